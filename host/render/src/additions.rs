@@ -6,8 +6,8 @@ use trainyard_api::FieldPath;
 use trainyard_model::record::{Entries, Entry, Field, Owner};
 
 use crate::{
-    assemble::json::edit_list,
     entries::{MAX_ENTRIES, MAX_IN_ALL, in_all},
+    json::edit_list,
     shape::shape,
 };
 

@@ -1,19 +1,19 @@
-//! The pure path from a TrainJob and its runtime to a JobSet: select, resolve, plan, transform, derive, build, check,
-//! assemble. A function of its inputs; policies run through [`trainyard_model::policy::Policy`] alone.
+//! Renders a TrainJob and its runtime to a JobSet, as a pure function of its inputs. Plugins run through
+//! [`trainyard_model::policy::Policy`].
 //!
-//! In the order of the path:
-//! - `renderer`: the path itself. It ends with a [`Rendered`] (`rendered`), or with [`Stopped`]: plugins look something up, or the TrainJob is
-//!   refused.
-//! - `select`: which plugins are active; `skipped` are those that a process goes on without.
-//! - `resolve`: the TrainJob and its runtime become the base record.
-//! - The plugins run by [`trainyard_model::pipeline`]; `plugin_log` writes what they log. `additions` and `together` are what several plugins
-//!   add to one list, and how much.
-//! - `journal`: everything that is written on this path, with who asked for it.
-//! - `invariants` and `entries`: what no pod may be, and how many entries an object may have.
-//! - `assemble`: the record, written into the runtime's template, by the table of `shape`.
-//! - `explain`: who set each field; `place` is where a place of the record stands in the JobSet.
+//! In the order of a rendering:
+//! - `renderer`: [`Renderer::render`], which returns a [`Rendered`] (`rendered`), or a [`Stopped`] if the TrainJob is refused or plugins look
+//!   up objects.
+//! - `select`: which plugins are active. `skipped` describes the plugins that a process runs without.
+//! - `resolve`: the base record of a TrainJob and its runtime.
+//! - [`trainyard_model::pipeline`] runs the plugins, and `plugin_log` writes what they log. `additions` and `together` hold the rules for
+//!   lists that several plugins add to.
+//! - `journal`: every change of the record, with its source.
+//! - `invariants` and `entries`: what is invalid in any pod, and the maximum number of entries of an object.
+//! - `assemble`: writes the record into the runtime's template, by the table in `shape`. `json` has the edits.
+//! - `explain`: what set each field. `place` finds the path in the JobSet for a path of the record.
 //!
-//! `problem` is what is wrong with a TrainJob or its runtime. `catalog` holds the objects of one run of the command line, and renders them.
+//! `problem` has the errors of TrainJobs and runtimes. `catalog` holds the objects of one run of the command line and renders them.
 
 mod additions;
 mod assemble;
@@ -22,6 +22,7 @@ mod entries;
 mod explain;
 mod invariants;
 mod journal;
+mod json;
 mod place;
 mod plugin_log;
 mod problem;

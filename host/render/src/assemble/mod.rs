@@ -3,7 +3,6 @@
 //! What was there keeps its place. Only what somebody changed is written, so that everything that the runtime's author
 //! wrote, and that the record does not model, stays as it is (W28, W29, W63, W68, W72).
 
-pub(crate) mod json;
 mod order;
 
 use std::{
@@ -19,10 +18,10 @@ use trainyard_model::{
     record::{ContainerId, Datum, Entries, Entry, EntryRef, EntryScope, Field, Record},
 };
 
-use self::json::{edit_at, edit_list, edit_object, insert_after};
 pub(crate) use self::order::place_init_containers;
 use crate::{
     additions,
+    json::{edit_at, edit_list, edit_object, insert_after},
     shape::{ListKey, Shape, item_json, item_key, shape},
 };
 

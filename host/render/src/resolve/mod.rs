@@ -1,6 +1,7 @@
 //! resolve: a TrainJob and its runtime become the base record.
 
 mod names;
+mod node_sets;
 mod nodes;
 mod overrides;
 mod patches;
@@ -20,7 +21,7 @@ use trainyard_model::{
 };
 
 pub(crate) use self::reserved::of_runtime as reserved_in_runtime;
-use self::{overrides::Overrides, patches::Patched, template::Template};
+use self::{node_sets::NodeSets, overrides::Overrides, patches::Patched, template::Template};
 use crate::{
     journal::Journal,
     problem::{InputObject, Problem, Warning},
@@ -188,7 +189,7 @@ pub(crate) fn resolve(
         problems: Vec::new(),
     };
     overrides.initializers(&job.initializer);
-    let node_sets = overrides.node_sets(active);
+    let node_sets = NodeSets::of(overrides.record, active);
     if let Some(trainer) = &job.trainer {
         overrides.trainer(trainer, &node_sets);
         overrides

@@ -7,7 +7,7 @@ use trainyard_model::{
     record::{ContainerId, Datum, EntryRef, EntryScope, Field, NODE_CONTAINER, Owner, Record},
 };
 
-use super::nodes::NodeSets;
+use super::node_sets::NodeSets;
 use crate::{
     journal::{Journal, Source},
     problem::Problem,

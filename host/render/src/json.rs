@@ -1,9 +1,9 @@
-//! Edits of JSON that make what is absent, and leave no empty list or map behind.
+//! Edits of JSON that create absent parents and leave no empty list or map behind.
 
 use serde_json::{Map, Value};
 
-/// Edits the object below `json`; one that is empty afterwards is not made.
-pub(super) fn edit_object(
+/// Edits the object at the path `keys`. An absent object is only created if the edit adds a member.
+pub(crate) fn edit_object(
     json: &mut Value,
     keys: &[&str],
     edit: impl FnOnce(&mut Map<String, Value>),
@@ -22,7 +22,7 @@ pub(super) fn edit_object(
     });
 }
 
-/// Edits the list below `json`; one that is empty afterwards is not made.
+/// Edits the list at the path `keys`. An absent list is only created, and a list only kept, if it has an item afterwards.
 pub(crate) fn edit_list(json: &mut Value, keys: &[&str], edit: impl FnOnce(&mut Vec<Value>)) {
     edit_at(json, keys, |slot| match slot {
         Value::Array(items) => {
@@ -43,8 +43,8 @@ pub(crate) fn edit_list(json: &mut Value, keys: &[&str], edit: impl FnOnce(&mut 
     });
 }
 
-/// Edits the value below `json`; null stands for one that is absent, before and after.
-pub(super) fn edit_at(json: &mut Value, keys: &[&str], edit: impl FnOnce(&mut Value)) {
+/// Edits the value at the path `keys`. Null represents an absent value, before and after the edit.
+pub(crate) fn edit_at(json: &mut Value, keys: &[&str], edit: impl FnOnce(&mut Value)) {
     let Some((first, rest)) = keys.split_first() else {
         return edit(json);
     };
@@ -73,8 +73,8 @@ pub(super) fn edit_at(json: &mut Value, keys: &[&str], edit: impl FnOnce(&mut Va
     }
 }
 
-/// Inserts a key behind another one, or first (`None`), where people expect it; a key that is there keeps its place.
-pub(super) fn insert_after(
+/// Inserts a key after `anchor`, or first if there is none, as in a hand-written manifest. An existing key keeps its position.
+pub(crate) fn insert_after(
     object: &mut Map<String, Value>,
     anchor: Option<&str>,
     key: &str,
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn makes_what_is_absent_and_nothing_empty() {
+    fn absent_parents_are_created_and_empty_ones_are_not() {
         let mut value = json!({"a": 1});
         edit_list(&mut value, &["b", "c"], |items| items.push(json!("x")));
         assert_eq!(value, json!({"a": 1, "b": {"c": ["x"]}}));
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_the_order_that_people_expect() {
+    fn keys_are_inserted_after_their_anchor() {
         let mut value = json!({"name": "node", "template": {}});
         edit_object(&mut value, &[], |object| {
             insert_after(object, Some("name"), "replicas", 1.into())
