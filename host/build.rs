@@ -1,5 +1,4 @@
-//! Builds the built-in plugins as components and writes the table of them that `src/built_ins.rs` includes, so that the
-//! program needs no file beside it.
+//! Builds the built-in plugins as components, and writes the table that `src/built_ins.rs` includes in the program.
 
 use std::{
     error::Error,
@@ -10,14 +9,14 @@ use std::{
 
 use trainyard_componentize::build::{self, Messages, Options};
 
-/// The folders of the built-in plugins, below `plugins/`.
+/// The directories of the built-in plugins in `plugins/`.
 const BUILT_INS: &[&str] = &["dra", "flux", "mpi", "torch"];
 
 fn main() -> ExitCode {
     match embed() {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("the built-in plugins can't be built: {error}");
+            eprintln!("cannot build the built-in plugins: {error}");
             ExitCode::FAILURE
         }
     }
@@ -35,7 +34,7 @@ fn embed() -> Result<(), Box<dyn Error>> {
     };
     let mut table =
         String::from("/// The built-in plugins.\npub(crate) static BUILT_INS: &[BuiltIn] = &[\n");
-    // The SDK reads the contract from there; nothing that cargo says of the crates names it.
+    // The SDK's macro reads the contract from there, which cargo does not know.
     watch(&root.join("wit"));
     for name in BUILT_INS {
         let built = build::build(&root.join("plugins").join(name), &options)?;

@@ -1,22 +1,25 @@
-//! A plugin's crate becomes a component.
+//! Builds a plugin crate as a component.
 
 use std::{
     io,
     path::{Path, PathBuf},
-    process::ExitStatus,
 };
 
 use cargo_metadata::Message;
-use trainyard_model::manifest::{Manifest, PartsError};
+use trainyard_model::manifest::Manifest;
 
 use crate::{
     cargo::Cargo,
-    component::{Component, ComponentError, componentize},
+    component::{Component, componentize},
     sources::Sources,
-    toolchain::{self, TARGET, Toolchain},
+    toolchain::{self, Toolchain},
+};
+pub use crate::{
+    error::BuildError,
+    options::{Messages, Options},
 };
 
-/// The profile that every plugin is built with, whatever its workspace says.
+/// The profile of every plugin. It overrides the profile of the plugin's workspace.
 const PROFILE: &[&str] = &[
     "codegen-units=1",
     "debug=false",
@@ -28,126 +31,19 @@ const PROFILE: &[&str] = &[
     "strip=\"symbols\"",
 ];
 
-/// How to build.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options {
-    /// Where cargo puts what it builds; `guest` in the crate's (or its workspace's) own target folder where none is given.
-    pub target_dir: Option<PathBuf>,
-    /// Fail where `Cargo.lock` is missing or would change.
-    pub locked: bool,
-    /// Where cargo's messages go.
-    pub messages: Messages,
-}
-
-/// Where cargo's messages go.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Messages {
-    /// To standard error, as they come.
-    #[default]
-    Show,
-    /// Into the error, where there is one.
-    Keep,
-}
-
-/// What was built.
+/// A plugin that was built.
 #[derive(Clone, Debug)]
 pub struct Built {
     /// The plugin.
     pub component: Component,
-    /// What it was built with.
+    /// The toolchain that built it.
     pub toolchain: Toolchain,
-    /// Files and folders that decide the bytes, beside crates from a registry.
+    /// The files and directories that determine its bytes, apart from crates of a registry.
     pub sources: Vec<PathBuf>,
 }
 
-/// Why a crate does not become a component.
-#[derive(Debug, thiserror::Error)]
-pub enum BuildError {
-    /// No crate in the folder.
-    #[error("{} is not a crate: its Cargo.toml can't be read: {error}", dir.display())]
-    NoCrate {
-        /// The folder.
-        dir: PathBuf,
-        /// Why it can't be read.
-        #[source]
-        error: io::Error,
-    },
-    /// A workspace without a package of its own.
-    #[error("{} is the manifest of a workspace; give the folder of the plugin's crate", manifest.display())]
-    NoPackage {
-        /// The Cargo.toml.
-        manifest: PathBuf,
-    },
-    /// A crate of another kind.
-    #[error(
-        "{package} is not a plugin: its Cargo.toml needs\n[lib]\ncrate-type = [\"cdylib\", \"rlib\"]"
-    )]
-    NotPlugin {
-        /// The package.
-        package: String,
-    },
-    /// Its manifest.json is wrong.
-    #[error("{}: {error}", path.display())]
-    Manifest {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        #[source]
-        error: PartsError,
-    },
-    /// No Rust to build it with.
-    #[error(transparent)]
-    Toolchain(#[from] toolchain::NotFound),
-    /// Cargo does not run.
-    #[error("{} does not run: {error}", cargo.display())]
-    Cargo {
-        /// Which cargo.
-        cargo: PathBuf,
-        /// Why.
-        #[source]
-        error: io::Error,
-    },
-    /// Cargo says of the workspace what can't be read.
-    #[error("`cargo metadata` can't be read: {0}")]
-    Metadata(#[source] cargo_metadata::Error),
-    /// Cargo ends with an error.
-    #[error("cargo fails on {} for {TARGET} ({status}){}{output}", manifest.display(), if output.is_empty() { "" } else { ":\n" })]
-    Failed {
-        /// The plugin's Cargo.toml.
-        manifest: PathBuf,
-        /// How cargo ended.
-        status: ExitStatus,
-        /// Its messages, unless they were shown.
-        output: String,
-    },
-    /// Cargo ends well and names no module.
-    #[error("cargo built no .wasm file of {package}")]
-    NoModule {
-        /// The package.
-        package: String,
-    },
-    /// The module can't be read.
-    #[error("{}: {error}", path.display())]
-    Read {
-        /// The module.
-        path: PathBuf,
-        /// Why.
-        #[source]
-        error: io::Error,
-    },
-    /// The module makes no plugin.
-    #[error("{package} builds, but {error}")]
-    Component {
-        /// The package.
-        package: String,
-        /// Why not.
-        #[source]
-        error: ComponentError,
-    },
-}
-
-/// The folder for guests beside what another cargo builds, if `CARGO_TARGET_DIR` names an absolute one: all guests share it, whatever
-/// workspace they belong to. It outlives the `OUT_DIR` of a build script, since the first build of a guest takes long.
+/// Returns the directory `guest` in `CARGO_TARGET_DIR`, if that is an absolute path. Plugins of all workspaces share it. Unlike the `OUT_DIR`
+/// of a build script, it is not deleted when the script changes, which matters because the first build takes long.
 #[must_use]
 pub fn target_dir_of_environment() -> Option<PathBuf> {
     let set = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
@@ -155,17 +51,17 @@ pub fn target_dir_of_environment() -> Option<PathBuf> {
         .map(|dir| dir.join("guest"))
 }
 
-/// Builds the plugin in `crate_dir`. The same sources and toolchain give the same bytes, in whatever folder they are.
+/// Builds the plugin in `crate_dir`. The same sources and toolchain give the same bytes in any directory.
 ///
 /// # Errors
 ///
-/// No toolchain, no plugin crate, what cargo says, or what is wrong with the plugin's manifest.
+/// If there is no toolchain or no plugin crate, if cargo fails, or if the plugin's manifest is invalid.
 pub fn build(crate_dir: &Path, options: &Options) -> Result<Built, BuildError> {
     check_manifest(crate_dir)?;
     let toolchain = toolchain::find()?;
-    let cargo = Cargo::on(crate_dir, &toolchain, options)?;
+    let cargo = Cargo::new(crate_dir, &toolchain, options)?;
     let sources = Sources::of(&cargo)?;
-    let path = core_module(&cargo, &sources, &toolchain, options)?;
+    let path = build_module(&cargo, &sources, &toolchain, options)?;
     let module = std::fs::read(&path).map_err(|error| BuildError::Read { path, error })?;
     let component = componentize(&module).map_err(|error| BuildError::Component {
         package: sources.package.name.to_string(),
@@ -178,7 +74,7 @@ pub fn build(crate_dir: &Path, options: &Options) -> Result<Built, BuildError> {
     })
 }
 
-/// Checks the crate's `manifest.json` before cargo takes its time. Cargo itself names the file if it is missing.
+/// Checks the crate's `manifest.json` before compiling, which takes long. If the file is missing, the compiler's error names it.
 fn check_manifest(crate_dir: &Path) -> Result<(), BuildError> {
     let path = crate_dir.join("manifest.json");
     match std::fs::read(&path) {
@@ -190,8 +86,8 @@ fn check_manifest(crate_dir: &Path) -> Result<(), BuildError> {
     }
 }
 
-/// The path of the module that cargo builds.
-fn core_module(
+/// Builds the core module and returns its path.
+fn build_module(
     cargo: &Cargo<'_>,
     sources: &Sources,
     toolchain: &Toolchain,

@@ -1,4 +1,4 @@
-//! Cargo, run on a plugin's crate.
+//! Runs cargo on a plugin's crate.
 
 use std::{
     ffi::OsString,
@@ -7,11 +7,12 @@ use std::{
 };
 
 use crate::{
-    build::{BuildError, Messages, Options},
+    error::BuildError,
+    options::{Messages, Options},
     toolchain::{Std, TARGET, Toolchain},
 };
 
-/// One toolchain's cargo on one crate.
+/// The cargo of a toolchain, with the crate that it runs on.
 #[derive(Debug)]
 pub(crate) struct Cargo<'a> {
     toolchain: &'a Toolchain,
@@ -20,8 +21,8 @@ pub(crate) struct Cargo<'a> {
 }
 
 impl<'a> Cargo<'a> {
-    /// Cargo on the crate in that folder.
-    pub(crate) fn on(
+    /// Returns the toolchain's cargo for the crate in a directory.
+    pub(crate) fn new(
         crate_dir: &Path,
         toolchain: &'a Toolchain,
         options: &'a Options,
@@ -38,26 +39,26 @@ impl<'a> Cargo<'a> {
         })
     }
 
-    /// The crate's Cargo.toml, without symbolic links on the way.
+    /// The canonical path of the crate's Cargo.toml.
     pub(crate) fn manifest(&self) -> &Path {
         &self.manifest
     }
 
-    /// Fetches all crates, so that every folder that holds sources is there and can be mapped to a name.
+    /// Fetches all crates, so that every source directory exists and can be remapped.
     pub(crate) fn fetch(&self) -> Result<(), BuildError> {
         let mut command = self.command("fetch");
         command.args(["--target", TARGET]).args(self.std());
         self.run(command).map(drop)
     }
 
-    /// What cargo says of the workspace and of all that is built for the guest.
+    /// Returns the output of `cargo metadata`, limited to what is built for the target.
     pub(crate) fn metadata(&self) -> Result<Vec<u8>, BuildError> {
         let mut command = self.command("metadata");
         command.args(["--format-version=1", "--filter-platform", TARGET]);
         self.run(command)
     }
 
-    /// Builds the library as a module; gives cargo's messages. `flags` go to every crate, `last` to the plugin's own.
+    /// Builds the library as a module and returns cargo's messages. `flags` apply to every crate, `last` only to the plugin's own.
     pub(crate) fn build(
         &self,
         target_dir: &Path,
@@ -66,7 +67,7 @@ impl<'a> Cargo<'a> {
         last: &[OsString],
     ) -> Result<Vec<u8>, BuildError> {
         let mut command = self.command("rustc");
-        // The crate type is named because cargo leaves out link-time optimization where a library is an rlib as well.
+        // Without an explicit crate type, cargo skips link-time optimization for a library that is also an rlib.
         command
             .args([
                 "--release",

@@ -1,4 +1,4 @@
-//! A core module and its manifest become a component.
+//! Encodes a core module and its manifest as a component.
 
 use trainyard_model::manifest::{FILE_SECTION, Manifest, PARTS_SECTION, PartsError, SECTION};
 use wasmparser::BinaryReaderError;
@@ -6,49 +6,48 @@ use wit_component::ComponentEncoder;
 
 use crate::sections;
 
-/// A plugin as one file.
+/// A plugin as a single file.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Component {
-    /// The component, its manifest in the custom section [`SECTION`], its keys in the order of [`Manifest`]'s fields.
+    /// The component. Its custom section [`SECTION`] holds the manifest, with keys in the order of [`Manifest`]'s fields.
     pub bytes: Vec<u8>,
-    /// The same manifest.
+    /// The manifest in [`Component::bytes`].
     pub manifest: Manifest,
 }
 
-/// Why a core module makes no plugin.
+/// An error that prevents encoding a core module as a plugin.
 #[derive(Debug, thiserror::Error)]
 pub enum ComponentError {
-    /// Something else than a core module.
+    /// The bytes are not a core module.
     #[error("it is not a WebAssembly core module")]
     NotModule,
-    /// Not valid WebAssembly.
+    /// The module is not valid WebAssembly.
     #[error("it is not valid WebAssembly: {0}")]
     Invalid(#[from] BinaryReaderError),
-    /// A section is missing.
-    #[error("it has no section `{section}`: does the crate call `trainyard_sdk::plugin!`?")]
+    /// A custom section is missing.
+    #[error("it has no section `{section}`; call `trainyard_sdk::plugin!` in the crate")]
     NoManifest {
         /// The section.
         section: &'static str,
     },
-    /// The manifest's parts do not fit.
+    /// The parts of the manifest are invalid or contradict each other.
     #[error(transparent)]
     Parts(#[from] PartsError),
-    /// The manifest can't be written.
-    #[error("its manifest can't be written: {0}")]
+    /// The manifest cannot be serialized.
+    #[error("its manifest cannot be serialized: {0}")]
     Write(#[from] serde_json::Error),
-    /// Its imports and exports make no component.
+    /// The imports or exports do not match the contract.
     #[error(
-        "it can't be made into a component: {0}\nA plugin may import only the contract: no WASI, no JavaScript, no C library"
+        "it cannot be encoded as a component: {0}\nA plugin may only import the contract: no WASI, no JavaScript, no C library"
     )]
     Encode(String),
 }
 
-/// Makes the component of a core module that was built with the SDK: one custom section, the manifest, at its end, and
-/// no other.
+/// Encodes a core module that was built with the SDK as a component. Its only custom section is the manifest, at its end.
 ///
 /// # Errors
 ///
-/// What is wrong with the module or with its manifest.
+/// If the module or its manifest is invalid.
 pub fn componentize(core_module: &[u8]) -> Result<Component, ComponentError> {
     if !sections::is_core_module(core_module) {
         return Err(ComponentError::NotModule);
@@ -103,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_manifest_is_the_only_custom_section_and_the_last() {
+    fn manifest_is_the_only_and_last_custom_section() {
         let core = module(
             &[
                 ("name", b"\x00\x01\x00"),
@@ -133,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_part_asks_for_the_macro() {
+    fn error_for_a_missing_section_names_the_macro() {
         for (there, missing) in [(FILE_SECTION, PARTS_SECTION), (PARTS_SECTION, FILE_SECTION)] {
             let error = componentize(&module(&[(there, FILE)], None)).unwrap_err();
             assert!(matches!(error, ComponentError::NoManifest { section } if section == missing));
@@ -145,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn an_import_beyond_the_contract_is_named() {
+    fn imports_beyond_the_contract_are_named() {
         let parts = [(FILE_SECTION, FILE), (PARTS_SECTION, PARTS)];
         let error = componentize(&module(&parts, Some(("wbg", "now")))).unwrap_err();
         assert!(matches!(error, ComponentError::Encode(_)));
@@ -153,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_component_or_text_is_no_core_module() {
+    fn components_and_text_are_refused() {
         let component = wasm_encoder::Component::new().finish();
         for bytes in [&component[..], b"", b"(module)"] {
             assert!(matches!(

@@ -1,4 +1,4 @@
-//! The environment that cargo runs in: that of the user, without what an outer cargo put there.
+//! The environment of cargo: the user's, without the variables that an outer cargo sets.
 
 use std::{
     ffi::OsStr,
@@ -6,8 +6,8 @@ use std::{
     process::Command,
 };
 
-/// What an outer cargo sets for a build script or a test, or a user for builds of the host: none of it is meant for the
-/// guest, and some of it would change the guest's bytes.
+/// Variables that an outer cargo sets for build scripts and tests, or a user for builds of the host. They are not meant for plugins, and
+/// some would change a plugin's bytes.
 const LEAKS: &[&str] = &[
     "DEBUG",
     "DYLD_FALLBACK_LIBRARY_PATH",
@@ -24,7 +24,7 @@ const LEAKS: &[&str] = &[
     "__CARGO_DEFAULT_LIB_METADATA",
 ];
 
-/// Variables of cargo that say how crates are fetched: these stay.
+/// Prefixes of cargo's variables that configure how crates are fetched. They are kept.
 const FETCHING: &[&str] = &[
     "CARGO_HOME",
     "CARGO_HTTP_",
@@ -35,7 +35,7 @@ const FETCHING: &[&str] = &[
     "CARGO_TERM_",
 ];
 
-/// A command that runs `program` without the variables that would leak into the guest.
+/// Returns a command that runs `program` without the variables that would affect a plugin.
 pub(crate) fn clean_command(program: &Path) -> Command {
     let mut command = Command::new(program);
     for (name, _) in std::env::vars_os() {
@@ -46,7 +46,7 @@ pub(crate) fn clean_command(program: &Path) -> Command {
     command
 }
 
-/// Where cargo keeps what it fetches.
+/// Returns cargo's home directory, which holds the crates that it fetches.
 pub(crate) fn cargo_home() -> Option<PathBuf> {
     let set = std::env::var_os("CARGO_HOME")
         .filter(|home| !home.is_empty())
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_outer_cargo_leaves_nothing_behind() {
+    fn variables_of_an_outer_cargo_are_removed() {
         for name in [
             "CARGO",
             "CARGO_ENCODED_RUSTFLAGS",
@@ -94,15 +94,12 @@ mod tests {
             "OUT_DIR",
             "TARGET",
         ] {
-            assert!(
-                leaks(OsStr::new(name)),
-                "{name} must not reach the guest's build"
-            );
+            assert!(leaks(OsStr::new(name)), "{name} must be removed");
         }
     }
 
     #[test]
-    fn what_says_how_crates_are_fetched_stays() {
+    fn variables_for_fetching_are_kept() {
         for name in [
             "CARGO_HOME",
             "CARGO_NET_OFFLINE",
@@ -111,10 +108,7 @@ mod tests {
             "PATH",
             "RUSTUP_HOME",
         ] {
-            assert!(
-                !leaks(OsStr::new(name)),
-                "{name} must reach the guest's build"
-            );
+            assert!(!leaks(OsStr::new(name)), "{name} must be kept");
         }
     }
 }

@@ -1,13 +1,13 @@
-//! From a plugin's crate to a component: cargo builds a core module, and the core module and its manifest become one
-//! `.wasm` file that a host loads.
+//! Builds plugin crates as components: cargo builds a core module, which is encoded with its manifest as a `.wasm` file.
 //!
-//! Our own build (`host/build.rs`, for the built-in plugins) and `trainyard plugin build DIR` run the very same code:
-//! [`build::build`]. It is made of steps, of which two can be used on their own:
+//! `host/build.rs`, for the built-in plugins, and `trainyard plugin build DIR` both call [`build::build`] with its `options`. Its steps are:
 //!
-//! 1. [`toolchain::find`]: which Rust of this machine can build WebAssembly;
-//! 2. `cargo`, in an `environment` without what an outer cargo put there, with a profile and flags that make the bytes depend on the
-//!    `sources` and the toolchain alone;
-//! 3. [`component::componentize`]: the core module as a component, with the manifest as one of its custom `sections`.
+//! 1. [`toolchain::find`] finds a Rust toolchain on this machine that can build plugins;
+//! 2. `cargo` runs in an `environment` without the variables of an outer cargo, with a profile and flags that make the bytes depend only on
+//!    the `sources` and the toolchain;
+//! 3. [`component::componentize`] encodes the core module as a component, with the manifest as one of its custom `sections`.
+//!
+//! `error` has the errors of all steps.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -22,6 +22,8 @@ pub mod build;
 mod cargo;
 pub mod component;
 mod environment;
+mod error;
+mod options;
 mod sections;
 mod sources;
 pub mod toolchain;

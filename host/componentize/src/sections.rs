@@ -5,10 +5,9 @@ use wasm_encoder::{
 };
 use wasmparser::{BinaryReaderError, Encoding, Parser, Payload};
 
-/// The contents of a core module's custom section; none where it has no such section.
+/// Returns the contents of a core module's custom section, or `None` if it has no such section.
 ///
-/// A linker joins the sections of one name, so there is at most one in what it wrote; a second one is appended here,
-/// as a linker would.
+/// Linkers join sections of the same name. Should there be several, this does the same.
 pub(crate) fn custom(module: &[u8], name: &str) -> Result<Option<Vec<u8>>, BinaryReaderError> {
     let mut found: Option<Vec<u8>> = None;
     for payload in Parser::new(0).parse_all(module) {
@@ -23,13 +22,13 @@ pub(crate) fn custom(module: &[u8], name: &str) -> Result<Option<Vec<u8>>, Binar
     Ok(found)
 }
 
-/// Whether the bytes begin as a core module does, as opposed to a component or anything else.
+/// Whether the bytes begin with the header of a core module.
 pub(crate) fn is_core_module(bytes: &[u8]) -> bool {
     bytes.starts_with(&Module::HEADER)
 }
 
-/// The module or component without its custom sections, down to the modules within: names, producers and whatever tools
-/// left there are no use to a host, and some of it differs from machine to machine.
+/// Returns the module or component without custom sections, including those of nested modules. A host needs none of them, and some, such as
+/// `producers`, differ between machines.
 pub(crate) fn strip(wasm: &[u8]) -> Result<Vec<u8>, BinaryReaderError> {
     let mut outer: Vec<Vec<u8>> = Vec::new();
     let mut output = Vec::with_capacity(wasm.len());
@@ -91,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_custom_is_left_at_any_depth_and_the_rest_is_as_it_was() {
+    fn only_custom_sections_are_stripped_at_any_depth() {
         let mut types = wasm_encoder::TypeSection::new();
         types.ty().function([], []);
         let mut named = Module::new();
@@ -118,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_wasm_is_an_error() {
+    fn text_is_not_wasm() {
         assert!(strip(b"#!/bin/sh").is_err());
         assert!(custom(b"", "name").is_err());
     }

@@ -1,4 +1,4 @@
-//! What a plugin is built from: its package, and the packages of this machine that it depends on.
+//! The sources of a plugin: its package, and the local packages that it depends on.
 
 use std::{
     collections::BTreeSet,
@@ -9,26 +9,26 @@ use std::{
 use cargo_metadata::{CrateType, DependencyKind, Metadata, MetadataCommand, Package, PackageId};
 
 use crate::{
-    build::BuildError,
     cargo::Cargo,
     environment::cargo_home,
+    error::BuildError,
     toolchain::{Std, Toolchain},
 };
 
-/// A plugin's package among those of its workspace.
+/// A plugin's package and its local dependencies.
 #[derive(Debug)]
 pub(crate) struct Sources {
     /// The package.
     pub(crate) package: Package,
-    /// Where cargo puts what it builds, unless told otherwise.
+    /// The default target directory of the workspace.
     pub(crate) target_dir: PathBuf,
     workspace: PathBuf,
-    /// Packages by path that are built for the guest, the plugin's own first: name and version, folder.
+    /// The name and version, and the directory, of the plugin's package, followed by those of its path dependencies.
     local: Vec<(String, PathBuf)>,
 }
 
 impl Sources {
-    /// Asks cargo.
+    /// Reads the output of `cargo metadata`.
     pub(crate) fn of(cargo: &Cargo<'_>) -> Result<Self, BuildError> {
         cargo.fetch()?;
         let metadata = String::from_utf8_lossy(&cargo.metadata()?).into_owned();
@@ -60,8 +60,8 @@ impl Sources {
         })
     }
 
-    /// Folders whose files decide the bytes, beside what comes from a registry: the plugin's own and those of packages that
-    /// it depends on by path, and the workspace's `Cargo.toml` and `Cargo.lock`.
+    /// Returns the files and directories that determine the plugin's bytes, apart from crates of a registry: its own directory, those of its
+    /// path dependencies, and the workspace's `Cargo.toml` and `Cargo.lock`.
     pub(crate) fn watched(&self) -> Vec<PathBuf> {
         let files = ["Cargo.toml", "Cargo.lock"].map(|name| self.workspace.join(name));
         self.local
@@ -71,16 +71,16 @@ impl Sources {
             .collect()
     }
 
-    /// Flags for every crate that is compiled: the paths of this machine become names in all that the compiler writes.
+    /// Returns the flags for every crate, which replace local paths in the compiler's output by names.
     ///
-    /// They are the same for every plugin of a workspace, since other flags mean compiling the standard library again. So
-    /// the workspace's own packages are not among them: cargo names their files by paths within the workspace anyway.
+    /// They are the same for every plugin of a workspace, because other flags would compile the standard library again. The workspace's own
+    /// packages need none, because cargo passes their files as paths relative to the workspace.
     pub(crate) fn flags(&self, toolchain: &Toolchain, target_dir: &Path) -> Vec<OsString> {
-        // Of several that fit a path, the last one counts.
+        // The last prefix that matches a path applies.
         let mut flags = Vec::new();
         if let Some(home) = cargo_home() {
             flags.push(remap(&home, "/cargo"));
-            // The folder of a registry is named for its address, which a mirror changes.
+            // The name of a registry's directory depends on its address, which differs with a mirror.
             let registries = std::fs::read_dir(home.join("registry/src"))
                 .into_iter()
                 .flatten()
@@ -102,15 +102,15 @@ impl Sources {
         flags
     }
 
-    /// Flags for the plugin's own crate.
+    /// Returns the flags for the plugin's own crate.
     pub(crate) fn last_flags(&self) -> Vec<OsString> {
         let stack = format!("-Clink-arg=-zstack-size={STACK_BYTES}");
         vec![remap(&self.workspace, "/workspace"), stack.into()]
     }
 }
 
-/// Bytes of a guest's own stack. The memory begins with it, and the sandbox looks through all of a memory's pages after
-/// each call: rustc's 1 MiB would be most of them.
+/// The size of a plugin's stack in bytes. The sandbox scans all pages of a plugin's memory after each call, and rustc's default of 1 MiB
+/// would be most of them.
 const STACK_BYTES: u32 = 128 << 10;
 
 fn remap(from: &Path, to: &str) -> OsString {
@@ -121,7 +121,7 @@ fn remap(from: &Path, to: &str) -> OsString {
     flag
 }
 
-/// Packages by path that are compiled for the plugin, its own first: name and version, folder.
+/// Returns the name and version, and the directory, of each local package that is compiled for the plugin, its own first.
 fn local(metadata: &Metadata, plugin: &PackageId) -> Vec<(String, PathBuf)> {
     let packages = reached(metadata, plugin).into_iter().filter_map(|id| {
         let package = metadata
@@ -136,7 +136,7 @@ fn local(metadata: &Metadata, plugin: &PackageId) -> Vec<(String, PathBuf)> {
     packages.collect()
 }
 
-/// The packages that are compiled for the plugin: what it needs, without what its tests need.
+/// Returns the packages that are compiled for the plugin: the plugin and its dependencies without dev-dependencies.
 fn reached<'a>(metadata: &'a Metadata, plugin: &'a PackageId) -> Vec<&'a PackageId> {
     let mut reached = vec![plugin];
     let nodes = metadata

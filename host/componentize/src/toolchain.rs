@@ -1,8 +1,8 @@
-//! Which Rust of this machine can build WebAssembly.
+//! Finds a Rust toolchain on this machine that can build plugins.
 //!
-//! Two kinds can: one with the target `wasm32-unknown-unknown` installed (rustup), and one with the source of the standard
-//! library beside it and a WebAssembly linker (Debian's packages), which then builds the standard library too. The first
-//! kind goes before the second, and the order of `PATH` decides within a kind.
+//! Two kinds can: toolchains with the target `wasm32-unknown-unknown` installed (rustup), and toolchains with the source of the standard
+//! library and a WebAssembly linker (Debian's packages), which build the standard library as well. The first kind is preferred, and within
+//! a kind the first on `PATH`.
 
 use std::{
     fmt,
@@ -10,38 +10,39 @@ use std::{
     process::Command,
 };
 
+use semver::{Prerelease, Version, VersionReq};
+
 use crate::environment::clean_command;
 
-/// The target that plugins are built for. No WASI: a plugin imports the contract and nothing else.
+/// The target that plugins are built for. It has no WASI, because a plugin may only import the contract.
 pub const TARGET: &str = "wasm32-unknown-unknown";
 
-/// The oldest Rust that builds a guest.
+/// The oldest Rust version that builds plugins.
 const OLDEST: &str = env!("CARGO_PKG_RUST_VERSION");
 
-/// A Rust that can build a plugin.
+/// A Rust toolchain that can build plugins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Toolchain {
     /// The compiler.
     pub rustc: PathBuf,
-    /// The cargo that belongs to it.
+    /// Its cargo.
     pub cargo: PathBuf,
-    /// The release, as `1.96.0`.
+    /// The version, such as `1.96.0`.
     pub version: String,
-    /// Where its libraries and sources are.
+    /// The directory of its libraries and sources.
     pub sysroot: PathBuf,
-    /// A linker to name; none where the toolchain has its own.
+    /// The linker to use. `None` if the toolchain includes one.
     pub linker: Option<PathBuf>,
-    /// Where the standard library for the target comes from.
+    /// The source of the standard library for the target.
     pub std: Std,
 }
 
-/// Where the standard library for WebAssembly comes from.
+/// The source of the standard library for WebAssembly.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Std {
     /// It is installed.
     Installed,
-    /// It is built with the plugin, from the source that the toolchain has. Takes about half a minute, once for each
-    /// target folder.
+    /// It is built with the plugin, from the toolchain's source. This takes about half a minute, once per target directory.
     FromSource,
 }
 
@@ -60,44 +61,43 @@ impl fmt::Display for Toolchain {
     }
 }
 
-/// No Rust of this machine can build WebAssembly.
+/// No toolchain on this machine can build plugins.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "no Rust on this machine can build WebAssembly (rustc {OLDEST} or newer). Install one of:\n  \
      with rustup:  rustup target add {TARGET}\n  \
      on Debian:    apt-get install rustc-web cargo-web rust-web-src lld{}",
-    looked_at(.rejected)
+    rejections(.rejected)
 )]
 pub struct NotFound {
-    /// The compilers that were looked at.
+    /// The compilers on `PATH` that cannot be used.
     pub rejected: Vec<Rejected>,
 }
 
-/// A compiler that can't be used, and why.
+/// A compiler that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rejected {
     /// The compiler.
     pub rustc: PathBuf,
-    /// What it lacks.
+    /// The reason.
     pub reason: String,
 }
 
-fn looked_at(rejected: &[Rejected]) -> String {
+fn rejections(rejected: &[Rejected]) -> String {
     if rejected.is_empty() {
-        return "\nThere is no rustc on PATH.".to_owned();
+        return "\nNo rustc was found on PATH.".to_owned();
     }
     let lines = rejected
         .iter()
         .map(|r| format!("\n  {}: {}", r.rustc.display(), r.reason));
-    format!("\nLooked at:{}", lines.collect::<String>())
+    format!("\nThese cannot be used:{}", lines.collect::<String>())
 }
 
-/// The Rust to build plugins with: of those on `PATH`, the first with the target installed, else the first that can build
-/// the standard library from source.
+/// Returns the first toolchain on `PATH` with the target installed, or else the first that can build the standard library from source.
 ///
 /// # Errors
 ///
-/// [`NotFound`] says both ways to get one, and what each compiler that was looked at lacks.
+/// [`NotFound`] describes how to install a toolchain, and why each compiler on `PATH` cannot be used.
 pub fn find() -> Result<Toolchain, NotFound> {
     let path: Vec<PathBuf> = std::env::var_os("PATH")
         .map(|path| std::env::split_paths(&path).collect())
@@ -130,7 +130,7 @@ pub fn find() -> Result<Toolchain, NotFound> {
     found.ok_or(NotFound { rejected })
 }
 
-/// What a compiler says of itself.
+/// What a compiler prints about itself.
 #[derive(Debug)]
 struct Answers {
     version: String,
@@ -147,8 +147,8 @@ impl Answers {
                 .map(|value| value.trim().to_owned())
                 .ok_or_else(|| format!("does not print its {key}"))
         };
-        // Its folder is asked for as rustup resolves it, so that cargo and rustc can be run past rustup's proxies, which
-        // would ask the environment and the folder again.
+        // `rustc` may be a proxy of rustup, which selects a toolchain by the environment and the directory. Its answer names the selected
+        // toolchain, whose cargo and rustc are then run directly.
         let sysroot = PathBuf::from(ask(rustc, &["--print", "sysroot"])?.trim());
         Ok(Self {
             version: line("release:")?,
@@ -162,25 +162,20 @@ fn ask(rustc: &Path, args: &[&str]) -> Result<String, String> {
     let output = Command::new(rustc)
         .args(args)
         .output()
-        .map_err(|error| format!("does not run: {error}"))?;
+        .map_err(|error| format!("cannot be run: {error}"))?;
     if !output.status.success() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         return Err(format!(
-            "does not run: {}",
-            stderr
-                .lines()
-                .next()
-                .unwrap_or("it fails without a message")
+            "fails: {}",
+            stderr.lines().next().unwrap_or("without a message")
         ));
     }
-    String::from_utf8(output.stdout).map_err(|_| "does not print text".to_owned())
+    String::from_utf8(output.stdout).map_err(|_| "prints invalid UTF-8".to_owned())
 }
 
-/// Whether the compiler can build a plugin, from its folders alone.
+/// Returns the toolchain if its version and directories show that it can build plugins, or else the reason why not.
 fn judge(answers: &Answers, path: &[PathBuf]) -> Result<Toolchain, String> {
-    if older(&answers.version, OLDEST) {
-        return Err(format!("is {}, older than {OLDEST}", answers.version));
-    }
+    check_version(&answers.version)?;
     let bin = answers.sysroot.join("bin");
     let (rustc, cargo) = (bin.join(executable("rustc")), bin.join(executable("cargo")));
     if !cargo.is_file() {
@@ -223,7 +218,7 @@ fn executable(name: &str) -> String {
     format!("{name}{}", std::env::consts::EXE_SUFFIX)
 }
 
-/// `rust-lld` or `wasm-ld` on the path; else the newest `wasm-ld-N`, which is how Debian names several versions.
+/// Returns `rust-lld` or `wasm-ld` on the path, or else the newest `wasm-ld-N`, which is how Debian names versions.
 fn linker(path: &[PathBuf]) -> Option<PathBuf> {
     let plain = ["rust-lld", "wasm-ld"].map(executable);
     let named = plain.iter().find_map(|name| {
@@ -250,24 +245,26 @@ fn linker(path: &[PathBuf]) -> Option<PathBuf> {
     })
 }
 
-fn older(version: &str, than: &str) -> bool {
-    let numbers = |text: &str| {
-        let release = text.split('-').next().unwrap_or_default();
-        let mut parts = release
-            .split('.')
-            .map(|part| part.parse::<u32>().unwrap_or(0));
-        (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
-    };
-    numbers(version) < numbers(than)
+/// Checks that a compiler is new enough. As in cargo's check of `rust-version`, a pre-release counts as its release.
+fn check_version(version: &str) -> Result<(), String> {
+    let invalid = |error| format!("has an invalid version `{version}`: {error}");
+    let mut release = Version::parse(version).map_err(invalid)?;
+    release.pre = Prerelease::EMPTY;
+    let supported = VersionReq::parse(&format!(">={OLDEST}")).map_err(invalid)?;
+    if supported.matches(&release) {
+        Ok(())
+    } else {
+        Err(format!("version {version} is older than {OLDEST}"))
+    }
 }
 
 impl Toolchain {
-    /// A command that runs this toolchain's cargo, clean of what an outer cargo has set.
+    /// Returns a command that runs this toolchain's cargo, without the environment of an outer cargo.
     pub(crate) fn cargo(&self) -> Command {
         let mut cargo = clean_command(&self.cargo);
         cargo.env("RUSTC", &self.rustc);
         if self.std == Std::FromSource {
-            // Building the standard library is behind cargo's unstable flags, which a released cargo takes only so.
+            // Building the standard library needs an unstable flag, which a stable cargo accepts only with this variable.
             cargo.env("RUSTC_BOOTSTRAP", "1");
         }
         cargo
@@ -280,6 +277,7 @@ mod tests {
 
     use super::*;
 
+    /// The files of a toolchain.
     struct Machine(tempfile::TempDir);
 
     impl Machine {
@@ -317,13 +315,13 @@ mod tests {
     ];
 
     #[test]
-    fn rustup_with_the_target_needs_nothing_else() {
+    fn rustup_with_the_target_needs_no_linker() {
         let toolchain = Machine::with(RUSTUP).judge("1.97.0").unwrap();
         assert_eq!((toolchain.std, toolchain.linker), (Std::Installed, None));
     }
 
     #[test]
-    fn debian_builds_the_standard_library_with_the_linker_on_the_path() {
+    fn debian_builds_the_standard_library() {
         let machine = Machine::with(DEBIAN);
         let toolchain = machine.judge("1.96.0").unwrap();
         assert_eq!(toolchain.std, Std::FromSource);
@@ -334,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn the_newest_of_numbered_linkers_is_taken_and_a_plain_name_before_it() {
+    fn newest_numbered_linker_is_used_after_plain_names() {
         let machine = Machine::with(&["bin/wasm-ld-9", "bin/wasm-ld-19", "bin/wasm-ld-14"]);
         let path = [machine.0.path().join("bin")];
         assert_eq!(linker(&path), Some(path[0].join("wasm-ld-19")));
@@ -343,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn missing_parts_are_named() {
         let missing = |without: &str, files: &[&str]| {
             let files: Vec<_> = files
                 .iter()
@@ -359,16 +357,17 @@ mod tests {
     }
 
     #[test]
-    fn an_old_compiler_is_refused_by_its_version() {
+    fn old_compilers_are_refused() {
         assert_eq!(
             Machine::with(RUSTUP).judge("1.63.0").unwrap_err(),
-            format!("is 1.63.0, older than {OLDEST}")
+            format!("version 1.63.0 is older than {OLDEST}")
         );
         assert!(Machine::with(RUSTUP).judge("1.100.0-nightly").is_ok());
+        assert!(Machine::with(RUSTUP).judge("new").is_err());
     }
 
     #[test]
-    fn the_error_says_both_ways_and_what_was_looked_at() {
+    fn error_has_the_ways_to_install_a_toolchain_and_the_rejected_compilers() {
         let rejected = vec![Rejected {
             rustc: "/opt/rustc".into(),
             reason: "is too plain".to_owned(),
