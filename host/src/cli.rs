@@ -1,16 +1,15 @@
-//! The command line: the commands with their flags.
+//! The command line: its commands, each with the arguments that its module defines.
 
-use std::{convert::Infallible, fmt, path::PathBuf, process::ExitCode, str::FromStr};
+use std::process::ExitCode;
 
-use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use trainyard_model::quantity::Quantity;
+use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::{
-    controller, crds, explain, log, output, plan, plugin, policy_file, rbac, render, replay,
-    report, validate,
+    compile_worker, completions, controller, crds, explain, log, plan, plugin, policy_schema, rbac,
+    render, replay, report, validate,
 };
 
-/// What the command's help ends with.
+/// The end of the help.
 const AFTER_HELP: &str = "\
 Exit codes:
   0  success
@@ -45,7 +44,7 @@ enum Command {
     /// that it did not create.
     Render(render::RenderArgs),
     /// Explain what set each field of a JobSet, and why.
-    // A field may follow a file, so that `-f` takes one file here.
+    // A field may follow a file, so `-f` takes one file here.
     #[command(mut_arg("filename", |files| files.num_args(1)))]
     Explain(explain::ExplainArgs),
     /// Show the order in which plugins run, for all loaded plugins or for each TrainJob.
@@ -66,12 +65,9 @@ enum Command {
     /// Print the JSON Schema of the policy file.
     PolicySchema,
     /// Print a shell completion script.
-    Completions {
-        /// The shell.
-        shell: clap_complete::Shell,
-    },
+    Completions(completions::CompletionsArgs),
     /// Compile a component from standard input. The loader runs it in a process with limits.
-    #[command(name = plugin::COMPILE_WORKER, hide = true)]
+    #[command(name = compile_worker::NAME, hide = true)]
     CompileWorker,
 }
 
@@ -91,145 +87,10 @@ impl Cli {
             Command::Rbac(args) => rbac::run(&args),
             Command::Plugin(command) => plugin::run(&command),
             Command::Crds => crds::run(),
-            Command::PolicySchema => policy_file::print_schema(),
-            Command::Completions { shell } => {
-                let mut script = Vec::new();
-                clap_complete::generate(shell, &mut Self::command(), "trainyard", &mut script);
-                output::print(&String::from_utf8_lossy(&script))
-            }
-            Command::CompileWorker => return plugin::compile_worker(),
+            Command::PolicySchema => policy_schema::run(),
+            Command::Completions(args) => completions::run(&args, Self::command()),
+            Command::CompileWorker => return compile_worker::run(),
         };
         report::exit(done)
     }
-}
-
-/// The input and the plugins of a command that renders.
-#[derive(Debug, Args)]
-pub(crate) struct RunArgs {
-    #[command(flatten)]
-    pub(crate) input: InputArgs,
-    #[command(flatten)]
-    pub(crate) load: LoadArgs,
-    /// Print the results of the other TrainJobs if one is refused. The exit code is still 1.
-    #[arg(long)]
-    pub(crate) keep_going: bool,
-}
-
-/// The input.
-#[derive(Debug, Args)]
-pub(crate) struct InputArgs {
-    /// A file, a directory (its *.yaml, *.yml and *.json files), or `-` for standard input, with TrainJobs, runtimes, and objects that
-    /// plugins look up. Can be repeated.
-    #[arg(short, long = "filename", value_name = "FILE|DIR|-", num_args = 1.., value_hint = clap::ValueHint::AnyPath)]
-    pub(crate) filename: Vec<PathBuf>,
-    /// The namespace of objects without one [default: default].
-    #[arg(short, long, value_parser = namespace)]
-    pub(crate) namespace: Option<String>,
-    /// Select the TrainJob of this name from the input. Can be repeated.
-    #[arg(long, value_name = "[NAMESPACE/]NAME", requires = "filename")]
-    pub(crate) train_job: Vec<JobName>,
-}
-
-/// The name of a TrainJob in one namespace or in any namespace.
-#[derive(Clone, Debug)]
-pub(crate) struct JobName {
-    namespace: Option<String>,
-    name: String,
-}
-
-impl FromStr for JobName {
-    type Err = Infallible;
-
-    fn from_str(text: &str) -> Result<Self, Infallible> {
-        let (namespace, name) = match text.split_once('/') {
-            Some((namespace, name)) => (Some(namespace.to_owned()), name),
-            None => (None, text),
-        };
-        let name = name.to_owned();
-        Ok(Self { namespace, name })
-    }
-}
-
-impl fmt::Display for JobName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.namespace {
-            Some(namespace) => write!(f, "{namespace}/{}", self.name),
-            None => f.write_str(&self.name),
-        }
-    }
-}
-
-impl JobName {
-    /// Whether it selects the TrainJob of that namespace and name.
-    pub(crate) fn is_of(&self, namespace: &str, name: &str) -> bool {
-        self.name == name && self.namespace.as_deref().is_none_or(|own| own == namespace)
-    }
-}
-
-impl InputArgs {
-    /// The namespace of objects without one.
-    pub(crate) fn namespace(&self) -> &str {
-        self.namespace.as_deref().unwrap_or("default")
-    }
-}
-
-pub(crate) fn namespace(text: &str) -> Result<String, String> {
-    if trainyard_model::names::is_dns_label(text) {
-        Ok(text.to_owned())
-    } else {
-        Err("must be 1 to 63 characters of a-z, 0-9 and -, and start and end with a letter or digit".to_owned())
-    }
-}
-
-/// The plugins.
-#[derive(Debug, Args)]
-pub(crate) struct LoadArgs {
-    /// A plugin file to load in addition to the built-in plugins. Can be repeated.
-    #[arg(long = "plugin", value_name = "FILE.wasm", value_hint = clap::ValueHint::FilePath)]
-    pub(crate) plugin: Vec<PathBuf>,
-    /// A directory of plugin files: every *.wasm file in it is loaded.
-    #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
-    pub(crate) plugin_dir: Option<PathBuf>,
-    /// The policy file, with grants, limits and configuration of plugins.
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
-    pub(crate) policy: Option<PathBuf>,
-    #[command(flatten)]
-    pub(crate) cache: CacheArgs,
-}
-
-/// The cache of compiled plugins.
-#[derive(Debug, Args)]
-pub(crate) struct CacheArgs {
-    /// The directory that caches compiled plugins [default: $XDG_CACHE_HOME/trainyard]. The key that authenticates them is in
-    /// $XDG_STATE_HOME/trainyard, or in the cache directory if there is no home directory.
-    #[arg(long, value_name = "DIR", env = "TRAINYARD_CACHE_DIR", value_hint = clap::ValueHint::DirPath)]
-    pub(crate) cache_dir: Option<PathBuf>,
-    /// The maximum size of the cache, such as 512Mi. The least recently used plugins are deleted first.
-    #[arg(long, value_name = "BYTES", env = "TRAINYARD_CACHE_SIZE", default_value = "512Mi", value_parser = bytes)]
-    pub(crate) cache_size: u64,
-}
-
-/// Parses a number of bytes, written as a Kubernetes quantity.
-fn bytes(text: &str) -> Result<u64, String> {
-    let quantity = Quantity::parse(text).and_then(Quantity::ceil);
-    let bytes = quantity.and_then(|bytes| u64::try_from(bytes).ok());
-    bytes.ok_or_else(|| "must be a number of bytes, such as 512Mi".to_owned())
-}
-
-/// The output format of objects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ObjectFormat {
-    /// A YAML document for each object.
-    Yaml,
-    /// A v1 List, as kubectl prints it.
-    Json,
-}
-
-/// The output format of reports.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ReportFormat {
-    /// A table.
-    Table,
-    /// JSON.
-    Json,
 }

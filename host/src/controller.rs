@@ -20,7 +20,7 @@ use trainyard_controller::{
 use trainyard_model::names::sha256_digest;
 
 use crate::{
-    cli::LoadArgs,
+    args::LoadArgs,
     cluster::ClusterArgs,
     load::{self, LenientLoad},
     log,

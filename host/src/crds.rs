@@ -2,7 +2,7 @@
 
 use trainyard_schema::documents::Kind;
 
-use crate::{cli::ObjectFormat, output, report::ErrorList};
+use crate::{args::ObjectFormat, output, report::ErrorList};
 
 pub(crate) fn run() -> Result<(), ErrorList> {
     let crds = Kind::ALL.into_iter().map(Kind::crd);

@@ -1,9 +1,24 @@
-//! The `trainyard` command: one file for each of its commands.
+//! The `trainyard` command. `cli` lists its commands; each is a module of the same name:
+//! - TrainJobs in files: `render`, `explain` (which also explains live TrainJobs), `plan`, `replay` and `validate`;
+//! - the cluster: `controller`, `rbac` and `crds`;
+//! - plugins: `plugin`, `policy_schema` and the hidden `compile_worker`;
+//! - the shell: `completions`.
+//!
+//! What several commands share:
+//! - `args`: their arguments;
+//! - `run`: the files and plugins of one run, and the rendering of its TrainJobs. `stats` measures its plugin calls;
+//! - `load`: the plugins. `built_ins` has those of this program, and `policy_file` the operator's settings for them;
+//! - `record` and `bundle`: what `replay` renders again;
+//! - `cluster`: the client of an interactive command;
+//! - `output`, `report` and `log`: standard output, the errors with the exit code, and the log.
 
+mod args;
 mod built_ins;
 mod bundle;
 mod cli;
 mod cluster;
+mod compile_worker;
+mod completions;
 mod controller;
 mod crds;
 mod explain;
@@ -13,6 +28,7 @@ mod output;
 mod plan;
 mod plugin;
 mod policy_file;
+mod policy_schema;
 mod rbac;
 mod record;
 mod render;
@@ -27,7 +43,7 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    // Two providers may be linked, so one has to be installed before the first connection.
+    // rustls needs a default provider before the first connection if several are linked.
     let _ = rustls::crypto::ring::default_provider().install_default();
     match cli::Cli::try_parse() {
         Ok(cli) => cli.run(),

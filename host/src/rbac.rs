@@ -6,7 +6,7 @@ use serde_json::Value;
 use trainyard_controller::rbac::{self, NAMESPACE};
 
 use crate::{
-    cli::{self, LoadArgs, ObjectFormat},
+    args::{self, LoadArgs, ObjectFormat},
     load::LoadedPlugins,
     output,
     report::{self, ErrorList},
@@ -18,7 +18,7 @@ pub(crate) struct RbacArgs {
     #[command(flatten)]
     load: LoadArgs,
     /// The namespace that the controller runs in.
-    #[arg(short, long, default_value = NAMESPACE, value_parser = cli::namespace)]
+    #[arg(short, long, default_value = NAMESPACE, value_parser = args::namespace)]
     namespace: String,
     /// The output format. Notes are comments in YAML, and are printed to standard error with JSON.
     #[arg(short, long, value_enum, default_value_t = ObjectFormat::Yaml)]

@@ -6,8 +6,8 @@ use clap::Args;
 use trainyard_render::{Job, Rendered};
 
 use crate::{
+    args::{ObjectFormat, RunArgs},
     bundle::InputKind,
-    cli::{ObjectFormat, RunArgs},
     output::{self, BufferedList, List},
     record::{self, RecordedInput, Recording},
     report::{self, ErrorList},

@@ -12,7 +12,7 @@ use trainyard_render::{Catalog, Counts, InputObject, Job, Problem, Rendered, Ren
 use trainyard_schema::Admission;
 
 use crate::{
-    cli::{InputArgs, LoadArgs, RunArgs},
+    args::{InputArgs, LoadArgs, RunArgs},
     load::LoadedPlugins,
     output::{BufferedList, Progress},
     report::{self, ErrorList, MAX_LINES},

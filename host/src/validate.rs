@@ -4,7 +4,7 @@ use clap::Args;
 use trainyard_render::Counts;
 
 use crate::{
-    cli::{InputArgs, LoadArgs},
+    args::{InputArgs, LoadArgs},
     output::{self, counted},
     report::ErrorList,
     run::{self, CheckSummary},

@@ -17,8 +17,8 @@ use super::{
     fields,
 };
 use crate::{
+    args::RunArgs,
     bundle::InputKind,
-    cli::RunArgs,
     cluster,
     load::LoadedPlugins,
     output::BufferedList,

@@ -14,7 +14,7 @@ use trainyard_api::{FieldPath, path::PathError};
 use trainyard_render::{Job, NoSuchField, Provenance, Rendered, Setter};
 
 use crate::{
-    cli::RunArgs,
+    args::RunArgs,
     cluster::ClusterArgs,
     output::{self, BufferedList, List},
     report::ErrorList,

@@ -7,7 +7,7 @@ use trainyard_render::Renderer;
 use trainyard_sandbox::Loader;
 
 use super::{Code, Origin, Refused, declared, disabled_by_operator, load, loader};
-use crate::{cli::CacheArgs, policy_file::PolicyFile, report::ErrorList};
+use crate::{args::CacheArgs, policy_file::PolicyFile, report::ErrorList};
 
 /// The plugins that fit together.
 pub(crate) struct LenientLoad {

@@ -28,9 +28,9 @@ use trainyard_sandbox::{
 };
 
 use crate::{
+    args::{CacheArgs, LoadArgs},
     built_ins::BUILT_INS,
-    cli::{CacheArgs, LoadArgs},
-    plugin::compiler,
+    compile_worker,
     policy_file::PolicyFile,
     report::{self, ErrorList},
 };
@@ -379,7 +379,7 @@ fn files_in(folder: &Path) -> Result<Vec<PathBuf>, ErrorList> {
 /// What loads plugins, with the compiled cache in the user's folders or in the one that is given; so many calls run at once.
 pub(crate) fn loader(cache: &CacheArgs, calls: NonZeroUsize) -> Result<Loader, ErrorList> {
     let options = LoaderOptions {
-        compiler: compiler()?,
+        compiler: compile_worker::compiler()?,
         cache: CachePaths::of_user(cache.cache_dir.as_deref()),
         limits: LoadLimits {
             cache_bytes: cache.cache_size,

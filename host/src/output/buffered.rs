@@ -6,7 +6,7 @@ use tempfile::SpooledTempFile;
 use thiserror::Error;
 
 use super::print_from;
-use crate::{cli::ObjectFormat, report::ErrorList};
+use crate::{args::ObjectFormat, report::ErrorList};
 
 /// The most bytes that one run prints.
 const MAX_OUTPUT: u64 = 1 << 30;

@@ -14,7 +14,7 @@ use serde_json::Value;
 use trainyard_model::text::{MAX_LINE, clean, clean_to, json_escaped};
 
 pub(crate) use self::buffered::{BufferedList, List};
-use crate::{cli::ObjectFormat, report::ErrorList};
+use crate::{args::ObjectFormat, report::ErrorList};
 
 /// Prints objects in their order.
 pub(crate) fn objects(objects: Vec<Value>, format: ObjectFormat) -> Result<(), ErrorList> {

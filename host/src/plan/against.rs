@@ -15,7 +15,7 @@ use super::{
     report::{Clash, Reason, in_words, line},
 };
 use crate::{
-    cli::LoadArgs,
+    args::LoadArgs,
     load::{Beside, LoadedPlugins},
     output,
     report::ErrorList,

@@ -16,7 +16,7 @@ use clap::{Args, ValueEnum};
 
 use self::report::{PlanReport, Relations};
 use crate::{
-    cli::RunArgs,
+    args::RunArgs,
     load::LoadedPlugins,
     output::{self, BufferedList, List},
     report::ErrorList,

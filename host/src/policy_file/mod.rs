@@ -24,8 +24,6 @@ use trainyard_model::{
 };
 use trainyard_render::ClusterFacts;
 
-use crate::{output, report::ErrorList};
-
 const TYPE_META: TypeMeta = TypeMeta {
     api_version: "trainyard.dev/v1alpha1",
     kind: "PolicyFile",
@@ -207,11 +205,7 @@ fn unknown_plugin(name: &str, known: &BTreeSet<&str>) -> String {
     format!("no loaded plugin has the name `{name}`; {advice}")
 }
 
-fn schema() -> Value {
+/// Returns the JSON Schema of a policy file.
+pub(crate) fn schema() -> Value {
     schemars::schema_for!(PolicyFile).to_value()
-}
-
-/// `trainyard policy-schema`.
-pub(crate) fn print_schema() -> Result<(), ErrorList> {
-    output::json(&schema())
 }

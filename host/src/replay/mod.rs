@@ -19,8 +19,8 @@ use self::{
     plugins::renderer,
 };
 use crate::{
+    args::{CacheArgs, ReportFormat},
     bundle::{Bundle, BundleProblem, Host, JobEntry},
-    cli::{CacheArgs, ReportFormat},
     load, output, record,
     report::{self, ErrorList},
 };
