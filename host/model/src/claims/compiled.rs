@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use thiserror::Error;
 
 use super::{
-    ClaimPath, ClaimScope, Claims, KeyPattern, NamePattern, ObjectPattern, Verb, possible::possible,
+    ClaimPath, ClaimScope, Claims, KeyPattern, NamePattern, ObjectPattern, Verb, possible,
 };
 use crate::{
     object::DataKind,
@@ -126,7 +126,7 @@ impl CompiledClaims {
         };
         let mut errors = Vec::new();
         for (at, (touch, path)) in claims.iter().enumerate() {
-            let grant = possible(touch, path).and_then(|()| granted(touch, path, grants));
+            let grant = check_possible(touch, path).and_then(|()| granted(touch, path, grants));
             match grant {
                 Ok(grant) => out.add(1 << at, touch, path.clone(), grant),
                 Err(error) => errors.push(error),
@@ -173,6 +173,17 @@ pub fn permission(touch: Verb, path: &ClaimPath) -> Permission {
         Verb::Write if path.field == Field::Objects => permission_to_emit(path),
         Verb::Write if is_security_annotation(path) => Permission::Grant,
         Verb::Create | Verb::Write => path.field.permission(),
+    }
+}
+
+fn check_possible(touch: Verb, path: &ClaimPath) -> Result<(), ClaimError> {
+    match possible::problem(touch, path) {
+        None => Ok(()),
+        Some(problem) => Err(ClaimError::Impossible {
+            path: path.to_string(),
+            list: touch.list(),
+            problem,
+        }),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Whether any plugin could have a claim: one that can match nothing is a mistake, which its author hears of when the manifest is
 //! checked.
 
-use super::{ClaimError, ClaimPath, ClaimScope, KeyPattern, NamePattern, PodSetPattern, Verb};
+use super::{ClaimPath, ClaimScope, KeyPattern, NamePattern, PodSetPattern, Verb};
 use crate::{
     names::{is_dns_label, is_dns_subdomain, is_env_name, is_label_value, is_qualified_name},
     object::{ObjectKind, ObjectKindError},
@@ -13,19 +13,11 @@ use crate::{
 /// The steps of a TrainJob that an ancestor label names.
 const STEPS: [&str; 3] = ["dataset-initializer", "model-initializer", "trainer"];
 
-/// Whether any plugin could have the claim.
-pub(super) fn possible(touch: Verb, path: &ClaimPath) -> Result<(), ClaimError> {
-    let problem = touch_problem(touch, path)
+/// What keeps every plugin from having the claim.
+pub(super) fn problem(touch: Verb, path: &ClaimPath) -> Option<String> {
+    touch_problem(touch, path)
         .or_else(|| scope_problem(&path.scope))
-        .or_else(|| key_problem(path.field, path.key.as_ref()?));
-    match problem {
-        None => Ok(()),
-        Some(problem) => Err(ClaimError::Impossible {
-            path: path.to_string(),
-            list: touch.list(),
-            problem,
-        }),
-    }
+        .or_else(|| key_problem(path.field, path.key.as_ref()?))
 }
 
 /// What is wrong with touching a field so.

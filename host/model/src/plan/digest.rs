@@ -28,7 +28,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use super::{Generation, Planned, Slot};
+use super::{Generation, Slot};
 use crate::{
     digest::canonical_digest,
     facts::Facts,
@@ -43,12 +43,12 @@ const FORM: &str = "trainyard plan 1";
 const UNKNOWN: &str = "-";
 
 /// One plugin in the digest's text.
-struct Line<'a> {
-    name: &'a str,
-    version: &'a str,
-    content: &'a str,
-    config: Option<&'a Value>,
-    settings: Option<PinnedSettings>,
+pub(super) struct Line<'a> {
+    pub(super) name: &'a str,
+    pub(super) version: &'a str,
+    pub(super) content: &'a str,
+    pub(super) config: Option<&'a Value>,
+    pub(super) settings: Option<PinnedSettings>,
 }
 
 impl<'a> Line<'a> {
@@ -59,16 +59,6 @@ impl<'a> Line<'a> {
             content: &plugin.id.digest,
             config: None,
             settings: Some(plugin.pinned_settings()),
-        }
-    }
-
-    fn of_planned(planned: &'a Planned) -> Self {
-        Self {
-            name: &planned.name,
-            version: &planned.version,
-            content: &planned.digest,
-            config: Some(&planned.config),
-            settings: planned.settings.clone(),
         }
     }
 }
@@ -89,20 +79,14 @@ impl Generation {
     }
 }
 
-/// The digest of the plugins of one TrainJob, which are given in their order.
-pub(super) fn of_planned(planned: &[Planned], facts: &Facts) -> String {
-    let order: Vec<_> = planned.iter().map(|planned| &*planned.name).collect();
-    let lines = planned.iter().map(Line::of_planned);
-    digest(lines.collect(), facts, [], [order.join(" ")])
-}
-
 /// An order as one line.
 fn words(order: &[Slot]) -> String {
     let slots: Vec<_> = order.iter().map(|slot| slot.names.join("|")).collect();
     slots.join(" ")
 }
 
-fn digest<'a>(
+/// The digest of plugins in their orders.
+pub(super) fn digest<'a>(
     mut plugins: Vec<Line<'a>>,
     facts: &Facts,
     excluded: impl IntoIterator<Item = (&'a str, &'a str)>,

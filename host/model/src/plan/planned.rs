@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::digest;
+use super::digest::{Line, digest};
 use crate::{
     facts::Facts,
     plugin::{PinnedSettings, Plugin},
@@ -38,6 +38,17 @@ impl Planned {
         }
     }
 
+    /// Its line in the digest.
+    fn line(&self) -> Line<'_> {
+        Line {
+            name: &self.name,
+            version: &self.version,
+            content: &self.digest,
+            config: Some(&self.config),
+            settings: self.settings.clone(),
+        }
+    }
+
     fn is_the_same_file(&self, now: &Self) -> bool {
         (&self.name, &self.version, &self.digest) == (&now.name, &now.version, &now.digest)
     }
@@ -66,7 +77,9 @@ impl Plan {
     /// A plan of plugins in that order, under the operator's facts.
     #[must_use]
     pub fn new(plugins: Vec<Planned>, facts: &Facts) -> Self {
-        let digest = digest::of_planned(&plugins, facts);
+        let order: Vec<_> = plugins.iter().map(|planned| &*planned.name).collect();
+        let lines = plugins.iter().map(Planned::line);
+        let digest = digest(lines.collect(), facts, [], [order.join(" ")]);
         Self { digest, plugins }
     }
 

@@ -11,6 +11,7 @@ mod field;
 mod fields;
 mod mount_path;
 mod ordered;
+mod owner;
 mod pod_sets;
 mod raw;
 
@@ -23,8 +24,9 @@ pub use self::{
     devices::Accelerators,
     entry_ref::{Change, EntryPath, EntryRef, EntryScope},
     field::{Field, Level, Permission},
-    fields::{Entries, Entry, Fields, Owner},
+    fields::{Entries, Entry, Fields},
     ordered::{Keyed, Ordered},
+    owner::Owner,
     pod_sets::{PodSet, PodSets},
 };
 
