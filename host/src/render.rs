@@ -3,7 +3,7 @@
 use std::{path::PathBuf, sync::Arc};
 
 use clap::Args;
-use trainyard_render::{Job, Rendered};
+use trainyard_render::{InputJob, Rendered};
 
 use crate::{
     args::{ObjectFormat, RunArgs},
@@ -53,7 +53,7 @@ fn render(args: &RenderArgs, stats: Option<&Arc<Stats>>) -> Result<(), ErrorList
         texts.collect::<Result<Vec<_>, _>>()
     };
     let mut deadlines = Vec::new();
-    let mut hold = |job: &Job, texts: Result<Vec<String>, ErrorList>| {
+    let mut hold = |job: &InputJob, texts: Result<Vec<String>, ErrorList>| {
         let texts = texts?;
         deadlines.extend(deadline(job));
         texts
@@ -62,16 +62,16 @@ fn render(args: &RenderArgs, stats: Option<&Arc<Stats>>) -> Result<(), ErrorList
     };
     let failure = match &args.record {
         None => {
-            let make = |_: &Job, rendered: &Rendered| texts(rendered);
+            let make = |_: &InputJob, rendered: &Rendered| texts(rendered);
             let run = run::read_and_load(&args.run.input, &args.run.load)?.measured(stats);
             run::render_run(run, args.run.keep_going, make, hold)?.failure
         }
         Some(bundle) => {
-            let make = |job: &Job, rendered: &Rendered, originals: &Originals| {
+            let make = |job: &InputJob, rendered: &Rendered, originals: &Originals| {
                 (texts(rendered), recording(job, rendered, originals))
             };
             let mut recordings = Vec::new();
-            let keep = |job: &Job, (texts, recording)| {
+            let keep = |job: &InputJob, (texts, recording)| {
                 recordings.extend(recording);
                 hold(job, texts)
             };
@@ -85,10 +85,10 @@ fn render(args: &RenderArgs, stats: Option<&Arc<Stats>>) -> Result<(), ErrorList
 }
 
 /// Returns the record of a TrainJob. `None` if its original object is unknown, which does not happen.
-fn recording(job: &Job, rendered: &Rendered, originals: &Originals) -> Option<Recording> {
+fn recording(job: &InputJob, rendered: &Rendered, originals: &Originals) -> Option<Recording> {
     let written = RecordedInput {
         namespace: &job.namespace,
-        name: &job.job.metadata.name,
+        name: &job.train_job.metadata.name,
         from: InputKind::Files,
         train_job: originals.at(job.location())?,
         runtime: originals.at(job.runtime_location())?,
@@ -97,8 +97,8 @@ fn recording(job: &Job, rendered: &Rendered, originals: &Originals) -> Option<Re
 }
 
 /// Returns a warning for a TrainJob with a deadline, which the JobSet does not have.
-fn deadline(job: &Job) -> Option<String> {
-    let seconds = job.job.active_deadline_seconds?;
+fn deadline(job: &InputJob) -> Option<String> {
+    let seconds = job.train_job.active_deadline_seconds?;
     Some(format!(
         "{}: spec.activeDeadlineSeconds: a JobSet has no such field, so the output does not show it; the controller ends the TrainJob after {seconds} s",
         job.location()

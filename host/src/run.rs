@@ -8,7 +8,7 @@ use std::{
 use serde_json::Value;
 use trainyard_api::{Admitted, Inputs, Located, Location, Object, Source, names};
 use trainyard_model::text::listed;
-use trainyard_render::{Catalog, Counts, InputObject, Job, Problem, Rendered, Renderer};
+use trainyard_render::{Catalog, Counts, InputJob, InputObject, Problem, Rendered, Renderer};
 use trainyard_schema::Admission;
 
 use crate::{
@@ -131,9 +131,9 @@ fn with_plugins(
 }
 
 /// Adds the errors of the runtimes of refused TrainJobs, so that both can be corrected at once.
-fn check_runtimes(stand_ins: &[Job], renderer: &Renderer, failure: &mut ErrorList) {
+fn check_runtimes(stand_ins: &[InputJob], renderer: &Renderer, failure: &mut ErrorList) {
     for job in stand_ins {
-        let problems = renderer.plan(&job.job, &job.runtime).err();
+        let problems = renderer.plan(&job.train_job, &job.runtime).err();
         let problems = problems.into_iter().flatten();
         let of_runtime = problems.filter(|problem| problem.about() == InputObject::Runtime);
         of_runtime.for_each(|problem| failure.add(locate(job, &problem)));
@@ -258,8 +258,8 @@ fn picked(mut objects: Vec<Object>, args: &InputArgs, failure: &mut ErrorList) -
 /// is given.
 pub(crate) fn render_all<T: Send>(
     args: &RunArgs,
-    make: impl Fn(&Job, &Rendered) -> T + Sync,
-    keep: impl FnMut(&Job, T) -> Result<(), ErrorList>,
+    make: impl Fn(&InputJob, &Rendered) -> T + Sync,
+    keep: impl FnMut(&InputJob, T) -> Result<(), ErrorList>,
 ) -> Result<RunResult, ErrorList> {
     let run = read_and_load(&args.input, &args.load)?;
     render_run(run, args.keep_going, make, keep)
@@ -269,12 +269,12 @@ pub(crate) fn render_all<T: Send>(
 pub(crate) fn render_all_as_written<T: Send>(
     args: &RunArgs,
     stats: Option<&Arc<Stats>>,
-    make: impl Fn(&Job, &Rendered, &Originals) -> T + Sync,
-    keep: impl FnMut(&Job, T) -> Result<(), ErrorList>,
+    make: impl Fn(&InputJob, &Rendered, &Originals) -> T + Sync,
+    keep: impl FnMut(&InputJob, T) -> Result<(), ErrorList>,
 ) -> Result<RunResult, ErrorList> {
     let mut originals = Originals::default();
     let run = read_with_originals(&args.input, &args.load, Some(&mut originals))?;
-    let make = |job: &Job, rendered: &Rendered| make(job, rendered, &originals);
+    let make = |job: &InputJob, rendered: &Rendered| make(job, rendered, &originals);
     render_run(run.measured(stats), args.keep_going, make, keep)
 }
 
@@ -282,8 +282,8 @@ pub(crate) fn render_all_as_written<T: Send>(
 pub(crate) fn render_run<T: Send>(
     run: Run,
     keep_going: bool,
-    make: impl Fn(&Job, &Rendered) -> T + Sync,
-    mut keep: impl FnMut(&Job, T) -> Result<(), ErrorList>,
+    make: impl Fn(&InputJob, &Rendered) -> T + Sync,
+    mut keep: impl FnMut(&InputJob, T) -> Result<(), ErrorList>,
 ) -> Result<RunResult, ErrorList> {
     let Run {
         catalog,
@@ -292,7 +292,7 @@ pub(crate) fn render_run<T: Send>(
     } = run;
     let mut rendered = 0;
     let progress = Progress::new("rendering", catalog.jobs.len());
-    let one = |job: &Job| {
+    let one = |job: &InputJob| {
         let rendered = catalog.render(job, &loaded.renderer);
         let made = rendered.map(|rendered| (make(job, &rendered), rendered.warnings));
         progress.step();
@@ -341,9 +341,9 @@ pub(crate) fn render_run<T: Send>(
 }
 
 /// Returns the problem with its location in the input, and advice for the command line.
-pub(crate) fn locate(job: &Job, problem: &Problem) -> Located {
+pub(crate) fn locate(job: &InputJob, problem: &Problem) -> Located {
     let mut located = job.locate(problem);
-    if problem.is_plugin_not_given() {
+    if problem.is_unknown_plugin() {
         let advice = "; use `--plugin FILE.wasm` to load one that is not built in";
         located.message.push_str(advice);
     }
@@ -351,13 +351,13 @@ pub(crate) fn locate(job: &Job, problem: &Problem) -> Located {
 }
 
 /// Whether this controller would reconcile the TrainJob. Warns if not.
-fn is_mine(job: &Job) -> bool {
-    let mine = job.job.managed_by == names::MANAGED_BY_TRAINER;
+fn is_mine(job: &InputJob) -> bool {
+    let mine = job.train_job.managed_by == names::MANAGED_BY_TRAINER;
     if !mine {
         report::warn(format!(
             "{}: spec.managedBy: is {}, so another controller manages this TrainJob; it is skipped",
             job.location(),
-            job.job.managed_by
+            job.train_job.managed_by
         ));
     }
     mine

@@ -87,7 +87,7 @@ fn log_lines_of_a_call_name_plugin_and_phase() {
         .with_writer(move || writer.clone())
         .finish();
     tracing::subscriber::with_default(subscriber, || {
-        let rendered = renderer.render(&job.job, &job.runtime, "default", &Arc::default());
+        let rendered = renderer.render(&job.train_job, &job.runtime, "default", &Arc::default());
         assert!(rendered.is_ok());
     });
     let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();

@@ -47,7 +47,7 @@ fn render(renderer: &Renderer, namespace: &str) -> Result<Rendered, Vec<Problem>
     let (catalog, errors) = Catalog::new(objects.map(|object| Admitted::new(object, namespace)));
     assert!(errors.is_empty(), "{}", errors[0]);
     let job = &catalog.jobs[0];
-    let rendered = renderer.render(&job.job, &job.runtime, namespace, &Arc::default());
+    let rendered = renderer.render(&job.train_job, &job.runtime, namespace, &Arc::default());
     rendered.map_err(Stopped::into_problems)
 }
 

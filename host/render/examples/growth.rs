@@ -289,7 +289,7 @@ fn main() {
 #[inline(never)]
 fn counted(renderer: &Renderer, catalog: &Catalog) {
     let job = &catalog.jobs[0];
-    let rendered = renderer.render(&job.job, &job.runtime, "default", &Arc::default());
+    let rendered = renderer.render(&job.train_job, &job.runtime, "default", &Arc::default());
     let rendered = rendered.unwrap_or_else(|stopped| panic!("{:?}", stopped.lines()));
     assert!(!rendered.provenance().is_empty());
     let last = "spec.replicatedJobs[node].template.spec.template.spec.containers[node].image";

@@ -1,5 +1,5 @@
-//! Tolerations and affinity terms that plugins add. Those of the template have no key, and stay as they are: additions stand
-//! behind them, sorted by their ids.
+//! Tolerations and affinity terms that plugins add. Those of the template have no key and stay unchanged; additions follow them, sorted by
+//! id.
 
 use serde_json::{Map, Value};
 use trainyard_api::FieldPath;
@@ -14,7 +14,7 @@ use crate::{
 /// The two lists of requirements of a node selector's term.
 const REQUIREMENTS: [&str; 2] = ["matchExpressions", "matchFields"];
 
-/// The field that holds the alternatives of a required node affinity.
+/// The field with the alternatives of a required node affinity.
 const ALTERNATIVES: &str = "nodeSelectorTerms";
 
 /// Writes the additions to a field of a pod template.
@@ -33,11 +33,11 @@ pub(crate) fn write(pod: &mut Value, field: Field, entries: &Entries) {
     }
 }
 
-/// What is wrong with additions to a pod template before they are written into it.
+/// An error of additions to a pod template.
 pub(crate) enum AdditionError<'e> {
-    /// A required node affinity has no alternatives, so that it matches no node and no addition has a place.
+    /// The required node affinity of the template has no alternatives, so it matches no node and cannot be narrowed.
     NoAlternatives { id: &'e str, owner: Owner },
-    /// The alternatives times what is added to each are more than is written.
+    /// Adding the terms to each alternative would exceed the maximum number of entries.
     TooMany {
         alternatives: usize,
         additions: usize,
@@ -47,8 +47,8 @@ pub(crate) enum AdditionError<'e> {
     },
 }
 
-/// Checks the additions to a pod template. Each stands in every alternative of a required node affinity, so that they are
-/// counted before the first copy is made.
+/// Checks the additions to a pod template. A required node affinity term is copied to every alternative of the template, so the entries are
+/// counted before anything is copied.
 pub(crate) fn addition_error<'e>(
     pod: &Value,
     field: Field,
@@ -87,7 +87,7 @@ pub(crate) fn addition_error<'e>(
     (all > MAX_IN_ALL).then(|| too_many(all, MAX_IN_ALL))
 }
 
-/// Adds requirements to one alternative. One without any matches no node, and still must not match one.
+/// Adds requirements to one alternative. An alternative without requirements matches no node, and must stay so.
 fn narrow(term: &mut Value, by: &Value) {
     if REQUIREMENTS.iter().all(|list| count(term, list) == 0) {
         return;
@@ -98,8 +98,8 @@ fn narrow(term: &mut Value, by: &Value) {
     }
 }
 
-/// Where an addition stands in a pod template that it was written into: in one place, or in every alternative of a required
-/// node affinity.
+/// Returns the paths of an addition in a pod template that it was written into: one, or one in each alternative of a required node
+/// affinity.
 pub(crate) fn places(pod: &Value, field: Field, entries: &Entries, id: &str) -> Vec<FieldPath> {
     let additions = sorted(field, entries);
     let Some(at) = additions.iter().position(|addition| addition.id == id) else {
@@ -135,14 +135,14 @@ pub(crate) fn places(pod: &Value, field: Field, entries: &Entries, id: &str) -> 
 struct Addition<'e> {
     id: &'e str,
     owner: Owner,
-    /// Where the list stands in the pod template.
+    /// The path of the list in the pod template.
     list: Vec<String>,
     item: &'e Value,
-    /// Whether the list's items are alternatives, to each of which it is added.
+    /// Whether the list's items are alternatives, so the addition is copied to each of them.
     narrows: bool,
 }
 
-/// The additions of a field, by their ids.
+/// Returns the additions of a field, sorted by id.
 fn sorted(field: Field, entries: &Entries) -> Vec<Addition<'_>> {
     let mut additions: Vec<_> = entries
         .iter()
@@ -158,7 +158,7 @@ fn addition(field: Field, entry: &Entry) -> Option<Addition<'_>> {
     let mut list: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
     let mut item = json;
     if field == Field::AffinityTerms {
-        // An affinity with this one term: `{"podAntiAffinity": {"preferred...": [TERM]}}`.
+        // An affinity with a single term, such as `{"podAntiAffinity": {"preferred...": [TERM]}}`.
         while let Some((name, below)) = item.as_object().and_then(only_member) {
             list.push(name.clone());
             item = below;

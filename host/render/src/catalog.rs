@@ -1,4 +1,4 @@
-//! The objects of one run: TrainJobs with their runtimes, and objects that plugins look up.
+//! The objects of the input: TrainJobs with their runtimes, and objects that plugins look up.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -21,10 +21,10 @@ use crate::{
     problem::{InputObject, Problem, Warning},
 };
 
-/// A TrainJob with its namespace and runtime.
-pub struct Job {
+/// A TrainJob of the input with its namespace and runtime.
+pub struct InputJob {
     /// The TrainJob.
-    pub job: TrainJob,
+    pub train_job: TrainJob,
     /// Its namespace, or that of the run if it has none.
     pub namespace: String,
     /// Its runtime.
@@ -33,12 +33,12 @@ pub struct Job {
     runtime_location: Location,
 }
 
-impl Job {
+impl InputJob {
     /// Returns the problem with its location in the input.
     #[must_use]
     pub fn locate(&self, problem: &Problem) -> Located {
-        let message = problem.description(&self.job, &self.runtime);
-        self.say(problem.about(), problem.field().as_deref(), message)
+        let message = problem.description(&self.train_job, &self.runtime);
+        self.located(problem.about(), problem.field().as_deref(), message)
     }
 
     /// Returns a lookup without an answer, with the location of the TrainJob in the input.
@@ -53,17 +53,17 @@ impl Job {
     /// Returns the warning with its location in the input.
     #[must_use]
     pub fn locate_warning(&self, warning: &Warning) -> Located {
-        let message = warning.description(&self.job, &self.runtime);
-        self.say(warning.about, warning.field.as_deref(), message)
+        let message = warning.description(&self.train_job, &self.runtime);
+        self.located(warning.about, warning.field.as_deref(), message)
     }
 
-    fn say(&self, about: InputObject, field: Option<&str>, message: String) -> Located {
+    fn located(&self, about: InputObject, field: Option<&str>, message: String) -> Located {
         let location = match about {
             InputObject::TrainJob => &self.location,
             InputObject::Runtime => &self.runtime_location,
         };
-        // The message names the field, if there is one.
-        let field = field.map(|field| about.spelled(field, &self.job, &self.runtime));
+        // The message names the field, so the location only needs its line.
+        let field = field.map(|field| about.spelled(field, &self.train_job, &self.runtime));
         let location = Location {
             line_of: field.and_then(|field| field.parse().ok()),
             ..location.clone()
@@ -71,26 +71,26 @@ impl Job {
         Located { location, message }
     }
 
-    /// The TrainJob's place in the input.
+    /// Returns the location of the TrainJob in the input.
     #[must_use]
     pub const fn location(&self) -> &Location {
         &self.location
     }
 
-    /// The runtime's place in the input.
+    /// Returns the location of the runtime in the input.
     #[must_use]
     pub const fn runtime_location(&self) -> &Location {
         &self.runtime_location
     }
 }
 
-/// All objects of a run.
+/// All objects of the input.
 pub struct Catalog {
     /// The TrainJobs, in the order of the input.
-    pub jobs: Vec<Job>,
+    pub jobs: Vec<InputJob>,
     /// For each runtime that only refused TrainJobs reference, a TrainJob with nothing but this reference. Planning it finds the errors of
     /// the runtime in the same run.
-    pub stand_ins: Vec<Job>,
+    pub stand_ins: Vec<InputJob>,
     /// The errors of TrainJobs whose runtime is not in the input.
     pub without_runtime: Vec<Located>,
     /// The number of objects, including refused ones.
@@ -100,7 +100,7 @@ pub struct Catalog {
     objects: BTreeMap<(String, String, Option<String>, String), Arc<Value>>,
 }
 
-/// The number of objects of a run by kind.
+/// The number of objects of the input by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// TrainJobs.
@@ -111,16 +111,14 @@ pub struct Counts {
     pub others: usize,
 }
 
-/// The most runtimes that a sentence lists.
+/// The maximum number of runtimes that an error lists.
 const MAX_LISTED: usize = 8;
 
 type RuntimeKey = (RuntimeKind, Option<String>, String);
 
 impl Catalog {
-    /// Sorts the objects of a run.
-    ///
-    /// The errors beside it are everything that is wrong with a TrainJob or a runtime, and two objects of one name; the catalog
-    /// holds the TrainJobs that have none, so that theirs can be told in the same run.
+    /// Sorts the objects of the input. Also returns the errors of TrainJobs and runtimes, and of objects with the same name. The catalog contains
+    /// the valid TrainJobs, so errors that rendering finds are reported in the same run.
     #[must_use]
     pub fn new(objects: impl IntoIterator<Item = Admitted>) -> (Self, Vec<Located>) {
         let mut reader = CatalogBuilder::default();
@@ -130,21 +128,20 @@ impl Catalog {
         reader.finish()
     }
 
-    /// Renders one of the TrainJobs, with what its plugins look up in the input.
+    /// Renders a TrainJob. Its plugins look up objects of the input.
     ///
     /// # Errors
-    /// Everything that is wrong with it. [`Stopped::Needs`] names objects that are not in the input.
-    pub fn render(&self, job: &Job, renderer: &Renderer) -> Result<Rendered, Stopped> {
+    /// All problems of the TrainJob, or [`Stopped::Needs`] if an object is not in the input.
+    pub fn render(&self, job: &InputJob, renderer: &Renderer) -> Result<Rendered, Stopped> {
         let answer = |key: &LookupKey| self.answer(job, key);
         with_answers(answer, |lookups| {
-            renderer.render(&job.job, &job.runtime, &job.namespace, lookups)
+            renderer.render(&job.train_job, &job.runtime, &job.namespace, lookups)
         })
     }
 
-    /// The answer to what a plugin asks for; none where the object was not given. Offline, the objects of the input are all
-    /// there are, and every kind is served.
+    /// Returns the answer to a lookup. `None` if the object is not in the input. Every kind counts as served.
     #[must_use]
-    pub fn answer(&self, job: &Job, key: &LookupKey) -> Option<LookupAnswer> {
+    pub fn answer(&self, job: &InputJob, key: &LookupKey) -> Option<LookupAnswer> {
         let namespace = &*job.namespace;
         match key {
             LookupKey::Object {
@@ -173,8 +170,8 @@ impl Catalog {
                         && scope.as_deref().is_none_or(|scope| scope == namespace)
                 });
                 let asker = Requester {
-                    name: &job.job.metadata.name,
-                    uid: job.job.metadata.uid.as_deref(),
+                    name: &job.train_job.metadata.name,
+                    uid: job.train_job.metadata.uid.as_deref(),
                 };
                 let objects = of_kind.map(|(_, value)| value.clone()).collect();
                 Some(LookupAnswer::all(objects, asker))
@@ -212,8 +209,8 @@ impl CatalogBuilder {
                 self.counts.others += 1;
                 let object = admitted.object;
                 let name = object.metadata.name.clone();
-                let given = object.metadata.namespace.clone();
-                let key = (object.api_version, object.kind, given, name);
+                let namespace = object.metadata.namespace.clone();
+                let key = (object.api_version, object.kind, namespace, name);
                 let value = || Arc::new(object.value);
                 self.objects.entry(key).or_insert_with(value);
             }
@@ -259,9 +256,10 @@ impl CatalogBuilder {
     }
 
     fn finish(self) -> (Catalog, Vec<Located>) {
-        let given = match self.runtimes.is_empty() {
-            true => "none".to_owned(),
-            false => listed(self.runtimes.keys().map(shown), MAX_LISTED),
+        let existing: BTreeSet<_> = self.runtimes.keys().chain(&self.broken_runtimes).collect();
+        let existing = match existing.is_empty() {
+            true => "no runtimes".to_owned(),
+            false => listed(existing.into_iter().map(shown), MAX_LISTED),
         };
         let (mut jobs, mut without_runtime) = (Vec::new(), Vec::new());
         let (mut used, mut stand_ins) = (BTreeSet::new(), BTreeMap::new());
@@ -276,8 +274,8 @@ impl CatalogBuilder {
             }
             match self.runtimes.get(&key) {
                 Some((runtime, runtime_location)) => {
-                    let job = Job {
-                        job,
+                    let job = InputJob {
+                        train_job: job,
                         namespace,
                         runtime: runtime.clone(),
                         location,
@@ -290,7 +288,7 @@ impl CatalogBuilder {
                         stand_ins.entry(key).or_insert(job);
                     }
                 }
-                None => without_runtime.push(missing_runtime(&key, location, &given)),
+                None => without_runtime.push(missing_runtime(&key, location, &existing)),
             }
         }
         (
@@ -310,7 +308,7 @@ impl CatalogBuilder {
 fn missing_runtime(
     (kind, namespace, name): &RuntimeKey,
     location: Location,
-    given: &str,
+    existing: &str,
 ) -> Located {
     let whole = namespace
         .as_ref()
@@ -318,7 +316,7 @@ fn missing_runtime(
     Located {
         location: location.at(FieldPath::of(["spec", "runtimeRef", "name"])),
         message: format!(
-            "there is no {kind} `{whole}` in the input; give its file with -f (given: {given})"
+            "{kind} `{whole}` is not in the input, which has {existing}; pass its file with -f"
         ),
     }
 }

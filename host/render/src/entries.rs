@@ -1,22 +1,22 @@
-//! How many entries the lists and maps of an object may have.
+//! The maximum number of entries of the lists and maps of an object.
 //!
-//! For every write an API server notes which manager set which entry, and inserts each into a sorted list: the cost grows with the
-//! square of the entries of one list or map (`PathElementSet.Insert` of kubernetes-sigs/structured-merge-diff). A map of 80,000
-//! labels keeps it busy for minutes, long after it has given up on the request. Patches of a few thousand labels each add up to
-//! that, and it would be the controller that writes it.
+//! On every write, an API server records the manager of each entry and inserts it into a sorted list. The cost is quadratic in the entries of
+//! one list or map (`PathElementSet.Insert` of kubernetes-sigs/structured-merge-diff): a map of 80,000 labels keeps it busy for minutes, long
+//! after the request timed out. A TrainJob could add up to that with patches of a few thousand labels each, and the controller would write
+//! the result.
 
 use serde_json::Value;
 use trainyard_api::FieldPath;
 
 use crate::problem::Problem;
 
-/// The most entries of one list or map; the longest lists of the schemas have 256.
+/// The maximum number of entries of one list or map. The longest lists of the schemas have 256.
 pub(crate) const MAX_ENTRIES: usize = 1_024;
 
-/// The most entries of all lists and maps of one object.
+/// The maximum number of entries of all lists and maps of an object.
 pub(crate) const MAX_IN_ALL: usize = 50_000;
 
-/// Checks an object that is to be written: each list and map that has too many entries, else how many there are together.
+/// Checks an object before it is written. Reports each list and map with too many entries, or else an object with too many in total.
 pub(crate) fn check(object: &Value) -> Vec<Problem> {
     let mut too_long = Vec::new();
     let in_all = count(object, None, &mut too_long);
@@ -32,8 +32,7 @@ pub(crate) fn check(object: &Value) -> Vec<Problem> {
     too_long.into_iter().map(problem).collect()
 }
 
-/// Checks what a patch adds at a path of the TrainJob, before it is merged into anything: each list and map that has too many
-/// entries by itself.
+/// Checks a patch at a path of the TrainJob before it is merged. Reports each list and map with too many entries.
 pub(crate) fn check_patch(patch: &Value, at: &FieldPath) -> Vec<Problem> {
     let mut too_long = Vec::new();
     count(patch, None, &mut too_long);
@@ -44,12 +43,12 @@ pub(crate) fn check_patch(patch: &Value, at: &FieldPath) -> Vec<Problem> {
     too_long.into_iter().map(problem).collect()
 }
 
-/// How many entries the lists and maps of a value have together.
+/// Returns the total number of entries of the lists and maps of a value.
 pub(crate) fn in_all(value: &Value) -> usize {
     count(value, None, &mut Vec::new())
 }
 
-/// The object by kind and name, and the path in it.
+/// Returns the kind and name of the object, and the path in it.
 fn place(object: &Value, path: &FieldPath) -> String {
     let text = |pointer| object.pointer(pointer).and_then(Value::as_str);
     let kind = text("/kind").unwrap_or("object");
@@ -61,7 +60,7 @@ fn place(object: &Value, path: &FieldPath) -> String {
     }
 }
 
-/// The way to a value: most values are passed by, so that a path is made of it for few.
+/// The path to a value, as a list on the stack. A [`FieldPath`] is only created for the few values that are reported.
 #[derive(Clone, Copy)]
 struct Trail<'t> {
     before: Option<&'t Trail<'t>>,
@@ -87,7 +86,7 @@ impl Trail<'_> {
     }
 }
 
-/// Counts the entries at a trail's end and below. Lists of plain values, as arguments, are noted as a whole: they count as one.
+/// Counts the entries of a value. A list of plain values, such as arguments, counts as one, because it has one manager.
 fn count(
     value: &Value,
     trail: Option<&Trail<'_>>,

@@ -1,5 +1,5 @@
-//! The journal of a rendering: everything that is written between the runtime's template and the JobSet, in order, each with who
-//! asked for it. Assemble writes what it holds, and explain reads from it who set each field.
+//! The journal of a rendering: all changes between the runtime's template and the JobSet, in order, each with its source. `assemble` writes
+//! the changes, and `explain` reports their sources.
 
 use std::sync::Arc;
 
@@ -11,19 +11,18 @@ use trainyard_model::{
     session::Committed,
 };
 
-/// Who asked for a write, and why.
+/// The source of a change.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
     /// A field of the runtime, by the host's rules.
     Runtime { field: FieldPath },
-    /// A field of a runtime patch, as the TrainJob's author wrote it.
+    /// A field of a runtime patch, as the user wrote it.
     Patch { manager: Arc<str>, field: FieldPath },
     /// A field of the TrainJob.
     TrainJob { field: FieldPath },
-    /// `numNodes`, at this field of the TrainJob or the runtime, which the `nodeSets` of a plugin give to another pod set than the
-    /// trainer's.
+    /// `numNodes` at this field of the TrainJob or the runtime, assigned to a pod set by the `nodeSets` of a plugin.
     NodeSets { plugin: PluginId, field: FieldPath },
-    /// A plugin, with its reason in its own words.
+    /// A plugin, with the reason that it gave.
     Plugin {
         plugin: PluginId,
         reason: Option<Arc<str>>,
@@ -31,7 +30,7 @@ pub(crate) enum Source {
 }
 
 impl Source {
-    /// The field of a runtime patch that asked for the write. `None` if no patch did.
+    /// Returns the field of the runtime patch. `None` if the source is not a patch.
     pub(crate) const fn patch_field(&self) -> Option<&FieldPath> {
         match self {
             Self::Patch { field, .. } => Some(field),
@@ -48,17 +47,17 @@ pub(crate) struct JournalEntry {
 }
 
 impl JournalEntry {
-    /// Whether the host sets the number of pods or jobs of a pod set.
+    /// Whether the host changed the number of pods or jobs of a pod set.
     pub(crate) const fn is_count(&self) -> bool {
         let is_count = matches!(self.change.entry.field, Field::Count | Field::Replicas);
         is_count && !matches!(self.source, Source::Patch { .. } | Source::Plugin { .. })
     }
 }
 
-/// A change of the JobSet's spec that the record does not show: tolerations, affinity, security contexts and so on.
+/// A change of a field of the JobSet's spec that the record does not model, such as a toleration or a security context.
 #[derive(Debug)]
 pub(crate) struct SpecChange {
-    /// The place in the JobSet, by names.
+    /// The path in the JobSet, with names.
     pub(crate) path: FieldPath,
     /// The old value. `None` if there was none.
     pub(crate) from: Option<Value>,
@@ -67,7 +66,7 @@ pub(crate) struct SpecChange {
     pub(crate) source: Source,
 }
 
-/// All writes of one rendering, the first one first.
+/// All changes of one rendering, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Journal {
     entries: Vec<JournalEntry>,
@@ -81,12 +80,12 @@ impl Journal {
         self.entries.extend(entry);
     }
 
-    /// Adds changes that the record does not show.
+    /// Adds changes of fields that the record does not model.
     pub(crate) fn record_spec(&mut self, changes: impl IntoIterator<Item = SpecChange>) {
         self.spec_changes.extend(changes);
     }
 
-    /// Adds what plugins wrote.
+    /// Adds the writes of plugins.
     pub(crate) fn record_plugins(&mut self, committed: Vec<Committed>) {
         for Committed { plugin, writes } in committed {
             for write in writes {
@@ -107,12 +106,12 @@ impl Journal {
         &self.spec_changes
     }
 
-    /// The entries of the record that changed.
+    /// Returns the entries of the record that changed.
     pub(crate) fn changed(&self) -> impl Iterator<Item = &EntryRef> {
         self.entries.iter().map(|entry| &entry.change.entry)
     }
 
-    /// The changes of the record by runtime patches, each with the field of the patch.
+    /// Returns the changes of the record by runtime patches, each with the field of the patch.
     pub(crate) fn by_patches(&self) -> impl Iterator<Item = (&Change, &FieldPath)> {
         let entries = self.entries.iter();
         entries.filter_map(|entry| Some((&entry.change, entry.source.patch_field()?)))

@@ -6,14 +6,14 @@
 //!   up objects.
 //! - `select`: which plugins are active. `skipped` describes the plugins that a process runs without.
 //! - `resolve`: the base record of a TrainJob and its runtime.
-//! - [`trainyard_model::pipeline`] runs the plugins, and `plugin_log` writes what they log. `additions` and `together` hold the rules for
-//!   lists that several plugins add to.
+//! - [`trainyard_model::pipeline`] runs the plugins, and `plugin_log` writes what they log. `additions` and `totals` have the rules for
+//!   what several plugins add.
 //! - `journal`: every change of the record, with its source.
 //! - `invariants` and `entries`: what is invalid in any pod, and the maximum number of entries of an object.
 //! - `assemble`: writes the record into the runtime's template, by the table in `shape`. `json` has the edits.
 //! - `explain`: what set each field. `place` finds the path in the JobSet for a path of the record.
 //!
-//! `problem` has the errors of TrainJobs and runtimes. `catalog` holds the objects of one run of the command line and renders them.
+//! `problem` has the errors of TrainJobs and runtimes. `catalog` holds the objects of the command line's input and renders them.
 
 mod additions;
 mod assemble;
@@ -32,12 +32,12 @@ mod resolve;
 mod select;
 mod shape;
 mod skipped;
-mod together;
+mod totals;
 
 pub use trainyard_model::pipeline::PendingLookup;
 
 pub use self::{
-    catalog::{Catalog, Counts, Job},
+    catalog::{Catalog, Counts, InputJob},
     explain::{NoSuchField, Provenance, Setter, Step as ProvenanceStep, env_vars, path_in_job_set},
     problem::{InputObject, Problem, Warning},
     rendered::{Rendered, RenderedObject},

@@ -1,5 +1,4 @@
-//! Where a place of the record stands in the JobSet: by the table of shapes, for reasons, `explain` and the paths that
-//! people type.
+//! Maps places of the record to paths of the JobSet by the table of shapes, for messages, for `explain` and for paths on the command line.
 
 use serde_json::Value;
 use trainyard_api::{FieldPath, path::Segment};
@@ -13,7 +12,7 @@ use crate::{
 /// The fields from a replicated job to its pod template.
 const POD_TEMPLATE: [&str; 3] = ["template", "spec", "template"];
 
-/// Where a place of the record stands in the JobSet, by names; none for what is no part of it.
+/// Returns the path of a place in the JobSet, with names. `None` if it is not part of the JobSet.
 pub(crate) fn path_of(record: &Record, place: &EntryRef) -> Option<FieldPath> {
     let (keys, shape) = shape(place.field);
     let (set, container) = match place.scope {
@@ -51,8 +50,8 @@ fn replicated_jobs() -> FieldPath {
     FieldPath::of(["spec", "replicatedJobs"])
 }
 
-/// Where a place of the record stands in a JobSet that was written with it, by names: in none, in one, or, for what narrows
-/// alternatives, in each of them.
+/// Returns the paths of a place in an assembled JobSet, with names. There may be none or one, or several for a term that is copied to
+/// alternatives.
 pub(crate) fn paths_in(record: &Record, job_set: &Value, place: &EntryRef) -> Vec<FieldPath> {
     let (_, Shape::Additions) = shape(place.field) else {
         return path_of(record, place).into_iter().collect();
@@ -70,8 +69,7 @@ pub(crate) fn paths_in(record: &Record, job_set: &Value, place: &EntryRef) -> Ve
     below.iter().map(|below| path.join(below)).collect()
 }
 
-/// Whether a path is spelled as the record's paths of additions are (`pod-sets[node].tolerations[ID]`), whose keys the JobSet
-/// does not have.
+/// Whether it is a path of the record to an addition, such as `pod-sets[node].tolerations[ID]`, whose key is not in the JobSet.
 pub(crate) fn is_of_additions(path: &FieldPath) -> bool {
     let [sets, _, field, ..] = path.segments() else {
         return false;
@@ -80,8 +78,8 @@ pub(crate) fn is_of_additions(path: &FieldPath) -> bool {
     sets.text() == "pod-sets" && field.is_some_and(|field| shape(field).1 == Shape::Additions)
 }
 
-/// Where in the JobSet stands what a path means that is spelled as the record's are (`pod-sets[node].count`); none where
-/// it is not spelled so. What the record does not have comes out as a path that no JobSet has.
+/// Returns the path in the JobSet for a path of the record, such as `pod-sets[node].count`. `None` if it is not a path of the record. A path
+/// that the record does not have maps to a path that no JobSet has.
 pub(crate) fn job_set_path(path: &FieldPath) -> Option<FieldPath> {
     let (first, rest) = path.segments().split_first()?;
     let first = first.text();

@@ -1,8 +1,8 @@
-//! What plugins log, in this program's own log.
+//! Writes what plugins log to the log of this program.
 
 use trainyard_model::session::Session;
 
-/// Writes what the plugins logged, at their levels.
+/// Writes the lines of all plugins, at their levels.
 pub(crate) fn write(session: &Session, namespace: &str) {
     for logged in session.log() {
         let (plugin, phase, line) = (&logged.plugin, logged.phase, &logged.line.line);

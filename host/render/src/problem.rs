@@ -17,14 +17,14 @@ use trainyard_model::{
 /// The object that a problem or warning is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InputObject {
-    /// The TrainJob's.
+    /// The TrainJob.
     TrainJob,
-    /// The runtime's.
+    /// The runtime.
     Runtime,
 }
 
 impl InputObject {
-    /// The sentence, after the runtime's kind and name if it is about the runtime.
+    /// Adds the runtime's kind and name to a sentence about the runtime.
     fn with_object(self, sentence: String, runtime: &Runtime) -> String {
         match self {
             Self::TrainJob => sentence,
@@ -53,15 +53,15 @@ fn with_field(field: Option<String>, sentence: String) -> String {
     }
 }
 
-/// A reason why a TrainJob can't be rendered.
+/// A reason why a TrainJob cannot be rendered.
 #[derive(Debug, Error)]
 pub enum Problem {
     /// A field has an invalid value.
     #[error("{path}: {message}")]
     Field {
-        /// Whose field.
+        /// The object with the field.
         about: InputObject,
-        /// Which one.
+        /// The field.
         path: FieldPath,
         /// The problem, and what to do.
         message: String,
@@ -69,7 +69,7 @@ pub enum Problem {
     /// The runtime, or a field of the TrainJob, activates a plugin that is not loaded.
     #[error("{path}: {message}")]
     NotLoaded {
-        /// Whose field.
+        /// The object with the field.
         about: InputObject,
         /// The field.
         path: FieldPath,
@@ -84,13 +84,13 @@ pub enum Problem {
     /// A plugin refuses the TrainJob.
     #[error("{failure} (plugin {plugin} in {phase})")]
     Refused {
-        /// Whose field.
+        /// The object with the field.
         about: InputObject,
         /// The plugin.
         plugin: PluginId,
-        /// The phase in which it did.
+        /// The phase.
         phase: Phase,
-        /// What it says.
+        /// The field and message from the plugin.
         failure: Failure,
     },
     /// A plugin's call failed.
@@ -104,18 +104,18 @@ pub enum Problem {
     Plan(#[from] PlanError),
     /// Rendering took too long. It may succeed when the machine is less busy.
     #[error(
-        "rendering {overdue}: {step} when the time was up; make the TrainJob and its runtime smaller, or raise `controller.renderTimeout` in the controller's configuration"
+        "rendering {overdue}: {step} when the deadline passed; make the TrainJob and its runtime smaller, or raise `controller.renderTimeout` in the controller's configuration"
     )]
     Overdue {
-        /// How long it may take.
+        /// The time limit.
         overdue: Overdue,
-        /// What was done last.
+        /// The last step that was done.
         step: String,
     },
     /// Plugins together produced an invalid pod.
     #[error("{place}: {message}")]
     Invariant {
-        /// Where.
+        /// The place in the record.
         place: String,
         /// The conflict, and what wrote the conflicting values.
         message: String,
@@ -152,7 +152,7 @@ impl Problem {
         }
     }
 
-    /// The object to correct.
+    /// Returns the object to correct.
     #[must_use]
     pub fn about(&self) -> InputObject {
         match self {
@@ -162,9 +162,9 @@ impl Problem {
         }
     }
 
-    /// Whether a plugin is missing that was not loaded.
+    /// Whether the TrainJob needs a plugin that was neither loaded nor skipped.
     #[must_use]
-    pub const fn is_plugin_not_given(&self) -> bool {
+    pub const fn is_unknown_plugin(&self) -> bool {
         matches!(
             self,
             Self::NotLoaded {
@@ -174,7 +174,7 @@ impl Problem {
         )
     }
 
-    /// Fails if the time is up once a step is done.
+    /// Fails if the deadline passed; `step` is the last step that was done.
     pub(crate) fn in_time(
         deadline: &Deadline,
         step: impl FnOnce() -> String,
@@ -186,7 +186,7 @@ impl Problem {
         deadline.check().map_err(overdue)
     }
 
-    /// Whether the same TrainJob may become a JobSet later, although nothing of it changes.
+    /// Whether rendering the same TrainJob may succeed later.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
@@ -196,7 +196,7 @@ impl Problem {
         }
     }
 
-    /// The plugin that it is about.
+    /// Returns the plugin that it is about.
     #[must_use]
     pub fn plugin(&self) -> Option<&PluginId> {
         match self {
@@ -213,7 +213,7 @@ impl Problem {
         }
     }
 
-    /// The field, as Kubernetes spells it; a plugin's is what the plugin says.
+    /// Returns the field in its current form. A plugin may name any field.
     #[must_use]
     pub fn field(&self) -> Option<Cow<'_, str>> {
         match self {
@@ -225,7 +225,7 @@ impl Problem {
         }
     }
 
-    /// The problem, with its field as the author of the TrainJob or the runtime spelled it.
+    /// Returns the problem, with the field as the user wrote it.
     #[must_use]
     pub fn description(&self, job: &TrainJob, runtime: &Runtime) -> String {
         let field = self.field();
@@ -233,7 +233,7 @@ impl Problem {
         with_field(field, self.sentence())
     }
 
-    /// The problem as an Event of the TrainJob has it: a field of the runtime comes after the runtime's kind and name.
+    /// Returns the problem for an Event of the TrainJob, which names the runtime if the field is the runtime's.
     #[must_use]
     pub fn for_event(&self, job: &TrainJob, runtime: &Runtime) -> String {
         self.about()
@@ -263,7 +263,9 @@ impl From<PhaseError> for Problem {
                 CallFailure::Refused(failure) => Self::refused(&error.plugin, error.phase, failure),
                 _ => Self::Call(error),
             },
-            PhaseError::Reported(said) => Self::refused(&said.plugin, said.phase, &said.failure),
+            PhaseError::Reported(reported) => {
+                Self::refused(&reported.plugin, reported.phase, &reported.failure)
+            }
             PhaseError::TooManyLookups(error) => error.into(),
             PhaseError::Overdue {
                 overdue,
@@ -277,8 +279,8 @@ impl From<PhaseError> for Problem {
     }
 }
 
-/// Where a field is that a plugin names: only runtimes have some, and a path of the runtime's metadata, which TrainJobs have too,
-/// has `runtime.` before it.
+/// Returns the object of a field that a plugin names. Some fields exist only in runtimes. For others, such as metadata, the prefix `runtime.`
+/// selects the runtime.
 fn place(field: Option<&str>) -> (InputObject, Option<String>) {
     let Some(field) = field else {
         return (InputObject::TrainJob, None);
@@ -303,18 +305,18 @@ fn place(field: Option<&str>) -> (InputObject, Option<String>) {
 /// A warning about a TrainJob that is rendered nevertheless.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
-    /// Whose field.
+    /// The object that it is about.
     pub about: InputObject,
     /// The field.
     pub field: Option<String>,
-    /// The sentence.
+    /// The message.
     pub message: String,
     /// The plugin that reported it. `None` if the host did.
     pub plugin: Option<PluginId>,
 }
 
 impl Warning {
-    /// The warning, with its field as the author of the TrainJob or the runtime spelled it.
+    /// Returns the warning, with the field as the user wrote it.
     #[must_use]
     pub fn description(&self, job: &TrainJob, runtime: &Runtime) -> String {
         let field = self.field.as_deref();
@@ -322,14 +324,14 @@ impl Warning {
         with_field(field, self.sentence())
     }
 
-    /// The warning as an Event of the TrainJob has it: a field of the runtime comes after the runtime's kind and name.
+    /// Returns the warning for an Event of the TrainJob, which names the runtime if the field is the runtime's.
     #[must_use]
     pub fn for_event(&self, job: &TrainJob, runtime: &Runtime) -> String {
         self.about
             .with_object(self.description(job, runtime), runtime)
     }
 
-    /// The warning without its field.
+    /// Returns the warning without its field.
     #[must_use]
     pub fn sentence(&self) -> String {
         match &self.plugin {
@@ -349,13 +351,13 @@ impl fmt::Display for Warning {
 }
 
 impl From<&Diagnostic> for Warning {
-    fn from(said: &Diagnostic) -> Self {
-        let (about, field) = place(said.failure.field.as_deref());
+    fn from(reported: &Diagnostic) -> Self {
+        let (about, field) = place(reported.failure.field.as_deref());
         Self {
             about,
             field,
-            message: said.failure.message.clone(),
-            plugin: Some(said.plugin.clone()),
+            message: reported.failure.message.clone(),
+            plugin: Some(reported.plugin.clone()),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a TrainJob becomes.
+//! The result of a rendering.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -21,23 +21,23 @@ use crate::{
     select::{self, Active, plan_of},
 };
 
-/// What a TrainJob becomes.
+/// The result of a rendering.
 #[derive(Debug)]
 pub struct Rendered {
-    /// The objects beside the JobSet, in the order in which they are applied.
+    /// The objects other than the JobSet, in the order in which they are applied.
     pub objects: Vec<RenderedObject>,
     /// The JobSet, which is applied last.
     pub job_set: Value,
-    /// The plugins that ran, in their order, with their configurations.
+    /// The plugins that ran, in order, with their configurations.
     pub plan: Vec<Active>,
-    /// What the user should know.
+    /// The warnings.
     pub warnings: Vec<Warning>,
     patched: Option<Arc<Value>>,
     origins: Origins,
 }
 
 impl Rendered {
-    /// Writes the record and the emitted objects into what a cluster gets.
+    /// Assembles the JobSet and the emitted objects.
     pub(crate) fn assemble(
         (job, runtime): (&TrainJob, &Runtime),
         namespace: &str,
@@ -73,7 +73,7 @@ impl Rendered {
                 plugin: emitted.plugin.clone(),
             })
             .collect();
-        // A stable sort: each plugin's objects keep the order in which it emitted them.
+        // The sort is stable, so each plugin's objects keep the order in which it emitted them.
         objects.sort_by(|a, b| a.plugin.name.cmp(&b.plugin.name));
         Self {
             objects,
@@ -85,54 +85,54 @@ impl Rendered {
         }
     }
 
-    /// The spec of the runtime's template with the TrainJob's patches, before anything else was written into it.
+    /// Returns the spec of the runtime's template with the TrainJob's patches and no other changes.
     #[must_use]
     pub fn patched(&self) -> &Value {
         self.patched.as_deref().unwrap_or(&self.origins.template)
     }
 
-    /// Who set what: all that the runtime's template does not have as it is. Worked out anew by every call.
+    /// Returns the origin of every field that differs from the runtime's template. Each call computes it.
     #[must_use]
     pub fn provenance(&self) -> Vec<Provenance> {
         self.origins.provenance(&self.job_set)
     }
 
-    /// The plan that it went through, as a snapshot keeps it.
+    /// Returns the plan for the snapshot.
     #[must_use]
     pub fn whole_plan(&self) -> Plan {
         plan_of(&self.plan, &self.origins.job.facts)
     }
 
-    /// What plugins read of the objects that they looked up: with it in the place of the lookups, the same TrainJob becomes the
-    /// same.
+    /// Returns the parts of the looked-up objects that plugins read. Rendering with them instead of the whole objects gives the same result.
     #[must_use]
     pub fn read_lookups(&self) -> Lookups {
         self.origins.session.read_lookups()
     }
 
-    /// The same with all that was read, however large: what a bundle holds.
+    /// Returns the parts of the looked-up objects that plugins read, of any size, for a bundle.
     #[must_use]
     pub fn all_read_lookups(&self) -> Lookups {
         self.origins.session.all_read_lookups()
     }
 
-    /// The operator's facts that plugins read.
+    /// Returns the operator's facts that plugins read.
     #[must_use]
     pub fn read_facts(&self) -> Facts {
         self.origins.session.read_facts()
     }
 
-    /// Who set a field and all below it, as the JobSet spells it (`spec.replicatedJobs[0].replicas`, or with names in
-    /// brackets) or as the record does (`pod-sets[node].replicas`). Never empty: what nobody changed is the runtime's.
+    /// Returns the origins of a field and all fields below it. The path is one of the JobSet, with positions
+    /// (`spec.replicatedJobs[0].replicas`) or names in brackets, or one of the record (`pod-sets[node].replicas`). The result is never empty: an
+    /// unchanged field is the runtime's.
     ///
     /// # Errors
-    /// The JobSet has no such field, and nobody removed one.
+    /// If the JobSet has no such field and none was removed.
     pub fn explain(&self, path: &FieldPath) -> Result<Vec<Provenance>, NoSuchField> {
         self.origins.explain(&self.job_set, path)
     }
 }
 
-/// An object beside the JobSet.
+/// An object other than the JobSet.
 #[derive(Debug)]
 pub struct RenderedObject {
     /// Its `apiVersion` and `kind`.
@@ -141,15 +141,15 @@ pub struct RenderedObject {
     pub name: ObjectName,
     /// The object, with placeholders for key material.
     pub value: Value,
-    /// The keys of a Secret that hold key material: whoever creates it makes that, and writes them anew.
+    /// The values of a Secret that contain key material, which is generated when the Secret is created.
     pub material: BTreeMap<String, SecretValue>,
     /// How it is applied.
     pub apply: ApplyMode,
-    /// Who emitted it.
+    /// The plugin that emitted it.
     pub plugin: PluginId,
 }
 
-/// The keys of an object that hold key material.
+/// Returns the values of an object that contain key material, by key.
 fn material(object: &EmittedObject) -> BTreeMap<String, SecretValue> {
     let Content::Secret { data, .. } = &object.content else {
         return BTreeMap::new();

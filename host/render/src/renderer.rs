@@ -1,4 +1,4 @@
-//! The loaded policies, and the path of a TrainJob through them.
+//! Renders TrainJobs with the loaded policies.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -25,10 +25,10 @@ use crate::{
     resolve::{self, ClusterFacts},
     select::{self, Active},
     skipped::SkippedPlugin,
-    together,
+    totals,
 };
 
-/// The loaded policies, checked against each other, with what the operator sets for all TrainJobs.
+/// The loaded policies, checked against each other, and the operator's settings for all TrainJobs.
 pub struct Renderer {
     generation: Generation,
     policies: BTreeMap<Arc<str>, Arc<dyn Policy>>,
@@ -40,7 +40,7 @@ impl Renderer {
     /// Checks the policies against each other.
     ///
     /// # Errors
-    /// Every conflict and every cycle among them.
+    /// All conflicts and cycles among them.
     pub fn new(
         policies: impl IntoIterator<Item = Arc<dyn Policy>>,
         facts: ClusterFacts,
@@ -90,14 +90,14 @@ impl Renderer {
         self
     }
 
-    /// The loaded plugins with their order.
+    /// Returns the loaded plugins with their order.
     #[must_use]
     pub const fn generation(&self) -> &Generation {
         &self.generation
     }
 
-    /// The most objects that plugins emit for one TrainJob: the largest of the limits of those that are loaded, and of the limit that
-    /// an operator has not changed.
+    /// Returns the maximum number of objects that plugins may emit for one TrainJob: the largest limit of a loaded plugin, or the default if
+    /// that is larger.
     #[must_use]
     pub fn most_objects(&self) -> u64 {
         let plugins = self.generation.plugins();
@@ -105,26 +105,26 @@ impl Renderer {
         limits.fold(Limits::default().objects, u64::max)
     }
 
-    /// What the operator sets for all TrainJobs.
+    /// Returns the operator's settings for all TrainJobs.
     #[must_use]
     pub const fn facts(&self) -> &ClusterFacts {
         &self.facts
     }
 
-    /// The plugins that a TrainJob's runtime switches on, in the order in which they run.
+    /// Returns the active plugins of a TrainJob, in the order in which they run.
     ///
     /// # Errors
-    /// Everything that is wrong with the runtime, its configurations, or the order for this TrainJob.
+    /// All problems of the runtime, its configurations and the order for this TrainJob.
     pub fn plan(&self, job: &TrainJob, runtime: &Runtime) -> Result<Vec<Active>, Vec<Problem>> {
         let patched = resolve::patch_template(job, runtime, &self.facts, &Deadline::none())?;
-        let planned = self.planned(job, runtime, &patched.record);
+        let planned = self.plan_with(job, runtime, &patched.record);
         unless_refused(patched.problems, planned)
     }
 
-    /// What a TrainJob's first plugin is called with, and every later one where none writes: for measuring single calls.
+    /// Returns the session that a TrainJob's first plugin is called with, for measuring single calls.
     ///
     /// # Errors
-    /// Everything that is wrong with the TrainJob and its runtime before a plugin runs.
+    /// All problems of the TrainJob and its runtime that are found before a plugin runs.
     pub fn session(
         &self,
         job: &TrainJob,
@@ -132,17 +132,17 @@ impl Renderer {
         namespace: &str,
     ) -> Result<Session, Vec<Problem>> {
         let patched = resolve::patch_template(job, runtime, &self.facts, &Deadline::none())?;
-        let active = self.planned(job, runtime, &patched.record)?;
+        let active = self.plan_with(job, runtime, &patched.record)?;
         let (resolved, problems) =
             resolve::resolve(job, runtime, patched, &active, namespace, &self.facts);
         unless_refused(problems, Ok(Session::new(resolved.job, resolved.record)))
     }
 
-    /// Renders one TrainJob, with what was looked up for its plugins so far.
+    /// Renders one TrainJob with the objects that were looked up so far.
     ///
     /// # Errors
-    /// [`Stopped::Needs`] if plugins look up what is not among `lookups`, and [`Stopped::Refused`] with everything that is wrong with the
-    /// TrainJob and its runtime, as far as it can be known at once.
+    /// [`Stopped::Needs`] if plugins look up an object that is not in `lookups`, or [`Stopped::Refused`] with all problems of the TrainJob and
+    /// its runtime that can be found at once.
     pub fn render(
         &self,
         job: &TrainJob,
@@ -153,10 +153,10 @@ impl Renderer {
         self.render_within(job, runtime, namespace, lookups, &Deadline::none())
     }
 
-    /// Renders one TrainJob within a time, which is checked between steps: reading, each patch, each plugin call, assembling.
+    /// Renders one TrainJob with a deadline, which is checked between steps: reading, each patch, each plugin call, assembling.
     ///
     /// # Errors
-    /// As of [`Self::render`], and [`Problem::Overdue`] if it takes too long.
+    /// Those of [`Self::render`], and [`Problem::Overdue`] if the deadline passes.
     pub fn render_within(
         &self,
         job: &TrainJob,
@@ -167,14 +167,14 @@ impl Renderer {
     ) -> Result<Rendered, Stopped> {
         let in_time = |step: &str| Problem::in_time(deadline, || step.to_owned());
         let mut patched = resolve::patch_template(job, runtime, &self.facts, deadline)?;
-        let active = match self.planned(job, runtime, &patched.record) {
+        let active = match self.plan_with(job, runtime, &patched.record) {
             Ok(active) => active,
             Err(problems) => {
                 patched.problems.extend(problems);
                 return Err(Stopped::Refused(patched.problems));
             }
         };
-        in_time("the plugins were put in order")?;
+        in_time("the plugins were ordered")?;
         let (resolved, mut problems) =
             resolve::resolve(job, runtime, patched, &active, namespace, &self.facts);
         in_time("the TrainJob's overrides were applied")?;
@@ -191,7 +191,7 @@ impl Renderer {
             return Err(Stopped::Refused(problems));
         }
         let outcome = self.run(&pipeline, &mut session, &resolved.journal);
-        // What plugins log in a rendering that is started over would be logged twice.
+        // Lines of a rendering that is started over would be logged twice.
         if !outcome.as_ref().is_err_and(is_started_over) {
             plugin_log::write(&session, namespace);
         }
@@ -213,17 +213,17 @@ impl Renderer {
     ) -> Result<(), Stopped> {
         run_phase(pipeline, session, Phase::Transform)?;
         // Checked first, because the next checks take a step for each container.
-        together::containers_within_limit(session, pipeline.plan)?;
+        totals::check_containers(session, pipeline.plan)?;
         self.freeze(session, pipeline.plan, journal)?;
         Problem::in_time(pipeline.deadline, || "the record was checked".to_owned())?;
         run_phase(pipeline, session, Phase::Build)?;
-        together::objects_within_limit(session, pipeline.plan)?;
-        invariants::emitted_once(session)?;
-        invariants::own_data_is_emitted(session)?;
+        totals::check_objects(session, pipeline.plan)?;
+        invariants::check_emitted_once(session)?;
+        invariants::check_own_data(session)?;
         run_phase(pipeline, session, Phase::Check)
     }
 
-    fn planned(
+    fn plan_with(
         &self,
         job: &TrainJob,
         runtime: &Runtime,
@@ -265,7 +265,7 @@ impl Renderer {
         active.iter().filter_map(step).collect()
     }
 
-    /// Checks the record that no plugin changes any more, and solves what asked for a place.
+    /// Checks the record after the last transform call, and orders the init containers.
     fn freeze(
         &self,
         session: &mut Session,
@@ -287,7 +287,7 @@ impl Renderer {
         let mut problems = invariants::check(record, changes, journal, &who);
         let is_declared =
             |a: &PluginId, b: &PluginId| self.generation.is_declared(&a.name, &b.name);
-        problems.extend(invariants::contested(session, is_declared));
+        problems.extend(invariants::write_conflicts(session, is_declared));
         let mut orders = Vec::new();
         for (set, position) in record.pod_sets.iter().zip(0u32..) {
             match assemble::place_init_containers(record, position) {
@@ -317,8 +317,8 @@ fn run_phase(pipeline: &Pipeline<'_>, session: &mut Session, phase: Phase) -> Re
     ended.map_err(|stopped| stopped.map(Problem::from))
 }
 
-/// Returns why the plugins refuse a TrainJob that is refused in any case, so that its author learns of everything at once. Nothing else
-/// counts: calls may fail because of what is wrong already, and lookups would be in vain.
+/// Returns the refusals by plugins of a TrainJob that already has problems, so that all are reported at once. Failed calls are ignored,
+/// because the problems may be their cause, and lookups because their answers are not needed.
 fn refusals(pipeline: &Pipeline<'_>, session: &mut Session) -> Vec<Problem> {
     let stopped = run_phase(pipeline, session, Phase::Transform).err();
     let problems = stopped.map(Stopped::into_problems).unwrap_or_default();
@@ -326,7 +326,7 @@ fn refusals(pipeline: &Pipeline<'_>, session: &mut Session) -> Vec<Problem> {
     problems.into_iter().filter(is_refusal).collect()
 }
 
-/// Whether the same TrainJob is rendered again although nothing of it changes.
+/// Whether the same TrainJob will be rendered again.
 fn is_started_over(stopped: &Stopped) -> bool {
     match stopped {
         Stopped::Needs(_) => true,
@@ -334,7 +334,7 @@ fn is_started_over(stopped: &Stopped) -> bool {
     }
 }
 
-/// Returns the outcome, unless something was wrong before.
+/// Returns the outcome if there are no problems, or else the problems of both.
 fn unless_refused<T>(
     problems: Vec<Problem>,
     outcome: Result<T, Vec<Problem>>,

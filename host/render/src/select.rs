@@ -1,4 +1,4 @@
-//! select: which plugins are active for a TrainJob, by what its runtime says, and with which configuration.
+//! Selects the active plugins of a TrainJob, with their configurations.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -18,16 +18,16 @@ use crate::{
     skipped::{Declared, SkipReason, SkippedPlugin, skip_reason},
 };
 
-/// A plugin that is active, with its complete configuration.
+/// An active plugin with its complete configuration.
 #[derive(Clone, Debug)]
 pub struct Active {
     /// The plugin.
     pub plugin: Arc<Plugin>,
-    /// Its block of the runtime, with defaults.
+    /// Its configuration in the runtime, with defaults.
     pub config: Arc<Value>,
 }
 
-/// The plan of plugins in that order under the operator's facts, as a snapshot keeps it.
+/// Returns the plan of plugins in this order with the operator's facts, for a snapshot.
 #[must_use]
 pub fn plan_of(active: &[Active], facts: &Facts) -> Plan {
     let planned = active.iter();
@@ -35,10 +35,10 @@ pub fn plan_of(active: &[Active], facts: &Facts) -> Plan {
     Plan::new(planned.collect(), facts)
 }
 
-/// Finds the active plugins, by name.
+/// Returns the active plugins by name.
 ///
 /// # Errors
-/// Every plugin that is needed and not loaded, first, and everything that is wrong with a configuration.
+/// Each plugin that is needed but not loaded, followed by all problems of configurations.
 pub(crate) fn select(
     generation: &Generation,
     skipped: &[SkippedPlugin],
@@ -57,10 +57,10 @@ pub(crate) fn select(
         .as_ref()
         .and_then(|policy| policy.member.as_ref())
     {
-        selection.ml_policy(member);
+        selection.activate_ml_policy(member);
     }
     for used in &runtime.plugins {
-        selection.named(
+        selection.activate_named(
             &ActiveWhen::Plugins,
             &used.name,
             &used.config,
@@ -68,23 +68,23 @@ pub(crate) fn select(
             &used.config_path,
         );
     }
-    selection.by_condition(job, runtime, record);
+    selection.activate_by_condition(job, runtime, record);
     if selection.problems.is_empty() {
         Ok(selection.active)
     } else {
-        let is_another = |problem: &Problem| {
+        let is_loaded = |problem: &Problem| {
             !matches!(
                 problem,
                 Problem::NotLoaded { .. } | Problem::PluginSkipped(_)
             )
         };
-        selection.problems.sort_by_key(is_another);
+        selection.problems.sort_by_key(is_loaded);
         Err(selection.problems)
     }
 }
 
-/// Where claims are asked for that no pod has yet, and that a plugin has to give to the pods.
-fn wished_claims(job: &TrainJob, runtime: &Runtime) -> Option<(InputObject, FieldPath)> {
+/// Returns the field that requests resource claims which a plugin must add to the pods, if any.
+fn requested_claims(job: &TrainJob, runtime: &Runtime) -> Option<(InputObject, FieldPath)> {
     let field = ["spec", "trainer", "resourceClaimsPerNode"];
     if is_list(&job.spec, "/trainer/resourceClaimsPerNode") {
         return Some((InputObject::TrainJob, FieldPath::of(field)));
@@ -94,15 +94,15 @@ fn wished_claims(job: &TrainJob, runtime: &Runtime) -> Option<(InputObject, Fiel
         (InputObject::TrainJob, &job.metadata),
         (InputObject::Runtime, &runtime.metadata),
     ];
-    let mut wished = metadata.into_iter();
-    let (about, _) = wished.find(|(_, of)| of.annotations.contains_key(annotation))?;
+    let mut requesting = metadata.into_iter();
+    let (about, _) = requesting.find(|(_, of)| of.annotations.contains_key(annotation))?;
     Some((
         about,
         FieldPath::of(["metadata", "annotations"]).key(annotation),
     ))
 }
 
-/// Whether the TrainJob has the trainer's container use claims of its pod.
+/// Whether the TrainJob makes the trainer's container use resource claims.
 fn job_uses_claims(job: &TrainJob) -> bool {
     is_list(&job.spec, "/trainer/resourcesPerNode/claims")
 }
@@ -112,7 +112,7 @@ fn is_list(value: &Value, pointer: &str) -> bool {
     list.is_some_and(|list| !list.is_empty())
 }
 
-/// Whether any pod has resource claims, or a container that uses one.
+/// Whether a pod has resource claims or a container uses one.
 fn has_claims(record: &Record) -> bool {
     let in_pods = |set: &PodSet| !set.fields.all(Field::ResourceClaims).is_empty();
     let in_container = |id| {
@@ -129,7 +129,7 @@ fn has_claims(record: &Record) -> bool {
     })
 }
 
-/// What to tell where pods have claims that no plugin looks at: devices that are not counted give no processes.
+/// Returns a warning if pods have resource claims that no plugin handles, because devices that are not counted give no processes.
 pub(crate) fn unhandled_claims(record: &Record, active: &[Active]) -> Option<Warning> {
     let mut active = active.iter();
     let is_handled =
@@ -150,11 +150,11 @@ struct Selection<'a> {
 }
 
 impl Selection<'_> {
-    fn ml_policy(&mut self, member: &Member) {
+    fn activate_ml_policy(&mut self, member: &Member) {
         let path = FieldPath::of(["spec", "mlPolicy", member.key()]);
         match member {
             Member::Plugin(used) => {
-                self.named(
+                self.activate_named(
                     &ActiveWhen::MlPolicyPlugin,
                     &used.name,
                     &used.config,
@@ -170,7 +170,7 @@ impl Selection<'_> {
                     .find(|p| p.manifest.active_when == wanted)
                     .cloned();
                 match found {
-                    Some(plugin) => self.switch_on(&plugin, config, &path),
+                    Some(plugin) => self.activate(&plugin, config, &path),
                     None => {
                         let is_it = |declared: &Declared| declared.active_when == wanted;
                         let message = "no loaded plugin handles this policy";
@@ -181,10 +181,10 @@ impl Selection<'_> {
         }
     }
 
-    /// Switches on what no name switches on: by what the pods have, and always.
-    fn by_condition(&mut self, job: &TrainJob, runtime: &Runtime, record: &Record) {
-        let wished = wished_claims(job, runtime);
-        let has_claims = wished.is_some() || job_uses_claims(job) || has_claims(record);
+    /// Activates the plugins that are active without being named: always, or because of resource claims.
+    fn activate_by_condition(&mut self, job: &TrainJob, runtime: &Runtime, record: &Record) {
+        let requested = requested_claims(job, runtime);
+        let has_claims = requested.is_some() || job_uses_claims(job) || has_claims(record);
         let is_on = |when: &ActiveWhen| match when {
             ActiveWhen::Always => true,
             ActiveWhen::ResourceClaims => has_claims,
@@ -192,20 +192,20 @@ impl Selection<'_> {
         };
         for plugin in self.generation.plugins() {
             if is_on(&plugin.manifest.active_when) {
-                self.switch_on(plugin, &Value::Object(Map::new()), &FieldPath::root());
+                self.activate(plugin, &Value::Object(Map::new()), &FieldPath::root());
             }
         }
         let handles_claims =
             |plugin: &Active| plugin.plugin.manifest.active_when == ActiveWhen::ResourceClaims;
-        if let (Some((about, path)), false) = (wished, self.active.values().any(handles_claims)) {
+        if let (Some((about, path)), false) = (requested, self.active.values().any(handles_claims))
+        {
             let message = "no loaded plugin handles resource claims";
             let when = |declared: &Declared| declared.active_when == ActiveWhen::ResourceClaims;
             let fits = |plugin: &Plugin| plugin.manifest.active_when == ActiveWhen::ResourceClaims;
             self.not_loaded(about, path, message, when, fits);
         }
         for one in self.skipped {
-            // One of its name does its work: it is another version, or the same file. What the operator disabled is not missed
-            // unless it is named.
+            // A loaded plugin with the same name replaces it. A plugin that the operator disabled is only missing if it is named.
             let missing = one.declared.as_ref().filter(|declared| {
                 !one.is_disabled
                     && is_on(&declared.active_when)
@@ -220,8 +220,8 @@ impl Selection<'_> {
         }
     }
 
-    /// Switches on the plugin of that name, if it is one that this place switches on.
-    fn named(
+    /// Activates the plugin of this name, if it may be activated by `when`.
+    fn activate_named(
         &mut self,
         when: &ActiveWhen,
         name: &str,
@@ -231,7 +231,7 @@ impl Selection<'_> {
     ) {
         match self.generation.plugin(name).cloned() {
             Some(plugin) if plugin.manifest.active_when == *when => {
-                self.switch_on(&plugin, config, config_path)
+                self.activate(&plugin, config, config_path)
             }
             Some(plugin) => {
                 let message = format!(
@@ -292,7 +292,7 @@ impl Selection<'_> {
         });
     }
 
-    /// The plugins that would do, in words.
+    /// Returns the loaded plugins that could be used, in words.
     fn loaded(&self, fits: impl Fn(&Plugin) -> bool) -> String {
         let names: Vec<String> = self
             .generation
@@ -307,7 +307,7 @@ impl Selection<'_> {
         }
     }
 
-    fn switch_on(&mut self, plugin: &Arc<Plugin>, config: &Value, path: &FieldPath) {
+    fn activate(&mut self, plugin: &Arc<Plugin>, config: &Value, path: &FieldPath) {
         match plugin.config(config.clone()) {
             Ok(config) => {
                 self.active.insert(

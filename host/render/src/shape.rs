@@ -1,41 +1,41 @@
-//! Where each field of the record stands in a JobSet, and in which shape: one table for reading and for writing.
+//! The path and shape of each field of the record in a JobSet, in one table for reading and writing.
 
 use serde_json::Value;
 use trainyard_model::record::{Datum, Field, env_json};
 
-/// How a field's values stand in JSON.
+/// The shape of a field's values in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// One value under one key: `image`.
+    /// A single value, such as `image`.
     One,
-    /// An object, value by value: `nodeSelector`.
+    /// An object whose members are the values, such as `nodeSelector`.
     Map,
-    /// A list of objects, keyed by one of their fields: `env` by `name`.
+    /// A list whose items have a key, such as `name` in `env`.
     List(ListKey),
-    /// Items that plugins add to a list, behind those of the template, which have no key; see [`crate::additions`].
+    /// Items that plugins add to a list, after those of the template, which have no key; see [`crate::additions`].
     Additions,
-    /// Members of the object itself, whose keys are their names: `securityContext/runAsUser` is one level down.
+    /// Members of the object, keyed by name. `securityContext/runAsUser` is one level down.
     Members,
-    /// One value of the replicated job itself, above its pod template: it is read and written by rules of its own.
+    /// A single value of the replicated job, above its pod template, with its own rules for reading and writing.
     Job,
-    /// No part of a JobSet.
+    /// Not part of a JobSet.
     Elsewhere,
 }
 
-/// By what the items of a list are told apart.
+/// The key of a list's items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListKey {
-    /// By a field of that name.
+    /// The field of this name.
     Field(&'static str),
-    /// A port: by number and protocol (W28).
+    /// The number and protocol of a port (W28).
     Port,
-    /// By the item itself, a text.
+    /// The item itself, a string.
     Text,
-    /// By position.
+    /// The position.
     Position,
 }
 
-/// The keys under which a field stands below its JobSet, replicated job, pod template or container, and its shape.
+/// Returns the path of a field in its JobSet, replicated job, pod template or container, and its shape.
 pub(crate) const fn shape(field: Field) -> (&'static [&'static str], Shape) {
     use ListKey::{Field as By, Port, Position, Text};
     use Shape::{Additions, Elsewhere, Job, List, Map, Members, One};
@@ -80,7 +80,7 @@ pub(crate) const fn shape(field: Field) -> (&'static [&'static str], Shape) {
     }
 }
 
-/// The key of a list's item; none where the item has not what makes the key.
+/// Returns the key of a list's item. `None` if the item has no key.
 pub(crate) fn item_key(by: ListKey, at: usize, item: &Value) -> Option<String> {
     match by {
         ListKey::Field(name) => item.get(name)?.as_str().map(str::to_owned),
@@ -99,7 +99,7 @@ pub(crate) fn item_key(by: ListKey, at: usize, item: &Value) -> Option<String> {
     }
 }
 
-/// What the record holds of a list's item.
+/// Returns the record's value of a list's item.
 pub(crate) fn item_datum(field: Field, item: &Value) -> Datum {
     match (field, item.get("valueFrom")) {
         (Field::Env, Some(source)) => source.clone().into(),
@@ -115,7 +115,7 @@ pub(crate) fn item_datum(field: Field, item: &Value) -> Datum {
     }
 }
 
-/// The item as a list holds it.
+/// Returns the list's item for a value of the record.
 pub(crate) fn item_json(field: Field, key: &str, datum: &Datum) -> Value {
     match field {
         Field::Env => env_json(key, datum),
@@ -123,7 +123,7 @@ pub(crate) fn item_json(field: Field, key: &str, datum: &Datum) -> Value {
     }
 }
 
-/// A map's value as text: quantities may be numbers in YAML.
+/// Returns a map's value as text. Quantities may be numbers in YAML.
 pub(crate) fn map_text(field: Field, value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

@@ -5,7 +5,7 @@ use trainyard_model::manifest::ActiveWhen;
 /// A plugin that was not loaded.
 #[derive(Clone, Debug)]
 pub struct SkippedPlugin {
-    /// Its manifest's declaration. `None` if it can't be read.
+    /// Its manifest's declaration. `None` if the manifest cannot be read.
     pub declared: Option<Declared>,
     /// The file and the reason.
     pub why: String,
@@ -22,7 +22,7 @@ pub struct Declared {
     pub active_when: ActiveWhen,
 }
 
-/// Why there is no such plugin: the reasons of the skipped plugins that are known to be it, or else of those that may be it.
+/// Returns why a plugin is not loaded: the reasons of the skipped plugins that match, or else of those whose manifest cannot be read.
 pub(crate) fn skip_reason(
     skipped: &[SkippedPlugin],
     is_it: impl Fn(&Declared) -> bool,
@@ -47,8 +47,8 @@ pub(crate) fn skip_reason(
 pub(crate) enum SkipReason {
     /// It was skipped for these reasons.
     Known(String),
-    /// It may be one of the skipped plugins whose manifest can't be read, with these reasons.
+    /// It may be one of the skipped plugins whose manifest cannot be read, with these reasons.
     Possible(String),
-    /// No skipped plugin can be it.
+    /// No skipped plugin matches.
     Unknown,
 }

@@ -39,11 +39,12 @@ fn errors_stay_small_with_as_many_given_runtimes() {
     assert!(all < MANY * 600, "{all} bytes");
     let message = &errors[7].message;
     assert!(
-        message.starts_with("there is no ClusterTrainingRuntime `missing-0007` in the input"),
+        message.starts_with("ClusterTrainingRuntime `missing-0007` is not in the input, which has ClusterTrainingRuntime given-0000,"),
         "{message}"
     );
     assert!(
-        message.ends_with("ClusterTrainingRuntime given-0007, and 5992 more)"),
+        message
+            .ends_with("ClusterTrainingRuntime given-0007, and 5992 more; pass its file with -f"),
         "{message}"
     );
 }

@@ -39,19 +39,19 @@ fn warnings_and_problems_name_it() {
         let job = &catalog.jobs[0];
         let render = |plugins: &[Scripted]| {
             let renderer = renderer(plugins).unwrap();
-            renderer.render(&job.job, &job.runtime, "default", &Arc::default())
+            renderer.render(&job.train_job, &job.runtime, "default", &Arc::default())
         };
         let warnings = render(&plugins).unwrap().warnings;
         let events: Vec<_> = warnings
             .iter()
-            .map(|it| it.for_event(&job.job, &job.runtime))
+            .map(|it| it.for_event(&job.train_job, &job.runtime))
             .collect();
         assert_eq!(events, [format!("{written}: is odd {by})")]);
 
         let problems = refused(render(&[reports(field, true)]).unwrap_err());
         let events: Vec<_> = problems
             .iter()
-            .map(|it| it.for_event(&job.job, &job.runtime))
+            .map(|it| it.for_event(&job.train_job, &job.runtime))
             .collect();
         assert_eq!(events, [format!("{written}: is wrong {by} in check)")]);
     }

@@ -13,7 +13,7 @@ use std::{fs, path::Path, sync::Arc};
 use serde_json::{Value, json};
 use trainyard_api::{FieldPath, Inputs, Runtime, StringMap, names, path::Segment};
 use trainyard_model::{plugin::Settings, policy::Policy};
-use trainyard_render::{Catalog, ClusterFacts, Job, Provenance, Rendered, Renderer, Setter};
+use trainyard_render::{Catalog, ClusterFacts, InputJob, Provenance, Rendered, Renderer, Setter};
 use trainyard_schema::Admission;
 use trainyard_sdk::native::NativePolicy;
 
@@ -51,7 +51,7 @@ fn all() -> Vec<(String, Arc<Runtime>, Rendered)> {
         failed.extend(errors);
         failed.extend(catalog.without_runtime.iter().map(ToString::to_string));
         // Those of another controller are printed by none of the commands.
-        let is_mine = |job: &&Job| job.job.managed_by == names::MANAGED_BY_TRAINER;
+        let is_mine = |job: &&InputJob| job.train_job.managed_by == names::MANAGED_BY_TRAINER;
         for job in catalog.jobs.iter().filter(is_mine) {
             match catalog.render(job, &renderer) {
                 Ok(rendered) => out.push((name.clone(), job.runtime.clone(), rendered)),

@@ -56,7 +56,7 @@ fn with_map() -> Lookups {
 fn render(plugins: &[Scripted], lookups: Lookups) -> Result<Rendered, Stopped> {
     let (catalog, renderer) = (catalog(&input(plugins)), renderer(plugins).unwrap());
     let job = &catalog.jobs[0];
-    renderer.render(&job.job, &job.runtime, "default", &Arc::new(lookups))
+    renderer.render(&job.train_job, &job.runtime, "default", &Arc::new(lookups))
 }
 
 fn needs(stopped: Stopped) -> Needs {

@@ -70,7 +70,7 @@ fn two_changes_without_a_declared_order_refuse_the_train_job() {
         assert_eq!(
             problems,
             [
-                "pod-sets[node].containers[helper].env[X_LEVEL]: the plugins a 1.0.0 (native) and b 1.0.0 (native) both change it, and one more place, and no order is declared between them: declare `after` in the manifest of one, or add one of these lines to `plugins` in the policy file: `- {name: a, after: [b]}` or `- {name: b, after: [a]}` to order them, `- {name: a, excludes: [b]}` to refuse TrainJobs that use both, `- {name: a, disabled: true}` or `- {name: b, disabled: true}` to leave one out"
+                "pod-sets[node].containers[helper].env[X_LEVEL]: the plugins a 1.0.0 (native) and b 1.0.0 (native) both change it, and one more place, but have no declared order; declare `after` in one of the manifests, or add one of these lines to `plugins` in the policy file: `- {name: a, after: [b]}` or `- {name: b, after: [a]}` to order them, `- {name: a, excludes: [b]}` to refuse TrainJobs that use both, `- {name: a, disabled: true}` or `- {name: b, disabled: true}` to leave one out"
             ]
         );
     }
@@ -123,7 +123,7 @@ fn objects_of_one_kind_and_name_are_emitted_once() {
             emitter(second, spelled, None),
         ];
         let wanted = format!(
-            "ConfigMap {name}: the plugins a 1.0.0 (native) and b 1.0.0 (native) both emit it: choose another suffix in one of them, or exclude one"
+            "ConfigMap {name}: the plugins a 1.0.0 (native) and b 1.0.0 (native) both emit it; use another suffix in one of them, or exclude one"
         );
         let orders = [["a", "b"], ["b", "a"]].map(|order| order.map(str::to_owned));
         for order in orders {
@@ -414,7 +414,7 @@ fn plugins_share_the_largest_limit_of_additions() {
     assert_eq!(
         problems,
         [
-            "containers: the plugins of this TrainJob add 20 together (a 1.0.0 (native): 10, b 1.0.0 (native): 10), but at most 16 are allowed; exclude one of them, or raise `limits.containers` of one in the policy file"
+            "containers: the plugins of this TrainJob add 20 in total (a 1.0.0 (native): 10, b 1.0.0 (native): 10), but at most 16 are allowed; exclude one of them, or raise `limits.containers` of one in the policy file"
         ]
     );
     // The operator raised one of them: the containers fit, and the objects do not.
@@ -422,7 +422,7 @@ fn plugins_share_the_largest_limit_of_additions() {
     let problems = texts(&render(&raised).unwrap_err());
     assert_eq!(problems.len(), 1);
     assert!(
-        problems[0].starts_with("objects: the plugins of this TrainJob add 20 together ("),
+        problems[0].starts_with("objects: the plugins of this TrainJob add 20 in total ("),
         "{problems:?}"
     );
     let few = [adds("a", 8, 16), adds("b", 8, 16)];

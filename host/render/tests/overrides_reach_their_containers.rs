@@ -204,7 +204,7 @@ fn node_without_its_container_is_reported() {
     assert_eq!(
         texts(&problems),
         [
-            "spec.trainer: can't be applied: replicated job `node` of the runtime, which `numNodes` counts, has no container `node`"
+            "spec.trainer: cannot be applied: replicated job `node` of the runtime, which `numNodes` counts, has no container `node`"
         ]
     );
 }

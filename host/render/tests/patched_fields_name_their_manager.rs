@@ -66,7 +66,7 @@ spec:
     let renderer = Renderer::new(policies, ClusterFacts::default()).unwrap();
     let job = &catalog.jobs[0];
     renderer
-        .render(&job.job, &job.runtime, "default", &Arc::default())
+        .render(&job.train_job, &job.runtime, "default", &Arc::default())
         .unwrap_or_else(|stopped| panic!("{:?}", stopped.lines()))
 }
 

@@ -182,18 +182,18 @@ fn additions_to_every_term_are_counted_before_copying() {
             3_000,
             1,
             1_000,
-            "has 3000 required terms of node affinities for each of the 1000 `nodeSelectorTerms` of the runtime; that is 3001 entries, ",
+            "plugins add 3000 required node affinity terms to each of the 1000 `nodeSelectorTerms` of the runtime, which makes 3001 entries, ",
         ),
         (
             10,
             100,
             100,
-            "that is 301000 entries, but at most 50000 are allowed",
+            "which makes 301000 entries, but at most 50000 are allowed",
         ),
     ] {
         let problems = render(&[narrowing(terms, requirements)], &alternatives(count)).unwrap_err();
         assert_eq!(problems.len(), 1, "{problems:?}");
-        let start = "pod-sets[node].affinity-terms: has ";
+        let start = "pod-sets[node].affinity-terms: plugins add ";
         assert!(
             problems[0].starts_with(start) && problems[0].contains(reported),
             "{problems:?}"
@@ -475,7 +475,7 @@ fn pods_that_kubernetes_refuses_refuse_the_train_job() {
     assert_eq!(
         problems,
         [
-            "pod-sets[node]: the plugin p 1.0.0 (native) adds the scheduling gate `example.com/new`, and the pods have the node name `n1` of the runtime; remove one of the two"
+            "pod-sets[node]: the plugin p 1.0.0 (native) adds the scheduling gate `example.com/new`, but the runtime sets the node name `n1`; remove one of the two"
         ]
     );
     let name = plugin("q", |call, set| {
@@ -483,7 +483,7 @@ fn pods_that_kubernetes_refuses_refuse_the_train_job() {
     });
     let gated = json!({"schedulingGates": [{"name": "example.com/old"}]});
     let problems = render(&[name], &gated).unwrap_err();
-    assert!(problems[0].contains("of the plugin q"), "{problems:?}");
+    assert!(problems[0].contains("but the plugin q"), "{problems:?}");
     // Taking the name out makes room for a gate.
     let both = plugin("p", |call, set| {
         call.pod_set_set_raw(set, "nodeName", "null")?;

@@ -61,7 +61,8 @@ fn render(patches: u32, limit: Duration) -> (Result<Rendered, Vec<Problem>>, u64
     });
     let job = &catalog.jobs[0];
     let lookups = Arc::default();
-    let rendered = renderer.render_within(&job.job, &job.runtime, "default", &lookups, &deadline);
+    let rendered =
+        renderer.render_within(&job.train_job, &job.runtime, "default", &lookups, &deadline);
     (rendered.map_err(refused), asked.load(Ordering::Relaxed))
 }
 
@@ -102,7 +103,7 @@ fn every_patch_is_a_step() {
 #[test]
 fn message_names_the_limit_and_the_remedy() {
     let problem = &render(1, Duration::ZERO).0.unwrap_err()[0];
-    let printed = "rendering did not end within 0 ms: the runtime's template was read when the time was up; make the TrainJob and its \
+    let printed = "rendering did not end within 0 ms: the runtime's template was read when the deadline passed; make the TrainJob and its \
                 runtime smaller, or raise `controller.renderTimeout` in the controller's configuration";
     assert_eq!(problem.to_string(), printed);
 }

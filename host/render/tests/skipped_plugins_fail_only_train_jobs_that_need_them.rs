@@ -69,7 +69,7 @@ fn problems(
     let renderer = renderer.with_skipped(skipped.to_vec());
     let job = &catalog.jobs[0];
     match renderer.render(
-        &job.job,
+        &job.train_job,
         &job.runtime,
         "default",
         &std::sync::Arc::default(),

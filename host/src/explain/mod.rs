@@ -11,7 +11,7 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::Value;
 use trainyard_api::{FieldPath, path::PathError};
-use trainyard_render::{Job, NoSuchField, Provenance, Rendered, Setter};
+use trainyard_render::{InputJob, NoSuchField, Provenance, Rendered, Setter};
 
 use crate::{
     args::RunArgs,
@@ -138,10 +138,10 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), ErrorList> {
             .collect());
     }
     let mut buffered = BufferedList::new(args.output.list());
-    let make = |job: &Job, rendered: &Rendered| {
+    let make = |job: &InputJob, rendered: &Rendered| {
         let (fields, missing) = fields(rendered, &wanted);
         let explained = Explanation {
-            train_job: &job.job.metadata.name,
+            train_job: &job.train_job.metadata.name,
             namespace: &job.namespace,
             fields,
         };

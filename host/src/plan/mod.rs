@@ -103,9 +103,9 @@ pub(crate) fn run(args: &PlanArgs) -> Result<(), ErrorList> {
         claims,
     );
     for job in &catalog.jobs {
-        match loaded.renderer.plan(&job.job, &job.runtime) {
+        match loaded.renderer.plan(&job.train_job, &job.runtime) {
             Ok(plan) if keep_going || failure.is_empty() => {
-                let name = format!("{}/{}", job.namespace, job.job.metadata.name);
+                let name = format!("{}/{}", job.namespace, job.train_job.metadata.name);
                 hold(&relations.of_job(name, &plan))?;
             }
             Ok(_) => {}

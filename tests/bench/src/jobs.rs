@@ -252,7 +252,7 @@ impl Job {
         Ok(lookups)
     }
 
-    fn job(&self) -> Result<&trainyard_render::Job> {
+    fn job(&self) -> Result<&trainyard_render::InputJob> {
         self.catalog.jobs.first().context("no TrainJob")
     }
 
@@ -262,7 +262,7 @@ impl Job {
     /// What is wrong with it.
     pub fn session(&self, renderer: &Renderer) -> Result<Session> {
         let job = self.job()?;
-        let session = renderer.session(&job.job, &job.runtime, &job.namespace);
+        let session = renderer.session(&job.train_job, &job.runtime, &job.namespace);
         let session = session.map_err(|problems| anyhow::anyhow!("{problems:?}"))?;
         Ok(session.knowing(self.lookups.clone()))
     }
@@ -273,7 +273,7 @@ impl Job {
     /// What is wrong with it.
     pub fn render(&self, renderer: &Renderer) -> Result<Rendered> {
         let job = self.job()?;
-        let rendered = renderer.render(&job.job, &job.runtime, &job.namespace, &self.lookups);
+        let rendered = renderer.render(&job.train_job, &job.runtime, &job.namespace, &self.lookups);
         rendered.map_err(|problems| anyhow::anyhow!("{problems:?}"))
     }
 }

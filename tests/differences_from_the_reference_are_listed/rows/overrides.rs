@@ -122,7 +122,11 @@ pub(super) fn count_below_one(seen: &Seen<'_>) -> bool {
 }
 
 pub(super) fn override_without_place(seen: &Seen<'_>) -> bool {
-    let reasons = ["can't be applied", "has no effect: no replicated job"];
+    let reasons = [
+        "cannot be applied",
+        "can't be applied",
+        "has no effect: no replicated job",
+    ];
     seen.our_refusal().is_some_and(|refusal| {
         reasons
             .iter()

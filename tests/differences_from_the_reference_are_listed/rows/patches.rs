@@ -48,7 +48,7 @@ pub(super) fn two_sources(seen: &Seen<'_>) -> bool {
 }
 
 pub(super) fn ambiguous_patch(seen: &Seen<'_>) -> bool {
-    refuses_patch(seen, "give one of them") || refuses_patch(seen, "of an earlier item")
+    refuses_patch(seen, "set only one of them") || refuses_patch(seen, "duplicate `")
 }
 
 pub(super) fn patch_env(seen: &Seen<'_>) -> bool {

@@ -1,7 +1,7 @@
-//! The record, written into the runtime's JobSet template, once.
+//! Writes the record into the runtime's JobSet template, once.
 //!
-//! What was there keeps its place. Only what somebody changed is written, so that everything that the runtime's author
-//! wrote, and that the record does not model, stays as it is (W28, W29, W63, W68, W72).
+//! Only changes are written, and existing fields keep their positions. Everything else that the runtime's author wrote, including fields that
+//! the record does not model, stays unchanged (W28, W29, W63, W68, W72).
 
 mod order;
 
@@ -25,11 +25,11 @@ use crate::{
     shape::{ListKey, Shape, item_json, item_key, shape},
 };
 
-/// The keys that were changed, by the list or value that they stand in.
+/// The keys that changed, by scope and field.
 type ChangedKeys = BTreeMap<EntryScope, BTreeMap<Field, Keys>>;
 type Keys = BTreeSet<Arc<str>>;
 
-/// Writes the record into the template's spec.
+/// Returns the template's spec with the changed entries of the record.
 pub(crate) fn assemble<'c>(
     template: &Value,
     record: &Record,
@@ -57,7 +57,7 @@ pub(crate) fn assemble<'c>(
     spec
 }
 
-/// A JobSet of that spec, with the template's metadata and what was changed of it.
+/// Returns a JobSet with this spec and the record's metadata.
 pub(crate) fn job_set(record: &Record, namespace: &str, suspended: bool, mut spec: Value) -> Value {
     edit_object(&mut spec, &[], |spec| {
         drop(spec.insert("suspend".to_owned(), suspended.into()))
@@ -78,7 +78,7 @@ pub(crate) fn job_set(record: &Record, namespace: &str, suspended: bool, mut spe
     .into_value()
 }
 
-/// An emitted object as it is applied.
+/// Returns an emitted object as JSON.
 pub(crate) fn object(object: &EmittedObject, namespace: &str) -> Value {
     let mut metadata = Map::new();
     metadata.insert("name".to_owned(), object.name.as_str().into());
@@ -123,8 +123,8 @@ fn config_map(out: &mut Map<String, Value>, data: &Data<String>) {
     }
 }
 
-/// Adds the content of a Secret. A key with key material stands in `data` as text with placeholders, which is not base64: whoever
-/// applies it with another program is refused by the API server, and no Secret holds a placeholder for a key.
+/// Adds the content of a Secret. A value with key material is written to `data` with its placeholders, which is not base64. The API server
+/// therefore rejects the object if another program applies it, and no Secret contains a placeholder instead of a key.
 fn secret(out: &mut Map<String, Value>, secret_type: &SecretType, data: &Data<SecretValue>) {
     let value = |held: &DataValue<SecretValue>| match held {
         DataValue::Text(text) if text.has_material() => text.shown().to_owned(),
@@ -144,7 +144,7 @@ fn secret(out: &mut Map<String, Value>, secret_type: &SecretType, data: &Data<Se
     }
 }
 
-/// Writes what was touched of a record into JSON.
+/// Writes the changed entries of a record into JSON.
 struct Writer<'a> {
     record: &'a Record,
     touched: &'a ChangedKeys,
@@ -158,8 +158,8 @@ impl Writer<'_> {
         });
     }
 
-    /// Pods and jobs of a replicated job, and how many pods may fail. What no one asked to change stays (W69); what is absent
-    /// of the first two is written as the reference writes it.
+    /// Writes the numbers of pods and jobs of a replicated job, and its backoff limit. Values that did not change stay (W69). Absent numbers of
+    /// pods and jobs are written like the reference does.
     fn write_counts(&self, job: &mut Value, position: u32) {
         let Some(set) = self.record.pod_set(position) else {
             return;
@@ -203,7 +203,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Writes what was touched of the containers of one list.
+    /// Writes the changed fields of the containers of one list.
     fn write_containers(&self, pod: &mut Value, position: u32, list: Field) {
         let touched = self.record.containers(position, list);
         let mut touched = touched
@@ -246,7 +246,7 @@ impl Writer<'_> {
                 Shape::One => write_one(json, keys, entries),
                 Shape::Map => edit_object(json, keys, |object| write_map(object, entries, changed)),
                 Shape::List(by) if !field.holds_containers() => edit_list(json, keys, |list| {
-                    let rebuilt = rebuilt(list, *field, by, entries, changed);
+                    let rebuilt = rebuild(list, *field, by, entries, changed);
                     *list = if *field == Field::Env {
                         order::references_first(rebuilt, entries)
                     } else {
@@ -278,10 +278,10 @@ fn write_one(json: &mut Value, keys: &[&str], entries: &Entries) {
     });
 }
 
-/// Members by their names, which are one or two levels down. Null takes one out, and with the last one the object that held it.
+/// Writes members by name, which are one or two levels down. Null removes a member, and its parent if that becomes empty.
 fn write_members(json: &mut Value, keys: &[&str], entries: &Entries) {
     let value = |entry: &Entry| entry.datum.to_json().unwrap_or_default();
-    // What is set comes first, so that an object that gets new members stays in its place.
+    // Members are set before others are removed, so a parent that stays keeps its position.
     let (gone, set): (Vec<_>, Vec<_>) = entries.iter().partition(|entry| value(entry).is_null());
     for entry in set.into_iter().chain(gone) {
         let member: Vec<&str> = entry.key.split('/').collect();
@@ -316,8 +316,8 @@ fn write_map(object: &mut Map<String, Value>, entries: &Entries, changed: &Keys)
     }
 }
 
-/// A list with its changes: unchanged items to the letter, changed ones in their places, additions in the record's order.
-fn rebuilt(
+/// Returns a list with its changes: unchanged items as they were, changed items in their positions, and additions in the record's order.
+fn rebuild(
     old: &[Value],
     field: Field,
     by: ListKey,

@@ -1,4 +1,4 @@
-//! Orders that Kubernetes gives a meaning: env vars that name others, and init containers that asked for a place.
+//! Orders that matter to Kubernetes: env vars that reference others, and init containers with a requested position.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -8,8 +8,8 @@ use std::{
 use serde_json::Value;
 use trainyard_model::record::{ContainerId, Entries, EntryScope, Field, Owner, Record};
 
-/// Moves an env var that another one's `$(NAME)` names before it, where one of the two came after the runtime: what the
-/// runtime's author ordered stays. Kubernetes expands only what stands before. Names that name each other stay.
+/// Moves env vars before those that reference them by `$(NAME)`, because Kubernetes expands only references to earlier ones. Two env vars of
+/// the runtime keep their order, and so do env vars that reference each other.
 pub(super) fn references_first(list: Vec<Value>, entries: &Entries) -> Vec<Value> {
     let added: BTreeSet<&str> = entries
         .iter()
@@ -40,8 +40,8 @@ pub(super) fn references_first(list: Vec<Value>, entries: &Entries) -> Vec<Value
         .collect()
 }
 
-/// The positions in their order, but each behind those that it needs. A plugin may chain thousands, so that the way down
-/// stands in a list and not on the stack.
+/// Returns the positions in their order, but each after those that it needs. A plugin may chain thousands, so the path of the search is a list
+/// instead of the call stack.
 fn needed_first(needs: &[Vec<usize>]) -> Vec<usize> {
     let mut order = Vec::with_capacity(needs.len());
     let mut seen = vec![false; needs.len()];
@@ -70,7 +70,7 @@ fn text<'v>(item: &'v Value, key: &str) -> &'v str {
     item.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The names in `$(NAME)`; `$$(NAME)` is an escape.
+/// Returns the names in `$(NAME)`. `$$(NAME)` is an escape.
 fn references(value: &str) -> impl Iterator<Item = &str> {
     let mut rest = value;
     std::iter::from_fn(move || {
@@ -80,7 +80,7 @@ fn references(value: &str) -> impl Iterator<Item = &str> {
                 Some(escaped) => escaped,
                 None => match after.strip_prefix('(') {
                     Some(inner) => {
-                        // Without an end here there is none further on.
+                        // If there is no end here, there is none later.
                         let (name, behind) = inner.split_once(')')?;
                         rest = behind;
                         return Some(name);
@@ -92,16 +92,16 @@ fn references(value: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Wishes for a place that can't be met together.
+/// Requested positions that contradict each other.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PlacementConflict {
-    /// The init containers that can't be ordered.
+    /// The init containers that cannot be ordered.
     pub(crate) names: Vec<String>,
 }
 
-/// The order of a pod set's init containers: those of the runtime as they were, additions last or where they asked to
-/// be; where rules leave a choice, as the record has them, by plugin name and then as each plugin wrote them. None where
-/// nobody asked.
+/// Returns the order of a pod set's init containers. Those of the runtime keep their order, and additions come last or at their requested
+/// positions. If the rules leave a choice, the order of the record decides: by plugin name, then in the order of writing. `None` if no position
+/// is requested.
 pub(crate) fn place_init_containers(
     record: &Record,
     pod_set: u32,
@@ -134,7 +134,7 @@ struct PlacedContainer {
     rules: Vec<PlacementRule>,
 }
 
-/// A place that an init container asked for.
+/// A requested position of an init container.
 #[derive(Clone, Debug, PartialEq)]
 enum PlacementRule {
     First,
@@ -143,7 +143,7 @@ enum PlacementRule {
 }
 
 impl PlacementRule {
-    /// Reads the key of a [`Field::Placement`].
+    /// Parses the key of a [`Field::Placement`].
     fn read(key: &str) -> Option<Self> {
         match key.split_once('/') {
             None => (key == "first").then_some(Self::First),
@@ -170,13 +170,13 @@ fn placed(record: &Record, id: ContainerId) -> Option<PlacedContainer> {
     })
 }
 
-/// Which init containers stand before which, by their positions in the record. One edge for each rule, and one for each
-/// container where a rule is about many of them: the number of edges follows what was written.
+/// The order that rules require of init containers, by their positions in the record. There is one edge per rule and one per container, so
+/// the number of edges is linear.
 struct Precedence {
-    /// The positions that stand behind each position. The one behind all containers stands for the line between those
-    /// that asked to be first and the others.
+    /// The positions that come after each position. The additional last position is a line between the containers that request to be first
+    /// and the others.
     behind: Vec<Vec<usize>>,
-    /// How many stand before each position.
+    /// The number of positions that come before each position.
     before: Vec<usize>,
 }
 
@@ -202,7 +202,7 @@ impl Precedence {
                 true => all.add(at, line),
                 false => all.add(line, at),
             }
-            // A rule about what is not there, or about itself, is met by every order.
+            // A rule about an absent container, or about the container itself, has no effect.
             let other = |anchor: &str| named.get(anchor).copied().filter(|other| *other != at);
             for rule in &container.rules {
                 match rule {
@@ -232,14 +232,14 @@ impl Precedence {
         }
     }
 
-    /// A topological order: of those that may come next, always the first one of the record. What stands in a cycle, or
-    /// behind one, is left out.
+    /// Returns a topological order, which always continues with the first possible container of the record. Containers in or after a cycle are
+    /// omitted.
     fn sorted(mut self) -> Vec<usize> {
         let line = self.behind.len().saturating_sub(1);
         let free = |(at, before): (usize, &usize)| (*before == 0).then_some(at);
         let mut ready: BTreeSet<usize> = self.before.iter().enumerate().filter_map(free).collect();
         let mut order = Vec::with_capacity(line);
-        // The line is behind all containers, so that it is drawn once nothing else is left before it.
+        // The line has the highest position, so it comes after every container that can precede it.
         while let Some(next) = ready.pop_first() {
             if next != line {
                 order.push(next);
@@ -265,12 +265,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn finds_references_and_leaves_escapes() {
+    fn references_are_found_and_escapes_skipped() {
         let found: Vec<_> = references("$(A)-$$(B)-$(C)$(unclosed").collect();
         assert_eq!(found, ["A", "C"]);
     }
 
-    /// Init containers `c0`, `c1` and so on, of which the first ones are the runtime's.
+    /// Returns init containers `c0`, `c1` and so on. The first ones are the runtime's.
     fn containers(runtimes: usize, rules: Vec<Vec<PlacementRule>>) -> Vec<PlacedContainer> {
         let all = (0u32..).zip(rules).enumerate();
         let placed = all.map(|(at, (id, rules))| PlacedContainer {
@@ -282,7 +282,7 @@ mod tests {
         placed.collect()
     }
 
-    /// What the order is by its definition: every pair is looked at for every place.
+    /// Returns the order by its definition, comparing every pair for every position.
     fn by_definition(all: &[PlacedContainer]) -> Vec<usize> {
         let precedes = |one: &PlacedContainer, other: &PlacedContainer| {
             let is_first = |c: &PlacedContainer| c.rules.contains(&PlacementRule::First);
@@ -326,7 +326,7 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(2000))]
 
         #[test]
-        fn the_order_is_the_one_of_its_definition(
+        fn order_matches_its_definition(
             runtimes in 0usize..4,
             rules in prop::collection::vec(prop::collection::vec(rule(), 0..3), 0..7),
         ) {
@@ -335,9 +335,9 @@ mod tests {
         }
     }
 
-    /// The order looks at each edge once: there are as many as containers and rules, and not as many as pairs.
+    /// Sorting visits each edge once, so it must not have an edge per pair.
     #[test]
-    fn edges_follow_what_was_written() {
+    fn number_of_edges_is_linear() {
         let rules = |at: usize| {
             let other = |at: usize| Arc::from(format!("c{at}"));
             vec![

@@ -1,4 +1,4 @@
-//! What there is to say about one path that a person typed.
+//! The origins of one path of the command line.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -14,19 +14,19 @@ use crate::place::{is_of_additions, job_set_path};
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("`{path}` is not in the JobSet, {}{}", near(nearest, has), no_env(env))]
 pub struct NoSuchField {
-    /// The path as it was asked for.
+    /// The path on the command line.
     pub path: FieldPath,
-    /// The path in a JobSet that it means.
+    /// The corresponding path in a JobSet.
     pub in_job_set: FieldPath,
     /// The nearest parent that the JobSet has.
     pub nearest: FieldPath,
-    /// The names of what stands there: fields, keys, or items.
+    /// The names of that parent's fields, keys or items.
     pub has: Vec<String>,
-    /// The names of the env vars of all containers, if the path is one word and may be meant as such a name.
+    /// The names of the env vars of all containers, if the path is a single word, which may be the name of an env var.
     pub env: Option<Vec<String>>,
 }
 
-/// What there is at the nearest parent.
+/// Describes the nearest parent.
 fn near(nearest: &FieldPath, has: &[String]) -> String {
     let what = if nearest.is_root() {
         "which".to_owned()
@@ -39,11 +39,11 @@ fn near(nearest: &FieldPath, has: &[String]) -> String {
     }
 }
 
-/// Says that no container has such an env var, and which there are.
+/// Describes that no container has such an env var, with those that exist.
 fn no_env(env: &Option<Vec<String>>) -> String {
     match env.as_deref() {
         None => String::new(),
-        Some([]) => "; no container has an env var of that name, or any other".to_owned(),
+        Some([]) => "; no container has an env var".to_owned(),
         Some(names) => format!(
             "; no container has an env var of that name, but there are {}",
             in_words(names)
@@ -51,21 +51,21 @@ fn no_env(env: &Option<Vec<String>>) -> String {
     }
 }
 
-/// Names may come from guests, and there may be many.
+/// Lists names, cleaned because they may come from plugins, up to a maximum number.
 fn in_words(names: &[String]) -> String {
     const MOST: usize = 20;
     listed(names.iter().map(|name| clean(name)), MOST)
 }
 
-/// A path, found in a JobSet as far as it goes.
+/// A path on the command line, resolved in a JobSet.
 struct FieldQuery<'a> {
     path: &'a FieldPath,
-    /// By positions, as far as the JobSet has it.
+    /// The part that the JobSet has, with positions.
     placed: FieldPath,
-    /// By names, and what the JobSet does not have as it was typed.
+    /// The whole path, with names as far as the JobSet has it.
     named: FieldPath,
     is_there: bool,
-    /// Whether only the record's own paths can tell what is meant.
+    /// Whether it is a path of the record to an addition.
     is_of_additions: bool,
 }
 
@@ -84,8 +84,8 @@ impl<'a> FieldQuery<'a> {
         }
     }
 
-    /// Whether a row is of this path, or of one below it.
-    fn is_around(&self, row: &Provenance) -> bool {
+    /// Whether a row is of this path or of one below it.
+    fn contains(&self, row: &Provenance) -> bool {
         if self.is_of_additions {
             return of_record(row).is_some_and(|path| begins(&path, self.path));
         }
@@ -96,7 +96,7 @@ impl<'a> FieldQuery<'a> {
         }
     }
 
-    /// Whether a row is of a path that this one is below: of a value that was written as a whole.
+    /// Whether a row is of a value that contains this path and was written as a whole.
     fn is_below(&self, row: &Provenance) -> bool {
         match (&row.placed, &row.named) {
             (Some(placed), _) => self.is_there && begins(&self.placed, placed),
@@ -112,7 +112,7 @@ impl Explainer<'_> {
         let (found, others): (Vec<_>, Vec<_>) = self
             .provenance()
             .into_iter()
-            .partition(|row| asked.is_around(row));
+            .partition(|row| asked.contains(row));
         if !found.is_empty() {
             return Ok(found);
         }
@@ -139,7 +139,7 @@ impl Explainer<'_> {
         })
     }
 
-    /// The origin of a field that was written with what it stands in, or that nobody changed. `None` if it is not there.
+    /// Returns the origin of a field that was written as part of a parent, or that did not change. `None` if the field does not exist.
     fn of_parent(&self, asked: &FieldQuery<'_>, rows: &[Provenance]) -> Option<Vec<Provenance>> {
         let length = |row: &&Provenance| row.named.as_ref().map_or(0, |path| path.segments().len());
         let around = rows.iter().filter(|row| asked.is_below(row));
@@ -149,24 +149,24 @@ impl Explainer<'_> {
         asked.is_there.then(|| self.untouched(&asked.placed))
     }
 
-    /// The origins of the env vars of that name in all containers.
+    /// Returns the origins of the env vars of this name in all containers.
     fn env(&self, name: &str, rows: Vec<Provenance>) -> Vec<Provenance> {
         let (mut found, others): (Vec<_>, Vec<_>) = rows
             .into_iter()
             .partition(|row| row.named.as_ref().and_then(env_name).as_deref() == Some(name));
-        let told: BTreeSet<_> = found.iter().filter_map(|row| row.named.clone()).collect();
+        let explained: BTreeSet<_> = found.iter().filter_map(|row| row.named.clone()).collect();
         let of_name = env_vars(self.job_set).filter(|(_, one)| *one == name);
-        let untold = of_name
+        let others_of_name = of_name
             .map(|(path, _)| path)
-            .filter(|path| !told.contains(path));
-        for path in untold.collect::<BTreeSet<_>>() {
+            .filter(|path| !explained.contains(path));
+        for path in others_of_name.collect::<BTreeSet<_>>() {
             let asked = FieldQuery::new(&path, &self.paths);
             found.extend(self.of_parent(&asked, &others).into_iter().flatten());
         }
         found
     }
 
-    /// The names of what stands at a path with positions.
+    /// Returns the names of the members or items at a path with positions.
     fn members(&self, path: &FieldPath) -> Vec<String> {
         match value_at(self.job_set, path) {
             Some(Value::Object(members)) => members.keys().cloned().collect(),
@@ -208,7 +208,7 @@ pub fn env_vars(job_set: &Value) -> impl Iterator<Item = (FieldPath, &str)> {
 /// The lists of a pod spec's containers.
 const CONTAINERS: [&str; 2] = ["initContainers", "containers"];
 
-/// The items of a list, if there is one.
+/// Returns the items of a list, if it exists.
 fn list<'v>(value: &'v Value, pointer: &str) -> impl Iterator<Item = &'v Value> + use<'v> {
     let items = value.pointer(pointer).and_then(Value::as_array);
     items.into_iter().flatten()
@@ -218,7 +218,7 @@ fn name_of(item: &Value) -> &str {
     item.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The name of the env var that a path of the JobSet, by names, means as a whole.
+/// Returns the name of the env var at a path of the JobSet with names, if the path is that of an env var.
 fn env_name(path: &FieldPath) -> Option<Cow<'_, str>> {
     let [above @ .., list, _, env, name] = path.segments() else {
         return None;
@@ -227,19 +227,19 @@ fn env_name(path: &FieldPath) -> Option<Cow<'_, str>> {
     is_env.then(|| name.text())
 }
 
-/// The path of a row that is none of the JobSet.
+/// Returns the path of a row that is not part of the JobSet.
 fn of_record(row: &Provenance) -> Option<FieldPath> {
     row.path.parse().ok()
 }
 
-/// Whether a path begins with another one; a name is the same in brackets and behind a dot.
+/// Whether a path begins with another one. Names in brackets and after dots are equal.
 fn begins(path: &FieldPath, start: &FieldPath) -> bool {
     let (path, start) = (path.segments(), start.segments());
     let same = |(one, other): (&Segment, &Segment)| one.text() == other.text();
     start.len() <= path.len() && path.iter().zip(start).all(same)
 }
 
-/// The value at a path with positions.
+/// Returns the value at a path with positions.
 pub(super) fn value_at<'v>(value: &'v Value, path: &FieldPath) -> Option<&'v Value> {
     path.segments()
         .iter()

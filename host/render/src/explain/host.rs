@@ -1,4 +1,4 @@
-//! What the host writes into every JobSet by rules of its own: whether it runs, and how many pods and jobs it has.
+//! The origins of fields that the host writes to every JobSet: `suspend`, and the numbers of pods and jobs.
 
 use serde_json::Value;
 use trainyard_api::{FieldPath, path::Segment};
@@ -7,7 +7,7 @@ use trainyard_model::record::{EntryRef, EntryScope, Field};
 use super::{Explainer, Provenance, Setter, Step, answer::value_at};
 use crate::{journal::Source, place::path_of};
 
-/// The numbers of a replicated job, where they stand in it, and why the host writes one that the runtime does not have.
+/// The numbers of a replicated job: the field of the record, the path, and the reason for a default.
 const NUMBERS: [(Field, &[&str], &str); 3] = [
     (
         Field::Count,
@@ -51,10 +51,10 @@ impl Explainer<'_> {
             from: self.origins.template.get("suspend").cloned(),
             to: self.job_set.pointer("/spec/suspend").cloned(),
         };
-        Provenance::beyond(path, &self.paths, vec![step])
+        Provenance::unrecorded(path, &self.paths, vec![step])
     }
 
-    /// The numbers of one replicated job that somebody asked for, or that the runtime does not have.
+    /// Returns the origins of the numbers of a replicated job that were changed or that are not set in the runtime.
     fn counts(&self, job: &Value) -> Vec<Provenance> {
         let name = job.get("name").and_then(Value::as_str).unwrap_or_default();
         let record = self.origins.session.record();
@@ -95,13 +95,13 @@ impl Explainer<'_> {
                 let path = record.path(&place).to_string();
                 Provenance::new(path, Some(named), &self.paths, steps)
             } else {
-                Provenance::beyond(named, &self.paths, steps)
+                Provenance::unrecorded(named, &self.paths, steps)
             })
         };
         NUMBERS.iter().filter_map(number).collect()
     }
 
-    /// The origin of a field that nobody changed, at a path of the JobSet with positions.
+    /// Returns the origin of an unchanged field, at a path of the JobSet with positions.
     pub(super) fn untouched(&self, placed: &FieldPath) -> Vec<Provenance> {
         let named = self.paths.by_names(placed);
         let texts: Vec<_> = placed.segments().iter().map(Segment::text).collect();
@@ -135,16 +135,16 @@ impl Explainer<'_> {
         };
         let to = value_at(self.job_set, placed).cloned();
         let step = Step { by, from: None, to };
-        vec![Provenance::beyond(named, &self.paths, vec![step])]
+        vec![Provenance::unrecorded(named, &self.paths, vec![step])]
     }
 
-    /// Whether the runtime does not say a field of the JobSet, by names, that it has all the same.
+    /// Whether a field of the JobSet, with names, has a default of the runtime's schema.
     fn is_default(&self, named: &FieldPath) -> bool {
         self.in_template(named)
             .is_some_and(|path| self.runtime_defaults.hold(&path))
     }
 
-    /// The runtime's field that a field of the JobSet, by names, was taken from.
+    /// Returns the runtime's field for a field of the JobSet, with names.
     fn in_template(&self, named: &FieldPath) -> Option<FieldPath> {
         let spec = FieldPath::of(["spec"]);
         let below = named.moved(&spec, &FieldPath::root())?;

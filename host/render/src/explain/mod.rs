@@ -1,4 +1,4 @@
-//! Who set each field of the JobSet, from what, and why. Worked out when somebody asks.
+//! What set each field of the JobSet, from which value, and why. Computed on request.
 
 mod answer;
 mod host;
@@ -30,18 +30,18 @@ use crate::{
     resolve::Resolved,
 };
 
-/// Who set a field.
+/// What set a field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase", tag = "kind")]
 pub enum Setter {
-    /// The runtime: its template, or its policy by the host's rules.
+    /// The runtime, by its template or its policy.
     Runtime {
         /// The runtime's field.
         field: String,
     },
     /// A runtime patch of the TrainJob.
     Patch {
-        /// Who patched.
+        /// The manager of the patch.
         manager: String,
         /// The TrainJob's field.
         field: String,
@@ -59,12 +59,12 @@ pub enum Setter {
         version: String,
         /// Its digest.
         digest: String,
-        /// Why, in its own words.
+        /// The reason that it gave.
         reason: Option<String>,
     },
-    /// The host, where neither the runtime nor the TrainJob says anything.
+    /// The host, if neither the runtime nor the TrainJob sets the field.
     Host {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
@@ -84,11 +84,11 @@ impl Setter {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Step {
-    /// Who wrote.
+    /// What wrote it.
     pub by: Setter,
-    /// What stood there before; none where nothing did.
+    /// The old value. `None` if there was none.
     pub from: Option<Value>,
-    /// What was written; none where the field was removed.
+    /// The new value. `None` if the field was removed.
     pub to: Option<Value>,
 }
 
@@ -96,16 +96,16 @@ pub struct Step {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Provenance {
-    /// The record's path; the JobSet's by names for what the record does not hold.
+    /// The path in the record, or in the JobSet with names if the record does not have the field.
     pub path: String,
-    /// The path in the JobSet, with positions; none where the field was removed, or is none of the JobSet.
+    /// The path in the JobSet, with positions. `None` if the field was removed or is not part of the JobSet.
     pub job_set_path: Option<String>,
-    /// The writes, first one first.
+    /// The writes, in order.
     pub steps: Vec<Step>,
-    /// The path in the JobSet, with names; none where the field is none of the JobSet.
+    /// The path in the JobSet, with names. `None` if the field is not part of the JobSet.
     #[serde(skip)]
     named: Option<FieldPath>,
-    /// The same with positions, where the JobSet has it.
+    /// The path in the JobSet, with positions. `None` if the JobSet does not have the field.
     #[serde(skip)]
     placed: Option<FieldPath>,
 }
@@ -131,25 +131,25 @@ impl Provenance {
         self.named.as_ref()
     }
 
-    /// Of what the record does not hold.
-    fn beyond(named: FieldPath, job_set: &Names<'_>, steps: Vec<Step>) -> Self {
+    /// Returns the origin of a field that the record does not have.
+    fn unrecorded(named: FieldPath, job_set: &Names<'_>, steps: Vec<Step>) -> Self {
         Self::new(clean(&named.to_string()), Some(named), job_set, steps)
     }
 }
 
-/// Everything that was written on the way to a JobSet.
+/// All changes between the runtime's template and a JobSet.
 #[derive(Debug)]
 pub(crate) struct Origins {
-    /// The JobSet's spec as the runtime has it.
+    /// The JobSet's spec in the runtime.
     pub(crate) template: Arc<Value>,
     pub(crate) job: Arc<Job>,
     pub(crate) journal: Journal,
-    /// The record, with what plugins changed of it.
+    /// The session with the final record.
     pub(crate) session: Session,
     pub(crate) defaults: Defaults,
 }
 
-/// The fields that nobody wrote, and that the schemas filled in.
+/// Fields that have a default of their schema.
 #[derive(Debug)]
 pub(crate) struct Defaults {
     /// The TrainJob's.
@@ -176,13 +176,13 @@ impl Origins {
         }
     }
 
-    /// The origins of all fields that the runtime's template does not have as they are, by path.
+    /// Returns the origins of all fields that differ from the runtime's template, by path.
     pub(crate) fn provenance(&self, job_set: &Value) -> Vec<Provenance> {
         Explainer::new(self, job_set).provenance()
     }
 
-    /// The origins of a field and of all below it. Of what was written as a whole, the origin of the whole; of what nobody
-    /// changed, the runtime's field that it was taken from.
+    /// Returns the origins of a field and all fields below it. If a parent was written as a whole, that is the origin of the parent. If the
+    /// field did not change, it is the runtime's field.
     pub(crate) fn explain(
         &self,
         job_set: &Value,
@@ -192,8 +192,7 @@ impl Origins {
     }
 }
 
-/// What was written on the way to a JobSet, with all that is searched once for each field in a form that is searched fast:
-/// a JobSet may have as many fields as fit into it.
+/// The origins of a JobSet, with indexes for everything that is searched for each field, because a JobSet may have very many.
 struct Explainer<'a> {
     origins: &'a Origins,
     job_set: &'a Value,
@@ -203,14 +202,14 @@ struct Explainer<'a> {
     template_paths: Names<'a>,
     /// The replicated jobs of the template, by name.
     template_jobs: BTreeMap<&'a str, &'a Value>,
-    /// The last wish for each number of pods and jobs.
+    /// The last source of each number of pods and jobs.
     counts: BTreeMap<&'a EntryRef, &'a Source>,
-    /// The fields of the TrainJob, and of the runtime, that nobody wrote.
+    /// The fields of the TrainJob and the runtime that have a default.
     job_defaults: DefaultPaths<'a>,
     runtime_defaults: DefaultPaths<'a>,
 }
 
-/// Fields that the schemas filled in.
+/// Fields that have a default, as an index.
 struct DefaultPaths<'a>(BTreeSet<&'a [Segment]>);
 
 impl<'a> DefaultPaths<'a> {
@@ -218,7 +217,7 @@ impl<'a> DefaultPaths<'a> {
         Self(paths.iter().map(FieldPath::segments).collect())
     }
 
-    /// Whether nobody wrote the field, or what it stands in.
+    /// Whether the field, or a parent, has a default.
     fn hold(&self, path: &FieldPath) -> bool {
         path.starts().any(|start| self.0.contains(start))
     }
@@ -251,7 +250,7 @@ impl<'a> Explainer<'a> {
 
     fn provenance(&self) -> Vec<Provenance> {
         let mut rows = self.of_record();
-        rows.extend(self.beyond());
+        rows.extend(self.unrecorded());
         rows.extend(self.of_host());
         rows.sort_by(|a, b| a.path.cmp(&b.path));
         rows
@@ -260,7 +259,7 @@ impl<'a> Explainer<'a> {
     fn of_record(&self) -> Vec<Provenance> {
         let record = self.origins.session.record();
         let mut by_place: BTreeMap<&EntryRef, Vec<Step>> = BTreeMap::new();
-        // Counts are explained with what the host writes.
+        // Counts are explained with the host's fields.
         let is_explained = |entry: &&JournalEntry| {
             !entry.is_count()
                 && !matches!(entry.change.entry.field, Field::Placement | Field::Count)
@@ -291,7 +290,7 @@ impl<'a> Explainer<'a> {
         by_place.into_iter().flat_map(rows).collect()
     }
 
-    /// What the template has of a raw member, which the record does not hold, and null for one that is taken out.
+    /// Adds the template's value of a raw member, which the record does not have, and replaces null by `None`.
     fn complete_raw(&self, place: &EntryRef, steps: &mut [Step]) {
         if !place.field.is_raw() {
             return;
@@ -308,8 +307,8 @@ impl<'a> Explainer<'a> {
         }
     }
 
-    /// What patches wrote that the record does not hold.
-    fn beyond(&self) -> Vec<Provenance> {
+    /// Returns the origins of fields that patches wrote and the record does not have.
+    fn unrecorded(&self) -> Vec<Provenance> {
         let mut by_path: BTreeMap<&FieldPath, Vec<Step>> = BTreeMap::new();
         for change in self.origins.journal.spec_changes() {
             let by = Setter::from(&change.source);
@@ -317,8 +316,9 @@ impl<'a> Explainer<'a> {
             let steps = by_path.entry(&change.path).or_default();
             steps.push(Step { by, from, to });
         }
-        let row =
-            |(path, steps): (&FieldPath, _)| Provenance::beyond(path.clone(), &self.paths, steps);
+        let row = |(path, steps): (&FieldPath, _)| {
+            Provenance::unrecorded(path.clone(), &self.paths, steps)
+        };
         by_path.into_iter().map(row).collect()
     }
 }
@@ -347,7 +347,7 @@ impl From<&Source> for Setter {
     }
 }
 
-/// What people see of a value: of a container its name, since its fields are told one by one.
+/// Returns a value for the output. Of a container that is its name, because its fields are explained one by one.
 fn json_of(record: &Record, datum: &Datum) -> Option<Value> {
     match datum {
         Datum::Container(id) => Some(json!({"name": &*record.container(*id)?.name})),

@@ -1,4 +1,4 @@
-//! resolve: a TrainJob and its runtime become the base record.
+//! Resolves a TrainJob and its runtime to the base record.
 
 mod names;
 mod node_sets;
@@ -21,21 +21,21 @@ use trainyard_model::{
 };
 
 pub(crate) use self::reserved::of_runtime as reserved_in_runtime;
-use self::{node_sets::NodeSets, overrides::Overrides, patches::Patched, template::Template};
+use self::{node_sets::NodeSets, overrides::Overrides, patches::Patched, template::TemplateReader};
 use crate::{
     journal::Journal,
     problem::{InputObject, Problem, Warning},
     select::Active,
 };
 
-/// What the operator sets for all TrainJobs.
+/// The operator's settings for all TrainJobs.
 #[derive(Clone, Debug)]
 pub struct ClusterFacts {
     /// The cluster's DNS domain.
     pub cluster_domain: String,
-    /// Which extended resources are accelerators.
+    /// The extended resources that are accelerators.
     pub accelerators: Accelerators,
-    /// What plugins may know beside.
+    /// Other facts that plugins may read.
     pub facts: Facts,
 }
 
@@ -49,26 +49,26 @@ impl Default for ClusterFacts {
     }
 }
 
-/// A TrainJob with everybody's wishes in the record, and no plugin's yet.
+/// A resolved TrainJob: its record has all changes except those of plugins.
 pub(crate) struct Resolved {
     pub(crate) job: Arc<Job>,
     pub(crate) record: Record,
-    /// The JobSet's spec as the patches left it; none where no patch changes it.
+    /// The JobSet's spec with all patches. `None` if no patch changes it.
     pub(crate) patched: Option<Arc<Value>>,
-    /// What the patches and then the TrainJob changed of the template.
+    /// The changes by the patches, followed by those of the TrainJob's overrides.
     pub(crate) journal: Journal,
     pub(crate) warnings: Vec<Warning>,
 }
 
-/// The template with the TrainJob's patches, and nobody's other wishes: enough to know which plugins are active.
+/// The template with the TrainJob's patches and no overrides. It determines which plugins are active.
 pub(crate) struct PatchedTemplate {
     pub(crate) record: Record,
     patched: Patched,
-    /// What is wrong with the steps of the runtime, which does not keep the rest from being checked.
+    /// The problems of the runtime's steps. The rest is still checked.
     pub(crate) problems: Vec<Problem>,
 }
 
-/// Loads the template and merges the TrainJob's patches into it.
+/// Reads the template and merges the TrainJob's patches into it.
 pub(crate) fn patch_template(
     job: &TrainJob,
     runtime: &Runtime,
@@ -80,12 +80,12 @@ pub(crate) fn patch_template(
     if !problems.is_empty() {
         return Err(problems);
     }
-    let mut problems = steps_are_whole(&record);
-    // A patch answers for what it breaks, and not for what is wrong without it.
+    let mut problems = check_steps(&record);
+    // A patch is only blamed for problems that the template does not have without it.
     let known: BTreeSet<String> = problems.iter().map(ToString::to_string).collect();
     let read = |spec: &Value| {
         let (record, mut problems) = read(name, spec, facts);
-        let steps = steps_are_whole(&record).into_iter();
+        let steps = check_steps(&record).into_iter();
         problems.extend(steps.filter(|problem| !known.contains(&problem.to_string())));
         (record, problems)
     };
@@ -107,7 +107,7 @@ pub(crate) fn patch_template(
     })
 }
 
-/// Reads a JobSet's spec into a record, with everything that is wrong with it.
+/// Reads a JobSet's spec into a record, and returns its problems.
 fn read(name: &str, spec: &Value, facts: &ClusterFacts) -> (Record, Vec<Problem>) {
     let subdomain = spec
         .pointer("/network/subdomain")
@@ -115,14 +115,14 @@ fn read(name: &str, spec: &Value, facts: &ClusterFacts) -> (Record, Vec<Problem>
         .filter(|subdomain| !subdomain.is_empty());
     let mut record = Record::new(name, subdomain.unwrap_or(name), &facts.cluster_domain);
     record.has_host_names = spec.pointer("/network/enableDNSHostnames") != Some(&false.into());
-    let mut template = Template::new(spec);
+    let mut template = TemplateReader::new(spec);
     template.load(&mut record);
     (record, template.problems)
 }
 
-/// A step of the TrainJob is one replicated job with one replica, as the reference demands of a runtime: otherwise
-/// `numNodes` would count some pods twice. And it has the container that the step runs in.
-fn steps_are_whole(record: &Record) -> Vec<Problem> {
+/// Checks the steps of a TrainJob. Like in the reference, a step is a single replicated job with one replica, because `numNodes` would count
+/// some pods twice otherwise. It must have the container that runs the step.
+fn check_steps(record: &Record) -> Vec<Problem> {
     let path = template::replicated_jobs();
     let mut seen = BTreeSet::new();
     let mut problems = Vec::new();
@@ -140,7 +140,7 @@ fn steps_are_whole(record: &Record) -> Vec<Problem> {
         }
         if !seen.insert(ancestor) {
             let message = format!(
-                "another replicated job also has the label {}: {ancestor}",
+                "another replicated job also has the label {}: {ancestor}; remove it from one of them",
                 well_known::ANCESTOR_LABEL
             );
             problems.push(Problem::runtime(path.index(at), message));
@@ -149,14 +149,15 @@ fn steps_are_whole(record: &Record) -> Vec<Problem> {
             && record.main_container(position, name).is_none()
         {
             let pods = ["template", "spec", "template", "spec", "containers"];
-            let message = format!("needs a container `{name}`, which the step {ancestor} runs in");
+            let message =
+                format!("must include a container `{name}`, which runs the step {ancestor}");
             problems.push(Problem::runtime(path.index(at).fields(pods), message));
         }
     }
     problems
 }
 
-/// The container that a step of a TrainJob runs in.
+/// Returns the name of the container that runs a step of a TrainJob.
 fn container_of_step(ancestor: &str) -> Option<&str> {
     match ancestor {
         well_known::ANCESTOR_TRAINER => Some(well_known::NODE),
@@ -167,8 +168,7 @@ fn container_of_step(ancestor: &str) -> Option<&str> {
     }
 }
 
-/// Applies the TrainJob's wishes and the runtime's policy to the loaded record. What is wrong stands beside it, so that plugins can
-/// add what they refuse.
+/// Applies the TrainJob's overrides and the runtime's policy to the record. Also returns the problems, to which plugins may add theirs.
 pub(crate) fn resolve(
     job: &TrainJob,
     runtime: &Runtime,
@@ -188,15 +188,15 @@ pub(crate) fn resolve(
         journal: &mut journal,
         problems: Vec::new(),
     };
-    overrides.initializers(&job.initializer);
+    overrides.apply_initializers(&job.initializer);
     let node_sets = NodeSets::of(overrides.record, active);
     if let Some(trainer) = &job.trainer {
-        overrides.trainer(trainer, &node_sets);
+        overrides.apply_trainer(trainer, &node_sets);
         overrides
             .problems
             .extend(reserved::of_trainer(trainer, active));
     }
-    let nodes = overrides.nodes(job, runtime, node_sets);
+    let nodes = overrides.set_nodes(job, runtime, node_sets);
     let mut warnings = patched.warnings;
     warnings.extend(deprecated(runtime));
     warnings.extend(nodes.warning);
@@ -213,14 +213,14 @@ pub(crate) fn resolve(
     (resolved, problems)
 }
 
-/// The label by which a runtime's author says that it is on its way out; the reference's admission warns of it too.
+/// Returns a warning if the runtime's label marks it as deprecated. The reference's admission returns one as well.
 fn deprecated(runtime: &Runtime) -> Option<Warning> {
     let label = runtime.metadata.labels.get(well_known::SUPPORT_LABEL)?;
     (label == well_known::SUPPORT_DEPRECATED).then(|| Warning {
         about: InputObject::TrainJob,
         field: Some(FieldPath::of(["spec", "runtimeRef"]).to_string()),
         message: format!(
-            "the {} `{}` is deprecated, as its label {} says: choose another one before it is removed",
+            "{} `{}` is deprecated (label {}); use another runtime before it is removed",
             runtime.kind,
             runtime.metadata.name,
             well_known::SUPPORT_LABEL
@@ -229,7 +229,7 @@ fn deprecated(runtime: &Runtime) -> Option<Warning> {
     })
 }
 
-/// What plugins may know of the TrainJob beside the record.
+/// Returns what plugins may read of the TrainJob in addition to the record.
 fn job_facts(
     job: &TrainJob,
     runtime: &Runtime,
@@ -268,10 +268,9 @@ fn job_facts(
     }
 }
 
-/// `numProcPerNode` of the runtime's policy where a person gave a number; a text is the policy's own affair.
+/// Returns `numProcPerNode` of the runtime's policy if it is a number that the runtime's author set. Plugins interpret strings.
 ///
-/// Under `mpi` and `flux` the API server writes 1 where nothing was written, so that 1 is no one's wish there. The reference
-/// reads it so too.
+/// In `mpi` and `flux`, 1 is the API server's default, so it counts as not set, like in the reference.
 fn runtime_processes(runtime: &Runtime) -> Option<u32> {
     let Member::Key { key, config } = runtime.ml_policy.as_ref()?.member.as_ref()? else {
         return None;
@@ -284,7 +283,7 @@ fn runtime_processes(runtime: &Runtime) -> Option<u32> {
         .filter(|n| *n >= least)
 }
 
-/// What stands for a UID where there is no cluster: derived from namespace and name.
+/// Returns a UID for a TrainJob that is not in a cluster, derived from its namespace and name.
 fn offline_uid(namespace: &str, name: &str) -> String {
     let hex = short_hash(&["trainyard.dev/offline-uid", namespace, name], 32);
     let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default().to_owned();

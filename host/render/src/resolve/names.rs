@@ -1,17 +1,17 @@
-//! The names that JobSet makes of a TrainJob's name, and whether they fit.
+//! Checks the names that JobSet derives from a TrainJob's name.
 
 use trainyard_api::FieldPath;
 use trainyard_model::record::Record;
 
 use crate::problem::Problem;
 
-/// The longest name of a Job and of a pod (RFC 1035 label).
+/// The maximum length of the name of a Job or pod (RFC 1035 label).
 const MAX_NAME: usize = 63;
 
-/// What the Job controller adds to a pod's name: `-` and five characters.
+/// The length of the suffix that the Job controller adds to a pod's name: `-` and five characters.
 const POD_SUFFIX: usize = 6;
 
-/// Refuses a TrainJob whose pods would have names that JobSet refuses: `JOB-REPLICATEDJOB-JOBINDEX-PODINDEX-abcde`.
+/// Returns a problem if pod names, `JOB-REPLICATEDJOB-JOBINDEX-PODINDEX-abcde`, would be longer than JobSet accepts.
 pub(super) fn check(record: &Record) -> Option<Problem> {
     let (longest, name) = record
         .pod_sets
@@ -27,8 +27,8 @@ pub(super) fn check(record: &Record) -> Option<Problem> {
     Some(Problem::job(
         FieldPath::of(["metadata", "name"]),
         format!(
-            "is too long by {over}: its pods would be named `{name}-xxxxx` with {longest} characters, and {MAX_NAME} \
-             are allowed; a name of at most {room} characters fits this runtime"
+            "is too long: its pods would be named `{name}-xxxxx` with {longest} characters, but at most {MAX_NAME} \
+             are allowed; use at most {room} characters with this runtime"
         ),
     ))
 }

@@ -61,7 +61,7 @@ impl Requested {
 
 impl Overrides<'_> {
     /// Determines the number of nodes and writes it to the pod sets.
-    pub(super) fn nodes(&mut self, job: &TrainJob, runtime: &Runtime, sets: NodeSets) -> Nodes {
+    pub(super) fn set_nodes(&mut self, job: &TrainJob, runtime: &Runtime, sets: NodeSets) -> Nodes {
         let NodeSets {
             positions: sets,
             declared_by,
@@ -125,7 +125,7 @@ impl Overrides<'_> {
         };
         let count = Datum::Integer(rest.into());
         let (owner, source) = (requested.owner, requested.source(declared_by));
-        self.put(entry, Some(count), owner, source);
+        self.write(entry, Some(count), owner, source);
         nodes
     }
 

@@ -1,4 +1,4 @@
-//! The TrainJob's wishes, written into the record: after this, nobody changes them.
+//! Writes the TrainJob's overrides to the record.
 
 use serde_json::{Value, json};
 use trainyard_api::{FieldPath, fields::describe, names, trainjob};
@@ -13,7 +13,7 @@ use crate::{
     problem::Problem,
 };
 
-/// Writes overrides, and collects the changes and what is wrong.
+/// Writes overrides, and collects changes and problems.
 pub(super) struct Overrides<'a> {
     pub(super) record: &'a mut Record,
     pub(super) journal: &'a mut Journal,
@@ -22,7 +22,7 @@ pub(super) struct Overrides<'a> {
 
 impl Overrides<'_> {
     /// Writes one value.
-    pub(super) fn put(
+    pub(super) fn write(
         &mut self,
         entry: EntryRef,
         new: Option<Datum>,
@@ -49,18 +49,18 @@ impl Overrides<'_> {
         let source = Source::TrainJob {
             field: from.clone(),
         };
-        self.put(entry, new, Owner::TrainJob, source);
+        self.write(entry, new, Owner::TrainJob, source);
     }
 
-    /// The trainer's overrides. The command and its arguments are for the trainer's container, resources for the nodes' containers,
-    /// image and env for both (W65, W66): a launcher of its own runs the command, and the nodes do the work.
-    pub(super) fn trainer(&mut self, trainer: &trainjob::Trainer, node_sets: &NodeSets) {
+    /// Applies the trainer's overrides: command and arguments to the trainer's container, resources to the nodes' containers, image and env to
+    /// both (W65, W66). They differ if a separate launcher runs the command.
+    pub(super) fn apply_trainer(&mut self, trainer: &trainjob::Trainer, node_sets: &NodeSets) {
         let path = FieldPath::of(["spec", "trainer"]);
         let of_all = trainer.image.is_some() || !trainer.env.is_empty();
         let of_trainer = of_all || trainer.command.is_some() || trainer.args.is_some();
         let of_nodes = of_all || trainer.resources_per_node.is_some();
         let step = if of_trainer || (of_nodes && node_sets.positions.is_empty()) {
-            self.container_of(names::ANCESTOR_TRAINER, NODE_CONTAINER, &path)
+            self.find_container(names::ANCESTOR_TRAINER, NODE_CONTAINER, &path)
         } else {
             None
         };
@@ -75,7 +75,7 @@ impl Overrides<'_> {
                 let new = Some(image.as_str().into());
                 self.set(id, Field::Image, "", new, &path.field("image"));
             }
-            self.env(id, &trainer.env, &path.field("env"));
+            self.set_env(id, &trainer.env, &path.field("env"));
         }
         for (field, list, name) in [
             (Field::Command, &trainer.command, "command"),
@@ -88,12 +88,12 @@ impl Overrides<'_> {
         }
         if let Some(resources) = &trainer.resources_per_node {
             for id in nodes {
-                self.resources(id, resources, &path.field("resourcesPerNode"));
+                self.set_resources(id, resources, &path.field("resourcesPerNode"));
             }
         }
     }
 
-    /// The containers that the nodes run in; a problem for each pod set that `numNodes` counts and that has none.
+    /// Returns the containers of the nodes. Reports each pod set that `numNodes` counts and that has no such container.
     fn node_containers(&mut self, sets: &NodeSets, path: &FieldPath) -> Vec<ContainerId> {
         let mut found = Vec::new();
         for position in &sets.positions {
@@ -103,7 +103,7 @@ impl Overrides<'_> {
                     let set = self.record.pod_set(*position);
                     let name = set.map_or("", |set| &*set.name);
                     let message = format!(
-                        "can't be applied: replicated job `{name}` of the runtime, which `numNodes` counts, has no container `{NODE_CONTAINER}`"
+                        "cannot be applied: replicated job `{name}` of the runtime, which `numNodes` counts, has no container `{NODE_CONTAINER}`"
                     );
                     self.problems.push(Problem::job(path.clone(), message));
                 }
@@ -112,8 +112,8 @@ impl Overrides<'_> {
         found
     }
 
-    /// The container of that name in the pod set of a step; a problem where there is none.
-    fn container_of(
+    /// Returns the container of this name in the pod set of a step. Reports a problem if it does not exist.
+    fn find_container(
         &mut self,
         ancestor: &str,
         container: &str,
@@ -127,7 +127,7 @@ impl Overrides<'_> {
         let found = set.and_then(|set| self.record.main_container(set, container));
         if found.is_none() {
             let message = format!(
-                "can't be applied: the runtime has no container `{container}` in a replicated job with the label {}: {ancestor}",
+                "cannot be applied: the runtime has no container `{container}` in a replicated job with the label {}: {ancestor}",
                 names::ANCESTOR_LABEL
             );
             self.problems.push(Problem::job(path.clone(), message));
@@ -135,7 +135,7 @@ impl Overrides<'_> {
         found
     }
 
-    fn env(&mut self, id: ContainerId, env: &[trainjob::EnvVar], path: &FieldPath) {
+    fn set_env(&mut self, id: ContainerId, env: &[trainjob::EnvVar], path: &FieldPath) {
         for (at, var) in env.iter().enumerate() {
             let datum: Datum = match &var.value_from {
                 Some(source) => source.clone().into(),
@@ -145,9 +145,8 @@ impl Overrides<'_> {
         }
     }
 
-    /// Requests and limits value by value, claims by name: what the TrainJob does not name keeps the runtime's value
-    /// (W24, W64, W72).
-    fn resources(&mut self, id: ContainerId, resources: &Value, path: &FieldPath) {
+    /// Sets requests and limits by resource, and claims by name. Others keep the runtime's value (W24, W64, W72).
+    fn set_resources(&mut self, id: ContainerId, resources: &Value, path: &FieldPath) {
         for (field, key) in [(Field::Requests, "requests"), (Field::Limits, "limits")] {
             for (name, amount) in resources
                 .get(key)
@@ -191,11 +190,11 @@ impl Overrides<'_> {
                     .push(Problem::job(at.field("name"), "is required")),
             }
         }
-        self.requests_within_limits(id, path);
+        self.check_requests(id, path);
     }
 
-    /// A request above its limit makes a pod that the API server refuses.
-    fn requests_within_limits(&mut self, id: ContainerId, path: &FieldPath) {
+    /// Reports requests above their limits, because the API server would refuse the pods.
+    fn check_requests(&mut self, id: ContainerId, path: &FieldPath) {
         let Some(fields) = self.record.fields(EntryScope::Container(id)) else {
             return;
         };
@@ -220,7 +219,7 @@ impl Overrides<'_> {
         self.problems.extend(above);
     }
 
-    /// The dataset and model initializers: what to fetch, and with which secret.
+    /// Whether a container mounts a volume.
     fn mounts(&self, id: ContainerId, volume: &str) -> bool {
         let fields = self.record.fields(EntryScope::Container(id));
         let mut mounts = fields
@@ -232,9 +231,10 @@ impl Overrides<'_> {
         })
     }
 
-    pub(super) fn initializers(&mut self, initializer: &trainjob::Initializer) {
+    /// Applies the overrides of the dataset and model initializers: the source, the env vars and the secret.
+    pub(super) fn apply_initializers(&mut self, initializer: &trainjob::Initializer) {
         let path = FieldPath::of(["spec", "initializer"]);
-        for (name, ancestor, wish) in [
+        for (name, ancestor, overrides) in [
             (
                 "dataset",
                 names::ANCESTOR_DATASET_INITIALIZER,
@@ -246,19 +246,19 @@ impl Overrides<'_> {
                 &initializer.model,
             ),
         ] {
-            let Some(wish) = wish else { continue };
+            let Some(overrides) = overrides else { continue };
             let path = path.field(name);
-            let Some(id) = self.container_of(ancestor, ancestor, &path) else {
+            let Some(id) = self.find_container(ancestor, ancestor, &path) else {
                 continue;
             };
             if !self.mounts(id, names::INITIALIZER_VOLUME) {
                 let message = format!(
-                    "the runtime's container `{ancestor}` does not mount the volume `{}`: what it fetches would be lost",
+                    "the runtime's container `{ancestor}` does not mount the volume `{}`, so the fetched files would be lost; add the mount to the runtime",
                     names::INITIALIZER_VOLUME
                 );
                 self.problems.push(Problem::job(path.clone(), message));
             }
-            if let Some(uri) = &wish.storage_uri {
+            if let Some(uri) = &overrides.storage_uri {
                 let from = path.field("storageUri");
                 self.set(
                     id,
@@ -268,8 +268,8 @@ impl Overrides<'_> {
                     &from,
                 );
             }
-            self.env(id, &wish.env, &path.field("env"));
-            if let Some(secret) = &wish.secret_ref {
+            self.set_env(id, &overrides.env, &path.field("env"));
+            if let Some(secret) = &overrides.secret_ref {
                 let fields = self.record.fields(EntryScope::Container(id));
                 let next = fields
                     .map_or(0, |fields| fields.all(Field::EnvFrom).len())

@@ -1,7 +1,7 @@
-//! Env vars that plugins keep for themselves (`reservedEnv`), where a TrainJob or a runtime sets one.
+//! Checks env vars that plugins reserve (`reservedEnv`).
 //!
-//! In a TrainJob it is an error, wherever it stands there: its author can take it out, and it would have no effect. In a runtime it is a
-//! warning: the author of the TrainJob can't mend it, and the reference runs such TrainJobs without a word.
+//! In a TrainJob they are errors, because they would have no effect and the user can remove them. In a runtime they are warnings, because the
+//! user cannot change the runtime, and the reference runs such TrainJobs without a message.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use crate::{
     select::Active,
 };
 
-/// Those among the TrainJob's own env vars.
+/// Returns the problems of the TrainJob's own env vars.
 pub(crate) fn of_trainer(trainer: &Trainer, active: &[Active]) -> Vec<Problem> {
     let path = FieldPath::of(["spec", "trainer", "env"]);
     let mut owners = BTreeMap::new();
@@ -44,7 +44,7 @@ pub(crate) fn of_trainer(trainer: &Trainer, active: &[Active]) -> Vec<Problem> {
         .collect()
 }
 
-/// Those that the TrainJob's patches set in containers where a plugin sets them.
+/// Returns the problems of env vars that the TrainJob's patches set in containers where a plugin sets them.
 pub(crate) fn of_patches(record: &Record, journal: &Journal, active: &[Active]) -> Vec<Problem> {
     let changes = journal.by_patches();
     let set: Vec<(&Change, &FieldPath)> = changes
@@ -76,11 +76,11 @@ pub(crate) fn of_patches(record: &Record, journal: &Journal, active: &[Active]) 
 }
 
 fn refused(path: FieldPath, name: &str, plugin: &PluginId) -> Problem {
-    let message = format!("{name} is set by the plugin {plugin} and can't be set here; remove it");
+    let message = format!("{name} is set by the plugin {plugin} and cannot be set here; remove it");
     Problem::job(path, message)
 }
 
-/// Those of the runtime that a plugin set to another value.
+/// Returns warnings of the runtime's env vars that a plugin set to another value.
 pub(crate) fn of_runtime(session: &Session) -> Vec<Warning> {
     let changes = session.committed().iter();
     let changes = changes.flat_map(|Committed { plugin, writes }| {

@@ -1,4 +1,4 @@
-//! The runtime's JobSet template as the record's first state.
+//! Reads the runtime's JobSet template into the record.
 
 use serde_json::Value;
 use trainyard_api::{FieldPath, ancestor::Ancestor, fields::describe};
@@ -12,7 +12,7 @@ use crate::{
     shape::{ListKey, Shape, item_datum, item_key, map_text, shape},
 };
 
-/// Fields of the pod template, and those of a container.
+/// The fields of a pod template that the record holds.
 pub(super) const POD_SET_FIELDS: &[Field] = &[
     Field::PodLabels,
     Field::PodAnnotations,
@@ -25,6 +25,7 @@ pub(super) const POD_SET_FIELDS: &[Field] = &[
     Field::DnsSearches,
     Field::FsGroup,
 ];
+/// The fields of a container that the record holds.
 pub(super) const CONTAINER_FIELDS: &[Field] = &[
     Field::Image,
     Field::ImagePullPolicy,
@@ -41,19 +42,19 @@ pub(super) const CONTAINER_FIELDS: &[Field] = &[
     Field::ResourceClaimUses,
 ];
 
-/// Where a runtime has its replicated jobs.
+/// Returns the path of the replicated jobs in a runtime.
 pub(super) fn replicated_jobs() -> FieldPath {
     FieldPath::of(["spec", "template", "spec", "replicatedJobs"])
 }
 
-/// Reads a template and collects what is wrong with it.
-pub(crate) struct Template<'a> {
-    /// The JobSet's spec as the runtime has it.
+/// Reads a template and collects its problems.
+pub(crate) struct TemplateReader<'a> {
+    /// The JobSet's spec in the runtime.
     pub(crate) spec: &'a Value,
     pub(crate) problems: Vec<Problem>,
 }
 
-impl<'a> Template<'a> {
+impl<'a> TemplateReader<'a> {
     pub(crate) const fn new(spec: &'a Value) -> Self {
         Self {
             spec,
@@ -232,7 +233,7 @@ impl<'a> Template<'a> {
         }
     }
 
-    /// The name of a replicated job or container.
+    /// Returns the name of a replicated job or container, or reports that it has none.
     fn name(&mut self, item: &'a Value, at: &FieldPath) -> Option<&'a str> {
         match item.get("name").unwrap_or(&Value::Null) {
             Value::String(name) if !name.is_empty() => return Some(name),
@@ -249,7 +250,7 @@ impl<'a> Template<'a> {
         self.problems.push(Problem::runtime(path, message));
     }
 
-    /// A number of pods or jobs: 1 where it is absent.
+    /// Returns a number of pods or jobs, which defaults to 1.
     fn count(&mut self, value: Option<&Value>, path: &FieldPath) -> u32 {
         let Some(value) = value else { return 1 };
         value
@@ -295,7 +296,7 @@ fn find<'v>(json: &'v Value, keys: &[&str]) -> Option<&'v Value> {
         .filter(|value| !value.is_null())
 }
 
-/// The labels and annotations that the template gives the JobSet.
+/// Reads the labels and annotations of the JobSet.
 pub(crate) fn load_metadata<'m>(
     record: &mut Record,
     labels: impl IntoIterator<Item = (&'m String, &'m String)>,

@@ -172,7 +172,7 @@ pub fn render_edited(
     let renderer = renderer(plugins).unwrap_or_else(|errors| panic!("{errors:?}"));
     let catalog = catalog(&edit(input(plugins)));
     let job = &catalog.jobs[0];
-    let rendered = renderer.render(&job.job, &job.runtime, "default", &Arc::default());
+    let rendered = renderer.render(&job.train_job, &job.runtime, "default", &Arc::default());
     rendered.map_err(refused)
 }
 
@@ -182,7 +182,7 @@ pub fn render_preferring(plugins: &[Scripted], order: &[String]) -> Result<Rende
     let renderer = renderer.preferring(order.iter().map(|name| name.as_str().into()));
     let catalog = catalog(&input(plugins));
     let job = &catalog.jobs[0];
-    let rendered = renderer.render(&job.job, &job.runtime, "default", &Arc::default());
+    let rendered = renderer.render(&job.train_job, &job.runtime, "default", &Arc::default());
     rendered.map_err(refused)
 }
 

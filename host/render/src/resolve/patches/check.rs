@@ -1,4 +1,4 @@
-//! What is wrong with the items of a patch by themselves.
+//! Checks a patch without its template.
 
 use std::collections::HashSet;
 
@@ -10,7 +10,7 @@ use trainyard_api::{
 
 use crate::problem::Problem;
 
-/// Refuses items that a merge could not tell apart, and objects that say two things at once.
+/// Reports list items with the same key, and objects with two alternatives.
 pub(super) fn items(patch: &Value, at: &FieldPath) -> Vec<Problem> {
     let mut problems = Vec::new();
     walk(patch, &JOB_SET_SPEC, at, &mut problems);
@@ -46,27 +46,26 @@ fn list(
             continue;
         };
         if !seen.insert(name) {
-            let message =
-                format!("{name} is the `{key}` of an earlier item: one of them would be lost");
+            let message = format!("duplicate `{key}` {name} in this list; remove one of the items");
             problems.push(Problem::job(at.field(key), message));
         }
         walk(item, node, &at, problems);
     }
 }
 
-/// A volume, a claim and an env var have one source each. An empty text beside a source is none, as Kubernetes sees it.
+/// Checks that a volume, a claim or an env var has one source. As in Kubernetes, an empty string next to a source does not count.
 fn alternatives(
     object: &Map<String, Value>,
     node: &Node,
     at: &FieldPath,
     problems: &mut Vec<Problem>,
 ) {
-    let mut given = node.alternatives(object);
-    given.retain(|field| object.get(*field).and_then(Value::as_str) != Some(""));
-    if given.len() > 1 {
-        // An API server does not keep the order in which they were written.
-        given.sort_unstable();
-        let message = format!("has {}: give one of them", given.join(" and "));
+    let mut set = node.alternatives(object);
+    set.retain(|field| object.get(*field).and_then(Value::as_str) != Some(""));
+    if set.len() > 1 {
+        // Sorted, because an API server does not keep their order.
+        set.sort_unstable();
+        let message = format!("has {}; set only one of them", set.join(" and "));
         problems.push(Problem::job(at.clone(), message));
     }
 }

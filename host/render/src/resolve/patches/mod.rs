@@ -1,9 +1,9 @@
-//! runtimePatches: each merged into the template, in the order of the list, before anybody else's wishes.
+//! Merges the TrainJob's `runtimePatches` into the template, in order, before any other change.
 
-mod beyond;
 mod check;
 mod record;
 mod targets;
+mod unrecorded;
 
 use std::sync::Arc;
 
@@ -24,23 +24,23 @@ use crate::{
     problem::{InputObject, Problem, Warning},
 };
 
-/// What the patches of a TrainJob make of its runtime's template.
+/// The result of the patches of a TrainJob.
 #[derive(Default)]
 pub(crate) struct Patched {
-    /// The JobSet's spec with all patches; none where no patch changes it.
+    /// The JobSet's spec with all patches. `None` if no patch changes it.
     pub(crate) spec: Option<Arc<Value>>,
-    /// What the patches changed, in the order of the list.
+    /// The changes by the patches, in order.
     pub(crate) journal: Journal,
     pub(crate) warnings: Vec<Warning>,
 }
 
-/// Reads a JobSet's spec into a record of its own.
+/// Reads a JobSet's spec into a new record.
 pub(super) type Read<'a> = &'a dyn Fn(&Value) -> (Record, Vec<Problem>);
 
-/// Merges the patches into the template, and writes into the record, as a patch's, what they change.
+/// Merges the patches into the template, and writes their changes to the record.
 ///
 /// # Errors
-/// Everything that is wrong with the patches, as far as each can be merged; or the time is up before all are.
+/// All problems of the patches, or [`Problem::Overdue`] if the deadline passes.
 pub(super) fn apply(
     job: &TrainJob,
     template: &Value,
@@ -64,7 +64,7 @@ pub(super) fn apply(
             manager: manager.clone(),
             field: job.written(field),
         };
-        metadata(patch, record, &mut patched.journal, &source);
+        write_metadata(patch, record, &mut patched.journal, &source);
         if let Some(spec) = &patch.spec {
             let base = patched.spec.as_deref().unwrap_or(template);
             match merge_one(patch, spec, base, read) {
@@ -75,8 +75,8 @@ pub(super) fn apply(
                         None => source(&patch.path),
                     };
                     record::write(record, &merged.record, &mut patched.journal, &source);
-                    let beyond = beyond::changes(base, &merged.spec, &source);
-                    patched.journal.record_spec(beyond);
+                    let unrecorded = unrecorded::changes(base, &merged.spec, &source);
+                    patched.journal.record_spec(unrecorded);
                     patched.warnings.extend(merged.warnings);
                     patched.spec = Some(Arc::new(merged.spec));
                 }
@@ -92,7 +92,7 @@ pub(super) fn apply(
     }
 }
 
-/// Whether a manager is a domain and a path, as the reference demands of it, so that two of them can't meet by accident.
+/// Whether a manager is a domain and a path, which the reference requires to avoid collisions.
 fn is_domain_path(manager: &str) -> bool {
     let allowed = |c: char| c.is_ascii_alphanumeric() || "-._~%!$&'()*+,;=:/".contains(c);
     manager.split_once('/').is_some_and(|(domain, path)| {
@@ -121,7 +121,7 @@ fn merge_one(
     let found = targets::find(base, spec, &at);
     let mut warnings = Vec::new();
     if patch.manager == names::KUEUE_MANAGER {
-        // Kueue computes from the live runtime: what was taken out since must not end a TrainJob.
+        // Kueue computes its patch from the live runtime, so a later removal from the runtime must not fail the TrainJob.
         warnings.extend(found.missing.into_iter().map(|(path, message)| Warning {
             about: InputObject::TrainJob,
             field: Some(path.to_string()),
@@ -153,8 +153,8 @@ fn merge_one(
     })
 }
 
-/// Labels and annotations of the JobSet: the template's, then those of each patch.
-fn metadata(
+/// Writes the labels and annotations of a patch to the JobSet.
+fn write_metadata(
     patch: &RuntimePatch,
     record: &mut Record,
     journal: &mut Journal,
@@ -182,7 +182,7 @@ fn metadata(
     }
 }
 
-/// The field of a patch that a place of the JobSet (by names) has from it.
+/// Returns the field of a patch for a path of the JobSet, with names.
 fn in_patch(patch: &RuntimePatch, spec: &Names<'_>, path: &FieldPath) -> FieldPath {
     let at = FieldPath::of(["spec"]);
     let below = path.moved(&at, &FieldPath::root()).unwrap_or_default();
@@ -190,7 +190,7 @@ fn in_patch(patch: &RuntimePatch, spec: &Names<'_>, path: &FieldPath) -> FieldPa
     patch.path.join(&at).join(&below)
 }
 
-/// A problem of the patched template is the patch's, since the template had none before.
+/// Moves a problem of the patched template to the patch, because the template did not have it before.
 fn blame(patch: &RuntimePatch, spec: &Names<'_>, merged: &Names<'_>, problem: Problem) -> Problem {
     let Problem::Field { path, message, .. } = problem else {
         return problem;
@@ -203,7 +203,7 @@ fn blame(patch: &RuntimePatch, spec: &Names<'_>, merged: &Names<'_>, problem: Pr
     Problem::job(path, format!("{message} (in the template with this patch)"))
 }
 
-/// Where a runtime has the JobSet's spec.
+/// Returns the path of the JobSet's spec in a runtime.
 fn template_spec() -> FieldPath {
     FieldPath::of(["spec", "template", "spec"])
 }

@@ -1,4 +1,4 @@
-//! What a patch changes, written into the record.
+//! Writes the changes by a patch to the record.
 
 use trainyard_api::FieldPath;
 use trainyard_model::record::{Entry, EntryRef, EntryScope, Field, Owner, Record};
@@ -9,9 +9,9 @@ use crate::{
     resolve::template::{CONTAINER_FIELDS, POD_SET_FIELDS},
 };
 
-/// Makes the record hold what the patched template's holds. What both hold keeps its owner.
+/// Updates the record to that of the patched template. Unchanged values keep their owner.
 ///
-/// A patch adds no pod set and no container, so that both records have the same.
+/// A patch cannot add a pod set or a container, so both records have the same ones.
 pub(super) fn write(
     record: &mut Record,
     patched: &Record,
@@ -44,7 +44,7 @@ struct Recorder<'a> {
 }
 
 impl Recorder<'_> {
-    /// The containers of a pod set, each with itself in the patched record.
+    /// Returns the containers of a pod set in both records.
     fn containers(&self, pod_set: u32) -> Vec<(EntryScope, EntryScope)> {
         let lists = [Field::InitContainers, Field::Containers].into_iter();
         let all = lists.flat_map(|list| self.record.containers(pod_set, list));

@@ -1,4 +1,4 @@
-//! What a patch is for: replicated jobs and containers that the runtime has (W53).
+//! Finds the replicated jobs and containers of the runtime that a patch names (W53).
 
 use std::{collections::HashMap, fmt};
 
@@ -6,21 +6,21 @@ use serde_json::Value;
 use trainyard_api::FieldPath;
 use trainyard_model::text::listed;
 
-/// A patch without what finds nothing.
+/// A patch reduced to targets that exist.
 pub(super) struct Found {
-    /// The patch, with the replicated jobs and containers that there are.
+    /// The patch with existing replicated jobs and containers only.
     pub(super) patch: Value,
-    /// The names that nothing has, each with what there is.
+    /// The names that do not exist, each with a message that lists existing ones.
     pub(super) missing: Vec<(FieldPath, String)>,
 }
 
-/// The lists of containers, with what an item of each is called.
+/// The lists of containers, with the noun for an item.
 const CONTAINERS: [(&str, &str); 2] = [
     ("initContainers", "init container"),
     ("containers", "container"),
 ];
 
-/// The pod spec of a replicated job.
+/// The path of the pod spec in a replicated job.
 const POD_SPEC: &str = "/template/spec/template/spec";
 
 /// Looks up each name of a patch in the template.
@@ -55,7 +55,7 @@ pub(super) fn find(template: &Value, patch: &Value, at: &FieldPath) -> Found {
     found
 }
 
-/// Takes the containers out of a patch that the replicated job does not have.
+/// Removes the containers from a patch that the replicated job does not have.
 fn containers(old: &Value, job: &mut Value, at: &FieldPath) -> Vec<(FieldPath, String)> {
     let mut missing = Vec::new();
     let set = name(old).to_owned();
@@ -83,7 +83,7 @@ fn name(item: &Value) -> &str {
     item.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The items of a list of the template, by their names.
+/// The items of a list of the template, by name.
 struct Items<'v> {
     items: &'v [Value],
     named: HashMap<&'v str, &'v Value>,
@@ -106,7 +106,7 @@ impl<'v> Items<'v> {
 }
 
 impl fmt::Display for Items<'_> {
-    /// The names, as far as a person reads them: a patch may miss as many items as the template has.
+    /// Writes the names up to a maximum number, because the template may have many and the patch may miss as many.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const MOST: usize = 20;
         if self.items.is_empty() {

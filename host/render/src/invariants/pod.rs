@@ -1,210 +1,71 @@
-//! What no pod may be, however its parts came together: the writes of several plugins are each inside their claims, and
-//! still can't stand side by side.
+//! Checks of the pods of one pod set.
 
-use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
+use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 use trainyard_api::FieldPath;
-use trainyard_model::{
-    plan,
-    plugin::PluginId,
-    record::{Change, ContainerId, Entry, EntryRef, EntryScope, Field, Owner, Record},
-    session::{DuplicateObject, MissingObject, Session, WriteConflict},
-};
+use trainyard_model::record::{ContainerId, Entry, EntryRef, EntryScope, Field, Owner, Record};
 
+use super::host_port::HostPort;
 use crate::{
     additions::{AdditionError, addition_error},
-    journal::Journal,
     problem::Problem,
 };
 
-/// Names the owner of an entry, as a problem speaks of it.
+/// Returns the name of an owner for a message.
 pub(crate) type OwnerName<'a> = &'a dyn Fn(Owner) -> String;
 
-/// Checks the frozen record, with what was written on the way to it. What the runtime's author alone wrote is not judged
-/// here: the API server does that.
-pub(crate) fn check<'c>(
-    record: &Record,
-    changes: impl Iterator<Item = &'c Change>,
-    journal: &Journal,
-    who: OwnerName<'_>,
-) -> Vec<Problem> {
-    let removed: RemovedVolumes = changes
-        .filter(|change| change.entry.field == Field::Volumes && change.new.is_none())
-        .map(|change| ((change.entry.scope, change.entry.key.clone()), change.owner))
-        .collect();
-    let patched: PatchedMounts<'_> = journal
-        .by_patches()
-        .filter(|(change, _)| change.entry.field == Field::Mounts)
-        .map(|(change, field)| (&change.entry, field))
-        .collect();
-    let mut problems = Vec::new();
-    for (set, position) in record.pod_sets.iter().zip(0u32..) {
-        let mut pod = Pod {
-            record,
-            removed: &removed,
-            patched: &patched,
-            place: format!("pod-sets[{}]", set.name),
-            who,
-            problems: &mut problems,
-        };
-        pod.one_name_for_a_container(position);
-        pod.port_names(position);
-        pod.host_ports(position);
-        pod.dns_searches(position);
-        pod.gates(position);
-        pod.affinity_terms(position);
+/// The last change of each mount by a patch.
+pub(super) type PatchedMounts<'a> = BTreeMap<&'a EntryRef, &'a FieldPath>;
+
+/// The owners that removed volumes.
+pub(super) type RemovedVolumes = BTreeMap<(EntryScope, Arc<str>), Owner>;
+
+/// The maximum number of DNS search domains of a pod.
+const MAX_SEARCHES: usize = 32;
+
+/// The maximum length of the list of DNS search domains.
+const MAX_SEARCH_LIST: usize = 2048;
+
+const OTHER_NAME: &str = "rename one of them";
+const OTHER_HOST_PORT: &str = "change or remove one of the host ports";
+const OTHER_PATH: &str = "change the path of one of them, or remove it";
+
+/// Checks the pods of one pod set.
+pub(super) struct PodCheck<'a> {
+    pub(super) record: &'a Record,
+    pub(super) removed: &'a RemovedVolumes,
+    pub(super) patched: &'a PatchedMounts<'a>,
+    pub(super) place: String,
+    pub(super) who: OwnerName<'a>,
+    pub(super) problems: &'a mut Vec<Problem>,
+}
+
+impl PodCheck<'_> {
+    /// Checks the pods of the pod set at this position.
+    pub(super) fn pod(&mut self, position: u32) {
+        self.container_names(position);
+        self.port_names(position);
+        self.host_ports(position);
+        self.dns_searches(position);
+        self.scheduling_gates(position);
+        self.affinity_terms(position);
+        let record = self.record;
         for list in [Field::InitContainers, Field::Containers] {
             for id in record.containers(position, list) {
-                pod.mounts(position, id);
-                pod.one_mount_for_a_path(id);
+                self.mounted_volumes(position, id);
+                self.mount_paths(id);
             }
         }
     }
-    problems
-}
 
-/// What two plugins changed without a declared order, whatever their claims said: which value is left would depend on which
-/// legal order the plan took.
-pub(crate) fn contested(
-    session: &Session,
-    is_declared: impl Fn(&PluginId, &PluginId) -> bool,
-) -> Vec<Problem> {
-    let problem = |contested: WriteConflict| {
-        let WriteConflict {
-            first,
-            second,
-            place,
-            more,
-        } = contested;
-        let more = match more {
-            0 => String::new(),
-            1 => ", and one more place".to_owned(),
-            more => format!(", and {more} more places"),
-        };
-        Problem::Invariant {
-            place: place.to_string(),
-            message: format!(
-                "the plugins {first} and {second} both change it{more}, and no order is declared between them: declare `after` in the manifest of one, or {}",
-                plan::ordered_or_apart(&first.name, &second.name)
-            ),
-        }
-    };
-    session
-        .contested(is_declared)
-        .into_iter()
-        .map(problem)
-        .collect()
-}
-
-/// Checks that each object is emitted by one plugin.
-///
-/// # Errors
-/// Each two plugins that emitted the same object.
-pub(crate) fn emitted_once(session: &Session) -> Result<(), Vec<Problem>> {
-    let problem = |twice: DuplicateObject| Problem::Invariant {
-        place: format!("{} {}", twice.kind, twice.name),
-        message: format!(
-            "the plugins {} and {} both emit it: choose another suffix in one of them, or exclude one",
-            twice.first, twice.second
-        ),
-    };
-    let problems: Vec<_> = session.emitted_twice().into_iter().map(problem).collect();
-    if problems.is_empty() {
-        Ok(())
-    } else {
-        Err(problems)
-    }
-}
-
-/// Checks that what stands on a plugin's own ConfigMaps and Secrets stands on those that it emitted.
-///
-/// # Errors
-/// Each volume and env var whose object its plugin did not emit under that name.
-pub(crate) fn own_data_is_emitted(session: &Session) -> Result<(), Vec<Problem>> {
-    let problem = |missing: MissingObject| Problem::Invariant {
-        place: missing.place.to_string(),
-        message: missing.to_string(),
-    };
-    let problems: Vec<_> = session.not_emitted().into_iter().map(problem).collect();
-    if problems.is_empty() {
-        Ok(())
-    } else {
-        Err(problems)
-    }
-}
-
-/// The last change of each mount by a patch.
-type PatchedMounts<'a> = BTreeMap<&'a EntryRef, &'a FieldPath>;
-
-/// Who removed a volume.
-type RemovedVolumes = BTreeMap<(EntryScope, Arc<str>), Owner>;
-
-/// The most DNS search domains of a pod, and the most characters of their list.
-const MAX_SEARCHES: usize = 32;
-const MAX_SEARCH_LIST: usize = 2048;
-
-const OTHER_NAME: &str = "give one of them another name";
-const OTHER_HOST_PORT: &str = "give one of them another host port, or none";
-const OTHER_PATH: &str = "mount one of them elsewhere, or remove it";
-
-/// Who has a host port, by the machine's addresses.
-#[derive(Default)]
-struct HostPort {
-    /// At some address.
-    somewhere: Option<Owner>,
-    /// At all of them.
-    everywhere: Option<Owner>,
-    at: BTreeMap<String, Owner>,
-}
-
-impl HostPort {
-    /// Takes it at an address, and gives the owner of a port that has it there. No address, and one that stands for all of a
-    /// family, is every address, as the scheduler and what opens the port have it.
-    fn take(&mut self, address: &str, owner: Owner) -> Option<Owner> {
-        let ip: Option<IpAddr> = address.parse().ok();
-        if address.is_empty() || ip.is_some_and(|ip| ip.is_unspecified()) {
-            let met = self.somewhere;
-            keep(&mut self.everywhere, owner);
-            keep(&mut self.somewhere, owner);
-            return met;
-        }
-        let address = ip.map_or_else(|| address.to_owned(), |ip| ip.to_string());
-        let mut met = self.at.get(&address).copied();
-        if let Some(owner) = self.everywhere {
-            keep(&mut met, owner);
-        }
-        let mut at = met;
-        keep(&mut at, owner);
-        self.at.extend(at.map(|owner| (address, owner)));
-        keep(&mut self.somewhere, owner);
-        met
-    }
-}
-
-/// Keeps an owner beside those before it. What the runtime has twice is not judged, so that another owner is worth more.
-fn keep(slot: &mut Option<Owner>, owner: Owner) {
-    if matches!(slot, None | Some(Owner::Runtime)) {
-        *slot = Some(owner);
-    }
-}
-
-struct Pod<'a> {
-    record: &'a Record,
-    removed: &'a RemovedVolumes,
-    patched: &'a PatchedMounts<'a>,
-    place: String,
-    who: OwnerName<'a>,
-    problems: &'a mut Vec<Problem>,
-}
-
-impl Pod<'_> {
+    /// Reports two values that conflict, unless both are the runtime's.
     fn clash(&mut self, what: &str, first: Owner, second: Owner, advice: &str) {
         if first == Owner::Runtime && second == Owner::Runtime {
             return;
         }
         let message = format!(
-            "{what}: one is from {}, the other from {}: {advice}",
+            "{what}: one is from {}, the other from {}; {advice}",
             (self.who)(first),
             (self.who)(second)
         );
@@ -214,7 +75,8 @@ impl Pod<'_> {
         });
     }
 
-    fn one_name_for_a_container(&mut self, position: u32) {
+    /// The names of containers and init containers are unique.
+    fn container_names(&mut self, position: u32) {
         let Some(fields) = self.record.pod_set(position).map(|set| &set.fields) else {
             return;
         };
@@ -229,7 +91,7 @@ impl Pod<'_> {
         }
     }
 
-    /// A port's name stands once in a container.
+    /// The names of ports are unique in a container.
     fn port_names(&mut self, position: u32) {
         let ids: Vec<ContainerId> = [Field::InitContainers, Field::Containers]
             .into_iter()
@@ -257,17 +119,16 @@ impl Pod<'_> {
         }
     }
 
-    /// A port of the machine leads to one port of the pod. Init containers run one after the other, so that theirs meet
-    /// within one only.
+    /// The host ports of a pod are unique. Init containers run one after another, so each of them is checked separately.
     fn host_ports(&mut self, position: u32) {
         let record = self.record;
         for init in record.containers(position, Field::InitContainers) {
-            self.one_port_for_a_host_port([init]);
+            self.host_ports_of([init]);
         }
-        self.one_port_for_a_host_port(record.containers(position, Field::Containers));
+        self.host_ports_of(record.containers(position, Field::Containers));
     }
 
-    fn one_port_for_a_host_port(&mut self, ids: impl IntoIterator<Item = ContainerId>) {
+    fn host_ports_of(&mut self, ids: impl IntoIterator<Item = ContainerId>) {
         let mut taken: BTreeMap<(u64, String), HostPort> = BTreeMap::new();
         let entries: Vec<Entry> = ids
             .into_iter()
@@ -290,7 +151,7 @@ impl Pod<'_> {
         }
     }
 
-    /// The search domains of a pod fit into its `resolv.conf`.
+    /// The DNS search domains of a pod are within Kubernetes' limits.
     fn dns_searches(&mut self, position: u32) {
         let all = self.of_pods(position, Field::DnsSearches);
         let Some(added) = all.iter().rev().find(|entry| entry.owner != Owner::Runtime) else {
@@ -315,8 +176,8 @@ impl Pod<'_> {
         self.problem(format!("{}.dns-searches", self.place), message);
     }
 
-    /// A pod that names its node is never scheduled, so that no gate can hold it back.
-    fn gates(&mut self, position: u32) {
+    /// A pod with a node name has no scheduling gates, because it is never scheduled.
+    fn scheduling_gates(&mut self, position: u32) {
         let scope = EntryScope::PodSet(position);
         let node = self
             .record
@@ -332,7 +193,7 @@ impl Pod<'_> {
             .or_else(|| gates.first().filter(|_| named_by != Owner::Runtime));
         if let (Some(node), Some(gate)) = (node, gate) {
             let message = format!(
-                "{} adds the scheduling gate `{}`, and the pods have the node name `{node}` of {}; remove one of the two",
+                "{} adds the scheduling gate `{}`, but {} sets the node name `{node}`; remove one of the two",
                 (self.who)(gate.owner),
                 gate.key,
                 (self.who)(named_by)
@@ -341,7 +202,7 @@ impl Pod<'_> {
         }
     }
 
-    /// What plugins require of nodes has a place in the affinity, and is not too much for it.
+    /// Required node affinity terms can be added to those of the runtime, within the maximum number of entries.
     fn affinity_terms(&mut self, position: u32) {
         const FIELD: Field = Field::AffinityTerms;
         let record = self.record;
@@ -371,7 +232,7 @@ impl Pod<'_> {
                 owner,
             } => {
                 let message = format!(
-                    "has {additions} required terms of node affinities for each of the {alternatives} `nodeSelectorTerms` of the runtime; that is {entries} entries, but at most {most} are allowed, because API servers write larger objects slowly; the last one is from {}; remove some",
+                    "plugins add {additions} required node affinity terms to each of the {alternatives} `nodeSelectorTerms` of the runtime, which makes {entries} entries, but at most {most} are allowed, because API servers write larger objects slowly; remove some (the last one is from {})",
                     (self.who)(owner)
                 );
                 self.problem(place, message);
@@ -389,8 +250,8 @@ impl Pod<'_> {
         self.problems.push(Problem::Invariant { place, message });
     }
 
-    /// A mount's volume exists.
-    fn mounts(&mut self, position: u32, id: ContainerId) {
+    /// The volumes of mounts exist.
+    fn mounted_volumes(&mut self, position: u32, id: ContainerId) {
         let volumes = self.record.pod_set(position).map(|set| &set.fields);
         for entry in self.entries(id, Field::Mounts) {
             let volume = entry
@@ -430,8 +291,8 @@ impl Pod<'_> {
         }
     }
 
-    /// One thing is mounted at a path. Strategic merge tells mounts apart by how their paths are written; a node does not.
-    fn one_mount_for_a_path(&mut self, id: ContainerId) {
+    /// The paths of mounts are unique. Strategic merge compares them as text, but a node normalizes them.
+    fn mount_paths(&mut self, id: ContainerId) {
         let mut mounted: BTreeMap<String, Entry> = BTreeMap::new();
         for entry in self.entries(id, Field::Mounts) {
             let path = Field::Mounts.compared(&entry.key).into_owned();
@@ -451,7 +312,7 @@ impl Pod<'_> {
                 Some(path) => self.problems.push(Problem::job(
                     path,
                     format!(
-                        "{what}: one is from {}, the other from {}: {OTHER_PATH}",
+                        "{what}: one is from {}, the other from {}; {OTHER_PATH}",
                         (self.who)(first),
                         (self.who)(second)
                     ),
@@ -461,7 +322,7 @@ impl Pod<'_> {
         }
     }
 
-    /// The TrainJob's field by which a patch set a mount.
+    /// Returns the TrainJob's field by which a patch set a mount.
     fn patched(&self, id: ContainerId, mount: &Entry) -> Option<FieldPath> {
         let place = EntryRef {
             scope: EntryScope::Container(id),

@@ -1,5 +1,4 @@
-//! What a patch changes of a JobSet that the record does not hold: tolerations, affinity, security contexts and so on.
-//! `explain` still says who set it.
+//! The changes by a patch of fields that the record does not have, such as tolerations and security contexts, for `explain`.
 
 use serde_json::Value;
 use trainyard_api::{FieldPath, merge::differences, path::Segment};
@@ -11,7 +10,7 @@ use crate::{
     shape::shape,
 };
 
-/// The changes from one spec to the next that the record does not show.
+/// Returns the differences between two specs in fields that the record does not have.
 pub(super) fn changes(
     before: &Value,
     after: &Value,
@@ -32,7 +31,7 @@ pub(super) fn changes(
         .collect()
 }
 
-/// Whether the record holds the field at a path, or one around it.
+/// Whether the record has the field at a path, or a parent of it.
 fn is_recorded(path: &FieldPath) -> bool {
     let segments = path.segments();
     let Some(pod) = below(
@@ -52,7 +51,7 @@ fn is_recorded(path: &FieldPath) -> bool {
     in_container || one_of(POD_SET_FIELDS, pod)
 }
 
-/// What follows the fields; `*` stands for a name.
+/// Returns the rest of a path after these fields. `*` matches any name.
 fn below<'s>(segments: &'s [Segment], fields: &[&str]) -> Option<&'s [Segment]> {
     let fits = |(segment, field): (&Segment, &&str)| match segment {
         Segment::Field(name) => name == field,

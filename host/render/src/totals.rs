@@ -1,4 +1,4 @@
-//! How much the plugins of one TrainJob add together. Each container is placed, and each object is applied and looked at by every
+//! Limits of what the plugins of one TrainJob add in total. Each container costs time when the JobSet is rendered, and each object in every
 //! reconcile, whichever plugin added it.
 
 use std::collections::BTreeMap;
@@ -16,11 +16,8 @@ use crate::problem::Problem;
 /// Checks the containers that plugins added to the record.
 ///
 /// # Errors
-/// They are more than the largest limit of the plugins.
-pub(crate) fn containers_within_limit(
-    session: &Session,
-    plan: &[Step<'_>],
-) -> Result<(), Vec<Problem>> {
+/// If there are more than the largest limit of a plugin.
+pub(crate) fn check_containers(session: &Session, plan: &[Step<'_>]) -> Result<(), Vec<Problem>> {
     let (record, base) = (session.record(), session.base());
     let mut added: BTreeMap<&PluginId, u64> = BTreeMap::new();
     for (set, position) in record.pod_sets.iter().zip(0u32..) {
@@ -37,25 +34,22 @@ pub(crate) fn containers_within_limit(
             }
         }
     }
-    within("containers", &added, most(plan, |limits| limits.containers))
+    check_total("containers", &added, most(plan, |limits| limits.containers))
 }
 
 /// Checks the objects that plugins emitted.
 ///
 /// # Errors
-/// They are more than the largest limit of the plugins.
-pub(crate) fn objects_within_limit(
-    session: &Session,
-    plan: &[Step<'_>],
-) -> Result<(), Vec<Problem>> {
+/// If there are more than the largest limit of a plugin.
+pub(crate) fn check_objects(session: &Session, plan: &[Step<'_>]) -> Result<(), Vec<Problem>> {
     let mut added: BTreeMap<&PluginId, u64> = BTreeMap::new();
     for emitted in session.emitted() {
         *added.entry(&emitted.plugin).or_default() += 1;
     }
-    within("objects", &added, most(plan, |limits| limits.objects))
+    check_total("objects", &added, most(plan, |limits| limits.objects))
 }
 
-/// The largest limit of the plugins: an operator who raises that of one means its TrainJobs.
+/// Returns the largest limit of a plugin, because an operator who raises the limit of one plugin expects its TrainJobs to use it.
 fn most(plan: &[Step<'_>], limit: impl Fn(&Limits) -> u64) -> u64 {
     let limits = plan
         .iter()
@@ -63,7 +57,11 @@ fn most(plan: &[Step<'_>], limit: impl Fn(&Limits) -> u64) -> u64 {
     limits.map(limit).max().unwrap_or_default()
 }
 
-fn within(what: &str, added: &BTreeMap<&PluginId, u64>, most: u64) -> Result<(), Vec<Problem>> {
+fn check_total(
+    what: &str,
+    added: &BTreeMap<&PluginId, u64>,
+    most: u64,
+) -> Result<(), Vec<Problem>> {
     let all: u64 = added.values().sum();
     if all <= most {
         return Ok(());
@@ -75,7 +73,7 @@ fn within(what: &str, added: &BTreeMap<&PluginId, u64>, most: u64) -> Result<(),
     Err(vec![Problem::Invariant {
         place: what.to_owned(),
         message: format!(
-            "the plugins of this TrainJob add {all} together ({}), but at most {most} are allowed; exclude one of them, or raise `limits.{what}` of one in the policy file",
+            "the plugins of this TrainJob add {all} in total ({}), but at most {most} are allowed; exclude one of them, or raise `limits.{what}` of one in the policy file",
             each.join(", ")
         ),
     }])

@@ -1,0 +1,114 @@
+//! Checks that plugins together produced valid pods and objects. Each write may be within its plugin's claims and still conflict with others.
+
+mod host_port;
+mod pod;
+
+use trainyard_model::{
+    plan,
+    plugin::PluginId,
+    record::{Change, Field, Record},
+    session::{DuplicateObject, MissingObject, Session, WriteConflict},
+};
+
+use self::pod::{OwnerName, PatchedMounts, PodCheck, RemovedVolumes};
+use crate::{journal::Journal, problem::Problem};
+
+/// Checks the pods of the final record. Conflicts within the runtime are left to the API server.
+pub(crate) fn check<'c>(
+    record: &Record,
+    changes: impl Iterator<Item = &'c Change>,
+    journal: &Journal,
+    who: OwnerName<'_>,
+) -> Vec<Problem> {
+    let removed: RemovedVolumes = changes
+        .filter(|change| change.entry.field == Field::Volumes && change.new.is_none())
+        .map(|change| ((change.entry.scope, change.entry.key.clone()), change.owner))
+        .collect();
+    let patched: PatchedMounts<'_> = journal
+        .by_patches()
+        .filter(|(change, _)| change.entry.field == Field::Mounts)
+        .map(|(change, field)| (&change.entry, field))
+        .collect();
+    let mut problems = Vec::new();
+    for (set, position) in record.pod_sets.iter().zip(0u32..) {
+        let mut check = PodCheck {
+            record,
+            removed: &removed,
+            patched: &patched,
+            place: format!("pod-sets[{}]", set.name),
+            who,
+            problems: &mut problems,
+        };
+        check.pod(position);
+    }
+    problems
+}
+
+/// Returns the places that two plugins changed without a declared order, because the result would depend on the order of the plan.
+pub(crate) fn write_conflicts(
+    session: &Session,
+    is_declared: impl Fn(&PluginId, &PluginId) -> bool,
+) -> Vec<Problem> {
+    let problem = |conflict: WriteConflict| {
+        let WriteConflict {
+            first,
+            second,
+            place,
+            more,
+        } = conflict;
+        let more = match more {
+            0 => String::new(),
+            1 => ", and one more place".to_owned(),
+            more => format!(", and {more} more places"),
+        };
+        Problem::Invariant {
+            place: place.to_string(),
+            message: format!(
+                "the plugins {first} and {second} both change it{more}, but have no declared order; declare `after` in one of the manifests, or {}",
+                plan::ordered_or_apart(&first.name, &second.name)
+            ),
+        }
+    };
+    session
+        .contested(is_declared)
+        .into_iter()
+        .map(problem)
+        .collect()
+}
+
+/// Checks that each object is emitted by one plugin.
+///
+/// # Errors
+/// Each pair of plugins that emitted the same object.
+pub(crate) fn check_emitted_once(session: &Session) -> Result<(), Vec<Problem>> {
+    let problem = |twice: DuplicateObject| Problem::Invariant {
+        place: format!("{} {}", twice.kind, twice.name),
+        message: format!(
+            "the plugins {} and {} both emit it; use another suffix in one of them, or exclude one",
+            twice.first, twice.second
+        ),
+    };
+    let problems: Vec<_> = session.emitted_twice().into_iter().map(problem).collect();
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(problems)
+    }
+}
+
+/// Checks that plugins emitted the ConfigMaps and Secrets that their own volumes and env vars reference.
+///
+/// # Errors
+/// Each volume and env var whose object its plugin did not emit.
+pub(crate) fn check_own_data(session: &Session) -> Result<(), Vec<Problem>> {
+    let problem = |missing: MissingObject| Problem::Invariant {
+        place: missing.place.to_string(),
+        message: missing.to_string(),
+    };
+    let problems: Vec<_> = session.not_emitted().into_iter().map(problem).collect();
+    if problems.is_empty() {
+        Ok(())
+    } else {
+        Err(problems)
+    }
+}
