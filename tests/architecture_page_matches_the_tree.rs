@@ -1,5 +1,5 @@
-//! `docs/architecture.md` shows the crates as cargo knows them, the files that it names are there, and each crate's first page names
-//! all of its rooms.
+//! `docs/architecture.md` shows the crates and dependencies of the workspace, the files that it names exist, and each crate's
+//! documentation names all its modules.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
@@ -20,7 +20,7 @@ fn map() -> String {
     fs::read_to_string(root().join("docs/architecture.md")).unwrap()
 }
 
-/// The pictures of the map.
+/// Returns the diagrams of the page.
 fn pictures(map: &str) -> Vec<&str> {
     let blocks = map.split("```mermaid").skip(1);
     blocks
@@ -28,7 +28,7 @@ fn pictures(map: &str) -> Vec<&str> {
         .collect()
 }
 
-/// The crates of the program and of the built-in plugins, each with its dependencies.
+/// Returns the crates of the program and of the built-in plugins, each with its dependencies.
 fn crates() -> BTreeSet<(String, String)> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--frozen", "--no-deps", "--format-version", "1"])
@@ -66,7 +66,7 @@ fn crate_diagram_matches_cargo_metadata() {
     assert_eq!(drawn, crates());
 }
 
-/// The paths that the text and the pictures name: from the top of the repository, with a capital for what has any name.
+/// Returns the paths that the text and the diagrams name, relative to the repository. A path with a capital letter is a placeholder.
 fn paths(map: &str) -> BTreeSet<&str> {
     let tops = [
         "deploy/", "docs/", "host/", "plugins/", "tests/", "tools/", "wit/",
@@ -90,7 +90,7 @@ fn named_files_exist() {
     }
 }
 
-/// The rooms that a crate's first page declares.
+/// Returns the modules that a crate's root declares.
 fn rooms(page: &str) -> Vec<&str> {
     let declared = page.lines().filter_map(|line| {
         let line = line.strip_prefix("pub ").unwrap_or(line);
@@ -124,7 +124,7 @@ fn crate_docs_name_their_modules() {
     assert!(checked > 80, "{checked} rooms");
 }
 
-/// The source files of the program, of the SDK and of the built-in plugins.
+/// Returns the source files of the program, of the SDK and of the built-in plugins.
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -145,12 +145,12 @@ fn modules_and_imports_have_one_style() {
     assert!(files.len() > 300, "{} files", files.len());
     for file in files {
         let shown = file.display();
-        // A module with modules of its own is its folder's `mod.rs`.
+        // A module with submodules is the `mod.rs` of its folder.
         assert!(
             !file.with_extension("").is_dir(),
             "{shown}: is not a mod.rs"
         );
-        // What comes from one crate is imported at once: rustfmt's `imports_granularity = "Crate"`.
+        // Imports from one crate are merged: rustfmt's `imports_granularity = "Crate"`.
         let text = fs::read_to_string(&file).unwrap();
         if text.contains("@generated") {
             continue;

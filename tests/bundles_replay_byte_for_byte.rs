@@ -1,5 +1,5 @@
-//! A bundle holds all that a rendering is made of: on any machine, in any folder, the same comes of it byte for byte, or the first
-//! field that differs is named.
+//! A bundle contains the whole input of a rendering: on any machine and in any folder, it replays to the same bytes, or the first
+//! different field is reported.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
@@ -12,7 +12,7 @@ use crate::common::{
     cases, root, runtime, stderr, stdout, test_plugin, trainyard,
 };
 
-/// Every case that renders: old forms, patches, overrides, several TrainJobs.
+/// Every case that renders is replayed: old forms, patches, overrides, several TrainJobs.
 #[test]
 fn every_case_replays() {
     let mut replayed = 0;
@@ -41,7 +41,7 @@ fn every_case_replays() {
     assert!(replayed > 50, "{replayed}");
 }
 
-/// A TrainJob of these plugins, a Secret, and what the plugins look up.
+/// Returns a TrainJob with these plugins, a Secret, and the objects that the plugins look up.
 fn input(plugins: &str) -> String {
     let spec = format!("mlPolicy: {{numNodes: 2, torch: {{}}}}, plugins: [{plugins}],");
     runtime("name: runtime", &spec, "") + OBJECTS
@@ -71,7 +71,7 @@ plugins:
 - {name: flavors, grants: ['lookups[example.com/v1/Flavor/default]', 'lookups[scheduling.k8s.io/v1/PriorityClass/*]', 'lookups[v1/ConfigMap/*]', 'lookups[late.example.com/v1/Zone/*]'], limits: {fuel: 20000000}}
 "#;
 
-/// Keys are generated only in a cluster: everything that is printed, recorded, explained and planned has placeholders.
+/// Keys are generated only in a cluster. All output of commands has placeholders.
 #[test]
 fn bundle_has_a_placeholder_for_each_key() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
 //! Every folder of `tests/cases` renders to its expected objects, or is refused with its expected errors.
 //!
-//! A case holds `input.yaml`, whose first line says what it proves, and either `expected.yaml` (standard output) or
-//! `expected.txt` (standard error of a refusal); warnings beside objects stand in `warnings.txt`. With
-//! `UPDATE_EXPECTED=1` the expected files are written anew, to be read in the diff.
+//! A case has an `input.yaml`, whose first line states what it proves, and either an `expected.yaml` (standard output) or an
+//! `expected.txt` (standard error of a refusal). Warnings of an accepted input are in `warnings.txt`. `UPDATE_EXPECTED=1` writes the
+//! expected files again; review the diff.
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
@@ -14,7 +14,7 @@ use std::{
 
 use crate::common::{cases, trainyard};
 
-/// The folders of all cases, by name.
+/// Returns the folders of all cases, sorted by name.
 fn folders() -> Vec<PathBuf> {
     let mut cases: Vec<_> = fs::read_dir(cases())
         .unwrap()
@@ -53,7 +53,7 @@ fn render(case: &Path) -> BTreeMap<&'static str, String> {
     files
 }
 
-/// The digest of a built-in plugin changes with each build, and is not part of what a case proves.
+/// Removes the digests of built-in plugins, which change with each build.
 fn without_digests(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;

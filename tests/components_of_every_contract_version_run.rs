@@ -1,5 +1,5 @@
-//! Components built for each version of the contract load, and give the same bytes as when they were built. tests/contract/README.md says
-//! what may change there.
+//! Components that were built for each version of the contract load, and still render the same bytes. tests/contract/README.md describes
+//! which of these files may change.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -32,7 +32,7 @@ fn folders_of(path: &Path) -> Vec<PathBuf> {
     folders
 }
 
-/// The hidden subcommand that compiles.
+/// Returns the hidden subcommand that compiles.
 fn compiler() -> CompilerCommand {
     CompilerCommand {
         program: env!("CARGO_BIN_EXE_trainyard").into(),
@@ -40,7 +40,7 @@ fn compiler() -> CompilerCommand {
     }
 }
 
-/// What a component makes of the TrainJobs beside it, and what it warns of.
+/// Returns the output and the warnings of a component for the TrainJobs in its folder.
 fn rendered(fixture: &Path) -> (String, String) {
     let loader = Loader::new(LoaderOptions {
         compiler: compiler(),

@@ -15,7 +15,7 @@ fn sigterm_is_handled_while_plugins_compile() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stops-when-reported");
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
-    // No server listens there: what follows the plugins fails.
+    // No server listens there, so the steps after loading plugins fail.
     let kubeconfig = folder.join("kubeconfig");
     let cluster = "{name: c, cluster: {server: 'http://127.0.0.1:9'}}";
     let text = format!(
@@ -31,7 +31,7 @@ fn sigterm_is_handled_while_plugins_compile() {
         ])
         .arg("--kubeconfig")
         .arg(&kubeconfig)
-        // Empty, so that the plugins are compiled.
+        // The cache is empty, so the plugins are compiled.
         .arg("--cache-dir")
         .arg(folder.join("cache"))
         .env_remove("TRAINYARD_LOG")
@@ -40,7 +40,7 @@ fn sigterm_is_handled_while_plugins_compile() {
         .unwrap();
     let mut log = BufReader::new(controller.stderr.take().unwrap()).lines();
     let loading = log.any(|line| line.unwrap().contains("loading plugins"));
-    assert!(loading, "it does not say that it loads plugins");
+    assert!(loading, "the log does not report that plugins are loaded");
     let pid = controller.id().to_string();
     let reported = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
     assert!(reported.success());

@@ -1,5 +1,5 @@
-//! Each crate depends only on what its layer allows: the record, the API, the schemas and rendering know neither a Kubernetes client nor
-//! WebAssembly, the sandbox does not know Kubernetes, and the controller does not know WebAssembly.
+//! Each crate has only the dependencies that its layer allows: the record, the API, the schemas and rendering depend neither on a
+//! Kubernetes client nor on WebAssembly, the sandbox does not depend on Kubernetes, and the controller does not depend on WebAssembly.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, process::Command};
 
 use crate::common::root;
 
-/// The names of all crates that a crate is built from, itself included; tests and examples do not count.
+/// Returns the names of all dependencies of a crate and its own, without those of tests and examples.
 fn built_from(package: &str) -> BTreeSet<String> {
     let output = Command::new(env!("CARGO"))
         .args([
@@ -91,7 +91,7 @@ fn no_crate_depends_on_a_forbidden_layer() {
         ),
     ] {
         for name in built_from(package) {
-            // What may be shown to a person is the same everywhere.
+            // All crates escape hidden characters in the same way.
             let is_shared = name == package || name == "trainyard-text";
             let is_other = name.starts_with("trainyard") && !is_shared;
             assert!(
@@ -107,7 +107,7 @@ fn no_crate_depends_on_a_forbidden_layer() {
     }
 }
 
-/// No process that only renders can hold a key of a TrainJob's Secret, and no crate that calls plugins can make one.
+/// Crates that only render cannot read keys of a TrainJob's Secret, and crates that call plugins cannot generate them.
 #[test]
 fn only_the_controller_generates_keys() {
     const KEYS: [&str; 3] = ["p521", "x25519-dalek", "z85"];
@@ -126,7 +126,7 @@ fn only_the_controller_generates_keys() {
     }
 }
 
-/// The names above are those that a tree really has: without this, a renamed crate would pass unseen.
+/// The names above exist in the dependency tree. Otherwise, a renamed crate would not be noticed.
 #[test]
 fn only_the_sandbox_depends_on_webassembly() {
     let sandbox = built_from("trainyard-sandbox");
@@ -146,8 +146,8 @@ fn only_the_sandbox_depends_on_webassembly() {
     }
 }
 
-/// The controller's build digests the sources of every crate that determines a JobSet, so that a fix in one of them renders the JobSets
-/// that wait again.
+/// The controller's build digests the sources of every crate that determines a JobSet, so suspended JobSets are rendered
+/// again after a fix in one of them.
 #[test]
 fn build_digest_covers_every_crate_that_renders() {
     let build = std::fs::read_to_string(root().join("host/controller/build.rs")).unwrap();

@@ -35,7 +35,7 @@ fn documents(file: &Path) -> Vec<Value> {
         .collect()
 }
 
-/// The files that a kustomization lists, itself included.
+/// Returns the files that a kustomization lists, including itself.
 fn listed(folder: &Path) -> BTreeSet<PathBuf> {
     let file = folder.join("kustomization.yaml");
     let kustomization = documents(&file).remove(0);
@@ -52,7 +52,7 @@ fn listed(folder: &Path) -> BTreeSet<PathBuf> {
     files
 }
 
-/// All YAML files below a folder.
+/// Returns all YAML files below a folder.
 fn files(folder: &Path) -> BTreeSet<PathBuf> {
     let mut found = BTreeSet::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -66,7 +66,7 @@ fn files(folder: &Path) -> BTreeSet<PathBuf> {
     found
 }
 
-/// Every object that is applied, by kind and name.
+/// Returns every applied object, by kind and name.
 fn objects() -> BTreeMap<(String, String), Value> {
     let mut objects = BTreeMap::new();
     for file in files(&deploy()) {
@@ -141,7 +141,7 @@ fn roles_match_the_rbac_command() {
     );
 }
 
-/// What the role and the ClusterRole let the controller do, by resource.
+/// Returns the controller's verbs in the Role and the ClusterRole, by resource.
 fn verbs_of_the_roles() -> BTreeMap<String, BTreeSet<String>> {
     let mut verbs = BTreeMap::<String, BTreeSet<String>>::new();
     for kind in ["ClusterRole", "Role"] {
@@ -159,7 +159,7 @@ fn verbs_of_the_roles() -> BTreeMap<String, BTreeSet<String>> {
     verbs
 }
 
-/// The table of the manual names each resource once, with its verbs.
+/// Returns the table of permissions in the README, which names each resource once, with its verbs.
 #[test]
 fn manual_lists_the_controllers_permissions() {
     const VERBS: [&str; 7] = [
@@ -188,7 +188,7 @@ fn manual_lists_the_controllers_permissions() {
     assert_eq!(reported, verbs_of_the_roles());
 }
 
-/// The flags of the controller, as its help lists them.
+/// Returns the flags in the controller's help.
 #[test]
 fn manual_names_every_flag() {
     let manual = include_str!("../docs/configuration.md");
@@ -265,7 +265,7 @@ fn runtimes_and_crds_are_accepted_by_the_schema() {
     assert_eq!(label, "torch", "the SDK lists runtimes by it");
 }
 
-/// What `render` makes of the files.
+/// Returns the output of `render` for these files.
 fn rendered(files: &[&Path]) -> Vec<Value> {
     let output = command(&["render", "-o", "json"])
         .args(files.iter().flat_map(|file| [Path::new("-f"), file]))
@@ -405,8 +405,8 @@ fn pod_satisfies_the_restricted_pod_security_standard() {
     );
 }
 
-/// With the Deployment's arguments and environment, in a home that can't be written to, as in a container from scratch, the program
-/// gets as far as looking for its cluster; and what it writes is below the writable mount.
+/// With the Deployment's arguments and environment, with a read-only home as in a container from scratch, the program
+/// starts until it looks for its cluster, and writes only below the writable mount.
 #[test]
 fn program_starts_with_the_deployments_arguments() {
     let folder = tempfile::tempdir().unwrap();

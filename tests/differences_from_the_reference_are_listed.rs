@@ -1,5 +1,5 @@
-//! The objects of a TrainJob differ from the reference's only as `tests/reference/divergences.md` lists, and each row of its table is shown
-//! by each case that it names.
+//! The objects of a TrainJob differ from the reference's only as `tests/reference/divergences.md` lists, and each case that a row
+//! of its table names shows that difference.
 //!
 //! The reference's answers for the cases are checked in, so that Go is not needed. `make test-reference` asks the reference itself, for the
 //! cases and for generated inputs (`TRAINYARD_ORACLE_INPUTS` sets another number of these); `make expected-reference` writes the answers.
@@ -33,7 +33,7 @@ use crate::common::cases;
 /// Prefixes of cases for policies that the reference does not have.
 const WITHOUT_COUNTERPART: [&str; 3] = ["dra-", "flux-resource-claim", "flux-error-resource-claim"];
 
-/// The inputs of the cases by their names.
+/// Returns the inputs of the cases by name.
 fn inputs() -> BTreeMap<String, String> {
     let case = |entry: std::io::Result<fs::DirEntry>| {
         let path = entry.unwrap().path();
@@ -51,7 +51,7 @@ fn inputs() -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The rows that the differences on an input show, and the differences that no row lists.
+/// Returns the rows that the differences of an input show, and the differences that no row lists.
 fn sort(
     input: &str,
     trainyard: &Answer,
@@ -67,7 +67,7 @@ fn sort(
         }
         shown.extend(rows.map(|row| row.id));
     }
-    // Each side stops at its own errors, before it gets to those of the other: it suffices that rows list the errors of one side.
+    // Each side stops at its own errors before it reaches the other's, so it suffices that rows list the errors of one side.
     let unlisted_by = |by: Side| {
         unlisted
             .iter()
@@ -81,7 +81,7 @@ fn sort(
     (shown, unlisted)
 }
 
-/// The generated inputs whose answers are checked in.
+/// Returns the generated inputs whose answers are checked in.
 fn samples() -> BTreeMap<String, String> {
     let of = |framework, count, name: &'static str| {
         let named = move |(number, input)| (format!("{name}-{number:02}"), input);
@@ -94,7 +94,7 @@ fn samples() -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The files of answers that are checked in, with their inputs.
+/// Returns the files of checked-in answers, with their inputs.
 fn kept_files() -> [(&'static str, BTreeMap<String, String>); 2] {
     [(CASES, inputs()), (SAMPLES, samples())]
 }
@@ -187,7 +187,7 @@ fn generated_mpi_inputs_differ_as_listed() {
     compare(Framework::Mpi, 1000);
 }
 
-/// Compares the answers for this many generated inputs, or for the number in the environment.
+/// Compares the answers for this number of generated inputs, or for the number in the environment.
 fn compare(framework: Framework, count: usize) {
     let count =
         std::env::var("TRAINYARD_ORACLE_INPUTS").map_or(count, |count| count.parse().unwrap());

@@ -6,7 +6,7 @@ use std::fs;
 
 use crate::common::{runtime, trainyard};
 
-/// Renders a TrainJob of a runtime with these fields, which is refused; returns the errors.
+/// Renders a TrainJob of a runtime with these fields, which is refused, and returns the errors.
 fn refused(annotations: &str, of_spec: &str) -> String {
     let folder = tempfile::tempdir().unwrap();
     let metadata = format!("name: r, annotations: {annotations}");
@@ -36,7 +36,7 @@ fn unloaded_plugin_is_reported_at_the_users_field() {
             "metadata.annotations[trainyard.dev/plugins][0].name",
         ),
         ("{}", listed, 4, "spec.plugins[0].name"),
-        // Where both say the same, the list is what counts.
+        // If both have the same plugins, the list in the spec is named.
         (annotated, listed, 4, "spec.plugins[0].name"),
         (
             "{}",

@@ -6,7 +6,7 @@ use std::{fs, path::PathBuf};
 
 use crate::common::root;
 
-/// The programs of the folder with the tests that need a cluster.
+/// The test programs of tests/cluster.
 const OF_THE_CLUSTER: &[&str] = &["api_server", "calm", "disturbed", "harness"];
 
 /// The folders of tests, with the programs in each.

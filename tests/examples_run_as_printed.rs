@@ -12,7 +12,7 @@ use trainyard_cluster::with_manifest;
 
 use crate::common::root;
 
-/// A folder with the files that the examples name.
+/// Creates a folder with the files that the examples name.
 fn folder() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
@@ -31,7 +31,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-/// A plugin that no runtime of the examples activates.
+/// Returns a plugin that no runtime of the examples activates.
 fn plugin() -> Vec<u8> {
     let manifest = r#"{"name": "new", "version": "1.0.0", "contract": "1.0.0", "activeWhen": "plugins", "phases": ["transform"]}"#;
     let torch = fs::read(concat!(env!("OUT_DIR"), "/torch.wasm")).unwrap();
@@ -56,7 +56,7 @@ fn run(folder: &Path, line: &str) -> Output {
         .unwrap()
 }
 
-/// The commands in a text.
+/// Returns the commands in a text.
 fn commands(text: &str) -> Vec<&str> {
     let lines = text.lines().map(str::trim);
     let commands = lines.filter(|line| line.starts_with("trainyard "));
@@ -66,7 +66,7 @@ fn commands(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Runs each command: one that needs a cluster must parse, and every other one must succeed.
+/// Runs each command. Commands that need a cluster must parse, and all others must succeed.
 fn all_run(text: &str, at_least: usize) {
     let folder = folder();
     let commands = commands(text);
@@ -107,7 +107,7 @@ fn examples_in_the_documentation_run() {
     }
 }
 
-/// The runtimes that we ship are a folder for `kubectl apply -k`, and one for `-f`.
+/// The folder of the shipped runtimes works with `kubectl apply -k` and with `-f`.
 #[test]
 fn examples_render_with_the_shipped_runtimes() {
     let runtimes = root().join("deploy/runtimes");

@@ -16,12 +16,12 @@ fn explain_in(folder: &str, args: &[&str]) -> Output {
     trainyard(&root(), &[&["explain", "-f", folder], args].concat())
 }
 
-/// The table of `explain`.
+/// Returns the table of `explain`.
 fn table(fields: &[&str]) -> String {
     stdout(&explain(&[fields, &["-o", "wide"]].concat()))
 }
 
-/// The fields that a table lists, with the words of one line each.
+/// Returns the fields of a table, each with the words of its line.
 fn rows(text: &str) -> Vec<Vec<&str>> {
     text.lines()
         .skip(2)
@@ -108,7 +108,7 @@ fn json_has_the_plugins_version_and_digest() {
 const POD: &str = "spec.replicatedJobs[0].template.spec.template.spec";
 const NODE: &str = "spec.replicatedJobs[node].template.spec.template.spec.containers[node]";
 
-/// The one row of a field: its path and who set it to what.
+/// Returns the only row of a field: its path, its source and its value.
 fn row(field: &str) -> String {
     let text = table(&[field]);
     let rows = rows(&text);
@@ -217,7 +217,7 @@ fn fields_outside_the_record_are_explained() {
     }
 }
 
-/// All of the smallest example, as a person reads it at any width.
+/// The whole output for the smallest example is readable at any width.
 #[test]
 fn fields_are_grouped_by_container_and_never_truncated() {
     let printed = stdout(&explain(&[]));
@@ -296,7 +296,7 @@ Known to plugins, not part of the JobSet
     assert!(printed.contains(wanted), "{printed}");
 }
 
-/// Of a container that has an env var by a plugin, and of one that the runtime wrote.
+/// An env var that a plugin set in one container and the runtime in another.
 #[test]
 fn env_vars_are_found_by_bare_name() {
     let printed = stdout(&explain(&["PET_NNODES", "NCCL_DEBUG"]));
@@ -312,7 +312,7 @@ TrainJob research/llama-sft
 "
     );
     assert_eq!(printed, wanted);
-    // In each container that has it.
+    // It is explained in each container that has it.
     let printed = stdout(&explain_in("examples/mpi", &["OMP_NUM_THREADS"]));
     assert_eq!(
         printed.matches("  env[OMP_NUM_THREADS]: 2\n").count(),
@@ -334,7 +334,7 @@ fn several_fields_are_explained_once_each() {
     assert!(error.contains(wanted), "{error}");
 }
 
-/// Standard error of a run that ends with that code and prints nothing.
+/// Returns the standard error of a run that exits with this code and without output.
 fn refused(field: &str, code: i32) -> String {
     let output = explain(&[field]);
     assert_eq!(output.status.code(), Some(code), "{field}");
@@ -396,13 +396,13 @@ fn invalid_path_is_an_error_with_an_example() {
         "spec[0]x",
     ] {
         let error = refused(field, 2);
-        let shows = "no path of a field, as spec.trainer.env[2].name";
+        let shows = "not a field path, such as spec.trainer.env[2].name";
         assert!(error.contains(shows), "{field}: {error}");
     }
 }
 
-/// An override of an old dialect is told as its author wrote it, and not as the patch that it became; what Kueue patched
-/// beside it keeps the position that it has in the file.
+/// An override of an old dialect is explained by the field that its author wrote, and not by the patch that it became. Patches of Kueue
+/// keep their position in the file.
 #[test]
 fn values_set_by_an_old_field_name_that_field() {
     let why = |folder: &str| -> Vec<String> {

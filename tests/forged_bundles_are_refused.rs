@@ -13,7 +13,7 @@ use crate::common::{
     stderr,
 };
 
-/// Refuses a bundle, with nothing on standard output and nothing written.
+/// Checks that a bundle is refused without output and without writing a file. Returns the error.
 fn refused(bundle: &[u8]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let inner = folder.path().join("in/inner");
@@ -100,7 +100,7 @@ fn links_devices_and_extensions_are_refused() {
 fn truncated_or_changed_bundle_is_refused() {
     let (_folder, bundle) = recorded("torch-two-jobs");
     let files = files(&bundle);
-    // Up to the last file; what follows is padding.
+    // Truncate before the end of the last file; the rest is padding.
     let content: usize = files
         .iter()
         .map(|(_, content)| 512 + content.len().next_multiple_of(512))
@@ -119,7 +119,7 @@ fn truncated_or_changed_bundle_is_refused() {
     ] {
         refused(&bundle[..end]);
     }
-    // A byte of each file's content.
+    // Change a byte of each file's content.
     let mut at = 0;
     for (name, content) in &files {
         let mut other = bundle.clone();
@@ -132,7 +132,7 @@ fn truncated_or_changed_bundle_is_refused() {
             "was changed or damaged"
         };
         assert!(error.contains(printed), "{name}: {error}");
-        // And one of its header.
+        // Change a byte of its header.
         let mut other = bundle.clone();
         other[at + 3] ^= 1;
         refused(&other);
@@ -160,7 +160,7 @@ fn sizes_are_checked_before_reading() {
         } else {
             archive(&[("bundle.json", EntryType::Regular, &files[0].1)])
         };
-        // Without the end of the archive.
+        // Remove the end of the archive.
         let before = &before[..before.len().saturating_sub(1024)];
         let error = refused(&[before, header.as_bytes()].concat());
         assert!(
@@ -168,7 +168,7 @@ fn sizes_are_checked_before_reading() {
             "{error}"
         );
     }
-    // JSON that takes far more memory than text.
+    // This JSON takes far more memory than its text.
     let nested = "[".repeat(200) + &"]".repeat(200);
     let many = format!(
         "{{\"form\": 1, \"files\": [{}]}}",
@@ -246,7 +246,7 @@ fn index_is_validated() {
     }
 }
 
-/// A component of a bundle is screened as any other.
+/// A component of a bundle is screened like any other.
 #[test]
 fn components_are_screened_as_usual() {
     let (_folder, bundle) = recorded("torch-two-jobs");
@@ -271,7 +271,7 @@ fn components_are_screened_as_usual() {
     }
 }
 
-/// A built-in plugin has no explicit grants, so that another component in its place would get all its claims.
+/// A built-in plugin has all its claims without explicit grants, and another component in its place would get them.
 #[test]
 fn built_in_plugins_must_match_this_build() {
     let (_folder, bundle) = recorded("torch-two-jobs");
@@ -281,7 +281,7 @@ fn built_in_plugins_must_match_this_build() {
         names.position(|name| name == "plugins/torch.wasm").unwrap()
     };
     let at = place(&files);
-    // An empty custom section changes nothing that runs.
+    // An empty custom section does not change the code.
     files[at].1.extend([0, 2, 1, b'x']);
     let digest = Sha256::digest(&files[at].1);
     let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -10,7 +10,7 @@ use trainyard_api::yaml;
 
 use crate::common::trainyard;
 
-/// One or more of each kind: C0, DEL, C1, separators, bidi, zero-width, invisible operators, annotation, tags.
+/// At least one character of each kind: C0, DEL, C1, separators, bidi, zero-width, invisible operators, annotation, tags.
 const HIDDEN: &[char] = &[
     '\u{1}',
     '\u{7}',
@@ -64,15 +64,15 @@ const HIDDEN: &[char] = &[
     '\u{e0100}',
 ];
 
-/// A marker before each character, so that a text that is not printed at all is noticed.
+/// A marker before each character, which detects a text that is not printed at all.
 const SEEN: &str = "seen";
 
-/// All hidden characters, as text.
+/// Returns all hidden characters as a text.
 fn raw() -> String {
     HIDDEN.iter().map(|c| format!("{SEEN}{c}")).collect()
 }
 
-/// The same as a quoted scalar of YAML.
+/// Returns all hidden characters as a quoted scalar of YAML.
 fn quoted() -> String {
     let escaped = HIDDEN
         .iter()
@@ -80,7 +80,7 @@ fn quoted() -> String {
     format!("\"{}\"", escaped.collect::<String>())
 }
 
-/// The characters that YAML may hold as they are, as text.
+/// Returns the characters that can be written in YAML without escapes.
 fn printable() -> String {
     let may_stand =
         |c: &&char| !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}' | '\u{feff}');
@@ -88,7 +88,7 @@ fn printable() -> String {
     chars.map(|c| format!("{SEEN}{c}")).collect()
 }
 
-/// The characters that a terminal would have got, and whether the place was printed.
+/// Returns the hidden characters in an output, and whether the text was printed.
 fn leaks(output: &[u8]) -> (String, bool) {
     let text = String::from_utf8_lossy(output);
     let leaked = text.chars().filter(|c| HIDDEN.contains(c));
@@ -98,7 +98,7 @@ fn leaks(output: &[u8]) -> (String, bool) {
     )
 }
 
-/// A runtime and a TrainJob with these fields.
+/// Returns a runtime and a TrainJob with these fields.
 fn objects(metadata: &str, job: &str, pod: &str) -> String {
     format!(
         "apiVersion: trainer.kubeflow.org/v1alpha1
@@ -144,7 +144,7 @@ const RENDERING: [&[&str]; 6] = [
     ],
 ];
 
-/// Each place of an object that is in order, with each command that prints it.
+/// Returns each place in a valid object, with the commands that print it.
 #[test]
 fn rendered_output_has_no_hidden_characters() {
     let text = quoted();
@@ -209,7 +209,7 @@ fn rendered_output_has_no_hidden_characters() {
             let error = String::from_utf8_lossy(&output.stderr);
             assert!(output.status.success(), "{place} {args:?}: {error}");
             let (leaked, seen) = leaks(&[output.stdout.clone(), output.stderr].concat());
-            // Below one field, metadata is not printed.
+            // The explanation of one field does not contain metadata.
             let is_above =
                 args.len() > 3 && args[3].starts_with("spec") && place == "an annotation";
             let is_above =
@@ -227,7 +227,7 @@ fn rendered_output_has_no_hidden_characters() {
     assert_eq!(tries, 42);
 }
 
-/// What is rendered as YAML has the very text.
+/// The rendered YAML reads back as the same text.
 fn reads_back(text: &str, place: &str) {
     let wanted = match place {
         "a block" => raw().replace(SEEN, "seen\n"),
@@ -258,7 +258,7 @@ const NOT_NAMED: [&str; 4] = [
     "broken YAML",
 ];
 
-/// Each place of an input that is refused, or warned about, with each command that says so.
+/// Returns each place in an input with an error or a warning, with the commands that print it.
 #[test]
 fn errors_have_no_hidden_characters() {
     let (text, plain) = (quoted(), printable());
@@ -363,11 +363,11 @@ fn errors_have_no_hidden_characters() {
     assert_eq!(tries, 72);
 }
 
-/// File names, and what a policy file says.
+/// File names and a policy file are escaped.
 #[test]
 fn file_and_policy_errors_have_no_hidden_characters() {
     let folder = tempfile::tempdir().unwrap();
-    // No name may have a slash or a NUL; all of these are names, of at most 255 bytes.
+    // A file name has at most 255 bytes, and no slash or NUL.
     let names: Vec<String> = HIDDEN
         .chunks(25)
         .map(|some| some.iter().map(|c| format!("{SEEN}{c}")).collect())
@@ -401,7 +401,7 @@ fn file_and_policy_errors_have_no_hidden_characters() {
             &["plan", "--plugin", &missing],
             &["plan", "--plugin-dir", &missing],
             &["plugin", "inspect", name],
-            // What a shell makes of `-f *`.
+            // The arguments of `-f *` after a shell's expansion.
             &["explain", "-f", example, name],
         ] {
             outputs.push((format!("{args:?}"), trainyard(folder.path(), args)));

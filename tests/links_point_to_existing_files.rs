@@ -25,7 +25,7 @@ fn documents() -> Vec<PathBuf> {
     documents
 }
 
-/// The relative targets of a document's links: files or folders, without the heading.
+/// Returns the relative targets of a document's links, without headings.
 fn targets(text: &str) -> Vec<&str> {
     let links = text.split("](").skip(1);
     let targets = links.filter_map(|rest| Some(rest.split_once(')')?.0));

@@ -1,5 +1,5 @@
-//! `trainyard explain trainjob/NAME` asks a cluster each question once, and renders with the facts of the snapshot, and not with those of
-//! the local policy file. The API server is a stub; tests/cluster has a real one.
+//! `trainyard explain trainjob/NAME` makes each API call once, and renders with the facts of the snapshot and not with those of the local
+//! policy file. The API server is a stub; tests/cluster has a real one.
 
 #![allow(
     clippy::unwrap_used,
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 
 use crate::common::{bundle::replay, runtime, stderr, stdout, trainyard};
 
-/// Serves each call by its path and number, and sends its path to the receiver; returns the URL.
+/// Serves each call by its path and number, and sends its path to the receiver. Returns the URL.
 fn serve(
     answer: impl Fn(&str, usize) -> (u16, Value) + Send + 'static,
 ) -> (String, mpsc::Receiver<String>) {
@@ -34,7 +34,7 @@ fn serve(
             let stream = stream.unwrap();
             let path = path_of(&stream);
             let (code, body) = answer(&path, number);
-            // The receiver is gone once the test is over.
+            // The receiver is dropped when the test ends.
             let _ = tell.send(path);
             respond(stream, code, &body);
         }
@@ -45,7 +45,7 @@ fn serve(
 fn path_of(stream: &TcpStream) -> String {
     let mut lines = BufReader::new(stream).lines();
     let first = lines.next().unwrap().unwrap();
-    // Up to the empty line, since there is no body.
+    // The request ends at the empty line, because it has no body.
     while !lines.next().unwrap().unwrap().is_empty() {}
     first.split(' ').nth(1).unwrap().to_owned()
 }
@@ -69,7 +69,7 @@ fn status(code: u16, reason: &str) -> (u16, Value) {
     (code, status)
 }
 
-/// Explains the TrainJob `job` of that server, with a local policy file.
+/// Explains the TrainJob `job` of this server, with a local policy file.
 fn explain(url: &str, arguments: &[&str], policy: &str, folder: &Path) -> Output {
     let kubeconfig = json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "test",
@@ -103,7 +103,7 @@ fn busy_server_is_asked_once() {
     assert_eq!(calls.try_iter().collect::<Vec<_>>(), [job]);
 }
 
-/// A TrainJob, or its snapshot with these facts.
+/// Returns a TrainJob, or its snapshot with these facts.
 fn cluster(path: &str, config: Option<Value>) -> (u16, Value) {
     if path.contains("/trainjobs/") {
         let job = json!({
@@ -130,7 +130,7 @@ fn cluster(path: &str, config: Option<Value>) -> (u16, Value) {
     (200, map)
 }
 
-/// The explained number of processes of torchrun, with the local policy file.
+/// Returns the explained number of processes of torchrun, with the local policy file.
 fn processes(config: Option<Value>, policy: &str) -> Value {
     let folder = tempfile::tempdir().unwrap();
     let (url, _calls) = serve(move |path, _| cluster(path, config.clone()));
@@ -148,12 +148,12 @@ fn facts_come_from_the_snapshot() {
     let local = |name: &str| format!("accelerators: [{name}]\n");
     assert_eq!(processes(Some(facts(npu)), &local(gpu)), "auto");
     assert_eq!(processes(Some(facts(gpu)), &local(npu)), "3");
-    // A snapshot without facts leaves the local ones.
+    // With a snapshot without facts, the local ones apply.
     assert_eq!(processes(None, &local(npu)), "auto");
     assert_eq!(processes(None, &local(gpu)), "3");
 }
 
-/// A snapshot whose plan names the built-in Torch.
+/// Returns a snapshot whose plan contains the built-in Torch.
 fn with_plan(path: &str) -> (u16, Value) {
     let (code, mut object) = cluster(
         path,
@@ -259,7 +259,7 @@ fn job_set() -> Value {
     })
 }
 
-/// The exit code and the standard error of an explanation without the plugin tracer.
+/// Returns the exit code and the standard error of an explanation without the plugin tracer.
 fn explained_without_tracer(field: &str, torch_digest: Option<&'static str>) -> (i32, String) {
     let folder = tempfile::tempdir().unwrap();
     let (url, _calls) = serve(move |path, _| with_tracer(path, torch_digest));
@@ -267,7 +267,7 @@ fn explained_without_tracer(field: &str, torch_digest: Option<&'static str>) -> 
     (output.status.code().unwrap(), stderr(&output))
 }
 
-/// The lines about fields that the missing plugin may have set, without the warning that it is missing.
+/// Returns the lines about fields that the missing plugin may have set, without the warning about the plugin itself.
 fn set_elsewhere(field: &str) -> Vec<String> {
     let (code, errors) = explained_without_tracer(field, None);
     assert_eq!(code, 0, "{errors}");

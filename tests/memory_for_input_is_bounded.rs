@@ -1,4 +1,4 @@
-//! Input that a cluster would store, or that is small, does not exhaust memory: it is refused at a limit, in a process with little memory.
+//! Input that is small, or that a cluster would store, does not exhaust memory: a process with little memory refuses it at a limit.
 //! Special files do not block.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
@@ -12,7 +12,7 @@ use std::{
 
 use crate::common::{runtime, trainyard};
 
-/// The most memory that a command may use here, in KiB.
+/// The memory limit of a command, in KiB.
 const MEMORY: usize = 400 * 1024;
 /// The seconds after which a hanging command is killed. No test measures it.
 const HANGS: &str = "300";
@@ -34,7 +34,7 @@ fn limited(folder: &Path, args: &[&str]) -> Output {
         .unwrap()
 }
 
-/// The lines that `validate` prints for a file that it refuses.
+/// Returns the lines of `validate` for a file that it refuses.
 fn refused(text: &str) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.yaml"), text).unwrap();
@@ -59,7 +59,7 @@ fn targets(count: usize) -> String {
     text
 }
 
-/// 3.1 GB, more than a minute, and a minute and a half.
+/// Earlier, these took 3.1 GB, more than a minute, and a minute and a half.
 #[test]
 fn number_of_old_forms_is_limited() {
     let big = "x".repeat(700_000);
@@ -78,7 +78,7 @@ fn number_of_old_forms_is_limited() {
         "{{targetJobs: [{}], metadata: {{annotations: {{a: {big}}}}}}}",
         targets(100)
     ));
-    // Above 256 KiB a document has no lines.
+    // Errors in documents above 256 KiB have no lines.
     let at = "error: a.yaml: document 1: TrainJob default/a: spec.podTemplateOverrides";
     for (text, wanted) in [
         (
@@ -109,7 +109,7 @@ fn number_of_old_forms_is_limited() {
     }
 }
 
-/// A text of 500 bytes was 800 MB.
+/// Earlier, a text of 500 bytes took 800 MB.
 #[test]
 fn memory_of_aliases_is_limited() {
     let mut laughs = "a0: &a0 [0, 0, 0, 0, 0, 0, 0, 0, 0, 0]\n".to_owned();
@@ -123,7 +123,7 @@ fn memory_of_aliases_is_limited() {
     assert!(errors[0].contains("the aliases of the input expand to more than "));
 }
 
-/// A file of 20 MB took 800 MB of memory as a list of texts, 1.5 GB as a list of mappings, and 3 GB as lists in lists.
+/// Earlier, a file of 20 MB took 800 MB of memory as a list of strings, 1.5 GB as a list of mappings, and 3 GB as nested lists.
 #[test]
 fn memory_of_plain_values_is_limited() {
     let deep = format!("{}{}, ", "[".repeat(50), "]".repeat(50));
@@ -140,7 +140,7 @@ fn memory_of_plain_values_is_limited() {
     }
 }
 
-/// Nothing after the value that exceeds the limit is read: one error, and not one for each file.
+/// Nothing after the value that exceeds the limit is read, so there is one error and not one per file.
 #[test]
 fn memory_of_a_folder_is_limited() {
     let folder = tempfile::tempdir().unwrap();
@@ -160,7 +160,7 @@ fn memory_of_a_folder_is_limited() {
     );
 }
 
-/// A runtime whose replicated job `node` has that container, and TrainJobs of it.
+/// Returns a runtime whose replicated job `node` has this container, and TrainJobs of it.
 fn runtime_and_jobs(container: &str, jobs: usize) -> String {
     let mut text = runtime("name: x", "", container);
     for at in 0..jobs {
@@ -169,7 +169,7 @@ fn runtime_and_jobs(container: &str, jobs: usize) -> String {
     text
 }
 
-/// The output of a command for a file, in a process with [`MEMORY`].
+/// Returns the output of a command for a file, in a process with [`MEMORY`].
 fn printed(text: &str, args: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("a.yaml"), text).unwrap();
@@ -196,7 +196,7 @@ fn rendered_objects_are_not_kept_in_memory() {
     }
 }
 
-/// 112,000 rows, as a table and as JSON.
+/// The output has 112,000 rows, as a table and as JSON.
 #[test]
 fn explanations_are_kept_at_most_once() {
     let mut patches = String::new();
@@ -317,7 +317,7 @@ fn special_files_do_not_block() {
     }
 }
 
-/// `i32::MIN` has no absolute value: a build that checks for overflow panicked.
+/// `i32::MIN` has no absolute value, which once made a build with overflow checks panic.
 #[test]
 fn quantity_out_of_range_is_refused() {
     let folder = tempfile::tempdir().unwrap();

@@ -6,7 +6,7 @@ use std::{fs, path::Path};
 
 use crate::common::{cases, root, stdout, trainyard, trainyard_with_input};
 
-/// The standard output of a run in a case's folder.
+/// Returns the standard output of a run in a case's folder.
 fn run(args: &[&str], case: &str) -> String {
     stdout(&trainyard(&cases().join(case), args))
 }

@@ -135,7 +135,7 @@ fn cache_folder_works_without_a_home() {
     assert!(folder.path().join("cache.key").is_file());
 }
 
-/// An unusable cache leads to a regular warning, and changes nothing else.
+/// An unusable cache leads only to a warning.
 #[test]
 fn unusable_cache_folder_is_a_warning() {
     let folder = tempfile::tempdir().unwrap();
@@ -177,7 +177,7 @@ fn terminal_without_a_width_gets_full_columns() {
     );
 }
 
-/// The statistics are for users: the objects on standard output are the same.
+/// The statistics do not change the objects on standard output.
 #[test]
 fn stats_are_printed_to_standard_error_only() {
     let args = ["render", "-f", "input.yaml"];

@@ -10,7 +10,7 @@ use trainyard_cluster::with_manifest;
 
 use crate::common::{cases, stderr, stdout, trainyard};
 
-/// Writes a plugin with these claims; its code is Torch's, which does not use them.
+/// Writes a plugin with these claims. Its code is Torch's, which does not use them.
 fn plugin(folder: &Path, name: &str, more: Value) {
     let mut manifest = json!({
         "name": name, "version": "1.0.0", "contract": "1.0.0", "activeWhen": "plugins", "phases": ["transform"],
@@ -37,7 +37,7 @@ fn plan(folder: &Path, arguments: &[&str]) -> Output {
     trainyard(folder, &[&["plan"], arguments].concat())
 }
 
-/// A folder with plugins that depend on each other, and one that may clash.
+/// Creates a folder with plugins that depend on each other, and one that can clash.
 fn several() -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let at = folder.path();
@@ -115,7 +115,7 @@ fn plan_is_printed_for_each_train_job() {
     assert_eq!(chart.matches("flowchart TB").count(), 1);
 }
 
-/// Claims and keys may contain any text.
+/// Claims and keys can contain any text.
 #[test]
 fn manifest_text_is_escaped() {
     let folder = tempfile::tempdir().unwrap();
@@ -150,7 +150,7 @@ fn manifest_text_is_escaped() {
             };
             assert!(text.lines().all(is_own), "{text}");
             assert!(!text.replace("<br/>", "").contains(['<', '`', '%']));
-            // Nothing ends a label but its own end: at most a title, or a name, or a label in a line.
+            // Text cannot end a label early: a line has at most one title, name or label.
             assert!(
                 text.lines()
                     .all(|line| matches!(line.matches('"').count(), 0 | 2)),
@@ -265,7 +265,7 @@ fn refused_plugin_is_reported_with_every_reason() {
             "{table}"
         );
     }
-    // Each way out works, and all of them together let it in.
+    // Each remedy works, and with all of them the plugin is accepted.
     let grants = "grants: ['pod-sets[*].scheduler-name', 'pod-sets[*].containers[*].image']";
     let (code, report, _) = against(
         folder.path(),
@@ -305,7 +305,7 @@ fn other_version_is_compared_with_the_loaded_one() {
         table.contains("+ declares: writes `labels[c]`\n- declares: writes `labels[b]`"),
         "{table}"
     );
-    // A digest that the operator pinned refuses it.
+    // It is refused if the operator has pinned another digest.
     let digest = format!("sha256:{}", "0".repeat(64));
     let (code, report, _) = against(
         folder.path(),
@@ -353,7 +353,7 @@ fn digest_is_printed_and_independent_of_load_order() {
     assert_ne!(one, digest(&["--plugin", "reader.wasm"]));
 }
 
-/// The texts in backticks that begin so.
+/// Returns the texts in backticks with this prefix.
 fn quoted<'t>(text: &'t str, start: &str) -> Vec<&'t str> {
     let parts = text.split('`').skip(1).step_by(2);
     parts.filter(|part| part.starts_with(start)).collect()

@@ -10,13 +10,13 @@ use std::{
 
 use crate::common::root;
 
-/// Where cargo builds, and guests with it.
+/// The target folder of cargo and of guests.
 fn target() -> PathBuf {
     let program = Path::new(env!("CARGO_BIN_EXE_trainyard"));
     program.ancestors().nth(2).unwrap().to_owned()
 }
 
-/// The files of the guide, by the name in the comment before each block.
+/// Returns the files of the guide, by the name in the comment before each block.
 fn files() -> Vec<(String, String)> {
     let guide = fs::read_to_string(root().join("docs/write-a-plugin.md")).unwrap();
     let blocks = guide.split("<!-- file: ").skip(1).map(|rest| {
@@ -29,7 +29,7 @@ fn files() -> Vec<(String, String)> {
     blocks.collect()
 }
 
-/// The first block of shell commands below a heading.
+/// Returns the first block of shell commands below a heading.
 fn commands(heading: &str) -> String {
     let guide = fs::read_to_string(root().join("docs/write-a-plugin.md")).unwrap();
     let (_, rest) = guide.split_once(heading).unwrap();
@@ -41,7 +41,7 @@ fn shell(script: &str, folder: &Path) -> Output {
     let binaries = Path::new(env!("CARGO_BIN_EXE_trainyard")).parent().unwrap();
     let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap());
     let mut command = Command::new("bash");
-    // The crate is an author's, not one of the cargo that runs this test.
+    // The crate does not belong to the workspace whose cargo runs this test.
     for (name, _) in
         std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_PKG"))
     {
@@ -51,7 +51,7 @@ fn shell(script: &str, folder: &Path) -> Output {
         .args(["-euc", script])
         .current_dir(folder)
         .env("TRAINYARD", root())
-        // What the guide builds is kept from run to run, and its guest shares a folder with all others.
+        // The build is kept between runs, and the guest shares a folder with all others.
         .env("CARGO_TARGET_DIR", target())
         .env("PATH", path)
         .env("NO_COLOR", "1")
@@ -67,7 +67,7 @@ fn shell(script: &str, folder: &Path) -> Output {
     output
 }
 
-/// The second plugin of the guide, in its folder.
+/// Writes the second plugin of the guide into its folder.
 fn needs_a_grant(pool: &Path) {
     shell("cargo test", pool);
     shell(&commands("prints a policy file with these grants"), pool);

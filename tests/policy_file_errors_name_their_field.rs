@@ -33,7 +33,7 @@ fn errors_of_plugins_and_input_are_reported_in_one_run() {
     }
 }
 
-/// The errors of a policy file.
+/// Returns the errors of a policy file.
 fn errors(policy: impl AsRef<[u8]>) -> Vec<String> {
     let printed = refused("plan", policy, NO_JOB);
     let errors = printed
@@ -157,7 +157,7 @@ fn unloaded_plugin_is_an_error_with_a_suggestion() {
 fn errors_of_a_large_file_are_bounded() {
     let header = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins:\n";
     for entry in [
-        // Refused by the schema, by the check of paths, and for the unknown name.
+        // The schema, the check of paths, and the check of names refuse these.
         |at: usize| format!("- {{name: p{at}, zzz: 1}}\n"),
         |at| format!("- {{name: p{at}, grants: [x]}}\n"),
         |at| format!("- {{name: p{at}}}\n"),
@@ -226,7 +226,7 @@ fn plugin_file_can_be_given_only_once() {
     }
 }
 
-/// No error hides another: those of the schema, of paths and limits, of names, and duplicates are reported in one run.
+/// Errors of the schema, of paths and limits, of names, and duplicates are reported in one run.
 #[test]
 fn errors_of_every_kind_are_reported_in_one_run() {
     let long = "a".repeat(64);

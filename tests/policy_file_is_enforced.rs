@@ -12,12 +12,12 @@ use crate::common::{
     runtime, stdout, test_plugin, trainyard,
 };
 
-/// A TrainJob that Torch and the plugin `site` of tests/plugins, which shows in the pods what it gets, act on.
+/// A TrainJob with Torch and the plugin `site` of tests/plugins, which shows its settings in the pods.
 fn site_job() -> String {
     job("mlPolicy: {numNodes: 2, torch: {}}, plugins: [{name: site}],")
 }
 
-/// A TrainJob of a runtime with these fields.
+/// Returns a TrainJob of a runtime with these fields.
 fn job(runtime_spec: &str) -> String {
     let job = "---
 apiVersion: trainer.kubeflow.org/v1alpha1
@@ -28,7 +28,7 @@ spec: {runtimeRef: {name: runtime}}
     runtime("name: runtime", runtime_spec, "") + job
 }
 
-/// A policy file with these settings of the plugin `site`, and of the file itself.
+/// Returns a policy file with these settings of the plugin `site` and these of all plugins.
 fn site_policy(of_site: &str, of_file: &str) -> String {
     format!(
         "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins: [{{name: site, {of_site}}}]\n{of_file}"
@@ -39,7 +39,7 @@ fn site_policy(of_site: &str, of_file: &str) -> String {
 const SITE_NEEDS: &str =
     "grants: ['pod-sets[@trainer].node-selector[example.com/pool]'], after: [torch]";
 
-/// The rendered pod spec under a policy file, and its env vars by name.
+/// Returns the rendered pod spec under a policy file, and its env vars by name.
 fn site_pod(policy: &str) -> (Value, impl Fn(&str) -> Option<String> + use<>) {
     let site = test_plugin("site");
     let arguments = ["render", "-o", "json", "--plugin", &site];

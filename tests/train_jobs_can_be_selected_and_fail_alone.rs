@@ -19,7 +19,7 @@ spec: {{runtimeRef: {{name: x}}, trainer: {{{trainer}}}}}
     )
 }
 
-/// Four TrainJobs: `ml/a` and `lab/b` are in order, the schema refuses `ml/b`, and rendering refuses `ml/c`.
+/// Four TrainJobs: `ml/a` and `lab/b` are valid, the schema refuses `ml/b`, and rendering refuses `ml/c`.
 fn input() -> String {
     let jobs = [
         job("ml", "a", ""),
@@ -30,7 +30,7 @@ fn input() -> String {
     runtime("name: x", "mlPolicy: {torch: {}},", "") + &jobs.concat()
 }
 
-/// Runs a command; returns its exit code, standard output and standard error.
+/// Runs a command, and returns its exit code, standard output and standard error.
 fn run(folder: &Path, args: &[&str]) -> (Option<i32>, String, String) {
     let output = trainyard(folder, &[args, &["-f", "input.yaml"]].concat());
     let text = |bytes| String::from_utf8(bytes).unwrap();
@@ -47,7 +47,7 @@ fn folder() -> tempfile::TempDir {
     folder
 }
 
-/// The TrainJobs that JSON of a command is about.
+/// Returns the TrainJobs in the JSON output of a command.
 fn names(command: &str, json: &str) -> Vec<String> {
     let value: Value = serde_json::from_str(json).unwrap();
     let text = |value: &Value, pointer: &str| {
@@ -87,7 +87,7 @@ fn refused_train_job_does_not_affect_the_others() {
         assert!(error.contains("TrainJob ml/b: unknown field"), "{error}");
         let mut wanted = vec!["ml/a", "lab/b"];
         if command == "plan" {
-            // What a plugin refuses when it runs has a plan.
+            // A TrainJob that a plugin refuses still has a plan.
             wanted.insert(1, "ml/c");
         } else {
             assert!(error.contains("TrainJob ml/c: "), "{error}");
@@ -112,7 +112,7 @@ fn unselected_train_jobs_are_not_reported() {
             assert_eq!(names(command, &out), wanted, "{args:?}");
         }
     }
-    // In both namespaces, one of which is refused.
+    // The name selects TrainJobs in both namespaces, one of which is refused.
     let (code, _, error) = run(folder.path(), &["validate", "--train-job", "b"]);
     assert_eq!(code, Some(1));
     assert!(

@@ -18,7 +18,7 @@ use trainyard_structural::{Options, Outcome, Schema, Violation};
 
 use crate::common::trainyard;
 
-/// The sentences of each file, each with its field in front, as the command says them in one run; none where it is accepted.
+/// Returns the messages for each file, with their fields, from one run of the command. An accepted file has none.
 fn validated(inputs: &[Input]) -> BTreeMap<String, BTreeSet<String>> {
     let folder = tempfile::tempdir().unwrap();
     for input in inputs {
@@ -37,7 +37,7 @@ fn validated(inputs: &[Input]) -> BTreeMap<String, BTreeSet<String>> {
         // FILE.json:1: KIND NAME: SENTENCE
         let (file, rest) = error.split_once(".json:1: ").unwrap();
         let sentence = rest.split_once(": ").unwrap().1;
-        // The table gives one name to many objects, each for a server that holds no other.
+        // Many objects of the table have the same name, because each is for an empty server.
         if sentence.starts_with("is a duplicate; ") {
             continue;
         }
@@ -49,15 +49,15 @@ fn validated(inputs: &[Input]) -> BTreeMap<String, BTreeSet<String>> {
     printed
 }
 
-/// What is sent to the server first: an update is of an object that was created.
+/// Returns the object that is sent first: for an update, the stored object.
 fn created(input: &Input) -> &Value {
     input.before.as_ref().unwrap_or(&input.object)
 }
 
-/// Where the command says more than a server, or something else: the file, and its sentences.
+/// The files for which the command reports more or other messages than a server, with these messages.
 ///
-/// A controller can't make a JobSet of the objects that the server lets in here. `numProcPerNode: auto` is an old form, which
-/// the command reads and a server's schema can't hold.
+/// The server accepts these objects, but a controller cannot render them. `numProcPerNode: auto` is an old form, which the command
+/// converts and a server's schema refuses.
 const BEYOND: [(&str, &[&str]); 6] = [
     ("group-coscheduling", &[NOT_YET]),
     ("group-volcano", &[NOT_YET]),
@@ -71,13 +71,13 @@ const BEYOND: [(&str, &[&str]); 6] = [
 ];
 const NOT_YET: &str = "spec.podGroupPolicy: is not supported yet; remove it";
 
-/// What the schema step says of an object that is created.
+/// Returns the messages of the schema check for an object that is created.
 fn admitted(schemas: &BTreeMap<&str, (Schema, Options)>, input: &Input) -> Outcome {
     let (schema, options) = &schemas[input.kind()];
     schema.admit(&mut created(input).clone(), None, options)
 }
 
-/// The fields that the table says an object is refused for, or loses, when it is created; sorted.
+/// Returns the fields for which, by the table, a created object is refused, and those that it loses, sorted.
 fn fields_of_the_table(input: &Input) -> BTreeSet<String> {
     let refused = input.refused.iter().flatten().chain(&input.unknown);
     match input.before {
@@ -97,7 +97,7 @@ fn fields(outcome: &Outcome) -> BTreeSet<String> {
 
 fn sentences(outcome: &Outcome) -> BTreeSet<String> {
     let unknown = outcome.unknown.iter().map(ToString::to_string);
-    // A server also says that it left rules out because of the other errors.
+    // A server also reports that it skipped rules because of the other errors.
     let refused = outcome.errors.iter();
     let refused = refused.filter(|violation| !violation.is_rules_not_checked());
     let refused = refused.map(ToString::to_string);

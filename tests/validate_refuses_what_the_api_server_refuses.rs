@@ -182,7 +182,7 @@ metadata: {name: bert}
 spec: {runtimeRef: {name: x}}
 ";
 
-/// The errors of a refused input.
+/// Returns the errors of a refused input.
 fn refused(input: &str) -> Vec<String> {
     let output = trainyard_with_input(input, &["validate", "-f", "-"]);
     let error = String::from_utf8(output.stderr).unwrap();
@@ -194,7 +194,7 @@ fn refused(input: &str) -> Vec<String> {
     lines.map(str::to_owned).collect()
 }
 
-/// A mistyped object is not one of another kind; the others are judged all the same.
+/// A misspelled kind is an error and not an object of another API. The other objects are still validated.
 #[test]
 fn unknown_kind_or_version_of_our_group_is_refused() {
     for (written, mistyped) in [

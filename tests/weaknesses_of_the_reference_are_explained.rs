@@ -10,7 +10,7 @@ use std::{
 
 use crate::common::root;
 
-/// The numbers of weaknesses that a text names: `W` and one or two digits, as a word.
+/// Returns the numbers of weaknesses that a text names: `W` and one or two digits, as a word.
 fn weaknesses(text: &str) -> BTreeSet<String> {
     let words = text.split(|c: char| !c.is_ascii_alphanumeric());
     let is_one = |word: &&str| {
@@ -20,7 +20,7 @@ fn weaknesses(text: &str) -> BTreeSet<String> {
     words.filter(is_one).map(str::to_owned).collect()
 }
 
-/// The files below a folder that may name a weakness.
+/// Returns the files below a folder that can name a weakness.
 fn texts(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {

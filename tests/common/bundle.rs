@@ -1,4 +1,4 @@
-//! Records bundles, and takes them apart.
+//! Records, unpacks and changes bundles.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,7 +19,7 @@ pub fn replay(folder: &Path, arguments: &[&str]) -> Output {
     trainyard(folder, &[&["replay", "bundle.tar"], arguments].concat())
 }
 
-/// Records a case; returns the folder of the bundle, and its bytes.
+/// Records a case. Returns the folder of the bundle and its bytes.
 pub fn recorded(case: &str) -> (tempfile::TempDir, Vec<u8>) {
     let folder = tempfile::tempdir().unwrap();
     let input = cases().join(case).join("input.yaml");
@@ -35,7 +35,7 @@ pub fn recorded(case: &str) -> (tempfile::TempDir, Vec<u8>) {
     (folder, bundle)
 }
 
-/// The files of a bundle by name, in their order.
+/// Returns the files of a bundle with their names, in order.
 pub fn files(bundle: &[u8]) -> Vec<(String, Vec<u8>)> {
     let mut archive = Archive::new(bundle);
     let mut files = Vec::new();
@@ -48,7 +48,7 @@ pub fn files(bundle: &[u8]) -> Vec<(String, Vec<u8>)> {
     files
 }
 
-/// An archive of those entries, with any names.
+/// Returns an archive of these entries, which can have any names.
 pub fn archive(entries: &[(&str, EntryType, &[u8])]) -> Vec<u8> {
     let mut archive = Builder::new(Vec::new());
     for (name, kind, content) in entries {
@@ -63,7 +63,7 @@ pub fn archive(entries: &[(&str, EntryType, &[u8])]) -> Vec<u8> {
     archive.into_inner().unwrap()
 }
 
-/// An archive of those files.
+/// Returns an archive of these files.
 pub fn plain(files: &[(String, Vec<u8>)]) -> Vec<u8> {
     let entries = files.iter();
     let entries: Vec<_> = entries
@@ -72,7 +72,7 @@ pub fn plain(files: &[(String, Vec<u8>)]) -> Vec<u8> {
     archive(&entries)
 }
 
-/// The bundle with a JSON file changed, and its digest in the index with it.
+/// Returns the bundle with a changed JSON file, and with its new digest in the index.
 pub fn changed(bundle: &[u8], name: &str, change: impl FnOnce(&mut Value)) -> Vec<u8> {
     let mut files = files(bundle);
     let file = files.iter_mut().find(|(file, _)| file == name).unwrap();

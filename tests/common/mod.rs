@@ -13,7 +13,7 @@ use std::{
     sync::Mutex,
 };
 
-/// The root of the repository.
+/// Returns the root of the repository.
 pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .parent()
@@ -21,12 +21,12 @@ pub fn root() -> PathBuf {
         .to_owned()
 }
 
-/// The folder with a folder for each case.
+/// Returns the folder with a folder for each case.
 pub fn cases() -> PathBuf {
     root().join("tests/cases")
 }
 
-/// The command with these arguments, without color.
+/// Returns the command with these arguments, without colors.
 pub fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"));
     command.args(args).env("NO_COLOR", "1");
@@ -52,12 +52,12 @@ pub fn trainyard_with_input(input: &str, args: &[&str]) -> Output {
     child.wait_with_output().unwrap()
 }
 
-/// The standard error of a run.
+/// Returns the standard error of a run.
 pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).unwrap()
 }
 
-/// The standard output of a run, which must succeed.
+/// Returns the standard output of a run, which must succeed.
 pub fn stdout(output: &Output) -> String {
     assert!(output.status.success(), "{}", stderr(output));
     String::from_utf8(output.stdout.clone()).unwrap()
@@ -76,7 +76,7 @@ pub fn test_plugin(name: &'static str) -> String {
     built.entry(name).or_insert_with(build).clone()
 }
 
-/// A ClusterTrainingRuntime of one replicated job and container `node`, as YAML of four lines. `metadata` is the text inside its braces;
+/// Returns a ClusterTrainingRuntime with one replicated job and container `node`, as four lines of YAML. `metadata` is the text inside its braces;
 /// `spec` precedes the template and ends with a comma; `container` follows the image and starts with one.
 pub fn runtime(metadata: &str, spec: &str, container: &str) -> String {
     let container = format!("{{name: node, image: example.com/image{container}}}");

@@ -13,12 +13,12 @@ pub fn run(arguments: &[&str], policy: impl AsRef<[u8]>, input: &str) -> Output 
     trainyard(folder.path(), &[arguments, &files].concat())
 }
 
-/// The standard error of a command, which must refuse its input.
+/// Returns the standard error of a command, which must refuse its input.
 pub fn refused(command: &str, policy: impl AsRef<[u8]>, input: &str) -> String {
     refused_with(&[command], policy, input)
 }
 
-/// The same, with arguments.
+/// Returns the standard error of a command with arguments, which must refuse its input.
 pub fn refused_with(arguments: &[&str], policy: impl AsRef<[u8]>, input: &str) -> String {
     let output = run(arguments, policy, input);
     assert_eq!(output.status.code(), Some(1));
@@ -29,7 +29,7 @@ pub fn refused_with(arguments: &[&str], policy: impl AsRef<[u8]>, input: &str) -
 /// An input without a TrainJob.
 pub const NO_JOB: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}";
 
-/// A policy file with these settings of Torch.
+/// Returns a policy file with these settings of Torch.
 pub fn policy(of_torch: &str) -> String {
     format!(
         "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins: [{{name: torch, {of_torch}}}]"

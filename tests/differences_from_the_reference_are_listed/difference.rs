@@ -10,12 +10,12 @@ use serde_json::{Map, Value};
 
 use super::normal::normal;
 
-/// Why an object is refused.
+/// A refusal of an object.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(super) struct Refusal {
     /// Its kind and name.
     pub(super) object: String,
-    /// Which part of the reference refuses it.
+    /// The part of the reference that refuses it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub(super) by: String,
     /// The path of the field; empty if it is the object as a whole.
@@ -25,19 +25,19 @@ pub(super) struct Refusal {
     pub(super) error: String,
 }
 
-/// What becomes of an input.
+/// The outcome of an input.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
 pub(super) struct Answer {
-    /// The fields that the reference's CRDs do not have, each behind its object.
+    /// The fields that the reference's CRDs do not have, each with its object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) dropped: Vec<String>,
-    /// Why the input is refused, in which case there are no objects.
+    /// The refusals. If there are any, there are no objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) refused: Vec<Refusal>,
     /// Warnings to the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) warnings: Vec<String>,
-    /// What is applied.
+    /// The objects to apply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) objects: Vec<Value>,
 }
@@ -45,15 +45,15 @@ pub(super) struct Answer {
 /// One difference.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Difference {
-    /// Trainyard refuses the input for this, and the reference does not.
+    /// A refusal only by Trainyard.
     RefusedByTrainyard(Refusal),
-    /// The reference refuses the input for this, and Trainyard does not.
+    /// A refusal only by the reference.
     RefusedByReference(Refusal),
-    /// The reference's CRDs do not have a field that Trainyard reads.
+    /// A field that Trainyard reads and the reference's CRDs do not have.
     Dropped(String),
-    /// The reference warns the user of an object, and Trainyard does not.
+    /// A warning only by the reference.
     Unwarned(String),
-    /// A field of what the TrainJobs become.
+    /// A field of the rendered objects.
     Field {
         /// The kind and name of the object.
         object: String,
@@ -64,7 +64,7 @@ pub(super) enum Difference {
     },
 }
 
-/// Who refuses an input.
+/// The sides that refuse an input.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Side {
     Trainyard,
@@ -125,7 +125,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// The differences from that of the reference's answers that is nearest to Trainyard's.
+/// Returns the differences from the reference's answer that is most similar to Trainyard's.
 pub(super) fn differences(trainyard: &Answer, reference: &[Answer]) -> Vec<Difference> {
     let each = reference.iter().map(|reference| from(trainyard, reference));
     each.min_by_key(Vec::len).unwrap_or_default()
@@ -153,7 +153,8 @@ fn from(trainyard: &Answer, reference: &Answer) -> Vec<Difference> {
     found
 }
 
-/// The warnings on a TrainJob of which Trainyard has none. Its runtime may have been there for long.
+/// Returns the reference's warnings about TrainJobs for which Trainyard has none. Warnings about runtimes are ignored, because the runtime
+/// can be much older.
 fn unwarned(trainyard: &Answer, reference: &Answer) -> impl Iterator<Item = Difference> {
     let missed = |warning: &&String| {
         let object = warning.split(": ").next().unwrap_or_default();
@@ -168,7 +169,7 @@ fn unwarned(trainyard: &Answer, reference: &Answer) -> impl Iterator<Item = Diff
         .map(Difference::Unwarned)
 }
 
-/// Whether this refusal is of that unknown field: a server drops it, or refuses it where the client asks for that.
+/// Returns whether this refusal is for the unknown field, which a server drops, or refuses if the client requests it.
 fn names_unknown(refusal: &Refusal, dropped: &str) -> bool {
     let field = dropped.split_once(": ").map_or(dropped, |(_, field)| field);
     refusal
@@ -176,7 +177,7 @@ fn names_unknown(refusal: &Refusal, dropped: &str) -> bool {
         .starts_with(&format!("unknown field \"{field}\""))
 }
 
-/// Where both refuse the input for one field, both are right. Otherwise each refusal is a difference.
+/// Compares refusals. If both sides refuse the input for one field, they agree. Otherwise, each refusal is a difference.
 fn refusals(trainyard: &Answer, reference: &Answer) -> Vec<Difference> {
     let unknown = |refusal: &&Refusal| {
         reference
@@ -211,25 +212,25 @@ fn refusals(trainyard: &Answer, reference: &Answer) -> Vec<Difference> {
         .collect()
 }
 
-/// Whether two refusals are about one field, or one about a field of the other's.
+/// Returns whether two refusals are for one field, or one is for a field below the other's.
 fn meet(ours: &Refusal, theirs: &Refusal) -> bool {
     let (mut a, b) = (ours.field.to_lowercase(), theirs.field.to_lowercase());
     if !b.contains('[') {
-        // The reference does not always say which item of a list it is.
+        // The reference does not always report the item of a list.
         a = without_indices(&a);
     }
     match theirs.by.as_str() {
         "panic" => false,
-        // No field is named there.
+        // The refusal names no field.
         "yaml" | "types" | "build" => true,
-        // Errors in the runtime, or about a missing one, are reported at the reference to it.
+        // Errors of the runtime, or of a missing one, are reported at `runtimeRef`.
         "webhook" if b == "spec.runtimeref" && is_of_runtime(ours) => true,
         _ if a.is_empty() || b.is_empty() => a == b,
         _ => a.starts_with(&b) || b.starts_with(&a),
     }
 }
 
-/// The path without its brackets.
+/// Returns the path without its brackets.
 fn without_indices(path: &str) -> String {
     let mut depth = 0;
     let outside = |c: &char| {
@@ -240,7 +241,7 @@ fn without_indices(path: &str) -> String {
     path.chars().filter(outside).collect()
 }
 
-/// Whether it is about the runtime, or about what the runtime does not have.
+/// Returns whether the refusal is for the runtime, or for a part that the runtime does not have.
 fn is_of_runtime(refusal: &Refusal) -> bool {
     refusal.object.contains("Runtime ") || refusal.error.contains("the runtime")
 }
@@ -258,7 +259,7 @@ fn objects(trainyard: &[Value], reference: &[Value]) -> Vec<Difference> {
     found
 }
 
-/// The objects by their kind and name. Some kinds have one name in two groups.
+/// Returns the objects by kind and name. Some kinds have one name in two groups.
 fn by_name(objects: &[Value]) -> BTreeMap<(String, String), Value> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let named = |object: &Value| {
@@ -274,7 +275,7 @@ fn by_name(objects: &[Value]) -> BTreeMap<(String, String), Value> {
     objects.iter().map(named).collect()
 }
 
-/// Adds each field that differs; of a list by key that one side does not have, each item.
+/// Adds each different field. If one side does not have a keyed list, each item is a difference.
 fn fields(
     object: &str,
     path: &str,

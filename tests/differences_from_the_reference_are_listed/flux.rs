@@ -3,16 +3,16 @@
 
 use serde_json::{Map, Value, json};
 
-/// The script in front of the command, for both.
+/// The name of the script before the command, for both sides.
 const ENTRYPOINT: &str = "/etc/flux-config/entrypoint.sh";
 
-/// Whether an object holds the scripts.
+/// Returns whether an object contains the scripts.
 pub(super) fn is_scripts(object: &Value) -> bool {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     object["kind"] == "ConfigMap" && name.ends_with("-flux-entrypoint")
 }
 
-/// What the files of such an object do.
+/// Returns the facts of the files of such an object.
 pub(super) fn facts(data: &Value) -> Value {
     let file = |name: &str| data[name].as_str().unwrap_or_default();
     if data["settings.sh"].is_string() {
@@ -26,19 +26,19 @@ pub(super) fn facts(data: &Value) -> Value {
     }
 }
 
-/// The text between the first occurrences of two texts.
+/// Returns the text between the first occurrences of two texts.
 fn between<'t>(text: &'t str, before: &str, after: &str) -> Option<&'t str> {
     Some(text.split_once(before)?.1.split_once(after)?.0)
 }
 
-/// Whether Flux binds tasks to the cores that it hands out, as it does unless it is asked not to.
+/// Returns whether Flux binds tasks to their allocated cores, which is its default.
 fn cpu_affinity(entrypoint: &str) -> Value {
     between(entrypoint, "cpu-affinity=", " ")
         .unwrap_or("on")
         .into()
 }
 
-/// The facts of the configuration of brokers, which is TOML for both.
+/// Returns the facts of the brokers' configuration, which is TOML on both sides.
 fn of_broker(broker: &str) -> Map<String, Value> {
     let quoted = |key: &str| between(broker, &format!("{key} = \""), "\"").map(str::to_owned);
     let hosts = between(broker, "{ host", "}").and_then(|rest| between(rest, "\"", "\""));
@@ -51,7 +51,7 @@ fn of_broker(broker: &str) -> Map<String, Value> {
     facts.as_object().cloned().unwrap_or_default()
 }
 
-/// A list of hosts with one way to write one host.
+/// Returns a list of hosts in a canonical form.
 fn hosts_of(list: &str) -> String {
     match list.strip_suffix("-[0]") {
         Some(prefix) => format!("{prefix}-0"),
@@ -59,7 +59,7 @@ fn hosts_of(list: &str) -> String {
     }
 }
 
-/// How many ids a set from 0 has.
+/// Returns the number of IDs in a set that starts at 0.
 fn count(ids: &str) -> u64 {
     let last = ids.rsplit('-').next().unwrap_or_default();
     last.parse::<u64>().map_or(0, |last| last + 1)
@@ -107,12 +107,12 @@ fn theirs(entrypoint: &str, init: &str) -> Value {
     facts.insert("tasksPerNode".to_owned(), tasks.into());
     facts.insert("cores".to_owned(), ids("--cores=").into());
     facts.insert("gpus".to_owned(), ids("--gpu=").into());
-    // `-g` asks for them for each task.
+    // `-g` requests them per task.
     facts.insert("gpusAskedPerNode".to_owned(), (flag("-g") * tasks).into());
     facts.into()
 }
 
-/// The container with the command that Flux runs instead of its own, if the script precedes it.
+/// Returns the container with the command that Flux runs, if the script precedes it.
 pub(super) fn unwrapped(container: &Map<String, Value>) -> Option<Map<String, Value>> {
     let list = |name: &str| {
         let items = container.get(name).and_then(Value::as_array);
@@ -123,7 +123,7 @@ pub(super) fn unwrapped(container: &Map<String, Value>) -> Option<Map<String, Va
     let words = match command.as_slice() {
         [shell, script] if shell == "/bin/bash" && script == ENTRYPOINT => args,
         [shell, script, joined @ ..] if shell == "/bin/bash" && script == ENTRYPOINT => {
-            // Their script lets the shell split what it was given.
+            // The shell splits the arguments of the reference's script.
             let all = [joined, &args].concat().join(" ");
             all.split_whitespace().map(str::to_owned).collect()
         }

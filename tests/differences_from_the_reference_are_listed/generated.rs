@@ -25,7 +25,7 @@ pub(super) enum Framework {
     Mpi,
 }
 
-/// The first `count` inputs of a framework, the same ones in every run, each as the text of a file.
+/// Returns the first `count` inputs of a framework as the texts of files. They are the same in every run.
 pub(super) fn inputs(framework: Framework, count: usize) -> impl Iterator<Item = String> {
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[12; 32]);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
@@ -49,7 +49,7 @@ pub(super) fn inputs(framework: Framework, count: usize) -> impl Iterator<Item =
     (0..count).map(move |_| input.new_tree(&mut runner).unwrap().current())
 }
 
-/// An object with some fields, each as often as its weight says.
+/// Returns an object with some fields, each with a probability by its weight.
 fn fields(fields: Vec<(&'static str, f64, BoxedStrategy<Value>)>) -> BoxedStrategy<Value> {
     let each: Vec<_> = fields
         .into_iter()
@@ -68,12 +68,12 @@ fn fields(fields: Vec<(&'static str, f64, BoxedStrategy<Value>)>) -> BoxedStrate
     each.prop_map(named).boxed()
 }
 
-/// One of some values; repeated ones are more frequent.
+/// Returns one of some values. Repeated ones are more frequent.
 fn one_of(values: Vec<Value>) -> BoxedStrategy<Value> {
     prop::sample::select(values).boxed()
 }
 
-/// A list without the items that were not drawn.
+/// Returns a list of the items that were drawn.
 fn list(items: Vec<(f64, BoxedStrategy<Value>)>) -> BoxedStrategy<Value> {
     let each: Vec<_> = items
         .into_iter()

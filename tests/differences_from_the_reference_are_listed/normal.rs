@@ -28,7 +28,7 @@ const KEYED: [(&str, &str); 16] = [
     ("volumes", "name"),
 ];
 
-/// Lists of which only the members count.
+/// Lists without a meaningful order.
 const SETS: [&str; 4] = [
     "tolerations",
     "topologySpreadConstraints",
@@ -36,21 +36,21 @@ const SETS: [&str; 4] = [
     "requiredDuringSchedulingIgnoredDuringExecution",
 ];
 
-/// Keyed lists whose order counts.
+/// Keyed lists with a meaningful order.
 const ORDERED: [&str; 2] = ["initContainers", "replicatedJobs"];
 
-/// Empty objects that say something.
+/// Empty objects with a meaning.
 const SAYING: [&str; 2] = ["emptyDir", "labelSelector"];
 
-/// The normal form of an object of either side.
+/// Returns the normal form of an object of either side.
 pub(super) fn normal(object: &Value) -> Value {
     let mut object = object.clone();
     if let Some(metadata) = object["metadata"].as_object_mut() {
-        // Offline, Trainyard's objects have no owner: it would need the UID.
+        // Offline, Trainyard's objects have no owner, because its UID is unknown.
         metadata.remove("ownerReferences");
     }
     if object["kind"] == "Secret" {
-        // Key material is another one each time.
+        // Key material differs in each run.
         for field in ["data", "stringData"] {
             let values = object[field]
                 .as_object_mut()
@@ -91,7 +91,7 @@ fn object(map: &Map<String, Value>) -> Value {
         .collect()
 }
 
-/// Whether a field is the same as if it were not there.
+/// Returns whether a field means the same as its absence.
 fn says_nothing(field: &str, value: &Value) -> bool {
     match value {
         Value::Null => true,
@@ -128,7 +128,7 @@ fn array(field: &str, items: &[Value]) -> Value {
     Value::Object(keyed)
 }
 
-/// The items by their key, in brackets; none if two have the same one, or one has none.
+/// Returns the items by their key, in brackets; `None` if a key is missing or duplicate.
 fn by_key(key: &str, items: &[Value]) -> Option<Map<String, Value>> {
     let mut map = Map::new();
     for item in items {
@@ -147,7 +147,7 @@ fn by_key(key: &str, items: &[Value]) -> Option<Map<String, Value>> {
     Some(map)
 }
 
-/// For each env var that references others of its list, those that it can expand, since they precede it.
+/// Returns, for each env var that references others of its list, those that it can expand because they precede it.
 fn add_expansions(keyed: &mut Map<String, Value>, items: &[Value]) {
     for (place, item) in items.iter().enumerate() {
         let Some(value) = item["value"].as_str() else {
@@ -169,7 +169,7 @@ fn add_expansions(keyed: &mut Map<String, Value>, items: &[Value]) {
     }
 }
 
-/// A quantity by its amount, whatever its spelling.
+/// Returns a quantity in a canonical form.
 fn quantity(value: &Value) -> Value {
     let text = match value {
         Value::String(text) => text.clone(),

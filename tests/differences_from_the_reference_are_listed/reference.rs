@@ -1,4 +1,4 @@
-//! The reference's answers for an input: from the Go program of `tests/reference/oracle`, or checked in.
+//! The reference's answers for an input, from the Go program of `tests/reference/oracle` or checked in.
 
 use std::{
     collections::BTreeMap,
@@ -15,14 +15,14 @@ use trainyard_cluster::{Oracle, RunningOracle};
 use super::difference::Answer;
 use crate::common::root;
 
-/// The answers to an input: more than one where the reference does not always give the same.
+/// The answers for an input. There are several if the reference is not deterministic.
 pub(super) type Answers = Vec<Answer>;
 
-/// What is checked in of an input: a line of the file.
+/// The checked-in answers for an input: a line of the file.
 #[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
 struct Kept {
     case: String,
-    /// The digest of the input that was answered.
+    /// The digest of the input.
     input: String,
     answers: Answers,
 }
@@ -41,7 +41,7 @@ fn digest(text: &str) -> String {
         .collect()
 }
 
-/// The checked-in answers of a file, by the names of their inputs. A changed input needs a new answer.
+/// Returns the checked-in answers of a file, by the names of their inputs. A changed input requires a new answer.
 pub(super) fn kept(name: &str, inputs: &BTreeMap<String, String>) -> BTreeMap<String, Answers> {
     let text = fs::read_to_string(file(name)).unwrap();
     let kept = text
@@ -86,12 +86,12 @@ pub(super) fn keep(
     fs::write(file(name), inputs.iter().map(line).collect::<String>()).unwrap();
 }
 
-/// How often the reference is asked: always with its plugins in two orders.
+/// How often the reference renders an input, with its plugins in two orders.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Runs {
-    /// Once with each.
+    /// Once with each order.
     Few,
-    /// Often enough to observe nearly everything that depends on the order of its maps.
+    /// Often enough to observe nearly all results that depend on the order of its maps.
     Many,
 }
 
@@ -104,18 +104,18 @@ impl Runs {
     }
 }
 
-/// The reference, running.
+/// The running reference.
 pub(super) struct Reference(RunningOracle);
 
 impl Reference {
-    /// Builds it, whichever test comes first, and starts it.
+    /// Starts it. The first test builds it.
     pub(super) fn start() -> Self {
         static BUILT: OnceLock<Oracle> = OnceLock::new();
         let build = || Oracle::build(Path::new(env!("CARGO_TARGET_TMPDIR"))).unwrap();
         Self(BUILT.get_or_init(build).start().unwrap())
     }
 
-    /// Asks what becomes of the documents of a text.
+    /// Returns the answer for the documents of a text.
     pub(super) fn ask(&mut self, text: &str, runs: Runs) -> Answers {
         let question = json!({"yaml": text, "runs": runs.number()});
         let mut response = self.0.ask(&question).unwrap();

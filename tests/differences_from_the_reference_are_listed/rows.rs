@@ -11,9 +11,9 @@ use super::seen::Seen;
 
 /// A row of the table.
 pub(super) struct Row {
-    /// Its name, which is its first column.
+    /// Its ID, in the first column.
     pub(super) id: &'static str,
-    /// Whether a difference is the one that the row lists.
+    /// Returns whether a difference is the one that the row lists.
     pub(super) lists: fn(&Seen<'_>) -> bool,
 }
 

@@ -9,7 +9,7 @@ use super::difference::{Difference, Refusal};
 pub(super) struct Documents(Vec<Value>);
 
 impl Documents {
-    /// Those that can be read.
+    /// The documents that can be parsed.
     pub(super) fn read(text: &str) -> Self {
         Self(
             yaml::read(text)
@@ -20,7 +20,7 @@ impl Documents {
         )
     }
 
-    /// The name of the TrainJob whose object it is.
+    /// Returns the name of the TrainJob to which the object belongs.
     fn train_job_of(&self, object: &str) -> &str {
         let plain = object.rsplit('/').next().unwrap_or_default();
         let jobs = self
@@ -36,7 +36,7 @@ impl Documents {
         names.find(is_its).unwrap_or_default()
     }
 
-    /// The difference beside what it comes from.
+    /// Returns the difference with its TrainJob and runtime.
     pub(super) fn see<'d>(&'d self, difference: &'d Difference) -> Seen<'d> {
         let object = match difference {
             Difference::RefusedByTrainyard(refusal) | Difference::RefusedByReference(refusal) => {
@@ -50,12 +50,12 @@ impl Documents {
         let (kind, name) = object.split_once(' ').unwrap_or_default();
         let (kind, name) = match kind {
             "JobSet" => ("TrainJob", name),
-            // What a plugin emits is named for its TrainJob, with more behind.
+            // The name of an emitted object starts with the TrainJob's name.
             "ConfigMap" | "Secret" => ("TrainJob", self.train_job_of(name)),
             kind => (kind, name),
         };
         let of_kind = |kind: &str, name: &str| {
-            // Where one is given twice, the last one counts.
+            // Of duplicates, the last one counts.
             self.0
                 .iter()
                 .rev()
@@ -75,7 +75,7 @@ impl Documents {
                 runtime,
             }
         } else {
-            // Of the TrainJobs that name a runtime, one says as much as another.
+            // Any TrainJob of the runtime will do.
             let names_it =
                 |document: &&Value| document["kind"] == "TrainJob" && is_named_by(document, name);
             let job = self.0.iter().find(names_it).unwrap_or(&Value::Null);
@@ -89,18 +89,18 @@ impl Documents {
     }
 }
 
-/// Whether it is the object of that name, with or without a namespace before it.
+/// Returns whether this is the object's name, with or without a namespace.
 fn is_named(document: &Value, name: &str) -> bool {
     let plain = name.rsplit('/').next().unwrap_or_default();
     document["metadata"]["name"] == plain
 }
 
-/// Whether a TrainJob names that runtime, whose name may follow a namespace.
+/// Returns whether a TrainJob references this runtime, whose name can follow a namespace.
 fn is_named_by(job: &Value, runtime: &str) -> bool {
     job["spec"]["runtimeRef"]["name"] == runtime.rsplit('/').next().unwrap_or_default()
 }
 
-/// A difference beside the TrainJob and the runtime that it comes from; null where there is none.
+/// A difference with its TrainJob and its runtime, which are null if there are none.
 pub(super) struct Seen<'d> {
     pub(super) difference: &'d Difference,
     pub(super) job: &'d Value,
@@ -108,7 +108,7 @@ pub(super) struct Seen<'d> {
 }
 
 impl<'d> Seen<'d> {
-    /// The path of the field that differs, if what the TrainJob becomes does; otherwise nothing.
+    /// Returns the path of the different field of a rendered object; empty for other differences.
     pub(super) fn path(&self) -> &'d str {
         match self.difference {
             Difference::Field { path, .. } => path,
@@ -116,7 +116,7 @@ impl<'d> Seen<'d> {
         }
     }
 
-    /// What the reference has there.
+    /// Returns the reference's value.
     pub(super) fn theirs(&self) -> Option<&'d Value> {
         match self.difference {
             Difference::Field { reference, .. } => reference.as_ref(),
@@ -124,7 +124,7 @@ impl<'d> Seen<'d> {
         }
     }
 
-    /// What Trainyard has there.
+    /// Returns Trainyard's value.
     pub(super) fn ours(&self) -> Option<&'d Value> {
         match self.difference {
             Difference::Field { trainyard, .. } => trainyard.as_ref(),
@@ -132,13 +132,13 @@ impl<'d> Seen<'d> {
         }
     }
 
-    /// Whether only Trainyard refuses a field that starts like this.
+    /// Returns whether only Trainyard refuses a field with this prefix.
     pub(super) fn we_refuse(&self, field: &str) -> bool {
         self.our_refusal()
             .is_some_and(|refusal| refusal.field.starts_with(field))
     }
 
-    /// Why Trainyard refuses it, if the reference does not.
+    /// Returns Trainyard's message, if only Trainyard refuses the input.
     pub(super) fn our_refusal(&self) -> Option<&'d Refusal> {
         match self.difference {
             Difference::RefusedByTrainyard(refusal) => Some(refusal),
@@ -146,7 +146,7 @@ impl<'d> Seen<'d> {
         }
     }
 
-    /// Why the reference refuses it, if Trainyard does not.
+    /// Returns the reference's message, if only the reference refuses the input.
     pub(super) fn their_refusal(&self) -> Option<&'d Refusal> {
         match self.difference {
             Difference::RefusedByReference(refusal) => Some(refusal),
@@ -154,7 +154,7 @@ impl<'d> Seen<'d> {
         }
     }
 
-    /// Whether the reference's CRDs do not have a field that starts so.
+    /// Returns whether the reference's CRDs do not have a field with this prefix.
     pub(super) fn they_drop(&self, field: &str) -> bool {
         match self.difference {
             Difference::Dropped(dropped) => dropped
@@ -164,7 +164,7 @@ impl<'d> Seen<'d> {
         }
     }
 
-    /// The spec of the TrainJob's trainer.
+    /// Returns the TrainJob's `spec.trainer`.
     pub(super) fn trainer(&self) -> &'d Value {
         &self.job["spec"]["trainer"]
     }
@@ -173,7 +173,7 @@ impl<'d> Seen<'d> {
         &self.runtime["spec"]["mlPolicy"]
     }
 
-    /// The replicated jobs of the runtime.
+    /// Returns the replicated jobs of the runtime.
     pub(super) fn replicated_jobs(&self) -> impl Iterator<Item = &'d Value> {
         self.runtime["spec"]["template"]["spec"]["replicatedJobs"]
             .as_array()
@@ -181,19 +181,19 @@ impl<'d> Seen<'d> {
             .flatten()
     }
 
-    /// The pod specs of the runtime.
+    /// Returns the pod specs of the runtime.
     pub(super) fn pods(&self) -> impl Iterator<Item = &'d Value> {
         self.replicated_jobs().map(pod)
     }
 
-    /// The containers `node` of the runtime.
+    /// Returns the containers `node` of the runtime.
     pub(super) fn node_containers(&self) -> impl Iterator<Item = &'d Value> {
         self.replicated_jobs()
             .flat_map(|job| pod(job)["containers"].as_array().into_iter().flatten())
             .filter(|container| container["name"] == "node")
     }
 
-    /// The runtime patches of the TrainJob.
+    /// Returns the runtime patches of the TrainJob.
     pub(super) fn patches(&self) -> impl Iterator<Item = &'d Value> {
         self.job["spec"]["runtimePatches"]
             .as_array()
@@ -201,7 +201,7 @@ impl<'d> Seen<'d> {
             .flatten()
     }
 
-    /// The pod specs that the runtime patches hold, and what earlier releases had in their place.
+    /// Returns the pod specs in the runtime patches, and in overrides of earlier releases.
     pub(super) fn patched_pods(&self) -> impl Iterator<Item = &'d Value> {
         let of_patches = self.patches().flat_map(|patch| {
             let jobs = &patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"];
@@ -213,7 +213,7 @@ impl<'d> Seen<'d> {
     }
 }
 
-/// The pod spec of a replicated job.
+/// Returns the pod spec of a replicated job.
 fn pod(job: &Value) -> &Value {
     &job["template"]["spec"]["template"]["spec"]
 }

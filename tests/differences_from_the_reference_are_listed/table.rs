@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-/// Each row: its id, and the cases that show it.
+/// Returns the ID of each row, and the cases that show it.
 pub(super) fn read() -> Vec<(String, BTreeSet<String>)> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/divergences.md");
     let text = fs::read_to_string(file).unwrap();

@@ -8,7 +8,7 @@ use trainyard_api::{list, yaml};
 use super::difference::{Answer, Refusal};
 use crate::common::trainyard_with_input;
 
-/// What the files of a case say, which `cases_render_as_expected` compares with the command.
+/// Returns the answer in the files of a case, which `cases_render_as_expected` compares with the command.
 pub(super) fn of_case(case: &Path) -> Answer {
     let read = |file: &str| fs::read_to_string(case.join(file));
     match read("expected.yaml") {
@@ -23,7 +23,7 @@ pub(super) fn of_case(case: &Path) -> Answer {
     }
 }
 
-/// What the command makes of a text.
+/// Returns the answer of the command for a text.
 pub(super) fn of_text(text: &str) -> Answer {
     let output = trainyard_with_input(text, &["render", "-f", "-", "-o", "json"]);
     let answer = said(&String::from_utf8(output.stderr).unwrap());
@@ -40,7 +40,7 @@ pub(super) fn of_text(text: &str) -> Answer {
     }
 }
 
-/// The errors and warnings of a run.
+/// Parses the errors and warnings of a run.
 fn said(text: &str) -> Answer {
     let mut answer = Answer::default();
     for line in text.lines() {
@@ -53,7 +53,7 @@ fn said(text: &str) -> Answer {
     answer
 }
 
-/// Takes apart `FILE:LINE: KIND NAME: FIELD: SENTENCE`; not all of them have an object and a field.
+/// Parses `FILE:LINE: KIND NAME: FIELD: MESSAGE`. The object and the field are optional.
 fn refusal(error: &str) -> Refusal {
     let is_line = |line: &str| line.bytes().all(|byte| byte.is_ascii_digit());
     let place = error

@@ -15,7 +15,7 @@ pub(crate) enum Name {
 }
 
 impl Name {
-    /// Its name in a runtime.
+    /// Returns its name in a runtime.
     pub(crate) const fn in_runtime(self) -> &'static str {
         match self {
             Self::OpenMpi => "OpenMPI",
@@ -24,7 +24,7 @@ impl Name {
         }
     }
 
-    /// What `mpirun --version` says of no other.
+    /// Returns a text that only this implementation's `mpirun --version` prints.
     const fn in_version(self) -> &'static str {
         match self {
             Self::OpenMpi => "Open MPI",
@@ -33,7 +33,7 @@ impl Name {
         }
     }
 
-    /// What Debian calls its programs by, where several are installed.
+    /// Returns the suffix of its programs on Debian, where several can be installed.
     const fn suffixes(self) -> &'static [&'static str] {
         match self {
             Self::OpenMpi => &["", ".openmpi"],
@@ -50,7 +50,7 @@ impl Name {
         }
     }
 
-    /// The variables in which it says a process's rank, and how many there are.
+    /// Returns the env vars with a process's rank and the number of ranks.
     pub(crate) const fn rank_and_size(self) -> [&'static str; 2] {
         match self {
             Self::OpenMpi => ["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"],
@@ -58,7 +58,7 @@ impl Name {
         }
     }
 
-    /// What a test has to set beside what is rendered: root may run programs, and hosts are not those of a scheduler.
+    /// Returns the settings that a test needs in addition: root can run programs, and hosts are not those of a scheduler.
     pub(crate) const fn of_the_machine(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Self::OpenMpi => &[
@@ -66,7 +66,7 @@ impl Name {
                 ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
                 ("PRTE_ALLOW_RUN_AS_ROOT", "1"),
                 ("PRTE_ALLOW_RUN_AS_ROOT_CONFIRM", "1"),
-                // All pods are on this machine, whose cores each daemon would assign as if it were alone.
+                // All pods are on this machine, and each daemon would assign its cores as if it were alone.
                 ("OMPI_MCA_hwloc_base_binding_policy", "none"),
                 ("PRTE_MCA_hwloc_default_binding_policy", "none"),
             ],
@@ -80,7 +80,7 @@ impl Name {
 pub(crate) struct Installed {
     pub(crate) name: Name,
     pub(crate) mpirun: PathBuf,
-    /// The compiler of its programs, where there is one.
+    /// Its compiler, if installed.
     pub(crate) mpicc: Option<PathBuf>,
     version: String,
 }
@@ -91,13 +91,13 @@ impl fmt::Display for Installed {
     }
 }
 
-/// Says what this machine lacks for a test, which then proves nothing; fails where `TRAINYARD_MPI_REQUIRED` is set.
+/// Reports a requirement that this machine lacks, so the test is skipped. Fails if `TRAINYARD_MPI_REQUIRED` is set.
 pub(crate) fn missing(what: &str) {
     assert!(env::var_os("TRAINYARD_MPI_REQUIRED").is_none(), "{what}");
     println!("skipped: {what}");
 }
 
-/// All versions on this machine; a line that says what is missing where there is none.
+/// Returns all versions on this machine, and reports it if there is none.
 pub(crate) fn find(name: Name) -> Vec<Installed> {
     let paths = ["PATH", "TRAINYARD_MPI_PATH"].map(|name| env::var_os(name).unwrap_or_default());
     let folders = paths.iter().flat_map(env::split_paths);
@@ -105,7 +105,7 @@ pub(crate) fn find(name: Name) -> Vec<Installed> {
         folders.flat_map(|folder| name.suffixes().iter().map(move |end| (folder.clone(), end)));
     let mut found: Vec<Installed> = Vec::new();
     for installed in all.filter_map(|(folder, end)| installed(name, &folder, end)) {
-        // One program has many names, and Open MPI's looks at its own.
+        // One program has many names, and Open MPI's depends on its own.
         let file = |path: &Path| fs::canonicalize(path).ok();
         let is_new = found
             .iter()
@@ -123,7 +123,7 @@ pub(crate) fn find(name: Name) -> Vec<Installed> {
 
 fn installed(name: Name, folder: &Path, end: &str) -> Option<Installed> {
     let mpirun = folder.join(format!("mpirun{end}"));
-    // That of Intel MPI is a script, which takes what it finds on the PATH.
+    // Intel MPI's is a script that uses the PATH.
     let path = format!("{}:/usr/bin:/bin", folder.display());
     let mut asked = Command::new(&mpirun);
     let output = asked.arg("--version").env("PATH", path).output().ok()?;

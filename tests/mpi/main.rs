@@ -29,7 +29,7 @@ use self::{
     rendered::{Nodes, Pod, Rendered},
 };
 
-/// The rank and the host of each line that the program prints, as `rank 0 of 2 on HOST sum 1`.
+/// Parses the lines of the program, such as `rank 0 of 2 on HOST sum 1`.
 fn ranks(output: &str) -> Vec<(u32, u32, String, u32)> {
     let line = |line: &str| {
         let words: Vec<_> = line.split_whitespace().collect();
@@ -44,7 +44,7 @@ fn ranks(output: &str) -> Vec<(u32, u32, String, u32)> {
     found
 }
 
-/// How many ranks run on each host.
+/// Returns the number of ranks on each host.
 fn hosts(ranks: &[(u32, u32, String, u32)]) -> BTreeMap<&str, usize> {
     let mut hosts = BTreeMap::new();
     for (_, _, host, _) in ranks {
@@ -53,7 +53,7 @@ fn hosts(ranks: &[(u32, u32, String, u32)]) -> BTreeMap<&str, usize> {
     hosts
 }
 
-/// Runs the program by mpirun of each installed version, and checks that it has a rank for each slot, where the hostfile has them.
+/// Runs the program with mpirun of each installed version, and checks that it has a rank for each slot of the hostfile.
 fn runs(name: Name, nodes: Nodes, processes: u32) {
     let rendered = Rendered::new(name, nodes, processes);
     let Some(pods) = Pods::start(&rendered) else {
@@ -72,7 +72,7 @@ fn runs(name: Name, nodes: Nodes, processes: u32) {
         let found: Vec<_> = ranks.iter().map(|(rank, ..)| *rank).collect();
         assert_eq!(found, all, "{installed}: {output}");
         for (rank, of, _, sum) in &ranks {
-            // They have found each other: the sum is that of all ranks.
+            // The sum over all ranks proves that they are connected.
             let all = (*of, *sum) == (size, (0..size).sum());
             assert!(all, "{installed}: rank {rank}: {output}");
         }
@@ -138,7 +138,7 @@ fn open_mpi_identifies_a_launcher_on_the_host_network_by_its_address() {
     runs(Name::OpenMpi, Nodes::LauncherOnItsMachineAndAnother, 2);
 }
 
-/// Whose key it is decides: ssh takes a key of its own user only if no other may read it, as in the home of root.
+/// The owner of the key matters: ssh accepts its user's own key only if no other user can read it, as in root's home.
 #[test]
 fn ssh_accepts_the_key_mode_of_roots_home_and_no_wider_one() {
     let rendered = Rendered::new(Name::OpenMpi, Nodes::TwoOthers, 1);

@@ -1,4 +1,4 @@
-//! Namespaces that stand for pods, and their network.
+//! Linux namespaces as pods, and their network.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use std::{
 
 use crate::rendered::{DOMAIN, Pod};
 
-/// What a pod begins with: its name, its `/etc/hosts`, shared memory of its own.
+/// The script that sets up a pod: its host name, `/etc/hosts` and shared memory.
 const BEGIN: &str = r#"
 set -e
 hostname "$1"
@@ -22,7 +22,7 @@ shift 3
 exec "$@"
 "#;
 
-/// A pod that runs.
+/// A running pod.
 pub(crate) struct Running {
     pub(crate) pod: Pod,
     process: Child,
@@ -37,14 +37,14 @@ impl Drop for Running {
     }
 }
 
-/// Whether this user may make namespaces, and has the programs for it.
+/// Returns whether this user can create namespaces and has the programs for it.
 pub(crate) fn can_be_made() -> bool {
     let mut tried = Command::new("unshare");
     tried.args(["--mount", "--net", "--uts", "ip", "link", "set", "lo", "up"]);
     succeeds(&mut tried) && succeeds(Command::new("nsenter").arg("--version"))
 }
 
-/// Starts the pods, each with a command in it, and connects them. The first one has the bridge between them.
+/// Starts the pods, each with a command, and connects them by a bridge in the first one.
 pub(crate) fn start(
     pods: &[Pod],
     folder: &Path,
@@ -82,7 +82,7 @@ pub(crate) fn start(
     running
 }
 
-/// The names that a pod resolves: its own as the kubelet writes it, all pods' as DNS has them.
+/// Returns the names that a pod resolves: its own, as the kubelet writes it, and those of all pods, as in DNS.
 fn hosts(pod: &Pod, all: &[(&Pod, String)]) -> String {
     let mut hosts = "127.0.0.1 localhost\n".to_owned();
     for (other, address) in all {
@@ -93,7 +93,7 @@ fn hosts(pod: &Pod, all: &[(&Pod, String)]) -> String {
         } else if is_itself {
             hosts += &format!("{address} {name}.{DOMAIN} {name}\n");
         }
-        // The pods' namespace is searched in any case.
+        // The domain of the pods' namespace is always searched.
         hosts += &format!("{address} {name}.{DOMAIN} {name}.llm\n");
         if pod.searches_pods {
             hosts += &format!("{address} {name}\n");
@@ -126,7 +126,7 @@ fn connect(running: &[Running]) {
 }
 
 impl Running {
-    /// What runs a command in the pod.
+    /// Returns a command that runs in the pod.
     pub(crate) fn enter(&self) -> Command {
         let mut command = Command::new("nsenter");
         let pid = self.process.id().to_string();

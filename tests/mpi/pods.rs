@@ -17,17 +17,17 @@ use crate::{
 
 /// The program of the ranks.
 const PROGRAM: &str = include_str!("program.c");
-/// How long a program may take that needs a second.
+/// The timeout of a program, which takes a second.
 const PATIENCE: &str = "120";
 
-/// Running pods and the files beside them.
+/// Running pods and their files.
 pub(crate) struct Pods {
     folder: TempDir,
     running: Vec<Running>,
 }
 
 impl Pods {
-    /// None, and a line that says why, if this machine lacks something.
+    /// Starts the pods. Returns `None` and reports the reason if this machine lacks a requirement.
     pub(crate) fn start(rendered: &Rendered) -> Option<Self> {
         let sshd = Path::new("/usr/sbin/sshd");
         if !sshd.is_file() || run(Command::new("ssh").arg("-V")).is_none() {
@@ -38,7 +38,7 @@ impl Pods {
             missing("no namespaces can be made: run it as root, with iproute2 and util-linux");
             return None;
         }
-        // Where sshd of root leaves its privileges; the service makes it.
+        // The privilege separation directory of root's sshd, which its service would create.
         drop(fs::create_dir_all("/run/sshd"));
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
@@ -74,7 +74,7 @@ impl Pods {
         running.filter(|running| !running.pod.is_launcher)
     }
 
-    /// What its SSH server logs.
+    /// Returns the log of a pod's SSH server.
     fn log(&self, node: &Running) -> PathBuf {
         self.at(&format!("{}.log", node.pod.name))
     }
@@ -83,7 +83,7 @@ impl Pods {
         self.folder.path().join(name)
     }
 
-    /// Whether ssh logs in to a pod by the keys.
+    /// Returns whether ssh can log in to a pod with the keys.
     pub(crate) fn can_log_in(&self) -> bool {
         let mut ssh = self.launcher().enter();
         run(ssh
@@ -96,7 +96,7 @@ impl Pods {
         set_mode(&self.at("keys/id_rsa"), mode);
     }
 
-    /// What the program prints that mpirun starts without any further argument: where and how often is what is rendered.
+    /// Returns the output of the program under mpirun. The rendered files alone determine its hosts and number of processes.
     pub(crate) fn mpirun(&self, installed: &Installed, rendered: &Rendered) -> String {
         drop(fs::remove_file(self.at("calls")));
         let program = self.program(installed);
@@ -129,7 +129,7 @@ impl Pods {
         out
     }
 
-    /// The compiled program; without a compiler, one that prints what the launcher passed to it, and checks nothing else.
+    /// Returns the compiled program. Without a compiler, it is a script that prints the launcher's env vars.
     fn program(&self, installed: &Installed) -> PathBuf {
         let program = self.at("program");
         if let Some(mpicc) = &installed.mpicc {
@@ -153,7 +153,7 @@ impl Pods {
         program
     }
 
-    /// These pods were logged in to once each, with those arguments of ssh, and no others.
+    /// Checks that ssh logged in exactly once to each of these pods, with these arguments.
     pub(crate) fn assert_each_was_called_once_with(
         &self,
         pods: &[&Pod],
@@ -178,7 +178,7 @@ impl Pods {
     }
 }
 
-/// The keys as the Secret's volume has them: of the kind that the host makes, in files of the rendered names and modes.
+/// Writes keys like the Secret's volume: of the type that the host generates, in files with the rendered names and modes.
 fn lay_keys(folder: &Path, rendered: &Rendered) {
     fs::create_dir_all(folder).unwrap();
     let pair = folder.with_file_name("pair");
@@ -205,7 +205,7 @@ fn keygen(file: &Path, kind: &str, more: &[&str]) {
     assert!(run(made).is_some(), "ssh-keygen makes no key");
 }
 
-/// How sshd lets in, and an `ssh` that notes each call and finds the keys in their folder.
+/// Writes the configuration of sshd, and an `ssh` that records each call and uses the keys in their folder.
 fn write_configuration(folder: &Path) {
     let shown = folder.display();
     let sshd = format!(
@@ -216,7 +216,7 @@ fn write_configuration(folder: &Path) {
         "Host *\nIdentityFile {shown}/keys/id_rsa\nIdentitiesOnly yes\nBatchMode yes\n\
          StrictHostKeyChecking no\nUserKnownHostsFile /dev/null\nLogLevel ERROR\n"
     );
-    // Options with a value of their own are those that implementations write: -o and -l.
+    // Implementations pass only two options with a value: -o and -l.
     let wrapper = format!(
         r#"#!/bin/bash
 options=()
@@ -242,7 +242,7 @@ fn set_mode(file: &Path, mode: u32) {
     fs::set_permissions(file, fs::Permissions::from_mode(mode)).unwrap();
 }
 
-/// What a command prints, if it succeeds.
+/// Returns the output of a command, if it succeeds.
 fn run(command: &mut Command) -> Option<Vec<u8>> {
     let output = command.stdin(Stdio::null()).output().ok()?;
     output.status.success().then_some(output.stdout)

@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use crate::implementations::Name;
 
-/// Where the launcher has the hostfile.
+/// The directory of the hostfile in the launcher.
 pub(crate) const HOSTFILE_DIR: &str = "/etc/mpi";
-/// The part after the pod's name in its domain name.
+/// The domain name after the pod's name.
 pub(crate) const DOMAIN: &str = "llm.default.svc.cluster.local";
 
 const INPUT: &str = r"
@@ -39,16 +39,16 @@ spec:
   trainer: {numNodes: NODES, numProcPerNode: PROCESSES}
 ";
 
-/// Which pods are nodes.
+/// The pods that are nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nodes {
-    /// Two beside the launcher.
+    /// Two pods other than the launcher.
     TwoOthers,
-    /// The launcher and another one.
+    /// The launcher and another pod.
     LauncherAndAnother,
-    /// The launcher.
+    /// Only the launcher.
     LauncherAlone,
-    /// The launcher, which has the network and the host name of its machine, and another one.
+    /// The launcher, with the network and host name of its machine, and another pod.
     LauncherOnItsMachineAndAnother,
 }
 
@@ -64,14 +64,14 @@ pub(crate) struct Pod {
     pub(crate) name: String,
     /// Whether mpirun runs in it.
     pub(crate) is_launcher: bool,
-    /// Whether it has the network of its machine, and so the machine's host name.
+    /// Whether it has the network, and therefore the host name, of its machine.
     pub(crate) is_on_its_machine: bool,
-    /// Whether names are looked up below the pods' domain, too.
+    /// Whether the pods' domain is searched for names.
     pub(crate) searches_pods: bool,
 }
 
 impl Pod {
-    /// What `hostname` says there.
+    /// Returns the output of `hostname` in the pod.
     pub(crate) fn host_name(&self) -> &str {
         if self.is_on_its_machine {
             "machine-7"
@@ -81,7 +81,7 @@ impl Pod {
     }
 }
 
-/// The parts of it that programs read.
+/// The rendered parts that programs read.
 pub(crate) struct Rendered {
     pub(crate) nodes: Nodes,
     pub(crate) pods: Vec<Pod>,
@@ -130,20 +130,20 @@ impl Rendered {
         }
     }
 
-    /// The mode of a file of the keys.
+    /// Returns the mode of a key file.
     pub(crate) fn mode(&self, path: &str) -> u32 {
         let mut keys = self.keys.iter();
         keys.find(|(file, ..)| file == path).unwrap().2
     }
 
-    /// The pods that processes run in.
+    /// Returns the pods in which processes run.
     pub(crate) fn hosts(&self) -> impl Iterator<Item = &Pod> {
         let pods = self.pods.iter();
         pods.filter(|pod| !pod.is_launcher || self.nodes != Nodes::TwoOthers)
     }
 }
 
-/// The pods of a replicated job, as JobSet names them.
+/// Returns the pods of a replicated job, with JobSet's names.
 fn pods(job: &Value) -> Vec<Pod> {
     let name = text(&job["name"]);
     let count = |value: &Value| value.as_u64().unwrap_or(1);
@@ -156,7 +156,7 @@ fn pods(job: &Value) -> Vec<Pod> {
         is_on_its_machine: pods["hostNetwork"] == true,
         searches_pods: searches.is_some_and(|all| all.iter().any(|domain| domain == DOMAIN)),
     };
-    // Each replicated job has one Job here, or none.
+    // Each replicated job has at most one Job here.
     (0..count(&job["replicas"]) * count(&spec["parallelism"]))
         .map(pod)
         .collect()

@@ -32,11 +32,11 @@ impl From<InputError> for Located {
 /// What can be wrong with the input.
 #[derive(Debug, Error)]
 pub enum InputProblem {
-    /// The file or folder can't be read.
-    #[error("can't be read: {0}")]
+    /// The file or folder cannot be read.
+    #[error("cannot be read: {0}")]
     Read(#[from] io::Error),
     /// A folder, FIFO, socket or device.
-    #[error("is not a regular file; give a file, or a link to one")]
+    #[error("is not a regular file; pass a file, or a link to one")]
     NotAFile,
     /// There are more errors than are listed.
     #[error("there are more errors, which are not listed; correct those above first")]
@@ -56,8 +56,8 @@ pub enum InputProblem {
     /// A folder contains no file to read.
     #[error("contains no .yaml, .yml or .json file; subfolders are not read")]
     EmptyFolder,
-    /// `-` was given more than once.
-    #[error("can be read only once; give \"-\" once")]
+    /// `-` was passed more than once.
+    #[error("can be read only once; pass `-f -` once")]
     StandardInputTwice,
     /// A document is neither YAML nor JSON.
     #[error("line {}, column {}: {}", .0.line, .0.column, .0.kind)]
@@ -70,7 +70,7 @@ pub enum InputProblem {
     NotAnObject(String),
     /// A Kustomization that was not found in a folder.
     #[error(
-        "is a Kustomization, which only lists other files; give its folder, or pipe the output of `kubectl kustomize` into `-f -`"
+        "is a Kustomization, which only lists other files; pass its folder, or pipe the output of `kubectl kustomize` into `-f -`"
     )]
     Kustomization,
     /// A field of an object is wrong.

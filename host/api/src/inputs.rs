@@ -30,7 +30,7 @@ const MAX_KEPT_BYTES: usize = 8 << 20;
 pub struct Inputs {
     /// The objects.
     pub objects: Vec<Object>,
-    /// All files that can't be read, and all documents that are not Kubernetes objects.
+    /// All files that cannot be read, and all documents that are not Kubernetes objects.
     pub errors: Vec<InputError>,
     /// Files of a folder that were skipped although they change its meaning.
     pub warnings: Vec<Located>,
@@ -65,10 +65,10 @@ impl Inputs {
         reader.finish()
     }
 
-    /// The input as a whole.
+    /// Returns the input if it has no errors.
     ///
     /// # Errors
-    /// Everything that is wrong with it, in one go.
+    /// All errors of the input.
     pub fn into_result(self) -> Result<Self, InputErrors> {
         if self.errors.is_empty() {
             Ok(self)
@@ -242,7 +242,7 @@ impl Reader {
 /// Reads a text file with at most `limit` bytes.
 ///
 /// # Errors
-/// It is not a regular file, can't be read, is larger, or is not UTF-8 text.
+/// It is not a regular file, cannot be read, is larger, or is not UTF-8 text.
 pub fn read_file(path: &Path, limit: u64) -> Result<String, InputProblem> {
     check_regular(path)?;
     read_bounded(File::open(path)?, limit)

@@ -44,7 +44,7 @@ pub const PLUGINS_ANNOTATION: &str = "trainyard.dev/plugins";
 /// runtime: resource claims for the pods of each node, as JSON.
 pub const RESOURCE_CLAIMS_ANNOTATION: &str = "trainyard.dev/resource-claims-per-node";
 
-/// Annotation on a TrainJob that can't be reconciled: the reason, and what it is about. The controller writes and removes it.
+/// Annotation on a TrainJob that cannot be reconciled, with the reason and the affected object. The controller writes and removes it.
 pub const ERROR_ANNOTATION: &str = "trainyard.dev/reconcile-error";
 
 /// Env var with the URI that an initializer fetches.

@@ -35,7 +35,7 @@ impl PluginUse {
         }
     }
 
-    /// Reads a list that no schema has checked, with all its errors.
+    /// Reads a list that no schema has validated, and reports all its errors.
     pub(crate) fn read_alone(value: &Value, path: &FieldPath) -> (Vec<Self>, Vec<FieldError>) {
         let nothing = Value::Object(Map::new());
         let mut fields = Fields::of(&nothing, path.clone());

@@ -128,11 +128,11 @@ impl Runtime {
         self.conversion.written(path)
     }
 
-    /// Reads a runtime of either kind that an API server, or the schema step, has let in; an object of any other kind reads as a
-    /// TrainingRuntime does.
+    /// Reads a runtime of either kind that an API server, or admission, has accepted. An object of any other kind is read as a
+    /// TrainingRuntime.
     ///
     /// # Errors
-    /// Every field that is not supported yet, and what no schema says: each with its path.
+    /// Fields that are not supported yet, and values that violate rules beyond the schema, each with its path.
     pub fn read(object: &Object) -> Result<Self, FieldErrors> {
         let kind = RuntimeKind::of(object).unwrap_or(RuntimeKind::Namespaced);
         let mut fields = Fields::of(&object.value, FieldPath::root());
@@ -219,7 +219,7 @@ impl Template {
     }
 }
 
-/// Reads the list of plugins in an annotation, which is JSON that no schema has checked.
+/// Reads the list of plugins in an annotation, whose JSON no schema has validated.
 fn read_annotation(fields: &mut Fields<'_>, metadata: &Metadata) -> Option<Vec<PluginUse>> {
     let text = metadata.annotations.get(names::PLUGINS_ANNOTATION)?;
     let path = annotation_path();

@@ -48,7 +48,7 @@ impl RuntimePatch {
     }
 }
 
-/// Reads labels and annotations. Other metadata of a template can't be patched (W58).
+/// Reads labels and annotations. Other metadata of a template cannot be patched (W58).
 fn read_metadata(fields: &mut Fields<'_>) -> (StringMap, StringMap) {
     let read = |metadata: &mut Fields<'_>| {
         (

@@ -109,8 +109,8 @@ impl TrainJob {
         object.is(names::TRAINER_API_VERSION, names::TRAIN_JOB)
     }
 
-    /// Returns a TrainJob that has nothing but the name and the runtime of one that is refused, so that what is wrong with its
-    /// runtime can be told beside. `None` if it names no runtime.
+    /// Returns a TrainJob with only the name and the runtime of a refused one, so that errors of its runtime are reported in the same
+    /// run. `None` if it has no valid `runtimeRef`.
     #[must_use]
     pub fn of_runtime_alone(object: &Object) -> Option<Self> {
         let runtime_ref = object.value.pointer("/spec/runtimeRef")?;
@@ -128,10 +128,10 @@ impl TrainJob {
         self.conversion.written(path)
     }
 
-    /// Reads a TrainJob that an API server, or the schema step, has let in.
+    /// Reads a TrainJob that an API server, or admission, has accepted.
     ///
     /// # Errors
-    /// Every field that is not supported yet, and what no schema says: each with its path.
+    /// Fields that are not supported yet, and values that violate rules beyond the schema, each with its path.
     pub fn read(object: &Object) -> Result<Self, FieldErrors> {
         let mut fields = Fields::of(&object.value, FieldPath::root());
         fields.required("spec");
@@ -205,7 +205,7 @@ impl Spec {
     }
 }
 
-/// Reads one of a list of values, which the reference's schemas do not check. The first is the default.
+/// Reads one of several allowed values, which the reference's schemas do not check. The first one is the default.
 fn one_of(
     fields: &mut Fields<'_>,
     name: &'static str,

@@ -33,7 +33,7 @@ fn overrides(targets: &Value, count: usize, spec: &Value) -> Value {
     job(json!({"podTemplateOverrides": vec![one; count]}))
 }
 
-/// The one error of an object that is refused at a count, and the object as it was left.
+/// The only error of an object that exceeds a limit, and the unchanged object.
 fn refused(mut value: Value) -> (FieldPath, usize, usize) {
     let Conversion { errors, .. } = convert(&mut value);
     assert_eq!(value.pointer("/spec/runtimePatches"), None);
@@ -113,7 +113,7 @@ fn oversized_objects_are_not_converted() {
     assert!(errors[0].starts_with(wanted), "{}", errors[0]);
 }
 
-/// Overrides of one replicated job one after the other are an entry each, and there may be 16.
+/// Consecutive overrides of one replicated job become one entry each, of which 16 are allowed.
 #[test]
 fn converted_entries_share_the_limit_with_others() {
     let spec = json!({"nodeSelector": {"a": "b"}});

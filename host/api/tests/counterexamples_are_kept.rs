@@ -10,7 +10,7 @@ const KEPT: &str = concat!(
     "/proptest-regressions/counterexamples_are_kept.txt"
 );
 
-/// Runs a property that numbers from 1,000 on break, with the settings of all property tests, and returns the values that
+/// Runs a property that fails for numbers of at least 1,000, with the settings of all property tests, and returns the values that
 /// were tried.
 fn tried() -> Vec<u32> {
     let config = Config {

@@ -8,7 +8,7 @@
 
 use trainyard_api::{Inputs, Runtime, TrainJob};
 
-/// Everything that is wrong with a text, as the command line does it.
+/// All errors of a text, as the command line reports them.
 fn errors(text: &str) -> Vec<String> {
     let inputs = match Inputs::read_text("jobs.yaml", text).into_result() {
         Ok(inputs) => inputs,
@@ -260,9 +260,7 @@ spec: {template: {spec: {}}}
         ),
         format!("15: {torch}: spec.template.spec: must be an object, but is a list"),
         format!("8: {torch}: {annotation}[0].config: must be an object, but is the integer 5"),
-        format!(
-            "8: {torch}: {annotation}[1].extra: unknown field; the fields here are name, config"
-        ),
+        format!("8: {torch}: {annotation}[1].extra: unknown field; valid fields are name, config"),
         format!(
             "8: {torch}: {annotation}[1]: the name \"a\" is a duplicate; names in this list are unique"
         ),

@@ -45,12 +45,12 @@ fn invalid_paths_have_a_reason() {
         ("spec[a[b]", "a position or a name"),
         ("spec[0]x", "may follow a `]`"),
         ("spec]", "has no `[`"),
-        ("a..b", "no field behind it"),
+        ("a..b", "no field after it"),
         (".a", "no field before it"),
-        ("a.", "no field behind it"),
+        ("a.", "no field after it"),
     ] {
         let error = text.parse::<FieldPath>().unwrap_err().to_string();
-        let shows = "as spec.trainer.env[2].name or metadata.labels[app]";
+        let shows = "such as spec.trainer.env[2].name or metadata.labels[app]";
         assert!(
             error.contains(problem) && error.contains(shows),
             "{text}: {error}"

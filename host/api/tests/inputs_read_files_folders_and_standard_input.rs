@@ -71,7 +71,7 @@ fn folder_yields_its_manifests_sorted_by_name() {
     );
 }
 
-/// kubectl refuses a folder with a Kustomization. Here the folder's other files are what it lists.
+/// kubectl refuses a folder with a Kustomization. Here it lists exactly the other files of the folder.
 #[test]
 fn kustomization_in_a_folder_is_skipped() {
     let read = |paths: &[&Path], stdin: &str| {
@@ -101,7 +101,7 @@ fn kustomization_in_a_folder_is_skipped() {
     );
     assert_eq!(warned, [wanted]);
 
-    let refused = "is a Kustomization, which only lists other files; give its folder, or pipe the output of `kubectl kustomize` into `-f -`";
+    let refused = "is a Kustomization, which only lists other files; pass its folder, or pipe the output of `kubectl kustomize` into `-f -`";
     for (paths, stdin, place) in [
         (&[&*file][..], "", file.display().to_string()),
         (&[folder.path(), &file], "", file.display().to_string()),
@@ -137,12 +137,12 @@ fn standard_input_keeps_its_position() {
     let twice = errors(&[PathBuf::from("-"), PathBuf::from("-")], stdin.as_bytes());
     assert_eq!(
         twice,
-        ["standard input: can be read only once; give \"-\" once"]
+        ["standard input: can be read only once; pass `-f -` once"]
     );
 }
 
-/// The lines of fields are found in YAML of any form, behind other documents, and in one JSON value; where they are not known, the
-/// document is counted.
+/// The lines of fields are found in YAML of any form, after other documents, and in one JSON value. If a line is unknown, the number of
+/// the document is printed.
 #[test]
 fn fields_have_line_numbers() {
     let place = |text: &str, at: usize, field: &str| {
@@ -176,7 +176,7 @@ data:
         (config_map, 0, "data.list[0].x", "a:12"),
         (config_map, 0, "data.list[1].name", "a:14"),
         (config_map, 0, "data.list[y].name", "a:14"),
-        // Of what is not there, or stands elsewhere, the nearest.
+        // A missing field has the line of its nearest parent.
         (config_map, 0, "data.list[1].z", "a:14"),
         (config_map, 0, "data.list[7]", "a:11"),
         (config_map, 0, "data.copied.name", "a:16"),
@@ -218,7 +218,7 @@ data:
     assert_eq!(places, ["a:4: A a: apiVersion", "a:8: A a: apiVersion"]);
 }
 
-/// A run may have hundreds of errors, and each looks for its line.
+/// A run can have errors in hundreds of documents, each of which is parsed again.
 #[test]
 fn lines_are_only_searched_in_short_documents() {
     let long = "x".repeat(300 << 10);
@@ -277,7 +277,7 @@ fn all_unreadable_inputs_are_reported() {
     let found = errors(&paths, io::empty());
     assert_eq!(found.len(), 4, "{found:?}");
     assert!(
-        found[0].contains("missing.yaml: can't be read: "),
+        found[0].contains("missing.yaml: cannot be read: "),
         "{}",
         found[0]
     );
@@ -312,7 +312,7 @@ fn endless_input_is_bounded() {
     );
 }
 
-/// Opening a FIFO without a writer would block, and a device may be endless.
+/// Opening a FIFO without a writer would block, and a device can be endless.
 #[test]
 fn special_files_are_refused_without_opening_them() {
     let folder = tempfile::tempdir().unwrap();
@@ -328,7 +328,7 @@ fn special_files_are_refused_without_opening_them() {
     let errors: Vec<_> = inputs.errors.iter().map(ToString::to_string).collect();
     let wanted = ["a.yaml", "b.json", "c.yml"].map(|name| {
         let file = path(name).display().to_string();
-        format!("{file}: is not a regular file; give a file, or a link to one")
+        format!("{file}: is not a regular file; pass a file, or a link to one")
     });
     assert_eq!(errors, wanted);
     for name in ["a.yaml", "b.json", "c.yml"] {
@@ -345,7 +345,7 @@ fn number_of_listed_errors_is_limited() {
     assert!(matches!(last.problem, InputProblem::More));
 }
 
-/// Each of these texts stays far below the limit; all of them together do not.
+/// Each of these texts is far below the limit; all of them together exceed it.
 #[test]
 fn aliases_of_all_files_share_one_limit() {
     let folder = tempfile::tempdir().unwrap();

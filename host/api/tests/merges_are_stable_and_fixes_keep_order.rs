@@ -44,7 +44,7 @@ fn pod(job: &Value) -> &Value {
 /// Lists with their keys.
 type Lists = &'static [(&'static str, &'static str)];
 
-/// The same object of both, with its lists: the spec, pod specs, containers.
+/// The objects with keyed lists that both specs have: the spec itself, pod specs and containers.
 fn pairs<'v>(one: &'v Value, other: &'v Value) -> Vec<(&'v Value, &'v Value, Lists)> {
     let mut found: Vec<(_, _, Lists)> = vec![(one, other, &[("replicatedJobs", "name")])];
     for job in items(one, "replicatedJobs") {
@@ -80,7 +80,7 @@ fn begins_with(before: &Value, after: &Value) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Whether everything in `merged` that the patch names has the source that the patch gives, and no other.
+/// Whether each item of `merged` that the patch names has the patch's source and no other.
 fn has_the_patch_s_sources(patch: &Value, merged: &Value) -> Result<(), TestCaseError> {
     let is_source = |list: &str, key: &str| match list {
         "volumes" | "resourceClaims" => key != "name",
@@ -152,7 +152,7 @@ proptest! {
     }
 }
 
-/// Without the fixes these hold for few inputs: the checks above can fail.
+/// Without the fixes, the properties hold for few inputs, so the checks above can fail.
 #[test]
 fn unfixed_merge_has_none_of_these_properties() {
     let (mut order, mut sources) = (0, 0);

@@ -195,7 +195,7 @@ fn contradicting_forms_are_both_named() {
     assert_eq!(errors(&conversion), wanted);
 }
 
-/// The errors of an old override and of another manager's patch of the same pods.
+/// The errors for an old override together with another manager's patch of the same pods.
 fn mix(old: &str, patch: &str) -> Vec<String> {
     let (_, conversion) = job(&format!(
         "
@@ -335,7 +335,7 @@ fn invalid_overrides_are_refused_with_their_paths() {
     ];
     assert_eq!(errors(&conversion), wanted);
     let patches = value["spec"].get("runtimePatches");
-    assert_eq!(patches, None, "nothing is half done");
+    assert_eq!(patches, None, "no part was converted");
 }
 
 #[test]

@@ -24,7 +24,7 @@ use trainyard_api::merge::strategic;
 
 use crate::merge_inputs::{Input, inputs};
 
-/// Inputs that are checked in with their answers, and the most bytes of each. Only those whose patches find something.
+/// The number of inputs that are checked in with their results, and the maximum size of each in bytes. Their patches have an effect.
 const FIXED: (usize, usize) = (500, 2600);
 
 fn folder(path: &str) -> PathBuf {
@@ -41,7 +41,7 @@ fn start() -> Child {
         .unwrap_or_else(|error| panic!("this test needs Go: {error}"))
 }
 
-/// Writes each input to the reference, and to the one who compares.
+/// Writes each input to the reference's process, and sends it to the comparing thread.
 fn ask(stdin: ChildStdin, count: usize) -> Receiver<Input> {
     let (sender, receiver) = sync_channel(10_000);
     thread::spawn(move || {

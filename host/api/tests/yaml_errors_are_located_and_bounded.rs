@@ -124,7 +124,7 @@ fn aliases_are_bounded() {
             limit: MAX_ALIAS_BYTES
         }
     );
-    // A large text many times over is as much as many values.
+    // Many aliases of a large text take as much memory as many values.
     let large = format!(
         "a: &a \"{}\"\nb: [{}]\n",
         "x".repeat(1 << 20),
@@ -178,7 +178,7 @@ fn values_are_bounded() {
     assert!(yaml::read(&large)[0].is_ok());
 }
 
-/// Many invalid documents lead to as many errors, of which only the first are useful.
+/// Many invalid documents are not all reported; only the first errors are useful.
 #[test]
 fn errors_are_bounded() {
     let broken = "---\n*a\n".repeat(100_000);
@@ -189,7 +189,7 @@ fn errors_are_bounded() {
 
 #[test]
 fn json_files_get_json_errors() {
-    // The reader that came further speaks.
+    // The parser that got further reports the error.
     assert!(matches!(
         only_error("{\"a\": \"\\ud83d\\ude00\",\n\"b\": tru e x}}\n"),
         ErrorKind::Json(_)
@@ -200,7 +200,7 @@ fn json_files_get_json_errors() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 5000, ..ProptestConfig::default() })]
 
-    /// Whatever the text, each document is one result, in order, with a place inside of the text.
+    /// For any text, each document is one result, in order, with a position inside the text.
     #[test]
     fn arbitrary_text_gives_values_or_errors(parts in vec(prop::sample::select(vec![
         "a", ": ", "- ", "? ", "\n", "\n", "\n  ", "\t", "[", "]", "{", "}", ", ", "&a ", "*a", "!!int ", "!<x> ", "! ", "|", ">", "|2-",

@@ -161,7 +161,7 @@ const SCALARS: &[(&str, &str)] = &[
     ("-0.0", r#"0"#),
 ];
 
-/// Scalars that have no JSON, or do not fit their tag.
+/// Scalars without a JSON equivalent, or with a tag that does not fit.
 const NO_VALUES: &[&str] = &[
     ".inf",
     "-.inf",
@@ -176,7 +176,7 @@ const NO_VALUES: &[&str] = &[
     "!!timestamp 5",
 ];
 
-/// Mappings whose keys are not all text, and the JSON that they become.
+/// Mappings with keys that are not strings, and the JSON that they become.
 const KEYS: &[(&str, &str)] = &[
     ("{a: y, b: ~}", r#"{"a":true,"b":null}"#),
     (
@@ -193,7 +193,7 @@ const KEYS: &[(&str, &str)] = &[
     ("{\"<<\": 1}", r#"{"<<":1}"#),
 ];
 
-/// Mappings with a key that no JSON object has, or a key twice.
+/// Mappings with a key that JSON does not have, or with a duplicate key.
 const NO_KEYS: &[&str] = &[
     "{~: 1}",
     "{9223372036854775808: 1}",
@@ -361,7 +361,7 @@ fn document_markers_inside_values_do_not_split() {
 
 #[test]
 fn json_is_parsed_as_json() {
-    // Escapes of surrogate pairs, tabs and values in a row are JSON and no YAML; y is text.
+    // Escaped surrogate pairs, tabs and sequences of values are valid JSON, but not YAML; y is a string.
     let text =
         "{\n\t\"a\": \"\\ud83d\\ude00\", \"b\": \"y\", \"c\": 2.0, \"d\": \"\\/\"}\n{\"a\": 2}";
     let documents: Vec<_> = yaml::read(text)

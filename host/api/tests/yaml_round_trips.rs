@@ -20,7 +20,7 @@ fn read_one(text: &str) -> Value {
         .unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
-/// Text made of what YAML gives a meaning to.
+/// Text of characters with a meaning in YAML.
 fn awkward_text() -> impl Strategy<Value = String> {
     let part = prop::sample::select(vec![
         "a",

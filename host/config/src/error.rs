@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration file.
+//! Errors of configuration files.
 
 use thiserror::Error;
 use trainyard_api::{Location, error::InputProblem};
@@ -9,20 +9,20 @@ use trainyard_api::{Location, error::InputProblem};
 pub struct ConfigError {
     /// The file, with the field and its line as far as they are known.
     pub location: Location,
-    /// What is wrong there.
+    /// The error.
     pub problem: ConfigProblem,
 }
 
-/// What can be wrong with a configuration file.
+/// The kinds of errors of a configuration file.
 #[derive(Debug, Error)]
 pub enum ConfigProblem {
-    /// The file can't be read, or is not YAML.
+    /// The file cannot be read, or is not YAML.
     #[error(transparent)]
     Input(#[from] InputProblem),
     /// The file has no document.
     #[error("is empty; it must begin with {expected}")]
     Empty {
-        /// The lines that a file of this sort begins with.
+        /// The first lines of a valid file.
         expected: String,
     },
     /// The file has several documents.
@@ -32,16 +32,16 @@ pub enum ConfigProblem {
         documents: usize,
     },
     /// The file is of another kind.
-    #[error("apiVersion `{api_version}` with kind `{kind}` is not supported; write {expected}")]
+    #[error("apiVersion `{api_version}` with kind `{kind}` is not supported; use {expected}")]
     Kind {
         /// Its apiVersion.
         api_version: String,
         /// Its kind.
         kind: String,
-        /// The lines that a file of this sort begins with.
+        /// The first lines of a valid file.
         expected: String,
     },
-    /// A field is wrong.
+    /// A field has an error.
     #[error("{0}")]
     Field(String),
     /// The file has more errors than are reported.

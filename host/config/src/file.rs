@@ -1,4 +1,4 @@
-//! From a file to a typed value, or to everything that is wrong with it.
+//! Reads a file into a typed value, or reports all its errors.
 
 use std::{collections::HashSet, path::Path};
 
@@ -28,12 +28,12 @@ pub struct TypeMeta {
     pub kind: &'static str,
 }
 
-/// The JSON Schema of a kind.
+/// The JSON Schema of a kind of configuration file.
 #[derive(Debug)]
 pub struct ConfigSchema<'s> {
     /// The schema.
     pub schema: &'s Value,
-    /// Its regular expressions, each with a description of what matches: `a duration, such as 15s`.
+    /// The regular expressions of the schema, each with a description of the strings that match: `a duration, such as 15s`.
     pub patterns: &'s [(&'s str, &'s str)],
 }
 
@@ -42,7 +42,7 @@ pub struct ConfigSchema<'s> {
 pub struct Fault {
     /// The field; the root for the file as a whole.
     pub field: FieldPath,
-    /// What is wrong with it.
+    /// The description of the error.
     pub problem: String,
 }
 
@@ -58,7 +58,7 @@ impl ConfigFile {
     /// Reads a file of one of the kinds.
     ///
     /// # Errors
-    /// The file can't be read, is not YAML, or does not hold exactly one document.
+    /// The file cannot be read, is not YAML, or does not hold exactly one document.
     pub fn read(path: &Path, kinds: &'static [TypeMeta]) -> Result<Self, ConfigError> {
         let file = path.display().to_string();
         match read_file(path, MAX_BYTES) {
@@ -70,7 +70,7 @@ impl ConfigFile {
         }
     }
 
-    /// Reads the text of a file, which errors call `file`.
+    /// Parses the text of a file. Errors name it as `file`.
     ///
     /// # Errors
     /// The text is not YAML, or does not hold exactly one document.
@@ -101,10 +101,10 @@ impl ConfigFile {
         Err(ConfigError { location, problem })
     }
 
-    /// Returns which of the kinds the file is of.
+    /// Returns the kind of the file.
     ///
     /// # Errors
-    /// It is of none of them.
+    /// The file's kind is not one of the supported kinds.
     pub fn type_meta(&self) -> Result<TypeMeta, ConfigError> {
         let field = |name| self.value.get(name).and_then(Value::as_str);
         let (api_version, kind) = (field("apiVersion"), field("kind"));
@@ -121,11 +121,11 @@ impl ConfigFile {
         })
     }
 
-    /// Deserializes the file. `check` finds what the schema can't express; it is given the errors of the schema.
+    /// Validates the file and deserializes it. `check` gets the errors of the schema, and adds those that a schema cannot express.
     ///
     /// # Errors
-    /// What is wrong with the file: the first [`MAX_ERRORS`] errors, and the number of the others. What `check` finds in a field that
-    /// the schema refuses is left out.
+    /// The first [`MAX_ERRORS`] errors of the file, and the number of the others. An error of `check` is omitted if the schema refuses
+    /// the same field.
     pub fn decode<T: DeserializeOwned>(
         &self,
         schema: &ConfigSchema<'_>,
@@ -153,13 +153,13 @@ impl ConfigFile {
         Err(errors.chain(omitted).collect())
     }
 
-    /// The value, without nulls.
+    /// Returns the value, without nulls.
     #[must_use]
     pub fn value(&self) -> &Value {
         &self.value
     }
 
-    /// The place of a field in the file, with its line.
+    /// Returns the location of a field in the file, with its line.
     #[must_use]
     pub fn location(&self, field: FieldPath) -> Location {
         self.location.clone().at(field)
@@ -174,7 +174,7 @@ impl ConfigFile {
 }
 
 impl ConfigSchema<'_> {
-    /// The errors of a value.
+    /// Returns the errors of a value.
     fn faults(&self, value: &Value) -> Vec<Fault> {
         match jsonschema::validator_for(self.schema) {
             Ok(validator) => {
@@ -183,7 +183,9 @@ impl ConfigSchema<'_> {
             }
             Err(error) => vec![Fault {
                 field: FieldPath::root(),
-                problem: format!("its JSON Schema is broken: {error}"),
+                problem: format!(
+                    "the JSON Schema of this kind is invalid: {error}; this is a bug in Trainyard"
+                ),
             }],
         }
     }
@@ -219,7 +221,7 @@ impl ConfigSchema<'_> {
         }
     }
 
-    /// The fields that the part of the schema declares from which the error is.
+    /// Returns the fields that the schema declares next to an unknown one.
     fn fields_beside(&self, error: &ValidationError<'_>) -> Vec<&str> {
         let keyword = error.schema_path().as_str();
         let part = keyword.rsplit_once('/').map(|(part, _)| part);
@@ -234,11 +236,11 @@ fn unknown_field(name: &str, known: &[&str]) -> String {
     match nearest(name, known.iter().copied()) {
         Some(nearest) => format!("unknown field; did you mean `{nearest}`?"),
         None if known.is_empty() => "unknown field".to_owned(),
-        None => format!("unknown field; the fields here are {}", known.join(", ")),
+        None => format!("unknown field; valid fields are {}", known.join(", ")),
     }
 }
 
-/// The lines that files of these kinds begin with.
+/// Returns the first lines of files of these kinds.
 fn headers(kinds: &[TypeMeta]) -> String {
     let header = |meta: &TypeMeta| {
         format!(

@@ -1,14 +1,14 @@
 //! Reads the operator's configuration files: the controller's settings and the policy file.
 //!
-//! - `file` reads a file strictly, by its JSON Schema and by checks of its kind. Its errors are reported at once, each with its line.
-//! - `error` is what can be wrong with a file.
-//! - `wording` describes, for the author of a value, how the value breaks its JSON Schema.
+//! - `file` reads a file strictly, by its JSON Schema and by further checks of its kind, and reports all errors with their lines.
+//! - `error` has the types of these errors.
+//! - `wording` describes how a value violates its JSON Schema.
 //!
-//! What a file means is up to the crate that reads it.
+//! The crates that read the files define their contents.
 
 #![expect(
     clippy::result_large_err,
-    reason = "an error ends the reading of a file: there are few, and none is in a hot path"
+    reason = "errors are few, and not on a hot path"
 )]
 
 mod error;

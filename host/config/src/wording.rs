@@ -1,4 +1,4 @@
-//! Describes how a value breaks its JSON Schema, for the author of the value.
+//! Describes how a value violates its JSON Schema.
 
 use jsonschema::{
     ValidationError,
@@ -9,7 +9,7 @@ use serde_json::Value;
 /// The maximum length of a value in a message, in characters.
 const MAX_CHARACTERS: usize = 60;
 
-/// Describes an error without its field: the value found, and the values allowed.
+/// Describes an error without its field, by the value found and the values allowed.
 pub(crate) fn problem(error: &ValidationError<'_>) -> String {
     match error.kind() {
         Kind::Minimum { limit } => must(error, &format!("at least {limit}")),
@@ -23,7 +23,7 @@ pub(crate) fn problem(error: &ValidationError<'_>) -> String {
     }
 }
 
-/// Describes the value found, and the one required.
+/// Describes the value found and the requirement.
 pub(crate) fn must(error: &ValidationError<'_>, be: &str) -> String {
     format!("is {}; it must be {be}", short(error.instance()))
 }
@@ -47,8 +47,8 @@ impl Allowed {
     }
 }
 
-/// Lists what the schema allows where the error is; `None` if that is not a list of values and types. Null and the empty string, which
-/// mean that the field is omitted, are not listed.
+/// Returns the values and types that the schema allows at the error; `None` if it does not enumerate them. Null and the empty string,
+/// which mean that the field is omitted, are not listed.
 fn allowed(error: &ValidationError<'_>) -> Option<Allowed> {
     match error.kind() {
         Kind::Constant { expected_value } => Some(Allowed {
@@ -80,7 +80,7 @@ fn allowed(error: &ValidationError<'_>) -> Option<Allowed> {
     }
 }
 
-/// What one branch allows: its values if it lists them, or else its types.
+/// Returns the values that one branch allows, or its types if it does not list values.
 fn of_branch(whole: &ValidationError<'_>, branch: &[ValidationError<'_>]) -> Option<Allowed> {
     let here = |error: &&ValidationError<'_>| error.instance_path() == whole.instance_path();
     if !branch.iter().all(|error| here(&error)) {
@@ -118,7 +118,7 @@ fn quoted(value: &Value) -> String {
     }
 }
 
-/// A value, shortened; a list or a mapping only as such.
+/// Formats a value for a message. A long string is truncated; a list or mapping is only named as such.
 fn short(value: &Value) -> String {
     match value {
         Value::Array(_) => "a list".to_owned(),

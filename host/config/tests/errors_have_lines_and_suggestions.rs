@@ -74,7 +74,7 @@ fn all_errors_of_a_file() {
     assert_eq!(
         errors(FILE, check),
         [
-            "a.yaml:10: plugins[1].zzz: unknown field; the fields here are name, grants",
+            "a.yaml:10: plugins[1].zzz: unknown field; valid fields are name, grants",
             "a.yaml:3: kind: is `Exampel`; it must be `Example`",
             "a.yaml:4: digits: is `abc`; it must be digits",
             "a.yaml:6: plugins[0].name: is checked",

@@ -30,7 +30,7 @@ fn files_of_another_kind_are_refused_with_what_to_write() {
     assert_eq!(
         refused("kind: Exmaple"),
         format!(
-            "a.yaml:1: apiVersion `(none)` with kind `Exmaple` is not supported; write {EXPECTED}"
+            "a.yaml:1: apiVersion `(none)` with kind `Exmaple` is not supported; use {EXPECTED}"
         )
     );
     assert_eq!(

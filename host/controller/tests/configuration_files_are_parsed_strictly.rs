@@ -314,7 +314,7 @@ pluginsDir: /plugins
             "c.yaml:5: metrics.bindAddress: is 8080; it must be a string",
             "c.yaml:6: health.healthProbeBindAddress: `nowhere` is no address to listen on: write `HOST:PORT`, `:PORT` for all interfaces, or `0` for none",
             "c.yaml:7: controller.concurrency: is 0; it must be at least 1",
-            "c.yaml:7: controller.groupKindConcurrency: unknown field; the fields here are concurrency, renderTimeout",
+            "c.yaml:7: controller.groupKindConcurrency: unknown field; valid fields are concurrency, renderTimeout",
             "c.yaml:7: controller.renderTimeout: is 999ms; it must be at least 1s",
             "c.yaml:8: clientConnection.burst: is 1.5; it must be an integer",
             "c.yaml:8: clientConnection.qps: is -1; it must be at least 0",
@@ -468,7 +468,7 @@ fn other_kinds_of_files_are_refused_with_a_suggestion() {
     assert!(
         absent[0]
             .to_string()
-            .starts_with("/absent.yaml: can't be read")
+            .starts_with("/absent.yaml: cannot be read")
     );
 }
 

@@ -1,6 +1,6 @@
-//! Writes what the reference's CRDs say, without a word of description: the digest `tests/reference/crds.json`.
+//! Prints the reference's CRDs without their descriptions: the digest `tests/reference/crds.json`.
 //!
-//! `go mod download -json github.com/kubeflow/trainer/v2@v2.3.0` says in which folder the module is (`Dir`); then
+//! `go mod download -json github.com/kubeflow/trainer/v2@v2.3.0` prints the directory of the module (`Dir`); then
 //! `cargo run -p trainyard-schema --example digest_reference -- DIR/manifests/base/crds/*jobs.yaml DIR/manifests/base/crds/*runtimes.yaml > tests/reference/crds.json`
 
 use std::io::Write;
@@ -17,7 +17,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
                 .value;
             let found =
                 (crd.pointer("/spec/names/kind").and_then(Value::as_str)).zip(crd.get("spec"));
-            let (kind, spec) = found.ok_or_else(|| format!("{file}: no CRD"))?;
+            let (kind, spec) =
+                found.ok_or_else(|| format!("{file}: not a CustomResourceDefinition"))?;
             kinds.insert(kind.to_owned(), without_words(spec, false));
         }
     }

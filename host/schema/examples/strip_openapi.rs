@@ -1,5 +1,5 @@
-//! Strips Kubernetes' OpenAPI v3 document of `batch/v1` to what our schema documents need: the definitions that a Job
-//! template reaches, without descriptions. Prints JSON, a definition a line.
+//! Reduces Kubernetes' OpenAPI v3 document of `batch/v1` to the definitions that a Job template refers to, without descriptions. Prints
+//! JSON, one definition per line.
 //!
 //! ```sh
 //! cargo run -p trainyard-schema --example strip_openapi -- apis__batch__v1_openapi.json > host/schema/documents/kubernetes/batch-v1.json
@@ -9,7 +9,7 @@ use std::{collections::BTreeMap, error::Error};
 
 use serde_json::Value;
 
-/// Where everything begins.
+/// The definition from which the others are reached.
 const ROOT: &str = "io.k8s.api.batch.v1.JobTemplateSpec";
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Removes descriptions; a property of that name is an object, and stays.
+/// Removes descriptions. A property of that name is an object, and is kept.
 fn strip(value: &mut Value) {
     match value {
         Value::Object(object) => {

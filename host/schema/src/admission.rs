@@ -39,7 +39,7 @@ impl Admission {
         for unknown in &outcome.unknown {
             refuse_unknown(&mut admitted, unknown);
         }
-        // It only repeats that there are other violations.
+        // That message only repeats that there are other violations.
         let violations = outcome.errors.iter();
         for violation in violations.filter(|violation| !violation.is_rules_not_checked()) {
             let written = admitted.written(&violation.path);
@@ -78,7 +78,7 @@ fn message(violation: &Violation, written: &FieldPath) -> String {
     body.replacen(&violation.path.to_string(), &written.to_string(), 1)
 }
 
-/// Adds the error of an unknown field. As an API server's, it has the field in its message only.
+/// Adds the error of an unknown field. Like an API server's, it has the field only in its message.
 fn refuse_unknown(admitted: &mut Admitted, unknown: &UnknownField) {
     let unknown = UnknownField {
         path: admitted.written(&unknown.path),

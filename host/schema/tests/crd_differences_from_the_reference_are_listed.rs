@@ -12,7 +12,7 @@ use trainyard_schema::documents::Kind;
 const REFERENCE: &str = include_str!("../../../tests/reference/crds.json");
 const LISTED: &str = include_str!("../../../tests/reference/divergences.md");
 
-/// The differences at and below a node, as `path keyword`; of what only one side has, only the top.
+/// The differences at and below a node, as `path keyword`. If only one side has a part, only its top is listed.
 fn compare(reference: &Value, ours: &Value, path: &str, found: &mut BTreeSet<String>) {
     let empty = Map::new();
     let (reference, ours) = (
@@ -65,7 +65,7 @@ fn properties(
     }
 }
 
-/// A keyword's value where neither order nor wording matters.
+/// The value of a keyword, independent of order and wording.
 fn comparable(keyword: &str, value: Option<&Value>) -> Option<Vec<String>> {
     let texts = |value: &Value| match (keyword, value) {
         ("x-kubernetes-validations", Value::Array(rules)) => {
@@ -79,7 +79,7 @@ fn comparable(keyword: &str, value: Option<&Value>) -> Option<Vec<String>> {
     Some(texts)
 }
 
-/// What is around the schema: names, scope, subresources.
+/// The parts around the schema: names, scope and subresources.
 fn header(spec: &Value) -> Value {
     let mut header = spec.clone();
     let version = header["versions"][0].as_object_mut().unwrap();
@@ -156,7 +156,7 @@ fn listed_differences_are_exactly_the_actual_ones() {
     let gone: Vec<_> = listed.difference(&found).collect();
     assert!(
         unlisted.is_empty() && gone.is_empty(),
-        "not in tests/reference/divergences.md: {unlisted:#?}\nin it, but no difference any more: {gone:#?}"
+        "not in tests/reference/divergences.md: {unlisted:#?}\nlisted there, but no longer a difference: {gone:#?}"
     );
     assert!(found.len() > 30);
 }

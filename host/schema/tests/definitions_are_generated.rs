@@ -14,10 +14,10 @@ use serde_json::{Map, Value};
 use trainyard_api::yaml;
 use trainyard_schema::documents::{Kind, compact};
 
-/// What all annotations of an object may have together; `kubectl apply` puts the whole object into one.
+/// The maximum size of all annotations of an object. `kubectl apply` stores the whole object in one of them.
 const MOST_ANNOTATION_BYTES: usize = 256 << 10;
 
-/// Holds a file against what it should be.
+/// Compares a file with its expected content.
 fn check(path: &Path, text: &str) {
     if std::env::var_os("UPDATE").is_some() {
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -26,7 +26,7 @@ fn check(path: &Path, text: &str) {
     let written = fs::read_to_string(path).unwrap_or_default();
     assert!(
         written == text,
-        "{} is old: UPDATE=1 writes it anew",
+        "{} is outdated; write it again with UPDATE=1",
         path.display()
     );
 }
@@ -48,7 +48,7 @@ fn compact_schemas_are_generated_from_the_documents() {
     check(&path, &(compact().unwrap().to_string() + "\n"));
 }
 
-/// A schema with its references filled in.
+/// A schema with its references expanded.
 fn filled(schema: &Value, definitions: &Value) -> Value {
     match schema {
         Value::Object(members) => match members.get("$ref") {
@@ -80,7 +80,7 @@ fn compact_schemas_are_equivalent_to_the_crds() {
     }
 }
 
-/// What is compiled late counts a rule as one of updates by its text.
+/// A lazily compiled rule counts as a transition rule by its text.
 #[test]
 fn transition_rules_use_the_old_value() {
     fn rules(schema: &Value, out: &mut Vec<String>) {

@@ -16,7 +16,7 @@ fn job_template() -> (Value, Schema) {
     (schema, structural)
 }
 
-/// An object with that pod spec, and what is wrong with it.
+/// An object with this pod spec, and its errors.
 fn admit(pod: Value) -> (Value, Vec<String>, Vec<String>) {
     let mut value = json!({
         "apiVersion": "example.com/v1", "kind": "Example", "metadata": {"name": "a"},

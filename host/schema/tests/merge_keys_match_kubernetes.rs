@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use trainyard_api::merge::{Child, JOB_TEMPLATE, Node};
 
-/// The lists that merge by a key, by their path in a Job template.
+/// The lists with a merge key, by their path in a Job template.
 type Keys = BTreeMap<String, String>;
 
 const PINNED: &str = include_str!("../documents/kubernetes/batch-v1.json");
 
-/// What a type of the document declares, with the types that it refers to.
+/// The merge keys that a type of the document declares, including the types that it refers to.
 fn declared(types: &Value, schema: &Value, path: &str, keys: &mut Keys) {
     if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
         let name = reference.rsplit('/').next().unwrap();
@@ -74,7 +74,7 @@ fn merge_keys_of_job_templates_match_kubernetes() {
     assert_eq!(ours, theirs);
 }
 
-/// Whether a field of the table exists at all: a key at a path that nothing has would never be used.
+/// Fails if a field of the table does not exist, because its key would never be used.
 #[test]
 fn every_field_of_the_table_exists() {
     fn exists(types: &Value, schema: &Value, node: &'static Node, path: &str) {

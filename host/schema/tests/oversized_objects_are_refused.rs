@@ -54,7 +54,7 @@ fn errors(spec: &Value) -> Vec<String> {
     errors.map(|error| error.message).collect()
 }
 
-/// The limits of old forms are those of their CRD: what a cluster takes is converted, and nothing more.
+/// The limits of old forms are those of the CRD: exactly the objects that a cluster accepts are converted.
 #[test]
 fn old_forms_have_the_limits_of_their_own_crd() {
     let schema = Kind::TrainJob.schema().unwrap();

@@ -10,7 +10,7 @@ use crate::{
     violation::Violation,
 };
 
-/// Prunes the metadata of embedded objects, as that of the object itself.
+/// Prunes the metadata of embedded objects like the metadata of the object itself.
 pub(crate) fn coerce(
     value: &mut Value,
     node: &Node,

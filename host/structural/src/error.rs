@@ -37,7 +37,7 @@ pub enum CompileError {
         path: FieldPath,
         /// The pattern.
         pattern: String,
-        /// Why.
+        /// Why it does not compile.
         source: Box<regex::Error>,
     },
     /// A CEL rule, or its message expression, does not compile.

@@ -2,19 +2,18 @@
 //!
 //! [`Schema::compile`] takes the JSON of a CRD's `openAPIV3Schema` once, and [`Schema::admit`] applies it to objects: unknown fields are
 //! pruned and reported, nulls that are not allowed are dropped, defaults are set, and all violations are reported at once, in the
-//! server's words and with its field paths. What is left of the object is what a cluster would store. The crate knows nothing of
+//! server's words and with its field paths. The resulting object is what a cluster would store. The crate knows nothing of
 //! TrainJobs; the schemas of their kinds are in `trainyard-schema`.
 //!
 //! From JSON to a schema:
 //! - `compile` turns JSON into `node`s and refuses, with an `error`, what an API server refuses in a CRD. A node has a `value_type`.
-//! - `pattern` and `format` are what texts are checked against; `duration` is the one format with a parser of its own. `rules` are the
-//!   CEL rules of a node.
+//! - `pattern` and `format` check strings, and `duration` parses one of the formats. `rules` are the CEL rules of a node.
 //!
 //! From an object to its [`Outcome`], with the `options` of its kind:
 //! - `prune` drops unknown fields, each of which is an `unknown`, and sets defaults.
 //! - `metadata`, `names` and `embedded` are the rules for metadata, of the object itself and of objects in its fields.
 //! - `validate` checks values, `lists` checks the keys of lists, and `cel` compiles and evaluates the `rules`.
-//! - A `violation` is printed as the server prints it; `go` formats values as Go does. `stack_path` is where a walk is.
+//! - A `violation` is printed as the server prints it; `go` formats values as Go does. `stack_path` is the current path of a walk.
 //!
 //! Differences from a server:
 //! - Updates are not ratcheted. A server accepts a violation in a value that the update does not change, and duplicates in a list that
@@ -81,7 +80,7 @@ impl Schema {
     /// Compiles the JSON of a CRD's `openAPIV3Schema`.
     ///
     /// # Errors
-    /// An API server would refuse the CRD: because of unknown keywords, patterns and rules that do not compile, or defaults that
+    /// An API server would refuse the CRD: because of unknown keywords, patterns or rules that do not compile, or defaults that
     /// violate their own schema. See [`CompileError`].
     pub fn compile(schema: &Value) -> Result<Self, CompileError> {
         Ok(Self {

@@ -96,7 +96,7 @@ pub(crate) fn remove_generated_name(object: &mut Value) {
     }
 }
 
-/// Whether Go omits the field when it encodes the metadata.
+/// Returns whether Go omits the field when it encodes the metadata.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::String(text) => text.is_empty(),

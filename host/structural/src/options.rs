@@ -1,6 +1,6 @@
-//! What a CRD defines beside the schema.
+//! The properties of a kind that its schema does not have.
 
-/// What a CRD defines for a kind beside its schema.
+/// The properties that a CRD defines for a kind in addition to its schema.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// The scope of the kind.

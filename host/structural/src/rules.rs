@@ -1,4 +1,4 @@
-//! The rules of a node (`x-kubernetes-validations`), as written and as compiled. The module `cel` compiles and evaluates them.
+//! The rules of a node (`x-kubernetes-validations`), as written and as compiled.
 
 use std::{collections::BTreeSet, sync::OnceLock};
 
@@ -68,7 +68,7 @@ pub(crate) struct Reads {
 }
 
 impl Reads {
-    /// Whether the rules read the field, by its name in CEL.
+    /// Returns whether the rules read the field, by its name in CEL.
     pub(crate) fn needs(&self, field: &str) -> bool {
         self.all || self.fields.contains(field)
     }
@@ -118,7 +118,7 @@ impl Rules {
         self.written.is_empty()
     }
 
-    /// Returns whether all of them are transition rules, which are not evaluated without an old value. A rule counts as one if its
+    /// Returns whether all rules are transition rules, which are not evaluated without an old value. A rule counts as one if its
     /// text contains `oldSelf`.
     pub(crate) fn are_transition_rules(&self) -> bool {
         let of_updates =
@@ -209,7 +209,7 @@ fn text(
     }
 }
 
-/// Refuses a rule for a reason that an API server gives too.
+/// Refuses a rule, as an API server does.
 pub(crate) fn refused(at: &StackPath<'_>, reason: &str) -> CompileError {
     CompileError::Refused {
         path: at.path(),

@@ -22,7 +22,7 @@ static SCHEMAS: LazyLock<Vec<(Schema, Vec<String>)>> = LazyLock::new(|| {
         .collect()
 });
 
-/// Any JSON, with keys and texts that the schemas know something of.
+/// Arbitrary JSON, with keys and strings that occur in the schemas.
 fn json_value() -> impl Strategy<Value = Value> {
     let text = prop::sample::select(vec!["", "a", "x", "node", "hard", "1h", "1Gi", "5%", "é"]);
     let leaf = prop_oneof![

@@ -34,7 +34,7 @@ fn written_fields_are_not_reported_as_defaulted() {
     assert_eq!(
         defaulted(json!({"a": "x", "whole": {"b": "y"}})),
         [""; 0],
-        "even where it is what the default would be"
+        "even if it equals the default"
     );
 }
 

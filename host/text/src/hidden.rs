@@ -1,24 +1,24 @@
-//! Characters that a reader can't see.
+//! Characters that a reader cannot see.
 
 use std::{borrow::Cow, fmt::Write};
 
-/// The longest text of a guest that reaches a person, in characters.
+/// The maximum length of a plugin's text in messages, in characters.
 pub const MAX_TEXT: usize = 1024;
 
-/// The longest line of a terminal, in characters.
+/// The maximum length of a line on a terminal, in characters.
 pub const MAX_LINE: usize = 16 * 1024;
 
-/// Returns whether a character draws nothing, or changes how its neighbors are drawn: control characters, line and paragraph
-/// separators, format characters, what Unicode lists as ignorable by default, and the blanks that are not white space.
+/// Returns whether a character is invisible, or changes how its neighbors are displayed: control characters, line and paragraph
+/// separators, format characters, Unicode's default ignorable characters, and blanks that are not white space.
 ///
-/// White space stays, and so do the signs of Arabic and its relatives that enclose a number: Unicode calls them format characters,
-/// but they are drawn.
+/// White space is not hidden. Neither are the signs of Arabic and related scripts that enclose a number, which are visible although
+/// Unicode lists them as format characters.
 #[must_use]
 pub fn is_hidden(c: char) -> bool {
     c.is_control() || is_hidden_by_unicode(c) || is_blank(c)
 }
 
-/// The lists of Unicode 16 (`DerivedCoreProperties.txt`, `DerivedGeneralCategory.txt`), joined.
+/// The union of the lists of Unicode 16 (`DerivedCoreProperties.txt`, `DerivedGeneralCategory.txt`).
 const fn is_hidden_by_unicode(c: char) -> bool {
     matches!(c,
         '\u{AD}' // soft hyphen
@@ -42,7 +42,7 @@ const fn is_hidden_by_unicode(c: char) -> bool {
     )
 }
 
-/// What fonts draw as nothing, although Unicode lists it as a letter, a mark or a symbol.
+/// Characters that are blank in fonts, although Unicode lists them as letters, marks or symbols.
 const fn is_blank(c: char) -> bool {
     matches!(
         c,
@@ -60,8 +60,8 @@ pub fn clean(text: &str) -> String {
     clean_to(text, MAX_TEXT)
 }
 
-/// Returns the text as one line: line breaks and tabs become spaces, hidden characters become escapes (`\u{202e}`), and what is
-/// longer than `most` characters ends in `…`.
+/// Returns the text as one line of at most `most` characters: line breaks and tabs become spaces, hidden characters become escapes
+/// (`\u{202e}`), and a longer text is truncated with `…`.
 #[must_use]
 pub fn clean_to(text: &str, most: usize) -> String {
     let is_plain = |byte: &u8| matches!(byte, b' '..=b'~');
@@ -84,7 +84,7 @@ pub fn clean_to(text: &str, most: usize) -> String {
     out
 }
 
-/// Returns JSON text with hidden characters as JSON's own escapes. Line breaks and tabs, which stand between values, stay.
+/// Returns JSON text with hidden characters escaped as in JSON. Line breaks and tabs, which separate values, are kept.
 #[must_use]
 pub fn json_escaped(json: &str) -> Cow<'_, str> {
     let is_escaped = |c| !matches!(c, '\n' | '\t') && is_hidden(c);
@@ -98,7 +98,7 @@ pub fn json_escaped(json: &str) -> Cow<'_, str> {
             continue;
         }
         for unit in c.encode_utf16(&mut [0; 2]) {
-            // Writing to a String can't fail.
+            // Writing to a String cannot fail.
             let _ = write!(out, "\\u{unit:04x}");
         }
     }
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!(clean("naïve 日本 e\u{301}"), "naïve 日本 e\u{301}");
     }
 
-    /// The Unicode tables of the regex crate are the measure of ours.
+    /// Our tables agree with the Unicode tables of the regex crate.
     #[test]
     fn everything_that_unicode_hides_is_hidden() {
         let hidden = r"[[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\p{Bidi_Control}\p{Join_Control}\p{Variation_Selector}]--\p{Prepended_Concatenation_Mark}]";

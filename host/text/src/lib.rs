@@ -1,10 +1,10 @@
-//! What the messages of all crates share.
+//! Helpers for the messages of all crates.
 //!
 //! - [`path`] is the path of a field in an object, spelled as Kubernetes spells it.
-//! - `listed` lists as many names as a sentence has room for.
+//! - `listed` lists the first names of many, with the number of the others.
 //! - [`similar`] finds the name that a user probably meant.
-//! - [`hidden`] is for text that others wrote (YAML, file names, plugins, the API server) on its way to a terminal, a log, a status or
-//!   an Event. Characters that a reader can't see can move a terminal's cursor, reorder a line, or make two names look the same, so
+//! - [`hidden`] escapes characters in untrusted text (YAML, file names, plugins, the API server) before it reaches a terminal, a log, a
+//!   status or an Event. Characters that a reader cannot see can move a terminal's cursor, reorder a line, or make two names look the same, so
 //!   they are shown as escapes: by [`clean`] in sentences, by [`json_escaped`] in JSON, and by the YAML writer of `trainyard-api` in YAML.
 
 pub mod hidden;

@@ -1,8 +1,8 @@
-//! Names in a sentence.
+//! Lists of names in messages.
 
 use std::fmt::Display;
 
-/// Lists the first `most` names, and says how many more there are: `a, b, and 3 more`. The list of no names is empty.
+/// Lists the first `most` names and the number of the others: `a, b, and 3 more`. Empty if there are no names.
 pub fn listed<T: Display>(names: impl IntoIterator<Item = T>, most: usize) -> String {
     let mut names = names.into_iter();
     let first: Vec<_> = names

@@ -19,12 +19,12 @@ pub enum Segment {
     Field(String),
     /// An item of a list: `[2]`, from 0.
     Index(usize),
-    /// A key of a map whose keys are the user's: `[app]`.
+    /// A key of a map with arbitrary keys: `[app]`.
     Key(String),
 }
 
 impl Segment {
-    /// The name, the key, or the position in digits.
+    /// Returns the name, the key, or the position in digits.
     #[must_use]
     pub fn text(&self) -> Cow<'_, str> {
         match self {
@@ -35,65 +35,65 @@ impl Segment {
 }
 
 impl FieldPath {
-    /// The object itself.
+    /// Returns the path of the object itself.
     pub fn root() -> Self {
         Self::default()
     }
 
-    /// The field that is found through these fields, from the root.
+    /// Returns the path of nested fields, from the root.
     pub fn of<I: IntoIterator<Item: AsRef<str>>>(fields: I) -> Self {
         Self::root().fields(fields)
     }
 
-    /// The field that is found through these fields, from here.
+    /// Returns the path of nested fields below this path.
     pub fn fields<I: IntoIterator<Item: AsRef<str>>>(&self, fields: I) -> Self {
         let fields = fields.into_iter();
         let fields = fields.map(|name| Segment::Field(name.as_ref().to_owned()));
         Self(self.0.iter().cloned().chain(fields).collect())
     }
 
-    /// The field `name` of what this path names.
+    /// Returns the path of the field `name` of this object.
     pub fn field(&self, name: impl Into<String>) -> Self {
         self.with(Segment::Field(name.into()))
     }
 
-    /// The item at `index`, from 0, of the list that this path names.
+    /// Returns the path of the item `index`, from 0, of this list.
     pub fn index(&self, index: usize) -> Self {
         self.with(Segment::Index(index))
     }
 
-    /// The value of `key` in the map that this path names.
+    /// Returns the path of the value of `key` in this map.
     pub fn key(&self, key: impl Into<String>) -> Self {
         self.with(Segment::Key(key.into()))
     }
 
-    /// Whether the path names the object itself.
+    /// Returns whether this is the path of the object itself.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The steps, from the root.
+    /// Returns the steps from the root.
     pub fn segments(&self) -> &[Segment] {
         &self.0
     }
 
-    /// The place that `below` names from here.
+    /// Returns the path that is at `below` from this path.
     pub fn join(&self, below: &Self) -> Self {
         Self([self.0.as_slice(), &below.0].concat())
     }
 
-    /// The starts of this path, from the root to the path itself, each as its steps.
+    /// Returns the steps of each prefix of this path, from the root to the path itself.
     pub fn starts(&self) -> impl Iterator<Item = &[Segment]> {
         (0..=self.0.len()).filter_map(|end| self.0.get(..end))
     }
 
-    /// The place below `to` that this path is below `from`; None where it is not.
+    /// Returns this path with the prefix `from` replaced by `to`; `None` if it does not have the prefix.
     pub fn moved(&self, from: &Self, to: &Self) -> Option<Self> {
         let below = self.0.strip_prefix(from.0.as_slice())?;
         Some(Self([&to.0, below].concat()))
     }
 
-    /// The field that a JSON pointer (RFC 6901) means below this path.
+    /// Returns the path at a JSON pointer (RFC 6901) below this path.
     #[must_use]
     pub fn below_pointer(&self, pointer: &str) -> Self {
         let step = |path: Self, step: &str| match step.parse() {
@@ -111,7 +111,7 @@ impl FieldPath {
     }
 }
 
-/// A map by paths can be asked for the steps of one.
+/// A map with paths as keys can be searched for a slice of steps.
 impl Borrow<[Segment]> for FieldPath {
     fn borrow(&self) -> &[Segment] {
         &self.0
@@ -124,10 +124,10 @@ impl FromIterator<Segment> for FieldPath {
     }
 }
 
-/// A text that is no path of a field.
+/// A text that is not a field path.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "`{text}` is no path of a field, as spec.trainer.env[2].name or metadata.labels[app]: {problem}"
+    "`{text}` is not a field path, such as spec.trainer.env[2].name or metadata.labels[app]: {problem}"
 )]
 pub struct PathError {
     text: String,
@@ -137,7 +137,7 @@ pub struct PathError {
 impl FromStr for FieldPath {
     type Err = PathError;
 
-    /// Reads what [`fmt::Display`] writes, and keys in quotes; a number in brackets is an index. The empty text is the
+    /// Parses the output of [`fmt::Display`]. Keys can also be quoted. A number in brackets is an index. The empty text is the path of the
     /// object itself.
     fn from_str(text: &str) -> Result<Self, PathError> {
         let wrong = |problem| PathError {
@@ -148,19 +148,19 @@ impl FromStr for FieldPath {
         let mut rest = text;
         while !rest.is_empty() {
             let is_first = segments.is_empty();
-            let (segment, behind) = match rest.strip_prefix('[') {
+            let (segment, after) = match rest.strip_prefix('[') {
                 Some(inside) => bracket(inside),
                 None => field(rest, is_first),
             }
             .map_err(wrong)?;
             segments.push(segment);
-            rest = behind;
+            rest = after;
         }
         Ok(Self(segments))
     }
 }
 
-/// A step with what stands behind it, or what is wrong.
+/// A step and the text after it, or what is wrong.
 type Step<'t> = Result<(Segment, &'t str), &'static str>;
 
 fn field(text: &str, is_first: bool) -> Step<'_> {
@@ -171,30 +171,30 @@ fn field(text: &str, is_first: bool) -> Step<'_> {
         (None, false) => return Err("only `.` and `[` may follow a `]`"),
     };
     let end = name.find(['.', '[', ']']).unwrap_or(name.len());
-    let (name, behind) = name.split_at(end);
+    let (name, after) = name.split_at(end);
     if name.is_empty() {
-        return Err("a dot has no field behind it");
+        return Err("a dot has no field after it");
     }
-    if behind.starts_with(']') {
+    if after.starts_with(']') {
         return Err("a `]` has no `[`");
     }
-    Ok((Segment::Field(name.to_owned()), behind))
+    Ok((Segment::Field(name.to_owned()), after))
 }
 
-/// What stands behind a `[`: a position, a key, or a key in quotes.
+/// Parses the text after a `[`: a position, a key, or a key in quotes.
 fn bracket(inside: &str) -> Step<'_> {
     const OPEN: &str = "a `[` has no `]`";
     let quote = inside.chars().next().filter(|c| matches!(c, '"' | '\''));
     let Some(quote) = quote else {
-        let (key, behind) = inside.split_once(']').ok_or(OPEN)?;
+        let (key, after) = inside.split_once(']').ok_or(OPEN)?;
         if key.is_empty() || key.contains('[') {
-            return Err("in brackets stands a position or a name");
+            return Err("brackets must contain a position or a name");
         }
         let segment = match key.parse() {
             Ok(index) => Segment::Index(index),
             Err(_) => Segment::Key(key.to_owned()),
         };
-        return Ok((segment, behind));
+        return Ok((segment, after));
     };
     let mut key = String::new();
     let mut rest = inside.chars();
@@ -206,8 +206,8 @@ fn bracket(inside: &str) -> Step<'_> {
             c => key.push(c),
         }
     }
-    let behind = rest.as_str().strip_prefix(']').ok_or(OPEN)?;
-    Ok((Segment::Key(key), behind))
+    let after = rest.as_str().strip_prefix(']').ok_or(OPEN)?;
+    Ok((Segment::Key(key), after))
 }
 
 impl fmt::Display for FieldPath {

@@ -1,6 +1,6 @@
 //! Names that are similar to a mistyped one.
 
-/// Returns the known name that is nearest to an unknown one, if one is near: what an error asks whether it was meant.
+/// Returns the known name that is most similar to an unknown one, for a suggestion in an error. `None` if no name is similar enough.
 #[must_use]
 pub fn nearest<'a>(unknown: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = unknown.to_lowercase();

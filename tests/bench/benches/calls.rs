@@ -1,5 +1,5 @@
-//! Calls of transform: each machine learning policy alone and behind DRA, and a chain of four, in the sandbox beside natively; one
-//! thread, and two.
+//! Calls of transform: each machine learning policy alone and after DRA, and a chain of four, in the sandbox and natively, with one and
+//! two threads.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
@@ -13,7 +13,7 @@ use trainyard_bench::{
 use trainyard_model::session::Session;
 use trainyard_sandbox::Loader;
 
-/// Calls of one thread between two looks at the clock.
+/// The number of calls of one thread between two readings of the clock.
 const ROUND: usize = 64;
 
 fn calls(c: &mut Criterion) {
@@ -33,7 +33,7 @@ fn calls(c: &mut Criterion) {
     }
 }
 
-/// Calls of transform of these plugins, one after the other.
+/// Measures calls of transform of these plugins, one after another.
 fn call(c: &mut Criterion, loader: &Loader, what: &str, size: Size, plugins: Plugins) {
     let mut group = c.benchmark_group(format!("{what}, {}", size.name));
     for (kind, chain) in [
@@ -76,7 +76,7 @@ fn threads(c: &mut Criterion) {
     }
 }
 
-/// The time of this many calls, distributed over threads.
+/// Returns the time of this number of calls, distributed over threads.
 fn on_threads(chain: &Chain, session: &Session, threads: usize, calls: u64) -> Duration {
     let each = usize::try_from(calls).unwrap().div_ceil(threads);
     let barrier = std::sync::Barrier::new(threads);

@@ -1,5 +1,5 @@
-//! A whole rendering in process, from what was read to the JobSet: with the built-in plugins, beside the reference where it has the
-//! policy, and with a chain of four.
+//! A whole rendering in this process, from parsed objects to the JobSet: with the built-in plugins, compared with the reference if it has
+//! the policy, and with a chain of four.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 

@@ -1,6 +1,6 @@
-//! From the start of the process to its end, with one TrainJob rendered: the built-in plugins in the cache, and not.
+//! The run of a whole process that renders one TrainJob, with and without cached built-in plugins.
 //!
-//! The program is the one that `TRAINYARD` names, else the release build of this workspace.
+//! The program is the one that `TRAINYARD` names, or else the release build of this workspace.
 
 #![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 

@@ -1,5 +1,4 @@
-//! A thousand native calls of Torch on the small TrainJob, for a tool that counts instructions: wall time flips between
-//! machines' speeds, instructions do not.
+//! A thousand native calls of Torch on the small TrainJob, for a tool that counts instructions, which vary less than wall time.
 
 use trainyard_bench::{CHAIN, Job, SMALL, native};
 

@@ -1,4 +1,4 @@
-//! The TrainJobs, from a few numbers.
+//! Generates the TrainJobs of the benchmarks.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use trainyard_model::{
 };
 use trainyard_render::{Catalog, Rendered, Renderer};
 
-/// What a TrainJob and its runtime are made of.
+/// The parameters of a TrainJob and its runtime.
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
     /// Its name.
@@ -36,7 +36,7 @@ pub enum MlPolicy {
     Flux,
 }
 
-/// One container with five env vars.
+/// One pod set with one container with five env vars.
 pub const SMALL: Size = Size {
     name: "small",
     pod_sets: 1,
@@ -60,23 +60,23 @@ pub const LARGE: Size = Size {
     is_claimed: false,
 };
 
-/// The API of resource claims, and the kind and the name of the template of theirs.
+/// The API of resource claims, and the kind and the name of their template.
 const TEMPLATE: [&str; 3] = ["resource.k8s.io/v1", "ResourceClaimTemplate", "gpus"];
 
 impl Size {
-    /// The same with another policy.
+    /// Returns the same job with another policy.
     #[must_use]
     pub fn of(self, policy: MlPolicy) -> Self {
         Self { policy, ..self }
     }
 
-    /// The same with another number of nodes.
+    /// Returns the same job with another number of nodes.
     #[must_use]
     pub fn nodes(self, nodes: usize) -> Self {
         Self { nodes, ..self }
     }
 
-    /// The same with a runtime that names the plugins that are written for tests.
+    /// Returns the same job with a runtime that enables the test plugins.
     #[must_use]
     pub fn chained(self) -> Self {
         Self {
@@ -85,7 +85,7 @@ impl Size {
         }
     }
 
-    /// The same with eight GPUs for each node by a resource claim, and not by an extended resource.
+    /// Returns the same job with eight GPUs per node by a resource claim instead of an extended resource.
     #[must_use]
     pub fn claimed(self) -> Self {
         Self {
@@ -94,7 +94,7 @@ impl Size {
         }
     }
 
-    /// The TrainJob and its runtime, as a file has them.
+    /// Returns the TrainJob and its runtime as YAML.
     #[must_use]
     pub fn input(self) -> String {
         let mut jobs: Vec<_> = (0..self.pod_sets)
@@ -202,17 +202,17 @@ impl Size {
     }
 }
 
-/// A TrainJob that was read, with its runtime.
+/// A parsed TrainJob with its runtime.
 pub struct Job {
     catalog: Catalog,
     lookups: Arc<Lookups>,
 }
 
 impl Job {
-    /// Reads one of that size.
+    /// Parses a job.
     ///
     /// # Errors
-    /// The input is wrong.
+    /// The input is invalid.
     pub fn read(size: Size) -> Result<Self> {
         let objects = Inputs::read_text(size.name, &size.input()).objects;
         let (catalog, errors) = Catalog::new(
@@ -231,7 +231,7 @@ impl Job {
         Ok(job)
     }
 
-    /// What DRA looks up, as a controller has it at hand when it renders again.
+    /// Returns the lookups of DRA, which a controller has when it renders again.
     fn looked_up(&self) -> Result<Lookups> {
         let [api_version, kind, name] = TEMPLATE.map(str::to_owned);
         let served = LookupKey::Served {
@@ -256,10 +256,10 @@ impl Job {
         self.catalog.jobs.first().context("no TrainJob")
     }
 
-    /// What its plugins are called on.
+    /// Returns the input of its plugins.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The job is invalid.
     pub fn session(&self, renderer: &Renderer) -> Result<Session> {
         let job = self.job()?;
         let session = renderer.session(&job.train_job, &job.runtime, &job.namespace);
@@ -270,7 +270,7 @@ impl Job {
     /// Renders it.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The job is refused.
     pub fn render(&self, renderer: &Renderer) -> Result<Rendered> {
         let job = self.job()?;
         let rendered = renderer.render(&job.train_job, &job.runtime, &job.namespace, &self.lookups);

@@ -1,4 +1,4 @@
-//! What the benchmarks run: two TrainJobs, policies as components and natively, and the reference.
+//! The subjects of the benchmarks: two TrainJobs, policies as components and natively, and the reference.
 
 mod jobs;
 mod policies;

@@ -16,10 +16,10 @@ use trainyard_sdk::{PluginParts, native::NativePolicy};
 
 use crate::jobs::MlPolicy;
 
-/// Plugins, each with its folder and for this process.
+/// Plugins, each with its folder and its native form.
 pub type Plugins = &'static [(&'static str, &'static PluginParts)];
 
-/// Torch, and three plugins that are written for tests.
+/// Torch and three test plugins.
 pub const CHAIN: Plugins = &[
     TORCH,
     ("tests/plugins/nccl", &trainyard_test_plugin_nccl::PLUGIN),
@@ -38,7 +38,7 @@ const TORCH: (&str, &PluginParts) = ("plugins/torch", &trainyard_plugin_torch::P
 /// The built-in plugins.
 pub const BUILT_INS: Plugins = &[DRA, FLUX, MPI, TORCH];
 
-/// One machine learning policy, and the same behind DRA: each in the order in which they run.
+/// Each machine learning policy alone and after DRA, in the order in which they run.
 #[must_use]
 pub const fn alone_and_with_dra(policy: MlPolicy) -> (Plugins, Plugins) {
     match policy {
@@ -68,10 +68,10 @@ impl Chain {
         Ok(Self { policies, configs })
     }
 
-    /// A renderer with all of them.
+    /// Returns a renderer with all policies.
     ///
     /// # Errors
-    /// They do not go together.
+    /// The policies conflict.
     pub fn renderer(&self) -> Result<Renderer> {
         Renderer::new(self.policies.iter().cloned(), ClusterFacts::default())
             .map_err(|errors| anyhow!("{errors:?}"))
@@ -80,7 +80,7 @@ impl Chain {
     /// Calls `transform` of the first plugins, one after the other.
     ///
     /// # Errors
-    /// How a call ended.
+    /// A call failed.
     pub fn call(&self, session: &mut Session, count: usize) -> Result<()> {
         let calls = self
             .policies
@@ -95,12 +95,12 @@ impl Chain {
     }
 }
 
-/// A loader for this many concurrent calls, without a cache.
+/// Returns a loader for this number of concurrent calls, without a cache.
 ///
 /// # Errors
-/// The sandbox can't be set up.
+/// The sandbox cannot be set up.
 pub fn loader(threads: usize) -> Result<Loader> {
-    // Nothing here is foreign, so that nothing is compiled in a process of its own.
+    // All components are trusted, so they are compiled in this process.
     let compiler = CompilerCommand {
         program: "none".into(),
         args: Vec::new(),
@@ -113,10 +113,10 @@ pub fn loader(threads: usize) -> Result<Loader> {
     })?)
 }
 
-/// The components.
+/// Returns the policies as components.
 ///
 /// # Errors
-/// One does not build or load.
+/// A component cannot be built or loaded.
 pub fn sandboxed(loader: &Loader, plugins: Plugins) -> Result<Chain> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .ancestors()
@@ -137,10 +137,10 @@ pub fn sandboxed(loader: &Loader, plugins: Plugins) -> Result<Chain> {
     Chain::new(plugins.iter().map(load).collect::<Result<_>>()?)
 }
 
-/// The same policies without a sandbox.
+/// Returns the same policies without a sandbox.
 ///
 /// # Errors
-/// A manifest is wrong.
+/// A manifest is invalid.
 pub fn native(plugins: Plugins) -> Result<Chain> {
     let load = |(_, parts): &(&str, &PluginParts)| -> Result<Arc<dyn Policy>> {
         Ok(Arc::new(NativePolicy::new(parts, Settings::built_in())?))

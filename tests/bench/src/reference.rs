@@ -1,4 +1,4 @@
-//! The reference, which measures itself.
+//! The reference, which measures its own time.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 use trainyard_cluster::{Oracle, RunningOracle, go_is_installed};
 
-/// The program of `tests/reference/oracle`, running.
+/// The running program of `tests/reference/oracle`.
 pub struct Reference(RunningOracle);
 
 impl Reference {
@@ -23,10 +23,10 @@ impl Reference {
         Ok(Some(Self(running)))
     }
 
-    /// Builds the objects of the one TrainJob of an input this many times, and returns how long it took.
+    /// Renders the only TrainJob of an input this number of times, and returns the time.
     ///
     /// # Errors
-    /// The reference ended.
+    /// The reference exited.
     pub fn time(&mut self, input: &str, times: u64) -> Result<Duration> {
         let measured = self.0.ask(&json!({"yaml": input, "times": times}))?;
         let nanoseconds = measured.get("nanoseconds").and_then(Value::as_u64);

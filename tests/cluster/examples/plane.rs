@@ -1,4 +1,4 @@
-//! Keeps a cluster running for test programs that come and go, until this is ended: `make plane`.
+//! Keeps a cluster running for test programs, until it is stopped: `make plane`.
 
 use anyhow::Result;
 use trainyard_cluster::{Cluster, StopSignals};

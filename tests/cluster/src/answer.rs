@@ -5,41 +5,41 @@ use std::{error::Error, fmt};
 use http::{HeaderValue, StatusCode};
 use serde_json::Value;
 
-/// The answer to one call, good or bad.
+/// The answer to one call, successful or not.
 #[derive(Clone, Debug)]
 pub struct Answer {
-    /// The status of HTTP.
+    /// The HTTP status.
     pub status: StatusCode,
     /// The texts of the warnings, in the server's order.
     pub warnings: Vec<String>,
-    /// The object, or the Status that says why not.
+    /// The object, or the `Status` with the error.
     pub body: Value,
 }
 
-/// Why an API server did not do what it was asked.
+/// The error of an API server that refused a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The status of HTTP, as a number.
+    /// The HTTP status code.
     pub code: u16,
-    /// The reason as one word, such as `Invalid`.
+    /// The reason, such as `Invalid`.
     pub reason: String,
-    /// The whole sentence.
+    /// The whole message.
     pub message: String,
-    /// What is wrong, one by one, in the server's order.
+    /// The causes, in the server's order.
     pub causes: Vec<Cause>,
 }
 
-/// One thing that is wrong with an object.
+/// One error of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Cause {
-    /// The field's path; `<nil>` where the server names none.
+    /// The field's path; `<nil>` if the server names none.
     pub field: String,
-    /// The sentence without the field.
+    /// The message without the field.
     pub message: String,
 }
 
 impl Answer {
-    /// The object that the server returned.
+    /// Returns the object.
     ///
     /// # Errors
     /// The server refused.
@@ -63,10 +63,10 @@ impl Answer {
         })
     }
 
-    /// Why the server refused.
+    /// Returns the server's error.
     ///
     /// # Errors
-    /// It did not: the object that it returned.
+    /// The server accepted the call: the object that it returned.
     pub fn refused(self) -> Result<Refusal, Accepted> {
         match self.accepted() {
             Ok(object) => Err(Accepted(object)),
@@ -75,7 +75,7 @@ impl Answer {
     }
 }
 
-/// That a server took what it should have refused: the object.
+/// An object that a server accepted, although it should have refused it.
 #[derive(Clone, Debug)]
 pub struct Accepted(pub Value);
 
@@ -112,7 +112,7 @@ impl fmt::Display for Refusal {
 
 impl Error for Refusal {}
 
-/// The text of a `Warning` header: `299 - "text"`, in which `"` and `\` are escaped.
+/// Returns the text of a `Warning` header: `299 - "text"`, in which `"` and `\` are escaped.
 pub(crate) fn warning(header: &HeaderValue) -> Option<String> {
     let header = String::from_utf8_lossy(header.as_bytes());
     let quoted = header.split_once('"')?.1.rsplit_once('"')?.0;

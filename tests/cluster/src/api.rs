@@ -14,33 +14,33 @@ use crate::{
     wait::{PAUSE, WITHIN},
 };
 
-/// What the API server does about unknown and duplicate fields.
+/// How the API server handles unknown and duplicate fields.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Validation {
-    /// Refuse the object.
+    /// Refuses the object.
     Strict,
-    /// Drop them, with a warning each.
+    /// Drops them, with a warning for each.
     #[default]
     Warn,
-    /// Drop them in silence.
+    /// Drops them silently.
     Ignore,
 }
 
-/// How an object is written.
+/// The options of a write.
 #[derive(Clone, Debug, Default)]
 pub struct Write {
-    /// In whose name; the server's guess where it is empty.
+    /// The field manager. If empty, the server derives it from the client.
     pub manager: String,
-    /// What is done about unknown fields.
+    /// How unknown fields are handled.
     pub validation: Validation,
     /// Whether an apply takes over fields that others manage.
     pub force: bool,
-    /// Whether to answer as if, and store nothing.
+    /// Whether it is a dry run, which stores nothing.
     pub dry_run: bool,
 }
 
 impl Write {
-    /// A write in this manager's name.
+    /// Returns a write of this field manager.
     pub fn by(manager: &str) -> Self {
         Self {
             manager: manager.to_owned(),
@@ -48,7 +48,7 @@ impl Write {
         }
     }
 
-    /// A write that fails on unknown fields.
+    /// Returns a write that fails on unknown fields.
     pub fn strict() -> Self {
         Self {
             validation: Validation::Strict,
@@ -77,7 +77,7 @@ impl Write {
     }
 }
 
-/// The objects of one kind, in one namespace where the kind knows namespaces.
+/// The objects of one kind, in one namespace if the kind is namespaced.
 #[derive(Clone, Copy)]
 pub struct Api<'a> {
     client: &'a Client,
@@ -97,7 +97,7 @@ impl<'a> Api<'a> {
     /// Creates the object.
     ///
     /// # Errors
-    /// No answer. This holds for every call: what a server refuses is an answer.
+    /// The server did not answer. This applies to every call: a refusal is an answer.
     pub async fn create(&self, object: &Value, write: &Write) -> Result<Answer> {
         let path = self.resource.collection(self.namespace) + &write.query();
         self.call(Method::POST, &path, Some(("application/json", object)))
@@ -107,47 +107,47 @@ impl<'a> Api<'a> {
     /// Replaces the object.
     ///
     /// # Errors
-    /// No answer, or an object without a name.
+    /// The server did not answer, or the object has no name.
     pub async fn replace(&self, object: &Value, write: &Write) -> Result<Answer> {
         let path = self.path(name(object)?) + &write.query();
         self.call(Method::PUT, &path, Some(("application/json", object)))
             .await
     }
 
-    /// Replaces the status of the object, and nothing else.
+    /// Replaces only the status of the object.
     ///
     /// # Errors
-    /// No answer, or an object without a name.
+    /// The server did not answer, or the object has no name.
     pub async fn replace_status(&self, object: &Value, write: &Write) -> Result<Answer> {
         let path = self.path(name(object)?) + "/status" + &write.query();
         self.call(Method::PUT, &path, Some(("application/json", object)))
             .await
     }
 
-    /// Server-side apply.
+    /// Applies the object on the server side.
     ///
     /// # Errors
-    /// No answer, or an object without a name.
+    /// The server did not answer, or the object has no name.
     pub async fn apply(&self, object: &Value, write: &Write) -> Result<Answer> {
         let path = self.path(name(object)?) + &write.query();
         let body = ("application/apply-patch+yaml", object);
         self.call(Method::PATCH, &path, Some(body)).await
     }
 
-    /// Merges a patch into the object of that name (JSON merge patch).
+    /// Merges a patch into an object (JSON merge patch).
     ///
     /// # Errors
-    /// No answer.
+    /// The server did not answer.
     pub async fn merge(&self, name: &str, patch: &Value, write: &Write) -> Result<Answer> {
         let path = self.path(name) + &write.query();
         let body = ("application/merge-patch+json", patch);
         self.call(Method::PATCH, &path, Some(body)).await
     }
 
-    /// Reads the object of that name.
+    /// Reads an object.
     ///
     /// # Errors
-    /// No answer.
+    /// The server did not answer.
     pub async fn get(&self, name: &str) -> Result<Answer> {
         self.call(Method::GET, &self.path(name), None).await
     }
@@ -155,16 +155,16 @@ impl<'a> Api<'a> {
     /// Reads all objects.
     ///
     /// # Errors
-    /// No answer.
+    /// The server did not answer.
     pub async fn list(&self) -> Result<Answer> {
         let path = self.resource.collection(self.namespace);
         self.call(Method::GET, &path, None).await
     }
 
-    /// All objects as `kubectl get` shows them: the names of the columns, and the cells of each object.
+    /// Returns all objects as `kubectl get` shows them: the names of the columns, and the cells of each object.
     ///
     /// # Errors
-    /// No answer, or the server refused.
+    /// The server did not answer, or refused.
     pub async fn table(&self) -> Result<Value> {
         let path = self.resource.collection(self.namespace);
         let accept = "application/json;as=Table;g=meta.k8s.io;v=v1";
@@ -173,30 +173,30 @@ impl<'a> Api<'a> {
         Ok(self.answer(request).await?.accepted()?)
     }
 
-    /// All objects.
+    /// Returns all objects.
     ///
     /// # Errors
-    /// No answer, or the server refused.
+    /// The server did not answer, or refused.
     pub async fn items(&self) -> Result<Vec<Value>> {
         let mut list = self.list().await?.accepted()?;
         match list.get_mut("items").map(Value::take) {
             Some(Value::Array(items)) => Ok(items),
-            _ => bail!("no list: {list}"),
+            _ => bail!("not a list: {list}"),
         }
     }
 
-    /// Deletes the object of that name.
+    /// Deletes an object.
     ///
     /// # Errors
-    /// No answer.
+    /// The server did not answer.
     pub async fn delete(&self, name: &str) -> Result<Answer> {
         self.call(Method::DELETE, &self.path(name), None).await
     }
 
-    /// Waits until there is an object of that name of which this holds, and returns it.
+    /// Waits until an object exists and meets the condition, and returns it.
     ///
     /// # Errors
-    /// The server refused to show it, or it did not come about in three minutes: with the object as it was last.
+    /// The server refused to show it, or the timeout expired: with the last state of the object.
     pub async fn until(
         &self,
         name: &str,
@@ -217,7 +217,7 @@ impl<'a> Api<'a> {
             };
             if Instant::now() > deadline {
                 bail!(
-                    "not seen of {name} after {} s: {what}; it is {last:#}",
+                    "{name}: timed out after {} s waiting until {what}; it is {last:#}",
                     WITHIN.as_secs()
                 );
             }
@@ -225,10 +225,10 @@ impl<'a> Api<'a> {
         }
     }
 
-    /// Waits until this holds of all objects together, and returns them.
+    /// Waits until the list of all objects meets the condition, and returns it.
     ///
     /// # Errors
-    /// The server refused to show them, or it did not come about in three minutes: with the objects as they were last.
+    /// The server refused to show them, or the timeout expired: with the last state of the objects.
     pub async fn until_all(
         &self,
         what: &str,
@@ -243,7 +243,7 @@ impl<'a> Api<'a> {
             if Instant::now() > deadline {
                 let items = Value::Array(items);
                 bail!(
-                    "not seen after {} s: {what}; there is {items:#}",
+                    "timed out after {} s waiting until {what}; found {items:#}",
                     WITHIN.as_secs()
                 );
             }
@@ -255,7 +255,7 @@ impl<'a> Api<'a> {
         format!("{}/{name}", self.resource.collection(self.namespace))
     }
 
-    /// Calls, and reads again what a server that has just started is not ready to show.
+    /// Calls the server, and retries a read that a starting server is not ready to answer.
     async fn call(
         &self,
         method: Method,
@@ -298,7 +298,7 @@ impl<'a> Api<'a> {
         let bytes = response.into_body().collect().await?.to_bytes();
         let body = serde_json::from_slice(&bytes).with_context(|| {
             let text = String::from_utf8_lossy(&bytes);
-            format!("{method} {path}: {status}, and no JSON: {text}")
+            format!("{method} {path}: {status}, and the body is not JSON: {text}")
         })?;
         Ok(Answer {
             status,
@@ -312,5 +312,5 @@ fn name(object: &Value) -> Result<&str> {
     object
         .pointer("/metadata/name")
         .and_then(Value::as_str)
-        .context("an object without metadata.name")
+        .context("the object has no metadata.name")
 }

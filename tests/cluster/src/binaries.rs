@@ -1,4 +1,4 @@
-//! The binaries of a cluster: taken from a given folder, or built from their published Go modules.
+//! The binaries of a cluster, from a given folder or built from their published Go modules.
 
 use std::{
     env, fs,
@@ -11,17 +11,17 @@ use anyhow::{Context, Result, bail};
 
 use crate::{cache::Entry, go};
 
-/// The environment's name for a folder that holds the binaries, as other projects of the field have it.
+/// The environment variable for a folder with the binaries, as in controller-runtime's envtest.
 const ASSETS: &str = "KUBEBUILDER_ASSETS";
 
-/// The tools module: it names what is built, and of which version.
+/// The tools module, which has the packages and versions to build.
 const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tools");
 
-/// The module whose manifests are installed with its binary, and where it has them.
+/// The module whose manifests are installed with its binary, and their folder in it.
 const JOBSET: (&str, &str) = ("sigs.k8s.io/jobset", "config/components");
-/// Where the cache has those manifests.
+/// The folder of those manifests in the cache.
 const MANIFESTS: &str = "jobset-manifests";
-/// The manifests, as paths in both places.
+/// The paths of the manifests in both folders.
 const MANIFEST_FILES: [&str; 4] = [
     "crd/bases/jobset.x-k8s.io_jobsets.yaml",
     "webhook/manifests.yaml",
@@ -34,9 +34,9 @@ const MANIFEST_FILES: [&str; 4] = [
 pub(crate) struct Program {
     /// Its usual name, in folders and logs.
     pub(crate) name: &'static str,
-    /// The package of the tools module that it is built from.
+    /// The package from which it is built.
     package: &'static str,
-    /// The name that Go gives to what it builds.
+    /// The name of the binary that Go builds.
     built: &'static str,
 }
 
@@ -66,32 +66,32 @@ pub(crate) const JOBSET_CONTROLLER: Program = Program {
     built: "jobset",
 };
 
-/// What an API server needs.
+/// The programs of a control plane.
 const CONTROL_PLANE: &[Program] = &[ETCD, API_SERVER];
-/// What runs JobSets on it.
+/// The programs that run JobSets.
 const CONTROLLERS: &[Program] = &[CONTROLLER_MANAGER, SCHEDULER, JOBSET_CONTROLLER];
 
-/// What a folder of the cache must hold.
+/// The programs that a folder of the cache must contain.
 #[derive(Clone, Debug)]
 struct Wanted {
     programs: Vec<Program>,
     manifests: bool,
 }
 
-/// Where each program is.
+/// The folders of the programs.
 #[derive(Clone, Debug)]
 pub(crate) struct Binaries {
-    /// In the caller's folder what it holds, and in the cache everything else.
+    /// A program is in the caller's folder if it is there, and otherwise in the cache.
     assets: Option<PathBuf>,
     cache: PathBuf,
 }
 
 impl Binaries {
-    /// etcd and kube-apiserver: from the folder that `KUBEBUILDER_ASSETS` names, or else from the cache, built first where
-    /// they are not there yet.
+    /// Returns etcd and kube-apiserver, from the folder that `KUBEBUILDER_ASSETS` names, or else from the cache, where they are built
+    /// if they are missing.
     ///
-    /// A build takes minutes and says so on standard error. Two that start at once build once; one that is ended leaves
-    /// nothing that a later one would take for whole.
+    /// A build takes minutes, and prints a line on standard error. Concurrent processes build once. An interrupted build leaves no
+    /// incomplete entry in the cache.
     ///
     /// # Errors
     /// The named folder lacks a binary, Go is missing or too old, or the build failed.
@@ -112,10 +112,10 @@ impl Binaries {
         }
     }
 
-    /// As [`Self::of_a_control_plane`], and with them what runs JobSets. Whatever of that the named folder lacks is built.
+    /// Returns the programs of [`Self::of_a_control_plane`] and those that run JobSets. Programs that the named folder lacks are built.
     ///
     /// # Errors
-    /// The same.
+    /// See [`Self::of_a_control_plane`].
     pub(crate) fn of_a_cluster() -> Result<Self> {
         let assets = assets()?;
         let mut programs = [CONTROL_PLANE, CONTROLLERS].concat();
@@ -131,7 +131,7 @@ impl Binaries {
         )
     }
 
-    /// Where a program is.
+    /// Returns the path of a program.
     pub(crate) fn path(&self, program: Program) -> PathBuf {
         let given = self
             .assets
@@ -141,7 +141,7 @@ impl Binaries {
         given.unwrap_or_else(|| self.cache.join(program.name))
     }
 
-    /// The text of one of JobSet's manifests, by its path below `config/components` of its module.
+    /// Returns the text of one of JobSet's manifests, by its path below `config/components` of its module.
     pub(crate) fn jobset_manifest(&self, path: &str) -> Result<String> {
         let path = self.cache.join(MANIFESTS).join(path);
         fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
@@ -171,7 +171,7 @@ impl Wanted {
         }
     }
 
-    /// Builds all of it at once, since the programs share most of their packages.
+    /// Builds all programs at once, because they share most of their packages.
     fn build(&self, tools: &Path, folder: &Path) -> Result<()> {
         let scratch = tempfile::Builder::new()
             .prefix(".building-")
@@ -196,7 +196,7 @@ impl Wanted {
             .iter()
             .map(|program| program.package)
             .collect();
-        // It must be there: for one package, Go would write a file of that name.
+        // It must exist: for one package, Go would write a file of that name.
         let built = scratch.path().join("built");
         fs::create_dir(&built)?;
         go::build(tools, &packages, &built)?;
@@ -208,7 +208,7 @@ impl Wanted {
     }
 }
 
-/// The caller's folder, which must hold what an API server needs.
+/// Returns the caller's folder, which must contain the programs of a control plane.
 fn assets() -> Result<Option<PathBuf>> {
     let Some(folder) = env::var_os(ASSETS).filter(|folder| !folder.is_empty()) else {
         return Ok(None);
@@ -240,7 +240,7 @@ fn copy_manifests(from: &Path, to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Past the capture of a test's output: who waits for minutes sees why.
+/// Prints a line past the capture of a test's output, because the user waits for minutes.
 fn say(line: &str) {
     let _ = writeln!(io::stderr(), "{line}");
 }

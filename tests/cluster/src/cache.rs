@@ -1,4 +1,4 @@
-//! A cache, outside the repository, of what is built once.
+//! A cache of build results, outside the repository.
 
 use std::{
     env,
@@ -9,10 +9,10 @@ use std::{
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
-/// A folder of the cache that holds what was built from one state of some files, and a lock on it.
+/// A folder of the cache with the result of a build from one state of some files, and a lock on it.
 #[derive(Debug)]
 pub(crate) struct Entry {
-    /// Where what is built goes, once it is whole.
+    /// The folder of a complete result.
     pub(crate) folder: PathBuf,
 }
 
@@ -21,7 +21,7 @@ pub(crate) struct Entry {
 pub(crate) struct Lock(#[expect(dead_code, reason = "the lock goes when the file is closed")] File);
 
 impl Entry {
-    /// The entry of that name for the present state of the files, built by this version of a tool.
+    /// Returns the entry of this name for the current state of the files, built by this version of a tool.
     pub(crate) fn of(name: &str, files: &[PathBuf], tool: &str) -> Result<Self> {
         let folder = root()?.join(name).join(key(files, tool)?);
         fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -45,7 +45,7 @@ fn root() -> Result<PathBuf> {
     Ok(base.join("trainyard"))
 }
 
-/// What the built files depend on, as one short word.
+/// Returns a digest of the inputs of a build.
 fn key(files: &[PathBuf], tool: &str) -> Result<String> {
     let mut digest = Sha256::new();
     for path in files {

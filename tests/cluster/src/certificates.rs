@@ -22,14 +22,14 @@ pub(crate) struct Certificates {
     folder: PathBuf,
     /// The authority's certificate, for clients.
     pub(crate) authority: Vec<u8>,
-    /// The same, as text.
+    /// The authority's certificate as PEM.
     pub(crate) authority_pem: String,
-    /// With which the administrator is known.
+    /// The administrator's token.
     pub(crate) token: String,
 }
 
 impl Certificates {
-    /// Makes new ones, in files of the folder.
+    /// Creates new credentials in files of the folder.
     pub(crate) fn make(folder: &Path) -> Result<Self> {
         let (authority, issuer, secret) = authority()?;
         let server_key = KeyPair::generate()?;
@@ -56,7 +56,7 @@ impl Certificates {
         })
     }
 
-    /// Those in the files of a folder, which [`Self::make`] made.
+    /// Reads the credentials that [`Self::make`] wrote.
     pub(crate) fn read(folder: &Path) -> Result<Self> {
         let authority = folder.join(SERVING).join("ca.crt");
         let tokens = fs::read_to_string(folder.join(TOKENS))?;
@@ -69,13 +69,12 @@ impl Certificates {
         })
     }
 
-    /// The folder of what a server needs, under the names that a Secret of certificates has: `tls.crt`, `tls.key`,
-    /// `ca.crt`.
+    /// Returns the folder with the files of a server, named as in a TLS Secret: `tls.crt`, `tls.key` and `ca.crt`.
     pub(crate) fn serving(&self) -> PathBuf {
         self.folder.join(SERVING)
     }
 
-    /// Where one of the files is.
+    /// Returns the path of a file.
     pub(crate) fn file(&self, name: &str) -> String {
         self.folder.join(name).display().to_string()
     }
@@ -108,7 +107,7 @@ fn server_params() -> Result<CertificateParams> {
     Ok(params)
 }
 
-/// It cannot be guessed without the authority's key.
+/// Derives a token that cannot be guessed without the authority's key.
 fn token(secret: &[u8]) -> String {
     let digest = Sha256::new().chain_update("admin").chain_update(secret);
     digest

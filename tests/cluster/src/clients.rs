@@ -12,15 +12,15 @@ use tempfile::TempDir;
 
 use crate::{go, python::Packages};
 
-/// Where both programs are.
+/// The folder of both programs.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../reference/types");
 
-/// What a client makes of one object.
+/// The result of decoding and encoding one object.
 #[derive(Clone, Debug)]
 pub struct Round {
-    /// The object as the client would send it again.
+    /// The object as the client would send it back.
     pub object: Value,
-    /// The fields that the client does not know, where it can tell.
+    /// The fields that the client does not know, if it reports them.
     pub unknown: Vec<String>,
 }
 
@@ -32,7 +32,7 @@ pub struct GoTypes {
 }
 
 impl GoTypes {
-    /// Builds the program, in seconds where Go has its parts in its own cache.
+    /// Builds the program, which takes seconds if its packages are in Go's cache.
     ///
     /// # Errors
     /// Go is missing, or the build failed.
@@ -46,7 +46,7 @@ impl GoTypes {
         })
     }
 
-    /// Objects in which every field that the types know is set.
+    /// Returns objects in which every field of the types is set.
     ///
     /// # Errors
     /// The program failed.
@@ -54,7 +54,7 @@ impl GoTypes {
         converse(Command::new(&self.binary).arg("fill"), &[])
     }
 
-    /// What the types make of each object, or why it does not decode.
+    /// Returns each object after a round trip, or the reason why it does not decode.
     ///
     /// # Errors
     /// The program failed.
@@ -77,7 +77,7 @@ impl PythonModels {
         Ok(Self(Packages::kubeflow()?))
     }
 
-    /// What the models make of each object, or why it does not decode.
+    /// Returns each object after a round trip, or the reason why it does not decode.
     ///
     /// # Errors
     /// The program failed.
@@ -87,7 +87,7 @@ impl PythonModels {
     }
 }
 
-/// Gives a program one object a line, and reads one value a line.
+/// Writes one object per line to a program, and reads one value per line.
 fn converse(command: &mut Command, objects: &[Value]) -> Result<Vec<Value>> {
     let mut input = tempfile::tempfile()?;
     for object in objects {

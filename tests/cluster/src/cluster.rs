@@ -27,20 +27,20 @@ use crate::{
     wait::eventually,
 };
 
-/// The nodes that a cluster starts with.
+/// The number of nodes with which a cluster starts.
 const NODES: usize = 4;
 
 /// A [`ControlPlane`] with kube-controller-manager, kube-scheduler, the JobSet controller and its webhooks, and a [`Kubelet`]
-/// with four [large](NodeSpec::large) nodes, `node-0` to `node-3`. JobSets and Trainyard's own kinds are defined. It is gone when
-/// this value is dropped.
+/// with four [large](NodeSpec::large) nodes, `node-0` to `node-3`. JobSets and Trainyard's own kinds are defined. It is stopped
+/// when this value is dropped.
 pub struct Cluster {
     kubelet: Kubelet,
-    /// None if it is kept, and they are another process's.
+    /// `None` if the cluster is kept, because its controllers belong to another process.
     controllers: Option<Controllers>,
     plane: ControlPlane,
 }
 
-/// What runs JobSets on a control plane.
+/// The controllers that run JobSets on a control plane.
 struct Controllers {
     jobset: JobSetController,
     kubernetes: [Controller; 2],
@@ -55,11 +55,11 @@ struct Controller {
 }
 
 impl Cluster {
-    /// Starts one, and waits until pods can run on it. If `TRAINYARD_PLANE` names a cluster that `make plane` keeps, this process is
-    /// attached to that one instead, with what earlier tests left behind removed.
+    /// Starts a cluster, and waits until pods can run on it. If `TRAINYARD_PLANE` names a cluster that `make plane` keeps, this process
+    /// is attached to it instead, and objects of earlier tests are removed.
     ///
     /// # Errors
-    /// No binaries, or a process that ended or was not ready in time: with the end of its log; or the cluster that is kept is in use.
+    /// A binary is missing; a process exited or was not ready in time, with the end of its log; or the kept cluster is in use.
     pub fn start() -> Result<Self> {
         match Kept::find()? {
             Some(kept) => Self::attach(kept),
@@ -86,11 +86,11 @@ impl Cluster {
         })
     }
 
-    /// Keeps its processes running for other programs, which bring their own kubelet, until this one is ended. Returns the folder by
+    /// Keeps its processes running for other programs, which have their own kubelet, until this program exits. Returns the folder by
     /// which they find it.
     ///
     /// # Errors
-    /// The folder can't be written to.
+    /// The folder cannot be written to.
     pub fn keep(self) -> Result<KeptCluster> {
         kept::announce(self.plane.folder(), &self.plane.url())?;
         Ok(KeptCluster {
@@ -99,10 +99,10 @@ impl Cluster {
         })
     }
 
-    /// Starts one whatever the environment says.
+    /// Starts a cluster, even if the environment names a kept one.
     ///
     /// # Errors
-    /// No binaries, or a process that ended or was not ready in time: with the end of its log.
+    /// A binary is missing; or a process exited or was not ready in time, with the end of its log.
     pub fn start_own() -> Result<Self> {
         let binaries = Binaries::of_a_cluster()?;
         // They are large; meanwhile the API server starts.
@@ -120,30 +120,30 @@ impl Cluster {
         })
     }
 
-    /// Its API server.
+    /// Returns its control plane.
     pub fn plane(&self) -> &ControlPlane {
         &self.plane
     }
 
-    /// Its nodes, and what becomes of pods on them.
+    /// Returns its kubelet, which controls nodes and pods.
     pub fn kubelet(&self) -> &Kubelet {
         &self.kubelet
     }
 
-    /// The administrator's client, which never retries.
+    /// Returns the administrator's client, which never retries.
     pub fn client(&self) -> &Client {
         self.plane.client()
     }
 
-    /// The objects of a kind, in a namespace where the kind lives in one.
+    /// Returns the objects of a kind, in a namespace if the kind is namespaced.
     pub fn api<'a>(&'a self, resource: &'a Resource, namespace: &'a str) -> Api<'a> {
         self.plane.api(resource, namespace)
     }
 
-    /// Makes a namespace that no other test has, waits until pods can be made in it, and returns its name.
+    /// Creates a namespace of its own for a test, waits until pods can be created in it, and returns its name.
     ///
     /// # Errors
-    /// The API server could not make it, or no controller saw to it.
+    /// The API server refused it, or the controllers did not set it up.
     pub async fn new_namespace(&self) -> Result<String> {
         let name = self.plane.new_namespace().await?;
         let accounts: kube::Api<ServiceAccount> =
@@ -153,10 +153,10 @@ impl Cluster {
         Ok(name)
     }
 
-    /// Fails if a process ended, with the end of its log.
+    /// Checks that all processes are running.
     ///
     /// # Errors
-    /// A process ended.
+    /// A process exited: with the end of its log.
     pub fn still_runs(&self) -> Result<()> {
         self.plane.still_runs()?;
         let Some(controllers) = &self.controllers else {
@@ -177,12 +177,12 @@ pub struct KeptCluster {
 }
 
 impl KeptCluster {
-    /// What `TRAINYARD_PLANE` has to be for them.
+    /// Returns the value of `TRAINYARD_PLANE` for these programs.
     pub fn folder(&self) -> &Path {
         self.plane.folder()
     }
 
-    /// Runs what is asynchronous to its end.
+    /// Runs a future to completion.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.plane.block_on(future)
     }
@@ -209,17 +209,16 @@ async fn start(plane: &ControlPlane, crds: &[Value]) -> Result<(Kubelet, Control
 async fn add_nodes(kubelet: &Kubelet) -> Result<()> {
     for number in 0..NODES {
         let node = NodeSpec::large(format!("node-{number}"));
-        // The namespace of leases may not be there yet.
+        // The namespace of the leases may not exist yet.
         eventually("a node", async || Ok(kubelet.add_node(&node).await.ok())).await?;
     }
     Ok(())
 }
 
-/// Defines JobSets and Trainyard's own kinds on a control plane without controllers: for tests of many objects, of which nothing
-/// is to be made.
+/// Defines JobSets and Trainyard's own kinds on a control plane without controllers, for tests with many objects that are only stored.
 ///
 /// # Errors
-/// No binaries, or a definition that the API server refused.
+/// A binary is missing, or the API server refused a definition.
 pub async fn define_kinds(plane: &ControlPlane) -> Result<()> {
     install_all(plane, &definitions(&Binaries::of_a_cluster()?)?).await
 }
@@ -231,7 +230,7 @@ async fn install_all(plane: &ControlPlane, crds: &[Value]) -> Result<()> {
     try_join_all(installs).await.map(drop)
 }
 
-/// The definitions of JobSets and of our own kinds.
+/// Returns the definitions of JobSets and of our own kinds.
 fn definitions(binaries: &Binaries) -> Result<Vec<Value>> {
     let mut crds = vec![jobset::definition(binaries)?];
     for kind in Kind::ALL {
@@ -277,7 +276,7 @@ impl Controller {
     }
 }
 
-/// The node controller of kube-controller-manager lets pods on a node only once it saw that the node is ready.
+/// Waits until the node controller of kube-controller-manager has seen that the nodes are ready, and allows pods on them.
 async fn nodes_take_pods(client: &Client) -> Result<()> {
     let nodes: kube::Api<Node> = kube::Api::all(client.clone());
     eventually("no node is tainted", async || {

@@ -34,19 +34,19 @@ use crate::{
     resource::Resource,
 };
 
-/// How long one call may take.
+/// The timeout of one call.
 const CALL_WITHIN: Duration = Duration::from_secs(30);
-/// Where a port is not kept, another program may take it between its choice and its use.
+/// The maximum number of starts. If a port is not reserved, another program can take it before it is used.
 const TRIES: usize = 3;
-/// Longer than any test program.
+/// The lifetime of tokens, which is longer than any test program runs.
 const TOKEN_SECONDS: i64 = 24 * 60 * 60;
 
-/// An API server of its own, with an administrator's client. It is gone when this value is dropped.
+/// A dedicated API server with an administrator's client. It is stopped when this value is dropped.
 #[derive(Debug)]
 pub struct ControlPlane {
     client: KubeClient,
     runtime: Runtime,
-    /// What the names of its tests' namespaces begin with, and how many there are.
+    /// The prefix of the names of its tests' namespaces, and their number.
     namespaces: (String, AtomicUsize),
     kubeconfig: PathBuf,
     url: String,
@@ -55,14 +55,14 @@ pub struct ControlPlane {
     servers: Servers,
 }
 
-/// Whose processes it is made of.
+/// The processes of a control plane.
 #[derive(Debug)]
 enum Servers {
     Own(Box<Own>),
-    Kept(#[expect(dead_code, reason = "it is attached until this is dropped")] Kept),
+    Kept(#[expect(dead_code, reason = "this process is attached until it is dropped")] Kept),
 }
 
-/// Processes that end with the control plane, and the folder that they work in.
+/// Processes that are stopped with the control plane, and their folder.
 #[derive(Debug)]
 struct Own {
     api_server: Mutex<Process>,
@@ -87,10 +87,10 @@ impl std::fmt::Debug for KubeClient {
 }
 
 impl ControlPlane {
-    /// Starts one, and waits until it is ready.
+    /// Starts a control plane, and waits until it is ready.
     ///
     /// # Errors
-    /// No binaries, or a process that ended or was not ready in time: with the end of its log.
+    /// A binary is missing; or a process exited or was not ready in time, with the end of its log.
     pub fn start() -> Result<Self> {
         Self::start_from(&Binaries::of_a_control_plane()?)
     }
@@ -98,7 +98,7 @@ impl ControlPlane {
     pub(crate) fn start_from(binaries: &Binaries) -> Result<Self> {
         // If several providers are linked, rustls cannot choose one. An earlier start may have installed one.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut last = anyhow!("no try was made");
+        let mut last = anyhow!("the control plane was not started");
         for _ in 0..TRIES {
             match Self::try_start(binaries) {
                 Err(error) if format!("{error:#}").contains("address already in use") => {
@@ -134,7 +134,7 @@ impl ControlPlane {
         Self::of(Servers::Own(Box::new(own)), url, certificates, launcher)
     }
 
-    /// The control plane of a cluster that is kept, while this process is attached to it.
+    /// Returns the control plane of a kept cluster, to which this process is attached.
     pub(crate) fn attach(kept: Kept, binaries: &Binaries) -> Result<Self> {
         let _ = rustls::crypto::ring::default_provider().install_default();
         let certificates = Certificates::read(&kept.folder)?;
@@ -165,7 +165,7 @@ impl ControlPlane {
             namespace: "default",
         }
         .write(&kubeconfig)?;
-        // Namespaces of earlier programs may still be on their way out.
+        // Namespaces of earlier programs may still be terminating.
         let since = SystemTime::UNIX_EPOCH.elapsed()?.as_millis();
         let plane = Self {
             client: KubeClient(client),
@@ -181,25 +181,25 @@ impl ControlPlane {
         Ok(plane)
     }
 
-    /// The administrator's client, which never retries.
+    /// Returns the administrator's client, which never retries.
     pub fn client(&self) -> &Client {
         &self.client.0
     }
 
-    /// Runs what is asynchronous to its end.
+    /// Runs a future to completion.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(future)
     }
 
-    /// The objects of a kind, in a namespace where the kind lives in one.
+    /// Returns the objects of a kind, in a namespace if the kind is namespaced.
     pub fn api<'a>(&'a self, resource: &'a Resource, namespace: &'a str) -> Api<'a> {
         Api::new(self.client(), resource, namespace)
     }
 
-    /// Makes a namespace that no other test has, and returns its name.
+    /// Creates a namespace of its own for a test, and returns its name.
     ///
     /// # Errors
-    /// The API server could not make it.
+    /// The API server refused it.
     pub async fn new_namespace(&self) -> Result<String> {
         let (begins, count) = &self.namespaces;
         let number = count.fetch_add(1, Ordering::Relaxed);
@@ -213,18 +213,18 @@ impl ControlPlane {
         Ok(name)
     }
 
-    /// The URL of the API server.
+    /// Returns the URL of the API server.
     pub fn url(&self) -> String {
         self.url.clone()
     }
 
-    /// The administrator's kubeconfig file. To an administrator, RBAC forbids nothing.
+    /// Returns the administrator's kubeconfig file. RBAC allows everything to the administrator.
     pub fn kubeconfig(&self) -> &Path {
         &self.kubeconfig
     }
 
-    /// Writes a kubeconfig file with a token of a ServiceAccount that is there, and returns its path. Who uses it may do what
-    /// RBAC lets the account do, in its namespace where none is given, for a day.
+    /// Writes a kubeconfig file with a token of an existing ServiceAccount, which is valid for a day, and returns its path. Its default
+    /// namespace is that of the account.
     ///
     /// # Errors
     /// The account does not exist, or the file cannot be written.
@@ -259,22 +259,22 @@ impl ControlPlane {
         Ok(path)
     }
 
-    /// A folder with `tls.crt` and `tls.key`, by which a server on 127.0.0.1 proves itself to the API server (a webhook's,
-    /// for example), and with `ca.crt`, the certificate that the API server must know for it.
+    /// Returns a folder with `tls.crt` and `tls.key` for a server on 127.0.0.1 that the API server calls, such as a webhook, and with
+    /// `ca.crt`, the authority that the API server must trust.
     pub fn serving_certificate(&self) -> PathBuf {
         self.certificates.serving()
     }
 
-    /// A folder for files of tests, and the logs of processes. It is gone with the control plane.
+    /// Returns a folder for files of tests and the logs of processes. It is deleted with the control plane.
     pub fn folder(&self) -> &Path {
         &self.launcher.folder
     }
 
-    /// Ends kube-apiserver as `kill -9` does. Its connections break, and new ones are refused, until it is
-    /// [started](Self::start_api_server) again. Only for tests that do not share it.
+    /// Kills kube-apiserver with SIGKILL. Its connections break, and new ones are refused, until it is
+    /// [started](Self::start_api_server) again. Only tests that do not share it can call this.
     ///
     /// # Errors
-    /// The system knows no such process, or the control plane is kept: it is not this program's to end.
+    /// The process does not exist, or the control plane is kept by another program.
     pub fn kill_api_server(&self) -> Result<()> {
         self.own()?.api_server().kill()?;
         Ok(())
@@ -284,7 +284,7 @@ impl ControlPlane {
     /// until it is ready.
     ///
     /// # Errors
-    /// It ended, or was not ready in time: with the end of its log.
+    /// It exited or was not ready in time: with the end of its log.
     pub async fn start_api_server(&self) -> Result<()> {
         let own = self.own()?;
         let again = start_api_server(&self.launcher, &self.certificates, &own.ports)?;
@@ -292,10 +292,10 @@ impl ControlPlane {
         self.ready().await
     }
 
-    /// Fails if a process ended, with the end of its log.
+    /// Checks that all processes are running.
     ///
     /// # Errors
-    /// A process ended.
+    /// A process exited: with the end of its log.
     pub fn still_runs(&self) -> Result<()> {
         let Servers::Own(own) = &self.servers else {
             return Ok(());
@@ -308,7 +308,7 @@ impl ControlPlane {
         match &self.servers {
             Servers::Own(own) => Ok(own),
             Servers::Kept(_) => bail!(
-                "this test ends the API server, which others use on a cluster that is kept; unset TRAINYARD_PLANE to run it on one of its own"
+                "this test kills the API server and cannot run on a kept cluster; unset TRAINYARD_PLANE to start a cluster for it"
             ),
         }
     }
@@ -319,7 +319,7 @@ impl ControlPlane {
     }
 }
 
-/// Creates a folder that other users can't read: it holds the credentials of an administrator.
+/// Creates a folder that other users cannot read, for the credentials of an administrator.
 fn private_folder() -> Result<TempDir> {
     let mut folder = tempfile::Builder::new();
     folder.prefix("trainyard-control-plane-");

@@ -12,10 +12,9 @@ use crate::{api::Write, control_plane::ControlPlane, resource::Resource, wait::W
 /// How a CustomResourceDefinition is applied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Install {
-    /// As `kubectl apply` does: an annotation contains the whole object, and all annotations together may have
-    /// 256 KiB.
+    /// Like `kubectl apply`: an annotation contains the whole object, and all annotations together are limited to 256 KiB.
     ClientSide,
-    /// As `kubectl apply --server-side` does.
+    /// Like `kubectl apply --server-side`.
     ServerSide,
 }
 
@@ -55,7 +54,7 @@ pub async fn install(plane: &ControlPlane, crd: &Value, how: Install) -> Result<
     Ok(resource)
 }
 
-/// The object with the annotation by which `kubectl apply` remembers what it applied.
+/// Returns the object with the annotation in which `kubectl apply` stores the last applied configuration.
 fn with_last_applied(object: &Value) -> Result<Value> {
     let text = serde_json::to_string(object)? + "\n";
     let mut object = object.clone();
@@ -75,11 +74,11 @@ fn with_last_applied(object: &Value) -> Result<Value> {
     Ok(object)
 }
 
-/// Asked of the kind itself: even when a definition says that it is established, the kind is not found for a moment.
+/// Returns whether the kind is served, which can be shortly after its definition reports that it is established.
 async fn is_served(plane: &ControlPlane, resource: &Resource) -> Result<bool> {
     let path = resource.collection("default") + "?limit=1";
     let request = Request::get(path).body(Body::empty())?;
-    // Until then the answer may be no JSON.
+    // Until then, the answer may not be JSON.
     let answer = plane.client().send(request).await?;
     Ok(answer.status() == StatusCode::OK)
 }

@@ -25,15 +25,15 @@ pub struct Definitions {
 pub struct Definition {
     /// The CustomResourceDefinition.
     pub crd: Value,
-    /// Where objects of the kind are.
+    /// The paths of objects of the kind.
     pub resource: Resource,
 }
 
 impl Definitions {
-    /// Makes them of the schema documents.
+    /// Generates the definitions from the schema documents.
     ///
     /// # Errors
-    /// A document that gives none, or a definition that lacks what names its kind.
+    /// A document is invalid, or a definition does not name its kind.
     pub fn read() -> Result<Self> {
         let mut kinds = BTreeMap::new();
         for kind in Kind::ALL {
@@ -49,14 +49,14 @@ impl Definitions {
         })
     }
 
-    /// Each kind and its definition.
+    /// Returns each kind with its definition.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Definition)> {
         self.kinds
             .iter()
             .map(|(kind, definition)| (kind.as_str(), definition))
     }
 
-    /// The definition of a kind, once all are installed: whichever test comes first installs them for all.
+    /// Returns the definition of a kind after all are installed, which the first caller does.
     ///
     /// # Errors
     /// The API server refused one, or the kind does not exist.

@@ -1,4 +1,4 @@
-//! Applies the controller's account and roles of deploy/.
+//! Applies the controller's ServiceAccount and roles in deploy/.
 
 use std::path::{Path, PathBuf};
 
@@ -12,11 +12,11 @@ use trainyard_api::Object;
 
 use crate::{control_plane::ControlPlane, kustomize::kustomized};
 
-/// The namespace and the account of the controller.
+/// The namespace and the ServiceAccount of the controller.
 const NAMESPACE: &str = "kubeflow-system";
 const ACCOUNT: &str = "kubeflow-trainer-controller-manager";
 
-/// Kinds in deploy/ that live in no namespace.
+/// The cluster-scoped kinds in deploy/.
 const CLUSTER_WIDE: [&str; 7] = [
     "Namespace",
     "CustomResourceDefinition",
@@ -27,12 +27,11 @@ const CLUSTER_WIDE: [&str; 7] = [
     "ValidatingAdmissionPolicyBinding",
 ];
 
-/// Applies what kustomize makes of deploy/ but the definitions, which a cluster has or is to get later, has the API server check
-/// what would run in the cluster, and writes the kubeconfig file of the account: who uses it may do what the controller may do in a
-/// cluster, and nothing else.
+/// Applies the output of kustomize for deploy/, except for the CRDs and the objects that would run in the cluster, which the API server
+/// only validates, and returns a kubeconfig file with the permissions of the controller's ServiceAccount.
 ///
 /// # Errors
-/// kustomize refuses deploy/, or the API server what it makes of it.
+/// kustomize refuses deploy/, or the API server refuses its output.
 pub async fn deploy(plane: &ControlPlane) -> Result<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy");
     for object in kustomized(&folder)? {

@@ -8,20 +8,20 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 
-/// Whether Go is installed.
+/// Returns whether Go is installed.
 #[must_use]
 pub fn is_installed() -> bool {
     Command::new("go").arg("version").output().is_ok()
 }
 
-/// The version of the toolchain on this machine.
+/// Returns the version of the toolchain.
 pub(crate) fn version() -> Result<String> {
     let output = go(Path::new("."), &["env", "GOVERSION"])?;
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Builds packages of the module in that folder: one into a file, or several into a folder that is there, each under the
-/// name that Go gives it. What they share is built once.
+/// Builds packages of the module in a folder: one into a file, or several into an existing folder, each under the name that Go gives
+/// it. Shared packages are built once.
 pub(crate) fn build(module: &Path, packages: &[&str], to: &Path) -> Result<()> {
     let to = to.to_str().context("a path that is no text")?;
     let mut args = vec!["build", "-trimpath", "-ldflags", "-s -w", "-o", to];
@@ -30,7 +30,7 @@ pub(crate) fn build(module: &Path, packages: &[&str], to: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Where Go keeps the source of a module that the module in that folder requires.
+/// Returns the folder with the source of a module that the module in `folder` requires.
 pub(crate) fn source(module: &Path, required: &str) -> Result<PathBuf> {
     go(module, &["mod", "download", required])?;
     let output = go(module, &["list", "-m", "-f", "{{.Dir}}", required])?;

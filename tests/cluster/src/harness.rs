@@ -12,26 +12,26 @@ use libtest_mimic::{Arguments, Failed, Trial};
 
 use crate::{cluster::Cluster, control_plane::ControlPlane};
 
-/// When a test that does not end is ended. No test is measured by it.
+/// The time after which a hanging test fails. No test measures it.
 const KILL_AFTER: Duration = Duration::from_secs(15 * 60);
 
 type Body<S> = Box<dyn FnOnce(&S) -> Result<()> + Send>;
 
-/// What tests share: a [`ControlPlane`], a [`Cluster`], or one of these with a controller on it.
+/// An environment that tests share: a [`ControlPlane`], a [`Cluster`], or one of these with a controller.
 pub trait Shared: Sized + Send + Sync + 'static {
     /// Starts it.
     ///
     /// # Errors
-    /// What did not start, with the end of its log.
+    /// A process did not start: with the end of its log.
     fn start() -> Result<Self>;
 
-    /// The control plane of it.
+    /// Returns its control plane.
     fn plane(&self) -> &ControlPlane;
 
-    /// Fails if a process of it ended, with the end of its log.
+    /// Checks that all its processes are running.
     ///
     /// # Errors
-    /// A process ended.
+    /// A process exited: with the end of its log.
     fn still_runs(&self) -> Result<()>;
 }
 
@@ -63,14 +63,14 @@ impl Shared for Cluster {
     }
 }
 
-/// A test that is handed the control plane or the cluster.
+/// A test in a shared environment.
 pub struct Test<S = ControlPlane> {
     name: String,
     body: Body<S>,
 }
 
 impl<S: Shared> Test<S> {
-    /// A test that runs as this asynchronous function.
+    /// Returns a test that runs an asynchronous function.
     pub fn new<F>(name: impl Into<String>, body: F) -> Self
     where
         F: AsyncFnOnce(&S) -> Result<()> + Send + 'static,
@@ -81,7 +81,7 @@ impl<S: Shared> Test<S> {
                 shared.plane().block_on(async {
                     tokio::time::timeout(KILL_AFTER, body(shared))
                         .await
-                        .context("it does not end")?
+                        .context("the test did not end in time")?
                 })
             }),
         }
@@ -103,8 +103,8 @@ impl<S: Shared> Test<S> {
 
 /// The tests of a program, file by file.
 ///
-/// What they share is started by the first test that needs it. Of what different files share only one is there at a time: tests that
-/// share something else wait until the present ones have ended, so files that share one thing are best added one after the other.
+/// The first test that needs an environment starts it. Only one environment exists at a time: tests in another one wait until the running
+/// tests have ended, so files that share an environment are best added one after another.
 #[derive(Default)]
 pub struct Program {
     trials: Vec<Trial>,
@@ -112,7 +112,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// Adds the tests of a file, whose name becomes part of theirs.
+    /// Adds the tests of a file, whose name becomes part of their names.
     #[must_use]
     pub fn tests<S: Shared>(mut self, file: &str, tests: Vec<Test<S>>) -> Self {
         let stage = &self.stage;
@@ -122,13 +122,13 @@ impl Program {
         self
     }
 
-    /// Runs the tests that the command line asks for, as Rust's own test programs do. Whatever was started is gone when this returns.
+    /// Runs the tests that the command line selects, like Rust's own test programs. The environments are stopped when this returns.
     pub fn run(self) -> ExitCode {
         libtest_mimic::run(&Arguments::from_args(), self.trials).exit_code()
     }
 }
 
-/// What the running tests share.
+/// The environment of the running tests.
 #[derive(Default)]
 struct Stage {
     state: Mutex<State>,
@@ -142,7 +142,7 @@ struct State {
 }
 
 impl Stage {
-    /// Waits until no test runs that shares something else.
+    /// Waits until no test in another environment runs.
     fn enter<S: Send + Sync + 'static>(&self) -> Turn<'_, S> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -154,7 +154,7 @@ impl Stage {
                 return Turn { shared, running };
             }
             if state.running == 0 {
-                // What was shared before ends first: two clusters at once are too many for a small machine.
+                // The previous environment is stopped first, because two clusters at once are too many for a small machine.
                 state.current = None;
                 state.current = Some(Arc::new(Lazy::<S>(OnceLock::new())));
             } else {
@@ -165,15 +165,15 @@ impl Stage {
     }
 }
 
-/// That a test runs. The stage keeps what it shares until this is dropped.
+/// A running test. The stage keeps its environment until this is dropped.
 struct Turn<'a, S> {
-    // It goes before the next test may start: fields are dropped in this order.
+    // Fields are dropped in this order, so the environment is released before the next test can start.
     shared: Arc<Lazy<S>>,
     #[expect(dead_code, reason = "the turn ends when it is dropped")]
     running: Running<'a>,
 }
 
-/// One of the running tests.
+/// Counts a running test until it is dropped.
 struct Running<'a>(&'a Stage);
 
 impl Drop for Running<'_> {
@@ -188,7 +188,7 @@ impl Drop for Running<'_> {
 struct Lazy<S>(OnceLock<Result<S, String>>);
 
 impl<S: Shared> Lazy<S> {
-    /// Starts it when it is asked for first; where that failed, every test fails by it.
+    /// Starts the environment for the first test. If that fails, every test fails with the same error.
     fn get(&self) -> Result<&S, Failed> {
         let shared = self
             .0
@@ -212,10 +212,10 @@ mod tests {
 
     use super::*;
 
-    /// How many of all kinds are there.
+    /// The number of environments that exist.
     static THERE: AtomicUsize = AtomicUsize::new(0);
 
-    /// One of two things that tests share.
+    /// One of two environments.
     struct Thing<const KIND: u8>;
 
     impl<const KIND: u8> Thing<KIND> {

@@ -6,10 +6,10 @@ use anyhow::{Context, Result, bail};
 use http::Request;
 use kube::{Client, Config};
 
-/// How long a server may take until it is ready.
+/// The timeout for a server to become ready.
 const READY_WITHIN: Duration = Duration::from_secs(120);
 
-/// A client that asks a server of the loopback address how it is, and says nothing of itself.
+/// Returns a client without credentials for the health endpoint of a server on the loopback address.
 pub(crate) fn client(server: &str, authority: &[u8]) -> Result<Client> {
     let mut config = Config::new(server.parse()?);
     config.root_cert = Some(vec![authority.to_vec()]);
@@ -17,7 +17,7 @@ pub(crate) fn client(server: &str, authority: &[u8]) -> Result<Client> {
     Ok(Client::try_from(config)?)
 }
 
-/// Waits until the server says at this path that it is ready; fails as soon as its process fails.
+/// Waits until the server reports at this path that it is ready. Fails as soon as its process exits.
 pub(crate) async fn wait(
     name: &str,
     client: &Client,

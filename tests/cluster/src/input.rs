@@ -1,4 +1,4 @@
-//! The table of inputs: objects, and what an API server with our CRDs answers for each.
+//! The table of inputs: objects, and the answer of an API server with our CRDs to each.
 
 use std::{fs, path::Path};
 
@@ -11,7 +11,7 @@ use crate::{
     api::{Api, Write},
 };
 
-/// Where the table is.
+/// The folder of the table.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/inputs");
 
 /// One file of the table.
@@ -19,15 +19,15 @@ const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/inputs");
 pub struct Input {
     /// The file's name without its ending.
     pub name: String,
-    /// What is seen by it, as one sentence.
+    /// The guarantee that it proves, as one sentence.
     pub proves: String,
-    /// The stored object that `object` is an update of.
+    /// The stored object that `object` updates.
     pub before: Option<Value>,
-    /// What is sent.
+    /// The object that is sent.
     pub object: Value,
-    /// Whether it is sent as a new status.
+    /// Whether it is sent to the status subresource.
     pub status: bool,
-    /// The fields that it is refused for, in any order; nothing for an object that is accepted.
+    /// The fields for which it is refused, in any order; empty for an accepted object.
     pub refused: Option<Vec<String>>,
     /// The fields that are dropped as unknown.
     pub unknown: Vec<String>,
@@ -39,7 +39,7 @@ impl Input {
     /// Reads the whole table.
     ///
     /// # Errors
-    /// The first file that is not of its form.
+    /// The first file with an invalid form.
     pub fn read_all() -> Result<Vec<Self>> {
         let mut inputs = Vec::new();
         for entry in fs::read_dir(FOLDER).context(FOLDER)? {
@@ -76,10 +76,10 @@ impl Input {
         Ok(input)
     }
 
-    /// Sends it, to an API in which nothing of its name is; the object that it updates goes first.
+    /// Sends it to an API without an object of its name. The object that it updates is created first.
     ///
     /// # Errors
-    /// No answer, or the object that it updates was refused.
+    /// The server did not answer, or refused the object that it updates.
     pub async fn send(&self, api: Api<'_>) -> Result<Answer> {
         let write = Write::default();
         let Some(before) = &self.before else {
@@ -102,7 +102,7 @@ impl Input {
         }
     }
 
-    /// The kind of the object.
+    /// Returns the kind of the object.
     pub fn kind(&self) -> &str {
         let kind = self.object.get("kind").and_then(Value::as_str);
         kind.unwrap_or_default()
@@ -135,8 +135,8 @@ fn text(value: &Value) -> Result<String> {
     Ok(value.as_str().context("no text")?.to_owned())
 }
 
-/// Generates long values, so that files stay short: `{at, text, to}` repeats a text `to` times, and
-/// `{at, item, to}` gives a list of `to` items, in which `#` is the item's number.
+/// Generates long values, which keeps the files short: `{at, text, to}` repeats a text `to` times, and `{at, item, to}` is a list of `to`
+/// items, in which `#` is the number of the item.
 fn grow(object: &mut Value, how: &Value) -> Result<()> {
     let get = |key| how.get(key).context("no at or no to");
     let to = usize::try_from(get("to")?.as_u64().context("to is no number")?)?;

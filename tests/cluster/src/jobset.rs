@@ -14,7 +14,7 @@ use crate::{
 
 const CRD: &str = "crd/bases/jobset.x-k8s.io_jobsets.yaml";
 const WEBHOOKS: &str = "webhook/manifests.yaml";
-/// What the published manifests patch the webhooks with, by kind.
+/// The patches of the webhooks in the published manifests, by kind.
 const PATCHES: [(&str, &str); 2] = [
     (
         "MutatingWebhookConfiguration",
@@ -34,7 +34,7 @@ pub(crate) struct JobSetController {
 }
 
 impl JobSetController {
-    /// Starts the controller, once JobSets are defined, and registers its webhooks once they answer.
+    /// Starts the controller after JobSets are defined, and registers its webhooks when they answer.
     pub(crate) async fn start(plane: &ControlPlane) -> Result<Self> {
         let ports = [Port::find()?, Port::find()?];
         let [webhooks, probes] = ports.each_ref().map(Port::number);
@@ -59,7 +59,7 @@ impl JobSetController {
     }
 }
 
-/// The definition of JobSets.
+/// Returns the definition of JobSets.
 pub(crate) fn definition(binaries: &Binaries) -> Result<Value> {
     let crd = documents(binaries, CRD)?.into_iter().next();
     crd.context("no definition of JobSets")
@@ -70,7 +70,7 @@ fn configuration(plane: &ControlPlane, webhooks: u16, probes: u16) -> Value {
         "apiVersion": "config.jobset.x-k8s.io/v1alpha1",
         "kind": "Configuration",
         "health": {"healthProbeBindAddress": format!("127.0.0.1:{probes}")},
-        // It would want certificates of its own for them.
+        // Otherwise it would require its own certificates.
         "metrics": {"bindAddress": "0"},
         "webhook": {"host": "127.0.0.1", "port": webhooks, "certDir": plane.serving_certificate()},
         "leaderElection": {"leaderElect": false},
@@ -78,7 +78,7 @@ fn configuration(plane: &ControlPlane, webhooks: u16, probes: u16) -> Value {
     })
 }
 
-/// The published registrations, with a URL in place of a Service, which nothing here would route to.
+/// Returns the published registrations with a URL instead of a Service, to which nothing routes here.
 async fn register(plane: &ControlPlane, port: u16) -> Result<()> {
     let authority = STANDARD.encode(&plane.certificates.authority_pem);
     for mut configuration in documents(&plane.launcher.binaries, WEBHOOKS)? {
@@ -106,7 +106,7 @@ async fn register(plane: &ControlPlane, port: u16) -> Result<()> {
     Ok(())
 }
 
-/// The patches are lists of replaced paths.
+/// Applies patches, which are lists of replaced paths.
 fn patch(plane: &ControlPlane, kind: &str, configuration: &mut Value) -> Result<()> {
     for (_, file) in PATCHES.iter().filter(|(of, _)| *of == kind) {
         for operation in documents(&plane.launcher.binaries, file)?

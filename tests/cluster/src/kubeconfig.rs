@@ -11,21 +11,21 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use kube::{Client, Config, config::KubeConfigOptions};
 use serde_json::{Value, json};
 
-/// What a kubeconfig file says.
+/// The contents of a kubeconfig file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Kubeconfig<'a> {
     /// The URL of the API server.
     pub(crate) server: &'a str,
-    /// The certificate of the authority that signed the server's, as text.
+    /// The certificate of the server's authority, as PEM.
     pub(crate) authority: &'a str,
     /// The caller's token.
     pub(crate) token: &'a str,
-    /// Where objects are whose namespace is not given.
+    /// The default namespace.
     pub(crate) namespace: &'a str,
 }
 
 impl Kubeconfig<'_> {
-    /// Writes the file, as JSON, which is YAML too.
+    /// Writes the file as JSON, which is also YAML.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
         let cluster = json!({
             "server": self.server,
@@ -44,7 +44,7 @@ impl Kubeconfig<'_> {
     }
 }
 
-/// Writes a copy of one of our files, whose calls go to another server with a certificate of the same authority.
+/// Writes a copy of a kubeconfig file for another server with a certificate of the same authority.
 pub(crate) fn redirect(from: &Path, server: &str, to: &Path) -> Result<()> {
     let text = fs::read(from).with_context(|| format!("cannot read {}", from.display()))?;
     let mut whole: Value = serde_json::from_slice(&text)
@@ -54,10 +54,10 @@ pub(crate) fn redirect(from: &Path, server: &str, to: &Path) -> Result<()> {
     write(to, &whole)
 }
 
-/// The client that a kubeconfig file makes. It makes no call twice by itself.
+/// Returns a client for a kubeconfig file. It does not retry calls.
 ///
 /// # Errors
-/// There is no such file, or it makes no client.
+/// The file does not exist or is invalid.
 pub async fn client_of(kubeconfig: &Path) -> Result<Client> {
     let kubeconfig = kube::config::Kubeconfig::read_from(kubeconfig)?;
     let options = KubeConfigOptions::default();

@@ -11,14 +11,14 @@ use trainyard_api::{Inputs, Object};
 
 use crate::{cache::Entry, go};
 
-/// The module that names its version.
+/// The module with its version.
 const MODULE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/kustomize");
 const PACKAGE: &str = "sigs.k8s.io/kustomize/kustomize/v5";
 
-/// What `kustomize build` makes of a folder: its objects, in the order in which they are applied.
+/// Returns the output of `kustomize build` for a folder: objects in the order in which they are applied.
 ///
 /// # Errors
-/// No Go, what kustomize said, or an object that can't be read.
+/// Go is missing, kustomize failed, or its output cannot be parsed.
 pub fn kustomized(folder: &Path) -> Result<Vec<Object>> {
     let built = Command::new(program()?).arg("build").arg(folder).output();
     let built = built.context("cannot run kustomize")?;
@@ -34,7 +34,7 @@ pub fn kustomized(folder: &Path) -> Result<Vec<Object>> {
     Ok(inputs.objects)
 }
 
-/// The program, from the cache, or built first.
+/// Returns the program, which is built if it is not in the cache.
 fn program() -> Result<PathBuf> {
     let module = Path::new(MODULE);
     let files = [module.join("go.mod"), module.join("go.sum")];

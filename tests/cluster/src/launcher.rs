@@ -23,7 +23,7 @@ pub(crate) struct Launcher {
 }
 
 impl Launcher {
-    /// Clients' requests on one port, and nobody's on the other.
+    /// Starts etcd, with one port for clients and an unused one for peers.
     pub(crate) fn etcd(&self, port: u16, peer_port: u16) -> Result<Process> {
         self.start(
             ETCD,
@@ -56,7 +56,7 @@ impl Launcher {
                 format!("--client-ca-file={}", file("serving/ca.crt")),
                 format!("--token-auth-file={}", file("tokens.csv")),
                 "--authorization-mode=RBAC".to_owned(),
-                // Who sets an owner must be allowed to hold up its deletion, as on some distributions.
+                // A client that sets an owner must have the permission to block its deletion, as on some distributions.
                 "--enable-admission-plugins=OwnerReferencesPermissionEnforcement".to_owned(),
                 "--endpoint-reconciler-type=none".to_owned(),
                 "--service-account-issuer=https://kubernetes.default.svc".to_owned(),
@@ -117,8 +117,8 @@ impl Launcher {
     }
 }
 
-/// What kube-controller-manager and kube-scheduler have in common. Nobody but us asks them anything, and only how they are,
-/// which needs no authentication.
+/// Returns the common arguments of kube-controller-manager and kube-scheduler. Only their health endpoints are used, which need no
+/// authentication.
 fn serving(certificates: &Certificates, kubeconfig: &Path, port: u16) -> Vec<String> {
     vec![
         format!("--kubeconfig={}", kubeconfig.display()),

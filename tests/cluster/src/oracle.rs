@@ -1,4 +1,4 @@
-//! The program of `tests/reference/oracle`: it answers, by the reference's own code, what TrainJobs become.
+//! The program of `tests/reference/oracle`, which renders TrainJobs with the reference's own code.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -14,7 +14,7 @@ use crate::go;
 const MODULE: &str = "github.com/kubeflow/trainer/v2";
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../reference/oracle");
 
-/// The program, built.
+/// The built program.
 #[derive(Debug)]
 pub struct Oracle {
     program: PathBuf,
@@ -53,7 +53,7 @@ impl Oracle {
     }
 }
 
-/// The program, running until this value is dropped.
+/// The running program, until this value is dropped.
 #[derive(Debug)]
 pub struct RunningOracle {
     process: Child,
@@ -78,7 +78,7 @@ impl RunningOracle {
 
 impl Drop for RunningOracle {
     fn drop(&mut self) {
-        // It waits for the next question.
+        // It then waits for the next question.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

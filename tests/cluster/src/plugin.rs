@@ -6,11 +6,11 @@ use anyhow::{Context as _, Result, ensure};
 
 use crate::trainyard::Trainyard;
 
-/// Builds the component of a plugin's crate, with these variables in the environment of its compiler. All guests are built in one
-/// folder, beside what cargo builds for this machine.
+/// Builds the component of a plugin's crate, with these environment variables for the compiler. All guests share a target folder, which
+/// is separate from that of native builds.
 ///
 /// # Errors
-/// The program was not built, or it does not build the crate: with what it said.
+/// `trainyard` was not built, or fails to build the crate: with its output.
 pub fn build_plugin(
     crate_folder: &Path,
     component: &Path,
@@ -26,7 +26,7 @@ pub fn build_plugin(
         .arg(crate_folder)
         .arg("--output")
         .arg(component);
-    // Those of the test, which cargo runs too.
+    // The variables that cargo sets for this test.
     for (name, _) in
         std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("CARGO_PKG"))
     {
@@ -42,10 +42,10 @@ pub fn build_plugin(
     Ok(())
 }
 
-/// A component with another manifest in the place of its own: as a plugin that somebody else built, with any claims.
+/// Returns a component with another manifest, like a vendor's plugin with arbitrary claims.
 ///
 /// # Errors
-/// The component can't be read, or has no manifest.
+/// The component cannot be read, or has no manifest.
 pub fn with_manifest(component: &[u8], manifest: &str) -> Result<Vec<u8>> {
     const SECTION: &[u8] = b"trainyard:manifest";
     /// The magic number, the version and the layer.
@@ -74,7 +74,7 @@ pub fn with_manifest(component: &[u8], manifest: &str) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-/// A number in LEB128, and what is behind it.
+/// Parses a number in LEB128, and returns it with the rest.
 fn number(bytes: &[u8]) -> Result<(usize, &[u8])> {
     let mut value = 0;
     for (at, byte) in bytes.iter().enumerate().take(5) {

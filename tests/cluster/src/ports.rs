@@ -5,11 +5,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use anyhow::{Context, Result};
 use tokio::net::TcpSocket;
 
-/// A port of the loopback address that is kept free for whoever is told it, again and again, until this value is dropped.
+/// A port of the loopback address that is reserved until this value is dropped. Servers can listen on it repeatedly.
 ///
-/// A socket that is bound and does not listen keeps a port from being given to others, and leaves it to whoever sets
-/// `SO_REUSEADDR` before it listens, as servers do. Only Linux knows this; elsewhere, the port is free when it is found, and
-/// nothing keeps it.
+/// A socket that is bound but does not listen prevents the system from assigning the port to others. A server can still listen on it if
+/// it sets `SO_REUSEADDR`, as servers do. This works only on Linux; elsewhere, the port is free when it is found, but not reserved.
 #[derive(Debug)]
 pub struct Port {
     number: u16,
@@ -17,7 +16,7 @@ pub struct Port {
 }
 
 impl Port {
-    /// Finds one.
+    /// Finds a free port.
     ///
     /// # Errors
     /// No port is free.
@@ -33,7 +32,7 @@ impl Port {
         })
     }
 
-    /// Its number.
+    /// Returns its number.
     pub fn number(&self) -> u16 {
         self.number
     }
@@ -58,7 +57,7 @@ mod tests {
             let listener = TcpListener::bind(address).unwrap();
             let stream = TcpStream::connect(address).unwrap();
             drop((listener.accept().unwrap(), stream));
-            // A child that another test has just forked may hold a copy of the listener, which would go on listening.
+            // A child that another test has just forked can have a copy of the listener, which would continue to listen.
             SockRef::from(&listener).shutdown(Shutdown::Both).unwrap();
         }
     }

@@ -11,8 +11,8 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use memchr::memmem;
 
-/// Starts the rest of its arguments, and ends that when standard input closes. A pipe closes however its other end dies,
-/// so nothing outlives a test program that was killed. SIGTERM is passed on, and what is kept may take its time then.
+/// A script that runs its arguments as a command, and kills it when standard input closes. A pipe closes when its other end dies in any
+/// way, so no process outlives a killed test program. SIGTERM is forwarded, and the command can then exit by itself.
 const KEEPER: &str = r#"
 exec 3<&0
 trap 'kill -TERM "$kept"' TERM
@@ -30,13 +30,13 @@ kill "$watch" 2>/dev/null
 exit "$code"
 "#;
 
-/// How much of a memory is looked through at once.
+/// The size of the pieces in which memory is searched, in bytes.
 const PIECE: usize = 1 << 20;
 
-/// How much of a log is shown when something is wrong.
+/// The number of lines of a log in an error.
 const TAIL_LINES: usize = 40;
 
-/// A process that runs until this value is dropped, or the test program ends in whatever way.
+/// A process that runs until this value is dropped or the test program ends in any way.
 #[derive(Debug)]
 pub struct Process {
     name: String,
@@ -45,11 +45,11 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts the command, with its arguments, environment and folder; standard input is empty. What it prints is added to
-    /// the file of this name in the folder of logs.
+    /// Starts the command, with its arguments, environment and folder; standard input is empty. Its output is
+    /// appended to the file of this name in the folder of logs.
     ///
     /// # Errors
-    /// No log could be written, or no shell be started. A program that does not exist [ends](Self::ended).
+    /// The log cannot be written, or the shell cannot be started. A program that does not exist [exits](Self::ended).
     pub fn start(name: &str, command: &Command, logs: &Path) -> Result<Self> {
         let log = logs.join(format!("{name}.log"));
         let output = File::options().append(true).create(true).open(&log)?;
@@ -82,59 +82,59 @@ impl Process {
         })
     }
 
-    /// Ends it as `kill -9` does. When this returns, it is no more, and has done nothing since.
+    /// Kills it with SIGKILL, and waits until it has exited.
     ///
     /// # Errors
-    /// The system knows no such process.
+    /// The process does not exist.
     pub fn kill(&self) -> Result<ExitStatus> {
-        // Waiting closes the pipe first, which ends what is kept.
+        // Waiting closes the pipe first, at which the keeper kills the command.
         Ok(self.keeper().wait()?)
     }
 
-    /// Asks it to end, by SIGTERM, and does not wait for it.
+    /// Sends SIGTERM, and does not wait until it exits.
     ///
     /// # Errors
-    /// There is no such process any more.
+    /// The process has exited.
     pub fn terminate(&self) -> Result<()> {
         let keeper = self.keeper().id().to_string();
         let sent = Command::new("/bin/sh")
             .args(["-c", "kill -TERM \"$0\"", &keeper])
             .status()?;
-        ensure!(sent.success(), "{} is not there any more", self.name);
+        ensure!(sent.success(), "{} has exited", self.name);
         Ok(())
     }
 
-    /// All that it printed.
+    /// Returns its whole output.
     ///
     /// # Errors
-    /// The log can't be read.
+    /// The log cannot be read.
     pub fn log(&self) -> Result<String> {
         Ok(fs::read_to_string(&self.log)?)
     }
 
-    /// How it ended, if it did.
+    /// Returns its exit status, if it has exited.
     ///
     /// # Errors
-    /// The system knows no such process.
+    /// The process does not exist.
     pub fn ended(&self) -> Result<Option<ExitStatus>> {
         Ok(self.keeper().try_wait()?)
     }
 
-    /// The number of the process that is kept.
+    /// Returns the process ID of the command.
     fn kept(&self) -> Result<String> {
         let keeper = self.keeper().id();
         let children = format!("/proc/{keeper}/task/{keeper}/children");
         let children = fs::read_to_string(children)?;
-        // The keeper starts what it keeps before anything else.
+        // The keeper starts the command before any other process.
         let kept = children.split_whitespace().next();
-        let kept = kept.with_context(|| format!("{} has ended", self.name))?;
+        let kept = kept.with_context(|| format!("{} has exited", self.name))?;
         Ok(kept.to_owned())
     }
 
-    /// Which of these its memory contains, as a core dump would.
+    /// Returns which needles its memory, and therefore a core dump, contains.
     ///
     /// # Errors
-    /// It has ended, or its memory can't be read.
+    /// It has exited, or its memory cannot be read.
     pub fn holds<'n>(&self, needles: &[&'n [u8]]) -> Result<Vec<&'n [u8]>> {
         let kept = self.kept()?;
         let maps = fs::read_to_string(format!("/proc/{kept}/maps"))?;
@@ -175,30 +175,30 @@ impl Process {
         Ok(found)
     }
 
-    /// The most bytes of memory that it held at once so far, without its own children.
+    /// Returns its peak memory in bytes, without child processes.
     ///
     /// # Errors
-    /// It has ended, or the system does not say.
+    /// It has exited, or the system does not report it.
     pub fn peak_memory(&self) -> Result<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.kept()?))?;
         let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
         let peak = peak.and_then(|line| line.trim().strip_suffix(" kB"));
-        let peak: u64 = peak.context("no peak of its memory")?.parse()?;
+        let peak: u64 = peak.context("/proc reports no peak memory")?.parse()?;
         Ok(peak * 1024)
     }
 
-    /// Fails if it ended, with the end of its log.
+    /// Checks that it is running.
     ///
     /// # Errors
-    /// It ended, or the system knows no such process.
+    /// It has exited: with the end of its log.
     pub fn still_runs(&self) -> Result<()> {
         if let Some(status) = self.ended()? {
-            bail!("{} ended: {status}\n{}", self.name, self.last_words());
+            bail!("{} has exited: {status}\n{}", self.name, self.last_words());
         }
         Ok(())
     }
 
-    /// Its name, and the last lines that it printed.
+    /// Returns its name and the last lines of its output.
     pub fn last_words(&self) -> String {
         let text = fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);

@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use crate::{cache::Entry, process::Process, wait::PAUSE};
 
-/// Where the scripts of clients are.
+/// The folder of the clients' scripts.
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/clients");
 
-/// A folder with the packages of one file of requirements.
+/// A folder with the packages of a requirements file.
 #[derive(Debug)]
 pub(crate) struct Packages(PathBuf);
 
@@ -29,7 +29,7 @@ impl Packages {
         Self::install("python-client", Path::new(requirements), &[])
     }
 
-    /// Installs them into the cache, once, with these options of pip.
+    /// Installs them into the cache if they are missing, with these options of pip.
     fn install(name: &str, requirements: &Path, options: &[&str]) -> Result<Self> {
         let version = output(Command::new("python3").arg("--version"))?;
         let files = [requirements.to_owned()];
@@ -53,7 +53,7 @@ impl Packages {
         Ok(Self(packages))
     }
 
-    /// The command that runs a script with these packages.
+    /// Returns a command that runs a script with these packages.
     pub(crate) fn run(&self, script: &Path) -> Command {
         let mut command = Command::new("python3");
         command
@@ -76,24 +76,24 @@ fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// A released client of the reference, called by a script in `clients/` that makes one call a run.
+/// A released client of the reference, used by a script in `clients/` that makes one call per run.
 #[derive(Debug)]
 pub struct PythonClient {
     packages: Packages,
     script: PathBuf,
 }
 
-/// What came of one call.
+/// The outcome of one call.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// What the script tells of it.
+    /// The output of the script.
     pub result: Value,
-    /// What the client warned of on the way.
+    /// The warnings of the client.
     pub warnings: Vec<String>,
 }
 
 impl PythonClient {
-    /// The Kubeflow SDK, in the cache once.
+    /// Returns the Kubeflow SDK, which is installed into the cache if it is missing.
     ///
     /// # Errors
     /// Python is missing, or the installation failed.
@@ -104,7 +104,7 @@ impl PythonClient {
         })
     }
 
-    /// NeMo Run, in the cache once.
+    /// Returns NeMo Run, which is installed into the cache if it is missing.
     ///
     /// # Errors
     /// Python is missing, or the installation failed.
@@ -116,10 +116,10 @@ impl PythonClient {
         })
     }
 
-    /// Makes a call in the name of a kubeconfig file, with a log of its own in that folder.
+    /// Makes a call with a kubeconfig file, and writes a log to the folder.
     ///
     /// # Errors
-    /// The script failed, with the end of its output; or it returned nothing.
+    /// The script failed or returned nothing: with the end of its output.
     pub async fn call<'a>(
         &self,
         kubeconfig: &Path,

@@ -14,28 +14,28 @@ use crate::{
     trainyard::http_get, wait::eventually,
 };
 
-/// The module that names its version.
+/// The module with its version.
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../reference/controller");
 const PACKAGE: &str = "github.com/kubeflow/trainer/v2/cmd/trainer-controller-manager";
 
-/// What the reference is allowed.
+/// The limits of the reference.
 #[derive(Clone, Copy, Debug)]
 pub struct ReferenceLimits {
-    /// Calls a second; twice as many after a pause.
+    /// The maximum rate of calls per second. The burst is twice that.
     pub rate: u32,
-    /// TrainJobs at once.
+    /// The number of TrainJobs that are reconciled concurrently.
     pub at_once: usize,
 }
 
 impl ReferenceLimits {
-    /// Those that it is shipped with.
+    /// The defaults of its release.
     pub const SHIPPED: Self = Self {
         rate: 50,
         at_once: 5,
     };
 }
 
-/// The reference's controller, with all rights and without its webhooks, until this value is dropped.
+/// The reference's controller, with all permissions and without webhooks, until this value is dropped.
 pub struct Reference {
     process: Process,
     probes: Port,
@@ -44,10 +44,10 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Starts it, and waits until it is ready. The program is built first if it is not there yet, which takes minutes.
+    /// Starts it, and waits until it is ready. The program is built if it is not in the cache, which takes minutes.
     ///
     /// # Errors
-    /// Go is missing, the build failed, or the program ended or was not ready in time.
+    /// Go is missing, the build failed, or the program exited or was not ready in time.
     pub async fn start(plane: &ControlPlane, limits: ReferenceLimits) -> Result<Self> {
         let [probes, metrics, webhooks] = [Port::find()?, Port::find()?, Port::find()?];
         let address = |port: &Port| format!("127.0.0.1:{}", port.number());
@@ -88,21 +88,21 @@ impl Reference {
         .map(drop)
     }
 
-    /// What it serves under `/metrics`.
+    /// Returns its metrics.
     ///
     /// # Errors
-    /// It serves nothing.
+    /// It does not serve any.
     pub async fn metrics(&self) -> Result<String> {
         http_get(self.metrics.number(), "/metrics").await
     }
 
-    /// The process.
+    /// Returns the process.
     pub fn process(&self) -> &Process {
         &self.process
     }
 }
 
-/// The program, built once.
+/// Returns the program, which is built once.
 fn program() -> Result<PathBuf> {
     let module = Path::new(FOLDER);
     let files = [module.join("go.mod"), module.join("go.sum")];
@@ -118,7 +118,7 @@ fn program() -> Result<PathBuf> {
     Ok(program)
 }
 
-/// The folder of temporary files below which the reference looks for its webhooks' certificates.
+/// Returns the temporary folder in which the reference looks for its webhooks' certificates.
 fn with_certificates(plane: &ControlPlane) -> Result<PathBuf> {
     let folder = plane.folder().join("reference");
     let certificates = folder.join("k8s-webhook-server/serving-certs");

@@ -3,24 +3,24 @@
 use serde_json::Value;
 use thiserror::Error;
 
-/// A kind of object, and where its objects are.
+/// A kind of object, with its path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
     /// `/api/v1`, or `/apis/GROUP/VERSION`.
     pub root: String,
-    /// The kind's name in paths.
+    /// The kind's plural name in paths.
     pub plural: String,
-    /// Whether its objects live in namespaces.
+    /// Whether the kind is namespaced.
     pub namespaced: bool,
 }
 
-/// A CustomResourceDefinition that lacks what names its kind.
+/// A CustomResourceDefinition without the names of its kind.
 #[derive(Clone, Debug, Error)]
 #[error("a CustomResourceDefinition without {0}")]
 pub struct UnknownKind(&'static str);
 
 impl Resource {
-    /// A kind whose objects live in namespaces.
+    /// Returns a namespaced kind.
     pub fn namespaced(root: &str, plural: &str) -> Self {
         Self {
             root: root.to_owned(),
@@ -29,7 +29,7 @@ impl Resource {
         }
     }
 
-    /// A kind whose objects live in none.
+    /// Returns a cluster-scoped kind.
     pub fn cluster_wide(root: &str, plural: &str) -> Self {
         Self {
             root: root.to_owned(),
@@ -38,37 +38,37 @@ impl Resource {
         }
     }
 
-    /// Namespaces.
+    /// Returns the kind Namespace.
     pub fn namespaces() -> Self {
         Self::cluster_wide("/api/v1", "namespaces")
     }
 
-    /// CustomResourceDefinitions.
+    /// Returns the kind CustomResourceDefinition.
     pub fn crds() -> Self {
         Self::cluster_wide("/apis/apiextensions.k8s.io/v1", "customresourcedefinitions")
     }
 
-    /// Pods.
+    /// Returns the kind Pod.
     pub fn pods() -> Self {
         Self::namespaced("/api/v1", "pods")
     }
 
-    /// ServiceAccounts.
+    /// Returns the kind ServiceAccount.
     pub fn service_accounts() -> Self {
         Self::namespaced("/api/v1", "serviceaccounts")
     }
 
-    /// Jobs.
+    /// Returns the kind Job.
     pub fn jobs() -> Self {
         Self::namespaced("/apis/batch/v1", "jobs")
     }
 
-    /// JobSets.
+    /// Returns the kind JobSet.
     pub fn jobsets() -> Self {
         Self::namespaced("/apis/jobset.x-k8s.io/v1alpha2", "jobsets")
     }
 
-    /// The kind that a CustomResourceDefinition defines, in its first version.
+    /// Returns the kind of a CustomResourceDefinition, in its first version.
     ///
     /// # Errors
     /// The definition lacks group, version, plural name or scope.
@@ -85,7 +85,7 @@ impl Resource {
         })
     }
 
-    /// The path of all objects of a namespace, or of the cluster where the kind knows none.
+    /// Returns the path of all objects of a namespace, or of the cluster for a cluster-scoped kind.
     pub(crate) fn collection(&self, namespace: &str) -> String {
         let Self { root, plural, .. } = self;
         if self.namespaced {

@@ -1,9 +1,9 @@
-//! The signals that end a program which keeps a cluster running. A program that dies of one of them leaves the cluster's folder behind.
+//! Signals that stop a program with a running cluster. If they were not caught, the folder of the cluster would be left behind.
 
 use anyhow::Result;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signals of Ctrl-C, of `kill`, and of a terminal that is closed.
+/// SIGINT (Ctrl-C), SIGTERM (`kill`) and SIGHUP (a closed terminal).
 #[derive(Debug)]
 pub struct StopSignals {
     interrupt: Signal,
@@ -15,7 +15,7 @@ impl StopSignals {
     /// Catches the signals from now on. It must be called in a tokio runtime.
     ///
     /// # Errors
-    /// The system refuses a handler.
+    /// A handler cannot be installed.
     pub fn catch() -> Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,

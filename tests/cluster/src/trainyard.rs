@@ -12,7 +12,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 
 use crate::{control_plane::ControlPlane, ports::Port, process::Process, wait::eventually};
 
-/// How long a controller has nothing to do before it counts as idle: longer than a watch takes to tell it of a change.
+/// How long a controller must have no work before it counts as idle, which is longer than the delay of a watch event.
 const IDLE: Duration = Duration::from_secs(1);
 
 /// `trainyard controller`, until this value is dropped.
@@ -26,7 +26,7 @@ impl Trainyard {
     /// Starts the controller on the cluster that the kubeconfig file names, and waits until it is ready.
     ///
     /// # Errors
-    /// The program does not exist, ended, or was not ready in time.
+    /// The program does not exist, exited, or was not ready in time.
     pub async fn start(
         plane: &ControlPlane,
         kubeconfig: &Path,
@@ -37,7 +37,7 @@ impl Trainyard {
         Ok(started)
     }
 
-    /// Starts it without waiting.
+    /// Starts the controller without waiting until it is ready.
     ///
     /// # Errors
     /// The program does not exist.
@@ -51,7 +51,7 @@ impl Trainyard {
         Self::start_logging_by_default(plane, kubeconfig, log.into_iter().chain(arguments))
     }
 
-    /// The same with the default log format.
+    /// Starts the controller with the default log format, without waiting until it is ready.
     ///
     /// # Errors
     /// The program does not exist.
@@ -85,10 +85,10 @@ impl Trainyard {
         })
     }
 
-    /// Waits until it answers that it is ready.
+    /// Waits until it is ready.
     ///
     /// # Errors
-    /// It ended, or was not ready in time.
+    /// It exited, or was not ready in time.
     pub async fn until_ready(&self) -> Result<()> {
         eventually("the controller is ready", async || {
             self.process.still_runs()?;
@@ -99,7 +99,7 @@ impl Trainyard {
         .map(drop)
     }
 
-    /// Whether it says that it is ready: 200 or 503, and what it lacks.
+    /// Returns the answer of the readiness probe: 200, or 503 with the reasons.
     ///
     /// # Errors
     /// It does not answer.
@@ -107,7 +107,7 @@ impl Trainyard {
         self.probe("/readyz").await
     }
 
-    /// What it answers to the kubelet under `/healthz` or `/readyz`.
+    /// Returns the status code and the text of a probe, `/healthz` or `/readyz`.
     ///
     /// # Errors
     /// It does not answer.
@@ -115,15 +115,15 @@ impl Trainyard {
         get(self.health.number(), path).await
     }
 
-    /// What it serves under `/metrics`.
+    /// Returns its metrics.
     ///
     /// # Errors
-    /// It serves nothing.
+    /// It does not serve any.
     pub async fn metrics(&self) -> Result<String> {
         http_get(self.metrics.number(), "/metrics").await
     }
 
-    /// The sum of a metric over all labels that hold this text.
+    /// Returns the sum of a metric over all label sets that contain this text.
     ///
     /// # Errors
     /// It serves no metrics.
@@ -131,10 +131,10 @@ impl Trainyard {
         Ok(sum_of(&self.metrics().await?, name, labels))
     }
 
-    /// Waits until it has been idle for a second: no key waits for a worker, none is being worked on, and no reconcile has ended.
+    /// Waits until it has been idle for a second: the queue is empty, no worker is active, and no reconcile has ended.
     ///
     /// # Errors
-    /// It ended, or has always something to do.
+    /// It exited, or is not idle in time.
     pub async fn until_idle(&self) -> Result<()> {
         let mut since = (Instant::now(), f64::NAN);
         eventually("the controller is idle", async || {
@@ -151,18 +151,18 @@ impl Trainyard {
         .await
     }
 
-    /// Ends it as `kill -9` does.
+    /// Kills it with SIGKILL.
     ///
     /// # Errors
-    /// It could not be ended.
+    /// The process does not exist.
     pub fn kill(&self) -> Result<ExitStatus> {
         self.process.kill()
     }
 
-    /// Ends it as a node ends a pod, by SIGTERM, and waits until it has ended.
+    /// Stops it with SIGTERM, as a kubelet does, and waits until it has exited.
     ///
     /// # Errors
-    /// It had ended before, or does not end.
+    /// It had exited before, or does not exit in time.
     pub async fn stop(&self) -> Result<ExitStatus> {
         self.process.terminate()?;
         self.until_ended().await
@@ -171,12 +171,12 @@ impl Trainyard {
     /// Waits until it exits.
     ///
     /// # Errors
-    /// It does not end.
+    /// It does not exit in time.
     pub async fn until_ended(&self) -> Result<ExitStatus> {
         eventually("the controller has ended", async || self.process.ended()).await
     }
 
-    /// The program beside the test programs, as cargo builds both.
+    /// Returns the program that cargo built next to the test programs.
     ///
     /// # Errors
     /// It was not built.
@@ -196,13 +196,13 @@ impl Trainyard {
         Ok(program)
     }
 
-    /// The process.
+    /// Returns the process.
     pub fn process(&self) -> &Process {
         &self.process
     }
 }
 
-/// The sum of a metric over all labels that hold this text, of what was served.
+/// Returns the sum of a metric over all label sets that contain this text.
 fn sum_of(text: &str, name: &str, labels: &str) -> f64 {
     let lines = text.lines().filter(|line| {
         let metric = line.split(['{', ' ']).next();
@@ -213,10 +213,10 @@ fn sum_of(text: &str, name: &str, labels: &str) -> f64 {
         .sum()
 }
 
-/// What a port of this machine answers under a path.
+/// Returns the answer of a port of this machine to a GET request.
 ///
 /// # Errors
-/// It does not answer, or not with 200.
+/// It does not answer, or not with status 200.
 pub async fn http_get(port: u16, path: &str) -> Result<String> {
     let (code, text) = get(port, path).await?;
     ensure!(code == 200, "{path}: {code}: {text}");

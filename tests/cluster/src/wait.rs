@@ -4,15 +4,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-/// How long anything may take until it is seen. Far more than it does: a machine may be busy, and no test measures time.
+/// The timeout for every condition. It is far longer than needed, because the machine can be busy. No test measures time.
 pub(crate) const WITHIN: Duration = Duration::from_secs(180);
-/// How long it is not looked at in between.
+/// The pause between two attempts.
 pub(crate) const PAUSE: Duration = Duration::from_millis(50);
 
-/// Asks again and again until there is an answer.
+/// Repeats an attempt until it returns a value.
 ///
 /// # Errors
-/// The first error of an attempt; or no answer in three minutes, with what was waited for.
+/// The first error of an attempt, or the timeout, with a description of the condition.
 pub async fn eventually<T>(
     what: &str,
     mut attempt: impl AsyncFnMut() -> Result<Option<T>>,
@@ -23,7 +23,10 @@ pub async fn eventually<T>(
             return Ok(found);
         }
         if Instant::now() > deadline {
-            bail!("not seen after {} s: {what}", WITHIN.as_secs());
+            bail!(
+                "timed out after {} s waiting until {what}",
+                WITHIN.as_secs()
+            );
         }
         tokio::time::sleep(PAUSE).await;
     }

@@ -74,7 +74,7 @@ impl Shared for Bad {
     }
 }
 
-/// The plugin under a name as long as its own, so that the policy file can give it other limits.
+/// Writes the plugin under another name of the same length, so that the policy file can set other limits for it.
 fn renamed(component: &Path) -> Result<Vec<u8>> {
     let mut bytes = std::fs::read(component)?;
     let (name, other) = (b"\"name\":\"hostile\"", b"\"name\":\"endless\"");
@@ -85,7 +85,7 @@ fn renamed(component: &Path) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A runtime for each behavior, named for it, and one without the plugin.
+/// Returns a runtime for each behavior, named after it, and one without the plugin.
 fn runtimes_of_all() -> Vec<Value> {
     let behaving = |name: &str, plugin: &str, does: &str| {
         let mut runtime = common::runtime();
@@ -123,7 +123,7 @@ async fn create(namespace: &Namespace<'_>, name: &str, runtime: &str) -> Result<
     namespace.create(name, &spec).await.map(drop)
 }
 
-/// The TrainJob leads to nothing but Events.
+/// Checks that the TrainJob has no JobSet and no conditions.
 async fn is_untouched(namespace: &Namespace<'_>, name: &str) -> Result<()> {
     let job = namespace.api(&namespace.jobs).get(name).await?;
     let job = job.accepted()?;
@@ -133,7 +133,7 @@ async fn is_untouched(namespace: &Namespace<'_>, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Deletes it, and waits until none of its objects exists.
+/// Deletes the TrainJob, and waits until none of its objects exists.
 async fn delete(namespace: &Namespace<'_>, name: &str) -> Result<()> {
     let jobs = namespace.api(&namespace.jobs);
     jobs.delete(name).await?.accepted()?;
@@ -149,7 +149,7 @@ async fn delete(namespace: &Namespace<'_>, name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Deletes everything that the controller of the next test would retry.
+/// Deletes the TrainJobs that the controller of the next test would retry.
 async fn clear(namespace: &Namespace<'_>) -> Result<()> {
     for job in namespace.api(&namespace.jobs).items().await? {
         let name = job["metadata"]["name"].as_str();
@@ -158,7 +158,7 @@ async fn clear(namespace: &Namespace<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Suspends it, and waits until its status says so.
+/// Suspends the TrainJob, and waits until its status reports it.
 async fn suspend(namespace: &Namespace<'_>, name: &str) -> Result<()> {
     namespace.patch(name, &json!({"suspend": true})).await?;
     let is_suspended = |job: &Value| is(job, "Suspended", "True");
@@ -206,7 +206,7 @@ async fn each_kind_of_failure_is_reported_counted_and_contained(shared: &Bad) ->
         is_untouched(&namespace, name).await?;
     }
     namespace.until_complete("good").await?;
-    // Each wait is at least as long as the minimum of the previous one: 1, 2, 4 s.
+    // Each delay is at least as long as the minimum of the previous one: 1, 2, 4 s.
     let errors = async || {
         let metric = "trainyard_plugin_errors_total";
         controller.metric(metric, "kind=\"trap\"").await
@@ -231,7 +231,7 @@ async fn successful_call_is_counted(shared: &Bad) -> Result<()> {
     let calls = controller.metric(calls, labels).await?;
     ensure!(calls >= 1.0, "{}", controller.metrics().await?);
     let writes = controller.metric("trainyard_plugin_writes_total", labels);
-    // One variable in the one container, each time.
+    // Each output has one env var in one container.
     ensure!(writes.await? == calls, "{}", controller.metrics().await?);
     for metric in [
         "trainyard_plugin_fuel_total",
@@ -249,7 +249,7 @@ async fn probes_are_answered_while_plugins_run_to_their_deadline(shared: &Bad) -
     let _turn = shared.turn.lock().await;
     let controller = shared.controller(Some(&shared.plugins)).await?;
     let namespace = Namespace::new(&shared.cluster).await?;
-    // More than there are threads that plugins run on.
+    // More TrainJobs than threads on which plugins run.
     let threads = std::thread::available_parallelism()?.get();
     for at in 0..=threads {
         create(&namespace, &format!("burn-{at}"), "burn").await?;
@@ -268,7 +268,7 @@ async fn probes_are_answered_while_plugins_run_to_their_deadline(shared: &Bad) -
         answers += 1;
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
-    // The first call has taken 4 s by now; had the probes waited for it, only one would have been answered.
+    // The first call has taken 4 s by now. If the probes had waited for it, only one would have been answered.
     ensure!(answers > 5, "answered {answers} times");
     clear(&namespace).await?;
     controller.kill().map(drop)

@@ -49,7 +49,7 @@ async fn changed_list_updates_a_suspended_train_job(shared: &WithFlavors) -> Res
     namespace
         .until_labeled("counts", "priorities", Some(&count(1)))
         .await?;
-    // One that asks by name, where all may be watched.
+    // This TrainJob looks up one object by name, although all objects may be watched.
     namespace.job("reads", true, ("priority", "urgent")).await?;
     namespace
         .until_labeled("reads", "priority", Some("first"))
@@ -69,7 +69,7 @@ async fn changed_list_updates_a_suspended_train_job(shared: &WithFlavors) -> Res
         .await
 }
 
-/// A snapshot holds what was looked up: with snapshots among the answers it would double at every reconcile.
+/// A snapshot contains all lookups. If it contained other snapshots, it would double in size at every reconcile.
 async fn lists_contain_no_snapshots(shared: &WithFlavors) -> Result<()> {
     let namespace = FlavorNamespace::new(&shared.plane).await?;
     let config_maps = Resource::namespaced("/api/v1", "configmaps");

@@ -1,8 +1,8 @@
 //! A controller that starts when all TrainJobs are up to date writes nothing but its lease.
 //!
 //! There are 2,000 TrainJobs, or `TRAINYARD_RESTART_JOBS`: finished, failed, running, running with a deadline, suspended after a run, and
-//! queued. For queued ones, the controller does not even read. The test writes the status of the JobSets, and no Jobs are created, so that
-//! there can be many.
+//! queued. For queued ones, the controller does not even read. The test itself writes the status of the JobSets, and no Jobs are created,
+//! which allows a large number.
 #![allow(clippy::indexing_slicing)]
 
 use std::time::Instant;
@@ -16,12 +16,12 @@ use trainyard_cluster::{
 };
 use trainyard_schema::documents::Kind;
 
-/// How many calls are made at once.
+/// The number of concurrent calls.
 const AT_ONCE: usize = 16;
-/// When everything counts as over.
+/// The timeout of each wait.
 const THEN: &str = "2026-01-02T03:04:05Z";
 
-/// What becomes of a TrainJob.
+/// The state of a TrainJob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Completes,
@@ -46,7 +46,7 @@ impl Fate {
         Self::ALL[number % Self::ALL.len()]
     }
 
-    /// That of the TrainJob or JobSet of that name.
+    /// Returns the state of the TrainJob or JobSet with this name.
     fn of_named(object: &Value) -> Result<Self> {
         let name = object["metadata"]["name"].as_str().context("no name")?;
         let number = name.trim_start_matches("job-").parse()?;
@@ -71,7 +71,7 @@ impl Fate {
         matches!(self, Self::IsSuspended | Self::Waits)
     }
 
-    /// The status that its JobSet gets.
+    /// Returns the status of its JobSet.
     fn job_set_status(self) -> Value {
         let counts = match self {
             Self::Completes => [0, 1, 0, 0, 0],
@@ -100,7 +100,7 @@ impl Fate {
         })
     }
 
-    /// Whether the TrainJob's status says so.
+    /// Returns whether the TrainJob's status reports this state.
     fn is_reported(self, job: &Value) -> bool {
         let is = |kind: &str| {
             let conditions = job["status"]["conditions"].as_array();
@@ -138,7 +138,7 @@ fn runtime() -> Value {
     })
 }
 
-/// Makes the TrainJobs, has the controller see to them, and lets become of each what becomes of it.
+/// Creates the TrainJobs, lets the controller reconcile them, and brings each into its state.
 async fn fill(jobs: &Api<'_>, job_sets: &Api<'_>, count: usize) -> Result<()> {
     stream::iter(0..count)
         .map(|number| async move {
@@ -188,7 +188,7 @@ async fn fill(jobs: &Api<'_>, job_sets: &Api<'_>, count: usize) -> Result<()> {
     job_sets.until_all(what, is_suspended).await.map(drop)
 }
 
-/// Waits until every TrainJob was reconciled, and nothing is left to do.
+/// Waits until every TrainJob was reconciled and the controller is idle.
 async fn until_idle(controller: &Trainyard, count: usize) -> Result<()> {
     let total = "controller_runtime_reconcile_total";
     eventually("every TrainJob was looked at", async || {
@@ -238,7 +238,7 @@ async fn controller_restart_writes_nothing(plane: &ControlPlane) -> Result<()> {
     until_idle(&after, count).await?;
     let idle = started.elapsed();
     let is_lease = |call: &&Call| call.path.contains("/leases");
-    // It leads, and goes on to: what it would do late, it does by then.
+    // It leads, and renews the Lease. Late writes would have happened by then.
     let renewals = proxy.calls().await.iter().filter(is_lease).count() + 3;
     eventually("the lease is renewed", async || {
         Ok((proxy.calls().await.iter().filter(is_lease).count() >= renewals).then_some(()))

@@ -1,7 +1,7 @@
 //! After outages of the API server, and with other writers of the same objects, the objects are the same as without them, and none was
 //! created twice.
 //!
-//! These tests kill the API server, and therefore share no program with others.
+//! These tests kill the API server, so they do not share a program with others.
 
 use std::time::Duration;
 
@@ -12,14 +12,14 @@ use trainyard_cluster::{Act, Test, eventually};
 
 use crate::common::{Case, Disturbed, Scenario};
 
-/// How long the TrainJob with a deadline has: it passes while the API server is away.
+/// The deadline of the overdue TrainJob, which expires while the API server is unavailable.
 const DEADLINE: Duration = Duration::from_secs(20);
-/// How long the API server is not to be reached.
+/// How long the API server is unavailable.
 const AWAY: Duration = Duration::from_secs(30);
 /// How long every write is refused.
 const STORM: Duration = Duration::from_secs(15);
 
-/// The objects without a disturbance.
+/// Returns the objects without a disturbance.
 static UNDISTURBED: OnceCell<Value> = OnceCell::const_new();
 
 async fn undisturbed(shared: &Disturbed) -> Result<&'static Value> {
@@ -34,10 +34,10 @@ async fn undisturbed(shared: &Disturbed) -> Result<&'static Value> {
     UNDISTURBED.get_or_try_init(objects).await
 }
 
-/// A scenario with one TrainJob of each case.
+/// Creates a scenario with one TrainJob of each case.
 async fn prepared(shared: &Disturbed) -> Result<Scenario<'_>> {
     let scenario = Scenario::new(&shared.cluster, DEADLINE).await?;
-    // The one with a deadline comes last: it has the least time.
+    // The one with a deadline comes last, because its time is limited.
     for case in Case::ALL.into_iter().filter(|case| *case != Case::Overdue) {
         case.prepare(&scenario).await?;
     }
@@ -52,7 +52,7 @@ async fn happen(scenario: &Scenario<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Has every case happen by way of `shake`, and waits until all is as undisturbed.
+/// Makes the change of every case under the disturbance `shake`, and waits until the objects are as without it.
 async fn waited_out(
     shared: &Disturbed,
     shake: impl AsyncFnOnce(&Scenario<'_>) -> Result<()>,
@@ -76,7 +76,7 @@ async fn api_server_restart_is_survived(shared: &Disturbed) -> Result<()> {
         shared.cluster.plane().kill_api_server()?;
         tokio::time::sleep(Duration::from_secs(5)).await;
         shared.cluster.plane().start_api_server().await?;
-        // It is ready before it answers of every kind.
+        // The API server is ready before it serves every kind.
         let served = async || Ok(scenario.objects().await.ok());
         eventually("all kinds are served", served).await.map(drop)
     })
@@ -103,7 +103,7 @@ async fn hanging_connections_are_survived(shared: &Disturbed) -> Result<()> {
     .await
 }
 
-/// Answers every write like this for a while.
+/// Answers every write with this action for a while.
 async fn storm(shared: &Disturbed, answer: fn() -> Act) -> Result<()> {
     waited_out(shared, async |scenario| {
         shared.proxy.next_writes(usize::MAX, answer).await;

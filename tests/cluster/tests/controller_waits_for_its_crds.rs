@@ -10,7 +10,7 @@ use trainyard_cluster::{
 };
 use trainyard_schema::documents::Kind;
 
-/// A control plane without our kinds.
+/// A control plane without Trainyard's CRDs.
 pub(crate) struct Bare(ControlPlane);
 
 impl Shared for Bare {
@@ -27,11 +27,11 @@ impl Shared for Bare {
     }
 }
 
-/// Waits until it is not ready for these reasons and no others of this list.
+/// Waits until the controller is not ready for exactly these reasons of the list.
 async fn until_it_lacks(controller: &Trainyard, lacks: &[&str], has: &[&str]) -> Result<()> {
     eventually("the reason why it is not ready", async || {
         controller.process().still_runs()?;
-        // It may not listen yet.
+        // It may not be listening yet.
         let Ok((code, text)) = controller.readiness().await else {
             return Ok(None);
         };

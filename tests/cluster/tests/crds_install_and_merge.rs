@@ -21,7 +21,7 @@ fn in_group(definition: &Definition, group: &str) -> Result<Value> {
 async fn installs_both_ways(plane: &ControlPlane, definition: &Definition) -> Result<()> {
     let crd = in_group(definition, "client-side.example.com")?;
     install(plane, &crd, Install::ClientSide).await?;
-    // A cluster that was set up client-side changes over to server-side apply.
+    // A cluster that was installed by client-side apply can change to server-side apply.
     install(plane, &crd, Install::ServerSide).await?;
 
     let crd = in_group(definition, "server-side.example.com")?;
@@ -36,7 +36,7 @@ async fn installs_both_ways(plane: &ControlPlane, definition: &Definition) -> Re
 }
 
 async fn resource_version(plane: &ControlPlane, crd: &Value) -> Result<Value> {
-    // Conditions are written by the server after the definition itself.
+    // The server writes conditions after the definition itself.
     tokio::time::sleep(Duration::from_millis(500)).await;
     let name = crd
         .pointer("/metadata/name")
@@ -53,7 +53,7 @@ async fn resource_version(plane: &ControlPlane, crd: &Value) -> Result<Value> {
         .context("no version")
 }
 
-/// A runtime whose container `node` has one env var.
+/// Returns a runtime whose container `node` has one env var.
 fn runtime(name: &str) -> Value {
     let container = json!({"name": "node", "env": [{"name": name, "value": "1"}]});
     let job = json!({"name": "node", "template": {"spec": {"template": {"spec": {"containers": [container]}}}}});

@@ -23,37 +23,37 @@ impl Setup for BuiltIn {
 
 pub(crate) type Shared = Controlled<BuiltIn>;
 
-/// The cases of bad input for MPI and Flux begin so.
+/// The prefixes of the cases of invalid input for MPI and Flux.
 const MPI_AND_FLUX: [&str; 3] = ["mpi-error-", "flux-error-", "dra-mpi-error-"];
 
-/// What `render` says of an object that is not among its files; a controller waits for it.
+/// The message of `render` about an object that is not in its input. A controller waits for the object.
 const OF_FILES: [&str; 2] = ["give its file", "give a file"];
 
-/// What `render` advises beside an error; the reader of an Event does not start the controller.
+/// Advice of `render` that Events do not have, because their reader does not start the controller.
 const OF_THE_COMMAND: &str = "; use `--plugin FILE.wasm` to load one that is not built in";
 
-/// What is left of a digest in the expected files.
+/// The replacement of a digest in the expected files.
 const DIGEST: &str = "(sha256:";
 
 const RUNTIME: &str = "ClusterTrainingRuntime";
 
-/// A case, and the objects of its input, each with the errors that `render` prints of it.
+/// A case with the objects of its input, each with the errors that `render` prints for it.
 struct Case {
     name: String,
     documents: Vec<(Value, Vec<String>)>,
 }
 
-/// What becomes of a case.
+/// The outcome of a case.
 enum Outcome<'a> {
     /// Its objects are in the cluster.
     Created(Box<Created<'a>>),
-    /// The API server refuses one.
+    /// The API server refuses one of its objects.
     Refused,
-    /// It is about files, and not about objects.
+    /// It is about files and not about objects, and is skipped.
     OfFiles,
 }
 
-/// All cases of bad input.
+/// Returns all cases of invalid input.
 fn cases() -> Result<Vec<Case>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cases");
     let mut cases = Vec::new();
@@ -81,10 +81,10 @@ impl Case {
                 ensure!(line.starts_with("warning: "), "{line}");
                 continue;
             };
-            // An error of the whole file, or of a document that can't be read, is one of all documents.
+            // An error of the whole file, or of an unreadable document, belongs to all documents.
             let (number, error) = line.split_once(": ").context("no line")?;
             let number = number.parse().unwrap_or_default();
-            // Behind its kind and name.
+            // The message follows the kind and name.
             let error = error.split_once(": ").map_or(error, |(_, error)| error);
             let before = input.lines().take(number);
             let at = before.filter(|line| line.starts_with("---")).count();
@@ -101,7 +101,7 @@ impl Case {
             .any(|prefix| self.name.starts_with(prefix))
     }
 
-    /// Whether it is about what `render` reads: no object, or an object that is not there.
+    /// Returns whether the case is about the input of `render`: it has no object, or one of its objects is missing.
     fn is_of_files(&self) -> bool {
         let mut documents = self.documents.iter();
         documents.any(|(object, errors)| {
@@ -111,10 +111,10 @@ impl Case {
     }
 }
 
-/// What an API server adds where errors kept it from checking rules, and `render` leaves out.
+/// The message of an API server that did not check rules because of other errors, which `render` omits.
 const NOT_CHECKED: &str = "some validation rules were not checked";
 
-/// What an API server says of an object that it refuses, as `render` prints it.
+/// Returns the errors of an API server for a refused object, in the form of `render`.
 fn printed(refusal: &Refusal) -> Vec<String> {
     let causes = refusal.causes.iter();
     let causes = causes.filter(|cause| !cause.message.contains(NOT_CHECKED));
@@ -125,7 +125,7 @@ fn printed(refusal: &Refusal) -> Vec<String> {
     printed.collect()
 }
 
-/// Without digests of plugins, which change with each build.
+/// Replaces the digests of plugins, which change with each build.
 fn without_digests(text: &str) -> String {
     let mut parts = text.split(DIGEST);
     let mut out = parts.next().unwrap_or_default().to_owned();
@@ -140,7 +140,7 @@ fn without_digests(text: &str) -> String {
 /// A case in the cluster.
 struct Created<'a> {
     namespace: Namespace<'a>,
-    /// Each TrainJob, with the errors that its Events are to say.
+    /// Each TrainJob, with the errors that its Events must report.
     jobs: Vec<(String, Vec<String>)>,
 }
 
@@ -155,7 +155,7 @@ async fn create<'a>(shared: &'a Shared, case: &Case) -> Result<Outcome<'a>> {
     // Runtimes of other cases have the same names.
     let own = |name: &Value| format!("{}-{}", name.as_str().unwrap_or_default(), namespace.name);
     let mut jobs = Vec::new();
-    // A TrainJob that comes before its runtime waits for it.
+    // A TrainJob that is created before its runtime waits for it.
     let mut documents: Vec<_> = case.documents.iter().collect();
     documents.sort_by_key(|(object, _)| object["kind"] == "TrainJob");
     for (object, errors) in documents {
@@ -205,7 +205,7 @@ async fn create<'a>(shared: &'a Shared, case: &Case) -> Result<Outcome<'a>> {
 }
 
 impl Created<'_> {
-    /// Waits until the Events of each TrainJob say its errors, and fails if they say anything else.
+    /// Waits until the Events of each TrainJob report its errors, and fails if they report anything else.
     async fn are_reported(&self) -> Result<()> {
         let wrong = self.jobs.iter().filter(|(_, errors)| !errors.is_empty());
         for (job, expected) in wrong {
@@ -227,7 +227,7 @@ impl Created<'_> {
                 expected.iter().all(is_said)
             };
             let found = events.until_all(&what, all_said).await?;
-            // The watch of runtimes may be behind that of TrainJobs.
+            // The watch of runtimes can lag behind that of TrainJobs.
             let waits =
                 |message: &String| message.contains("; create it, and the TrainJob is reconciled");
             for message in messages(&found).into_iter().filter(|it| !waits(it)) {

@@ -126,7 +126,7 @@ async fn train_job_whose_job_set_ended_and_vanished_unobserved_never_runs_again(
     controller.kill().map(drop)
 }
 
-/// Its JobSet is removed by its TTL, and no status of the TrainJob ever said that it ran.
+/// The JobSet is removed by its TTL, and no status of the TrainJob has reported that it ran.
 async fn job_set_removed_by_its_ttl_is_known_to_have_run(shared: &Disturbed) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let controller = shared.controller().await?;
@@ -178,7 +178,7 @@ async fn deleted_job_set_is_recreated(shared: &Disturbed) -> Result<()> {
     let case = Case::Suspended;
     case.prepare(&scenario).await?;
     let mut expected = scenario.unchanged_for(Duration::from_secs(2)).await?;
-    // It ran, which nothing else records once the counts are those of another JobSet.
+    // These marks record that it ran. The counts are those of the new JobSet.
     let snapshot = &mut expected["ConfigMap suspended-runtime-snapshot"][0];
     snapshot["content"]["annotations"] = json!({"trainyard.dev/started": "true"});
     snapshot["content"]["immutable"] = json!(true);
@@ -206,7 +206,7 @@ async fn recreated_train_job_gets_its_own_objects(shared: &Disturbed) -> Result<
     let scenario = Scenario::new(&shared.cluster, DEADLINE).await?;
     let case = Case::Created;
     case.happen(&scenario).await?;
-    // With its owners, which would be gone for a leftover object.
+    // The objects include their owners, which a leftover object would not have.
     let expected = scenario.settled(&[case]).await?;
     let jobs = scenario.api(&scenario.jobs);
     jobs.delete(case.name()).await?.accepted()?;
@@ -312,7 +312,7 @@ async fn warning_survives_a_failed_status_write(shared: &Disturbed) -> Result<()
     controller.kill().map(drop)
 }
 
-/// Its status said that it was suspended when its JobSet was deleted, and a failed reconcile does not revert that.
+/// The status reported a suspended TrainJob when its JobSet was deleted, and a failed reconcile does not revert that.
 async fn job_set_deleted_while_suspended_is_recreated_despite_a_failed_call(
     shared: &Disturbed,
 ) -> Result<()> {

@@ -18,7 +18,7 @@ use crate::{
     common::{Controlled, Namespace, Setup, keys, runtimes},
 };
 
-/// The runtime of deploy/, and one that says nothing of what follows when a pod fails.
+/// The runtime of deploy/, and one without a failure policy.
 pub(crate) struct Runtimes;
 
 /// Their names.
@@ -41,8 +41,8 @@ fn spec(runtime: &str) -> Value {
     json!({"runtimeRef": {"name": runtime}, "trainer": {"numNodes": 2, "command": ["lmp", "-in", "in file"]}})
 }
 
-/// Pods whose run fails once: the followers end in order, and the first pod with the run's status. If it starts again, in its pod or
-/// in another one, it waits for followers, as a lead broker does.
+/// The fate of pods whose run fails once: the followers succeed, and the first pod exits with the run's status. If it is restarted, in its
+/// pod or in another one, it waits for followers, as a lead broker does.
 fn fails_once() -> impl Fn(&Pod) -> Fate + Send + Sync + 'static {
     let failed = Mutex::new(None);
     move |pod| {
@@ -79,7 +79,7 @@ async fn failed_run_fails_the_train_job(shared: &Shared) -> Result<()> {
     Ok(())
 }
 
-/// The two keys of a certificate.
+/// Returns the two keys of a certificate.
 fn keys_of(certificate: &str) -> Vec<&str> {
     let keys = certificate.split("-key = \"").skip(1);
     keys.filter_map(|rest| rest.split_once('"'))

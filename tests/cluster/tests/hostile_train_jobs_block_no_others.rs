@@ -14,7 +14,7 @@ use trainyard_schema::documents::Kind;
 
 use crate::common;
 
-/// What compiling a plugin may take beside the controller, in a process of its own.
+/// The memory for compiling a plugin, which runs in a separate process.
 const COMPILING: u64 = 2 << 30;
 
 /// A control plane on which JobSets are only stored, and whose definition of TrainJobs has no limits.
@@ -48,7 +48,7 @@ impl Shared for Unlimited {
     }
 }
 
-/// The definition of TrainJobs with any content in `spec`, as a cluster has it that was set up by others.
+/// Returns a definition of TrainJobs with arbitrary content in `spec`, as in a cluster with CRDs of another origin.
 fn without_limits() -> Result<Value> {
     let mut crd = Kind::TrainJob.crd()?;
     let schema = &mut crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
@@ -57,7 +57,7 @@ fn without_limits() -> Result<Value> {
     Ok(crd)
 }
 
-/// The TrainJobs that cost most, of those that attackers of earlier versions made, as their names and specs.
+/// Returns the most expensive TrainJobs from attacks on earlier versions, as names and specs.
 fn costly() -> Vec<(&'static str, Value)> {
     let on = |spec: Value| {
         let mut all = json!({"runtimeRef": {"name": "torch"}});
@@ -113,7 +113,7 @@ fn costly() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// A TrainJob of that name; the API server takes it.
+/// Creates a TrainJob, which the API server accepts.
 async fn create(plane: &ControlPlane, namespace: &str, name: &str, spec: &Value) -> Result<()> {
     let jobs = common::kind(Kind::TrainJob)?;
     let job = json!({
@@ -144,7 +144,7 @@ async fn an_ordinary_one_gets_on(
     Ok(())
 }
 
-/// Each costly TrainJob has a JobSet, or an Event that says why it has none.
+/// Waits until each expensive TrainJob has a JobSet, or an Event with the reason why it has none.
 async fn none_is_passed_over(plane: &ControlPlane, namespace: &str) -> Result<()> {
     let (events, job_sets) = (
         Resource::namespaced("/api/v1", "events"),
@@ -152,7 +152,7 @@ async fn none_is_passed_over(plane: &ControlPlane, namespace: &str) -> Result<()
     );
     let made = plane.api(&job_sets, namespace);
     for (name, _) in costly() {
-        // This one is within all limits. An API server may be too slow for its JobSet, which is reported after minutes.
+        // This TrainJob is within all limits. An API server can be too slow for its JobSet, which is reported after minutes.
         if name == "node-selectors" || made.get(name).await?.accepted().is_ok() {
             continue;
         }
@@ -168,7 +168,7 @@ async fn none_is_passed_over(plane: &ControlPlane, namespace: &str) -> Result<()
     Ok(())
 }
 
-/// The bytes of memory that the deployment allows the controller itself.
+/// Returns the memory limit of the deployment without the memory for compiling, in bytes.
 fn allowed() -> Result<u64> {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/deployment.yaml");
     let text = std::fs::read_to_string(path)?;

@@ -16,7 +16,7 @@ use kube::{
 };
 use trainyard_cluster::{ControlPlane, Test, Trainyard, client_of};
 
-/// The program of `make cluster`, which is killed if the test fails.
+/// The program of `make cluster`. It is killed if the test fails.
 struct Interactive {
     child: Child,
     output: BufReader<ChildStdout>,
@@ -50,12 +50,12 @@ fn start() -> Result<(Interactive, PathBuf)> {
     bail!("the program printed no kubeconfig")
 }
 
-/// The processes whose arguments mention the folder.
+/// Returns the processes whose arguments contain the folder.
 fn processes_of(folder: &Path) -> Result<Vec<String>> {
     let folder = folder.display().to_string();
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc")? {
-        // Processes may end meanwhile.
+        // Processes can exit meanwhile.
         let arguments = fs::read(entry?.path().join("cmdline")).unwrap_or_default();
         let arguments = String::from_utf8_lossy(&arguments).replace('\0', " ");
         if arguments.contains(&folder) {

@@ -95,13 +95,13 @@ fn spec(suspend: bool) -> Value {
     json!({"suspend": suspend, "runtimeRef": {"name": "keyed"}})
 }
 
-/// A TrainJob of two nodes on a runtime of a built-in policy.
+/// Returns the spec of a TrainJob with two nodes on a runtime of a built-in policy.
 fn built_in(runtime: &str, suspend: bool) -> Value {
     let trainer = json!({"numNodes": 2, "command": ["mpirun", "lmp"]});
     json!({"suspend": suspend, "runtimeRef": {"name": runtime}, "trainer": trainer})
 }
 
-/// All objects of the controller, except Secrets.
+/// Returns all objects of the controller, except Secrets.
 async fn outputs(
     namespace: &Namespace<'_>,
     controllers: &[Arc<Trainyard>],
@@ -239,7 +239,7 @@ async fn keys_of_mpi_and_flux_survive_a_restart_and_are_deleted(shared: &Keys) -
     .await
 }
 
-/// Running pods have the old keys, which new pods would not know.
+/// Running pods have the old keys and could not connect to pods with new ones.
 async fn secret_deleted_while_pods_run_is_recreated_with_new_pods(shared: &Keys) -> Result<()> {
     let _turn = shared.disturbed.turn.lock().await;
     let namespace = shared.namespace().await?;
@@ -300,7 +300,7 @@ async fn secret_deleted_while_pods_run_is_recreated_with_new_pods(shared: &Keys)
     controller.process().still_runs()
 }
 
-/// A plugin's memory is part of the process, and therefore of its core dump.
+/// The memory of plugins is part of the process and of its core dump.
 async fn trapped_call_leaves_no_key_in_memory(shared: &Keys) -> Result<()> {
     let _turn = shared.disturbed.turn.lock().await;
     let namespace = shared.namespace().await?;
@@ -323,7 +323,7 @@ async fn trapped_call_leaves_no_key_in_memory(shared: &Keys) -> Result<()> {
     let of_secrets = calls.iter().filter(|call| call.path.contains("/secrets"));
     ensure!(of_secrets.count() == 0, "{calls:#?}");
 
-    // The UID shows that the search finds what exists.
+    // The UID proves that the search works.
     let uid = job_set["metadata"]["uid"].as_str().unwrap_or_default();
     let keys = keys::private(&secret)?;
     let needles: Vec<_> = keys.iter().map(Vec::as_slice).collect();

@@ -16,26 +16,26 @@ use trainyard_cluster::{Act, Call, Test, Trainyard, eventually};
 
 use crate::common::{Case, Disturbed, Scenario};
 
-/// How long the TrainJob with a deadline has: enough to run before.
+/// The deadline of the overdue TrainJob, which is long enough for it to run first.
 const DEADLINE: Duration = Duration::from_secs(6);
 
-/// When the controller is killed: around the call of that number.
+/// The time at which the controller is killed: before or after the call with this number.
 #[derive(Clone, Copy, Debug)]
 struct Kill {
     call: usize,
     answered: bool,
 }
 
-/// The TrainJobs of one case, each in a namespace of its own.
+/// The TrainJobs of one case, each in its own namespace.
 struct Rounds<'a> {
     shared: &'a Disturbed,
     case: Case,
     controller: Arc<Trainyard>,
-    /// Those of the rounds that are over, which are watched until the last one is.
+    /// The scenarios of the previous rounds, which are watched until the last round ends.
     over: Vec<Scenario<'a>>,
 }
 
-/// What an undisturbed controller does, and what comes of it.
+/// The calls of an undisturbed controller, and the resulting objects.
 struct Undisturbed {
     calls: Vec<String>,
     objects: Value,
@@ -54,8 +54,8 @@ impl<'a> Rounds<'a> {
         })
     }
 
-    /// Kills the controller there, starts it again, and waits until all is as undisturbed. Says around which call it was; none
-    /// where there was no call of that number this time.
+    /// Kills the controller at this time, starts it again, and waits until the objects are as undisturbed. Returns the call; `None` if this
+    /// round had no call with this number.
     async fn killed(&mut self, kill: Kill, undisturbed: &Value) -> Result<Option<String>> {
         let scenario = self.prepared().await?;
         let killed = Arc::new(AtomicBool::new(false));
@@ -81,11 +81,11 @@ impl<'a> Rounds<'a> {
         Ok(around)
     }
 
-    /// A scenario with a TrainJob to which nothing has happened yet.
+    /// Creates a scenario with a TrainJob before its change.
     async fn prepared(&self) -> Result<Scenario<'a>> {
         let scenario = Scenario::new(&self.shared.cluster, DEADLINE).await?;
         self.case.prepare(&scenario).await?;
-        // No call about what was before is to be counted.
+        // Earlier calls must not be counted.
         scenario.unchanged_for(Duration::from_millis(700)).await?;
         Ok(scenario)
     }
@@ -100,7 +100,7 @@ impl<'a> Rounds<'a> {
         kill: Option<(Kill, Arc<AtomicBool>)>,
     ) -> Result<()> {
         if self.case == Case::Overdue {
-            // Its deadline passes while no controller runs.
+            // The deadline expires while no controller runs.
             self.controller.kill()?;
             tokio::time::sleep(scenario.deadline).await;
             self.controller = self.shared.starting_controller()?;
@@ -112,7 +112,7 @@ impl<'a> Rounds<'a> {
         self.case.happen(scenario).await
     }
 
-    /// The calls about this scenario, without what differs from run to run.
+    /// Returns the calls for this scenario, without the parts that differ between runs.
     async fn calls(&self, scenario: &Scenario<'_>) -> Vec<String> {
         let calls = self.shared.proxy.calls().await;
         let calls = calls.iter().filter(|call| is_in(call, &scenario.name));
@@ -124,7 +124,7 @@ impl<'a> Rounds<'a> {
     }
 }
 
-/// Whether a call is about an object of that namespace. Watches and lists are about those of all.
+/// Returns whether a call is for an object of this namespace. Watches and lists are for all namespaces.
 fn is_in(call: &Call, namespace: &str) -> bool {
     call.path.contains(&format!("/namespaces/{namespace}/"))
 }
@@ -144,7 +144,7 @@ fn rule(
         }
         let (controller, killed) = (Arc::clone(&controller), Arc::clone(&killed));
         let end = move || {
-            // What it was, the next start shows.
+            // The next start shows the result.
             let _ = controller.kill();
             killed.store(true, Ordering::Relaxed);
         };
@@ -177,7 +177,7 @@ async fn converges(shared: &Disturbed, case: Case) -> Result<()> {
             })?;
             around.extend(round);
         }
-        // How often the status is written differs from run to run; each kind of call was there.
+        // The number of status writes differs between runs, but each kind of call occurred.
         let all: BTreeSet<_> = undisturbed.calls.iter().cloned().collect();
         ensure!(all.is_subset(&around), "{case:?}: {around:#?} of {all:#?}");
     }

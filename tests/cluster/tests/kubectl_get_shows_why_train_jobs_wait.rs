@@ -1,4 +1,4 @@
-//! `kubectl get trainjobs` tells a TrainJob that waits from one that runs: the API server's table has the reason.
+//! `kubectl get trainjobs` distinguishes a TrainJob that waits from one that runs: the API server's table has the reason.
 #![allow(clippy::indexing_slicing)]
 
 use std::ffi::OsString;
@@ -26,7 +26,7 @@ type Shared = Controlled<OneRuntime>;
 
 const ANNOTATION: &str = "/metadata/annotations/trainyard.dev~1reconcile-error";
 
-/// What a column of the table says of the TrainJob of that name.
+/// Returns the value of a column of the table for a TrainJob.
 async fn cell(namespace: &Namespace<'_>, name: &str, column: &str) -> Result<String> {
     let table = namespace.api(&namespace.jobs).table().await?;
     let columns = table["columnDefinitions"].as_array();
@@ -55,7 +55,7 @@ async fn a_train_job_without_its_runtime_says_so_until_it_runs(shared: &Shared) 
     ensure!(cell(&namespace, "waits", "Error").await? == wanted);
     ensure!(cell(&namespace, "runs", "Error").await?.is_empty());
     ensure!(cell(&namespace, "waits", "State").await?.is_empty());
-    // The user's fields are as they were, and so is the generation.
+    // The user's fields and the generation are unchanged.
     ensure!(waits["spec"] == created["spec"], "{waits:#}");
     ensure!(
         waits["metadata"]["generation"] == created["metadata"]["generation"],

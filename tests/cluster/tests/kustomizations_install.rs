@@ -26,7 +26,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Applies them, in their order.
+/// Applies objects in order.
 async fn apply_all(plane: &ControlPlane, objects: &[Object]) -> Result<()> {
     for object in objects {
         apply(plane, object, false).await?;
@@ -34,7 +34,7 @@ async fn apply_all(plane: &ControlPlane, objects: &[Object]) -> Result<()> {
     Ok(())
 }
 
-/// As the API server has an object of the namespace.
+/// Returns an object of the namespace as stored by the API server.
 async fn stored(
     plane: &ControlPlane,
     kind: [&str; 2],
@@ -49,7 +49,7 @@ async fn stored(
 const DEPLOYMENTS: [&str; 2] = ["/apis/apps/v1", "deployments"];
 const CONFIG_MAPS: [&str; 2] = ["/api/v1", "configmaps"];
 
-/// The text of the ConfigMap that a volume of the Deployment mounts.
+/// Returns the text of the ConfigMap that a volume of the Deployment mounts.
 async fn mounted(
     plane: &ControlPlane,
     deployment: &Value,
@@ -70,7 +70,7 @@ async fn mounted(
     Ok(text.with_context(|| format!("{map:#}"))?.to_owned())
 }
 
-/// Whether the controller's account may do that.
+/// Returns whether the controller's ServiceAccount has a permission.
 async fn may(plane: &ControlPlane, namespace: &str, what: &Value) -> Result<bool> {
     let account = plane
         .kubeconfig_for_service_account(namespace, NAME)
@@ -82,7 +82,7 @@ async fn may(plane: &ControlPlane, namespace: &str, what: &Value) -> Result<bool
     Ok(answer.status.is_some_and(|status| status.allowed))
 }
 
-/// The objects in that namespace work together, for the account that runs there.
+/// Checks that the objects in this namespace work together, for the ServiceAccount there.
 async fn is_whole(plane: &ControlPlane, namespace: &str) -> Result<()> {
     let deployment = stored(plane, DEPLOYMENTS, namespace, NAME).await?;
     let pod = &deployment["spec"]["template"]["spec"];
@@ -131,7 +131,7 @@ async fn deploy_and_the_runtimes(plane: &ControlPlane) -> Result<()> {
     Ok(())
 }
 
-/// A copy of deploy/ in a folder of the test's own.
+/// Copies deploy/ into a temporary folder.
 fn copy_of_deploy(to: &Path) -> Result<PathBuf> {
     let copied = Command::new("cp")
         .arg("-r")
@@ -142,7 +142,7 @@ fn copy_of_deploy(to: &Path) -> Result<PathBuf> {
     Ok(to.join("deploy"))
 }
 
-/// The block of YAML in deploy/README.md that starts with this text.
+/// Returns the YAML block in deploy/README.md that starts with this text.
 fn block_of_the_readme(beginning: &str) -> Result<String> {
     let readme = fs::read_to_string(root().join("deploy/README.md"))?;
     let (before, rest) = readme.split_once(beginning).context("no such block")?;
@@ -155,7 +155,7 @@ fn block_of_the_readme(beginning: &str) -> Result<String> {
     Ok(format!("{beginning}{}\n", lines.join("\n").trim_end()))
 }
 
-/// `trainyard rbac` for the plugins of the folder.
+/// Returns the output of `trainyard rbac` for the plugins of the folder.
 fn roles(folder: &Path, format: &str) -> Result<String> {
     let output = Command::new(Trainyard::program()?)
         .args([
@@ -267,7 +267,7 @@ async fn another_namespace(plane: &ControlPlane) -> Result<()> {
     secrets::of_train_jobs_are_the_controllers(plane, "ml-platform").await
 }
 
-/// One after the other, since they share what lives in no namespace.
+/// Runs the checks sequentially, because they share cluster-scoped objects.
 async fn output_of_kustomize_installs(plane: &ControlPlane) -> Result<()> {
     deploy_and_the_runtimes(plane).await.context("deploy/")?;
     the_readmes_overlay_with_plugins(plane)

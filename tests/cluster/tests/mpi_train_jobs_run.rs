@@ -32,7 +32,7 @@ fn secrets() -> Resource {
     Resource::namespaced("/api/v1", "secrets")
 }
 
-/// The launcher ends, and the nodes' SSH servers do not.
+/// Lets the launcher succeed. The nodes' SSH servers do not exit.
 fn let_the_launcher_end(namespace: &Namespace<'_>) {
     namespace.decide_pods(|pod| match runtimes::replicated_job(pod) {
         "launcher" => Fate::Succeed,
@@ -40,7 +40,7 @@ fn let_the_launcher_end(namespace: &Namespace<'_>) {
     });
 }
 
-/// Runs a TrainJob with this many nodes to its end; returns its hostfile and the number of its Jobs of `node`.
+/// Runs a TrainJob with this number of nodes until it is complete. Returns its hostfile and the number of its Jobs of `node`.
 async fn run(namespace: &Namespace<'_>, runtime: &str, nodes: u32) -> Result<(String, Value)> {
     let name = format!("{runtime}-{nodes}");
     let spec = json!({"runtimeRef": {"name": runtime}, "trainer": {"numNodes": nodes}});
@@ -67,7 +67,7 @@ async fn each_kind_of_launcher_completes(shared: &Shared) -> Result<()> {
     ] {
         let name = format!("{runtime}-{nodes}");
         let lines = hosts.iter().map(|host| match *host {
-            // Its mpirun knows it by its host name.
+            // mpirun identifies its own pod by the host name.
             "launcher-0-0" => format!("{name}-{host} slots=1\n"),
             _ => format!("{name}-{host}.{name} slots=1\n"),
         });
@@ -116,7 +116,7 @@ async fn keys_are_generated_once_and_deleted_with_their_train_job(shared: &Share
     let data = secret["data"].as_object().context("no keys")?;
     let names: Vec<&String> = data.keys().collect();
     ensure!(names == ["ssh-privatekey", "ssh-publickey"], "{names:?}");
-    // What changes the TrainJob makes no other key.
+    // A change of the TrainJob does not generate other keys.
     namespace.patch("keys", &json!({"suspend": true})).await?;
     namespace.patch("keys", &json!({"suspend": false})).await?;
     namespace.until_active("keys", 1).await?;

@@ -129,7 +129,7 @@ async fn nothing_is_read_without_emitted_objects(shared: &Editions) -> Result<()
     ensure!(reads().await.is_empty(), "{:#?}", reads().await);
     controller.kill()?;
 
-    // Objects beside the JobSet are requested once, and not before something changes.
+    // Emitted objects are read once, and only when something changes.
     let controller = cluster.controller_with(&shared.first).await?;
     controller.until_idle().await?;
     ensure!(reads().await.is_empty(), "{:#?}", reads().await);

@@ -1,4 +1,4 @@
-//! One of several controllers works. If it is stopped, it releases the Lease; if it dies, another takes over; if it loses the Lease, it
+//! Only one of several controllers reconciles. If it is stopped, it releases the Lease; if it dies, another takes over; if it loses the Lease, it
 //! exits. TrainJobs continue.
 #![allow(clippy::indexing_slicing)]
 
@@ -16,7 +16,7 @@ use trainyard_cluster::{
 
 use crate::{common, common::Namespace};
 
-/// Shorter than the default, so that an unreleased Lease expires soon.
+/// A lease duration that is shorter than the default, so an unreleased Lease expires soon.
 const CONFIGURATION: &str = "
 apiVersion: trainyard.dev/v1alpha1
 kind: ControllerConfiguration
@@ -62,14 +62,14 @@ impl Led {
         Trainyard::start(self.plane(), &self.account, arguments).await
     }
 
-    /// One that leads.
+    /// Starts a controller, and waits until it leads.
     async fn leader(&self) -> Result<Trainyard> {
         let controller = self.controller().await?;
         until_it_leads(&controller).await?;
         Ok(controller)
     }
 
-    /// The holder of the Lease; `None` if it was released.
+    /// Returns the holder of the Lease; `None` if it was released.
     async fn holder(&self) -> Result<Option<String>> {
         let leases = leases();
         let api = self.cluster.api(&leases, NAMESPACE);

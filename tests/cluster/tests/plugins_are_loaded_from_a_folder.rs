@@ -14,7 +14,7 @@ use crate::{
     common::{Controlled, Namespace, Setup, kind},
 };
 
-/// A controller that has the guide's plugin, and beside it a broken file, and one that is not what the operator allows.
+/// A controller with the guide's plugin, a broken file, and a plugin that the policy file does not accept.
 pub(crate) struct PluginDir;
 
 impl Setup for PluginDir {
@@ -40,7 +40,7 @@ impl Setup for PluginDir {
 
 pub(crate) type Shared = Controlled<PluginDir>;
 
-/// Makes the crate of the guide from the guide's own text, and builds it.
+/// Writes the crate of the guide from its text, and builds it.
 fn build_the_guides_plugin(component: &Path) -> Result<()> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let guide = std::fs::read_to_string(root.join("docs/write-a-plugin.md"))?;
@@ -66,7 +66,7 @@ fn build_the_guides_plugin(component: &Path) -> Result<()> {
     build_plugin(&crate_folder, component, &[])
 }
 
-/// The same plugin under another name, for all pods with resource claims.
+/// Writes the same plugin under another name, for all pods with resource claims.
 fn build_for_claims(component: &Path) -> Result<()> {
     let tracer = Path::new(env!("CARGO_TARGET_TMPDIR")).join("tracer");
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("for-claims");
@@ -85,19 +85,19 @@ fn build_for_claims(component: &Path) -> Result<()> {
     build_plugin(&folder, component, &[])
 }
 
-/// A namespace whose pods succeed.
+/// Creates a namespace whose pods succeed.
 async fn namespace(shared: &Shared) -> Result<Namespace<'_>> {
     let namespace = Namespace::new(&shared.cluster).await?;
     namespace.fate(Fate::Succeed);
     Ok(namespace)
 }
 
-/// A runtime with these plugins, and a TrainJob on it.
+/// Creates a runtime with these plugins, and a TrainJob on it.
 async fn create(namespace: &Namespace<'_>, name: &str, plugins: &Value) -> Result<()> {
     create_on(namespace, name, plugins, common::runtime()).await
 }
 
-/// The same with a runtime of its own.
+/// Creates a given runtime with these plugins, and a TrainJob on it.
 async fn create_on(
     namespace: &Namespace<'_>,
     name: &str,
@@ -187,7 +187,7 @@ async fn plugin_waits_for_its_lookup_and_then_changes_the_train_job(shared: &Sha
     explain_works_without_the_plugin(shared, &namespace)
 }
 
-/// What the runtime set is explained; what the plugin set is named as such.
+/// Fields that the runtime set are explained without the plugin; those that the plugin set are attributed to it.
 fn explain_works_without_the_plugin(shared: &Shared, namespace: &Namespace<'_>) -> Result<()> {
     let container = "spec.replicatedJobs[node].template.spec.template.spec.containers[node]";
     let explain = |field: &str| {
@@ -280,7 +280,7 @@ async fn broken_file_affects_nothing_else(shared: &Shared) -> Result<()> {
     Ok(())
 }
 
-/// Nothing of the runtime names it: it would be active by what the pods have.
+/// The runtime does not name the plugin, which would be activated by the pods' resource claims.
 async fn train_job_waits_for_a_plugin_that_would_be_active(shared: &Shared) -> Result<()> {
     let namespace = namespace(shared).await?;
     let mut runtime = common::runtime();

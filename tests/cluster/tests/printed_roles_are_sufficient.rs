@@ -17,7 +17,7 @@ use crate::{
     common::{Controlled, Namespace, Setup, flavors, kind, roles},
 };
 
-/// A controller that has a plugin which looks things up, and only the roles of deploy/.
+/// A controller with a plugin that looks objects up, and only the roles of deploy/.
 pub(crate) struct LooksUp;
 
 fn plugins() -> PathBuf {
@@ -47,14 +47,14 @@ impl Setup for LooksUp {
 
 pub(crate) type Shared = Controlled<LooksUp>;
 
-/// What `trainyard rbac` prints for the plugin.
+/// Returns the output of `trainyard rbac` for the plugin.
 fn printed() -> Result<Vec<Value>> {
     let plugins = ["--plugin-dir".into(), plugins().into()];
     let arguments: Vec<OsString> = plugins.into_iter().chain(flavors::policy()).collect();
     roles::printed(&arguments)
 }
 
-/// A TrainJob whose plugin looks up the PriorityClass of that name.
+/// Creates a TrainJob whose plugin looks up this PriorityClass.
 async fn asks_for(namespace: &Namespace<'_>, name: &str, class: &str) -> Result<()> {
     let job = json!({
         "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
@@ -102,7 +102,7 @@ async fn printed_roles_suffice_and_are_necessary(shared: &Shared) -> Result<()> 
         "{job_set:#}"
     );
 
-    // It watches what it looked up, suspends, ends and deletes by the same roles.
+    // The same roles suffice to watch the lookups, and to suspend, complete and delete the TrainJob.
     asks_for(&namespace, "waits", "late").await?;
     namespace.event("waits", "does not exist").await?;
     let mut late = class.clone();

@@ -18,7 +18,7 @@ use trainyard_cluster::{
 
 use crate::common::{self, Case, Disturbed, Namespace, Scenario, flavors, keys, roles};
 
-/// A verb on a resource, of objects of any name or of one.
+/// A verb on a resource, for objects of any name or of one name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Right {
     verb: String,
@@ -28,7 +28,7 @@ struct Right {
 }
 
 impl Right {
-    /// Whether this permission is needed to use the other one.
+    /// Returns whether this permission is required to use the other one.
     fn covers(&self, used: &Self) -> bool {
         let is_same = |one: fn(&Self) -> &str| one(self) == one(used);
         is_same(|right| &right.verb)
@@ -38,7 +38,7 @@ impl Right {
     }
 }
 
-/// What a role's rules allow.
+/// Returns the permissions of a role's rules.
 fn allowed(role: &Value) -> Vec<Right> {
     let texts = |list: &Value| -> Vec<String> {
         let list = list.as_array().into_iter().flatten();
@@ -68,7 +68,7 @@ fn allowed(role: &Value) -> Vec<Right> {
     rights
 }
 
-/// What a call has made use of; nothing if it asks which kinds are served, as everybody may.
+/// Returns the permission that a call has used; `None` for discovery, which any authenticated user may do.
 fn used(call: &Call) -> Vec<Right> {
     let (path, query) = call.path.split_once('?').unwrap_or((&call.path, ""));
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
@@ -101,7 +101,7 @@ fn used(call: &Call) -> Vec<Right> {
         Method::GET => &["get"],
         Method::POST => &["create"],
         Method::PUT => &["update"],
-        // What server-side apply makes has to be allowed to be created, too.
+        // An object that server-side apply creates also requires the verb create.
         Method::PATCH if call.answer == Some(StatusCode::CREATED) => &["create", "patch"],
         Method::PATCH => &["patch"],
         Method::DELETE if rest.is_empty() => &["deletecollection"],
@@ -117,8 +117,8 @@ fn used(call: &Call) -> Vec<Right> {
     verbs.iter().map(|verb| right(verb)).collect()
 }
 
-/// What the admission plugin OwnerReferencesPermissionEnforcement asks for when an object is made whose owner, a TrainJob, is not
-/// deleted before it. No call names it.
+/// The permission that the admission plugin OwnerReferencesPermissionEnforcement requires to create an object that blocks the deletion of
+/// its owner, a TrainJob. No call shows it.
 fn holds_up_deletion() -> Right {
     Right {
         verb: "update".to_owned(),
@@ -128,7 +128,7 @@ fn holds_up_deletion() -> Right {
     }
 }
 
-/// A cluster, a plugin that looks things up, and one that has keys made.
+/// A cluster, a plugin that looks objects up, and one that requests keys.
 pub(crate) struct Recorded {
     disturbed: Disturbed,
     plugins: PathBuf,
@@ -156,8 +156,7 @@ impl Shared for Recorded {
     }
 }
 
-/// Makes the controller do everything it can: each case, a JobSet that a user deletes while it runs, and an Event
-/// that is repeated.
+/// Makes the controller use all its permissions: each case, a JobSet that a user deletes while it runs, and a repeated Event.
 async fn all_that_happens(shared: &Recorded) -> Result<()> {
     let cluster = &shared.disturbed.cluster;
     let scenario = Scenario::new(cluster, Duration::from_secs(4)).await?;
@@ -190,7 +189,7 @@ async fn all_that_happens(shared: &Recorded) -> Result<()> {
     Ok(())
 }
 
-/// A TrainJob that runs, is suspended and resumes without a label of its pods, which its Job would keep.
+/// Runs a TrainJob, suspends it, and resumes it without a label of its pods, which its Job would keep.
 async fn is_placed_otherwise(scenario: &Scenario<'_>) -> Result<()> {
     let pods = json!({"metadata": {"labels": {"example.com/admission": "first"}}});
     let job = json!({"name": "node", "template": {"spec": {"template": pods}}});
@@ -215,7 +214,7 @@ async fn is_placed_otherwise(scenario: &Scenario<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Suspended TrainJobs whose plugin looks up something each.
+/// Creates suspended TrainJobs, each with another lookup of its plugin.
 async fn all_that_is_looked_up(shared: &Recorded, namespace: &Namespace<'_>) -> Result<()> {
     for (name, label, value) in [
         ("by-name", "flavor", "default"),
@@ -252,7 +251,7 @@ async fn all_that_is_looked_up(shared: &Recorded, namespace: &Namespace<'_>) -> 
     Ok(())
 }
 
-/// Waits until every right of the roles was used, and compares.
+/// Waits until every permission of the roles was used, and compares them with the calls.
 async fn calls_are_what_is_allowed(shared: &Recorded, roles: &[Value]) -> Result<()> {
     let allowed: Vec<Right> = roles.iter().flat_map(allowed).collect();
     let is_unused = |calls: &[Call]| -> BTreeSet<Right> {
@@ -287,7 +286,7 @@ async fn calls_are_what_is_allowed(shared: &Recorded, roles: &[Value]) -> Result
     Ok(())
 }
 
-/// A TrainJob whose Secret is created, and one whose Secret already exists, whose owner is requested.
+/// Creates a TrainJob whose Secret is created, and one whose Secret already exists, whose owner is read.
 async fn keys_are_generated(namespace: &Namespace<'_>) -> Result<()> {
     let foreign = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "taken-keys"}});
     let secrets = keys::secrets();
@@ -306,7 +305,7 @@ async fn keys_are_generated(namespace: &Namespace<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The policy file of both plugins.
+/// Writes the policy file for both plugins.
 fn policy() -> Result<PathBuf> {
     let all = std::fs::read_to_string(flavors::policy_file())?;
     let keys = json!({"name": "keys", "grants": ["objects[v1/Secret/-keys]"]});

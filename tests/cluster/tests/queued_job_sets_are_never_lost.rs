@@ -15,7 +15,7 @@ const DEADLINE: Duration = Duration::from_secs(3600);
 const JOB: &str = "queued";
 const ADMISSION: &str = "/apis/admissionregistration.k8s.io/v1";
 
-/// Patches with this pod spec.
+/// Returns runtime patches with this pod spec.
 fn patches(pods: &Value) -> Value {
     let job = json!({"name": "node", "template": {"spec": {"template": {"spec": pods}}}});
     json!([{

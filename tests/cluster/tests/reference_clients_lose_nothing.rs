@@ -21,7 +21,7 @@ const OF_THE_SERVER: [&str; 6] = [
     "uid",
 ];
 
-/// Drops the metadata that a server makes, which clients carry unread.
+/// Removes the metadata that the API server sets, which clients only pass through.
 fn without_server_metadata(mut object: Value) -> Value {
     if let Some(metadata) = object
         .pointer_mut("/metadata")
@@ -32,7 +32,7 @@ fn without_server_metadata(mut object: Value) -> Value {
     object
 }
 
-/// Every field that the types know is stored, and comes back; written again by the types, nothing changes.
+/// Every field of the types is stored and returned, and writing it back with the types changes nothing.
 async fn fields_of_the_go_types_are_stored(
     plane: &ControlPlane,
     definitions: &Definitions,
@@ -88,7 +88,7 @@ async fn store_filled(api: Api<'_>, object: &Value) -> Result<Value> {
         .accepted()?)
 }
 
-/// What is stored of each input that is let in, by its name; whichever test comes first stores them for all.
+/// Returns the stored object of each accepted input, by its name. The first test stores them for all.
 #[derive(Default)]
 struct Stored(OnceCell<Vec<(String, Value)>>);
 
@@ -105,7 +105,7 @@ impl Stored {
     }
 }
 
-/// Stores every input that is let in, and returns what is stored of each, by its name.
+/// Stores every accepted input, and returns the stored objects by name.
 async fn store_inputs(
     plane: &ControlPlane,
     definitions: &Definitions,
@@ -127,7 +127,7 @@ async fn store_inputs(
     Ok(stored)
 }
 
-/// Gives the objects a name of their own: other tests on the same API server send the same inputs.
+/// Renames the objects, because other tests on the same API server send the same inputs.
 fn rename(input: &mut Input) {
     for object in input.before.iter_mut().chain([&mut input.object]) {
         if let Some(Value::String(name)) = object.pointer_mut("/metadata/name") {
@@ -158,7 +158,7 @@ async fn accepted_objects_decode_in_python(
         .into_iter()
         .chain((0..7).map(|number| format!("filled {number}")));
     let names: Vec<String> = names.collect();
-    // The models are made from these types, and cannot tell themselves what they do not know.
+    // The models are generated from these types, and cannot report unknown fields themselves.
     let known = types.round(&objects)?;
     let rounds = PythonModels::install()?.round(&objects)?;
     nothing_lost(names.iter().zip(&objects).zip(&rounds), &known)
@@ -184,7 +184,7 @@ fn nothing_lost<'a>(
     Ok(())
 }
 
-/// The values of an object that are not in its copy, but for empty ones, which a client may leave out, and what the
+/// Returns the values of an object that its copy does not have, except for empty ones, which a client may omit, and for fields that the
 /// client does not know.
 fn lost(object: &Value, copy: &Value, unknown: &[String]) -> Vec<String> {
     let mut lost = Vec::new();
@@ -251,7 +251,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// Whether two values are the same: Go writes quantities in a form of its own, and whole numbers without a point.
+/// Returns whether two values are equal. Go writes quantities in canonical form, and whole numbers without a decimal point.
 fn same(path: &str, one: &Value, other: &Value) -> bool {
     let number = |value: &Value| value.as_f64();
     one == other

@@ -17,7 +17,7 @@ use trainyard_cluster::{
 };
 use trainyard_schema::documents::Kind;
 
-/// A cluster with everything in deploy/, and the clients of its users.
+/// A cluster with all objects of deploy/, and its users' clients.
 pub(crate) struct Used {
     cluster: Cluster,
     controller: Trainyard,
@@ -69,7 +69,7 @@ fn torch_distributed() -> Result<Value> {
     Ok(runtime.context("no runtime in deploy/")?.value)
 }
 
-/// The same runtime by another name, whose TrainJobs fail with the first pod that fails.
+/// The same runtime with another name, whose TrainJobs fail with the first failed pod.
 fn without_retries(runtime: &Value) -> Value {
     let mut runtime = runtime.clone();
     runtime["metadata"]["name"] = json!("torch-once");
@@ -77,7 +77,7 @@ fn without_retries(runtime: &Value) -> Value {
     runtime
 }
 
-/// The Job of a runtime that trains.
+/// Returns the replicated job of a runtime that trains.
 fn job_of(runtime: &mut Value) -> &mut Value {
     &mut runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]
 }
@@ -91,7 +91,7 @@ async fn create(api: &Api<'_>, object: &Value) -> Result<()> {
     Ok(())
 }
 
-/// A namespace, and a user who has the user role of deploy/ in it.
+/// A namespace, and a user with the user role of deploy/ in it.
 struct UserNamespace<'a> {
     shared: &'a Used,
     namespace: String,
@@ -141,18 +141,18 @@ impl<'a> UserNamespace<'a> {
         self.api(&self.pods).items().await
     }
 
-    /// A call of the Kubeflow SDK, of which it has nothing to warn.
+    /// Makes a call of the Kubeflow SDK, which must not warn.
     async fn kubeflow(&self, arguments: &[&str]) -> Result<Value> {
         let arguments = [&[self.namespace.as_str()], arguments].concat();
         quiet(self.call(&self.shared.kubeflow, &arguments).await?)
     }
 
-    /// A call of NeMo Run's executor, of which it has nothing to warn.
+    /// Makes a call of NeMo Run's executor, which must not warn.
     async fn nemo_run(&self, arguments: &[&str]) -> Result<Value> {
         quiet(self.nemo_run_aloud(arguments).await?)
     }
 
-    /// A call of NeMo Run's executor.
+    /// Makes a call of NeMo Run's executor.
     async fn nemo_run_aloud(&self, arguments: &[&str]) -> Result<Outcome> {
         let mut options = nemo_run::options();
         options["namespace"] = json!(self.namespace);
@@ -167,7 +167,7 @@ impl<'a> UserNamespace<'a> {
         client.call(&self.user, logs, arguments).await
     }
 
-    /// Writes the Event that a kubelet writes when a pod starts; the fake one writes none.
+    /// Writes the Event of a kubelet about a started pod, which the fake kubelet does not write.
     async fn record_start(&self, pod: &Value) -> Result<()> {
         let metadata = &pod["metadata"];
         let event = json!({
@@ -185,7 +185,7 @@ impl<'a> UserNamespace<'a> {
         create(&self.api(&events), &event).await
     }
 
-    /// Waits until nothing is left that the controller made.
+    /// Waits until no object of the controller is left.
     async fn until_empty(&self) -> Result<()> {
         let (jobs, job_sets) = (kind(Kind::TrainJob)?, Resource::jobsets());
         for resource in [&jobs, &job_sets, &self.pods] {
@@ -205,7 +205,7 @@ fn text(value: &Value) -> Result<&str> {
     value.as_str().with_context(|| format!("no text: {value}"))
 }
 
-/// Whether all of the second is in the first, whatever else is there.
+/// Returns whether the first value contains the second one.
 fn holds(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (Value::Object(whole), Value::Object(part)) => part
@@ -287,7 +287,7 @@ async fn kubeflow_sdk_trains_on_two_nodes(shared: &Used) -> Result<()> {
 
 async fn kubeflow_sdk_shows_why_a_job_cannot_start(shared: &Used) -> Result<()> {
     let user_namespace = UserNamespace::new(shared).await?;
-    // The runtime has no step that would fetch it.
+    // The runtime has no initializer for it.
     let arguments = ["train_on_dataset", "torch-distributed", "hf://owner/data"];
     let name = user_namespace.kubeflow(&arguments).await?;
     let name = text(&name)?;

@@ -13,12 +13,12 @@ use crate::{
     common::{Controlled, Namespace, Setup},
 };
 
-/// The class of the devices, which no other test knows.
+/// The DeviceClass, which no other test uses.
 const CLASS: &str = "gpu.claims.example.com";
-/// The annotation by which the runtime asks for four of them for each node.
+/// The annotation with which the runtime requests four devices per node.
 const PER_NODE: &str = "trainyard.dev/resource-claims-per-node";
 
-/// A runtime whose nodes have four devices each, and one without any.
+/// A runtime whose nodes have four devices each, and one without devices.
 pub(crate) struct Runtimes;
 
 impl Setup for Runtimes {
@@ -37,7 +37,7 @@ impl Setup for Runtimes {
 
 pub(crate) type Shared = Controlled<Runtimes>;
 
-/// Two machines with four devices each.
+/// Creates two nodes with four devices each.
 async fn machines(shared: &Shared) -> Result<()> {
     let classes = Resource::cluster_wide("/apis/resource.k8s.io/v1", "deviceclasses");
     let slices = Resource::cluster_wide("/apis/resource.k8s.io/v1", "resourceslices");
@@ -70,7 +70,7 @@ async fn machines(shared: &Shared) -> Result<()> {
     Ok(())
 }
 
-/// The pods of a TrainJob.
+/// Returns the pods of a TrainJob.
 fn of<'p>(job: &'static str, pods: &'p [Value]) -> impl Iterator<Item = &'p Value> {
     let label = "jobset.sigs.k8s.io/jobset-name";
     pods.iter()
@@ -107,7 +107,7 @@ async fn devices_are_allocated_awaited_and_released(shared: &Shared) -> Result<(
     pods.until_all("the third one's pod finds no device", waits)
         .await?;
 
-    // As a queue evicts: the devices go to the one that waits, and come back after it.
+    // As in an eviction by a queue, the devices go to the waiting TrainJob, and return after it.
     namespace.patch("first", &json!({"suspend": true})).await?;
     namespace.until_active("third", 1).await?;
     namespace.patch("first", &json!({"suspend": false})).await?;
@@ -130,7 +130,7 @@ async fn train_job_waits_for_a_missing_template(shared: &Shared) -> Result<()> {
         .event("early", "ResourceClaimTemplate `later`")
         .await?;
     let templates = Resource::namespaced("/apis/resource.k8s.io/v1", "resourceclaimtemplates");
-    // Of another class: the devices of the other test are all in use.
+    // This class is separate, because the devices of the other test are all in use.
     let exactly = json!({"deviceClassName": "gpu.later.example.com", "count": 2});
     let request = json!({"name": "gpu", "exactly": exactly});
     let template = json!({

@@ -13,7 +13,7 @@ use crate::common::{Scenario, editions::Editions, is, kind, runtime};
 
 const DEADLINE: Duration = Duration::from_secs(3600);
 
-/// The pods of a template, as far as they are placed.
+/// Returns the placement fields of a pod template.
 fn placement(pods: &Value) -> Value {
     let (metadata, spec) = (&pods["metadata"], &pods["spec"]);
     let ours = |texts: &Value| -> Value {
@@ -23,7 +23,7 @@ fn placement(pods: &Value) -> Value {
             .collect::<serde_json::Map<_, _>>()
             .into()
     };
-    // Kubernetes' own tolerate that a node fails.
+    // Kubernetes' own tolerations are for failing nodes.
     let tolerations = spec["tolerations"].as_array().into_iter().flatten();
     let tolerations = tolerations.map(|toleration| &toleration["key"]);
     let tolerations = tolerations.filter(|key| !key.to_string().contains("kubernetes.io"));
@@ -34,7 +34,7 @@ fn placement(pods: &Value) -> Value {
     })
 }
 
-/// What a queue asks for when it admits a TrainJob, all of it named for the admission.
+/// Returns the runtime patches of a queue's admission, in which all values are named after the admission.
 fn admission(name: &str) -> Value {
     let key = format!("example.com/{name}");
     let pods = json!({
@@ -51,7 +51,7 @@ fn admission(name: &str) -> Value {
     }])
 }
 
-/// The placement of pods that this admission unsuspended, rendered by that edition of the plugin.
+/// Returns the placement of pods that this admission unsuspended, rendered by this edition of the plugin.
 fn admitted(name: &str, edition: &str) -> Value {
     let key = format!("example.com/{name}");
     json!({
@@ -93,7 +93,7 @@ impl<'a> Admissions<'a> {
         self.scenario.create(name, &spec).await.map(drop)
     }
 
-    /// Has a TrainJob run, and preempts it: it waits again, and keeps what the admission asked for, as no queue is bound to clear it.
+    /// Runs a TrainJob and preempts it. Its patches of the admission stay, because a queue need not remove them.
     async fn preempted(&self, name: &str) -> Result<()> {
         self.create(name, false, admission("first")).await?;
         self.until_placed(name, &admitted("first", "first")).await?;
@@ -128,7 +128,7 @@ impl<'a> Admissions<'a> {
         .await
     }
 
-    /// Waits until the TrainJob's pods are there, and placed like this, as JobSet and Job say too.
+    /// Waits until the TrainJob's JobSet, Job and pods have this placement.
     async fn until_placed(&self, name: &str, expected: &Value) -> Result<()> {
         let last = async || {
             let job_set = self
@@ -170,7 +170,7 @@ impl<'a> Admissions<'a> {
     }
 }
 
-/// While plugins change, one TrainJob runs, one waits that was admitted and turned away before, and one is preempted.
+/// Plugins change while one TrainJob runs, one waits after a revoked admission, and one is preempted.
 async fn upgrade_changes_no_placement(shared: &Editions) -> Result<()> {
     let cluster = &shared.cluster;
     let _turn = cluster.turn.lock().await;
@@ -191,7 +191,7 @@ async fn upgrade_changes_no_placement(shared: &Editions) -> Result<()> {
     for name in ["waits", "preempted"] {
         admissions.admit(name, admission("second")).await?;
     }
-    // The one that has run keeps what its plugin did then; the one that waited is made by the plugin of today.
+    // The TrainJob that ran keeps the output of the earlier plugin. The one that waited is rendered by the current plugin.
     let expected = admitted("second", "first");
     admissions.until_placed("preempted", &expected).await?;
     let expected = admitted("second", "second");
@@ -211,7 +211,7 @@ async fn upgrade_changes_no_placement(shared: &Editions) -> Result<()> {
             "{after:#}"
         );
     }
-    // Again, with no admission that asks for anything.
+    // Resume again, without patches of an admission.
     admissions
         .scenario
         .patch("preempted", &json!({"suspend": true, "runtimePatches": []}))
@@ -226,7 +226,7 @@ async fn upgrade_changes_no_placement(shared: &Editions) -> Result<()> {
     controller.kill().map(drop)
 }
 
-/// A JobSet of the reference: its snapshot holds the runtime and nothing else.
+/// For a JobSet of the reference, the snapshot contains only the runtime.
 async fn train_jobs_started_by_the_reference_are_placed_the_same_way(
     shared: &Editions,
 ) -> Result<()> {
@@ -262,7 +262,7 @@ async fn train_jobs_started_by_the_reference_are_placed_the_same_way(
     controller.kill().map(drop)
 }
 
-/// A broken snapshot is reported, and keeps no TrainJob suspended.
+/// A broken snapshot is reported, but the TrainJob still resumes.
 async fn unreadable_snapshot_does_not_keep_train_jobs_suspended(shared: &Editions) -> Result<()> {
     let cluster = &shared.cluster;
     let _turn = cluster.turn.lock().await;

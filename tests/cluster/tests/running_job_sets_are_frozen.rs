@@ -1,4 +1,4 @@
-//! A running JobSet keeps the plan that it was rendered by: other plugins or settings change neither it nor what stands beside it, and if
+//! A running JobSet keeps the plan that it was rendered by: other plugins or settings change neither it nor its emitted objects, and if
 //! it is deleted, it is recreated as it was.
 #![allow(clippy::indexing_slicing)]
 
@@ -14,7 +14,7 @@ use crate::common::{
     is_suspended, kind,
 };
 
-/// With the plugins and settings of its plan, the TrainJob gets the objects back that are missing.
+/// Checks that missing objects of the TrainJob are recreated under the plugins and settings of its plan.
 async fn are_recreated_as_they_were(
     shared: &Editions,
     test_job: &TestJob<'_>,
@@ -61,7 +61,7 @@ async fn plugin_update_does_not_reach_running_train_jobs(shared: &Editions) -> R
     are_recreated_as_they_were(shared, &test_job, &before).await
 }
 
-/// The operator's settings of a plugin are part of the plan, as is the plugin.
+/// The operator's settings of a plugin are part of the plan, like the plugin itself.
 async fn plugin_settings_change_does_not_reach_running_train_jobs(shared: &Editions) -> Result<()> {
     let cluster = &shared.cluster;
     let _turn = cluster.turn.lock().await;
@@ -107,7 +107,7 @@ async fn suspended_until_it_goes_on(test_job: &TestJob<'_>) -> Result<Value> {
     job_sets.until(JOB, "it goes on", goes_on).await
 }
 
-/// No status says that it ran, since none was ever written.
+/// No status reports that it ran, because none was written.
 async fn unreported_start_is_recognized(shared: &Editions) -> Result<()> {
     let cluster = &shared.cluster;
     let _turn = cluster.turn.lock().await;
@@ -147,7 +147,7 @@ async fn unreported_start_is_recognized(shared: &Editions) -> Result<()> {
     controller.kill().map(drop)
 }
 
-/// Its plugin is gone, but its own patches still reach its pods, as far as JobSet allows it.
+/// The plugin is no longer loaded, but the TrainJob's own patches still reach its pods if JobSet allows the change.
 async fn placement_follows_patches_without_the_plugin(shared: &Editions) -> Result<()> {
     let cluster = &shared.cluster;
     let _turn = cluster.turn.lock().await;

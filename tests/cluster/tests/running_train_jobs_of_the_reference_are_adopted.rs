@@ -16,7 +16,7 @@ use crate::common::{
     Namespace, Objects, counts, is, is_running, is_suspended, keys, prepare, runtimes,
 };
 
-/// TrainJobs of the reference, each with its runtime, what its Secret's name ends with, and what the Secret holds.
+/// TrainJobs of the reference, each named after its runtime, with the suffix of its Secret's name and the keys of the Secret.
 const JOBS: [(&str, &str, &[&str]); 3] = [
     (
         "own-launcher",
@@ -62,16 +62,16 @@ impl Shared for HandedOver {
     }
 }
 
-/// TrainJobs that the reference made, in a namespace of their own.
+/// TrainJobs that the reference created, in their own namespace.
 struct Adopted<'a> {
     namespace: Namespace<'a>,
-    /// All objects when the reference had stopped.
+    /// All objects after the reference stopped.
     before: Objects,
     trainyard: Trainyard,
 }
 
 impl<'a> Adopted<'a> {
-    /// Has the reference make the TrainJobs, and wait until they run, or until they wait. Then it ends, and Trainyard starts.
+    /// Lets the reference create the TrainJobs, waits until they run or are suspended, and replaces the reference by Trainyard.
     async fn new(shared: &'a HandedOver, suspend: bool) -> Result<Self> {
         let namespace = Namespace::new(&shared.cluster).await?;
         namespace.fate(Fate::Hold);
@@ -84,7 +84,7 @@ impl<'a> Adopted<'a> {
         }
         for (name, ..) in JOBS {
             if suspend {
-                // A launcher that waits for the nodes has no Job yet.
+                // A launcher that depends on the nodes has no Job yet.
                 let waits = |job: &Value| is(job, "Suspended", "True") && !counts(job).is_empty();
                 namespace.until(name, "it waits", waits).await?;
             } else {
@@ -104,12 +104,12 @@ impl<'a> Adopted<'a> {
         })
     }
 
-    /// The objects as they are now.
+    /// Returns the current objects.
     async fn objects(&self) -> Result<Objects> {
         self.namespace.objects().await
     }
 
-    /// Has each TrainJob and each JobSet reconciled once more, by a change of something that nothing depends on.
+    /// Triggers another reconcile of each TrainJob and each JobSet by an irrelevant change.
     async fn touch(&self) -> Result<()> {
         let patch = json!({"metadata": {"annotations": {"example.com/touched": "yes"}}});
         let reconciles = || {
@@ -131,7 +131,7 @@ impl<'a> Adopted<'a> {
         Ok(())
     }
 
-    /// Suspends or resumes all TrainJobs, and waits until each of them is so.
+    /// Suspends or resumes all TrainJobs, and waits until the condition holds for each.
     async fn set_suspend(
         &self,
         suspend: bool,
@@ -162,7 +162,7 @@ impl<'a> Adopted<'a> {
         self.set_suspend(false, "it goes on", goes_on).await
     }
 
-    /// Deletes the JobSets, and waits until there are others.
+    /// Deletes the JobSets, and waits until they are recreated.
     async fn delete_job_sets(&self) -> Result<()> {
         let job_sets = self.namespace.api(&self.namespace.job_sets);
         for (name, ..) in JOBS {
@@ -175,7 +175,7 @@ impl<'a> Adopted<'a> {
         Ok(())
     }
 
-    /// Fails unless all objects of these kinds are what they were, with the versions that they had; snapshots aside.
+    /// Checks that all objects of these kinds are unchanged, including their versions, except for snapshots.
     async fn are_unchanged(&self, kinds: &[&str]) -> Result<()> {
         let now = self.objects().await?;
         let of_kind = |objects: &Objects| -> Objects {
@@ -191,9 +191,9 @@ impl<'a> Adopted<'a> {
         same(&before, &now)
     }
 
-    /// Lets the TrainJobs end, deletes them, and waits until nothing is left of them.
+    /// Lets the TrainJobs complete, deletes them, and waits until none of their objects is left.
     async fn end(&self) -> Result<()> {
-        // The SSH servers of MPI's nodes do not end.
+        // The SSH servers of MPI's nodes do not exit.
         self.namespace.decide_pods(|pod| {
             let ends =
                 runtimes::job_set(pod) == "flux" || runtimes::replicated_job(pod) == "launcher";
@@ -212,7 +212,7 @@ impl<'a> Adopted<'a> {
         .await
     }
 
-    /// The messages of Trainyard's Events.
+    /// Returns the messages of Trainyard's Events.
     async fn reported(&self) -> Result<Vec<String>> {
         let events = self.namespace.api(&self.namespace.events).items().await?;
         let ours = events
@@ -240,7 +240,7 @@ fn same(before: &Objects, now: &Objects) -> Result<()> {
     Ok(())
 }
 
-/// Fails unless the reference created the objects, with a Secret for each TrainJob.
+/// Checks that the reference created the objects, with a Secret for each TrainJob.
 fn are_of_the_reference(objects: &Objects) -> Result<()> {
     for (name, suffix, held) in JOBS {
         let secret = objects.get(&format!("Secret {name}-{suffix}"));
@@ -267,7 +267,7 @@ fn are_of_the_reference(objects: &Objects) -> Result<()> {
     Ok(())
 }
 
-/// What the JobSet of that name runs, and which it is.
+/// Returns the spec and the UID of a JobSet.
 fn run_by(objects: &Objects, name: &str) -> Value {
     let job_set = &objects[&format!("JobSet {name}")];
     let spec = &job_set["spec"];
@@ -294,7 +294,7 @@ async fn running_train_jobs_are_left_alone(shared: &HandedOver) -> Result<()> {
             &touched[&format!("TrainJob {name}")],
         );
         ensure!(was["status"] == is["status"], "{is:#}");
-        // Its snapshot too is what the reference made.
+        // Its snapshot is also as the reference created it.
         let snapshot = format!("ConfigMap {name}-runtime-snapshot");
         ensure!(after[&snapshot] == touched[&snapshot], "{snapshot}");
     }
@@ -318,7 +318,7 @@ async fn suspended_train_job_resumes_with_its_keys(shared: &HandedOver) -> Resul
             run_by(&now, name) == run_by(&adopted.before, name),
             "{name}"
         );
-        // Of the snapshot, only the mark is ours.
+        // Only the mark in the snapshot is Trainyard's.
         let snapshot = format!("ConfigMap {name}-runtime-snapshot");
         let (was, is) = (&adopted.before[&snapshot], &now[&snapshot]);
         ensure!(was["data"] == is["data"] && was["metadata"]["uid"] == is["metadata"]["uid"]);
@@ -330,7 +330,7 @@ async fn suspended_train_job_resumes_with_its_keys(shared: &HandedOver) -> Resul
     adopted.end().await
 }
 
-/// A JobSet that waits may have run: it starts as the reference made it.
+/// A suspended JobSet may have run before, so it starts as the reference created it.
 async fn queued_train_job_starts_unchanged(shared: &HandedOver) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let adopted = Adopted::new(shared, true).await?;
@@ -349,7 +349,7 @@ async fn queued_train_job_starts_unchanged(shared: &HandedOver) -> Result<()> {
     adopted.end().await
 }
 
-/// A TrainJob that waits is rendered by Trainyard from then on.
+/// A suspended TrainJob is rendered by Trainyard from then on.
 async fn deleted_job_set_is_rendered_again_with_its_keys(shared: &HandedOver) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let adopted = Adopted::new(shared, true).await?;
@@ -369,7 +369,7 @@ async fn deleted_job_set_is_rendered_again_with_its_keys(shared: &HandedOver) ->
     adopted.end().await
 }
 
-/// How the reference made it is not known: it comes with the next JobSet.
+/// Trainyard cannot recreate the reference's Secret, so it creates its own with the next JobSet.
 async fn missing_secret_is_created_with_trainyards_job_set(shared: &HandedOver) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let adopted = Adopted::new(shared, false).await?;

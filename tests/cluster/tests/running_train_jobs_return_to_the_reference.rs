@@ -13,7 +13,7 @@ use trainyard_cluster::{
 
 use crate::common::{Namespace, Objects, counts, is, is_running, prepare, runtimes};
 
-/// TrainJobs, each named as its runtime.
+/// TrainJobs, each named after its runtime.
 const JOBS: [&str; 4] = ["torch-distributed", "own-launcher", "launcher-node", "flux"];
 
 /// A cluster for one test at a time, since all TrainJobs have the same controller.
@@ -77,7 +77,7 @@ async fn hand_back(
     Ok((before, reference))
 }
 
-/// Fails unless the objects of these kinds exist as before: the same objects with the same specs.
+/// Checks that the objects of these kinds are the same as before, with the same specs.
 fn specs_are_unchanged(before: &Objects, now: &Objects, kinds: &[&str]) -> Result<()> {
     let specs = |objects: &Objects| {
         let of_kind = objects.iter().filter(|(key, _)| {
@@ -100,7 +100,7 @@ fn specs_are_unchanged(before: &Objects, now: &Objects, kinds: &[&str]) -> Resul
 
 /// Lets the TrainJobs succeed, and waits until they are complete.
 async fn complete(namespace: &Namespace<'_>) -> Result<()> {
-    // The SSH servers of MPI's nodes do not end.
+    // The SSH servers of MPI's nodes do not exit.
     namespace.decide_pods(|pod| {
         let is_mpi = ["own-launcher", "launcher-node"].contains(&runtimes::job_set(pod));
         let ends = !is_mpi || runtimes::replicated_job(pod) == "launcher";

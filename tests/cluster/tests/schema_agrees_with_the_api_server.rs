@@ -8,7 +8,7 @@ use trainyard_cluster::{
 };
 use trainyard_structural::{Options, Schema, Scope};
 
-/// A definition as it is compiled here.
+/// A definition, compiled by the offline schema check.
 struct Compiled {
     structural: Schema,
     options: Options,
@@ -37,14 +37,14 @@ impl Compiled {
     }
 }
 
-/// What one side makes of an input.
+/// The verdict of one side on an input.
 #[derive(Debug, PartialEq, Eq)]
 struct Verdict {
-    /// What it is refused for, in the order of the fields.
+    /// The errors for which it is refused, sorted by field.
     refused: Vec<Cause>,
-    /// The fields that are dropped, in the order of their names.
+    /// The fields that are dropped, sorted.
     unknown: Vec<String>,
-    /// What is stored, without what only a server can know; nothing where it is refused.
+    /// The stored object without fields that only a server sets; `None` if the input is refused.
     stored: Option<Value>,
 }
 
@@ -68,7 +68,7 @@ fn without_server_metadata(mut object: Value) -> Value {
     object
 }
 
-/// What the API server says of the input.
+/// Returns the verdict of the API server on the input.
 async fn served(api: Api<'_>, input: &Input) -> Result<Verdict> {
     let answer = input.send(api).await?;
     let mut unknown: Vec<String> = answer
@@ -97,7 +97,7 @@ async fn served(api: Api<'_>, input: &Input) -> Result<Verdict> {
     })
 }
 
-/// The field of a warning that says that it is unknown.
+/// Returns the field of a warning about an unknown field.
 fn unknown_field(warning: &str) -> Option<String> {
     let field = warning
         .strip_prefix("unknown field \"")?
@@ -105,7 +105,7 @@ fn unknown_field(warning: &str) -> Option<String> {
     Some(field.to_owned())
 }
 
-/// What the schema step says of the input.
+/// Returns the verdict of the offline schema check on the input.
 fn computed(kind: &Compiled, input: &Input) -> Result<Verdict> {
     let old = input.before.clone().map(|mut before| {
         let outcome = kind.structural.admit(&mut before, None, &kind.options);
@@ -118,7 +118,7 @@ fn computed(kind: &Compiled, input: &Input) -> Result<Verdict> {
     let mut options = kind.options;
     let mut object = input.object.clone();
     if input.status {
-        // A new status is written to the object as it is.
+        // A status is written to the stored object.
         options.status_subresource = false;
         let status = object.get("status").cloned().context("a status")?;
         object = old.clone().context("an object before")?;
@@ -154,7 +154,7 @@ fn computed(kind: &Compiled, input: &Input) -> Result<Verdict> {
     })
 }
 
-/// Of a status that is written for itself, the server's sentences name fields from the status on.
+/// For a write of the status subresource, the server's messages name fields relative to the status.
 fn from_the_status_on(causes: &mut [Cause]) {
     for cause in causes {
         cause.message =
@@ -165,7 +165,7 @@ fn from_the_status_on(causes: &mut [Cause]) {
     }
 }
 
-/// Both sides agree, and with the table.
+/// Checks that both sides agree with each other and with the table.
 async fn agree(plane: &ControlPlane, all: &All, input: &Input) -> Result<()> {
     let definition = all.definitions.on(plane, input.kind()).await?;
     let namespace = plane.new_namespace().await?;
@@ -189,7 +189,7 @@ async fn agree(plane: &ControlPlane, all: &All, input: &Input) -> Result<()> {
     Ok(())
 }
 
-/// The parts of one verdict that the other has not.
+/// Describes the parts of one verdict that the other does not have.
 fn shown(verdict: &Verdict, other: &Verdict) -> String {
     let mut text = String::new();
     if verdict.refused != other.refused {
@@ -234,7 +234,7 @@ fn expected(input: &Input, served: &Verdict) -> Result<()> {
     Ok(())
 }
 
-/// What is dropped with a warning is refused where the client asks for it, as kubectl does.
+/// Fields that are dropped with a warning are refused if the client requests strict validation, as kubectl does.
 async fn strict(api: Api<'_>, input: &Input) -> Result<()> {
     let write = Write {
         dry_run: true,

@@ -30,7 +30,7 @@ async fn account(plane: &ControlPlane, namespace: &str) -> Result<Client> {
     client_of(&kubeconfig).await
 }
 
-/// The code by which the account may not list ConfigMaps, in a namespace or in all; none where it may.
+/// Returns the status code with which listing ConfigMaps is denied, in a namespace or in all; `None` if it is allowed.
 async fn forbidden(api: &Api<ConfigMap>) -> Result<Option<u16>> {
     match api.list(&ListParams::default()).await {
         Ok(_) => Ok(None),

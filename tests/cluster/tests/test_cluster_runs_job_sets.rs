@@ -1,4 +1,4 @@
-//! The test cluster is a real one: webhooks default its JobSets, which become Jobs and scheduled pods, end as their pods do, and leave
+//! The test cluster is a real one: webhooks default its JobSets, which become Jobs and scheduled pods, finish with their pods, and leave
 //! nothing behind when they are deleted.
 #![allow(clippy::indexing_slicing)]
 
@@ -8,7 +8,7 @@ use kube::ResourceExt as _;
 use serde_json::{Value, json};
 use trainyard_cluster::{Cluster, Fate, Resource, Test, Write};
 
-/// Two jobs of two pods each.
+/// Returns a JobSet of two Jobs with two pods each.
 fn jobset(name: &str, fate: &str, restart_policy: Option<&str>) -> Value {
     let mut pod = json!({"containers": [{"name": "node", "image": "example.com/trainer"}]});
     if let Some(policy) = restart_policy {

@@ -6,7 +6,7 @@ use kube::api::ListParams;
 use serde_json::{Value, json};
 use trainyard_cluster::{Cluster, ControlPlane, Fate, Resource, Shared, Test, Write};
 
-/// A cluster that no other test is on.
+/// A cluster that no other test uses.
 pub(crate) struct Killed(Cluster);
 
 impl Shared for Killed {
@@ -56,7 +56,7 @@ async fn job_set_completes_across_an_api_server_restart(Killed(cluster): &Killed
     plane.kill_api_server()?;
     let all: kube::Api<Pod> = kube::Api::all(cluster.client().clone());
     ensure!(all.list(&ListParams::default()).await.is_err());
-    // What is decided meanwhile comes over the pods when they can be reached again.
+    // A decision during the outage applies to the pods when the API server is available again.
     cluster
         .kubelet()
         .decide(&namespace, |_: &Pod| Fate::Succeed);

@@ -5,7 +5,7 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use trainyard_cluster::{ControlPlane, Install, Resource, Test, Write, install};
 
-/// One group for each test, so that they can run at once.
+/// Returns a kind in a separate group for each test, so that they can run concurrently.
 fn definition(group: &str) -> Value {
     let spec = json!({
         "type": "object",

@@ -1,4 +1,4 @@
-//! A test can make the call of its choice fail as networks, busy API servers and killed clients do.
+//! A test can make any call fail as networks, busy API servers and killed clients do.
 
 use std::{
     pin::Pin,
@@ -20,7 +20,7 @@ use kube::{
 use serde_json::Value;
 use trainyard_cluster::{Act, ControlPlane, Process, Proxy, Test, client_of, eventually};
 
-/// How long nothing may happen to count as nothing. A busy machine can make such a test pass, but never fail.
+/// How long a test waits to see that nothing happens. A busy machine can make such a test pass, but never fail.
 const A_WHILE: Duration = Duration::from_millis(300);
 
 /// A proxy, and the ConfigMaps of a namespace on both sides of it.
@@ -47,12 +47,12 @@ impl ProxiedNamespace {
         })
     }
 
-    /// The ConfigMaps, through the proxy.
+    /// Returns the API of ConfigMaps through the proxy.
     fn before(&self) -> Api<ConfigMap> {
         Api::namespaced(self.client.clone(), &self.namespace)
     }
 
-    /// The names of all ConfigMaps.
+    /// Returns the names of all ConfigMaps.
     async fn names(&self) -> Result<Vec<String>> {
         let maps = self.behind.list(&ListParams::default()).await?;
         Ok(maps.iter().map(ConfigMap::name_any).collect())
@@ -78,7 +78,7 @@ async fn create(api: &Api<ConfigMap>, name: &str) -> kube::Result<ConfigMap> {
     api.create(&PostParams::default(), &map(name)).await
 }
 
-/// The code by which an API server refused, if it answered at all.
+/// Returns the status code of a refusal; `None` if the API server did not answer.
 fn code(answer: kube::Result<ConfigMap>) -> Result<u16> {
     match answer {
         Ok(map) => bail!("it was made: {}", map.name_any()),
@@ -87,7 +87,7 @@ fn code(answer: kube::Result<ConfigMap>) -> Result<u16> {
     }
 }
 
-/// That there was no answer, of whatever kind.
+/// Checks that a call was not answered.
 fn is_broken<T>(answer: &kube::Result<T>) -> bool {
     matches!(
         answer,

@@ -107,7 +107,7 @@ async fn live_train_job_is_explained_from_its_snapshot(shared: &Undisturbed) -> 
     let spec = json!({"runtimeRef": {"name": "explained"}, "trainer": {"numNodes": 2}});
     namespace.create("asked", &spec).await?;
     namespace.until_active("asked", 1).await?;
-    // The explanation is based on what the JobSet was rendered from, and not on the current runtime.
+    // The explanation is based on the snapshot of the JobSet, and not on the current runtime.
     let mut changed = runtimes.get("explained").await?.accepted()?;
     changed["spec"]["mlPolicy"] = json!({});
     let pod = "/spec/template/spec/replicatedJobs/0/template/spec/template/spec";
@@ -188,7 +188,7 @@ async fn failed_train_job_stays_failed_after_its_job_set_is_deleted(
         .api(&namespace.pods)
         .until_all("its pods are gone", <[Value]>::is_empty)
         .await?;
-    // Anything that would make it run again has happened by the time another TrainJob is complete.
+    // A second run would have started by the time another TrainJob is complete.
     namespace
         .create("other", &json!({"runtimeRef": {"name": "torch"}}))
         .await?;

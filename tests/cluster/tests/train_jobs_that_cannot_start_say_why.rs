@@ -27,7 +27,7 @@ async fn runtime_of_another_kind_is_not_supported(shared: &Undisturbed) -> Resul
     );
     ensure!(message.contains("OtherRuntime.example.com"), "{message}");
     ensure!(counts(&job).is_empty(), "{job:#}");
-    // Anything that would be created for it exists by the time another TrainJob is complete.
+    // Its objects would exist by the time another TrainJob is complete.
     namespace.fate(Fate::Succeed);
     let plain = json!({"runtimeRef": {"name": "torch"}});
     namespace.create("plain", &plain).await?;

@@ -11,7 +11,7 @@ use crate::common::flavors::{FlavorNamespace, WithFlavors, flavor, pod_label};
 
 /// After this many failures, the next retry is at least 32 seconds away.
 const FAILURES: f64 = 6.0;
-/// Less than that, and far more than a watch needs.
+/// The timeout, which is shorter than that and far longer than the delay of a watch.
 const BEFORE_IT_IS_TRIED_AGAIN: Duration = Duration::from_secs(30);
 
 async fn created_object_resumes_its_train_job(shared: &WithFlavors) -> Result<()> {
@@ -27,7 +27,7 @@ async fn created_object_resumes_its_train_job(shared: &WithFlavors) -> Result<()
         Ok((failed().await? - before >= FAILURES).then_some(()))
     })
     .await?;
-    // Those of other namespaces are none of its business.
+    // Objects of other namespaces have no effect.
     let elsewhere = shared.plane.new_namespace().await?;
     let made = shared.plane.api(&flavors, &elsewhere);
     made.create(&flavor("h100"), &Write::strict())

@@ -1,5 +1,5 @@
-//! A tenant's object that the API server accepts and the controller cannot decode affects only itself: other TrainJobs run, a controller
-//! starts, the object can be suspended, and none of its text reaches the log.
+//! A tenant's object that the API server accepts and the controller cannot decode affects only itself: other TrainJobs run, controllers
+//! start, the object can be suspended, and none of its text reaches the log.
 #![allow(clippy::indexing_slicing)]
 
 use std::ffi::OsString;
@@ -25,19 +25,19 @@ impl Setup for OneRuntime {
 
 type Shared = Controlled<OneRuntime>;
 
-/// What must not be found in any log.
+/// A text that must not occur in any log.
 const SECRET: &str = "the-secret-of-a-tenant";
 
-/// Beyond any time that the controller's types hold.
+/// A time beyond the range of the controller's types.
 const LATE: &str = "9999-12-31T23:59:59Z";
 
-/// The old form, in which the CRDs keep what they do not know, nested 200 levels deep: the text of one override.
+/// An override of the old form, in which the CRDs keep unknown fields, nested 200 levels deep.
 fn deep() -> String {
     let (open, close) = ("{\"a\":".repeat(200), "}".repeat(200));
     format!("{open}\"{SECRET}\"{close}")
 }
 
-/// Writes as a client that has no limit of nesting.
+/// Writes like a client without a limit on nesting.
 async fn write(shared: &Shared, method: Method, path: &str, body: String) -> Result<()> {
     let media = match method {
         Method::PATCH => "application/merge-patch+json",
@@ -90,7 +90,7 @@ async fn other_train_jobs_run_and_the_controller_starts(shared: &Shared) -> Resu
         "{found:#}"
     );
 
-    // By the watch: what comes later is made, of the hostile tenant too.
+    // The watch: later objects are reconciled, including those of the hostile tenant.
     let is_suspended = |job: &Value| is(job, "Suspended", "True");
     hostile
         .until("year", "it is suspended", is_suspended)
@@ -104,7 +104,7 @@ async fn other_train_jobs_run_and_the_controller_starts(shared: &Shared) -> Resu
     other.create("later", &spec).await?;
     other.until_complete("later").await?;
 
-    // By the list: a controller that starts has all of them before it.
+    // The list: a starting controller reads all of them.
     let account = deploy(shared.plane()).await?;
     let second = Trainyard::start(shared.plane(), &account, ["--leader-elect"]).await?;
     second.process().still_runs()?;
@@ -134,7 +134,7 @@ async fn undecodable_train_job_can_be_suspended(shared: &Shared) -> Result<()> {
     job_sets
         .until("grows", "it is suspended", is_suspended)
         .await?;
-    // Nothing can be made of it: it stays so, and its owner hears why.
+    // It cannot be rendered: it stays unchanged, and an Event has the reason.
     write(shared, Method::PATCH, &job, patch(false)).await?;
     namespace
         .event("grows", "spec.podTemplateOverrides: nested")
@@ -177,7 +177,7 @@ async fn undecodable_status_is_reported_and_counted(shared: &Shared) -> Result<(
         Ok((unreadable().await? < 0.5).then_some(()))
     })
     .await?;
-    // And followed again.
+    // It is also watched again.
     namespace.patch("late", &json!({"suspend": false})).await?;
     namespace.until_complete("late").await.map(drop)
 }

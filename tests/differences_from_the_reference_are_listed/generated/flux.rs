@@ -1,4 +1,4 @@
-//! The parts of inputs that only Flux has.
+//! The Flux-specific parts of inputs.
 
 use proptest::{prelude::*, strategy::BoxedStrategy};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ pub(super) fn policy() -> BoxedStrategy<Value> {
     fields(vec![("numProcPerNode", 0.4, processes)])
 }
 
-/// What makes an input one of Flux.
+/// Turns an input into one of Flux.
 #[derive(Clone, Debug)]
 pub(super) struct Settings {
     job_env: Value,
@@ -21,7 +21,7 @@ pub(super) struct Settings {
     installer: bool,
 }
 
-/// Commands, env vars and members of pods that matter to Flux.
+/// Adds commands, env vars and pod fields that affect Flux.
 pub(super) fn settings() -> BoxedStrategy<Settings> {
     let env = || {
         let var = |name: &'static str, values: &'static [&'static str]| {
@@ -103,7 +103,7 @@ impl Settings {
     }
 }
 
-/// Appends to a list that may not be there yet.
+/// Appends to a list, which is created if it does not exist.
 fn append(list: &mut Value, items: &Value) {
     let items = items.as_array().cloned().unwrap_or_default();
     match list {

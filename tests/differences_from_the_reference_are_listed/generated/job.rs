@@ -9,7 +9,7 @@ use super::{
     pod::{self, env, resources},
 };
 
-/// A TrainJob, without its runtime.
+/// Generates a TrainJob without its runtime.
 pub(super) fn job(framework: Framework) -> BoxedStrategy<Value> {
     let spec = fields(vec![
         (
@@ -42,7 +42,7 @@ pub(super) fn job(framework: Framework) -> BoxedStrategy<Value> {
         .boxed()
 }
 
-/// A number from 1, and now and then 0.
+/// Generates a number from 1, and sometimes 0.
 fn count(end: i64) -> BoxedStrategy<Value> {
     prop_oneof![40 => 1..end, 1 => 0i64..1]
         .prop_map(Value::from)
@@ -62,7 +62,7 @@ fn trainer(framework: Framework) -> BoxedStrategy<Value> {
         40 => env(ENV),
         1 => reserved.prop_map(|name| json!([{"name": name, "value": "9"}])),
     ];
-    // More than a node has accelerators are refused.
+    // Numbers above the accelerators of a node are refused.
     let most = match framework {
         Framework::Mpi => 3,
         _ => 9,
@@ -167,7 +167,7 @@ fn patch(framework: Framework) -> BoxedStrategy<Value> {
     .boxed()
 }
 
-/// The patches of earlier releases.
+/// Generates overrides of earlier releases.
 fn overrides() -> BoxedStrategy<Value> {
     pod::of_patch()
         .prop_map(|spec| json!([{"targetJobs": [{"name": "node"}], "spec": spec}]))

@@ -8,13 +8,13 @@ use super::{
     parts::{affinity, labels, named, pod_security, scalar, tolerations, word},
 };
 
-/// The volumes that pods have, and that containers mount.
+/// The volumes of pods, which containers mount.
 const VOLUMES: [&str; 4] = ["data", "shm", "scripts", "initializer"];
 
 /// Names of init containers.
 const INIT: [&str; 3] = ["prepare", "fetch", "warm-up"];
 
-/// Amounts of resources, in many spellings.
+/// Quantities, in many spellings.
 pub(super) fn resources() -> BoxedStrategy<Value> {
     one_of(vec![
         json!({"requests": {"cpu": 4}}),
@@ -32,7 +32,7 @@ pub(super) fn resources() -> BoxedStrategy<Value> {
     ])
 }
 
-/// Env vars, some of which name others.
+/// Generates env vars, some of which reference others.
 pub(super) fn env(names: &'static [&'static str]) -> BoxedStrategy<Value> {
     let sources = vec![
         json!({"fieldRef": {"fieldPath": "metadata.name"}}),
@@ -81,7 +81,7 @@ fn ports() -> BoxedStrategy<Value> {
     ])
 }
 
-/// A container of a runtime.
+/// Generates a container of a runtime.
 fn container(name: &'static str) -> BoxedStrategy<Value> {
     let others = fields(vec![
         (
@@ -128,7 +128,7 @@ fn container(name: &'static str) -> BoxedStrategy<Value> {
         .boxed()
 }
 
-/// The pod spec of a runtime, whose first container has that name.
+/// Generates the pod spec of a runtime, whose first container has this name.
 pub(super) fn of_runtime(name: &'static str) -> BoxedStrategy<Value> {
     let mut all = shared();
     all.extend([
@@ -206,7 +206,7 @@ fn volumes_of_patch() -> BoxedStrategy<Value> {
     ])
 }
 
-/// The pod spec of a patch. Most patches find what they patch.
+/// Generates the pod spec of a patch. Most patches match the runtime.
 pub(super) fn of_patch() -> BoxedStrategy<Value> {
     let mut all = shared();
     all.extend([
@@ -247,7 +247,7 @@ pub(super) fn of_patch() -> BoxedStrategy<Value> {
     fields(all)
 }
 
-/// What pod specs and patches of them both have.
+/// Generates the fields that pod specs and patches share.
 fn shared() -> Vec<(&'static str, f64, BoxedStrategy<Value>)> {
     vec![
         ("serviceAccountName", 0.2, word(&["trainer", "default"])),
@@ -259,7 +259,7 @@ fn shared() -> Vec<(&'static str, f64, BoxedStrategy<Value>)> {
     ]
 }
 
-/// What the pods' resource claims name.
+/// Generates the objects that the pods' resource claims reference.
 pub(super) fn claimed() -> [Value; 2] {
     let spec = json!({"devices": {"requests": [{"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com", "count": 8}}]}});
     let metadata = |name: &str| json!({"name": name, "namespace": "ml"});

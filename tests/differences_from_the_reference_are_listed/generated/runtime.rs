@@ -11,7 +11,7 @@ use super::{
 
 const STEP: &str = "trainer.kubeflow.org/trainjob-ancestor-step";
 
-/// A runtime of either kind.
+/// Generates a runtime of either kind.
 pub(super) fn runtime(framework: Framework) -> BoxedStrategy<Value> {
     let policy = match framework {
         Framework::Mpi => policy_of_mpi().prop_map(Some).boxed(),
@@ -50,7 +50,7 @@ pub(super) fn runtime(framework: Framework) -> BoxedStrategy<Value> {
         .boxed()
 }
 
-/// How a TrainJob names the runtime.
+/// Returns a TrainJob's reference to the runtime.
 pub(super) fn reference(runtime: &Value) -> Value {
     if runtime["kind"] == "ClusterTrainingRuntime" {
         json!({"name": "runtime"})
@@ -173,7 +173,7 @@ fn replicated_jobs(framework: Framework) -> BoxedStrategy<Value> {
     }
 }
 
-/// A launcher behind its nodes, or before them.
+/// Generates a launcher after its nodes or before them.
 fn jobs_of_mpi() -> BoxedStrategy<Value> {
     let launcher = prop_oneof![
         24 => replicated_job("launcher", "node", Some("trainer")),
@@ -269,7 +269,7 @@ fn replicated_job(
                 .boxed(),
         ),
     ]);
-    // Where the step is: nearly always on the Job, on the pod, or absent.
+    // The position of the step: nearly always the Job; otherwise the pod, or absent.
     let place = prop_oneof![18 => Just(0), 1 => Just(1), 1 => Just(2)];
     (of_job, counts, metadata, pod::of_runtime(container), place)
         .prop_map(move |(mut job, mut spec, metadata, mut pod, place)| {

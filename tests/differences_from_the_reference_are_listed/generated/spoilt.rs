@@ -1,13 +1,13 @@
-//! Mistakes that are added to some inputs, one each, which an API server refuses or drops.
+//! Mistakes, one of which is added to some inputs. An API server refuses them or drops the field.
 
 use proptest::{prelude::*, strategy::BoxedStrategy};
 use serde_json::{Value, json};
 
-/// One thing that is wrong.
+/// A mistake.
 #[derive(Clone, Debug)]
 pub(super) struct Damage {
     of_runtime: bool,
-    /// The objects that the field is in.
+    /// The objects with the field.
     path: &'static [&'static str],
     value: Value,
 }
@@ -26,7 +26,7 @@ impl Damage {
     }
 }
 
-/// Most inputs have none.
+/// Adds a mistake to some inputs.
 pub(super) fn damage() -> BoxedStrategy<Option<Damage>> {
     let twice = json!([{"name": "A", "value": "1"}, {"name": "A", "value": "2"}]);
     let of_job: Vec<(&'static [&'static str], Value)> = vec![

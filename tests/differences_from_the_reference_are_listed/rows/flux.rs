@@ -8,7 +8,7 @@ fn is_flux(seen: &Seen<'_>) -> bool {
     seen.policy()["flux"].is_object()
 }
 
-/// Whether a fact of the scripts differs.
+/// Returns whether a fact of the scripts differs.
 fn fact(seen: &Seen<'_>, name: &str) -> bool {
     seen.path() == format!("data.{name}")
 }
@@ -63,7 +63,7 @@ pub(super) fn binding(seen: &Seen<'_>) -> bool {
     fact(seen, "cpuAffinity")
 }
 
-/// The devices of a node, which are handed out to it and not to each task.
+/// The devices of a node are allocated to the node and not per task.
 pub(super) fn gpus(seen: &Seen<'_>) -> bool {
     fact(seen, "gpusAskedPerNode")
 }
@@ -77,7 +77,7 @@ pub(super) fn address(seen: &Seen<'_>) -> bool {
     fact(seen, "connect") && network["subdomain"].is_string()
 }
 
-/// Whether the trainer's replicated job has another name than the one that the reference looks for.
+/// Returns whether the trainer's replicated job has another name than the reference expects.
 fn is_elsewhere(seen: &Seen<'_>) -> bool {
     let is_node = |job: &Value| job["name"] == "node";
     !seen.replicated_jobs().any(is_node)
@@ -151,7 +151,7 @@ pub(super) fn unfit(seen: &Seen<'_>) -> bool {
     all.iter().any(|words| we_say(seen, words))
 }
 
-/// What makes a run that fails the end of the Job.
+/// A failed run fails the Job.
 pub(super) fn failure(seen: &Seen<'_>) -> bool {
     let fields = [
         ".template.spec.backoffLimit",

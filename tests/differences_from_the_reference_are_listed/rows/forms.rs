@@ -11,7 +11,7 @@ pub(super) fn old_overrides(seen: &Seen<'_>) -> bool {
     let spec = &seen.job["spec"];
     let given = OLD_OVERRIDES.iter().any(|field| !spec[*field].is_null());
     let path = seen.path();
-    // What an override can set: fields of pods and of their containers, and no env of the framework.
+    // The fields that an override can set: fields of pods and of their containers, but not the framework's env vars.
     let of_pod =
         path.contains("].template.spec.template.") && !is_pet(path) && !path.contains(".ports");
     let printed = OLD_OVERRIDES.iter().any(|field| {

@@ -4,17 +4,17 @@ use serde_json::Value;
 
 use super::super::{difference::Refusal, seen::Seen};
 
-/// Whether the runtime is one of MPI.
+/// Returns whether the runtime is one of MPI.
 fn is_mpi(seen: &Seen<'_>) -> bool {
     seen.policy()["mpi"].is_object()
 }
 
-/// Whether the launcher is a node.
+/// Returns whether the launcher is a node.
 fn launcher_is_node(seen: &Seen<'_>) -> bool {
     seen.policy()["mpi"]["runLauncherAsNode"] == true
 }
 
-/// The hosts of a hostfile, each with its slots.
+/// Returns the hosts of a hostfile, each with its slots.
 fn hosts(hostfile: Option<&Value>) -> Vec<(&str, &str)> {
     let text = hostfile.and_then(Value::as_str).unwrap_or_default();
     let split = |line| str::split_once(line, " slots=").unwrap_or((line, ""));
@@ -25,18 +25,18 @@ fn is_hostfile(seen: &Seen<'_>) -> bool {
     seen.path() == "data.hostfile"
 }
 
-/// The pod that a host's name is of.
+/// Returns the pod of a host name.
 fn pod(name: &str) -> &str {
     name.split_once('.').map_or(name, |(pod, _)| pod)
 }
 
-/// Whether both have the same pods.
+/// Returns whether both sides have the same pods.
 fn same_hosts(seen: &Seen<'_>) -> bool {
     let pods = |side| -> Vec<&str> { hosts(side).into_iter().map(|(name, _)| pod(name)).collect() };
     pods(seen.ours()) == pods(seen.theirs())
 }
 
-/// The number of nodes that the TrainJob or the runtime asks for.
+/// Returns the number of nodes that the TrainJob or the runtime sets.
 fn nodes<'s>(seen: &Seen<'s>) -> &'s Value {
     match &seen.trainer()["numNodes"] {
         Value::Null => &seen.policy()["numNodes"],
@@ -48,7 +48,7 @@ fn is_count(path: &str) -> bool {
     path.ends_with(".parallelism") || path.ends_with(".completions")
 }
 
-/// An implementation that the reference's CRD does not know, or the empty one that its plugin fails on.
+/// An implementation that the reference's CRD does not accept, or the empty one with which its plugin fails.
 pub(super) fn implementations(seen: &Seen<'_>) -> bool {
     let implementation = seen.policy()["mpi"]["mpiImplementation"].as_str();
     let is_other = implementation.is_some_and(|name| ["Intel", "MPICH", ""].contains(&name));
@@ -63,7 +63,7 @@ pub(super) fn open_mpi_5(seen: &Seen<'_>) -> bool {
     is_mpi(seen) && (added || seen.our_refusal().is_some_and(name))
 }
 
-/// The launcher's own line has the name that its host has.
+/// The launcher's own line has its host name.
 pub(super) fn own_line(seen: &Seen<'_>) -> bool {
     if !(is_mpi(seen) && launcher_is_node(seen) && is_hostfile(seen) && same_hosts(seen)) {
         return false;
@@ -81,13 +81,13 @@ pub(super) fn mutable_keys(seen: &Seen<'_>) -> bool {
     is_mpi(seen) && seen.path() == "immutable" && seen.ours().is_none()
 }
 
-/// What the runtime has that mpirun can't run with.
+/// A runtime with which mpirun cannot run.
 pub(super) fn unfit(seen: &Seen<'_>) -> bool {
     let reasons = [
         "would replace their SSH server",
         "is reserved for MPI",
-        "can't find the pods by name",
-        "can't find its pods by name",
+        "find the pods by name",
+        "find its pods by name",
     ];
     is_mpi(seen)
         && seen
@@ -95,7 +95,7 @@ pub(super) fn unfit(seen: &Seen<'_>) -> bool {
             .is_some_and(|refusal| reasons.iter().any(|reason| refusal.error.contains(reason)))
 }
 
-/// As many slots as the pods of each pod set run processes.
+/// The slots are the processes of each pod set's pods.
 pub(super) fn slots(seen: &Seen<'_>) -> bool {
     let in_environment = seen
         .path()
@@ -105,14 +105,14 @@ pub(super) fn slots(seen: &Seen<'_>) -> bool {
         && (in_environment || is_hostfile(seen) && same_hosts(seen))
 }
 
-/// Whether neither the TrainJob nor the runtime gives a number of processes.
+/// Returns whether neither the TrainJob nor the runtime sets a number of processes.
 fn slots_are_ours(seen: &Seen<'_>) -> bool {
     let is_given = !seen.trainer()["numProcPerNode"].is_null()
         || seen.policy()["mpi"]["numProcPerNode"].as_u64() > Some(1);
     !is_given
 }
 
-/// The launcher is one pod, and the nodes are as many as the runtime says.
+/// The launcher is one pod, and the runtime sets the number of nodes.
 pub(super) fn runtime_nodes(seen: &Seen<'_>) -> bool {
     let policy = seen.policy();
     let of_runtime = policy["numNodes"].is_u64();
@@ -152,7 +152,7 @@ pub(super) fn roots_key(seen: &Seen<'_>) -> bool {
         && seen.ours() == Some(&0o600.into())
 }
 
-/// What MPI can't run with.
+/// A setting with which MPI cannot run.
 pub(super) fn runtime_not_whole(seen: &Seen<'_>) -> bool {
     let reasons = ["mpi needs ", "other pod sets already use"];
     is_mpi(seen)

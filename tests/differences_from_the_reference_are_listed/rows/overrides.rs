@@ -49,7 +49,7 @@ pub(super) fn counts(seen: &Seen<'_>) -> bool {
         ours.is_some_and(|ours| written.contains(&ours))
     };
     let is_overridden = |job: &Value| {
-        // Of MPI, it is the launcher that has the label, and no number of nodes counts it.
+        // With MPI, the launcher has the label, and no number of nodes counts it.
         let is_trainer = job["template"]["metadata"]["labels"][STEP] == "trainer"
             && seen.policy()["mpi"].is_null();
         is_trainer
@@ -62,7 +62,7 @@ pub(super) fn counts(seen: &Seen<'_>) -> bool {
         && of.any(|job| has_written(job) && !is_overridden(job))
 }
 
-/// Whether a path of a JobSet is below that replicated job.
+/// Returns whether a path of a JobSet is below this replicated job.
 fn is_of(path: &str, job: &Value) -> bool {
     let name = job["name"].as_str().unwrap_or_default();
     path.starts_with(&format!("spec.replicatedJobs[{name}]"))
@@ -99,7 +99,7 @@ pub(super) fn label_on_pod(seen: &Seen<'_>) -> bool {
     let replicas = seen
         .our_refusal()
         .is_some_and(|refusal| refusal.field.ends_with(".replicas"));
-    // The reference counts the nodes of no replicated job then: one.
+    // In this case, the reference counts one node, because it finds no replicated job.
     let is_one = |value: &Value| value == "1";
     let nodes = path.ends_with(".env[PET_NNODES].value") && seen.theirs().is_some_and(is_one);
     seen.replicated_jobs()

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::{difference::Refusal, seen::Seen};
 
-/// Whether only Trainyard refuses a runtime patch, with these words.
+/// Returns whether only Trainyard refuses a runtime patch, with this message.
 fn refuses_patch(seen: &Seen<'_>, words: &str) -> bool {
     seen.we_refuse("spec.runtimePatches[")
         && seen
@@ -28,7 +28,7 @@ pub(super) fn patch_finds_nothing(seen: &Seen<'_>) -> bool {
     added && item || order || refuses_patch(seen, "the runtime") && refuses_patch(seen, " has no ")
 }
 
-/// Whether a list has the same members in another order.
+/// Returns whether a list has the same members in another order.
 fn is_reordered(seen: &Seen<'_>) -> bool {
     let members = |list: Option<&Value>| -> BTreeSet<String> {
         list.and_then(Value::as_array)

@@ -22,7 +22,7 @@ pub(super) fn env_without_trainer(seen: &Seen<'_>) -> bool {
     of_node && seen.policy()["torch"].is_object() && seen.trainer().is_null()
 }
 
-/// The lists and names of the resources that requirements name.
+/// Returns the lists and names of the resources in requirements.
 fn named(requirements: &Value) -> BTreeSet<(&'static str, &str)> {
     let names = |list| {
         requirements[list]
@@ -46,7 +46,7 @@ pub(super) fn partial_override(seen: &Seen<'_>) -> bool {
 }
 
 pub(super) fn accelerators(seen: &Seen<'_>) -> bool {
-    // What one of the two takes for accelerators, and the other does not.
+    // A resource that counts as an accelerator on only one side.
     let disputed = |name: &str| {
         let known = name.starts_with("nvidia.com/mig-")
             || name.starts_with("google.com/")
@@ -74,7 +74,7 @@ pub(super) fn master_address(seen: &Seen<'_>) -> bool {
 }
 
 pub(super) fn ports(seen: &Seen<'_>) -> bool {
-    // One of them twice, or one less.
+    // One of them is duplicated or missing.
     let path = seen.path();
     let twice = path.ends_with(".ports") && seen.theirs().is_some_and(Value::is_array);
     let lost = path.ends_with(']') && path.contains(".ports[") && seen.theirs().is_none();
@@ -104,7 +104,7 @@ pub(super) fn port_name(seen: &Seen<'_>) -> bool {
     seen.path().contains(".ports[29500].") && seen.theirs().is_none()
 }
 
-/// An env var that references others, more of which precede it.
+/// An env var that references others, more of which precede it on one side.
 pub(super) fn env_reference(seen: &Seen<'_>) -> bool {
     let count = |names: Option<&Value>| names.and_then(Value::as_array).map_or(0, Vec::len);
     seen.path().ends_with("].expands") && count(seen.ours()) > count(seen.theirs())

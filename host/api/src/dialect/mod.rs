@@ -27,7 +27,7 @@ const OLD_API_VERSIONS: [&str; 2] = ["kubeflow.org/v2alpha1", "trainer.kubeflow.
 pub struct Conversion {
     /// A warning for each old form that was converted.
     pub warnings: Vec<DialectWarning>,
-    /// Old forms that can't be converted, for which the object is refused.
+    /// Old forms that cannot be converted, for which the object is refused.
     pub errors: Vec<FieldError>,
     /// The old paths of parts that were moved, by their new paths. No new path is below another.
     moved: HashMap<FieldPath, FieldPath>,

@@ -35,7 +35,7 @@ pub enum FieldProblem {
         found: String,
     },
     /// The field does not exist.
-    #[error("unknown field; the fields here are {}", .known.join(", "))]
+    #[error("unknown field; valid fields are {}", .known.join(", "))]
     Unknown {
         /// The fields that exist there.
         known: &'static [&'static str],

@@ -17,7 +17,7 @@ pub struct Fields<'v> {
 }
 
 impl<'v> Fields<'v> {
-    /// Starts to read the object `value` at `path`. A value that is not an object is an error.
+    /// Creates a reader of the object `value` at `path`. A value that is not an object is an error.
     pub fn of(value: &'v Value, path: FieldPath) -> Self {
         let map = value.as_object();
         let mut fields = Self {

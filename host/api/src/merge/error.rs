@@ -11,9 +11,9 @@ pub enum Side {
     Patch,
 }
 
-/// An item of a keyed list that can't be merged.
+/// An item of a keyed list that cannot be merged.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{path}: must be an object with `{key}`, by which the items of this list are told apart")]
+#[error("{path}: must be an object with `{key}`, which identifies the items of this list")]
 pub struct MergeError {
     /// The side with the item.
     pub side: Side,

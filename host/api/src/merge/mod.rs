@@ -77,7 +77,7 @@ fn merge_field(
     }
 }
 
-/// Removes nulls and empty lists at any depth, which a typed patch can't have.
+/// Removes nulls and empty lists at any depth, which a typed patch cannot have.
 fn drop_empty(value: &mut Value) {
     match value {
         Value::Object(map) => {

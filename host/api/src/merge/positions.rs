@@ -49,7 +49,7 @@ impl<'v> Positions<'v> {
     }
 }
 
-/// The number of comparisons of keys on this thread.
+/// The number of key comparisons on this thread.
 #[cfg(test)]
 pub(super) mod comparisons {
     use std::cell::Cell;

@@ -109,7 +109,7 @@ mod tests {
     use super::*;
     use crate::yaml::{Document, read, read_json, read_within};
 
-    /// What reading the text takes, as a budget counts it.
+    /// The memory that reading the text takes, as a budget counts it.
     fn taken(text: &str) -> usize {
         let mut budget = Budget::default();
         let documents = read_within(text, &mut budget);
@@ -117,7 +117,7 @@ mod tests {
         MAX_VALUE_BYTES - budget.values
     }
 
-    /// Of a run: as many as 16,000 TrainJobs of 1 KiB.
+    /// The text of 16,000 TrainJobs of 1 KiB.
     #[test]
     fn sixteen_mebibytes_of_ordinary_manifests_fit() {
         const ORDINARY: usize = 16 << 20;
@@ -142,7 +142,7 @@ mod tests {
         let text = r#"{"a": ["b", 1, null, {"c": {}, "d": []}], "e": "a text that is longer than thirty-two bytes"}"#;
         let yaml = format!("# The same as YAML.\n{text}");
         assert_eq!(taken(text), taken(&yaml));
-        // Beside the value, what its document takes.
+        // In addition to the value, the memory of its document.
         let beside = 2 * size_of::<Document>();
         let value = read_json(text).unwrap();
         assert_eq!(taken(text), bytes_of(&value) + beside);

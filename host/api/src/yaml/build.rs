@@ -132,7 +132,7 @@ impl<'a> Builder<'a> {
                 .as_deref()
                 .map_or(plain, |tag| scalar::short(tag) == Some("merge"));
         let scalar = scalar::resolve(text, plain, tag.as_deref()).map_err(|kind| (kind, at))?;
-        // A key can be a number that a value can't be (.inf), so only values are converted.
+        // A key can be a number that a value cannot be (.inf), so only values are converted.
         let value = if self.expects_key() {
             Value::Null
         } else {

@@ -24,7 +24,7 @@ impl Chunk<'_> {
 
 /// Splits the text before each `---` marker.
 ///
-/// A YAML value can't contain such a line without indentation, so this needs no parser. Directives (`%YAML 1.1`) belong to the marker
+/// A YAML value cannot contain such a line without indentation, so this needs no parser. Directives (`%YAML 1.1`) belong to the marker
 /// after them.
 pub(super) fn chunks(text: &str) -> impl Iterator<Item = Chunk<'_>> {
     let mut lines = text.split_inclusive('\n');

@@ -8,11 +8,11 @@ use serde_saphyr::{DoubleQuoted, ser_options, to_string_with_options};
 use trainyard_text::{is_hidden, json_escaped};
 
 /// Writes a document in block style. Keys keep their order, strings of several lines are literal blocks, and strings are quoted if a
-/// parser of YAML 1.1 or 1.2 could take them for another type. Characters that a reader can't see are escaped. The output ends with a
+/// parser of YAML 1.1 or 1.2 could take them for another type. Characters that a reader cannot see are escaped. The output ends with a
 /// line break, and is the same for the same value.
 pub fn write(value: &Value) -> String {
     let options = ser_options! { folded_wrap_chars: usize::MAX };
-    // Writing to memory can't fail. JSON, which is also YAML, is the fallback.
+    // Writing to memory cannot fail. JSON, which is also YAML, is the fallback.
     let mut text = match to_string_with_options(&Shown(value), options) {
         Ok(text) => escape_hidden(&text),
         Err(_) => json_escaped(&value.to_string()).into_owned(),
@@ -97,7 +97,7 @@ fn escape_hidden(text: &str) -> String {
         match c {
             c if is_left_as_it_is(c) => {
                 in_marked = true;
-                // Writing to a String can't fail.
+                // Writing to a String cannot fail.
                 let _ = match u32::from(c) {
                     code @ 0..=0xff => write!(out, "\\x{code:02X}"),
                     code @ 0x100..=0xffff => write!(out, "\\u{code:04X}"),

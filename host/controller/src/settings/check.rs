@@ -1,4 +1,4 @@
-//! Checks that a JSON Schema can't express.
+//! Checks that a JSON Schema cannot express.
 
 use std::time::Duration;
 
@@ -10,12 +10,12 @@ use trainyard_config::Fault;
 use super::LeaderElection;
 use crate::serve::BindAddress;
 
-/// How many times longer than the retry period the renew deadline has to be, because of the jitter.
+/// The minimum ratio of the renew deadline to the retry period, which has a jitter.
 const JITTER: f64 = 1.2;
 
 const RENDER_TIMEOUT: &str = "/controller/renderTimeout";
 
-/// Returns what is wrong with a value beside the faults that its schema has found.
+/// Returns the errors of a value that its schema cannot express. `found` are the errors of the schema.
 pub(super) fn check(value: &Value, found: &[Fault]) -> Vec<Fault> {
     let mut faults = Vec::new();
     for pointer in ["/metrics/bindAddress", "/health/healthProbeBindAddress"] {
@@ -38,7 +38,7 @@ fn fault(pointer: &str, problem: String) -> Fault {
     }
 }
 
-/// The duration at a pointer, or the default; `None` if the schema has refused it, or if it is too long for a `Duration`.
+/// Returns the duration at a pointer, or the default; `None` if the schema has refused it, or if it is too long for a `Duration`.
 fn duration(value: &Value, found: &[Fault], pointer: &str, default: Duration) -> Option<Duration> {
     let field = FieldPath::root().below_pointer(pointer);
     match value.pointer(pointer) {
@@ -67,7 +67,7 @@ fn leader_election(value: &Value, found: &[Fault], faults: &mut Vec<Fault>) {
     let retry = duration(RETRY, default.retry_period);
     faults.extend(at_least_a_second(LEASE, lease));
     if retry.is_some_and(|retry| retry.is_zero()) {
-        let problem = "is 0s; it must be longer".to_owned();
+        let problem = "is 0s; it must be longer than 0s".to_owned();
         faults.push(fault(RETRY, problem));
     }
     if let (Some(lease), Some(renew)) = (lease, renew)

@@ -1,4 +1,4 @@
-//! Our configuration file.
+//! Trainyard's own configuration file.
 
 use std::{num::NonZeroUsize, path::PathBuf};
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{LeaderElection, LogFormat, LogLevel, Logging, Settings};
 use crate::serve::BindAddress;
 
-/// What the operator sets for the controller.
+/// The configuration of the controller.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct ControllerConfiguration {
@@ -22,7 +22,7 @@ pub(super) struct ControllerConfiguration {
     #[serde(rename = "kind")]
     #[schemars(extend("const" = "ControllerConfiguration"))]
     _kind: String,
-    /// How one of several controllers is found that works.
+    /// Leader election, by which only one of several replicas reconciles.
     #[serde(default)]
     leader_election: LeaderElectionFile,
     /// Metrics.
@@ -31,20 +31,21 @@ pub(super) struct ControllerConfiguration {
     /// Health probes.
     #[serde(default)]
     health: Health,
-    /// The controller.
+    /// The reconciliation of TrainJobs.
     #[serde(default)]
     controller: Controller,
     /// The connection to the API server.
     #[serde(default)]
     client_connection: ClientConnection,
-    /// JobSets.
+    /// How JobSets are written.
     #[serde(default)]
     job_set: JobSet,
-    /// The policy file, for what plugins may do. Without it they may what they may by default.
+    /// The path of the policy file, which grants permissions to plugins and configures them. By default, plugins have no further
+    /// permissions.
     #[serde(default)]
     #[schemars(length(min = 1))]
     policy_file: Option<PathBuf>,
-    /// A folder whose `.wasm` files are loaded at start, beside the built-in plugins.
+    /// A directory of plugins. Its `.wasm` files are loaded at startup, in addition to the built-in plugins.
     #[serde(default)]
     #[schemars(length(min = 1))]
     plugin_dir: Option<PathBuf>,
@@ -53,40 +54,41 @@ pub(super) struct ControllerConfiguration {
     logging: LoggingFile,
 }
 
-/// Leader election, by the keys of Kubernetes' `LeaderElectionConfiguration`. Shared with the reference's file.
+/// Leader election, with the fields of Kubernetes' `LeaderElectionConfiguration`. The reference's file has the same fields.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct LeaderElectionFile {
-    /// Whether there is one. Default false.
+    /// Whether a leader is elected, so that only one of several replicas reconciles. Default false.
     leader_elect: Option<bool>,
-    /// How long the others leave the Lease alone after the leader was last heard of; at least a second. Default `15s`.
+    /// How long after the leader's last renewal another replica can take over; at least one second. Default `15s`.
     #[schemars(with = "Option<String>", regex(pattern = DURATION), length(max = 32))]
     lease_duration: Option<Duration>,
-    /// How long the leader tries to be heard before it gives up; less than `leaseDuration`. Default `10s`.
+    /// How long the leader tries to renew the Lease before its process exits; less than `leaseDuration`. Default `10s`.
     #[schemars(with = "Option<String>", regex(pattern = DURATION), length(max = 32))]
     renew_deadline: Option<Duration>,
-    /// How long it waits between two tries; `renewDeadline` is more than 1.2 times as long. Default `2s`.
+    /// How long the leader waits between attempts; `renewDeadline` must be more than 1.2 times as long. Default `2s`.
     #[schemars(with = "Option<String>", regex(pattern = DURATION), length(max = 32))]
     retry_period: Option<Duration>,
-    /// The kind of the lock: there is only `leases`.
+    /// The kind of the lock. Only `leases` is supported.
     #[serde(rename = "resourceLock")]
     #[schemars(extend("enum" = ["", "leases"]))]
     _resource_lock: Option<String>,
-    /// The Lease. Default `trainer.kubeflow.org`, so that this and the reference never work side by side.
+    /// The name of the Lease. The default, `trainer.kubeflow.org`, is the reference's, so that the two controllers never work at the same
+    /// time.
     #[schemars(length(max = 253))]
     resource_name: Option<String>,
-    /// Its namespace. By default that of the process.
+    /// The namespace of the Lease. Defaults to the namespace of the pod.
     #[schemars(length(max = 63))]
     resource_namespace: Option<String>,
 }
 
-/// A duration as Go writes it, above zero: `15s`, `1m30s`, `500ms`.
+/// The pattern of a duration in Go's format: `15s`, `1m30s`, `500ms`.
 pub(super) const DURATION: &str = r"^([0-9]{1,6}(\.[0-9]{1,9})?(ns|us|µs|μs|ms|s|m|h))+$";
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct Metrics {
-    /// Where they are served, over plain HTTP: `HOST:PORT`, `:PORT` for all interfaces, `0` for nowhere. Default `:8080`.
+    /// The address of `/metrics`, over plain HTTP: `HOST:PORT`, `:PORT` for all interfaces, or `0` to disable it. Default `:8080`.
     #[schemars(with = "Option<String>")]
     bind_address: Option<BindAddress>,
 }
@@ -94,7 +96,7 @@ struct Metrics {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct Health {
-    /// Where `/healthz` and `/readyz` are answered: `HOST:PORT`, `:PORT` for all interfaces, `0` for nowhere. Default `:8081`.
+    /// The address of `/healthz` and `/readyz`: `HOST:PORT`, `:PORT` for all interfaces, or `0` to disable them. Default `:8081`.
     #[schemars(with = "Option<String>")]
     health_probe_bind_address: Option<BindAddress>,
 }
@@ -102,22 +104,22 @@ struct Health {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct Controller {
-    /// How many TrainJobs are reconciled at once. Default 16.
+    /// How many TrainJobs are reconciled concurrently. Default 16.
     #[schemars(range(min = 1, max = 1024))]
     concurrency: Option<NonZeroUsize>,
-    /// How long rendering one TrainJob may take before it is tried again later. Default `30s`.
+    /// How long rendering one TrainJob may take before it is retried with backoff. Default `30s`.
     #[schemars(with = "Option<String>", regex(pattern = DURATION), length(max = 32))]
     render_timeout: Option<Duration>,
 }
 
-/// The limit of API calls. Shared with the reference's file.
+/// The rate limit of API calls. The reference's file has the same fields.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct ClientConnection {
-    /// The most API calls a second. Default 0: as many as there are, the API server's own priority and fairness limits them.
+    /// The maximum average rate of API calls per second. Default 0: no limit other than the API server's priority and fairness.
     #[schemars(range(min = 0))]
     pub(super) qps: Option<f64>,
-    /// The most API calls at once after a pause. Default 0: twice `qps`.
+    /// The maximum burst of API calls. Default 0: twice `qps`.
     #[schemars(range(min = 0))]
     pub(super) burst: Option<u32>,
 }
@@ -132,9 +134,9 @@ struct JobSet {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct LoggingFile {
-    /// How a line is written. Default `json`.
+    /// The format of log lines. Default `json`.
     format: LogFormat,
-    /// The least important lines that are written. Default `info`.
+    /// The minimum level of log lines. Default `info`.
     level: LogLevel,
 }
 

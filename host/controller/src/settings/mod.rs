@@ -1,7 +1,8 @@
-//! What the operator sets for the process: a configuration file, and flags over it.
+//! The settings of the process, from a configuration file and flags. Flags take precedence.
 //!
-//! The file is ours (`trainyard.dev/v1alpha1`, kind `ControllerConfiguration`) or the reference's (`config.trainer.kubeflow.org/v1alpha1`, kind
-//! `Configuration`). Both are read strictly by `trainyard-config`: unknown fields and wrong types are refused, with all errors at once.
+//! The file is Trainyard's own (`trainyard.dev/v1alpha1`, kind `ControllerConfiguration`) or the reference's
+//! (`config.trainer.kubeflow.org/v1alpha1`, kind `Configuration`). `trainyard-config` reads both strictly: it refuses unknown fields and
+//! wrong types, and reports all errors at once.
 
 mod check;
 mod file;
@@ -26,66 +27,66 @@ use crate::{
     serve::BindAddress,
 };
 
-/// How many TrainJobs are reconciled at once unless told otherwise.
+/// The default number of TrainJobs that are reconciled concurrently.
 const CONCURRENCY: NonZeroUsize = NonZeroUsize::MIN.saturating_add(15);
 
-/// How long reading or rendering one TrainJob may take unless told otherwise: a large one takes milliseconds.
+/// The default timeout for reading or rendering one TrainJob. A large one takes milliseconds.
 const RENDER_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What the process runs by.
+/// The settings of the process.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// Whether one of several processes leads, and how it is found.
+    /// Leader election.
     pub leader_election: LeaderElection,
-    /// Where metrics are served, over plain HTTP. Default `:8080`.
+    /// The address of metrics, over plain HTTP. Default `:8080`.
     pub metrics_bind_address: BindAddress,
-    /// Where liveness and readiness are answered. Default `:8081`.
+    /// The address of the health probes. Default `:8081`.
     pub health_probe_bind_address: BindAddress,
-    /// How many TrainJobs are reconciled at once. Default 16.
+    /// How many TrainJobs are reconciled concurrently. Default 16.
     pub concurrency: NonZeroUsize,
     /// How long reading or rendering one TrainJob may take. Default 30 s.
     pub render_timeout: Duration,
-    /// API calls a second; none by default.
+    /// The maximum average rate of API calls per second. No limit by default.
     pub qps: Option<f64>,
-    /// API calls at once after a pause; twice `qps` by default.
+    /// The maximum burst of API calls. Default twice `qps`.
     pub burst: Option<u32>,
     /// Whether JobSets are written with JobSet's own defaults, for clusters without its webhooks.
     pub write_job_set_defaults: bool,
-    /// The policy file, for what plugins may do.
+    /// The policy file, which grants permissions to plugins and configures them.
     pub policy_file: Option<PathBuf>,
-    /// A folder whose plugins are loaded beside the built-in ones.
+    /// A directory of plugins to load in addition to the built-in ones.
     pub plugin_dir: Option<PathBuf>,
-    /// How the log is written.
+    /// The log.
     pub logging: Logging,
 }
 
-/// Leader election.
+/// The settings of leader election.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LeaderElection {
-    /// Whether there is one. Off by default, as in the reference; its manifests switch it on, and so do ours.
+    /// Whether a leader is elected. Disabled by default, as in the reference; its manifests and ours enable it.
     pub leader_elect: bool,
-    /// How long the others leave the Lease alone after the leader was last heard of. Default 15 s.
+    /// How long after the leader's last renewal another replica can take over. Default 15 s.
     pub lease_duration: Duration,
-    /// How long the leader tries to be heard before it gives up. Default 10 s.
+    /// How long the leader tries to renew the Lease before its process exits. Default 10 s.
     pub renew_deadline: Duration,
-    /// How long it waits between two tries. Default 2 s.
+    /// How long the leader waits between attempts. Default 2 s.
     pub retry_period: Duration,
-    /// The Lease. Default `trainer.kubeflow.org`, the reference's.
+    /// The name of the Lease. The default, `trainer.kubeflow.org`, is the reference's.
     pub resource_name: String,
-    /// Its namespace; by default that of the process.
+    /// The namespace of the Lease. Defaults to the namespace of the process.
     pub resource_namespace: Option<String>,
 }
 
-/// How the log is written.
+/// The settings of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Logging {
-    /// One JSON object a line, or text.
+    /// The format of log lines.
     pub format: LogFormat,
-    /// The least important lines that are written.
+    /// The minimum level of log lines.
     pub level: LogLevel,
 }
 
-/// How a line of the log is written.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
@@ -96,25 +97,25 @@ pub enum LogFormat {
     Text,
 }
 
-/// How important a line of the log is.
+/// The level of a log line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize, JsonSchema, ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum LogLevel {
-    /// Errors.
+    /// Failures.
     Error,
     /// Also warnings.
     Warn,
-    /// Also what the controller does.
+    /// Also actions.
     #[default]
     Info,
-    /// Also how it does it.
+    /// Also details of actions.
     Debug,
     /// Everything.
     Trace,
 }
 
 impl LogLevel {
-    /// The level as a filter of the log has it.
+    /// Returns the name of the level in a log filter.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -127,7 +128,7 @@ impl LogLevel {
     }
 }
 
-/// What flags say; each goes before the file.
+/// The settings of flags. Each takes precedence over the file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Overrides {
     /// `--leader-elect`
@@ -184,7 +185,7 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// These settings, with what flags say before them.
+    /// Returns these settings with those of flags in their place.
     #[must_use]
     pub fn with(mut self, flags: Overrides) -> Self {
         fn set<T>(setting: &mut T, flag: Option<T>) {
@@ -208,11 +209,11 @@ impl Settings {
         self
     }
 
-    /// How many API calls the process makes; none is as many as there are.
+    /// Returns the rate limit of API calls; `None` means no limit.
     #[must_use]
     pub fn rate(&self) -> Option<Rate> {
         let qps = self.qps?;
-        // Saturates at what a u32 holds.
+        // The conversion saturates at the maximum of a u32.
         let twice = NonZeroU32::new((qps * 2.0).ceil() as u32);
         let burst = self.burst.and_then(NonZeroU32::new).or(twice);
         Rate::new(qps, burst.map_or(1, NonZeroU32::get))
@@ -220,7 +221,7 @@ impl Settings {
 }
 
 impl LeaderElection {
-    /// The Lease that a process seeks, which runs in `namespace` and is known as `identity`; none without leader election.
+    /// Returns the Lease for a process with this identity in `namespace`; `None` without leader election.
     #[must_use]
     pub fn lease(&self, namespace: &str, identity: String) -> Option<LeaseOptions> {
         self.leader_elect.then(|| LeaseOptions {
@@ -237,7 +238,7 @@ impl LeaderElection {
     }
 }
 
-/// The JSON Schema of our configuration file.
+/// Returns the JSON Schema of Trainyard's own configuration file.
 #[must_use]
 pub fn schema() -> Value {
     file::schema()

@@ -24,12 +24,12 @@ const REFERENCE: TypeMeta = TypeMeta {
 /// The regular expressions of both schemas.
 const PATTERNS: &[(&str, &str)] = &[(file::DURATION, "a duration, such as 15s, 1m30s or 500ms")];
 
-/// The settings in a configuration file.
+/// The settings of a configuration file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadedSettings {
     /// The settings.
     pub settings: Settings,
-    /// Fields that have no effect, or another effect than in the reference.
+    /// Warnings about fields that have no effect, or another effect than in the reference.
     pub warnings: Vec<Located>,
 }
 
@@ -37,15 +37,15 @@ impl LoadedSettings {
     /// Reads a configuration file.
     ///
     /// # Errors
-    /// Everything that is wrong with the file.
+    /// All errors of the file.
     pub fn read(path: &Path) -> Result<Self, Vec<ConfigError>> {
         Self::decode(ConfigFile::read(path, &[OURS, REFERENCE]))
     }
 
-    /// Reads the text of a configuration file, which errors call `file`.
+    /// Parses the text of a configuration file. Errors name it as `file`.
     ///
     /// # Errors
-    /// Everything that is wrong with the file.
+    /// All errors of the file.
     pub fn parse(file: &str, text: &str) -> Result<Self, Vec<ConfigError>> {
         Self::decode(ConfigFile::parse(file, text, &[OURS, REFERENCE]))
     }

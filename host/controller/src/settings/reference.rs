@@ -1,6 +1,4 @@
-//! The reference's configuration file, as its v2.3.0 reads it, for a controller that takes its place.
-//!
-//! `metrics.auth` is newer than that.
+//! The reference's configuration file, in the form of v2.3.0, with the newer field `metrics.auth`.
 
 use std::{collections::BTreeMap, num::NonZeroUsize};
 
@@ -144,7 +142,7 @@ fn ignored(file: &ConfigFile) -> Vec<Located> {
     ignored.collect()
 }
 
-/// The JSON Schema of the reference's file. If it were not valid JSON, every file would be refused.
+/// Returns the JSON Schema of the reference's file. If it were not valid JSON, every file would be refused.
 pub(super) fn schema() -> Value {
     serde_json::from_str(include_str!("reference.schema.json")).unwrap_or(Value::Bool(false))
 }

@@ -1,4 +1,4 @@
-//! The schemas in the form that this program compiles: each of Kubernetes' types once, with references to it.
+//! The schemas in the form that this program compiles, in which each of Kubernetes' types is defined once and referred to.
 //!
 //! Parsing and converting the documents takes longer than a whole rendering. The result is therefore a generated file, which a test
 //! compares with the documents.

@@ -23,7 +23,7 @@ impl Kind {
         Schema::compile(&self.schema()?).map_err(|problem| self.not_compiled(problem))
     }
 
-    /// Returns the kind's CustomResourceDefinition. Helm keeps it, and so all objects of the kind, when the chart is uninstalled.
+    /// Returns the kind's CustomResourceDefinition. Helm keeps it when the chart is uninstalled, so all objects of the kind are kept.
     ///
     /// # Errors
     /// A placeholder that cannot be expanded, or a rule that does not compile.
@@ -69,7 +69,7 @@ impl Kind {
     }
 }
 
-/// The path of the annotation about a TrainJob's error, for `kubectl get`. Of a key, the dots are escaped.
+/// Returns the JSONPath of the annotation with a TrainJob's error, for `kubectl get`. Dots in its key are escaped.
 fn error_column() -> String {
     let key = names::ERROR_ANNOTATION.replace('.', "\\.");
     format!(".metadata.annotations.{key}")

@@ -3,7 +3,7 @@
 use thiserror::Error;
 use trainyard_structural::CompileError;
 
-/// Why a document has no schema.
+/// An error of a schema document.
 #[derive(Debug, Error)]
 pub enum DocumentError {
     /// A placeholder for a type that is not in the pinned document of Kubernetes.

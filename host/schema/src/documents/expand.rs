@@ -11,7 +11,7 @@ use super::{
 
 /// The member that makes an object a placeholder for one of Kubernetes' types; its value is the name of the type.
 const PLACEHOLDER: &str = "$kubernetes";
-/// The same for another document of ours.
+/// The member that makes an object a placeholder for another of our documents.
 const DOCUMENT: &str = "$document";
 
 /// Expands all placeholders of a document.

@@ -24,7 +24,7 @@ impl Kind {
         Self::TrainJob,
     ];
 
-    /// The kind's name.
+    /// Returns the kind's name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -34,7 +34,7 @@ impl Kind {
         }
     }
 
-    /// The kind's name in URLs.
+    /// Returns the kind's name in URLs.
     #[must_use]
     pub const fn plural(self) -> &'static str {
         match self {
@@ -51,7 +51,7 @@ impl Kind {
         }
     }
 
-    /// Returns what the CRD defines beside the schema.
+    /// Returns the properties that the CRD defines in addition to the schema.
     #[must_use]
     pub const fn options(self) -> Options {
         Options {

@@ -1,7 +1,7 @@
 //! Kubernetes' types as structural schemas, from its own OpenAPI document.
 //!
 //! Differences between the OpenAPI document and a structural schema:
-//! - References are expanded, because a CRD can't have any.
+//! - References are expanded, because a CRD cannot have any.
 //! - Required fields have no default. The document gives them the zero value of their Go type, which would hide that a field is missing.
 //!   The same holds for items, for objects with the default `{}`, and for the fields in [`SERVER_DEFAULTS`].
 //! - Metadata in a template has the fields that the template's author can use. Quantities and int-or-string values have the schema that

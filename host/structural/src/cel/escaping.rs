@@ -30,7 +30,7 @@ pub(super) fn is_reserved(name: &str) -> bool {
     RESERVED.contains(&name)
 }
 
-/// Returns the name of a field in rules; `None` if it can't be escaped.
+/// Returns the name of a field in rules; `None` if it cannot be escaped.
 pub(crate) fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;

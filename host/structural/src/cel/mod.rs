@@ -1,4 +1,4 @@
-//! CEL rules (`x-kubernetes-validations`), compiled once and evaluated by the `cel` crate.
+//! Compiles and evaluates CEL rules (`x-kubernetes-validations`) with the `cel` crate.
 //!
 //! This module adds what Kubernetes adds to CEL: the names of fields ([`escape`]), values with the types of the schema ([`values`]),
 //! equality of lists in any order ([`keyed`]), type checks ([`types`]) and the old values of an update ([`evaluate`]).

@@ -18,11 +18,11 @@ use crate::{node::Node, rules::Reads, value_type::ValueType};
 /// The type of an expression.
 #[derive(Clone, Debug)]
 pub(super) enum Type<'n> {
-    /// UnknownField.
+    /// An unknown type, which is checked when the rule is evaluated.
     Any,
     /// A condition.
     Bool,
-    /// A text.
+    /// A string.
     String,
     /// Any other type without fields.
     Other(&'static str),

@@ -1,10 +1,10 @@
-//! Values that are valid, but that a server can't convert for a rule.
+//! Values that are valid, but that a server cannot convert for a rule.
 
 use cel::common::{types::Type, value::Val};
 
 static UNREADABLE: Type = Type::new_unspecified_type("unreadable");
 
-/// A value that can't be used: a rule that reads it fails.
+/// A value that cannot be used: a rule that reads it fails.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Unreadable;
 

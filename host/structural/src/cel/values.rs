@@ -24,7 +24,7 @@ use crate::{
 /// A value for the interpreter.
 pub(super) type Boxed<'v> = Box<dyn Val + 'v>;
 
-/// Records that a value can't be converted for a rule, in a server's words.
+/// Records that a value cannot be converted for a rule, in a server's words.
 #[derive(Default)]
 pub(super) struct Notes(Cell<Option<&'static str>>);
 

@@ -26,7 +26,7 @@ use crate::{
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Position {
     level: Level,
-    /// Whether the old value of an update can be found, which it can't in the items of an atomic list.
+    /// Whether the old value of an update can be found, which it cannot in the items of an atomic list.
     correlated: bool,
 }
 
@@ -306,7 +306,7 @@ fn check_shape(node: &Node, position: Position, at: &StackPath<'_>) -> Result<()
     }
 }
 
-/// Returns whether CEL rules can read values of a schema, which they can't if the type of the value, or of its items, is unknown.
+/// Returns whether CEL rules can read values of a schema, which they cannot if the type of the value, or of its items, is unknown.
 fn in_cel(node: &Node) -> bool {
     match node.kind {
         ValueType::Any => false,

@@ -131,7 +131,7 @@ pub(super) fn check_number(node: &Node, number: &Number, at: &StackPath<'_>, rep
 fn no_multiple(number: Numeric, factor: f64, at: &StackPath<'_>) -> Option<Violation> {
     let shown = number.limit(factor);
     if number.is_truncated_away(factor) {
-        // A server converts the factor to an integer first, so it can't divide by a factor below 1.
+        // A server converts the factor to an integer first, so it cannot divide by a factor below 1.
         let detail = format!(
             "factor MultipleOf declared for {} must be positive: {shown}",
             at.path()

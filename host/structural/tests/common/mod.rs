@@ -15,7 +15,7 @@ use std::path::Path;
 use serde_json::{Map, Value};
 use trainyard_structural::{Options, Outcome, Schema};
 
-/// The parts of a file of cases: a schema each, with objects.
+/// The parts of a file of cases, each of which has a schema and objects.
 pub(crate) fn read(name: &str) -> Vec<Value> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/cases")
@@ -25,7 +25,7 @@ pub(crate) fn read(name: &str) -> Vec<Value> {
     serde_json::from_str(&text).unwrap()
 }
 
-/// Compares every case of a file; returns how many there are.
+/// Compares every case of a file, and returns the number of cases.
 pub(crate) fn compare(name: &str) -> usize {
     let mut compared = 0;
     let mut wrong = Vec::new();
@@ -51,7 +51,7 @@ fn difference(schema: &Schema, case: &Value) -> Option<String> {
     let outcome = schema.admit(&mut value, case.get("old"), &Options::default());
     let answer = &case["answer"];
     if answer["errors"][0]["field"] == "<decoding>" {
-        // A server refuses the whole request in another sentence.
+        // A server refuses the whole request with another message.
         return outcome
             .errors
             .is_empty()
@@ -104,7 +104,7 @@ fn errors(outcome: &Outcome) -> Value {
         .collect()
 }
 
-/// The value with every number as a float, since Go writes `3.0` as `3`.
+/// The value with every number as a float, because Go writes `3.0` as `3`.
 fn plain(value: &Value) -> Value {
     match value {
         Value::Number(number) => number.as_f64().into(),

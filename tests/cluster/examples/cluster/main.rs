@@ -17,7 +17,7 @@ use trainyard_cluster::{
     Cluster, Fate, NodeSpec, StopSignals, Trainyard, apply, deploy, kustomized,
 };
 
-/// The nodes that the example's pods fit on, one each.
+/// The number of nodes, each of which fits one pod of the example.
 const GPU_NODES: usize = 4;
 
 /// Starts Kubernetes with Trainyard on this machine.
@@ -38,7 +38,7 @@ fn main() -> Result<()> {
             result = run(&cluster, arguments.demo.as_deref()) => result?,
             () = signals.recv() => {}
         }
-        // Standard output is gone if the terminal was closed.
+        // Writing fails if the terminal was closed.
         let _ = writeln!(std::io::stdout(), "stopping the cluster ...");
         anyhow::Ok(())
     })
@@ -97,7 +97,7 @@ Logs: {logs}/*.log",
     );
 }
 
-/// A machine that one node of the example fills.
+/// A machine with capacity for one pod of the example.
 fn gpu_node(number: usize) -> NodeSpec {
     let mut node = NodeSpec::large(format!("gpu-{number}"));
     node.labels = BTreeMap::from([("cloud.provider.com/rack".to_owned(), "rack-1".to_owned())]);

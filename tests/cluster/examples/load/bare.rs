@@ -1,4 +1,4 @@
-//! A client that does nothing but the writes.
+//! A client that only makes the writes.
 
 use anyhow::{Context as _, Result};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
@@ -14,7 +14,7 @@ use crate::{
     objects::{JOB_SET, api},
 };
 
-/// What a controller wrote for one TrainJob.
+/// The objects that a controller wrote for one TrainJob.
 pub(crate) struct Template {
     map: ConfigMap,
     owners: Value,
@@ -31,7 +31,7 @@ impl Template {
         })
     }
 
-    /// Writes the same for as many other names.
+    /// Writes the same objects for this number of other names.
     pub(crate) async fn write(&self, client: &Client, namespace: &str, count: usize) -> Result<()> {
         let maps: Api<ConfigMap> = Api::namespaced(client.clone(), namespace);
         let job_sets = api(client, namespace, JOB_SET);

@@ -1,4 +1,4 @@
-//! What TrainJobs of others, and a restart, cost a TrainJob: how long its suspension takes, and how soon it is seen to.
+//! The effect of other users' TrainJobs, and of a restart, on a TrainJob: the latency of its suspension and of its first reconcile.
 
 use std::time::{Duration, Instant};
 
@@ -13,13 +13,13 @@ use crate::{
     observe, summary,
 };
 
-/// TrainJobs that are suspended one after the other: this many while the crowd is first reconciled, and this many afterwards.
+/// The number of TrainJobs that are suspended one by one: this many while the crowd is first reconciled, and this many afterwards.
 const SUSPENDED: usize = 20;
 const LOOKED_AFTER: Duration = Duration::from_millis(2);
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// From the write of `spec.suspend` in a TrainJob to the JobSet that is suspended, beside so many TrainJobs that fail and so many that wait,
-/// all of which the controller finds when it starts.
+/// Measures the time from the write of `spec.suspend` in a TrainJob to the suspended JobSet, with this many failing and queued TrainJobs
+/// that exist when the controller starts.
 pub(crate) fn suspensions(contender: &Contender<'_>, each: usize) -> Result<()> {
     let plane = ControlPlane::start()?;
     plane.block_on(async {
@@ -98,7 +98,7 @@ async fn suspended(
     Ok(times)
 }
 
-/// How soon a starting controller is idle, with this many queued TrainJobs that have their JobSets.
+/// Measures how soon a starting controller is idle with this many queued TrainJobs that have JobSets.
 pub(crate) fn restart(contender: &Contender<'_>, count: usize) -> Result<()> {
     let plane = ControlPlane::start()?;
     plane.block_on(async {

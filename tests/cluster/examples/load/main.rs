@@ -1,9 +1,9 @@
-//! How fast TrainJobs become JobSets, and what that costs: the controller beside a bare client that makes the same writes on the
-//! same API server, and beside the reference's controller.
+//! Measures how fast TrainJobs become JobSets, and at what cost: the controller compared with a bare client that makes the same writes on
+//! the same API server, and with the reference's controller.
 //!
 //! `cargo run --release -p trainyard-cluster --example load -- target/release/trainyard`. Only etcd and kube-apiserver run, with
-//! the CRDs as they are published. The controller's TrainJobs are created while it is off. One observer times both contenders
-//! of a pair in the same way: from the first JobSet that it sees to the last one.
+//! the CRDs as they are published. The TrainJobs are created before the controller starts. One observer measures both programs
+//! of a pair in the same way, from the first observed JobSet to the last.
 
 mod bare;
 mod crowd;
@@ -28,13 +28,13 @@ use objects::{Fate, JOB_SET, api};
 use summary::{Figures, Pair};
 use trainyard_cluster::{ControlPlane, ReferenceLimits, define_kinds};
 
-/// Calls of the bare client at once, and TrainJobs that a controller reconciles at once.
+/// The number of concurrent calls of the bare client, and of concurrent reconciles of a controller.
 const AT_ONCE: usize = 16;
-/// Until what follows from the last JobSet is done: its watch event, and a status.
+/// The time for the work after the last JobSet: its watch event and a status.
 const SETTLED: Duration = Duration::from_secs(3);
-/// How often the observer looks.
+/// The interval of the observer.
 const OBSERVED_EVERY: Duration = Duration::from_millis(20);
-/// The client limits that the reference is shipped with, and ones that never hold it up.
+/// The client limits of the reference's release, and limits without effect.
 const REFERENCE: [(&str, ReferenceLimits); 2] = [
     (
         "the reference as shipped (50 calls a second, 5 at once)",
@@ -49,24 +49,24 @@ const REFERENCE: [(&str, ReferenceLimits); 2] = [
     ),
 ];
 
-/// Measures TrainJobs to JobSets, on an idle machine.
+/// Measures the creation of JobSets from TrainJobs, on an idle machine.
 #[derive(Debug, Parser)]
 struct Arguments {
     /// The program: target/release/trainyard.
     program: PathBuf,
-    /// TrainJobs of a pair.
+    /// The number of TrainJobs in a pair.
     #[arg(default_value_t = 2_000)]
     jobs: usize,
-    /// Pairs of the controller and the bare client, each with an API server of its own. They take turns in going first.
+    /// The number of pairs of the controller and the bare client, each with its own API server. They alternate in going first.
     #[arg(long, default_value_t = 10)]
     pairs: usize,
-    /// Another run with this many TrainJobs, for the memory of each; 0 skips it.
+    /// The number of TrainJobs of another run that measures memory per TrainJob; 0 skips it.
     #[arg(long, default_value_t = 10_000)]
     many: usize,
-    /// Measures the reference too, in as many pairs; builds it with Go, once.
+    /// Also measures the reference in the same number of pairs; builds it with Go once.
     #[arg(long, default_value_t = 0)]
     reference_pairs: usize,
-    /// Measures how long a suspension takes beside this many failing TrainJobs of another namespace, and as many queued ones of a third.
+    /// Measures the latency of a suspension with this many failing TrainJobs in a second namespace and as many queued ones in a third.
     #[arg(long, default_value_t = 0)]
     crowd: usize,
     /// Measures how soon a starting controller has reconciled this many queued TrainJobs.
@@ -128,7 +128,7 @@ fn pairs(name: &str, contender: &Contender<'_>, jobs: usize, count: usize) -> Re
     Ok(())
 }
 
-/// The controller and the bare client, one after the other on one API server.
+/// Measures the controller and the bare client, one after another on one API server.
 fn pair(contender: &Contender<'_>, jobs: usize, first: First) -> Result<Pair> {
     let plane = ControlPlane::start()?;
     plane.block_on(async {
@@ -149,7 +149,7 @@ fn pair(contender: &Contender<'_>, jobs: usize, first: First) -> Result<Pair> {
     })
 }
 
-/// Only the controller.
+/// Measures only the controller.
 fn alone(contender: &Contender<'_>, jobs: usize) -> Result<Figures> {
     let plane = ControlPlane::start()?;
     plane.block_on(async {
@@ -158,7 +158,7 @@ fn alone(contender: &Contender<'_>, jobs: usize) -> Result<Figures> {
     })
 }
 
-/// Defines the kinds and has the controller make one JobSet: what it holds when it is idle then, and what it wrote.
+/// Defines the kinds and lets the controller create one JobSet. Returns its memory when idle, and the objects that it wrote.
 async fn prepare(plane: &ControlPlane, contender: &Contender<'_>) -> Result<(f64, bare::Template)> {
     define_kinds(plane).await?;
     let client = plane.client();
@@ -201,7 +201,7 @@ async fn measure(
     })
 }
 
-/// The same writes by a bare client, in a namespace of its own.
+/// Measures the same writes by a bare client, in its own namespace.
 async fn bare_client(
     plane: &ControlPlane,
     template: &bare::Template,
@@ -218,7 +218,7 @@ async fn bare_client(
 async fn observe(api: &Api<DynamicObject>, count: usize) -> Result<Duration> {
     let (mut first, started) = (None, Instant::now());
     loop {
-        // Only metadata, and at most one object: the server counts the rest.
+        // Only the metadata of at most one object is read; the server returns the number of the others.
         let list = api.list_metadata(&ListParams::default().limit(1)).await?;
         let rest = list.metadata.remaining_item_count.unwrap_or(0);
         let found = list.items.len() + usize::try_from(rest)?;
@@ -236,7 +236,7 @@ async fn observe(api: &Api<DynamicObject>, count: usize) -> Result<Duration> {
     }
 }
 
-/// The rate of this many in that time, per second.
+/// Returns the rate per second.
 fn rate(count: usize, time: Duration) -> f64 {
     count as f64 / time.as_secs_f64()
 }

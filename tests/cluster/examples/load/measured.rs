@@ -1,4 +1,4 @@
-//! A controller as a process of this one, and what its metrics say that it takes.
+//! A controller as a child process, and the resources that its metrics report.
 
 use std::{path::Path, process::Command};
 
@@ -9,19 +9,19 @@ use trainyard_cluster::{
 
 use crate::AT_ONCE;
 
-/// Whose controller.
+/// The implementation of the controller.
 pub(crate) enum Contender<'a> {
     Trainyard(&'a Path),
     Reference(ReferenceLimits),
 }
 
-/// A controller that runs until this is dropped.
+/// A controller that runs until this value is dropped.
 pub(crate) enum Measured {
     Trainyard(Trainyard),
     Reference(Reference),
 }
 
-/// Our controller, with the log that it is shipped with.
+/// Starts our controller with its default log.
 pub(crate) struct Trainyard {
     process: Process,
     metrics: Port,
@@ -48,17 +48,17 @@ impl Measured {
         }
     }
 
-    /// Seconds of CPU so far.
+    /// Returns the CPU time so far, in seconds.
     pub(crate) async fn cpu(&self) -> Result<f64> {
         self.sum("process_cpu_seconds_total").await
     }
 
-    /// MiB of memory that it holds now.
+    /// Returns its current memory in MiB.
     pub(crate) async fn rss(&self) -> Result<f64> {
         Ok(self.sum("process_resident_memory_bytes").await? / 1024.0 / 1024.0)
     }
 
-    /// Its calls of the API server so far.
+    /// Returns the number of its API calls so far.
     pub(crate) async fn calls(&self) -> Result<f64> {
         let name = match self {
             Self::Trainyard(_) => "trainyard_api_calls_total",
@@ -67,18 +67,18 @@ impl Measured {
         self.sum(name).await
     }
 
-    /// Its reconciles so far.
+    /// Returns the number of its reconciles so far.
     pub(crate) async fn reconciles(&self) -> Result<f64> {
         self.sum("controller_runtime_reconcile_total").await
     }
 
-    /// Whether no TrainJob waits for a worker, and none is worked on.
+    /// Returns whether the queue is empty and no worker is active.
     pub(crate) async fn is_idle(&self) -> Result<bool> {
         let waiting = self.sum("workqueue_depth").await?;
         Ok(waiting + self.sum("controller_runtime_active_workers").await? == 0.0)
     }
 
-    /// The sum of a metric over all of its labels.
+    /// Returns the sum of a metric over all label sets.
     async fn sum(&self, name: &str) -> Result<f64> {
         let text = self.metrics().await?;
         let lines = text.lines().filter(|line| {

@@ -1,4 +1,4 @@
-//! What is measured: one runtime, and TrainJobs of it.
+//! The measured objects: a runtime and its TrainJobs.
 
 use anyhow::Result;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
@@ -28,7 +28,7 @@ pub(crate) fn job(number: usize) -> String {
     format!("job-{number}")
 }
 
-/// Makes the runtime of all TrainJobs.
+/// Creates the runtime of all TrainJobs.
 pub(crate) async fn create_runtime(client: &Client) -> Result<()> {
     let runtimes: Api<DynamicObject> = Api::all_with(client.clone(), &resource(RUNTIME));
     let runtime = json!({
@@ -50,14 +50,14 @@ pub(crate) async fn create_runtime(client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// What becomes of TrainJobs.
+/// The outcome of TrainJobs.
 #[derive(Clone, Copy)]
 pub(crate) enum Fate {
-    /// They are made.
+    /// Their JobSets are created.
     Runs,
-    /// They are made, and wait.
+    /// Their JobSets are created and stay suspended.
     Waits,
-    /// The plugin Torch refuses them: the env var is its own.
+    /// The plugin Torch refuses them, because they set a reserved env var.
     Fails,
 }
 

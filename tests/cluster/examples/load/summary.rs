@@ -1,28 +1,28 @@
-//! The table of what was measured, and the median and spread of its rows.
+//! The table of results, with the median and range of its rows.
 
-/// What a controller did, and what it took.
+/// The throughput and the cost of a controller.
 pub(crate) struct Figures {
     /// JobSets per second, from the first that was observed to the last.
     pub(crate) rate: f64,
-    /// Milliseconds of CPU for each TrainJob.
+    /// CPU time per TrainJob, in milliseconds.
     pub(crate) milliseconds: f64,
-    /// Calls that got an answer, the start's lists and watches among them, for each TrainJob.
+    /// Answered calls per TrainJob, including the lists and watches at startup.
     pub(crate) calls: f64,
-    /// MiB after one TrainJob.
+    /// Memory after one TrainJob, in MiB.
     pub(crate) rss_idle: f64,
-    /// MiB after all of them.
+    /// Memory after all TrainJobs, in MiB.
     pub(crate) rss_after: f64,
 }
 
 /// A controller and the bare client on one API server.
 pub(crate) struct Pair {
     pub(crate) figures: Figures,
-    /// JobSets of the bare client a second.
+    /// JobSets of the bare client per second.
     pub(crate) bare: f64,
 }
 
 impl Pair {
-    /// Percent of the bare client's rate.
+    /// Returns the rate as a percentage of the bare client's.
     fn ratio(&self) -> f64 {
         100.0 * self.figures.rate / self.bare
     }
@@ -34,7 +34,7 @@ impl Pair {
 }
 
 impl Figures {
-    /// A row without a bare client.
+    /// Formats a row without a bare client.
     pub(crate) fn print_row(&self, name: &str) {
         self.print(name, "|");
     }
@@ -54,7 +54,7 @@ pub(crate) fn header() {
     println!("|---|---|---|---|---|---|---|---|");
 }
 
-/// Prints the row of all pairs: each figure's median, and its least and greatest value.
+/// Prints the row of all pairs: the median, minimum and maximum of each figure.
 pub(crate) fn print(name: &str, pairs: &[Pair]) {
     let row = |figure: &dyn Fn(&Pair) -> f64, decimals: usize| {
         let mut values: Vec<f64> = pairs.iter().map(figure).collect();
@@ -83,7 +83,7 @@ pub(crate) fn print(name: &str, pairs: &[Pair]) {
     );
 }
 
-/// The middle of sorted values, or the mean of the two in the middle.
+/// Returns the median of sorted values.
 pub(crate) fn median(sorted: &[f64]) -> f64 {
     let middle = sorted.len() / 2;
     let at = |index: usize| sorted.get(index).copied().unwrap_or(f64::NAN);

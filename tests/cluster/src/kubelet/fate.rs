@@ -4,19 +4,19 @@ use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt as _;
 use thiserror::Error;
 
-/// What becomes of a pod that runs.
+/// The outcome of a running pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It keeps running, until another fate is decided for it, or it is deleted.
+    /// It runs until it gets another fate or is deleted.
     Hold,
-    /// Its containers end well.
+    /// Its containers succeed.
     Succeed,
-    /// Its containers end with this exit code. Where its restart policy is OnFailure, they start again, as on a real node,
-    /// and fail again, until whoever owns the pod has had enough of it.
+    /// Its containers exit with this code. If the restart policy is OnFailure, they are restarted and fail again, as on a real node, until
+    /// the pod's owner gives up.
     Fail(i32),
 }
 
-/// An annotation that names no fate.
+/// An annotation without a valid fate.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "the annotation {annotation} is {0:?}: it must be hold, succeed, fail, or fail: with an exit code from 1 to 255",
@@ -25,14 +25,13 @@ pub enum Fate {
 pub struct UnknownFate(String);
 
 impl Fate {
-    /// The annotation by which a pod says its own fate: `hold`, `succeed`, `fail`, or `fail:7` for an exit code. It may be
-    /// changed while the pod runs.
+    /// The annotation with a pod's fate: `hold`, `succeed`, `fail`, or `fail:7` for an exit code. It can be changed while the pod runs.
     pub const ANNOTATION: &'static str = "fake-kubelet.trainyard.dev/fate";
 
-    /// The fate in the pod's annotation, or `default` if it has none.
+    /// Returns the fate in the pod's annotation, or `default` if it has none.
     ///
     /// # Errors
-    /// The annotation names no fate.
+    /// The annotation is not a valid fate.
     pub fn of(pod: &Pod, default: Self) -> Result<Self, UnknownFate> {
         let Some(text) = pod.annotations().get(Self::ANNOTATION) else {
             return Ok(default);

@@ -28,21 +28,21 @@ use serde_json::json;
 use step::{Here, Step};
 use tokio::{runtime::Handle, sync::mpsc, task::JoinHandle};
 
-/// How often a node says that it is alive.
+/// The interval between renewals of a node's lease.
 const HEARTBEAT: Duration = Duration::from_secs(5);
-/// How long to wait before what failed is done again.
+/// The pause before a failed step is retried.
 const AGAIN_AFTER: Duration = Duration::from_millis(200);
-/// The first address of a pod, less one.
+/// The address before the first pod's.
 const POD_NETWORK: Ipv4Addr = Ipv4Addr::new(10, 244, 0, 0);
 
-/// What a test says of the pods of a namespace.
+/// A test's decision about the pods of a namespace.
 type Decision = Arc<dyn Fn(&Pod) -> Fate + Send + Sync>;
 
-/// The kubelet of every node of a cluster. It ends when this value is dropped.
+/// The kubelet of every node of a cluster. It stops when this value is dropped.
 ///
-/// It makes [nodes](NodeSpec) and keeps them alive, and does of pods that are bound to a node what can be seen of a kubelet:
-/// they run and are ready at once, with an address of their own; then their [`Fate`] comes over them; when they are deleted,
-/// they end with exit code 143 and go. Nothing is pulled, mounted, probed or run, and there are no logs.
+/// It creates [nodes](NodeSpec), renews their leases, and updates the pods that are bound to them as a kubelet would: a pod runs and is
+/// ready at once, with its own address, and then has the outcome of its [`Fate`]. A deleted pod exits with code 143 and is removed.
+/// Nothing is pulled, mounted, probed or run, and there are no logs.
 pub struct Kubelet {
     shared: Arc<Shared>,
     again: mpsc::UnboundedSender<String>,
@@ -58,7 +58,7 @@ struct Shared {
 }
 
 impl Kubelet {
-    /// Starts it; the client must be allowed everything.
+    /// Starts it. The client must have all permissions.
     pub(crate) fn start(client: Client) -> Self {
         let shared = Arc::new(Shared {
             client,
@@ -79,7 +79,7 @@ impl Kubelet {
         }
     }
 
-    /// Makes a node, ready and with a lease that is renewed.
+    /// Creates a ready node, whose lease is renewed.
     ///
     /// # Errors
     /// The API server refused it.
@@ -89,17 +89,16 @@ impl Kubelet {
         Ok(())
     }
 
-    /// Sets the fate of pods that have no annotation and for whose namespace nothing is decided; [`Fate::Succeed`] by default.
+    /// Sets the fate of pods without an annotation in namespaces without a decision. Defaults to [`Fate::Succeed`].
     pub fn set_default_fate(&self, fate: Fate) {
         *lock(&self.shared.default_fate) = fate;
     }
 
-    /// Decides the fate of every pod of a namespace, in place of what their annotations say. It is asked anew with every
-    /// change of a pod; deciding once more replaces the decision, and comes over the pods that run: that is how a pod that
-    /// was held is let go.
+    /// Sets the fate of every pod of a namespace, instead of their annotations. The function is called again for every change of a pod. A
+    /// later decision replaces it and also applies to running pods, such as those that are held.
     pub fn decide(&self, namespace: &str, decision: impl Fn(&Pod) -> Fate + Send + Sync + 'static) {
         lock(&self.shared.decisions).insert(namespace.to_owned(), Arc::new(decision));
-        // Nobody listens any more where the runtime is gone.
+        // The receiver is gone if the runtime was stopped.
         let _ = self.again.send(namespace.to_owned());
     }
 }
@@ -117,7 +116,7 @@ impl Shared {
         loop {
             let names = lock(&self.nodes).clone();
             for name in names {
-                // A node whose lease was not renewed now has time until the next beats.
+                // If a renewal fails, the lease is still valid until the next one.
                 let _ = nodes::renew(&self.client, &name).await;
             }
             tokio::time::sleep(HEARTBEAT).await;
@@ -131,7 +130,7 @@ impl Shared {
             .await;
     }
 
-    /// Each pod that is there, and then each as it changes.
+    /// A stream of all pods, and then of each changed pod.
     fn watched(&self) -> impl Stream<Item = Pod> + use<> {
         let pods: Api<Pod> = Api::all(self.client.clone());
         let events = watcher::watcher(pods, watcher::Config::default());
@@ -139,14 +138,14 @@ impl Shared {
             Ok(Event::Apply(pod) | Event::InitApply(pod)) => Some(pod),
             Ok(Event::Delete(_) | Event::Init | Event::InitDone) => None,
             Err(_) => {
-                // The stream begins again from where it was, or with all pods.
+                // The stream resumes at its last position, or restarts with all pods.
                 tokio::time::sleep(AGAIN_AFTER).await;
                 None
             }
         })
     }
 
-    /// The pods of each namespace whose fate was decided anew.
+    /// A stream of the pods of each namespace with a new decision.
     fn decided(
         &self,
         namespaces: mpsc::UnboundedReceiver<String>,
@@ -169,7 +168,7 @@ impl Shared {
         pods.flatten()
     }
 
-    /// Takes the next step about a pod. What follows from it comes as a change of the pod.
+    /// Takes the next step for a pod. The step changes the pod, which triggers the following one.
     async fn see_to(&self, mut pod: Pod) {
         let Some(namespace) = pod.namespace() else {
             return;
@@ -178,7 +177,7 @@ impl Shared {
         while let Some(step) = step::next(&pod, self.fate(&namespace, &pod), &self.here()) {
             match take(&pods, &pod, step).await {
                 Ok(()) => return,
-                // It changed or went in the meantime, and whoever did that made another event.
+                // It was changed or deleted meanwhile, which leads to another event.
                 Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => return,
                 Err(_) => tokio::time::sleep(AGAIN_AFTER).await,
             }

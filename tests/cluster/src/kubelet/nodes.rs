@@ -17,26 +17,26 @@ use kube::{
 };
 use serde_json::{Value, json};
 
-/// Where the leases of nodes are.
+/// The namespace of the leases of nodes.
 const LEASES: &str = "kube-node-lease";
-/// How long a node counts as alive after it was heard of.
+/// The duration of a node's lease.
 const LEASE_SECONDS: i32 = 40;
-/// In whose name the nodes are written.
+/// The field manager of the nodes.
 const MANAGER: &str = "fake-kubelet";
 
-/// A node to be, with what it offers to pods.
+/// The specification of a node.
 #[derive(Clone, Debug)]
 pub struct NodeSpec {
     /// Its name.
     pub name: String,
-    /// Its labels, besides the name of the host.
+    /// Its labels, in addition to the host name.
     pub labels: BTreeMap<String, String>,
-    /// What it has, and offers as a whole: quantities by the names of resources.
+    /// Its capacity, all of which is allocatable: quantities by resource name.
     pub capacity: BTreeMap<String, String>,
 }
 
 impl NodeSpec {
-    /// A large machine with 8 GPUs and room for 110 pods.
+    /// Returns a large machine with 8 GPUs and capacity for 110 pods.
     pub fn large(name: impl Into<String>) -> Self {
         let capacity = [
             ("cpu", "64"),
@@ -55,7 +55,7 @@ impl NodeSpec {
     }
 }
 
-/// Makes the node, or brings it up to date: with a lease, and ready.
+/// Creates or updates the node, ready and with a lease.
 pub(super) async fn register(client: &Client, spec: &NodeSpec) -> Result<()> {
     let nodes: Api<Node> = Api::all(client.clone());
     let params = PatchParams::apply(MANAGER).force();
@@ -80,7 +80,7 @@ pub(super) async fn register(client: &Client, spec: &NodeSpec) -> Result<()> {
     Ok(())
 }
 
-/// Says that the node is alive.
+/// Renews the lease of the node.
 pub(super) async fn renew(client: &Client, name: &str) -> Result<()> {
     let leases: Api<Lease> = Api::namespaced(client.clone(), LEASES);
     let spec = LeaseSpec {

@@ -1,4 +1,4 @@
-//! The next step of a kubelet for a pod. It depends only on the pod and its fate, so that missed or repeated events do no harm.
+//! The next step of a kubelet for a pod. It depends only on the pod and its fate, so missed or repeated events have no effect.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -12,30 +12,30 @@ use k8s_openapi::{
 
 use super::fate::{Fate, UnknownFate};
 
-/// The exit code of a container that SIGTERM ended.
+/// The exit code of a container that SIGTERM terminated.
 const TERMINATED: i32 = 143;
-/// How long a container waits until it starts again, at first; each time twice as long.
+/// The initial delay before a container is restarted. It doubles with each restart.
 const FIRST_BACK_OFF: Duration = Duration::from_millis(100);
-/// How long at most.
+/// The maximum delay.
 const LAST_BACK_OFF: Duration = Duration::from_secs(10);
 
-/// What a kubelet does next.
+/// The next action of a kubelet.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Step {
-    /// Writes this status, after this time.
+    /// Write this status after this delay.
     Write(Box<PodStatus>, Duration),
-    /// Deletes the pod, which ended.
+    /// Delete the terminated pod.
     Delete,
 }
 
-/// The moment and the address that a status shows.
+/// The time and the address in a status.
 #[derive(Clone, Debug)]
 pub(super) struct Here {
     pub(super) now: Time,
     pub(super) pod_ip: IpAddr,
 }
 
-/// The next step; none while there is nothing to do.
+/// Returns the next step; `None` if there is nothing to do.
 pub(super) fn next(pod: &Pod, fate: Result<Fate, UnknownFate>, here: &Here) -> Option<Step> {
     let spec = pod.spec.as_ref()?;
     spec.node_name.as_ref()?;
@@ -44,7 +44,7 @@ pub(super) fn next(pod: &Pod, fate: Result<Fate, UnknownFate>, here: &Here) -> O
     let has_ended = matches!(phase, "Succeeded" | "Failed");
     let write = |status| Some(Step::Write(Box::new(status), Duration::ZERO));
     if pod.metadata.deletion_timestamp.is_some() {
-        // Without a grace period it was deleted already, and waits for its finalizers.
+        // Without a grace period, it is deleted already and waits for its finalizers.
         let is_deleted = pod.metadata.deletion_grace_period_seconds == Some(0);
         return match has_ended {
             true if is_deleted => None,
@@ -71,7 +71,7 @@ pub(super) fn next(pod: &Pod, fate: Result<Fate, UnknownFate>, here: &Here) -> O
     }
 }
 
-/// The containers end with this code, and start again where the pod says so.
+/// Terminates the containers with this code. They are restarted if the pod's restart policy requires it.
 fn exit(pod: &Pod, status: PodStatus, code: i32, here: &Here) -> Option<Step> {
     let policy = pod.spec.as_ref()?.restart_policy.as_deref();
     let starts_again = match policy.unwrap_or("Always") {
@@ -149,7 +149,7 @@ fn ended(pod: &Pod, mut status: PodStatus, code: i32, here: &Here) -> PodStatus 
     status
 }
 
-/// Each container ended and runs again. How often the first of them had done so before.
+/// Restarts each container. Returns how often the first one had been restarted before.
 fn restarted(status: &mut PodStatus, code: i32, here: &Here) -> u32 {
     let mut before = 0;
     for container in status.container_statuses.iter_mut().flatten().rev() {

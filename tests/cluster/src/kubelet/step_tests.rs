@@ -36,7 +36,7 @@ fn pod(policy: &str, phase: &str) -> Pod {
     serde_json::from_value(pod).unwrap()
 }
 
-/// The pod after the steps that need no other fate, and how long the last one waited.
+/// Returns the pod after all steps with this fate, and the delay of the last step.
 fn after(mut pod: Pod, fates: &[Fate]) -> (Value, Duration) {
     let mut waited = Duration::ZERO;
     for fate in fates {
@@ -141,7 +141,7 @@ fn deleted_pod_terminates_before_it_is_removed() {
     assert_eq!(ended["exitCode"], 143);
     deleted.status = Some(*status);
     assert_eq!(next(&deleted, RUN, &here()), Some(Step::Delete));
-    // It waits for a finalizer of somebody else.
+    // It waits for a finalizer of another controller.
     deleted.metadata.deletion_grace_period_seconds = Some(0);
     assert_eq!(next(&deleted, RUN, &here()), None);
 }

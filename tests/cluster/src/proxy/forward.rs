@@ -16,10 +16,10 @@ use super::{
     rule::{Act, Call, writes},
 };
 
-/// What goes back to a client.
+/// The answer to a client.
 pub(super) type Body = UnsyncBoxBody<Bytes, hyper::Error>;
 
-/// Why a client gets no answer: its connection is closed.
+/// The reason why a client gets no answer and its connection is closed.
 #[derive(Debug, Error)]
 pub(super) enum Closed {
     #[error("cut by the rule of a test")]
@@ -30,7 +30,7 @@ pub(super) enum Closed {
     Malformed(#[source] Box<dyn Error + Send + Sync>),
 }
 
-/// Does with a call what the rule says.
+/// Handles a call by the rule.
 pub(super) async fn handle(
     shared: Arc<Shared>,
     request: Request<Incoming>,
@@ -40,7 +40,7 @@ pub(super) async fn handle(
         Act::Forward => forward(&shared, request).await?,
         Act::CutAfter(then) => {
             let answer = forward(&shared, request).await;
-            // Whatever the answer is, and however much of it has arrived, the client does not get it.
+            // The client does not get the answer, even if parts of it have arrived.
             let mut state = shared.state.lock().await;
             shared.cut(&mut state, then).await;
             drop(answer);
@@ -51,7 +51,7 @@ pub(super) async fn handle(
         Act::CutBefore(_) => return Err(Closed::Cut),
     };
     let mut state = shared.state.lock().await;
-    // The calls may have been forgotten in the meantime.
+    // The recorded calls may have been cleared meanwhile.
     let call = state.calls.iter_mut().find(|call| call.number == number);
     if let Some(call) = call {
         call.answer = Some(response.status());
@@ -59,7 +59,7 @@ pub(super) async fn handle(
     Ok(response)
 }
 
-/// Counts the call, and asks the rule. What must come before any later call is done here.
+/// Records the call and evaluates the rule. Actions that must precede all later calls run here.
 async fn decide(shared: &Shared, request: &Request<Incoming>) -> Result<(usize, Act), Closed> {
     let mut state = shared.state.lock().await;
     let writes = writes(request.method());
@@ -110,9 +110,9 @@ async fn forward(
     }))
 }
 
-/// Waits while everything hangs.
+/// Waits while the proxy is hanging.
 async fn open(flow: &mut tokio::sync::watch::Receiver<Flow>) {
-    // The proxy is gone otherwise, and with it this call.
+    // Otherwise the proxy was dropped, and this call with it.
     let _ = flow.wait_for(|flow| *flow == Flow::Open).await;
 }
 

@@ -33,16 +33,16 @@ use crate::{control_plane::ControlPlane, kubeconfig, ports::Port};
 type Rule = Box<dyn FnMut(&Call) -> Act + Send>;
 
 /// A proxy before the API server of a [`ControlPlane`], on a port of its own, with a certificate of the same authority. It
-/// speaks HTTP/1.1, and passes on who calls. It is gone when this value is dropped.
+/// speaks HTTP/1.1 and forwards the credentials of the client. It is stopped when this value is dropped.
 ///
-/// It numbers the calls, and does with each what the test's rule says; at first, every call is forwarded. A client reaches it
-/// by a [kubeconfig](Self::kubeconfig) file.
+/// It numbers the calls and handles each by the test's rule. Initially, every call is forwarded. Clients use a
+/// [kubeconfig](Self::kubeconfig) file for the proxy.
 pub struct Proxy {
     shared: Arc<Shared>,
     tls: TlsAcceptor,
     port: Port,
     folder: PathBuf,
-    /// What takes connections, while any are taken.
+    /// The task that accepts connections, while they are accepted.
     accepting: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -60,7 +60,7 @@ struct State {
     rule: Rule,
 }
 
-/// Whether anything passes.
+/// Whether data is forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Flow {
     Open,
@@ -68,7 +68,7 @@ enum Flow {
 }
 
 impl Proxy {
-    /// Starts one.
+    /// Starts a proxy.
     ///
     /// # Errors
     /// No port is free, or the certificates cannot be read.
@@ -97,12 +97,12 @@ impl Proxy {
         Ok(proxy)
     }
 
-    /// Its URL.
+    /// Returns its URL.
     pub fn url(&self) -> String {
         format!("https://127.0.0.1:{}", self.port.number())
     }
 
-    /// Writes a copy of a [kubeconfig](ControlPlane::kubeconfig) file, by which the same client calls the proxy.
+    /// Writes a copy of a [kubeconfig](ControlPlane::kubeconfig) file with the address of the proxy, and returns its path.
     ///
     /// # Errors
     /// The file is not a kubeconfig of the control plane, or the copy cannot be written.
@@ -114,12 +114,12 @@ impl Proxy {
         Ok(path)
     }
 
-    /// Asks this of every call that comes from now on.
+    /// Sets the rule for all later calls.
     pub async fn set_rule(&self, rule: impl FnMut(&Call) -> Act + Send + 'static) {
         self.shared.state.lock().await.rule = Box::new(rule);
     }
 
-    /// The rule that forwards every call, but does this with the one of that number.
+    /// Returns a rule that applies an action to the call with this number, and forwards all others.
     pub async fn at_call(&self, number: usize, act: Act) {
         let mut act = Some(act);
         let rule = move |call: &Call| match act.take_if(|_| call.number == number) {
@@ -129,7 +129,7 @@ impl Proxy {
         self.set_rule(rule).await;
     }
 
-    /// The rule that forwards every call, but does this with the write of that number.
+    /// Returns a rule that applies an action to the write with this number, and forwards all other calls.
     pub async fn at_write(&self, number: usize, act: Act) {
         let mut act = Some(act);
         let rule = move |call: &Call| match act.take_if(|_| call.write == Some(number)) {
@@ -139,7 +139,7 @@ impl Proxy {
         self.set_rule(rule).await;
     }
 
-    /// A rule that does this with the next `count` writes, and forwards every other call.
+    /// Returns a rule that applies an action to the next `count` writes, and forwards all other calls.
     pub async fn next_writes(&self, count: usize, act: impl Fn() -> Act + Send + 'static) {
         let mut left = count;
         let rule = move |call: &Call| {
@@ -152,12 +152,12 @@ impl Proxy {
         self.set_rule(rule).await;
     }
 
-    /// The calls that came.
+    /// Returns the recorded calls.
     pub async fn calls(&self) -> Vec<Call> {
         self.shared.state.lock().await.calls.clone()
     }
 
-    /// Forgets the recorded calls, so that the next one is number 1, and forwards all later ones.
+    /// Clears the recorded calls, so the next one has number 1, and forwards all later ones.
     pub async fn forget(&self) {
         let mut state = self.shared.state.lock().await;
         state.calls.clear();
@@ -168,14 +168,13 @@ impl Proxy {
     pub async fn refuse(&self) {
         if let Some(accepting) = self.accepting.lock().await.take() {
             accepting.abort();
-            // The listener is closed when the task is gone.
+            // The listener is closed when the task has ended.
             let _ = accepting.await;
         }
         self.shared.close_connections();
     }
 
-    /// Takes calls, and lets nothing through in any direction, until it [serves](Self::serve) again; then everything goes on
-    /// where it was.
+    /// Accepts calls, but forwards no data in either direction until it [serves](Self::serve) again. Then calls continue where they were.
     pub fn hang(&self) {
         self.shared.flow.send_replace(Flow::Hung);
     }
@@ -183,7 +182,7 @@ impl Proxy {
     /// Ends [refusing](Self::refuse) and [hanging](Self::hang).
     ///
     /// # Errors
-    /// Its port is taken.
+    /// Its port is in use.
     pub async fn serve(&self) -> Result<()> {
         self.shared.flow.send_replace(Flow::Open);
         let mut accepting = self.accepting.lock().await;
@@ -208,10 +207,9 @@ impl Drop for Proxy {
 }
 
 impl Shared {
-    /// Runs what a test wants to happen just now, and then closes every connection. That the state is held keeps other calls
-    /// from being forwarded meanwhile.
+    /// Runs an action of a test, and then closes every connection. No other call is forwarded meanwhile, because the state is locked.
     async fn cut(&self, _held: &mut State, then: Box<dyn FnOnce() + Send>) {
-        // A panic in it is shown where it happens, and the connections are closed all the same.
+        // A panic in it is reported by the panic hook, and the connections are still closed.
         let _ = tokio::task::spawn_blocking(then).await;
         self.close_connections();
     }
@@ -243,7 +241,7 @@ async fn accept(shared: Arc<Shared>, tls: TlsAcceptor, listener: TcpListener) {
 
 async fn serve_connection(shared: Arc<Shared>, tls: TlsAcceptor, stream: TcpStream) {
     let _ = stream.set_nodelay(true);
-    // A client that breaks off, or is cut off, is nothing to tell anybody.
+    // Aborted connections are expected and not reported.
     if let Ok(stream) = tls.accept(stream).await {
         let service = service_fn(move |request| forward::handle(Arc::clone(&shared), request));
         let _ = http1::Builder::new()

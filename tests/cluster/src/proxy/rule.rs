@@ -1,55 +1,55 @@
-//! What the proxy does with each call.
+//! Rules for the proxy's calls.
 
 use std::fmt;
 
 use http::{Method, StatusCode};
 use kube::core::response::{Status, StatusDetails};
 
-/// A call that came to a proxy.
+/// A call that a proxy received.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
     /// Its number among all calls, from 1.
     pub number: usize,
-    /// Its number among those that write, from 1; none for one that reads.
+    /// Its number among the writes, from 1; `None` for a read.
     pub write: Option<usize>,
-    /// The method of HTTP.
+    /// The HTTP method.
     pub method: Method,
     /// The path with the query.
     pub path: String,
-    /// The answer that the client got; `None` while it waits, or if it never got one.
+    /// The status of the answer; `None` if the client has not received one.
     pub answer: Option<StatusCode>,
 }
 
 type Then = Box<dyn FnOnce() + Send>;
 
-/// What a proxy does with a call.
+/// An action of a proxy for a call.
 pub enum Act {
-    /// It goes to the API server, and what that answers goes to the client, piece by piece as it comes.
+    /// Forward the call to the API server, and stream the answer to the client.
     Forward,
-    /// The API server never sees it. This is called (it may kill the client, for example), and then every connection of a
-    /// client is closed; until then, no later call is forwarded.
+    /// Do not forward the call. Call this function, which can kill the client, and then close every connection of a client. No later call
+    /// is forwarded before that.
     CutBefore(Then),
-    /// The API server sees it, and the client not what that answers. When the answer is there, this is called, and then every
-    /// connection of a client is closed; until then, no later call is forwarded.
+    /// Forward the call to the API server, but not the answer to the client. When the answer has arrived, call this function, and then
+    /// close every connection of a client. No later call is forwarded before that.
     CutAfter(Then),
-    /// It is never forwarded and never answered.
+    /// Neither forward nor answer the call.
     Hang,
-    /// The API server never sees it; this is the answer.
+    /// Answer with this response without forwarding the call.
     Answer(Box<Status>),
 }
 
 impl Act {
-    /// [`Act::CutBefore`] with this.
+    /// Returns an [`Act::CutBefore`] with this function.
     pub fn cut_before(then: impl FnOnce() + Send + 'static) -> Self {
         Self::CutBefore(Box::new(then))
     }
 
-    /// [`Act::CutAfter`] with this.
+    /// Returns an [`Act::CutAfter`] with this function.
     pub fn cut_after(then: impl FnOnce() + Send + 'static) -> Self {
         Self::CutAfter(Box::new(then))
     }
 
-    /// As if another client had written the object in the meantime.
+    /// Answers as if another client had modified the object concurrently.
     pub fn conflict() -> Self {
         Self::Answer(
             Status::failure("the proxy lets nobody write this now", "Conflict")
@@ -58,7 +58,7 @@ impl Act {
         )
     }
 
-    /// As if the API server were overloaded, and asked to retry after this many seconds.
+    /// Answers as if the API server were overloaded, with a retry after this number of seconds.
     pub fn too_many_requests(retry_after: u32) -> Self {
         let details = StatusDetails {
             name: String::new(),
@@ -89,7 +89,7 @@ impl fmt::Debug for Act {
     }
 }
 
-/// Whether a call of this method writes.
+/// Returns whether the method is a write.
 pub(super) fn writes(method: &Method) -> bool {
     !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
 }

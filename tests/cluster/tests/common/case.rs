@@ -1,11 +1,11 @@
-//! The ways a TrainJob can go.
+//! The life cycles of a TrainJob.
 
 use anyhow::Result;
 use serde_json::{Value, json};
 
 use super::{Scenario, is, is_running, is_suspended};
 
-/// A TrainJob, and what happens to it.
+/// A TrainJob and the change that happens to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Case {
     /// It is created.
@@ -16,9 +16,9 @@ pub enum Case {
     Resumed,
     /// It is created suspended; its patches are changed, and it is unsuspended.
     Queued,
-    /// It runs for longer than it may.
+    /// It exceeds its deadline.
     Overdue,
-    /// It ends.
+    /// It completes.
     Completes,
 }
 
@@ -43,7 +43,7 @@ impl Case {
         }
     }
 
-    /// Brings it to where something happens to it.
+    /// Creates the TrainJob, and waits for the state before the change.
     pub async fn prepare(self, scenario: &Scenario<'_>) -> Result<()> {
         match self {
             Self::Created => Ok(()),
@@ -60,7 +60,7 @@ impl Case {
         }
     }
 
-    /// What happens to it.
+    /// Makes the change.
     pub async fn happen(self, scenario: &Scenario<'_>) -> Result<()> {
         match self {
             Self::Created => self.create(scenario, &json!({})).await,
@@ -76,7 +76,7 @@ impl Case {
                 let spec = json!({"suspend": false, "runtimePatches": [patch]});
                 self.patch(scenario, &spec).await
             }
-            // It happens without a change, after some time.
+            // The deadline expires by itself.
             Self::Overdue => Ok(()),
             Self::Completes => {
                 scenario.let_complete();
@@ -85,7 +85,7 @@ impl Case {
         }
     }
 
-    /// Whether it came to where it should.
+    /// Returns whether the TrainJob has reached the final state.
     pub(super) fn is_over(self, job: &Value) -> bool {
         match self {
             Self::Created => is_running(job),

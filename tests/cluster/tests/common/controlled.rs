@@ -1,4 +1,4 @@
-//! A cluster with the controller on it.
+//! A cluster with the controller.
 
 use std::{ffi::OsString, marker::PhantomData};
 
@@ -11,16 +11,16 @@ use super::kind;
 
 /// The runtimes and arguments of a controller.
 pub trait Setup: Send + Sync + 'static {
-    /// The ClusterTrainingRuntimes of the cluster.
+    /// Returns the ClusterTrainingRuntimes of the cluster.
     fn runtimes() -> Vec<Value> {
         Vec::new()
     }
 
-    /// The controller's arguments.
+    /// Returns the controller's arguments.
     fn arguments() -> Result<Vec<OsString>>;
 }
 
-/// A cluster with the controller on it, which has the account and the rights of deploy/ and no others.
+/// A cluster with the controller, which runs with exactly the ServiceAccount and the permissions of deploy/.
 pub struct Controlled<S> {
     pub cluster: Cluster,
     pub controller: Trainyard,

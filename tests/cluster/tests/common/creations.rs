@@ -1,4 +1,4 @@
-//! Records every object that was ever created, even if it was deleted soon after.
+//! Records every object that was created, even if it was deleted soon after.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -60,7 +60,7 @@ fn marker(resource: &ApiResource) -> Result<DynamicObject> {
 }
 
 impl Creations {
-    /// Starts to watch.
+    /// Starts the watches.
     pub async fn start(plane: &ControlPlane, namespace: &str) -> Result<Self> {
         let client = client_of(plane.kubeconfig()).await?;
         let uids = Arc::new(Mutex::new(Uids::new()));
@@ -88,9 +88,9 @@ impl Creations {
         })
     }
 
-    /// Fails if an object was created more than once under one name so far.
+    /// Checks that at most one object was created under each name so far.
     ///
-    /// Watches lag. Markers are created, which the watches report after everything that was created before.
+    /// Watches lag, so this creates markers, which the watches report after all objects that were created before.
     pub async fn assert_created_once(&self) -> Result<()> {
         for kind in KINDS {
             let resource = resource(kind);

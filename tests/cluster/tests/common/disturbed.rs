@@ -12,12 +12,12 @@ use trainyard_cluster::{Cluster, ControlPlane, Proxy, Shared, Trainyard};
 
 use super::{prepare, runtime};
 
-/// A cluster with a proxy before its API server, and one test at a time on it.
+/// A cluster with a proxy in front of its API server, for one test at a time.
 pub struct Disturbed {
     pub cluster: Cluster,
     pub proxy: Proxy,
     pub turn: Mutex<()>,
-    /// The kubeconfig file of the controller's account in deploy/, and the same through the proxy.
+    /// The kubeconfig file of the controller's ServiceAccount in deploy/, and one for the proxy.
     direct: PathBuf,
     by_proxy: PathBuf,
 }
@@ -47,7 +47,7 @@ impl Shared for Disturbed {
 }
 
 impl Disturbed {
-    /// A controller that calls through the proxy.
+    /// Starts a controller that uses the proxy.
     pub async fn controller(&self) -> Result<Arc<Trainyard>> {
         let arguments = ["--leader-elect=false"];
         Ok(Arc::new(
@@ -55,12 +55,12 @@ impl Disturbed {
         ))
     }
 
-    /// The same with the plugins of a folder.
+    /// Starts a controller that uses the proxy, with the plugins of a folder.
     pub async fn controller_with(&self, plugins: &Path) -> Result<Arc<Trainyard>> {
         self.controller_under(plugins, None).await
     }
 
-    /// The same under a policy file.
+    /// Starts a controller that uses the proxy, with the plugins of a folder and a policy file.
     pub async fn controller_under(
         &self,
         plugins: &Path,
@@ -79,19 +79,19 @@ impl Disturbed {
         ))
     }
 
-    /// The same with these arguments, elected before it works.
+    /// Starts a controller that uses the proxy and leader election, with these arguments.
     pub async fn leading_controller_with(&self, arguments: &[OsString]) -> Result<Trainyard> {
         let elected = [OsString::from("--leader-elect")];
         let arguments = elected.iter().chain(arguments);
         Trainyard::start(self.plane(), &self.by_proxy, arguments).await
     }
 
-    /// A controller that calls the API server directly.
+    /// Starts a controller that calls the API server directly.
     pub async fn direct_controller(&self) -> Result<Trainyard> {
         Trainyard::start(self.plane(), &self.direct, ["--leader-elect=false"]).await
     }
 
-    /// A controller that calls through the proxy, before it is ready.
+    /// Starts a controller that uses the proxy, without waiting until it is ready.
     pub fn starting_controller(&self) -> Result<Arc<Trainyard>> {
         let arguments = ["--leader-elect=false"];
         let started = Trainyard::start_unready(self.plane(), &self.by_proxy, arguments)?;

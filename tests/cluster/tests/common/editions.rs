@@ -18,7 +18,7 @@ pub const MODES: [&str; 4] = ["with-jobset", "once", "while-suspended", "live"];
 pub const JOB: &str = "job";
 pub const SNAPSHOT: &str = "job-runtime-snapshot";
 
-/// A cluster, and two editions of a plugin that puts an object of each mode beside a JobSet.
+/// A cluster, and two editions of a plugin that emits an object of each mode.
 pub struct Editions {
     pub cluster: Disturbed,
     pub first: PathBuf,
@@ -60,7 +60,7 @@ pub struct TestJob<'a> {
 }
 
 impl<'a> TestJob<'a> {
-    /// Creates one with these plugins, and waits until it runs.
+    /// Creates a TrainJob with these plugins, and waits until it runs.
     pub async fn running(shared: &'a Editions, plugins: &Value) -> Result<Self> {
         let test_job = Self::created(shared, plugins).await?;
         let jobs = test_job.scenario.api(&test_job.scenario.jobs);
@@ -92,7 +92,7 @@ impl<'a> TestJob<'a> {
         Ok(test_job)
     }
 
-    /// Sets the note of the TrainJob, and these fields of its spec.
+    /// Sets the note of the TrainJob and these fields of its spec.
     pub async fn note(&self, note: &str, spec: &Value) -> Result<()> {
         let patch = json!({"metadata": {"annotations": {"example.com/note": note}}, "spec": spec});
         let jobs = self.scenario.api(&self.scenario.jobs);
@@ -133,7 +133,7 @@ impl<'a> TestJob<'a> {
         .await
     }
 
-    /// The objects of the plugin, by mode.
+    /// Returns the objects of the plugin, by mode.
     pub async fn objects(&self) -> Result<BTreeMap<&'static str, Value>> {
         let items = self.scenario.api(&self.config_maps).items().await?;
         let found = |mode: &&'static str| {
@@ -145,7 +145,7 @@ impl<'a> TestJob<'a> {
         Ok(MODES.iter().filter_map(found).collect())
     }
 
-    /// The edition and note of each object, by mode.
+    /// Returns the edition and note of each object, by mode.
     pub async fn notes(&self) -> Result<BTreeMap<&'static str, String>> {
         let objects = self.objects().await?.into_iter();
         let text = |object: &Value, key: &str| {
@@ -179,7 +179,7 @@ impl<'a> TestJob<'a> {
         Ok(())
     }
 
-    /// Whether an Event of the TrainJob contains this text.
+    /// Returns whether an Event of the TrainJob contains this text.
     pub async fn has_event(&self, part: &str) -> Result<bool> {
         let events = self.scenario.api(&self.events).items().await?;
         Ok(events.iter().any(|event| {
@@ -193,7 +193,7 @@ pub fn emitting() -> Value {
     json!([{"name": "beside"}])
 }
 
-/// The pods of a JobSet.
+/// Returns the pod templates of a JobSet.
 pub fn pods_of(job_set: &Value) -> Value {
     job_set["spec"]["replicatedJobs"].clone()
 }

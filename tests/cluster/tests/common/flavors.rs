@@ -15,17 +15,17 @@ use trainyard_cluster::{
 };
 use trainyard_schema::documents::Kind;
 
-/// Where the plugin's crate is.
+/// The folder of the plugin's crate.
 fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/flavors")
 }
 
-/// The policy file that lets the plugin look up what it looks up.
+/// The policy file with the grants for the plugin's lookups.
 pub fn policy() -> [OsString; 2] {
     ["--policy".into(), policy_file().into()]
 }
 
-/// The same by its path.
+/// Returns the path of the policy file.
 pub fn policy_file() -> PathBuf {
     source().join("policy.yaml")
 }
@@ -38,7 +38,7 @@ fn build(folder: &str) -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// Starts a controller with the plugins of a folder, under an account that has the roles for these and nothing else.
+/// Starts a controller with the plugins of a folder, under a ServiceAccount with exactly the roles for them.
 async fn start(plane: &ControlPlane, folder: &Path) -> Result<Trainyard> {
     let account = deploy(plane).await?;
     let folder: OsString = folder.into();
@@ -76,7 +76,7 @@ fn succeeded(output: Output) -> Result<Vec<u8>> {
     Ok(output.stdout)
 }
 
-/// The definition of a kind whose objects live in namespaces, and say what they like.
+/// Returns the definition of a namespaced kind with arbitrary fields.
 pub fn definition(group: &str, kind: &str, plural: &str) -> Value {
     let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
     json!({
@@ -90,7 +90,7 @@ pub fn definition(group: &str, kind: &str, plural: &str) -> Value {
     })
 }
 
-/// A control plane on which JobSets are only stored, and the controller.
+/// A control plane with the controller, on which JobSets are only stored.
 pub struct WithFlavors {
     pub plane: ControlPlane,
     pub controller: Trainyard,
@@ -119,7 +119,7 @@ impl Shared for WithFlavors {
     }
 }
 
-/// A namespace with a runtime that has the plugin.
+/// A namespace with a runtime that enables the plugin.
 pub struct FlavorNamespace<'a> {
     plane: &'a ControlPlane,
     namespace: String,
@@ -158,7 +158,7 @@ impl<'a> FlavorNamespace<'a> {
         Ok(())
     }
 
-    /// A TrainJob whose label says what its plugin looks up.
+    /// Creates a TrainJob whose label selects the lookup of its plugin.
     pub async fn job(&self, name: &str, suspend: bool, label: (&str, &str)) -> Result<()> {
         let job = json!({
             "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
@@ -168,7 +168,7 @@ impl<'a> FlavorNamespace<'a> {
         self.create(&self.jobs, &job).await
     }
 
-    /// Waits until the JobSet's pods have this label, or, without a value, have it not.
+    /// Waits until the JobSet's pods have this label, or do not have it if the value is `None`.
     pub async fn until_labeled(&self, name: &str, label: &str, value: Option<&str>) -> Result<()> {
         let what = format!("pods with the label {label}={value:?}");
         let job_sets = self.api(&self.job_sets);
@@ -177,13 +177,13 @@ impl<'a> FlavorNamespace<'a> {
     }
 }
 
-/// The label of the pods of a JobSet.
+/// Returns the label of the pods of a JobSet.
 pub fn pod_label<'v>(job_set: &'v Value, label: &str) -> Option<&'v str> {
     let pods = &job_set["spec"]["replicatedJobs"][0]["template"]["spec"]["template"];
     pods["metadata"]["labels"][format!("example.com/{label}")].as_str()
 }
 
-/// The Flavor that the plugin looks up.
+/// Returns the Flavor that the plugin looks up.
 pub fn flavor(gpu: &str) -> Value {
     json!({"apiVersion": "example.com/v1", "kind": "Flavor", "metadata": {"name": "default"}, "spec": {"gpu": gpu}})
 }

@@ -8,7 +8,7 @@ use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::Value;
 use trainyard_cluster::Resource;
 
-/// Where the plugin's crate is.
+/// The folder of the plugin's crate.
 pub fn source() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugins/keys")
 }
@@ -17,14 +17,14 @@ pub fn secrets() -> Resource {
     Resource::namespaced("/api/v1", "secrets")
 }
 
-/// The text of a key of a Secret.
+/// Returns the text of a key of a Secret.
 pub fn text(secret: &Value, key: &str) -> Result<String> {
     let encoded = secret["data"][key].as_str();
     let encoded = encoded.with_context(|| format!("no key {key}: {secret:#}"))?;
     Ok(String::from_utf8(BASE64_STANDARD.decode(encoded)?)?)
 }
 
-/// The private keys of a Secret, as bytes and as each text that they become on their way.
+/// Returns the private keys of a Secret, as bytes and in each text form that the controller handles.
 pub fn private(secret: &Value) -> Result<Vec<Vec<u8>>> {
     let pem = text(secret, "ssh-privatekey")?;
     let lines: Vec<_> = pem.lines().filter(|line| !line.starts_with('-')).collect();
@@ -41,7 +41,7 @@ pub fn private(secret: &Value) -> Result<Vec<Vec<u8>>> {
         token.into_bytes(),
         curve.as_bytes().to_vec(),
     ];
-    // The third is only of the public key.
+    // The third line contains only the public key.
     found.extend(lines.iter().take(2).map(|line| line.as_bytes().to_vec()));
     for key in ["ssh-privatekey", "token", "curve.cert"] {
         let encoded = secret["data"][key].as_str().unwrap_or_default();

@@ -40,7 +40,7 @@ use trainyard_cluster::{Cluster, Resource, Write, deploy};
 use trainyard_schema::documents::Kind;
 pub use undisturbed::{Runtimes, Undisturbed, runtime_with};
 
-/// Makes these runtimes, and the account that deploy/ gives the controller; returns its kubeconfig file.
+/// Creates these runtimes and the controller's ServiceAccount in deploy/. Returns its kubeconfig file.
 pub fn prepare(cluster: &Cluster, runtimes: &[Value]) -> Result<PathBuf> {
     cluster.plane().block_on(async {
         let kind = kind(Kind::ClusterTrainingRuntime)?;
@@ -56,7 +56,7 @@ pub fn kind(kind: Kind) -> Result<Resource> {
     Ok(Resource::defined_by(&kind.crd()?)?)
 }
 
-/// The runtime `torch`, of one replicated job.
+/// Returns the ClusterTrainingRuntime `torch`, with one replicated job.
 pub fn runtime() -> Value {
     let container = json!({"name": "node", "image": "example.com/image"});
     let job = json!({

@@ -16,10 +16,10 @@ use super::{is, kind};
 /// Objects by their kind and name, such as `Pod bert-node-0-0-x7z2p`.
 pub type Objects = BTreeMap<String, Value>;
 
-/// How long objects stay the same before they count as settled: much longer than JobSet takes to react to a change.
+/// How long objects must be unchanged to count as settled, which is much longer than JobSet's reaction to a change.
 const SETTLED: Duration = Duration::from_secs(3);
 
-/// A namespace for one test, and what TrainJobs lead to in it.
+/// A namespace for one test, with the kinds of a TrainJob's objects.
 pub struct Namespace<'a> {
     pub name: String,
     pub jobs: Resource,
@@ -43,7 +43,7 @@ impl<'a> Namespace<'a> {
         })
     }
 
-    /// All objects of all kinds that a TrainJob leads to, each with its kind.
+    /// Returns all objects of all kinds that a TrainJob leads to, each with its kind.
     pub async fn everything(&self) -> Result<Vec<(&'static str, Value)>> {
         let jobs = Resource::jobs();
         let [secrets, services] =
@@ -62,12 +62,12 @@ impl<'a> Namespace<'a> {
             let items = self.api(resource).items().await?;
             all.extend(items.into_iter().map(|item| (kind, item)));
         }
-        // Kubernetes creates it in each namespace.
+        // Kubernetes creates this ConfigMap in each namespace.
         all.retain(|(_, object)| object["metadata"]["name"] != "kube-root-ca.crt");
         Ok(all)
     }
 
-    /// The same objects, by kind and name.
+    /// Returns the same objects by kind and name.
     pub async fn objects(&self) -> Result<Objects> {
         let all = self.everything().await?;
         let named = all.into_iter().map(|(kind, object)| {
@@ -77,7 +77,7 @@ impl<'a> Namespace<'a> {
         Ok(named.collect())
     }
 
-    /// Waits until the objects have not changed for a while, and returns them.
+    /// Waits until the objects are settled, and returns them.
     pub async fn settled(&self) -> Result<Objects> {
         let mut last = (Instant::now(), self.objects().await?);
         eventually("the objects are settled", async || {

@@ -10,7 +10,7 @@ pub struct Parts(HashSet<Vec<u8>>);
 
 const PART: usize = 12;
 
-/// The parts around keys, which are not secret.
+/// The encoding around keys, which is not secret.
 const FRAMES: [&str; 5] = [
     "-----BEGIN EC PRIVATE KEY-----\n",
     "-----BEGIN PRIVATE KEY-----\n",
@@ -20,7 +20,7 @@ const FRAMES: [&str; 5] = [
 ];
 
 impl Parts {
-    /// Those of all keys but `plain`, which the plugin wrote itself.
+    /// Returns the parts of all keys except `plain`, which the plugin wrote itself.
     pub fn of(secret: &Value) -> Self {
         let data = secret["data"].as_object().into_iter().flatten();
         let mut parts = HashSet::new();

@@ -8,7 +8,7 @@ use trainyard_cluster::{ControlPlane, Resource, Trainyard, Write};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
-/// The roles that are printed for these arguments.
+/// Returns the roles that `trainyard rbac` prints with these arguments.
 pub fn printed(arguments: &[OsString]) -> Result<Vec<Value>> {
     let mut rbac = Command::new(Trainyard::program()?);
     let output = rbac
@@ -21,7 +21,7 @@ pub fn printed(arguments: &[OsString]) -> Result<Vec<Value>> {
     list["items"].as_array().cloned().context("no list")
 }
 
-/// Gives the controller's account these roles in place of those that it has under their names.
+/// Replaces the roles of the controller's ServiceAccount by these roles of the same names.
 pub async fn grant(plane: &ControlPlane, roles: &[Value]) -> Result<()> {
     ensure!(roles.len() == 2, "{roles:#?}");
     for role in roles {

@@ -8,7 +8,7 @@ use trainyard_api::yaml;
 
 use super::runtime;
 
-/// A runtime of MPI: the launcher's container runs `mpirun`, and that of the nodes an SSH server.
+/// Returns a runtime of MPI: the launcher's container runs `mpirun`, and the nodes' container runs an SSH server.
 pub fn mpi(name: &str, launcher_is_node: bool) -> Value {
     let pod = |command: &str| {
         json!({"spec": {"backoffLimit": 0, "template": {"spec": {"containers": [
@@ -31,7 +31,7 @@ pub fn mpi(name: &str, launcher_is_node: bool) -> Value {
     runtime
 }
 
-/// The runtime `flux`, which says nothing of what follows when a pod fails.
+/// Returns the runtime `flux`, which has no `backoffLimit` and no failure policy.
 pub fn flux() -> Value {
     let mut flux = runtime();
     flux["metadata"]["name"] = json!("flux");
@@ -43,7 +43,7 @@ pub fn flux() -> Value {
     flux
 }
 
-/// A runtime of deploy/; null if there is none of that name.
+/// Returns a runtime of deploy/; null if none has this name.
 pub fn shipped(name: &str) -> Value {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/runtimes");
     let text = fs::read_to_string(folder.join(format!("{name}.yaml"))).unwrap_or_default();
@@ -52,19 +52,19 @@ pub fn shipped(name: &str) -> Value {
     values.next().unwrap_or_default()
 }
 
-/// What a label of JobSet's says of a pod.
+/// Returns the value of one of JobSet's labels on a pod.
 fn label<'p>(pod: &'p Pod, key: &str) -> &'p str {
     let labels = pod.metadata.labels.as_ref();
     let label = labels.and_then(|labels| labels.get(&format!("jobset.sigs.k8s.io/{key}")));
     label.map_or("", String::as_str)
 }
 
-/// The replicated job of a pod.
+/// Returns the replicated job of a pod.
 pub fn replicated_job(pod: &Pod) -> &str {
     label(pod, "replicatedjob-name")
 }
 
-/// The JobSet of a pod.
+/// Returns the JobSet of a pod.
 pub fn job_set(pod: &Pod) -> &str {
     label(pod, "jobset-name")
 }

@@ -1,4 +1,4 @@
-//! TrainJobs in a namespace, and the objects that they end up with.
+//! TrainJobs in a namespace, and their final objects.
 
 use std::{
     collections::BTreeMap,
@@ -18,9 +18,9 @@ use trainyard_cluster::{Cluster, Fate, Trainyard};
 
 use super::{Case, Creations, Namespace, conditions, counts};
 
-/// How long objects stay unchanged before they count as settled: far longer than changes of a JobSet are batched.
+/// How long objects must be unchanged to count as settled, which is far longer than the batching of a JobSet's changes.
 const SETTLED: Duration = Duration::from_secs(3);
-/// The timeout.
+/// The timeout of each wait.
 const WITHIN: Duration = Duration::from_secs(180);
 
 /// A fresh namespace, with at most one TrainJob of each case.
@@ -40,7 +40,7 @@ impl<'a> Deref for Scenario<'a> {
 }
 
 impl<'a> Scenario<'a> {
-    /// Creates one, in which a TrainJob with a deadline has this much time.
+    /// Creates a scenario with this deadline for [`Case::Overdue`].
     pub async fn new(cluster: &'a Cluster, deadline: Duration) -> Result<Self> {
         let namespace = Namespace::new(cluster).await?;
         let scenario = Self {
@@ -82,7 +82,7 @@ impl<'a> Scenario<'a> {
         namespace.until(case.name(), what, holds).await.map(drop)
     }
 
-    /// Waits until these have ended and nothing changes any more; returns all objects.
+    /// Waits until these cases have reached their final state and nothing changes any longer. Returns all objects.
     pub async fn settled(&self, cases: &[Case]) -> Result<Value> {
         for case in cases {
             let holds = |job: &Value| case.is_over(job);
@@ -91,7 +91,7 @@ impl<'a> Scenario<'a> {
         self.unchanged_for(SETTLED).await
     }
 
-    /// Waits until nothing has changed for this long; returns all objects.
+    /// Waits until nothing has changed for this long. Returns all objects.
     pub async fn unchanged_for(&self, pause: Duration) -> Result<Value> {
         let mut last = (Instant::now(), self.objects().await?);
         loop {
@@ -105,7 +105,7 @@ impl<'a> Scenario<'a> {
         }
     }
 
-    /// Whether exactly these objects exist.
+    /// Returns whether exactly these objects exist.
     pub async fn is(&self, expected: &Value) -> Result<bool> {
         Ok(self.objects().await? == *expected)
     }
@@ -119,31 +119,34 @@ impl<'a> Scenario<'a> {
                 return Ok(());
             }
             if Instant::now() > deadline {
-                bail!("not as undisturbed: {}", differences(expected, &found));
+                bail!(
+                    "the objects are not as expected: {}",
+                    differences(expected, &found)
+                );
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     }
 
-    /// Waits until the controller is idle, and fails unless exactly these objects still exist, and none of them was
-    /// ever created more than once, which includes late changes.
+    /// Waits until the controller is idle, and checks that exactly these objects still exist and that none of them was created more than
+    /// once. This detects late changes.
     pub async fn stays(&self, expected: &Value, controller: &Trainyard) -> Result<()> {
         controller.until_idle().await?;
         self.has_stayed(expected).await
     }
 
-    /// Fails unless exactly these objects exist, and none of them was ever created more than once.
+    /// Checks that exactly these objects exist, and that none of them was created more than once.
     pub async fn has_stayed(&self, expected: &Value) -> Result<()> {
         let found = self.objects().await?;
         ensure!(
             found == *expected,
-            "it did not stay: {}",
+            "the objects have changed: {}",
             differences(expected, &found)
         );
         self.creations.assert_created_once().await
     }
 
-    /// All objects that a TrainJob leads to, without what differs from run to run.
+    /// Returns all objects that a TrainJob leads to, without the parts that differ between runs.
     pub async fn objects(&self) -> Result<Value> {
         let all = self.everything().await?;
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -156,7 +159,7 @@ impl<'a> Scenario<'a> {
         let mut found = BTreeMap::<_, Vec<Value>>::new();
         for (kind, object) in &all {
             let name = match *kind {
-                // Its own name has a random suffix.
+                // The name of a pod has a random suffix.
                 "Pod" => label(object, "batch.kubernetes.io/job-name"),
                 _ => name(object),
             };
@@ -170,7 +173,7 @@ impl<'a> Scenario<'a> {
     }
 }
 
-/// The compared part of an object, with the names of its owners instead of UIDs.
+/// Returns the compared part of an object, with the names of its owners instead of UIDs.
 fn seen_of(kind: &str, object: &Value, uids: &BTreeMap<String, (&str, String)>) -> Value {
     let metadata = &object["metadata"];
     let owners = metadata["ownerReferences"].as_array();
@@ -198,7 +201,7 @@ fn seen_of(kind: &str, object: &Value, uids: &BTreeMap<String, (&str, String)>) 
     json!({"owners": owners, "content": content, "deleting": deleting})
 }
 
-/// Objects that only one side has, or that differ.
+/// Describes the objects that differ or that only one side has.
 fn differences(expected: &Value, found: &Value) -> String {
     let keys = |value: &Value| -> Vec<String> {
         let fields = value.as_object();

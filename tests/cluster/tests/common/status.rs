@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::Namespace;
 
-/// Type, status and reason of each condition.
+/// Returns the type, status and reason of each condition.
 pub fn conditions(job: &Value) -> Vec<[String; 3]> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let conditions = job["status"]["conditions"].as_array();
@@ -23,7 +23,7 @@ pub fn is(job: &Value, kind: &str, status: &str) -> bool {
         .any(|c| c[0] == kind && c[1] == status)
 }
 
-/// The counts of each replicated job, by name.
+/// Returns the counts of each replicated job, by name.
 pub fn counts(job: &Value) -> BTreeMap<String, &Value> {
     let jobs = job["status"]["jobsStatus"].as_array();
     let jobs = jobs.into_iter().flatten();
@@ -40,7 +40,7 @@ pub fn is_suspended(job: &Value) -> bool {
     is(job, "Suspended", "True") && counts.values().all(suspended) && !counts.is_empty()
 }
 
-/// Type, status, reason and message of each condition.
+/// Returns the type, status, reason and message of each condition.
 pub fn described_conditions(job: &Value) -> Vec<[String; 4]> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let conditions = job["status"]["conditions"].as_array();
@@ -50,7 +50,7 @@ pub fn described_conditions(job: &Value) -> Vec<[String; 4]> {
         .collect()
 }
 
-/// The conditions that the reference gives a TrainJob.
+/// The conditions that the reference sets on a TrainJob.
 pub const SUSPENDED: [&str; 4] = ["Suspended", "True", "Suspended", "TrainJob is suspended"];
 pub const RESUMED: [&str; 4] = ["Suspended", "False", "Resumed", "TrainJob is resumed"];
 pub const OVERDUE: [&str; 4] = [
@@ -60,7 +60,7 @@ pub const OVERDUE: [&str; 4] = [
     "TrainJob exceeded its active deadline",
 ];
 
-/// The status of a replicated job of one Job, with a one where that Job counts.
+/// Returns the status of a replicated job with one Job, with 1 in each field in which the Job counts.
 fn counts_of_node(counted: &[&str]) -> Value {
     let mut node = json!({"name": "node"});
     for count in ["active", "failed", "ready", "succeeded", "suspended"] {
@@ -69,7 +69,7 @@ fn counts_of_node(counted: &[&str]) -> Value {
     node
 }
 
-/// Waits until the TrainJob's one replicated job counts in these fields of its status, and in no others.
+/// Waits until the TrainJob's only replicated job counts in exactly these fields of the status.
 pub async fn until_counted(
     namespace: &Namespace<'_>,
     name: &str,

@@ -25,10 +25,10 @@ impl Setup for Runtimes {
     }
 }
 
-/// A cluster with the controller and these runtimes, which nothing disturbs.
+/// A cluster without faults, with the controller and these runtimes.
 pub type Undisturbed = Controlled<Runtimes>;
 
-/// The runtime `torch` under another name, with this `mlPolicy`.
+/// Returns the runtime `torch` with another name and this `mlPolicy`.
 pub fn runtime_with(name: &str, policy: &Value) -> Value {
     let mut runtime = runtime();
     runtime["metadata"]["name"] = json!(name);

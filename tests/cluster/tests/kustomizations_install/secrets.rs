@@ -1,4 +1,4 @@
-//! Which Secrets the policy in deploy/ lets the controller create, and which it keeps from all others.
+//! The Secrets that the admission policy in deploy/ allows the controller to create, and those that it denies to other clients.
 
 use anyhow::{Context as _, Result, bail, ensure};
 use k8s_openapi::api::core::v1::Secret;
@@ -11,7 +11,7 @@ use trainyard_cluster::{ControlPlane, Resource, Write, client_of, eventually};
 
 use super::NAME;
 
-/// The Secrets of a namespace, as an account sees them.
+/// The Secrets of a namespace, accessed by a ServiceAccount.
 struct Secrets(Api<Secret>);
 
 impl Secrets {
@@ -22,7 +22,7 @@ impl Secrets {
         Ok(Self(Api::namespaced(client, namespace)))
     }
 
-    /// Why it is refused; none if it is created.
+    /// Creates a Secret. Returns the reason for a refusal; `None` if it is created.
     async fn create(&self, secret: &Value) -> Result<Option<String>> {
         let secret = serde_json::from_value(secret.clone())?;
         why(self.0.create(&PostParams::default(), &secret).await)
@@ -42,7 +42,7 @@ fn why(answer: Result<Secret, kube::Error>) -> Result<Option<String>> {
     }
 }
 
-/// A Secret of a type with an owner of a kind, which may be its controller.
+/// Returns a Secret of a type with an owner of a kind, which can be its controller.
 fn secret(name: &str, of_type: &str, owner: Option<(&str, &str, bool)>) -> Value {
     let owners = owner.map(|(version, kind, controller)| {
         json!([{"apiVersion": version, "kind": kind, "name": "job", "uid": "3f1c", "controller": controller}])
@@ -63,7 +63,7 @@ const TRAIN_JOB: Option<(&str, &str, bool)> =
 const NOT_ITS: &str = "creates Secrets of TrainJobs alone";
 const NOT_THEIRS: &str = "only an account that may patch the status of TrainJobs";
 
-/// An account that may do all to the Secrets of the namespace.
+/// Creates a ServiceAccount with all permissions on the Secrets of the namespace.
 async fn account_with_secrets(plane: &ControlPlane, namespace: &str) -> Result<Secrets> {
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
     for (resource, object) in [
@@ -93,7 +93,7 @@ async fn account_with_secrets(plane: &ControlPlane, namespace: &str) -> Result<S
     Secrets::of(plane, (namespace, "user"), namespace).await
 }
 
-/// With the controller's account in that namespace.
+/// Checks the policy with the controller's ServiceAccount in this namespace.
 pub(super) async fn of_train_jobs_are_the_controllers(
     plane: &ControlPlane,
     installed: &str,
@@ -102,7 +102,7 @@ pub(super) async fn of_train_jobs_are_the_controllers(
     let user = account_with_secrets(plane, &namespace).await?;
     let controller = Secrets::of(plane, (installed, NAME), &namespace).await?;
     let forged = secret("forged", "Opaque", TRAIN_JOB);
-    // RBAC and the policy take a moment to hold.
+    // RBAC and the policy take effect after a moment.
     eventually("the policy holds", async || {
         let refused = user.create(&forged).await?;
         if refused.is_none() {
@@ -162,7 +162,7 @@ pub(super) async fn of_train_jobs_are_the_controllers(
     let refused = user.merge("own", &taken).await?;
     let refused = refused.context("a user's Secret became a TrainJob's")?;
     ensure!(refused.contains(NOT_THEIRS), "{refused}");
-    // What it owns already may be labeled, and have a finalizer.
+    // A Secret that it owns already can be labeled, and can have a finalizer.
     let labeled = json!({"metadata": {"labels": {"a": "b"}}});
     let refused = user.merge("keys", &labeled).await?;
     ensure!(refused.is_none(), "{refused:?}");

@@ -1,4 +1,4 @@
-//! What a user of NeMo Run asks for reaches the pods; and what it does with a job.
+//! The options of a NeMo Run user reach the pods, and NeMo Run can manage its job.
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use trainyard_schema::documents::Kind;
 
 use super::{Used, UserNamespace, create, holds, kind, text};
 
-/// What a user of NeMo Run asks for.
+/// Returns the options of a NeMo Run user.
 pub(super) fn options() -> Value {
     let expression = json!({"key": "kubernetes.io/arch", "operator": "In", "values": ["amd64"]});
     let terms = json!([{"matchExpressions": [expression]}]);
@@ -39,7 +39,7 @@ pub(super) fn options() -> Value {
     })
 }
 
-/// The claim that those options name, and the volume that it is bound to.
+/// Creates the claim that these options name, and the volume to which it is bound.
 async fn make_claim(user_namespace: &UserNamespace<'_>) -> Result<()> {
     let name = format!("data-{}", user_namespace.namespace);
     let volume = json!({
@@ -66,7 +66,7 @@ async fn make_claim(user_namespace: &UserNamespace<'_>) -> Result<()> {
     create(&user_namespace.api(&claims), &claim).await
 }
 
-/// What the options of [`options`] are to a pod of that job.
+/// Returns the pod template that results from [`options`].
 fn pod(options: &Value, image: &Value, name: &str) -> Value {
     let quantities = json!({"cpu": "4", "nvidia.com/gpu": "8"});
     json!({

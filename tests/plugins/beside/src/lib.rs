@@ -1,10 +1,10 @@
-//! A ConfigMap of each apply mode with the TrainJob's note, which shows in a cluster what follows it and when.
+//! Emits a ConfigMap of each apply mode with the TrainJob's note, which shows which objects follow a change, and when.
 
 use trainyard_sdk::{Build, Context, Failure, Transform};
 
 /// The annotation whose text each object contains.
 const NOTE: &str = "example.com/note";
-/// What tells two builds of this plugin apart, as a vendor's update does.
+/// The edition of the build, like the version of a vendor's update.
 const EDITION: &str = match option_env!("TRAINYARD_TEST_EDITION") {
     Some(edition) => edition,
     None => "first",

@@ -1,4 +1,4 @@
-//! Each lookup that a plugin can make, switched on by a label of the TrainJob. The result becomes a label of all pods.
+//! Makes a lookup of each kind, selected by a label of the TrainJob. The result becomes a label of all pods.
 
 use trainyard_sdk::{Context, Failure, Transform};
 

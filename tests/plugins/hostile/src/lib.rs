@@ -4,10 +4,10 @@ use std::hint::black_box;
 
 use trainyard_sdk::{Config, Context, Failure, Transform};
 
-/// What it does.
+/// The configuration of the plugin.
 #[derive(Config)]
 pub struct Behavior {
-    /// `trap`, `loop` without end, `fill` memory without end, or `behave`.
+    /// The behavior: `trap`, `loop` (endlessly), `fill` (memory, endlessly) or `behave`.
     pub does: String,
 }
 
@@ -43,7 +43,7 @@ fn endless() {
 fn fill() {
     let mut held: Vec<Vec<u8>> = Vec::new();
     loop {
-        // Nothing is written, so that memory runs out long before fuel does.
+        // The memory is not written, so it is exhausted long before the fuel.
         held.push(black_box(Vec::with_capacity(1 << 16)));
     }
 }

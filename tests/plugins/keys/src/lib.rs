@@ -1,10 +1,10 @@
-//! A Secret with a key of each kind, as MPI and Flux need them: one for SSH, and a text around two keys.
+//! Emits a Secret with a key of each kind that MPI and Flux need: one for SSH, and a text around two keys.
 
 use trainyard_sdk::{Build, Context, Failure, KeyFile, Mount, Transform};
 
 const SUFFIX: &str = "-keys";
 
-/// The label of a TrainJob with which the plugin traps once every key has its place.
+/// The label of a TrainJob with which the plugin traps after it has placed every key.
 const TRAPS: &str = "example.com/traps";
 
 /// The plugin.

@@ -1,4 +1,4 @@
-//! NCCL's settings for nodes with accelerators; what a runtime or a TrainJob has set stays.
+//! Sets NCCL's env vars for nodes with accelerators, unless a runtime or a TrainJob sets them.
 
 use trainyard_sdk::{Context, Failure, Transform};
 
@@ -7,7 +7,7 @@ pub struct Nccl;
 
 trainyard_sdk::plugin!(Nccl: transform);
 
-/// What this plugin sets if nothing else does.
+/// The default values.
 const DEFAULTS: &[(&str, &str)] = &[
     ("NCCL_DEBUG", "WARN"),
     ("NCCL_IB_DISABLE", "0"),

@@ -1,16 +1,16 @@
-//! Data loaders share memory between processes, and a container has 64 MiB of it: this plugin gives the trainer more.
+//! Increases the shared memory of the trainer. Data loaders share memory between processes, and a container has only 64 MiB by default.
 
 use trainyard_sdk::{Config, Context, Failure, Mount, Transform};
 
 /// The name of the volume.
 const VOLUME: &str = "shared-memory";
-/// Where Linux has its shared memory.
+/// The mount path of shared memory on Linux.
 const PATH: &str = "/dev/shm";
 
-/// What a runtime can set.
+/// The configuration of the plugin.
 #[derive(Config)]
 pub struct SharedMemoryConfig {
-    /// At most so much of it, as a quantity.
+    /// The maximum size, as a quantity.
     #[config(default = "16Gi")]
     pub size: String,
 }

@@ -1,8 +1,8 @@
-//! Shows in the pods what an operator sets in the policy file: configuration, the cluster's domain, a fact, a grant, an order.
+//! Shows the operator's settings of the policy file in the pods: configuration, the cluster's domain, a fact, a grant, an order.
 
 use trainyard_sdk::{Config, Context, Failure, Transform};
 
-/// What the operator sets.
+/// The operator's configuration.
 #[derive(Config)]
 pub struct Site {
     /// The proxy of the site.
@@ -29,7 +29,7 @@ impl Transform for SitePolicy {
             if let Some(region) = ctx.fact("site/region") {
                 node.put_env("SITE_REGION", &region);
             }
-            // Torch writes it too: which of the two values stays shows the order.
+            // Torch also writes it, so the final value shows the order.
             node.put_env("PET_NNODES", "site");
         }
         Ok(())

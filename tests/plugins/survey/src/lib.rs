@@ -7,7 +7,7 @@ use trainyard_sdk::{
     Port, Transform,
 };
 
-/// What a runtime sets.
+/// The configuration of the plugin.
 #[derive(Config)]
 pub struct SurveyConfig {
     /// The name of the container that is added.
@@ -20,7 +20,7 @@ pub struct Survey;
 
 trainyard_sdk::plugin!(Survey: transform, build, check; config = SurveyConfig);
 
-/// What was asked, and the answers.
+/// The calls and their results.
 #[derive(Default)]
 struct Sheet(String);
 
@@ -29,7 +29,7 @@ impl Sheet {
         let _ = writeln!(self.0, "{asked}: {answer:?}");
     }
 
-    /// The job, which every phase may read.
+    /// Reads the job, which every phase can do.
     fn job(&mut self, ctx: &Context) {
         let job = ctx.job();
         self.note("job.name", job.name());
@@ -194,7 +194,7 @@ impl Transform for Survey {
         ctx.info().set_annotation("survey", "done");
         change_pods(&set, &config);
         change_container(&node);
-        // What it wrote it reads.
+        // The plugin can read its own writes.
         sheet.container(&node);
         ctx.because("");
         ctx.keep("survey", "done");

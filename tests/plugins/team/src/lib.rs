@@ -1,4 +1,4 @@
-//! Bills are made from pods' labels: this plugin carries them from the TrainJob to every pod.
+//! Copies the labels for billing from the TrainJob to every pod.
 
 use trainyard_sdk::{Context, Failure, Transform};
 
