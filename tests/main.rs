@@ -5,6 +5,7 @@ mod bundles_replay_byte_for_byte;
 mod cases_render_as_expected;
 mod common;
 mod components_of_every_contract_version_run;
+mod controller_logs_what_it_loaded;
 mod controller_stops_on_sigterm;
 mod crates_respect_their_layers;
 mod deployment_is_complete;

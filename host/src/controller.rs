@@ -121,7 +121,7 @@ fn plugins(
     };
     let files = load::files(&args.load.plugin, settings.plugin_dir.as_deref())?;
     let wrap = |policy| trainyard_controller::guarded(policy, metrics);
-    let wrap = |policy| trainyard_controller::observed(wrap(policy), metrics);
+    let wrap = |policy| trainyard_controller::measured(wrap(policy), metrics);
     let sizes = Sizes::for_cores(load::cores());
     let load = LenientLoad::load(&files, &policy, &args.load.cache, sizes.threads, wrap)?;
     let generation = load.renderer.generation();

@@ -41,7 +41,7 @@ pub(crate) struct Open {
 
 /// The end of a call, as far as the breaker is concerned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum CallEnd {
     /// The call exhausted its time or its instructions.
     Exhausted,
     /// The call did not.
@@ -75,9 +75,9 @@ impl Breaker {
     }
 
     /// Notes the end of a call. Returns whether that opened the breaker.
-    pub(crate) fn ended(&mut self, end: End, now: Instant) -> bool {
+    pub(crate) fn ended(&mut self, end: CallEnd, now: Instant) -> bool {
         match (&mut self.0, end) {
-            (State::Closed(calls), End::Exhausted) => {
+            (State::Closed(calls), CallEnd::Exhausted) => {
                 calls.push_back(now);
                 if calls.len() > CALLS {
                     calls.pop_front();
@@ -90,22 +90,22 @@ impl Breaker {
                 }
                 false
             }
-            (State::Trying { pause, .. }, End::Exhausted) => {
+            (State::Trying { pause, .. }, CallEnd::Exhausted) => {
                 let pause = (*pause * 2).min(LONGEST_PAUSE);
                 self.open(now, pause);
                 true
             }
-            (State::Trying { .. }, End::InTime) => {
+            (State::Trying { .. }, CallEnd::InTime) => {
                 *self = Self::default();
                 false
             }
-            (State::Trying { pause, .. }, End::Early) => {
+            (State::Trying { pause, .. }, CallEnd::Early) => {
                 let pause = *pause;
                 self.0 = State::Open { until: now, pause };
                 false
             }
             // That call began before the breaker opened.
-            (State::Closed(_), End::InTime | End::Early) | (State::Open { .. }, _) => false,
+            (State::Closed(_), CallEnd::InTime | CallEnd::Early) | (State::Open { .. }, _) => false,
         }
     }
 
@@ -146,7 +146,7 @@ mod tests {
         let mut breaker = Breaker::default();
         for call in 1..=CALLS {
             breaker.admit(now).unwrap();
-            assert_eq!(breaker.ended(End::Exhausted, now), call == CALLS);
+            assert_eq!(breaker.ended(CallEnd::Exhausted, now), call == CALLS);
         }
         breaker
     }
@@ -175,8 +175,8 @@ mod tests {
         let mut opened = false;
         for call in 0..CALLS as u32 {
             breaker.admit(now + SECOND * call).unwrap();
-            assert!(!breaker.ended(End::InTime, now + SECOND * call));
-            opened = breaker.ended(End::Exhausted, now + SECOND * call);
+            assert!(!breaker.ended(CallEnd::InTime, now + SECOND * call));
+            opened = breaker.ended(CallEnd::Exhausted, now + SECOND * call);
         }
         assert!(opened);
     }
@@ -189,7 +189,7 @@ mod tests {
         for call in 0..1_000 {
             let now = now + pause * call;
             breaker.admit(now).unwrap();
-            assert!(!breaker.ended(End::Exhausted, now));
+            assert!(!breaker.ended(CallEnd::Exhausted, now));
         }
         assert!(matches!(&breaker.0, State::Closed(calls) if calls.len() <= CALLS));
     }
@@ -201,7 +201,7 @@ mod tests {
         let later = now + PAUSE;
         breaker.admit(later).unwrap();
         assert!(breaker.admit(later).is_err(), "a second one has to wait");
-        assert!(!breaker.ended(End::InTime, later + SECOND));
+        assert!(!breaker.ended(CallEnd::InTime, later + SECOND));
         assert!(!breaker.is_open() && breaker.is_idle(later));
         breaker.admit(later).unwrap();
     }
@@ -216,7 +216,7 @@ mod tests {
             pauses.push(wait.as_secs());
             now += wait;
             breaker.admit(now).unwrap();
-            assert!(breaker.ended(End::Exhausted, now));
+            assert!(breaker.ended(CallEnd::Exhausted, now));
         }
         assert_eq!(pauses, [30, 60, 120, 240, 300, 300]);
     }
@@ -235,7 +235,7 @@ mod tests {
         let now = Instant::now();
         let mut breaker = opened(now);
         let open = breaker.admit(now).unwrap_err();
-        assert!(!breaker.ended(End::Exhausted, now) && !breaker.ended(End::InTime, now));
+        assert!(!breaker.ended(CallEnd::Exhausted, now) && !breaker.ended(CallEnd::InTime, now));
         assert_eq!(breaker.admit(now), Err(open));
     }
 
@@ -245,9 +245,9 @@ mod tests {
         let mut breaker = opened(now);
         let later = now + PAUSE;
         breaker.admit(later).unwrap();
-        assert!(!breaker.ended(End::Early, later));
+        assert!(!breaker.ended(CallEnd::Early, later));
         breaker.admit(later).unwrap();
-        assert!(breaker.ended(End::Exhausted, later));
+        assert!(breaker.ended(CallEnd::Exhausted, later));
         assert_eq!(breaker.admit(later).unwrap_err().wait, PAUSE * 2);
     }
 }

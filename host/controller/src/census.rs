@@ -21,7 +21,7 @@ pub(crate) fn labels(
     if let Some(failed) = job.status.is_true(status::FAILED) {
         return of("failed", status::known_reason(&failed.reason));
     }
-    if !job.wishes.managed_by_us {
+    if !job.desired.managed_by_us {
         let is_active = job.status.jobs_status.iter().any(|it| it.active > 0);
         let state = if is_active { "running" } else { "waiting" };
         return of(state, "ManagedExternally");
@@ -31,9 +31,10 @@ pub(crate) fn labels(
         return of("running", reason);
     }
     match cause {
-        _ if job.wishes.suspend => of("suspended", reason),
+        _ if job.desired.suspend => of("suspended", reason),
         Some(FailureCause {
-            is_refusal: true, ..
+            needs_correction: true,
+            ..
         }) => of("refused", reason),
         _ => of("waiting", reason),
     }
@@ -87,7 +88,12 @@ mod tests {
         let plain = || job(json!({}), None);
         let suspended = || job(json!({"suspend": true}), None);
         let elsewhere = job(json!({"managedBy": "kueue.x-k8s.io/multikueue"}), None);
-        let cause = |reason, is_refusal| Some(FailureCause { reason, is_refusal });
+        let cause = |reason, needs_correction| {
+            Some(FailureCause {
+                reason,
+                needs_correction,
+            })
+        };
         let (runs, waits, foreign) = (
             job_set("u", false),
             job_set("u", true),

@@ -15,13 +15,13 @@ const IN_FULL: Duration = Duration::from_secs(60 * 60);
 /// The last failure of each TrainJob that fails.
 #[derive(Debug, Default)]
 pub(crate) struct Failures {
-    last: Mutex<HashMap<NamespacedName, Repeated>>,
+    last: Mutex<HashMap<NamespacedName, RepeatedFailure>>,
     hasher: RandomState,
 }
 
 /// An error of a TrainJob, each time that it was met in a row.
 #[derive(Debug)]
-struct Repeated {
+struct RepeatedFailure {
     cause: FailureCause,
     /// Of the error's text.
     hash: u64,
@@ -36,7 +36,7 @@ pub(crate) struct FailureCause {
     /// The error's reason.
     pub(crate) reason: &'static str,
     /// Whether the error lasts until the TrainJob, its runtime or a plugin is corrected.
-    pub(crate) is_refusal: bool,
+    pub(crate) needs_correction: bool,
 }
 
 impl Failures {
@@ -45,12 +45,12 @@ impl Failures {
         let hash = self.hasher.hash_one(error.to_string());
         let cause = FailureCause {
             reason: error.reason(),
-            is_refusal: error.is_refusal(),
+            needs_correction: error.needs_correction(),
         };
         let mut last = self.last();
         let before = last.get(key).filter(|before| before.hash == hash);
         let times = before.map_or(0, |before| before.times).saturating_add(1);
-        let repeated = Repeated {
+        let repeated = RepeatedFailure {
             cause,
             hash,
             times,
@@ -84,7 +84,7 @@ impl Failures {
         self.last().get(key).map(|last| last.cause)
     }
 
-    fn last(&self) -> MutexGuard<'_, HashMap<NamespacedName, Repeated>> {
+    fn last(&self) -> MutexGuard<'_, HashMap<NamespacedName, RepeatedFailure>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

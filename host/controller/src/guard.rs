@@ -13,7 +13,7 @@ use trainyard_model::{
 };
 
 use crate::{
-    breaker::{Breaker, End, Open},
+    breaker::{Breaker, CallEnd, Open},
     metrics::Metrics,
 };
 
@@ -21,7 +21,7 @@ use crate::{
 type Caller = (Arc<str>, Phase);
 
 /// A policy with a breaker for each namespace and phase.
-struct Guarded {
+struct GuardedPolicy {
     policy: Arc<dyn Policy>,
     metrics: Arc<Metrics>,
     /// The breakers of namespaces in which its calls exhausted their limits recently.
@@ -31,14 +31,14 @@ struct Guarded {
 /// Guards a policy: in a namespace in which its calls keep exhausting their time or their instructions, it is not called for a while. Other
 /// namespaces are not affected, because what a call needs depends on the TrainJob.
 pub fn guarded(policy: Arc<dyn Policy>, metrics: &Arc<Metrics>) -> Arc<dyn Policy> {
-    Arc::new(Guarded {
+    Arc::new(GuardedPolicy {
         policy,
         metrics: metrics.clone(),
         breakers: Mutex::default(),
     })
 }
 
-impl Guarded {
+impl GuardedPolicy {
     fn breakers(&self) -> MutexGuard<'_, HashMap<Caller, Breaker>> {
         self.breakers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -54,9 +54,9 @@ impl Guarded {
         breaker.map_or(Ok(()), |breaker| breaker.admit(now))
     }
 
-    fn ended(&self, caller: &Caller, end: End) {
+    fn ended(&self, caller: &Caller, end: CallEnd) {
         let mut breakers = self.breakers();
-        if end != End::Exhausted && !breakers.contains_key(caller) {
+        if end != CallEnd::Exhausted && !breakers.contains_key(caller) {
             return;
         }
         let now = Instant::now();
@@ -82,7 +82,7 @@ impl Guarded {
     }
 }
 
-impl Policy for Guarded {
+impl Policy for GuardedPolicy {
     fn plugin(&self) -> &Arc<Plugin> {
         self.policy.plugin()
     }
@@ -102,9 +102,9 @@ impl Policy for Guarded {
         }
         let finished = self.policy.run(phase, call);
         let end = match &finished.end {
-            Err(ended) if ended.is_exhausted() => End::Exhausted,
-            Err(CallFailure::Missing(_)) => End::Early,
-            _ => End::InTime,
+            Err(ended) if ended.is_exhausted() => CallEnd::Exhausted,
+            Err(CallFailure::Missing(_)) => CallEnd::Early,
+            _ => CallEnd::InTime,
         };
         self.ended(&caller, end);
         finished
@@ -137,13 +137,13 @@ mod tests {
         }
     }
 
-    fn guard() -> Guarded {
+    fn guard() -> GuardedPolicy {
         let manifest = json!({
             "name": "two", "version": "1.0.0", "contract": VERSION, "activeWhen": "plugins", "phases": ["transform", "build"],
         });
         let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
         let plugin = Plugin::new(manifest, "native", Settings::built_in()).unwrap();
-        Guarded {
+        GuardedPolicy {
             policy: Arc::new(Named(plugin.into())),
             metrics: Arc::new(Metrics::new(&Queue::new(Backoff::default()))),
             breakers: Mutex::default(),
@@ -157,9 +157,9 @@ mod tests {
             [Phase::Transform, Phase::Build].map(|phase| (Arc::from("team"), phase));
         for _ in 0..5 {
             guard.admit(&build).unwrap();
-            guard.ended(&build, End::Exhausted);
+            guard.ended(&build, CallEnd::Exhausted);
             guard.admit(&transform).unwrap();
-            guard.ended(&transform, End::InTime);
+            guard.ended(&transform, CallEnd::InTime);
         }
         guard.admit(&build).unwrap_err();
         guard.admit(&transform).unwrap();

@@ -25,8 +25,8 @@ mod guard;
 pub mod keys;
 mod kubernetes;
 pub mod lease;
+mod measure;
 pub mod metrics;
-mod observe;
 pub mod plugins;
 pub mod queue;
 pub mod rbac;
@@ -45,5 +45,5 @@ mod workers;
 pub const SOURCES: &str = env!("TRAINYARD_SOURCES");
 
 pub use guard::guarded;
-pub use observe::observed;
+pub use measure::measured;
 pub use run::{ControllerError, Options, run};

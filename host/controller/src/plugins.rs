@@ -6,7 +6,7 @@ use trainyard_model::deadline::Deadline;
 use trainyard_render::Renderer;
 
 use crate::{
-    threads::{NotDone, Threads},
+    threads::{TaskError, Threads},
     workers::Worker,
 };
 
@@ -26,7 +26,7 @@ impl Plugins {
         worker: &Worker,
         namespace: &Arc<str>,
         work: impl FnOnce(&Renderer, &Deadline) -> T + Send + 'static,
-    ) -> Result<T, NotDone> {
+    ) -> Result<T, TaskError> {
         let renderer = self.renderer.clone();
         let work = move |deadline: &Deadline| work(&renderer, deadline);
         self.threads.run(worker, namespace, work).await

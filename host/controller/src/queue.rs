@@ -133,7 +133,7 @@ struct Shared {
 
 #[derive(Debug)]
 struct State {
-    keys: HashMap<NamespacedName, Stage>,
+    keys: HashMap<NamespacedName, KeyState>,
     /// The keys that are due.
     ready: Turns<NamespacedName>,
     delayed: BTreeSet<(Instant, NamespacedName)>,
@@ -153,7 +153,7 @@ pub struct Load {
 
 /// The state of a key in the queue.
 #[derive(Debug, Clone, Copy)]
-enum Stage {
+enum KeyState {
     Delayed(Instant),
     Ready,
     Running { again: Option<Instant> },
@@ -331,7 +331,7 @@ impl Running {
         let mut state = self.shared.state();
         state.ready.done(&self.key.namespace);
         let asked = match state.keys.remove(&self.key) {
-            Some(Stage::Running { again }) => again,
+            Some(KeyState::Running { again }) => again,
             _ => None,
         };
         let again = asked.into_iter().chain(delay.map(|delay| now + delay));
@@ -370,15 +370,15 @@ impl State {
         }
         match self.keys.entry(key.clone()) {
             Entry::Vacant(entry) => {
-                entry.insert(Stage::Delayed(at));
+                entry.insert(KeyState::Delayed(at));
             }
             Entry::Occupied(mut entry) => match entry.get_mut() {
-                Stage::Ready => return,
-                Stage::Running { again } => {
+                KeyState::Ready => return,
+                KeyState::Running { again } => {
                     *again = Some(again.map_or(at, |earlier| earlier.min(at)));
                     return;
                 }
-                Stage::Delayed(until) => {
+                KeyState::Delayed(until) => {
                     if *until <= at {
                         return;
                     }
@@ -396,7 +396,7 @@ impl State {
 
     /// Puts a key behind the others of its namespace.
     fn ready(&mut self, key: NamespacedName) {
-        self.keys.insert(key.clone(), Stage::Ready);
+        self.keys.insert(key.clone(), KeyState::Ready);
         let namespace = Arc::clone(&key.namespace);
         self.ready.push(&namespace, key);
     }
@@ -415,7 +415,7 @@ impl State {
         match self.ready.take() {
             Some((_, key)) => {
                 self.keys
-                    .insert(key.clone(), Stage::Running { again: None });
+                    .insert(key.clone(), KeyState::Running { again: None });
                 Next::Key(key)
             }
             None => Next::Wait(self.delayed.first().map(|(at, _)| *at)),

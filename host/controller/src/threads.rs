@@ -62,7 +62,7 @@ type Task = Box<dyn FnOnce() + Send>;
 
 /// Why a task on a thread has no result.
 #[derive(Debug)]
-pub(crate) enum NotDone {
+pub(crate) enum TaskError {
     /// The task panicked with this message.
     Panicked(String),
     /// The threads end with the process.
@@ -99,7 +99,7 @@ impl Threads {
         worker: &Worker,
         namespace: &Arc<str>,
         work: impl FnOnce(&Deadline) -> T + Send + 'static,
-    ) -> Result<T, NotDone> {
+    ) -> Result<T, TaskError> {
         let (done, wait) = oneshot::channel();
         let (limit, span) = (self.limit, tracing::Span::current());
         let task = move || {
@@ -116,8 +116,8 @@ impl Threads {
         let done = worker.lend_while(self.ends.run_until_cancelled(wait));
         match done.await {
             Some(Ok(Ok(result))) => Ok(result),
-            Some(Ok(Err(panic))) => Err(NotDone::Panicked(words(&*panic))),
-            Some(Err(_)) | None => Err(NotDone::Abandoned),
+            Some(Ok(Err(panic))) => Err(TaskError::Panicked(panic_message(&*panic))),
+            Some(Err(_)) | None => Err(TaskError::Abandoned),
         }
     }
 }
@@ -183,7 +183,7 @@ impl Drop for Thread {
 }
 
 /// The message of a panic.
-fn words(panic: &(dyn Any + Send)) -> String {
+fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
     clean(text.unwrap_or("it says nothing"))
@@ -217,7 +217,7 @@ mod tests {
         let (worker, team) = (Workers::new(1).free().await, Arc::from("team"));
         let bad = threads.run(&worker, &team, |_| panic!("a bug")).await;
         assert!(
-            matches!(&bad, Err(NotDone::Panicked(text)) if text == "a bug"),
+            matches!(&bad, Err(TaskError::Panicked(text)) if text == "a bug"),
             "{:?}",
             bad
         );
@@ -230,7 +230,7 @@ mod tests {
         let (worker, team) = (Workers::new(1).free().await, Arc::from("team"));
         for _ in 0..3 {
             let result = threads.run(&worker, &team, |_| ()).await;
-            assert!(matches!(result, Err(NotDone::Abandoned)), "{result:?}");
+            assert!(matches!(result, Err(TaskError::Abandoned)), "{result:?}");
         }
     }
 

@@ -12,7 +12,7 @@ const SOON: Duration = Duration::from_secs(1);
 
 /// A budget of memory for large TrainJobs. Small ones do not count against it.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct MemoryBudget {
     free: Arc<Semaphore>,
     /// Larger sizes count against the budget.
     small: usize,
@@ -22,7 +22,7 @@ pub(crate) struct Room {
     part: usize,
 }
 
-impl Room {
+impl MemoryBudget {
     /// The budget for the texts of TrainJobs, in bytes. A TrainJob takes dozens of times as much memory while it is rendered.
     pub(crate) fn of_texts() -> Self {
         Self::new(64 << 10, 4 << 10, 1 << 10)
@@ -45,13 +45,17 @@ impl Room {
     }
 
     /// Whether this size counts against the budget.
-    pub(crate) const fn is_for(&self, size: usize) -> bool {
+    pub(crate) const fn counts(&self, size: usize) -> bool {
         size > self.small
     }
 
     /// Waits until the budget has room for this size. Other reconciles can use the worker in the meantime.
-    pub(crate) async fn of(&self, size: usize, worker: &Worker) -> Option<OwnedSemaphorePermit> {
-        if !self.is_for(size) {
+    pub(crate) async fn reserve(
+        &self,
+        size: usize,
+        worker: &Worker,
+    ) -> Option<OwnedSemaphorePermit> {
+        if !self.counts(size) {
             return None;
         }
         let parts = u32::try_from(size / self.part).unwrap_or(self.parts);
@@ -144,39 +148,39 @@ mod tests {
 
     #[tokio::test]
     async fn few_large_train_jobs_are_in_memory_at_once_and_hold_up_no_small_one() {
-        let (workers, room) = (Workers::new(1), Room::of_texts());
+        let (workers, budget) = (Workers::new(1), MemoryBudget::of_texts());
         let worker = workers.free().await;
         let large = 1 << 20;
         let mut held = Vec::new();
         for _ in 0..4 {
-            held.push(room.of(large, &worker).await.unwrap());
+            held.push(budget.reserve(large, &worker).await.unwrap());
         }
-        let waits = room.of(large, &worker);
+        let waits = budget.reserve(large, &worker);
         tokio::pin!(waits);
         assert!(waits.as_mut().now_or_never().is_none());
         // It has lent its worker, and a small one needs no room.
         let other = workers.free().now_or_never().unwrap();
-        assert!(room.of(64 << 10, &other).await.is_none());
+        assert!(budget.reserve(64 << 10, &other).await.is_none());
         drop((other, held.pop()));
         assert!(waits.await.is_some());
         // One that is larger than all of it waits until it is alone.
         drop(held);
-        assert!(room.of(1 << 30, &worker).await.is_some());
+        assert!(budget.reserve(1 << 30, &worker).await.is_some());
     }
 
     #[tokio::test]
     async fn few_train_jobs_of_large_runtimes_are_in_memory_at_once_and_hold_up_no_small_one() {
-        let (workers, room) = (Workers::new(1), Room::of_runtimes());
+        let (workers, budget) = (Workers::new(1), MemoryBudget::of_runtimes());
         let worker = workers.free().await;
         let held = [
-            room.of(230_000, &worker).await.unwrap(),
-            room.of(230_000, &worker).await.unwrap(),
+            budget.reserve(230_000, &worker).await.unwrap(),
+            budget.reserve(230_000, &worker).await.unwrap(),
         ];
-        let waits = room.of(230_000, &worker);
+        let waits = budget.reserve(230_000, &worker);
         tokio::pin!(waits);
         assert!(waits.as_mut().now_or_never().is_none());
         let other = workers.free().now_or_never().unwrap();
-        assert!(room.of(10_000, &other).await.is_none());
+        assert!(budget.reserve(10_000, &other).await.is_none());
         drop((other, held));
         assert!(waits.await.is_some());
     }

@@ -88,7 +88,7 @@ async fn job_set_deleted_during_recreation_is_recreated() {
             cluster.delete("jobsets", "a", "job");
             cluster
                 .until("it is recreated and again", |cluster| {
-                    cluster.asked("patch", "jobsets").calls >= 4
+                    cluster.traffic("patch", "jobsets").calls >= 4
                 })
                 .await;
             until_recreated(&cluster, &before).await;

@@ -28,7 +28,7 @@ async fn start(cluster: &Cluster) -> Controller {
 
 /// How often TrainJobs were patched, their status included.
 fn patches(cluster: &Cluster) -> u64 {
-    cluster.asked("patch", "trainjobs").calls
+    cluster.traffic("patch", "trainjobs").calls
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -49,10 +49,10 @@ async fn the_reason_is_there_while_the_runtime_is_missing() {
     );
     assert_eq!(annotated["spec"], job("a", "job", "plain", false)["spec"]);
     // The watch shows the annotation, and two retries follow: neither writes anything.
-    let (written, events) = (patches(&cluster), cluster.asked("patch", "events").calls);
+    let (written, events) = (patches(&cluster), cluster.traffic("patch", "events").calls);
     cluster
         .until("it is retried twice", |cluster| {
-            cluster.asked("patch", "events").calls >= events + 2
+            cluster.traffic("patch", "events").calls >= events + 2
         })
         .await;
     assert_eq!(patches(&cluster), written);
@@ -79,14 +79,14 @@ async fn a_job_set_is_not_rendered_again_for_the_annotation() {
     };
     cluster.until("it is suspended", is_suspended).await;
     let (job_set, snapshot) = (cluster.all("jobsets"), cluster.all("configmaps"));
-    let applied = cluster.asked("patch", "jobsets").calls;
+    let applied = cluster.traffic("patch", "jobsets").calls;
     let annotation =
         json!({"metadata": {"annotations": {ERROR_ANNOTATION: "Other: of another version"}}});
     cluster.merge("trainjobs", "a", "job", &annotation);
     cluster
         .until("it is removed", |cluster| error(cluster).is_null())
         .await;
-    assert_eq!(cluster.asked("patch", "jobsets").calls, applied);
+    assert_eq!(cluster.traffic("patch", "jobsets").calls, applied);
     assert_eq!(cluster.all("jobsets"), job_set);
     assert_eq!(cluster.all("configmaps"), snapshot);
     controller.stop().await;
@@ -113,10 +113,10 @@ async fn a_controller_that_may_not_annotate_reconciles_all_the_same() {
         .until("an Event says it", |cluster| event(cluster).is_some())
         .await;
     let asked = patches(&cluster);
-    let events = cluster.asked("patch", "events").calls;
+    let events = cluster.traffic("patch", "events").calls;
     cluster
         .until("it is retried twice", |cluster| {
-            cluster.asked("patch", "events").calls >= events + 2
+            cluster.traffic("patch", "events").calls >= events + 2
         })
         .await;
     // What was refused once is not tried at each retry.
@@ -144,7 +144,7 @@ async fn another_text_is_neither_reconciled_nor_replaced_at_once() {
     cluster
         .until("the reason is written", |cluster| !error(cluster).is_null())
         .await;
-    let events = |cluster: &Cluster| cluster.asked("patch", "events").calls;
+    let events = |cluster: &Cluster| cluster.traffic("patch", "events").calls;
     let is_retried = |count: u64| {
         let before = events(&cluster);
         move |cluster: &Cluster| events(cluster) >= before + count

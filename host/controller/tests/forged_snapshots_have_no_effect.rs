@@ -81,7 +81,7 @@ async fn kinds_that_no_plugin_emits_are_never_requested() {
 
         let data = json!({"data": {"objects": json!(list).to_string()}});
         cluster.merge("configmaps", "a", SNAPSHOT, &data);
-        let asked = cluster.asked_in_all();
+        let asked = cluster.all_traffic();
         let controller = started(&cluster).await;
         // The first pass after a start notes the JobSet as it is; its changes come after that.
         let change = |at: usize| {
@@ -97,13 +97,13 @@ async fn kinds_that_no_plugin_emits_are_never_requested() {
             assert!(at < 600, "not reported: {problem}");
         }
         controller.stop().await;
-        for (verb, kind) in cluster.asked_in_all().keys() {
+        for (verb, kind) in cluster.all_traffic().keys() {
             let is_new = !asked.contains_key(&(verb.clone(), kind.clone()));
             let is_its_own = ["configmaps", "events", "trainjobs"].contains(&&**kind);
             assert!(!is_new || is_its_own, "{verb} {kind} for {problem}");
         }
         assert!(
-            cluster.asked("get", "configmaps").calls < 1_000,
+            cluster.traffic("get", "configmaps").calls < 1_000,
             "{problem}"
         );
     }

@@ -159,11 +159,11 @@ async fn keys_survive_a_restart_and_are_never_shown() {
     };
     cluster.until("the JobSet follows", follows).await;
     controller.stop().await;
-    assert_eq!(cluster.asked("create", "secrets").calls, 1);
+    assert_eq!(cluster.traffic("create", "secrets").calls, 1);
     assert_eq!(secret(&cluster), made);
 
     // Of the answers, none holds a key.
-    let verbs = cluster.asked_in_all();
+    let verbs = cluster.all_traffic();
     let asked = verbs.iter().filter(|((_, plural), _)| plural == "secrets");
     for ((verb, _), asked) in asked {
         assert!(["create", "get"].contains(&verb.as_str()), "{verb}");
@@ -323,9 +323,9 @@ async fn job_set_does_not_run_with_a_secret_being_deleted() {
         "deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["example.com/keeps"],
     }});
     cluster.merge("secrets", "a", SECRET, &deleting);
-    let (deleted, looks) = (secret(&cluster), cluster.asked("get", "secrets").calls);
+    let (deleted, looks) = (secret(&cluster), cluster.traffic("get", "secrets").calls);
     unsuspend(&cluster);
-    let looked = |cluster: &Cluster| cluster.asked("get", "secrets").calls > looks + 2;
+    let looked = |cluster: &Cluster| cluster.traffic("get", "secrets").calls > looks + 2;
     cluster.until("it was looked at", looked).await;
     assert!(!runs(&cluster));
     cluster.delete("secrets", "a", SECRET);

@@ -73,7 +73,7 @@ async fn thousand_nodes_are_listed_once_for_five_thousand_queued_train_jobs() {
     cluster.until("all TrainJobs have a JobSet", all).await;
 
     // Until the watch that follows has seen all nodes, by one of those that are worked on at once for all of them; then never again.
-    let listed = cluster.asked("list", "nodes");
+    let listed = cluster.traffic("list", "nodes");
     let one = cluster.list_bytes("nodes");
     assert!((1..100).contains(&listed.calls), "{listed:?}");
     assert!(listed.bytes < 100 * one, "{listed:?}, of {one} each");
@@ -89,16 +89,16 @@ async fn thousand_nodes_are_listed_once_for_five_thousand_queued_train_jobs() {
 
     // Status and heartbeats of all nodes lead to no rendering and no request.
     let made = calls.load(Ordering::Relaxed);
-    let reported = cluster.asked("event", "nodes").bytes;
+    let reported = cluster.traffic("event", "nodes").bytes;
     (0..NODES).for_each(|number| cluster.put(node(number, 1)));
-    let all = |cluster: &Cluster| cluster.asked("event", "nodes").bytes > reported + one / 2;
+    let all = |cluster: &Cluster| cluster.traffic("event", "nodes").bytes > reported + one / 2;
     cluster
         .until("the watch is reported of all heartbeats", all)
         .await;
     // Longer than changes are gathered.
     tokio::time::sleep(Duration::from_secs(8)).await;
     assert_eq!(calls.load(Ordering::Relaxed), made);
-    assert_eq!(cluster.asked("list", "nodes"), listed);
+    assert_eq!(cluster.traffic("list", "nodes"), listed);
 
     let snapshot = |cluster: &Cluster| {
         cluster
@@ -116,6 +116,6 @@ async fn thousand_nodes_are_listed_once_for_five_thousand_queued_train_jobs() {
     let renewed =
         |cluster: &Cluster| snapshot(cluster)["data"]["lookups"] != before["data"]["lookups"];
     cluster.until("the TrainJobs are made of it", renewed).await;
-    assert_eq!(cluster.asked("list", "nodes"), listed);
+    assert_eq!(cluster.traffic("list", "nodes"), listed);
     controller.stop().await;
 }

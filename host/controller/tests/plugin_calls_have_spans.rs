@@ -1,13 +1,13 @@
 //! Log lines of a plugin call name the plugin and the phase, at the controller's log level.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use serde_json::json;
 use trainyard_api::{Admitted, Inputs};
 use trainyard_controller::{
+    measured,
     metrics::Metrics,
-    observed,
     queue::{Backoff, Queue},
 };
 use trainyard_model::{
@@ -19,22 +19,7 @@ use trainyard_model::{
 };
 use trainyard_render::{Catalog, ClusterFacts, Renderer};
 
-use crate::stub::function_policy::FunctionPolicy;
-
-/// What is logged, as text.
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl std::io::Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.lock().unwrap().extend(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
-}
+use crate::stub::{function_policy::FunctionPolicy, log::CapturedLog};
 
 const INPUT: &str = "
 apiVersion: trainer.kubeflow.org/v1alpha1
@@ -69,7 +54,7 @@ fn log_lines_of_a_call_name_plugin_and_phase() {
         tracing::info!("it says so");
         Ok(())
     };
-    let policy = observed(
+    let policy = measured(
         Arc::new(FunctionPolicy::new(Arc::new(plugin), logs)),
         &metrics,
     );
@@ -79,23 +64,11 @@ fn log_lines_of_a_call_name_plugin_and_phase() {
     assert!(errors.is_empty(), "{}", errors[0]);
     let job = &catalog.jobs[0];
 
-    let lines = Lines::default();
-    let writer = lines.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(tracing_subscriber::EnvFilter::new("info"))
-        .with_ansi(false)
-        .with_writer(move || writer.clone())
-        .finish();
-    tracing::subscriber::with_default(subscriber, || {
-        let rendered = renderer.render(&job.train_job, &job.runtime, "default", &Arc::default());
-        assert!(rendered.is_ok());
-    });
-    let text = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
-    let printed: Vec<_> = text
-        .lines()
-        .filter(|line| line.contains("it says so"))
-        .collect();
-    assert_eq!(printed.len(), 2, "{text}");
+    let log = CapturedLog::start();
+    let rendered = renderer.render(&job.train_job, &job.runtime, "default", &Arc::default());
+    assert!(rendered.is_ok());
+    let printed = log.lines_with("it says so");
+    assert_eq!(printed.len(), 2, "{printed:#?}");
     for (line, phase) in printed.iter().zip(["transform", "check"]) {
         let span = format!("plugin call{{plugin=talks 1.0.0 (native) phase={phase}}}");
         assert!(line.contains(&span), "{line}");

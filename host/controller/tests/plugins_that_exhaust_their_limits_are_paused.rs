@@ -8,7 +8,7 @@ use std::sync::{
 };
 
 use trainyard_api::{Admitted, Inputs};
-use trainyard_controller::{guarded, metrics::Metrics, observed};
+use trainyard_controller::{guarded, measured, metrics::Metrics};
 use trainyard_model::{
     call::Call,
     policy::{Busy, CallFailure, Limit},
@@ -32,7 +32,7 @@ fn renderer(end: fn() -> CallFailure, metrics: &Arc<Metrics>) -> (Renderer, Arc<
         }
         Ok(())
     };
-    let policy = observed(guarded(policy("loops", &[], run), metrics), metrics);
+    let policy = measured(guarded(policy("loops", &[], run), metrics), metrics);
     let renderer = Renderer::new([policy], ClusterFacts::default()).unwrap();
     (renderer, calls)
 }

@@ -33,7 +33,7 @@ pub(super) struct Context<'a> {
     /// The TrainJob as the store had it then.
     pub(super) job: Option<Arc<TrainJobState>>,
     /// The last state of a deleted JobSet, if there was no other.
-    pub(super) departed: Option<Arc<JobSetState>>,
+    pub(super) deleted_job_set: Option<Arc<JobSetState>>,
 }
 
 impl Context<'_> {

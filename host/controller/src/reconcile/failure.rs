@@ -161,7 +161,7 @@ impl ReconcileFailure {
     }
 
     /// Whether the API server, or a webhook, does not allow it.
-    pub(crate) fn is_refusal(&self) -> bool {
+    pub(crate) fn is_rejection(&self) -> bool {
         matches!(
             self.class(),
             Some(Class::Immutable | Class::Invalid | Class::Refused)

@@ -16,7 +16,9 @@ use super::error::ReconcileError;
 use crate::{
     client::segment,
     kubernetes::unless_gone,
-    watch::{Content, Feed, FeedError, Kinds, Lists, Seen, WatchedKind, content_of, decoded},
+    watch::{
+        Content, Feed, FeedError, Kinds, Lists, SubjectState, WatchedKind, content_of, decoded,
+    },
 };
 
 /// Fetches objects for lookups.
@@ -31,7 +33,7 @@ pub(crate) struct Fetched {
     /// The answer; `None` if the object does not exist.
     pub(crate) answer: Option<LookupAnswer>,
     /// The observed state.
-    pub(crate) seen: Seen,
+    pub(crate) seen: SubjectState,
 }
 
 impl Fetcher {
@@ -70,7 +72,7 @@ impl Fetcher {
                 LookupAnswer::NotServed
             };
             let answer = Some(answer);
-            let seen = Seen::NotServed;
+            let seen = SubjectState::NotServed;
             return Ok(Fetched { answer, seen });
         };
         let namespace = matches!(scope, Scope::Namespaced).then_some(namespace);
@@ -78,7 +80,7 @@ impl Fetcher {
         match key {
             LookupKey::Served { .. } => Ok(Fetched {
                 answer: Some(LookupAnswer::Served(true)),
-                seen: Seen::NOTHING,
+                seen: SubjectState::NOTHING,
             }),
             LookupKey::Object { name, .. } => {
                 let found = self
@@ -86,7 +88,7 @@ impl Fetcher {
                     .await;
                 let found = unless_gone(found).map_err(failed)?.flatten();
                 Ok(Fetched {
-                    seen: Seen::of(found.iter().map(Content::version)),
+                    seen: SubjectState::of(found.iter().map(Content::hashes)),
                     answer: found
                         .and_then(|content| content.value)
                         .map(LookupAnswer::Object),
@@ -108,7 +110,7 @@ impl Fetcher {
         kind: &WatchedKind,
         namespace: Option<&Arc<str>>,
         resource: &ApiResource,
-    ) -> Result<(Vec<Arc<Value>>, Seen), kube::Error> {
+    ) -> Result<(Vec<Arc<Value>>, SubjectState), kube::Error> {
         let came = Instant::now();
         if let Some(held) = self.lists.get(kind, namespace, came) {
             return Ok(held);
@@ -124,14 +126,14 @@ impl Fetcher {
             // A request that failed while this one waited is not repeated by every waiter.
             return Err(kube::Error::Service(why.clone().into()));
         }
-        let asked = Instant::now();
+        let requested_at = Instant::now();
         let params = ListParams::default();
         let path = path(namespace, resource);
         let feed = Feed::new(self.client.clone(), path, params, content_of(kind));
         match feed.all().await.map_err(FeedError::into_call) {
             Ok(found) => {
                 let objects = found.into_iter().flatten().collect();
-                Ok(self.lists.hold(kind, namespace, asked, objects))
+                Ok(self.lists.hold(kind, namespace, requested_at, objects))
             }
             Err(error) => {
                 *failure = Some((Instant::now(), error.to_string()));

@@ -12,9 +12,9 @@ use crate::{plugins::Plugins, watch::TrainJobState};
 
 /// The inputs that all TrainJobs of a controller share.
 #[derive(Debug)]
-pub(crate) struct Common(Vec<u8>);
+pub(crate) struct CommonInputs(Vec<u8>);
 
-impl Common {
+impl CommonInputs {
     pub(crate) fn new(plugins: &Plugins, write_defaults: bool) -> Self {
         let renderer = &plugins.renderer;
         let plugins = renderer.generation().plugins();
@@ -38,7 +38,7 @@ impl Common {
 pub(crate) struct Inputs(String);
 
 impl Inputs {
-    pub(crate) fn of(common: &Common, job: &TrainJobState) -> Self {
+    pub(crate) fn of(common: &CommonInputs, job: &TrainJobState) -> Self {
         let mut hash = Sha256::new();
         hash.update(&common.0);
         hash.update(job.text());

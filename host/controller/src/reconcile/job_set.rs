@@ -86,7 +86,7 @@ pub(crate) fn annotate(job_set: &mut Value, key: &str, text: String) {
 }
 
 /// A suspended JobSet, as the API server has it.
-pub(crate) struct Suspended {
+pub(crate) struct SuspendedJobSet {
     pub(crate) uid: String,
     version: String,
     /// Whether it is marked as started.
@@ -102,7 +102,7 @@ pub(crate) struct Suspended {
     pub(crate) missing: Option<Arc<Index>>,
 }
 
-impl Suspended {
+impl SuspendedJobSet {
     /// That of the text, if it is of that UID; `None` if it runs, or is about to be deleted.
     pub(crate) fn read(text: &str, uid: &str) -> Option<Self> {
         let mut live: DynamicObject = wire::decode(text).ok()?;

@@ -1,34 +1,40 @@
-//! The reconcile of a TrainJob: the desired state, and the writes that lead to it, in an order that is safe at any interruption.
+//! The reconcile of a TrainJob: computing the desired state, and writing it in an order that is safe at any interruption.
 //!
-//! A reconcile is a loop of one pure function: [`decide`] is shown what is known ([`Observed`](observed::Observed)) and says which
-//! [`Step`](step::Step) comes next, and why. A step either finds something out ([`observe`], one file a thing; nothing there writes) or
-//! changes something ([`act`], one file a thing). What it found or left becomes part of what is known, and so it goes on until there is
-//! nothing left to do ([`walk`]).
+//! A reconcile is a loop ([`walk`]) around one pure function. [`decide`] gets the known state ([`Observed`](observed::Observed)) and returns
+//! the next [`Step`](step::Step) and the reason for it. A step either observes one fact ([`observe`], one file per kind of object; nothing
+//! there writes) or takes one action ([`act`], likewise). Its result becomes part of the known state, and the loop continues until no step
+//! is left.
 //!
-//! The way of a TrainJob, with the file of each part:
+//! A TrainJob passes through these files:
 //!
-//! 1. **The stores** say what the TrainJob wants, what its JobSet is, and how the last reconcile left it (`walk.rs`). Most reconciles
-//!    end here: all is as it was.
-//! 2. **No JobSet** (`decide/create.rs`): the TrainJob is read (`observe/train_job.rs`), rendered on the runtime as it is now
-//!    (`observe/runtime.rs`, `rendering.rs`, `lookups.rs`), its snapshot is created (`act/snapshot.rs`), then the objects beside the JobSet
-//!    (`decide/objects.rs`, `act/objects.rs`), then the JobSet (`act/job_set.rs`). If there was one that has run, it is created again only
-//!    if it is known that it did not end (`decide/snapshot.rs`, `departed.rs`).
-//! 3. **A suspended JobSet** that has never run becomes what the TrainJob wants now (`decide/update.rs`): objects first, then the JobSet.
-//! 4. **A suspended JobSet that has run** is frozen (`decide/resume.rs`): it is unsuspended with its pods placed as wanted now
-//!    (`decide/placement.rs`, `observe/placement.rs`, `observe/jobs.rs`).
-//! 5. **A running JobSet** is suspended if the TrainJob is to be (`decide/suspend.rs`); otherwise what stands beside it is looked at if
-//!    something has changed (`decide/running.rs`).
-//! 6. **Whatever came of that**, the status is written, a JobSet that is overdue is deleted, and an annotation says why the TrainJob can't be
-//!    reconciled, if so (`decide/finish.rs`, `act/train_job.rs`).
+//! 1. **The stores** have the desired state of the TrainJob, the state of its JobSet, and the result of the last reconcile (`walk.rs`,
+//!    `reconciler.rs`, `last_reconcile.rs`). Most reconciles end here, because nothing has changed.
+//! 2. **Without a JobSet** (`decide/create.rs`), the TrainJob is read (`observe/train_job.rs`) and rendered from its current runtime
+//!    (`observe/runtime.rs`, `observe/rendering.rs`, `observe/lookups.rs`, `fetch.rs`, `defaults.rs`). Its snapshot is created
+//!    (`snapshot.rs`, `act/snapshot.rs`), then the objects beside the JobSet (`decide/objects.rs`, `act/objects.rs`, `object_ref.rs`), then
+//!    the JobSet (`act/job_set.rs`). A JobSet that has run is recreated only if it did not end before it was deleted
+//!    (`decide/snapshot.rs`, `deleted_job_sets.rs`).
+//! 3. **A suspended JobSet that has never run** is updated (`decide/update.rs`): the objects first, then the JobSet. The digest of the
+//!    inputs shows whether it is up to date (`inputs.rs`).
+//! 4. **A suspended JobSet that has run** is frozen. When it is unsuspended (`decide/resume.rs`, `job_set.rs`), its pods get the current
+//!    placement (`placement`, `decide/placement.rs`, `observe/placement.rs`, `observe/jobs.rs`).
+//! 5. **A running JobSet** is suspended if the TrainJob is (`decide/suspend.rs`). Otherwise, the objects beside it are checked if it or the
+//!    TrainJob has changed (`decide/running.rs`).
+//! 6. **In every case**, the status is written (`status.rs`), a JobSet that is overdue is deleted, and an annotation shows why the TrainJob
+//!    cannot be reconciled (`decide/finish.rs`, `act/train_job.rs`).
 //!
-//! Why this order is safe is written in [`decide`].
+//! Decisions depend only on facts that can be copied and compared: `failure.rs` has those of errors (`error`), and `artifacts.rs` holds the
+//! large values that they stand for. `owner.rs` and `object_version.rs` protect writes against objects of other owners and against
+//! concurrent changes. `context.rs` gives steps the API server and threads. `live.rs` reads a TrainJob for `trainyard explain`.
+//!
+//! [`decide`] documents why this order is safe.
 
 mod act;
-mod bodies;
+mod artifacts;
 mod context;
 mod decide;
 mod defaults;
-mod departed;
+mod deleted_job_sets;
 mod error;
 mod failure;
 mod fetch;
@@ -53,5 +59,5 @@ pub use live::{Live, LiveError, live, live_job_set};
 pub use object_ref::ObjectRef;
 pub use reconciler::{Reconciler, Stores};
 pub use snapshot::Snapshot;
-pub use walk::Reconciled;
+pub use walk::ReconcileOutcome;
 pub(crate) use walk::TEMPORARY;

@@ -30,7 +30,7 @@ pub struct ObjectRef {
 /// An entry of a list as it is stored.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Stored {
+struct StoredEntry {
     api_version: String,
     kind: String,
     name: String,
@@ -54,7 +54,7 @@ impl ObjectRef {
     }
 
     /// Parses an entry of the TrainJob's list.
-    fn read(stored: Stored, job: &str) -> Result<Self, String> {
+    fn read(stored: StoredEntry, job: &str) -> Result<Self, String> {
         let kind = ObjectKind::new(&stored.api_version, &stored.kind).map_err(|problem| {
             let kind = clean(&format!("{}/{}", stored.api_version, stored.kind));
             format!("`{kind}` {problem}")
@@ -71,7 +71,7 @@ impl ObjectRef {
 
 /// Returns the list in its stored form.
 pub(super) fn write(objects: &[ObjectRef]) -> String {
-    let stored = |it: &ObjectRef| Stored {
+    let stored = |it: &ObjectRef| StoredEntry {
         api_version: it.kind.api_version().to_owned(),
         kind: it.kind.kind().to_owned(),
         name: it.name.to_string(),
@@ -91,7 +91,7 @@ pub(super) fn read(text: &str, job: &str, most: u64) -> Result<Vec<ObjectRef>, S
             "it has {bytes} bytes, more than a list of {most} objects, the most that plugins emit for a TrainJob (`limits.objects`)"
         ));
     }
-    let stored: Vec<Stored> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    let stored: Vec<StoredEntry> = serde_json::from_str(text).map_err(|error| error.to_string())?;
     if stored.len() as u64 > most {
         let count = stored.len();
         return Err(format!(

@@ -8,17 +8,18 @@ use std::{
 use kube::Client;
 
 use super::{
-    departed::Departed, fetch::Fetcher, inputs::Common, last_reconcile::LastReconcile,
-    observed::AnnotationWrite, status,
+    deleted_job_sets::DeletedJobSets, fetch::Fetcher, inputs::CommonInputs,
+    last_reconcile::LastReconcile, observed::AnnotationWrite, status,
 };
 use crate::{
     plugins::Plugins,
     queue::NamespacedName,
     rbac::{Emitted, Reach},
     watch::{
-        Gone, Interests, JobSetState, Kinds, Lists, RuntimeKey, RuntimeState, Store, TrainJobState,
+        DeletedObject, Interests, JobSetState, Kinds, Lists, RuntimeKey, RuntimeState, Store,
+        TrainJobState,
     },
-    workers::Room,
+    workers::MemoryBudget,
 };
 
 /// The stores of watched objects.
@@ -59,16 +60,16 @@ pub struct Reconciler {
     /// The kinds of objects that the plugins may emit.
     pub(super) emitted: Emitted,
     /// The inputs that all TrainJobs share.
-    pub(super) common: Common,
+    pub(super) common: CommonInputs,
     /// The room in memory for large TrainJobs, and for those of large runtimes.
-    pub(super) room: Room,
-    pub(super) runtime_room: Room,
+    pub(super) budget: MemoryBudget,
+    pub(super) runtime_budget: MemoryBudget,
     /// The result of the last reconcile of each TrainJob, if everything was up to date.
     last: Mutex<HashMap<NamespacedName, LastReconcile>>,
     /// The last write of the annotation of each TrainJob about its error.
     annotated: Mutex<HashMap<NamespacedName, AnnotationWrite>>,
     /// The last states of deleted JobSets. Without them, a JobSet that ended would be recreated if its TrainJob's status is outdated.
-    pub(super) departed: Departed,
+    pub(super) deleted_job_sets: DeletedJobSets,
 }
 
 impl Reconciler {
@@ -91,16 +92,16 @@ impl Reconciler {
             lists,
             interests: Arc::new(Interests::new(reach)),
             emitted,
-            common: Common::new(&plugins, write_defaults),
-            room: Room::of_texts(),
-            runtime_room: Room::of_runtimes(),
+            common: CommonInputs::new(&plugins, write_defaults),
+            budget: MemoryBudget::of_texts(),
+            runtime_budget: MemoryBudget::of_runtimes(),
             client,
             stores,
             plugins,
             write_defaults,
             last: Mutex::default(),
             annotated: Mutex::default(),
-            departed: Departed::default(),
+            deleted_job_sets: DeletedJobSets::default(),
         }
     }
 
@@ -110,7 +111,7 @@ impl Reconciler {
     }
 
     /// Keeps the last state of a deleted JobSet until the TrainJob's status has its end.
-    pub(crate) fn departed(&self, key: &NamespacedName, gone: Gone<JobSetState>) {
+    pub(crate) fn job_set_deleted(&self, key: &NamespacedName, gone: DeletedObject<JobSetState>) {
         let jobs = &self.stores.jobs;
         let says_end = match jobs.get(key) {
             Some(job) => status::end(&job.status).is_some(),
@@ -118,7 +119,7 @@ impl Reconciler {
             None => jobs.is_synced() && jobs.unreadable(key).is_none(),
         };
         if !says_end {
-            self.departed.note(key, gone.last, gone.was_seen);
+            self.deleted_job_sets.note(key, gone.last, gone.was_seen);
         }
     }
 
@@ -132,7 +133,7 @@ impl Reconciler {
         }
         let waits = |job: Arc<TrainJobState>| status::end(&job.status).is_none();
         if !(job.is_some_and(waits) || is_unreadable) {
-            self.departed.forget(key);
+            self.deleted_job_sets.forget(key);
         }
     }
 
@@ -157,7 +158,7 @@ impl Reconciler {
 
     #[cfg(test)]
     pub(crate) fn count_ends(&self) -> usize {
-        self.departed.len()
+        self.deleted_job_sets.len()
     }
 
     /// Notes that a TrainJob is reconciled. Returns whether it has to be reconciled again, because it was annotated by an earlier reconcile,

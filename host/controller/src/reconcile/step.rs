@@ -46,7 +46,7 @@ pub(crate) enum Observe {
     /// The suspended JobSet with this UID in the API server.
     LiveJobSet { uid: Box<str> },
     /// The changes that it needs for the wanted placement.
-    Placement(Wanted),
+    Placement(PlacementSource),
     /// Its Jobs that still have entries which were removed from their placement.
     Jobs,
     /// Whether another JobSet could be created in its place; with `held`, one that stays suspended at first.
@@ -63,7 +63,10 @@ pub(crate) enum Action {
     /// Replaces the existing snapshot with it.
     ReplaceSnapshot { basis: Basis, at: ObjectVersion },
     /// Marks the snapshot.
-    MarkSnapshot { mark: Mark, at: ObjectVersion },
+    MarkSnapshot {
+        mark: SnapshotMark,
+        at: ObjectVersion,
+    },
     /// Applies an object beside the JobSet; with force only over one that the TrainJob owns.
     ApplyObject { object: ObjectRef, force: bool },
     /// Creates an object beside the JobSet, with its keys if it is a Secret.
@@ -95,33 +98,33 @@ pub(crate) enum Action {
     /// Remembers the result of this reconcile.
     Remember(LastReconcile),
     /// Updates the other state of the TrainJob in memory.
-    Settle(Settle),
+    UpdateMemory(MemoryUpdate),
     /// Writes the status.
     WriteStatus(Arc<TrainJobStatus>),
     /// Writes the annotation about the error; `None` removes it.
     WriteError(Option<Arc<str>>),
     /// Forgets the last state of a deleted JobSet, which is in the status.
-    ForgetDeparted,
+    ForgetDeletedJobSet,
 }
 
 /// What a TrainJob is rendered from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Basis {
-    pub(crate) source: Source,
+    pub(crate) source: RuntimeSource,
     /// Whether its JobSet may have run, so that plan and lookups are pinned.
     pub(crate) started: bool,
 }
 
 /// The runtime that a TrainJob is rendered from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Source {
+pub(crate) enum RuntimeSource {
     /// The runtime in its snapshot.
     Snapshot,
     /// The current runtime.
     Runtime,
 }
 
-impl Source {
+impl RuntimeSource {
     /// Returns the basis for a TrainJob whose JobSet may have run.
     pub(crate) const fn started(self) -> Basis {
         self.basis(true)
@@ -138,7 +141,7 @@ impl Source {
 
 /// The wanted placement of a JobSet's pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Wanted {
+pub(crate) enum PlacementSource {
     /// That of the rendering; the JobSet is applied as a whole.
     Applied,
     /// That of the rendering.
@@ -151,14 +154,14 @@ pub(crate) enum Wanted {
 
 /// The marks of a snapshot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Mark {
+pub(crate) struct SnapshotMark {
     /// Its JobSet has run, and the snapshot is immutable.
     pub(crate) started: bool,
     /// Whether its JobSet was deleted and has to be recreated; `Some(false)` removes the mark.
     pub(crate) recreate: Option<bool>,
 }
 
-impl Mark {
+impl SnapshotMark {
     /// The JobSet has run.
     pub(crate) const STARTED: Self = Self {
         started: true,
@@ -173,20 +176,20 @@ impl Mark {
 
 /// The state of a TrainJob in memory at the end of a reconcile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Settle {
-    pub(crate) interests: Interests,
+pub(crate) struct MemoryUpdate {
+    pub(crate) interests: InterestChange,
     /// Whether the result of the last reconcile is forgotten.
     pub(crate) forget_last: bool,
     /// Whether the last state of a deleted JobSet is forgotten.
-    pub(crate) forget_departed: bool,
+    pub(crate) forget_deleted_job_set: bool,
 }
 
 /// The change of a TrainJob's interests in cluster objects.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) enum Interests {
+pub(crate) enum InterestChange {
     /// They stay unchanged.
     #[default]
-    Stay,
+    Keep,
     /// Those of this reconcile replace the earlier ones.
     Settle,
     /// They are dropped.

@@ -7,20 +7,20 @@ use trainyard_api::names;
 
 use super::{
     act::act,
-    bodies::Bodies,
+    artifacts::Artifacts,
     context::Context,
     decide::{Decision, End, Report, decide},
     error::ReconcileError,
     failure::ReconcileFailure,
     observe::observe,
-    observed::{Asked, Cached, Done, JobFacts, Observed, StoredJob, StoredJobSet},
+    observed::{Cached, Effects, JobFacts, Observations, Observed, StoredJob, StoredJobSet},
     reconciler::Reconciler,
     step::{Reason, Step},
 };
 use crate::{
     annotations::{INPUTS, STARTED},
     queue::NamespacedName,
-    watch::{TrainJobState, Unreadable},
+    watch::{TrainJobState, UnreadableObject},
     workers::Worker,
 };
 
@@ -29,7 +29,7 @@ pub(crate) const TEMPORARY: Duration = Duration::from_secs(60);
 
 /// The result of a reconcile.
 #[derive(Debug)]
-pub struct Reconciled {
+pub struct ReconcileOutcome {
     /// When the TrainJob has to be reconciled again, such as at its deadline.
     pub again: Option<Duration>,
     /// Warnings for the TrainJob's author.
@@ -45,7 +45,7 @@ impl Reconciler {
         key: &NamespacedName,
         worker: &Worker,
         failing_for: Duration,
-    ) -> Reconciled {
+    ) -> ReconcileOutcome {
         let mut walk = Walk::begin(self, key, worker, Timestamp::now());
         walk.observed.persists = failing_for >= TEMPORARY;
         let mut steps = 0;
@@ -74,15 +74,18 @@ impl Reconciler {
             Some(found) if found.owner.as_deref() == Some(uid) => StoredJobSet::Ours(found),
             Some(_) => StoredJobSet::Foreign,
         };
-        let departed = self.departed.of(key, uid);
-        Cached { job_set, departed }
+        let deleted_job_set = self.deleted_job_sets.of(key, uid);
+        Cached {
+            job_set,
+            deleted_job_set,
+        }
     }
 }
 
 /// A running reconcile.
 struct Walk<'a> {
     context: Context<'a>,
-    bodies: Bodies,
+    artifacts: Artifacts,
     observed: Observed,
 }
 
@@ -94,7 +97,7 @@ impl<'a> Walk<'a> {
         now: Timestamp,
     ) -> Self {
         let stores = &reconciler.stores;
-        let mut bodies = Bodies::default();
+        let mut artifacts = Artifacts::default();
         let unreadable = stores.jobs.unreadable(key);
         let job = match unreadable {
             Some(_) => None,
@@ -103,7 +106,7 @@ impl<'a> Walk<'a> {
         let stored = match (&unreadable, &job) {
             (Some(job), _) => {
                 let error = unreadable_error(names::TRAIN_JOB, key, job);
-                StoredJob::Unreadable(bodies.failure(error))
+                StoredJob::Unreadable(artifacts.failure(error))
             }
             (None, None) => StoredJob::Missing,
             (None, Some(job)) => StoredJob::Found(Arc::new(JobFacts::of(&key.name, job))),
@@ -118,7 +121,7 @@ impl<'a> Walk<'a> {
             }),
             (_, None) => None,
         };
-        let unreadable_job_set = unreadable.map(|error| bodies.failure(error));
+        let unreadable_job_set = unreadable.map(|error| artifacts.failure(error));
         let last = reconciler.last().get(key).cloned();
         let annotated = reconciler.annotated().get(key).cloned();
         let is_missing = matches!(initial.job_set, StoredJobSet::Missing);
@@ -132,8 +135,8 @@ impl<'a> Walk<'a> {
                 outdated: reconciler.interests.is_outdated(key),
                 persists: false,
                 annotated: annotated.filter(|last| *last.uid == *uid),
-                asked: Asked::default(),
-                done: Done::default(),
+                observations: Observations::default(),
+                effects: Effects::default(),
                 failures: Vec::new(),
             },
             context: Context {
@@ -141,10 +144,10 @@ impl<'a> Walk<'a> {
                 key,
                 worker,
                 now,
-                departed: reconciler.departed.last(key).filter(|_| is_missing),
+                deleted_job_set: reconciler.deleted_job_sets.last(key).filter(|_| is_missing),
                 job,
             },
-            bodies,
+            artifacts,
         }
     }
 
@@ -152,19 +155,19 @@ impl<'a> Walk<'a> {
     async fn take(&mut self, step: &Step, reason: Reason) {
         let Self {
             context,
-            bodies,
+            artifacts,
             observed,
         } = self;
         tracing::debug!(?step, %reason, "next");
         match step {
             Step::Observe(what) => {
-                let found = observe(context, bodies, what).await;
-                let found = found.map_err(|error| bodies.failure(error));
+                let found = observe(context, artifacts, what).await;
+                let found = found.map_err(|error| artifacts.failure(error));
                 observed.learn_fact(what, found);
             }
             Step::Act(action) => {
-                let left = act(context, bodies, action).await;
-                let left = left.map_err(|error| bodies.failure(error));
+                let left = act(context, artifacts, action).await;
+                let left = left.map_err(|error| artifacts.failure(error));
                 observed.learn_effect(action, left);
             }
         }
@@ -174,21 +177,21 @@ impl<'a> Walk<'a> {
     }
 
     /// Ends a reconcile with too many steps.
-    fn endless(self, steps: usize) -> Reconciled {
+    fn endless(self, steps: usize) -> ReconcileOutcome {
         let failures = self.observed.failures.len();
         let why = format!("it did not finish within {steps} steps, of which {failures} failed");
-        Reconciled {
+        ReconcileOutcome {
             again: None,
             warnings: Vec::new(),
             result: Err(ReconcileError::Internal(why)),
         }
     }
 
-    fn end(mut self, end: End) -> Reconciled {
+    fn end(mut self, end: End) -> ReconcileOutcome {
         let mut warnings = Vec::new();
         for report in end.reports {
             match report {
-                Report::Rendering => warnings.append(&mut self.bodies.warnings),
+                Report::Rendering => warnings.append(&mut self.artifacts.warnings),
                 Report::Failure(failure) => warnings.push(self.error(failure).to_string()),
                 Report::NotFollowed(failure) => {
                     let error = self.error(failure);
@@ -210,7 +213,7 @@ impl<'a> Walk<'a> {
             }
         }
         let failure = end.failure.map(|failure| self.error(failure));
-        Reconciled {
+        ReconcileOutcome {
             again: end.again,
             warnings,
             result: failure.map_or(Ok(()), Err),
@@ -222,7 +225,7 @@ impl<'a> Walk<'a> {
         match failure {
             ReconcileFailure::Met { error, .. } => {
                 let taken = ReconcileError::out_of_order("an error");
-                self.bodies.take_error(error).unwrap_or(taken)
+                self.artifacts.take_error(error).unwrap_or(taken)
             }
             ReconcileFailure::Found(finding) => finding.error(&self.context.key.name),
         }
@@ -233,7 +236,7 @@ impl<'a> Walk<'a> {
 fn unreadable_error(
     kind: &'static str,
     key: &NamespacedName,
-    object: &Unreadable,
+    object: &UnreadableObject,
 ) -> ReconcileError {
     ReconcileError::Unreadable {
         kind,

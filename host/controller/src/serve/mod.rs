@@ -142,14 +142,14 @@ pub enum ServeError {
 /// The conditions of readiness. Leadership is not one of them.
 #[derive(Debug, Default)]
 pub struct Readiness {
-    parts: Mutex<BTreeMap<&'static str, Part>>,
+    parts: Mutex<BTreeMap<&'static str, PartStatus>>,
 }
 
 /// Whether a part is ready, and if it is not, the reason if it is known.
 #[derive(Debug)]
-enum Part {
-    There,
-    Missing(Option<String>),
+enum PartStatus {
+    Ready,
+    NotReady(Option<String>),
 }
 
 impl Readiness {
@@ -160,7 +160,7 @@ impl Readiness {
             parts: Mutex::new(
                 parts
                     .iter()
-                    .map(|part| (*part, Part::Missing(None)))
+                    .map(|part| (*part, PartStatus::NotReady(None)))
                     .collect(),
             ),
         }
@@ -169,30 +169,30 @@ impl Readiness {
     /// Sets whether a part is ready.
     pub fn set(&self, part: &'static str, there: bool) {
         let state = if there {
-            Part::There
+            PartStatus::Ready
         } else {
-            Part::Missing(None)
+            PartStatus::NotReady(None)
         };
         self.parts().insert(part, state);
     }
 
     /// Notes that a part is not ready, with the reason.
     pub fn lacks(&self, part: &'static str, why: String) {
-        self.parts().insert(part, Part::Missing(Some(why)));
+        self.parts().insert(part, PartStatus::NotReady(Some(why)));
     }
 
     /// Returns the parts that are not ready, with their reasons.
     #[must_use]
     pub fn missing(&self) -> Vec<String> {
-        let missing = |(part, state): (&&'static str, &Part)| match state {
-            Part::There => None,
-            Part::Missing(None) => Some((*part).to_owned()),
-            Part::Missing(Some(why)) => Some(format!("{part} ({why})")),
+        let missing = |(part, state): (&&'static str, &PartStatus)| match state {
+            PartStatus::Ready => None,
+            PartStatus::NotReady(None) => Some((*part).to_owned()),
+            PartStatus::NotReady(Some(why)) => Some(format!("{part} ({why})")),
         };
         self.parts().iter().filter_map(missing).collect()
     }
 
-    fn parts(&self) -> MutexGuard<'_, BTreeMap<&'static str, Part>> {
+    fn parts(&self) -> MutexGuard<'_, BTreeMap<&'static str, PartStatus>> {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

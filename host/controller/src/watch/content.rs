@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use trainyard_api::names;
 
-use super::subject::{Version, WatchedKind, hash};
+use super::subject::{ObjectHashes, WatchedKind, hash};
 use crate::wire::{Identity, decode, without_managed_fields};
 
 /// Members of `metadata` that only writers need. Plugins never get them.
@@ -51,8 +51,8 @@ impl Content {
     }
 
     /// Returns its name, and the hash of its content.
-    pub(crate) fn version(&self) -> Version<'_> {
-        Version {
+    pub(crate) fn hashes(&self) -> ObjectHashes<'_> {
+        ObjectHashes {
             namespace: self.identity.namespace.as_deref(),
             name: self.identity.name.as_deref().unwrap_or_default(),
             content: self.print,
@@ -269,7 +269,7 @@ mod tests {
         let (first, second) = (deep(1), deep(2));
         assert!(first.value.is_none());
         assert_eq!(
-            (first.version().namespace, first.version().name),
+            (first.hashes().namespace, first.hashes().name),
             (Some("ml"), "n")
         );
         assert_eq!(first.print, deep(1).print);

@@ -73,7 +73,7 @@ pub(crate) async fn discover(
 }
 
 /// Returns the pauses between calls of discovery.
-pub(crate) fn waits(most: Duration) -> ExponentialBackoff {
+pub(crate) fn backoff(most: Duration) -> ExponentialBackoff {
     ExponentialBuilder::new()
         .with_min_delay(Duration::from_secs(1))
         .with_max_delay(most / 2)

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::{
     content::Content,
-    subject::{Listing, Seen, Stamp, Version, WatchedKind},
+    subject::{Listing, ObjectHashes, Stamp, SubjectState, WatchedKind},
 };
 
 /// How long an unused list is cached.
@@ -48,7 +48,7 @@ pub(crate) type LastFailure = Option<(Instant, String)>;
 #[derive(Debug)]
 struct List {
     objects: BTreeMap<Box<str>, Content>,
-    seen: Seen,
+    seen: SubjectState,
     stamp: Stamp,
     size: usize,
     /// When it was requested.
@@ -59,10 +59,10 @@ struct List {
 
 impl List {
     fn of(contents: Vec<Content>, asked: Instant) -> Self {
-        let name = |content: &Content| Box::from(content.version().name);
+        let name = |content: &Content| Box::from(content.hashes().name);
         Self {
-            seen: Seen::of(contents.iter().map(Content::version)),
-            stamp: Stamp::of(contents.iter().map(Content::version)),
+            seen: SubjectState::of(contents.iter().map(Content::hashes)),
+            stamp: Stamp::of(contents.iter().map(Content::hashes)),
             size: contents.iter().map(|content| content.size).sum(),
             objects: contents.into_iter().map(|it| (name(&it), it)).collect(),
             asked,
@@ -104,18 +104,18 @@ impl Followed {
     /// Applies a change that the watch has seen to the list of the object. A list that was outdated stays outdated.
     fn update(
         &mut self,
-        version: Version<'_>,
+        object: ObjectHashes<'_>,
         now: Option<Content>,
         change: impl FnOnce(&mut Listing) -> bool,
     ) -> bool {
-        let before = self.stamp(version.namespace);
+        let before = self.stamp(object.namespace);
         let Some(listing) = &mut self.listing else {
             return true;
         };
         let counts = change(listing);
-        let seen = listing.seen_of(version.namespace);
-        let after = self.stamp(version.namespace);
-        let namespace = version.namespace.map(Arc::from);
+        let seen = listing.seen_of(object.namespace);
+        let after = self.stamp(object.namespace);
+        let namespace = object.namespace.map(Arc::from);
         if let Some(list) = self.lists.get_mut(&namespace)
             && let (Some(before), Some(after)) = (before, after)
         {
@@ -123,9 +123,9 @@ impl Followed {
                 let replaced = match now {
                     Some(content) => {
                         list.size += content.size;
-                        list.objects.insert(version.name.into(), content)
+                        list.objects.insert(object.name.into(), content)
                     }
-                    None => list.objects.remove(version.name),
+                    None => list.objects.remove(object.name),
                 };
                 list.size -= replaced.map_or(0, |content| content.size);
                 (list.seen, list.stamp) = (seen, after);
@@ -144,7 +144,7 @@ impl Lists {
         kind: &WatchedKind,
         namespace: Option<&Arc<str>>,
         came: Instant,
-    ) -> Option<(Vec<Arc<Value>>, Seen)> {
+    ) -> Option<(Vec<Arc<Value>>, SubjectState)> {
         let mut kinds = self.kinds();
         let followed = kinds.get_mut(kind)?;
         let list = followed.lists.get(&namespace.cloned())?;
@@ -175,7 +175,7 @@ impl Lists {
         namespace: Option<&Arc<str>>,
         asked: Instant,
         objects: Vec<Content>,
-    ) -> (Vec<Arc<Value>>, Seen) {
+    ) -> (Vec<Arc<Value>>, SubjectState) {
         let list = List::of(objects, asked);
         let answer = (list.values(), list.seen);
         let mut kinds = self.kinds();
@@ -206,17 +206,15 @@ impl Lists {
     pub(crate) fn changed(&self, kind: &WatchedKind, content: &Content) -> bool {
         let mut kinds = self.kinds();
         let followed = kinds.entry(kind.clone()).or_default();
-        let version = content.version();
-        followed.update(version, Some(content.clone()), |listing| {
-            listing.add(version)
-        })
+        let object = content.hashes();
+        followed.update(object, Some(content.clone()), |listing| listing.add(object))
     }
 
     /// Notes that the watch has seen the deletion of an object.
-    pub(crate) fn deleted(&self, kind: &WatchedKind, version: Version<'_>) {
+    pub(crate) fn deleted(&self, kind: &WatchedKind, object: ObjectHashes<'_>) {
         let mut kinds = self.kinds();
         let followed = kinds.entry(kind.clone()).or_default();
-        followed.update(version, None, |listing| listing.remove(version));
+        followed.update(object, None, |listing| listing.remove(object));
     }
 
     /// Drops all lists that are not kept up to date, or are unused.
@@ -262,7 +260,7 @@ mod tests {
     fn listing(nodes: &[Content]) -> Listing {
         let mut listing = Listing::default();
         for node in nodes {
-            listing.add(node.version());
+            listing.add(node.hashes());
         }
         listing
     }
@@ -318,10 +316,10 @@ mod tests {
         assert!(lists.changed(&kind(), &c));
         let all = [a.clone(), labelled.clone(), c.clone()];
         assert_eq!(held(&lists), expected(&all));
-        lists.deleted(&kind(), a.version());
+        lists.deleted(&kind(), a.hashes());
         assert_eq!(held(&lists), expected(&[labelled.clone(), c.clone()]));
         let (_, seen) = lists.get(&kind(), None, Instant::now()).unwrap();
-        assert_eq!(seen, Seen::of([labelled.version(), c.version()]));
+        assert_eq!(seen, SubjectState::of([labelled.hashes(), c.hashes()]));
     }
 
     /// The watch is ahead of the list or behind it, so it is requested again.

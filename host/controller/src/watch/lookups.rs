@@ -13,11 +13,11 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     content::{Content, content_of},
-    feed::{Feed, News},
-    interests::{Interests, Woken},
-    kinds::{Kinds, Served, waits},
+    feed::{Feed, FeedEvent},
+    interests::{Interests, Requeue},
+    kinds::{Kinds, Served, backoff},
     lists::Lists,
-    subject::{Listing, Source, WatchedKind},
+    subject::{ChangeSource, Listing, WatchedKind},
 };
 use crate::{queue::Queue, rbac::WatchScope};
 
@@ -54,27 +54,27 @@ impl LookupWatches {
         }
     }
 
-    async fn follow(self: Arc<Self>, source: Source) {
+    async fn follow(self: Arc<Self>, source: ChangeSource) {
         let Some(kind) = source.kind() else {
             return;
         };
-        let mut pauses = waits(ASK_EVERY);
+        let mut pauses = backoff(ASK_EVERY);
         loop {
             let (resource, scope) = self.until_served(&source, kind).await;
             match &source {
-                Source::Objects(_, watched) => {
+                ChangeSource::Objects(_, watched) => {
                     let path = DynamicObject::url_path(&resource, None);
                     let feed =
                         Feed::new(self.client.clone(), path, params(watched), content_of(kind));
                     let namespaced = matches!(scope, Scope::Namespaced);
-                    let follows = Follows {
+                    let kind_watch = KindWatch {
                         source: &source,
                         kind,
                         watched,
                         namespaced,
                     };
-                    if self.watch(feed, follows).await {
-                        pauses = waits(ASK_EVERY);
+                    if self.watch(feed, kind_watch).await {
+                        pauses = backoff(ASK_EVERY);
                     }
                 }
                 _ => self.while_served(&source, kind).await,
@@ -90,8 +90,8 @@ impl LookupWatches {
     }
 
     /// Polls discovery until the kind is served.
-    async fn until_served(&self, source: &Source, kind: &WatchedKind) -> Served {
-        let mut pauses = waits(ASK_EVERY);
+    async fn until_served(&self, source: &ChangeSource, kind: &WatchedKind) -> Served {
+        let mut pauses = backoff(ASK_EVERY);
         loop {
             if let Some(served) = self.ask(source, kind).await.flatten() {
                 return served;
@@ -101,7 +101,7 @@ impl LookupWatches {
     }
 
     /// Polls discovery until the kind is no longer served.
-    async fn while_served(&self, source: &Source, kind: &WatchedKind) {
+    async fn while_served(&self, source: &ChangeSource, kind: &WatchedKind) {
         loop {
             sleep(ASK_EVERY).await;
             if let Some(None) = self.ask(source, kind).await {
@@ -111,7 +111,7 @@ impl LookupWatches {
     }
 
     /// Asks discovery whether the kind is served; `None` on an error. Triggers a reconcile of the TrainJobs for which this has changed.
-    async fn ask(&self, source: &Source, kind: &WatchedKind) -> Option<Option<Served>> {
+    async fn ask(&self, source: &ChangeSource, kind: &WatchedKind) -> Option<Option<Served>> {
         match self.kinds.ask(&kind.group_version_kind()).await {
             Ok(served) => {
                 self.wake(self.interests.is_served(source, served.is_some()));
@@ -125,42 +125,46 @@ impl LookupWatches {
     }
 
     /// Watches until the kind is no longer served. Returns whether it ever was.
-    async fn watch(&self, mut feed: Feed<Option<Content>>, follows: Follows<'_>) -> bool {
-        let Follows { source, kind, .. } = follows;
+    async fn watch(&self, mut feed: Feed<Option<Content>>, kind_watch: KindWatch<'_>) -> bool {
+        let KindWatch { source, kind, .. } = kind_watch;
         let _unfollowed = Unfollowed {
             lists: &self.lists,
-            follows,
+            kind_watch,
         };
         let (mut listing, mut was_there, mut failing) = (Listing::default(), false, false);
         loop {
-            let woken = match feed.next().await {
-                Ok(News::ListBegins) => {
-                    follows.end(&self.lists);
+            let requeues = match feed.next().await {
+                Ok(FeedEvent::ListBegins) => {
+                    kind_watch.end(&self.lists);
                     listing = Listing::default();
                     continue;
                 }
-                Ok(News::Listed(objects)) => {
+                Ok(FeedEvent::Listed(objects)) => {
                     for object in objects.into_iter().flatten() {
-                        listing.add(object.version());
+                        listing.add(object.hashes());
                     }
                     continue;
                 }
-                Ok(News::ListEnds) => {
+                Ok(FeedEvent::ListEnds) => {
                     (was_there, failing) = (true, false);
                     let listing = std::mem::take(&mut listing);
-                    let woken = self.interests.listed(source, follows.namespaced, &listing);
-                    follows.begin(&self.lists, listing);
-                    woken
+                    let requeues = self
+                        .interests
+                        .listed(source, kind_watch.namespaced, &listing);
+                    kind_watch.begin(&self.lists, listing);
+                    requeues
                 }
-                Ok(News::Changed(Some(object))) => self.changed(follows, &object),
-                Ok(News::Deleted(Some(object))) => {
-                    if follows.is_whole() {
-                        self.lists.deleted(kind, object.version());
+                Ok(FeedEvent::Changed(Some(object))) => self.changed(kind_watch, &object),
+                Ok(FeedEvent::Deleted(Some(object))) => {
+                    if kind_watch.is_whole() {
+                        self.lists.deleted(kind, object.hashes());
                     }
-                    self.interests.deleted(source, object.version())
+                    self.interests.deleted(source, object.hashes())
                 }
                 // No API server sends an object without metadata.
-                Ok(News::Watching | News::Changed(None) | News::Deleted(None)) => continue,
+                Ok(FeedEvent::Watching | FeedEvent::Changed(None) | FeedEvent::Deleted(None)) => {
+                    continue;
+                }
                 Err(error) if error.is_not_served() => break,
                 Err(error) if failing => {
                     tracing::debug!(?source, %error, "a watch of what plugins look up still fails");
@@ -175,23 +179,23 @@ impl LookupWatches {
                     continue;
                 }
             };
-            self.wake(woken);
+            self.wake(requeues);
         }
         was_there
     }
 
-    fn changed(&self, follows: Follows<'_>, content: &Content) -> Vec<Woken> {
+    fn changed(&self, kind_watch: KindWatch<'_>, content: &Content) -> Vec<Requeue> {
         // For a watch of one object, its TrainJobs have noted what they saw.
-        let counts = !follows.is_whole() || self.lists.changed(follows.kind, content);
+        let counts = !kind_watch.is_whole() || self.lists.changed(kind_watch.kind, content);
         if counts {
-            self.interests.changed(follows.source, content.version())
+            self.interests.changed(kind_watch.source, content.hashes())
         } else {
             Vec::new()
         }
     }
 
-    fn wake(&self, woken: Vec<Woken>) {
-        for Woken { key, after } in woken {
+    fn wake(&self, requeues: Vec<Requeue>) {
+        for Requeue { key, after } in requeues {
             self.queue.add_after(key, after);
         }
     }
@@ -199,15 +203,15 @@ impl LookupWatches {
 
 /// The source of a watch.
 #[derive(Clone, Copy)]
-struct Follows<'a> {
-    source: &'a Source,
+struct KindWatch<'a> {
+    source: &'a ChangeSource,
     kind: &'a WatchedKind,
     watched: &'a WatchScope,
     /// Whether its objects have namespaces.
     namespaced: bool,
 }
 
-impl Follows<'_> {
+impl KindWatch<'_> {
     /// Whether it watches all objects of the kind, and so keeps its lists up to date.
     const fn is_whole(self) -> bool {
         matches!(self.watched, WatchScope::Kind)
@@ -229,12 +233,12 @@ impl Follows<'_> {
 /// Notes that a kind is no longer watched, however the watch ends.
 struct Unfollowed<'a> {
     lists: &'a Lists,
-    follows: Follows<'a>,
+    kind_watch: KindWatch<'a>,
 }
 
 impl Drop for Unfollowed<'_> {
     fn drop(&mut self) {
-        self.follows.end(self.lists);
+        self.kind_watch.end(self.lists);
     }
 }
 

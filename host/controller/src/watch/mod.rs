@@ -1,6 +1,7 @@
 //! What the controller knows of the cluster without asking: slim copies of what it watches.
 
 mod content;
+mod desired;
 mod feed;
 mod interests;
 mod kinds;
@@ -14,9 +15,9 @@ mod states;
 mod store;
 mod stream;
 mod subject;
-mod wishes;
 
 pub(crate) use content::{Content, content_of};
+pub(crate) use desired::DesiredState;
 pub(crate) use feed::{Feed, FeedError, decoded};
 pub(crate) use interests::Interests;
 pub(crate) use kinds::Kinds;
@@ -30,7 +31,6 @@ pub(crate) use objects::{
 };
 pub(crate) use runtime::ReadRuntime;
 pub use states::{JobCounts, JobSetState, RuntimeKey, RuntimeState, TrainJobState, TrainJobStatus};
-pub use store::{State, Store, Unreadable};
-pub(crate) use stream::{Change, Follower, Gone, Health, answer, follow, objects};
-pub(crate) use subject::{Seen, WatchedKind};
-pub(crate) use wishes::Wishes;
+pub use store::{State, Store, UnreadableObject};
+pub(crate) use stream::{Change, DeletedObject, Follower, Health, answer, follow, objects};
+pub(crate) use subject::{SubjectState, WatchedKind};

@@ -13,9 +13,9 @@ use serde_json::{Map, Value, json};
 use trainyard_api::names;
 
 use super::{
+    desired::DesiredState,
     states::{JobCounts, JobSetState, RuntimeKey, RuntimeState, TrainJobState, TrainJobStatus},
-    store::{Read, State, Unreadable},
-    wishes::Wishes,
+    store::{Read, State, UnreadableObject},
 };
 use crate::{
     annotations::{INPUTS, RECREATED},
@@ -59,7 +59,7 @@ pub(crate) fn read<W: Decode>(object: &str) -> Result<Keyed<W>, Undecodable> {
     let version = identity.resource_version.as_deref();
     let version = version.and_then(|version| version.parse().ok());
     let version = version.ok_or_else(|| missing("metadata.resourceVersion"))?;
-    let read = W::decode(&object, version).map_err(|why| Unreadable {
+    let read = W::decode(&object, version).map_err(|why| UnreadableObject {
         version,
         uid: identity.uid.unwrap_or_default().into(),
         why: why.to_string().into(),
@@ -288,7 +288,7 @@ impl Decode for TrainJobObject {
             "spec": spec.members,
         });
         // Suspending, ending and deleting work even if other members cannot be decoded.
-        let wishes = Wishes::of(&object);
+        let desired = DesiredState::of(&object);
         Ok(TrainJobState {
             uid,
             version,
@@ -296,7 +296,7 @@ impl Decode for TrainJobObject {
             deleting: metadata.deletion_timestamp.is_some(),
             status,
             error: error.map(Into::into),
-            wishes,
+            desired,
             object: match spec.problem {
                 None => Ok(object.to_string().into()),
                 Some(problem) => Err(problem.to_string().into()),

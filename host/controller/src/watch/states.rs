@@ -9,7 +9,7 @@ use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Condition, jiff::Timestamp}
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{runtime::ReadRuntime, store::State, wishes::Wishes};
+use super::{desired::DesiredState, runtime::ReadRuntime, store::State};
 
 /// The key of a runtime; a ClusterTrainingRuntime has no namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -90,7 +90,7 @@ pub struct TrainJobState {
     /// Its annotation that says why it can't be reconciled.
     pub(crate) error: Option<Box<str>>,
     /// The parts of the spec that are needed without parsing the text.
-    pub(crate) wishes: Wishes,
+    pub(crate) desired: DesiredState,
     /// Kind, metadata and spec as JSON text, which takes a tenth of the memory of a parsed value. An error if the spec cannot be decoded as
     /// a whole.
     pub(super) object: Result<Box<str>, Box<str>>,
@@ -140,17 +140,17 @@ impl TrainJobState {
             deleting,
             status,
             error,
-            wishes,
+            desired,
             object,
         } = self;
         *error != other.error
-            && (uid, created, deleting, status, wishes, object)
+            && (uid, created, deleting, status, desired, object)
                 == (
                     &other.uid,
                     &other.created,
                     &other.deleting,
                     &other.status,
-                    &other.wishes,
+                    &other.desired,
                     &other.object,
                 )
     }
@@ -203,7 +203,7 @@ impl JobSetState {
     }
 
     /// Returns the state of a deleted JobSet with its end, for the TrainJob with this UID.
-    pub(crate) fn departed(owner: Box<str>, end: Condition, jobs: &[JobCounts]) -> Self {
+    pub(crate) fn of_deleted(owner: Box<str>, end: Condition, jobs: &[JobCounts]) -> Self {
         Self {
             uid: Box::default(),
             version: 0,

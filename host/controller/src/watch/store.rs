@@ -10,7 +10,7 @@ use std::{
 use tokio::sync::watch;
 
 /// How long deletions are remembered: longer than any answer to a write may take.
-const GONE_FOR: Duration = Duration::from_secs(120);
+const DELETIONS_KEPT: Duration = Duration::from_secs(120);
 
 /// A slim copy of an object.
 pub trait State {
@@ -20,7 +20,7 @@ pub trait State {
 
 /// An object that cannot be decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unreadable {
+pub struct UnreadableObject {
     pub(super) version: u64,
     /// `metadata.uid`.
     pub uid: Box<str>,
@@ -28,13 +28,13 @@ pub struct Unreadable {
     pub why: Box<str>,
 }
 
-impl State for Unreadable {
+impl State for UnreadableObject {
     fn version(&self) -> u64 {
         self.version
     }
 }
 
-impl Unreadable {
+impl UnreadableObject {
     /// `metadata.resourceVersion`.
     pub fn resource_version(&self) -> String {
         self.version.to_string()
@@ -42,7 +42,7 @@ impl Unreadable {
 }
 
 /// The result of decoding an object.
-pub(crate) type Read<S> = Result<S, Unreadable>;
+pub(crate) type Read<S> = Result<S, UnreadableObject>;
 
 /// Slim copies of all objects of a kind.
 ///
@@ -56,23 +56,23 @@ pub struct Store<K, S> {
 
 #[derive(Debug)]
 struct Objects<K, S> {
-    there: HashMap<K, Arc<S>>,
+    known: HashMap<K, Arc<S>>,
     /// The objects whose newest version cannot be decoded.
-    unreadable: HashMap<K, Arc<Unreadable>>,
+    unreadable: HashMap<K, Arc<UnreadableObject>>,
     /// The versions at which objects were deleted recently.
-    gone: HashMap<K, u64>,
+    deleted: HashMap<K, u64>,
     /// The same in order of deletion.
-    went: VecDeque<(Instant, K, u64)>,
+    deletions: VecDeque<(Instant, K, u64)>,
 }
 
 impl<K: Eq + Hash + Clone, S: State> Default for Store<K, S> {
     fn default() -> Self {
         Self {
             objects: RwLock::new(Objects {
-                there: HashMap::new(),
+                known: HashMap::new(),
                 unreadable: HashMap::new(),
-                gone: HashMap::new(),
-                went: VecDeque::new(),
+                deleted: HashMap::new(),
+                deletions: VecDeque::new(),
             }),
             synced: watch::Sender::new(false),
         }
@@ -82,11 +82,11 @@ impl<K: Eq + Hash + Clone, S: State> Default for Store<K, S> {
 impl<K: Eq + Hash + Clone, S: State> Store<K, S> {
     /// Returns the object; `None` if it does not exist or its newest version cannot be decoded.
     pub fn get(&self, key: &K) -> Option<Arc<S>> {
-        self.read().there.get(key).cloned()
+        self.read().known.get(key).cloned()
     }
 
     /// Returns the object if its newest version cannot be decoded.
-    pub fn unreadable(&self, key: &K) -> Option<Arc<Unreadable>> {
+    pub fn unreadable(&self, key: &K) -> Option<Arc<UnreadableObject>> {
         self.read().unreadable.get(key).cloned()
     }
 
@@ -98,20 +98,20 @@ impl<K: Eq + Hash + Clone, S: State> Store<K, S> {
     /// Returns the keys of all objects, including those that cannot be decoded.
     pub fn keys(&self) -> Vec<K> {
         let objects = self.read();
-        let keys = objects.there.keys().chain(objects.unreadable.keys());
+        let keys = objects.known.keys().chain(objects.unreadable.keys());
         keys.cloned().collect()
     }
 
     /// Returns all objects that can be decoded, with their keys.
     pub fn objects(&self) -> Vec<(K, Arc<S>)> {
         let objects = self.read();
-        let known = objects.there.iter();
+        let known = objects.known.iter();
         known.map(|(key, it)| (key.clone(), it.clone())).collect()
     }
 
     /// Returns the number of objects.
     pub fn len(&self) -> usize {
-        self.read().there.len()
+        self.read().known.len()
     }
 
     /// Whether there are no objects.
@@ -132,28 +132,28 @@ impl<K: Eq + Hash + Clone, S: State> Store<K, S> {
     /// Returns the newest version of all objects.
     pub fn newest(&self) -> u64 {
         let objects = self.read();
-        let there = objects.there.values().map(|state| state.version());
+        let known = objects.known.values().map(|state| state.version());
         let unreadable = objects.unreadable.values().map(|state| state.version());
-        there.chain(unreadable).max().unwrap_or(0)
+        known.chain(unreadable).max().unwrap_or(0)
     }
 
     /// Removes the object that was deleted at this version, unless it was recreated since.
     pub fn remove(&self, key: &K, version: u64) {
         let mut objects = self.write();
         if objects.version(key).is_some_and(|known| known <= version) {
-            objects.there.remove(key);
+            objects.known.remove(key);
             objects.unreadable.remove(key);
         }
-        objects.went(key.clone(), version);
+        objects.note_deletion(key.clone(), version);
     }
 
     /// Returns the decodable objects that are missing from a complete list. `before` is the newest version when the list was requested.
     pub(crate) fn missing(&self, listed: &[(K, Read<S>)], before: u64) -> Vec<(K, Arc<S>)> {
-        let gone = Missing::from(listed, before);
+        let missing = Missing::from(listed, before);
         let objects = self.read();
-        let there = objects.there.iter();
-        let missing = there.filter(|(key, state)| gone.has(key, state.version()));
-        missing
+        let known = objects.known.iter();
+        let found = known.filter(|(key, state)| missing.has(key, state.version()));
+        found
             .map(|(key, state)| (key.clone(), state.clone()))
             .collect()
     }
@@ -165,20 +165,20 @@ impl<K: Eq + Hash + Clone, S: State> Store<K, S> {
         for (key, read) in listed {
             objects.put(key, read);
         }
-        let there = objects
-            .there
+        let known = objects
+            .known
             .extract_if(|key, state| missing.has(key, state.version()));
-        let mut gone: Vec<_> = there.map(|(key, _)| key).collect();
+        let mut deleted: Vec<_> = known.map(|(key, _)| key).collect();
         let unreadable = objects
             .unreadable
             .extract_if(|key, state| missing.has(key, state.version()));
-        gone.extend(unreadable.map(|(key, _)| key));
-        for key in &gone {
-            objects.went(key.clone(), missing.last);
+        deleted.extend(unreadable.map(|(key, _)| key));
+        for key in &deleted {
+            objects.note_deletion(key.clone(), missing.last);
         }
         drop(objects);
         self.synced.send_replace(true);
-        gone
+        deleted
     }
 
     /// Whether a complete list was stored.
@@ -233,38 +233,38 @@ fn version<S: State>(read: &Read<S>) -> u64 {
 
 impl<K: Eq + Hash + Clone, S: State> Objects<K, S> {
     fn version(&self, key: &K) -> Option<u64> {
-        let there = self.there.get(key).map(|known| known.version());
-        there.max(self.unreadable.get(key).map(|known| known.version))
+        let known = self.known.get(key).map(|known| known.version());
+        known.max(self.unreadable.get(key).map(|known| known.version))
     }
 
     fn put(&mut self, key: K, read: Read<S>) -> bool {
-        let known = self.version(&key).max(self.gone.get(&key).copied());
+        let known = self.version(&key).max(self.deleted.get(&key).copied());
         let newer = known.is_none_or(|known| known < version(&read));
         if newer {
-            self.there.remove(&key);
+            self.known.remove(&key);
             self.unreadable.remove(&key);
             match read {
-                Ok(state) => drop(self.there.insert(key, Arc::new(state))),
+                Ok(state) => drop(self.known.insert(key, Arc::new(state))),
                 Err(why) => drop(self.unreadable.insert(key, Arc::new(why))),
             }
         }
         newer
     }
 
-    /// Remembers that the object went, and forgets what went long ago.
-    fn went(&mut self, key: K, version: u64) {
+    /// Notes a deletion, and forgets old ones.
+    fn note_deletion(&mut self, key: K, version: u64) {
         let now = Instant::now();
-        while let Some((since, _, _)) = self.went.front()
-            && now.duration_since(*since) > GONE_FOR
+        while let Some((since, _, _)) = self.deletions.front()
+            && now.duration_since(*since) > DELETIONS_KEPT
         {
-            if let Some((_, key, version)) = self.went.pop_front()
-                && self.gone.get(&key) == Some(&version)
+            if let Some((_, key, version)) = self.deletions.pop_front()
+                && self.deleted.get(&key) == Some(&version)
             {
-                self.gone.remove(&key);
+                self.deleted.remove(&key);
             }
         }
-        self.gone.insert(key.clone(), version);
-        self.went.push_back((now, key, version));
+        self.deleted.insert(key.clone(), version);
+        self.deletions.push_back((now, key, version));
     }
 }
 
@@ -338,7 +338,7 @@ mod tests {
     }
 
     fn unreadable(version: u64) -> Read<At> {
-        Err(Unreadable {
+        Err(UnreadableObject {
             version,
             uid: "u".into(),
             why: "spec: nested too deep".into(),

@@ -45,7 +45,7 @@ impl WatchedKind {
 
 /// A source of changes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Source {
+pub(crate) enum ChangeSource {
     /// The watch of the runtimes of namespaces.
     TrainingRuntimes,
     /// The watch of those of the cluster.
@@ -56,7 +56,7 @@ pub(crate) enum Source {
     Served(WatchedKind),
 }
 
-impl Source {
+impl ChangeSource {
     /// Returns the kind that has to be watched for it; `None` if it is always watched.
     pub(crate) fn kind(&self) -> Option<&WatchedKind> {
         match self {
@@ -69,13 +69,13 @@ impl Source {
 /// An input of a TrainJob in the cluster. The subjects of a source are adjacent in their order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Subject {
-    pub(crate) source: Source,
-    pub(crate) part: Part,
+    pub(crate) source: ChangeSource,
+    pub(crate) selector: ObjectSelector,
 }
 
-/// A part of a source. The namespace is the TrainJob's; for cluster-scoped objects it is ignored.
+/// The objects of a source that a TrainJob depends on. The namespace is the TrainJob's; for cluster-scoped objects it is ignored.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Part {
+pub(crate) enum ObjectSelector {
     /// Whether the kind is served.
     Served,
     /// All objects of a namespace.
@@ -90,41 +90,41 @@ impl Subject {
         let kind = WatchedKind::of(lookup);
         let watched = |name| reach.watched(&kind.api_version, &kind.kind, name);
         let namespace = job.namespace.clone();
-        let (source, part) = match lookup {
-            LookupKey::Served { .. } => (Source::Served(kind), Part::Served),
+        let (source, selector) = match lookup {
+            LookupKey::Served { .. } => (ChangeSource::Served(kind), ObjectSelector::Served),
             LookupKey::All { .. } => (
-                Source::Objects(kind.clone(), watched(None)?),
-                Part::All(namespace),
+                ChangeSource::Objects(kind.clone(), watched(None)?),
+                ObjectSelector::All(namespace),
             ),
             LookupKey::Object { name, .. } => {
                 let watched = watched(Some(name))?;
                 let name = name.as_str().into();
                 (
-                    Source::Objects(kind, watched),
-                    Part::One { name, namespace },
+                    ChangeSource::Objects(kind, watched),
+                    ObjectSelector::One { name, namespace },
                 )
             }
         };
-        Some(Self { source, part })
+        Some(Self { source, selector })
     }
 
     /// Returns the subject of the TrainJob's runtime.
     pub(crate) fn of_runtime(runtime: &RuntimeKey, job: &NamespacedName) -> Self {
         let source = match runtime.namespace {
-            Some(_) => Source::TrainingRuntimes,
-            None => Source::ClusterTrainingRuntimes,
+            Some(_) => ChangeSource::TrainingRuntimes,
+            None => ChangeSource::ClusterTrainingRuntimes,
         };
-        let part = Part::One {
+        let selector = ObjectSelector::One {
             name: runtime.name.clone(),
             namespace: job.namespace.clone(),
         };
-        Self { source, part }
+        Self { source, selector }
     }
 }
 
 /// The name of an object, and the versions of its content.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Version<'o> {
+pub(crate) struct ObjectHashes<'o> {
     pub(crate) namespace: Option<&'o str>,
     pub(crate) name: &'o str,
     /// A hash of its content.
@@ -133,7 +133,7 @@ pub(crate) struct Version<'o> {
     pub(crate) version: u64,
 }
 
-impl Version<'_> {
+impl ObjectHashes<'_> {
     fn place(&self) -> u64 {
         hash(&(self.namespace, self.name))
     }
@@ -151,7 +151,7 @@ impl Version<'_> {
 
 /// The observed state of a subject.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum SubjectState {
     /// Not known yet.
     #[default]
     Unknown,
@@ -161,12 +161,12 @@ pub(crate) enum Seen {
     Objects(u64),
 }
 
-impl Seen {
+impl SubjectState {
     /// The kind is served, and there are no objects.
     pub(crate) const NOTHING: Self = Self::Objects(0);
 
     /// Returns the state in which these objects exist.
-    pub(crate) fn of<'o>(objects: impl IntoIterator<Item = Version<'o>>) -> Self {
+    pub(crate) fn of<'o>(objects: impl IntoIterator<Item = ObjectHashes<'o>>) -> Self {
         let prints = objects.into_iter().map(|object| object.print());
         Self::Objects(prints.fold(0, u64::wrapping_add))
     }
@@ -178,7 +178,7 @@ pub(crate) struct Stamp(u64);
 
 impl Stamp {
     /// Returns that of these objects.
-    pub(crate) fn of<'o>(objects: impl IntoIterator<Item = Version<'o>>) -> Self {
+    pub(crate) fn of<'o>(objects: impl IntoIterator<Item = ObjectHashes<'o>>) -> Self {
         let stamps = objects.into_iter().map(|object| object.stamp());
         Self(stamps.fold(0, u64::wrapping_add))
     }
@@ -213,7 +213,7 @@ impl Prints {
 
 impl Listing {
     /// Adds or replaces an object. Returns whether its content has changed.
-    pub(crate) fn add(&mut self, object: Version<'_>) -> bool {
+    pub(crate) fn add(&mut self, object: ObjectHashes<'_>) -> bool {
         let now = Prints {
             print: object.print(),
             stamp: object.stamp(),
@@ -225,31 +225,31 @@ impl Listing {
     }
 
     /// Removes an object. Returns whether it existed.
-    pub(crate) fn remove(&mut self, object: Version<'_>) -> bool {
+    pub(crate) fn remove(&mut self, object: ObjectHashes<'_>) -> bool {
         let before = self.objects.remove(&object.place());
         let total = self.totals.entry(hash(&object.namespace)).or_default();
         total.replace(before.unwrap_or_default(), Prints::default());
         before.is_some()
     }
 
-    /// Returns the state of a part; objects are namespaced or not.
-    pub(crate) fn seen(&self, part: &Part, namespaced: bool) -> Seen {
+    /// Returns the state of the selected objects; objects are namespaced or not.
+    pub(crate) fn seen(&self, selector: &ObjectSelector, namespaced: bool) -> SubjectState {
         let place = |namespace: &Arc<str>| namespaced.then(|| namespace.to_string());
-        let found = match part {
-            Part::Served => return Seen::NOTHING,
-            Part::All(namespace) => return self.seen_of(place(namespace).as_deref()),
-            Part::One { name, namespace } => {
+        let found = match selector {
+            ObjectSelector::Served => return SubjectState::NOTHING,
+            ObjectSelector::All(namespace) => return self.seen_of(place(namespace).as_deref()),
+            ObjectSelector::One { name, namespace } => {
                 let place = hash(&(place(namespace).as_deref(), &**name));
                 self.objects.get(&place)
             }
         };
-        Seen::Objects(found.copied().unwrap_or_default().print)
+        SubjectState::Objects(found.copied().unwrap_or_default().print)
     }
 
     /// Returns the state of the objects in a namespace, or of cluster-scoped objects.
-    pub(crate) fn seen_of(&self, namespace: Option<&str>) -> Seen {
+    pub(crate) fn seen_of(&self, namespace: Option<&str>) -> SubjectState {
         let total = self.totals.get(&hash(&namespace)).copied();
-        Seen::Objects(total.unwrap_or_default().print)
+        SubjectState::Objects(total.unwrap_or_default().print)
     }
 
     /// Returns the versions of the objects in a namespace, or of cluster-scoped objects.

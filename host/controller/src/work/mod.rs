@@ -26,7 +26,7 @@ use crate::{
     failures::Failures,
     metrics::{Metrics, Outcome, TrainJobCounts},
     queue::{NamespacedName, Queue, Running},
-    reconcile::{ReconcileError, Reconciled, Reconciler, Stores, TEMPORARY},
+    reconcile::{ReconcileError, ReconcileOutcome, Reconciler, Stores, TEMPORARY},
     serve::Readiness,
     watch::{
         Change, ClusterRuntimeObject, Decode, Follower, Health, JobSetObject, LookupWatches,
@@ -68,9 +68,9 @@ pub(crate) struct Work {
 impl Work {
     /// Watches until it is dropped.
     pub(crate) async fn watch(self: Arc<Self>) {
-        let woken = |runtime: &RuntimeKey, _| {
-            for woken in self.reconciler.interests.runtime_changed(runtime) {
-                self.queue.add(woken.key);
+        let runtime_changed = |runtime: &RuntimeKey, _| {
+            for requeue in self.reconciler.interests.runtime_changed(runtime) {
+                self.queue.add(requeue.key);
             }
         };
         let stores = &self.stores;
@@ -87,18 +87,22 @@ impl Work {
             })
             .boxed(),
             self.follow::<JobSetObject>(names::JOB_SET, &stores.job_sets, |key, change| {
-                if let Change::Gone(gone) = change {
-                    self.reconciler.departed(key, gone);
+                if let Change::Deleted(gone) = change {
+                    self.reconciler.job_set_deleted(key, gone);
                 }
                 self.add(key, GATHER);
             })
             .boxed(),
-            self.follow::<RuntimeObject>(names::TRAINING_RUNTIME, &stores.runtimes, woken)
-                .boxed(),
+            self.follow::<RuntimeObject>(
+                names::TRAINING_RUNTIME,
+                &stores.runtimes,
+                runtime_changed,
+            )
+            .boxed(),
             self.follow::<ClusterRuntimeObject>(
                 names::CLUSTER_TRAINING_RUNTIME,
                 &stores.cluster_runtimes,
-                woken,
+                runtime_changed,
             )
             .boxed(),
             Arc::new(lookups).run().boxed(),
@@ -112,7 +116,7 @@ impl Work {
         store: &Store<W::Key, W::State>,
         changed: impl Fn(&W::Key, Change<W::State>),
     ) {
-        let follower = Part {
+        let follower = WatchFollower {
             work: self,
             part,
             store,
@@ -195,13 +199,13 @@ impl Work {
             .instrument(span.clone())
             .await;
         let outcome = span.in_scope(|| match result {
-            Ok(Reconciled {
+            Ok(ReconcileOutcome {
                 again,
                 warnings,
                 result,
             }) => {
                 for warning in warnings {
-                    self.tell(&key, WARNING, &[warning]);
+                    self.record_warning(&key, WARNING, &[warning]);
                 }
                 match result {
                     Ok(()) => {
@@ -244,7 +248,7 @@ impl Work {
         if let Some(deadline) = deadline {
             self.queue.add_after(key.clone(), deadline);
         }
-        if error.is_passing() && again < TEMPORARY {
+        if error.is_temporary() && failing.now < TEMPORARY {
             tracing::debug!(%error, ?again, "reconcile failed for a temporary reason; retrying");
             return Outcome::Error(error.kind());
         }
@@ -263,13 +267,13 @@ impl Work {
         }
         // An Event with the same message is counted on the first one.
         if !error.is_cluster_wide() {
-            self.tell(&key, REASON, &error.sentences());
+            self.record_warning(&key, REASON, &error.sentences());
         } else if failing.passes(PERSISTS) {
             // The error affects all TrainJobs. An Event for each of them at each retry would add to the load of the API server.
             let minutes = PERSISTS.as_secs() / 60;
             let note =
                 format!("failing for more than {minutes} minutes and still retried: {error}");
-            self.tell(&key, REASON, &[note]);
+            self.record_warning(&key, REASON, &[note]);
         }
         Outcome::Error(error.kind())
     }
@@ -297,7 +301,7 @@ impl Work {
     }
 
     /// Writes a warning Event about the TrainJob.
-    fn tell(&self, key: &NamespacedName, reason: &str, sentences: &[String]) {
+    fn record_warning(&self, key: &NamespacedName, reason: &str, sentences: &[String]) {
         let jobs = &self.stores.jobs;
         let readable = jobs
             .get(key)
@@ -337,14 +341,14 @@ fn succeeded(running: Running, again: Option<Duration>) -> Outcome {
 }
 
 /// A follower of one of the watches.
-struct Part<'w, K, S, C> {
+struct WatchFollower<'w, K, S, C> {
     work: &'w Work,
     part: &'static str,
     store: &'w Store<K, S>,
     changed: C,
 }
 
-impl<W, C> Follower<W> for Part<'_, W::Key, W::State, C>
+impl<W, C> Follower<W> for WatchFollower<'_, W::Key, W::State, C>
 where
     W: Decode,
     C: Fn(&W::Key, Change<W::State>),
@@ -353,7 +357,7 @@ where
         let (work, readiness) = (self.work, &self.work.readiness);
         let is_synced = self.store.is_synced();
         match health {
-            Health::Follows => {
+            Health::Working => {
                 readiness.set(self.part, is_synced);
                 if is_synced {
                     // TrainJobs may have waited for this store.

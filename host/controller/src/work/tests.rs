@@ -114,6 +114,13 @@ async fn what_is_wrong_for_all_is_reported_once_it_persists() {
     assert!((9..=12).contains(&events), "{events}");
 }
 
+/// A conflict is retried within 30 seconds, so its backoff never shows that it lasts.
+#[tokio::test(start_paused = true)]
+async fn a_temporary_error_is_reported_once_it_lasts() {
+    assert_eq!(events_after(1, || refused(409)).await, 0);
+    assert!(events_after(5, || refused(409)).await > 0);
+}
+
 #[test]
 fn who_waits_to_lead_forgets_ends_that_are_told() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -132,11 +139,11 @@ fn who_waits_to_lead_forgets_ends_that_are_told() {
     let ends = |key: &NamespacedName| {
         let (_, read) =
             crate::watch::read::<JobSetObject>(&object("j", 5, Some("Completed"))).unwrap();
-        let gone = crate::watch::Gone {
+        let gone = crate::watch::DeletedObject {
             last: Arc::new(read.unwrap()),
             was_seen: true,
         };
-        reconciler.departed(key, gone);
+        reconciler.job_set_deleted(key, gone);
     };
     for number in 0..100 {
         let told = put(&format!("told-{number}"), 1, None);
@@ -224,7 +231,7 @@ fn a_process_whose_watch_is_lost_is_not_ready_until_it_follows_again() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let _context = runtime.enter();
     let (work, _writer) = work(&Script::new([]).client());
-    let part = Part {
+    let part = WatchFollower {
         work: &work,
         part: names::TRAIN_JOB,
         store: &work.stores.jobs,
@@ -235,11 +242,11 @@ fn a_process_whose_watch_is_lost_is_not_ready_until_it_follows_again() {
     health(Health::NotServed("install it".to_owned()));
     assert_eq!(missing(), ["TrainJob (install it)"]);
     work.stores.jobs.replace(Vec::new(), 0);
-    health(Health::Follows);
+    health(Health::Working);
     assert!(missing().is_empty());
     health(Health::Lost("it fails".to_owned()));
     assert_eq!(missing(), ["TrainJob (it fails)"]);
-    health(Health::Follows);
+    health(Health::Working);
     assert!(missing().is_empty());
     // A kind that is deleted under a controller takes nothing from what it knows.
     health(Health::NotServed("install it".to_owned()));

@@ -59,7 +59,7 @@ type Id = (String, String, String);
 
 /// How often something was asked, and how many bytes of bodies were answered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct Traffic {
     pub(crate) calls: u64,
     pub(crate) bytes: u64,
 }
@@ -69,7 +69,7 @@ struct State {
     objects: BTreeMap<Id, Value>,
     /// Every change, first one first: its number is the version of its object.
     log: Vec<(Id, &'static str, Value)>,
-    asked: BTreeMap<(String, String), Asked>,
+    asked: BTreeMap<(String, String), Traffic>,
 }
 
 /// When a rule is asked.
@@ -253,12 +253,12 @@ impl Cluster {
     }
 
     /// How often each verb was asked of each kind.
-    pub(crate) fn asked_in_all(&self) -> BTreeMap<(String, String), Asked> {
+    pub(crate) fn all_traffic(&self) -> BTreeMap<(String, String), Traffic> {
         self.state.lock().unwrap().asked.clone()
     }
 
     /// How often a verb was asked of a kind.
-    pub(crate) fn asked(&self, verb: &str, plural: &str) -> Asked {
+    pub(crate) fn traffic(&self, verb: &str, plural: &str) -> Traffic {
         let state = self.state.lock().unwrap();
         let asked = state.asked.get(&(verb.to_owned(), plural.to_owned()));
         asked.copied().unwrap_or_default()

@@ -11,6 +11,7 @@ pub(crate) mod cluster;
 pub(crate) mod controller;
 #[path = "../../../../tests/common/function_policy.rs"]
 pub(crate) mod function_policy;
+pub(crate) mod log;
 pub(crate) mod policy;
 
 use std::sync::Arc;

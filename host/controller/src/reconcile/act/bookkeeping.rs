@@ -9,7 +9,7 @@ use crate::{
         last_reconcile::LastReconcile,
         observed::Effect,
         status,
-        step::{Interests, Settle},
+        step::{InterestChange, MemoryUpdate},
     },
     watch::JobSetState,
 };
@@ -23,26 +23,28 @@ pub(super) fn begin(cx: &Context<'_>) -> Effect {
 
 /// Keeps what this reconcile left.
 pub(super) fn remember(cx: &Context<'_>, last: &LastReconcile) -> Effect {
-    if let Some(departed) = &cx.departed {
-        cx.reconciler.departed.replaced(cx.key, departed);
+    if let Some(deleted_job_set) = &cx.deleted_job_set {
+        cx.reconciler
+            .deleted_job_sets
+            .replaced(cx.key, deleted_job_set);
     }
     cx.reconciler.last().insert(cx.key.clone(), last.clone());
     Effect::Done
 }
 
 /// Updates what else is kept.
-pub(super) fn settle(cx: &Context<'_>, settle: Settle) -> Effect {
+pub(super) fn update_memory(cx: &Context<'_>, update: MemoryUpdate) -> Effect {
     let reconciler = cx.reconciler;
-    match settle.interests {
-        Interests::Stay => {}
-        Interests::Settle => reconciler.interests.settle(cx.key),
-        Interests::Forget => reconciler.interests.forget(cx.key),
+    match update.interests {
+        InterestChange::Keep => {}
+        InterestChange::Settle => reconciler.interests.settle(cx.key),
+        InterestChange::Forget => reconciler.interests.forget(cx.key),
     }
-    if settle.forget_last {
+    if update.forget_last {
         reconciler.last().remove(cx.key);
     }
-    if settle.forget_departed {
-        reconciler.departed.forget(cx.key);
+    if update.forget_deleted_job_set {
+        reconciler.deleted_job_sets.forget(cx.key);
     }
     Effect::Done
 }
@@ -51,14 +53,16 @@ pub(super) fn settle(cx: &Context<'_>, settle: Settle) -> Effect {
 pub(super) fn note_unseen_end(cx: &Context<'_>) -> Result<Effect, ReconcileError> {
     let job = cx.job()?;
     let end = status::unseen_end(&job.status, cx.now);
-    let departed = JobSetState::departed(job.uid.clone(), end, &job.status.jobs_status);
-    let departed = Arc::new(departed);
-    cx.reconciler.departed.note(cx.key, departed, true);
+    let deleted_job_set = JobSetState::of_deleted(job.uid.clone(), end, &job.status.jobs_status);
+    let deleted_job_set = Arc::new(deleted_job_set);
+    cx.reconciler
+        .deleted_job_sets
+        .note(cx.key, deleted_job_set, true);
     Ok(Effect::Done)
 }
 
 /// Forgets how the last JobSet went.
-pub(super) fn forget_departed(cx: &Context<'_>) -> Effect {
-    cx.reconciler.departed.forget(cx.key);
+pub(super) fn forget_deleted_job_set(cx: &Context<'_>) -> Effect {
+    cx.reconciler.deleted_job_sets.forget(cx.key);
     Effect::Done
 }

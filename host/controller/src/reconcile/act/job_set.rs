@@ -11,7 +11,7 @@ use crate::{
     annotations::{INPUTS, RECREATED},
     kubernetes::unless_gone,
     reconcile::{
-        bodies::Bodies,
+        artifacts::Artifacts,
         context::{Context, MANAGER, merging},
         error::ReconcileError,
         job_set,
@@ -25,16 +25,16 @@ use crate::{
 /// Applies the rendered JobSet; with force only over the version that was read.
 pub(super) async fn apply(
     cx: &Context<'_>,
-    bodies: &Bodies,
+    artifacts: &Artifacts,
     over: Option<&ObjectVersion>,
     held: bool,
     recreated: bool,
 ) -> Result<Effect, ReconcileError> {
-    let mut job_set = wanted(bodies, held, recreated)?;
+    let mut job_set = wanted(artifacts, held, recreated)?;
     let params = PatchParams::apply(MANAGER);
     let Some(over) = over else {
         let created = patch(cx, &Patch::Apply(&job_set), &params).await?;
-        let plan = bodies.rendered()?.snapshot.plan.as_ref();
+        let plan = artifacts.rendered()?.snapshot.plan.as_ref();
         let plugins = plan.map(Plan::in_words).unwrap_or_default();
         let (namespace, name) = (&*cx.key.namespace, &*cx.key.name);
         tracing::info!(namespace, name, plugins, "JobSet created");
@@ -50,12 +50,12 @@ pub(super) async fn apply(
 /// Returns the JobSet to apply. An unsuspended one is marked as started; a suspended one has the digest of its inputs. With `held` it stays
 /// suspended for now, and notes the entries that its Jobs have to lose.
 pub(in crate::reconcile) fn wanted(
-    bodies: &Bodies,
+    artifacts: &Artifacts,
     held: bool,
     recreated: bool,
 ) -> Result<Value, ReconcileError> {
-    let rendered = bodies.rendered()?;
-    let job = bodies.job()?;
+    let rendered = artifacts.rendered()?;
+    let job = artifacts.job()?;
     let mut wanted = Value::clone(&rendered.job_set);
     owner::set(&mut wanted, job);
     job_set::clear_marks(&mut wanted);
@@ -63,7 +63,7 @@ pub(in crate::reconcile) fn wanted(
         job_set::annotate(&mut wanted, RECREATED, "true".to_owned());
     }
     if held {
-        job_set::hold(&mut wanted, &bodies.changes()?.removed);
+        job_set::hold(&mut wanted, &artifacts.changes()?.removed);
     } else if job.suspend {
         job_set::annotate(&mut wanted, INPUTS, rendered.inputs.to_string());
     } else {
@@ -80,10 +80,10 @@ pub(super) async fn suspend(cx: &Context<'_>, uid: &str) -> Result<Effect, Recon
 /// Places the pods of the suspended JobSet as wanted.
 pub(super) async fn relocate(
     cx: &Context<'_>,
-    bodies: &Bodies,
+    artifacts: &Artifacts,
     at: &ObjectVersion,
 ) -> Result<Effect, ReconcileError> {
-    let changes = bodies.changes()?;
+    let changes = artifacts.changes()?;
     let patch = job_set::relocation(at, changes.jobs.clone(), &changes.removed);
     merge(cx, patch).await
 }
@@ -91,10 +91,14 @@ pub(super) async fn relocate(
 /// Unsuspends the JobSet.
 pub(super) async fn resume(
     cx: &Context<'_>,
-    bodies: &Bodies,
+    artifacts: &Artifacts,
     at: &ObjectVersion,
 ) -> Result<Effect, ReconcileError> {
-    merge(cx, job_set::resumption(at, bodies.changes()?.jobs.clone())).await
+    merge(
+        cx,
+        job_set::resumption(at, artifacts.changes()?.jobs.clone()),
+    )
+    .await
 }
 
 /// Deletes the JobSet with that UID, and no other JobSet of its name.

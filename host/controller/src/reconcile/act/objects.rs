@@ -11,7 +11,7 @@ use trainyard_render::RenderedObject;
 use crate::{
     client, keys,
     reconcile::{
-        bodies::Bodies,
+        artifacts::Artifacts,
         context::{Context, MANAGER, creating},
         error::ReconcileError,
         object_ref::ObjectRef,
@@ -24,13 +24,13 @@ use crate::{
 /// Applies an object.
 pub(super) async fn apply(
     cx: &Context<'_>,
-    bodies: &Bodies,
+    artifacts: &Artifacts,
     object: &ObjectRef,
     force: bool,
 ) -> Result<Effect, ReconcileError> {
     let params = PatchParams::apply(MANAGER);
     let params = if force { params.force() } else { params };
-    let value = owned(bodies, bodies.object(object)?)?;
+    let value = owned(artifacts, artifacts.object(object)?)?;
     let patch = Patch::Apply(&value);
     let objects = cx.emitted(&object.kind);
     let applied = objects
@@ -44,12 +44,12 @@ pub(super) async fn apply(
 /// Creates an object.
 pub(super) async fn create(
     cx: &Context<'_>,
-    bodies: &Bodies,
+    artifacts: &Artifacts,
     object: &ObjectRef,
 ) -> Result<Effect, ReconcileError> {
     let failed = |error| ReconcileError::api(format!("creating {object}"), error);
-    let rendered = bodies.object(object)?;
-    let value = owned(bodies, rendered)?;
+    let rendered = artifacts.object(object)?;
+    let value = owned(artifacts, rendered)?;
     let objects = Request::new(cx.emitted(&object.kind).resource_url());
     let created = if rendered.material.is_empty() {
         let bytes = serde_json::to_vec(&value);
@@ -92,8 +92,8 @@ async fn create_with_keys(
 }
 
 /// The object with its owner.
-fn owned(bodies: &Bodies, object: &RenderedObject) -> Result<Value, ReconcileError> {
+fn owned(artifacts: &Artifacts, object: &RenderedObject) -> Result<Value, ReconcileError> {
     let mut value = object.value.clone();
-    owner::set(&mut value, bodies.job()?);
+    owner::set(&mut value, artifacts.job()?);
     Ok(value)
 }

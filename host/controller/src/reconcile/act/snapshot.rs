@@ -7,48 +7,48 @@ use serde_json::{Map, Value, json};
 use crate::{
     annotations::{RECREATE, STARTED},
     reconcile::{
-        bodies::Bodies,
+        artifacts::Artifacts,
         context::{Context, creating, merging},
         error::ReconcileError,
         object_version::ObjectVersion,
         observed::Effect,
         snapshot::Snapshot,
-        step::Mark,
+        step::SnapshotMark,
     },
 };
 
 /// Creates the snapshot of the rendering.
 pub(super) async fn create(
     cx: &Context<'_>,
-    bodies: &mut Bodies,
+    artifacts: &mut Artifacts,
 ) -> Result<Effect, ReconcileError> {
-    let map = config_map(cx, bodies).await?;
+    let map = config_map(cx, artifacts).await?;
     let what = || format!("creating ConfigMap `{}`", Snapshot::name(&cx.key.name));
     let created = cx.config_maps().create(&creating(), &map).await;
     let created = created.map_err(|error| ReconcileError::api(what(), error))?;
-    written(bodies, &created)
+    written(artifacts, &created)
 }
 
 /// Replaces the snapshot with that of the rendering.
 pub(super) async fn replace(
     cx: &Context<'_>,
-    bodies: &mut Bodies,
+    artifacts: &mut Artifacts,
     at: &ObjectVersion,
 ) -> Result<Effect, ReconcileError> {
     let name = Snapshot::name(&cx.key.name);
     let failed = |error| ReconcileError::api(format!("replacing ConfigMap `{name}`"), error);
-    let mut map = config_map(cx, bodies).await?;
+    let mut map = config_map(cx, artifacts).await?;
     map.metadata.uid = at.uid.as_deref().map(Into::into);
     map.metadata.resource_version = at.version.as_deref().map(Into::into);
     let patch = Patch::Merge(&map);
     let replaced = cx.config_maps().patch(&name, &merging(), &patch).await;
-    written(bodies, &replaced.map_err(failed)?)
+    written(artifacts, &replaced.map_err(failed)?)
 }
 
 /// Marks the snapshot. A snapshot that is marked as started becomes immutable.
 pub(super) async fn mark(
     cx: &Context<'_>,
-    mark: Mark,
+    mark: SnapshotMark,
     at: &ObjectVersion,
 ) -> Result<Effect, ReconcileError> {
     let name = Snapshot::name(&cx.key.name);
@@ -73,16 +73,16 @@ pub(super) async fn mark(
     Ok(Effect::At(ObjectVersion::of(&marked.metadata)))
 }
 
-fn written(bodies: &Bodies, map: &ConfigMap) -> Result<Effect, ReconcileError> {
-    let snapshot = &bodies.rendered()?.snapshot;
+fn written(artifacts: &Artifacts, map: &ConfigMap) -> Result<Effect, ReconcileError> {
+    let snapshot = &artifacts.rendered()?.snapshot;
     let at = ObjectVersion::of(&map.metadata);
     Ok(Effect::Snapshot(snapshot.facts_at(at)))
 }
 
 /// Returns the ConfigMap with the snapshot of the rendering.
-async fn config_map(cx: &Context<'_>, bodies: &Bodies) -> Result<ConfigMap, ReconcileError> {
-    let snapshot = bodies.rendered()?.snapshot.clone();
-    let (job, namespace) = (bodies.job()?.clone(), cx.key.namespace.clone());
+async fn config_map(cx: &Context<'_>, artifacts: &Artifacts) -> Result<ConfigMap, ReconcileError> {
+    let snapshot = artifacts.rendered()?.snapshot.clone();
+    let (job, namespace) = (artifacts.job()?.clone(), cx.key.namespace.clone());
     cx.on_thread(move |_, _| snapshot.to_config_map(&job, &namespace))
         .await
 }

@@ -3,7 +3,7 @@
 
 use super::{
     Because as _, Decided, Pending, Report, Reports,
-    objects::{self, Stage},
+    objects::{self, JobSetStage},
     remember::remember,
     snapshot::{self, choose_for_new},
 };
@@ -16,16 +16,16 @@ use crate::reconcile::{
 /// Creates the snapshot, the objects and the JobSet.
 pub(super) fn create(o: &Observed, job: &JobFacts) -> Decided<Reports> {
     o.begin()?;
-    o.known(&o.asked.train_job, || Observe::TrainJob)?;
+    o.known(&o.observations.train_job, || Observe::TrainJob)?;
     if job.had_job_set() {
         // An outdated store would recreate the JobSet of a TrainJob that was deleted or has ended.
-        o.known(&o.asked.live_train_job, || Observe::LiveTrainJob)?;
+        o.known(&o.observations.live_train_job, || Observe::LiveTrainJob)?;
     }
     let Some(basis) = choose_for_new(o, job)? else {
         return end_unseen(o).because(Reason::EndUnknown);
     };
     let rendered = snapshot::rendering(o, basis)?.map_err(Pending::Failed)?;
-    let objects = objects::write_all(o, &rendered.objects, Stage::Fresh)?;
+    let objects = objects::write_all(o, &rendered.objects, JobSetStage::Fresh)?;
     apply(o)?;
     snapshot::note_applied(o, job, rendered)?;
     remember(o, job, Some(objects))?;
@@ -34,7 +34,7 @@ pub(super) fn create(o: &Observed, job: &JobFacts) -> Decided<Reports> {
 
 /// Applies the JobSet without force.
 fn apply(o: &Observed) -> Decided<()> {
-    if o.done.job_set_written {
+    if o.effects.job_set_written {
         return Ok(());
     }
     let failure = o.attempted(Action::ApplyJobSet {
@@ -44,7 +44,7 @@ fn apply(o: &Observed) -> Decided<()> {
     })?;
     if failure.is_contested() {
         // Fields of another manager, or another controller's owner reference: another client created a JobSet of this name.
-        let owner = o.tried(&o.asked.owner, || Observe::JobSetOwner);
+        let owner = o.tried(&o.observations.owner, || Observe::JobSetOwner);
         if let Ok(Owner::Foreign(foreign)) = owner.because(Reason::ForeignJobSet)? {
             return Err(Pending::Failed(foreign.clone()));
         }
@@ -54,8 +54,8 @@ fn apply(o: &Observed) -> Decided<()> {
 
 /// Ends a TrainJob whose JobSet ran and was deleted, without its end being observed.
 fn end_unseen(o: &Observed) -> Decided<Reports> {
-    if !o.done.end_noted {
-        o.known(&o.asked.absence, || Observe::Absence)?;
+    if !o.effects.end_noted {
+        o.known(&o.observations.absence, || Observe::Absence)?;
         return o.act(Action::NoteUnseenEnd);
     }
     let unknown = ReconcileFailure::Found(Finding::EndIsUnknown);

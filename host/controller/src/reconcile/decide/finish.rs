@@ -7,12 +7,12 @@ use k8s_openapi::jiff::Timestamp;
 use super::{Because as _, Decided, Decision, End, Pending, Report, Reports};
 use crate::{
     reconcile::{
-        error::Annotated,
+        error::AnnotationTiming,
         failure::ReconcileFailure,
         object_version::ObjectVersion,
         observed::{AnnotationWrite, Cached, JobFacts, Observed},
         status,
-        step::{Action, Interests, Reason, Settle, Step},
+        step::{Action, InterestChange, MemoryUpdate, Reason, Step},
     },
     watch::TrainJobStatus,
 };
@@ -24,9 +24,13 @@ const BETWEEN_TEXTS: Duration = Duration::from_secs(60);
 const AFTER_FAILURE: Duration = Duration::from_secs(600);
 
 /// Ends a reconcile that changes neither the TrainJob's objects nor its status.
-pub(super) fn skip(o: &Observed, settle: Settle, failure: Option<&ReconcileFailure>) -> Decision {
-    if !o.done.settled {
-        return Decision::Next(Step::Act(Action::Settle(settle)), Reason::Ends);
+pub(super) fn skip(
+    o: &Observed,
+    update: MemoryUpdate,
+    failure: Option<&ReconcileFailure>,
+) -> Decision {
+    if !o.effects.memory_updated {
+        return Decision::Next(Step::Act(Action::UpdateMemory(update)), Reason::Ends);
     }
     Decision::Done(End {
         failure: failure.cloned(),
@@ -102,13 +106,13 @@ fn annotate(
 ) -> Result<Annotation, (Step, Reason)> {
     let summary = failure.map(|failure| failure.summary(&job.name));
     let is_shown = match summary.as_ref().map(|summary| summary.annotated) {
-        None | Some(Annotated::AtOnce) => true,
-        Some(Annotated::OncePersistent) => o.persists,
-        Some(Annotated::Never) => false,
+        None | Some(AnnotationTiming::AtOnce) => true,
+        Some(AnnotationTiming::OncePersistent) => o.persists,
+        Some(AnnotationTiming::Never) => false,
     };
     let error = summary.map(|summary| summary.text);
     let is_known = error.as_deref() == job.error.as_deref();
-    if job.deleting || o.done.error_written || !is_shown || is_known {
+    if job.deleting || o.effects.error_written || !is_shown || is_known {
         return Ok(Annotation::default());
     }
     let is_removed = error.is_none();
@@ -154,17 +158,17 @@ fn report(
     failed: bool,
     now: Timestamp,
 ) -> Decided<()> {
-    if !o.done.settled {
-        let settle = settle(o, job, has_ended);
-        return o.act(Action::Settle(settle)).because(Reason::Ends);
+    if !o.effects.memory_updated {
+        let update = memory_update(o, job, has_ended);
+        return o.act(Action::UpdateMemory(update)).because(Reason::Ends);
     }
     let status = next_status(o, job, failed, now);
     write_status(o, job, &status)?;
     let Some(end) = status::end(&status) else {
         return Ok(());
     };
-    if o.current.departed.is_some() {
-        return o.act(Action::ForgetDeparted).because(Reason::Ends);
+    if o.current.deleted_job_set.is_some() {
+        return o.act(Action::ForgetDeletedJobSet).because(Reason::Ends);
     }
     if end.reason == status::DEADLINE_EXCEEDED {
         delete_overdue(o)?;
@@ -179,14 +183,14 @@ fn next_status(o: &Observed, job: &JobFacts, failed: bool, now: Timestamp) -> Tr
         job.is_suspended()
     } else {
         // A JobSet that could not be suspended, or is being deleted, still has pods.
-        job.wishes.suspend && !o.current.may_run()
+        job.desired.suspend && !o.current.may_run()
     };
     status(job, &o.current, suspend, now)
 }
 
 /// Writes the status if it has changed.
 fn write_status(o: &Observed, job: &JobFacts, status: &TrainJobStatus) -> Decided<()> {
-    if *status == job.status || o.done.status_written {
+    if *status == job.status || o.effects.status_written {
         return Ok(());
     }
     let write = Action::WriteStatus(Arc::new(status.clone()));
@@ -196,7 +200,7 @@ fn write_status(o: &Observed, job: &JobFacts, status: &TrainJobStatus) -> Decide
 /// Deletes the JobSet of a TrainJob that exceeded its deadline.
 fn delete_overdue(o: &Observed) -> Decided<()> {
     match o.current.job_set() {
-        Some(found) if !found.deleting && !o.done.job_set_deleted => {
+        Some(found) if !found.deleting && !o.effects.job_set_deleted => {
             let delete = Action::DeleteJobSet(ObjectVersion {
                 uid: Some(found.uid.clone()),
                 version: None,
@@ -207,16 +211,16 @@ fn delete_overdue(o: &Observed) -> Decided<()> {
     }
 }
 
-fn settle(o: &Observed, job: &JobFacts, has_ended: bool) -> Settle {
+fn memory_update(o: &Observed, job: &JobFacts, has_ended: bool) -> MemoryUpdate {
     let runs = o.current.job_set().is_some_and(|found| !found.suspended);
-    Settle {
+    MemoryUpdate {
         interests: if has_ended || job.deleting || runs {
-            Interests::Forget
+            InterestChange::Forget
         } else {
-            Interests::Settle
+            InterestChange::Settle
         },
         forget_last: has_ended,
-        forget_departed: false,
+        forget_deleted_job_set: false,
     }
 }
 
@@ -227,15 +231,15 @@ pub(super) fn status(
     suspend: bool,
     now: Timestamp,
 ) -> TrainJobStatus {
-    let wishes = &job.wishes;
+    let desired = &job.desired;
     let status = status::next(&job.status, suspend, cached.reported(), now);
     if status::end(&status).is_some() {
         return status;
     }
-    if let Some(message) = &wishes.not_supported {
+    if let Some(message) = &desired.not_supported {
         return status::not_supported(&status, message, now);
     }
-    match status::deadline(wishes.deadline, suspend, job.created, &status) {
+    match status::deadline(desired.deadline, suspend, job.created, &status) {
         Some(deadline) if deadline <= now => status::deadline_exceeded(&status, now),
         _ => status,
     }
@@ -243,12 +247,12 @@ pub(super) fn status(
 
 /// Returns the time until the TrainJob's deadline, if it is in the future.
 fn deadline(job: &JobFacts, cached: &Cached, now: Timestamp) -> Option<Duration> {
-    let wishes = &job.wishes;
-    if wishes.not_supported.is_some() {
+    let desired = &job.desired;
+    if desired.not_supported.is_some() {
         return None;
     }
-    let status = status(job, cached, wishes.suspend, now);
-    let until = status::deadline(wishes.deadline, wishes.suspend, job.created, &status)
+    let status = status(job, cached, desired.suspend, now);
+    let until = status::deadline(desired.deadline, desired.suspend, job.created, &status)
         .filter(|_| status::end(&status).is_none())?;
     Some(Duration::try_from(until.duration_since(now)).unwrap_or_default())
 }

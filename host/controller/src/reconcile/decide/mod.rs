@@ -36,7 +36,7 @@ use super::{
     failure::{Finding, ReconcileFailure},
     observed::{JobFacts, Observed, Owner, StoredJob, StoredJobSet},
     status,
-    step::{Action, Interests, Observe, Reason, Settle, Step},
+    step::{Action, InterestChange, MemoryUpdate, Observe, Reason, Step},
 };
 
 /// A decision.
@@ -94,34 +94,34 @@ pub(crate) fn decide(o: &Observed, now: Timestamp) -> Decision {
     let job = match &o.job {
         StoredJob::Found(job) => job,
         StoredJob::Missing => {
-            let all = Settle {
-                interests: Interests::Forget,
+            let all = MemoryUpdate {
+                interests: InterestChange::Forget,
                 forget_last: true,
-                forget_departed: true,
+                forget_deleted_job_set: true,
             };
             return finish::skip(o, all, None);
         }
         StoredJob::Unreadable(failure) => {
             // The state of an older version must not be used.
-            let last = Settle {
+            let last = MemoryUpdate {
                 forget_last: true,
-                ..Settle::default()
+                ..MemoryUpdate::default()
             };
             return finish::skip(o, last, Some(failure));
         }
     };
-    if !job.wishes.managed_by_us {
-        let interests = Settle {
-            interests: Interests::Forget,
-            ..Settle::default()
+    if !job.desired.managed_by_us {
+        let interests = MemoryUpdate {
+            interests: InterestChange::Forget,
+            ..MemoryUpdate::default()
         };
         return finish::skip(o, interests, None);
     }
     if let Some(failure) = &o.unreadable_job_set {
         return finish::refuse(o, job, failure, now);
     }
-    let status = finish::status(job, &o.initial, job.wishes.suspend, now);
-    let has_ended = status::end(&status).is_some() || job.wishes.not_supported.is_some();
+    let status = finish::status(job, &o.initial, job.desired.suspend, now);
+    let has_ended = status::end(&status).is_some() || job.desired.not_supported.is_some();
     let outcome = if has_ended {
         Ok(Reports::new())
     } else {
@@ -136,7 +136,7 @@ pub(crate) fn decide(o: &Observed, now: Timestamp) -> Decision {
 
 /// Reconciles the JobSet of a TrainJob that has not ended.
 fn reconcile_job_set(o: &Observed, job: &JobFacts) -> Decided<Reports> {
-    let suspend = job.wishes.suspend;
+    let suspend = job.desired.suspend;
     match &o.initial.job_set {
         StoredJobSet::Ours(found) if found.deleting => Ok(Reports::new()),
         StoredJobSet::Ours(found) if !found.suspended && suspend => {
@@ -152,7 +152,7 @@ fn reconcile_job_set(o: &Observed, job: &JobFacts) -> Decided<Reports> {
         // It would look like one that is missing.
         StoredJobSet::Unreadable => Ok(Reports::new()),
         StoredJobSet::Foreign => {
-            let owner = o.known(&o.asked.owner, || Observe::JobSetOwner);
+            let owner = o.known(&o.observations.owner, || Observe::JobSetOwner);
             let owner = owner.because(Reason::ForeignJobSet)?;
             Err(Pending::Failed(match owner {
                 Owner::Foreign(failure) => failure.clone(),
@@ -200,7 +200,7 @@ impl Observed {
 
     /// Starts to register interests before the first observation.
     fn begin(&self) -> Decided<()> {
-        if self.done.begun {
+        if self.effects.begun {
             return Ok(());
         }
         self.act(Action::Begin)

@@ -7,13 +7,13 @@ use trainyard_model::object::ApplyMode;
 use super::{Decided, Pending};
 use crate::reconcile::{
     last_reconcile::AppliedObject,
-    observed::{Look, Observed, RenderedObjectFacts},
+    observed::{ObjectState, Observed, RenderedObjectFacts},
     step::{Action, Observe, Step},
 };
 
 /// The stage of a JobSet, which decides what may change beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum JobSetStage {
     /// It is to be created, or has never run.
     Fresh,
     /// It has run, and is suspended.
@@ -22,7 +22,7 @@ pub(super) enum Stage {
     Running,
 }
 
-impl Stage {
+impl JobSetStage {
     /// Whether an object that exists may be changed.
     pub(super) fn lets_change(self, mode: ApplyMode) -> bool {
         match mode {
@@ -38,7 +38,7 @@ impl Stage {
 pub(super) fn write_all<'o>(
     o: &Observed,
     objects: impl IntoIterator<Item = &'o RenderedObjectFacts>,
-    stage: Stage,
+    stage: JobSetStage,
 ) -> Decided<Arc<[AppliedObject]>> {
     let written = objects.into_iter().map(|object| write(o, object, stage));
     written.collect()
@@ -48,7 +48,7 @@ pub(super) fn write_all<'o>(
 pub(super) fn write(
     o: &Observed,
     it: &RenderedObjectFacts,
-    stage: Stage,
+    stage: JobSetStage,
 ) -> Decided<AppliedObject> {
     let object = &it.object;
     let mode = object.apply;
@@ -67,20 +67,22 @@ pub(super) fn write(
         return Err(Pending::Failed(failure.clone()));
     }
     // Read before it is created, whatever its mode, because quotas are charged before the API server checks whether the object exists.
-    let look = o.known(&it.look, || Observe::Object(object.clone()))?;
-    let force = match look {
-        Look::Unusable(failure) => return Err(Pending::Failed(failure.clone())),
-        Look::Ours(_) if stage.lets_change(mode) => true,
+    let state = o.known(&it.state, || Observe::Object(object.clone()))?;
+    let force = match state {
+        ObjectState::Unusable(failure) => return Err(Pending::Failed(failure.clone())),
+        ObjectState::Ours(_) if stage.lets_change(mode) => true,
         // Another controller may have created it, and a Secret keeps its keys.
-        Look::Ours(_) | Look::NotEmitted => {
+        ObjectState::Ours(_) | ObjectState::NotEmitted => {
             return Ok(AppliedObject {
                 object: object.clone(),
                 applied: None,
             });
         }
         // Applied rather than created, so that later changes can remove fields.
-        Look::Missing if stage.lets_change(mode) || mode == ApplyMode::WhileSuspended => false,
-        Look::Missing => return o.act(create),
+        ObjectState::Missing if stage.lets_change(mode) || mode == ApplyMode::WhileSuspended => {
+            false
+        }
+        ObjectState::Missing => return o.act(create),
     };
     let object = object.clone();
     o.act(Action::ApplyObject { object, force })

@@ -5,22 +5,26 @@ use super::{Because as _, Decided, Pending, Report, Reports};
 use crate::reconcile::{
     failure::{Finding, ReconcileFailure},
     observed::{LiveJobSet, Observed},
-    step::{Action, Observe, Reason, Wanted},
+    step::{Action, Observe, PlacementSource, Reason},
 };
 
 /// Unsuspends a JobSet that has run, with the wanted placement.
-pub(super) fn unsuspend(o: &Observed, live: &LiveJobSet, wanted: Wanted) -> Decided<Reports> {
+pub(super) fn unsuspend(
+    o: &Observed,
+    live: &LiveJobSet,
+    wanted: PlacementSource,
+) -> Decided<Reports> {
     let mut reports = Reports::new();
-    let placement = o.known(&o.asked.placement, || Observe::Placement(wanted))?;
-    if placement.loses && !o.done.relocated && (placement.moves || !placement.noted) {
+    let placement = o.known(&o.observations.placement, || Observe::Placement(wanted))?;
+    if placement.loses && !o.effects.relocated && (placement.moves || !placement.noted) {
         return o
             .act(Action::Relocate(live.at.clone()))
             .because(Reason::OldPlacement);
     }
-    if placement.loses || o.done.relocated {
+    if placement.loses || o.effects.relocated {
         reports.extend(delete_old_jobs(o, live)?);
     }
-    if !o.done.job_set_written {
+    if !o.effects.job_set_written {
         return o.act(Action::Resume(live.at.clone()));
     }
     Ok(reports)
@@ -31,11 +35,11 @@ pub(super) fn delete_old_jobs(o: &Observed, live: &LiveJobSet) -> Decided<Report
     if !live.removed {
         return Ok(Reports::new());
     }
-    let jobs = o.tried(&o.asked.jobs, || Observe::Jobs);
+    let jobs = o.tried(&o.observations.jobs, || Observe::Jobs);
     let jobs = match jobs.because(Reason::OldPlacement)? {
         Ok(jobs) => jobs,
         // Without permission to list Jobs, the JobSet is unsuspended as JobSet allows.
-        Err(failure) if failure.is_refusal() => return Ok(vec![Report::Failure(failure)]),
+        Err(failure) if failure.is_rejection() => return Ok(vec![Report::Failure(failure)]),
         Err(failure) => return Err(Pending::Failed(failure)),
     };
     if jobs.is_empty() {

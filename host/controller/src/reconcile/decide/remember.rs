@@ -28,7 +28,7 @@ pub(super) fn remember_at(
     job_set: Option<&JobSetState>,
     objects: Option<Arc<[AppliedObject]>>,
 ) -> Decided<()> {
-    if o.done.remembered {
+    if o.effects.remembered {
         return Ok(());
     }
     o.act(Action::Remember(LastReconcile {

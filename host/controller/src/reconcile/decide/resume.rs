@@ -3,7 +3,7 @@
 
 use super::{
     Decided, Pending, Report, Reports,
-    objects::{self, Stage},
+    objects::{self, JobSetStage},
     placement,
     remember::remember,
     snapshot,
@@ -11,7 +11,7 @@ use super::{
 use crate::reconcile::{
     last_reconcile::AppliedObject,
     observed::{JobFacts, LiveJobSet, Observed},
-    step::{Basis, Wanted},
+    step::{Basis, PlacementSource},
 };
 
 /// Resumes the JobSet, if the TrainJob is not to be suspended.
@@ -24,8 +24,8 @@ pub(super) fn resume(
     let mut reports = Reports::new();
     let Some(basis) = basis else {
         // It is not known which entries of the placement are from an earlier admission.
-        if !job.wishes.suspend {
-            reports.extend(placement::unsuspend(o, live, Wanted::Live)?);
+        if !job.desired.suspend {
+            reports.extend(placement::unsuspend(o, live, PlacementSource::Live)?);
         }
         remember(o, job, Some(AppliedObject::unknown(&[])))?;
         return Ok(reports);
@@ -45,14 +45,14 @@ pub(super) fn resume(
         Some(rendered) => {
             let objects = rendered.objects.iter();
             let objects = objects.filter(|it| listed.contains(&it.object));
-            objects::write_all(o, objects, Stage::Suspended)?
+            objects::write_all(o, objects, JobSetStage::Suspended)?
         }
     };
-    if !job.wishes.suspend {
+    if !job.desired.suspend {
         // Without a rendering, only the snapshot tells the placement by plugins from that of an earlier admission.
         let wanted = match rendered {
-            Some(_) => Wanted::Rendered,
-            None => Wanted::Noted,
+            Some(_) => PlacementSource::Rendered,
+            None => PlacementSource::Noted,
         };
         reports.extend(placement::unsuspend(o, live, wanted)?);
     }

@@ -10,7 +10,7 @@ use trainyard_model::object::ApplyMode;
 
 use super::{
     Because as _, Decided, Pending, Report, Reports,
-    objects::{self, Stage},
+    objects::{self, JobSetStage},
     remember::remember_at,
     snapshot,
 };
@@ -19,8 +19,8 @@ use crate::{
         failure::{Cause, Class, Finding, ReconcileFailure},
         last_reconcile::AppliedObject,
         object_ref::ObjectRef,
-        observed::{JobFacts, Look, Observed},
-        step::{Action, Mark, Observe, Reason, Source, Step},
+        observed::{JobFacts, ObjectState, Observed},
+        step::{Action, Observe, Reason, RuntimeSource, SnapshotMark, Step},
     },
     watch::{JobSetState, State as _},
 };
@@ -36,18 +36,18 @@ pub(super) enum Need {
 }
 
 /// Returns what an object needs, given its state.
-pub(super) fn need(last: &AppliedObject, look: &Look, job_changed: bool) -> Need {
-    match look {
-        Look::Missing => Need::Create,
+pub(super) fn need(last: &AppliedObject, state: &ObjectState, job_changed: bool) -> Need {
+    match state {
+        ObjectState::Missing => Need::Create,
         // All other inputs are pinned.
-        Look::Ours(version)
+        ObjectState::Ours(version)
             if last.object.apply == ApplyMode::Live
                 && (job_changed || !last.is_at(version.as_deref())) =>
         {
             Need::Follow(version.clone())
         }
         // A kind that no loaded plugin emits cannot be recreated, and may be forged.
-        Look::Ours(_) | Look::Unusable(_) | Look::NotEmitted => Need::Nothing,
+        ObjectState::Ours(_) | ObjectState::Unusable(_) | ObjectState::NotEmitted => Need::Nothing,
     }
 }
 
@@ -67,15 +67,15 @@ pub(super) fn maintain(o: &Observed, job: &JobFacts, found: &JobSetState) -> Dec
     }
     let listed = match &last.objects {
         Some(listed) => listed,
-        None => o.known(&o.asked.listed, || Observe::ListedObjects)?,
+        None => o.known(&o.observations.listed, || Observe::ListedObjects)?,
     };
     let (mut needs, mut foreign) = (Vec::with_capacity(listed.len()), None);
     for last in listed.iter() {
-        let look = look(o, &last.object)?;
-        if let Look::Unusable(failure) = look {
+        let state = state_of(o, &last.object)?;
+        if let ObjectState::Unusable(failure) = state {
             foreign.get_or_insert(failure);
         }
-        needs.push((last, need(last, look, job_changed)));
+        needs.push((last, need(last, state, job_changed)));
     }
     let (objects, reports) = repair(o, listed, &needs)?;
     if let Some(foreign) = foreign {
@@ -85,10 +85,10 @@ pub(super) fn maintain(o: &Observed, job: &JobFacts, found: &JobSetState) -> Dec
     Ok(reports)
 }
 
-fn look<'o>(o: &'o Observed, object: &ObjectRef) -> Decided<&'o Look> {
-    let mut looks = o.asked.listed_objects.iter();
-    match looks.find(|(of, _)| of == object) {
-        Some((_, look)) => Ok(look),
+fn state_of<'o>(o: &'o Observed, object: &ObjectRef) -> Decided<&'o ObjectState> {
+    let mut states = o.observations.listed_objects.iter();
+    match states.find(|(of, _)| of == object) {
+        Some((_, state)) => Ok(state),
         None => {
             let failed = o.failed(Step::Observe(Observe::ListedObject(object.clone())))?;
             Err(Pending::Failed(failed))
@@ -98,10 +98,10 @@ fn look<'o>(o: &'o Observed, object: &ObjectRef) -> Decided<&'o Look> {
 
 /// Removes the mark of a deleted JobSet from the snapshot.
 fn unmark(o: &Observed) -> Decided<()> {
-    let marks = o.known(&o.asked.snapshot_marks, || Observe::SnapshotMarks)?;
+    let marks = o.known(&o.observations.snapshot_marks, || Observe::SnapshotMarks)?;
     match marks {
         Some(marks) if marks.foreign.is_none() && marks.recreate => {
-            let (mark, at) = (Mark::RECREATED, marks.at.clone());
+            let (mark, at) = (SnapshotMark::RECREATED, marks.at.clone());
             o.act(Action::MarkSnapshot { mark, at })
         }
         _ => Ok(()),
@@ -125,16 +125,18 @@ fn repair(
     };
     if missing.is_some() {
         // The objects of a deleted TrainJob may be gone before the watch shows its deletion.
-        o.known(&o.asked.live_train_job, || Observe::LiveTrainJob)?;
+        o.known(&o.observations.live_train_job, || Observe::LiveTrainJob)?;
     }
-    o.known(&o.asked.train_job, || Observe::TrainJob)?;
-    if o.known(&o.asked.snapshot, || Observe::Snapshot)?.is_none() {
+    o.known(&o.observations.train_job, || Observe::TrainJob)?;
+    if o.known(&o.observations.snapshot, || Observe::Snapshot)?
+        .is_none()
+    {
         return match missing {
             Some(missing) => lost(missing, Cause::NoSnapshot),
             None => Ok((listed.clone(), Reports::new())),
         };
     }
-    let rendered = match snapshot::rendering(o, Source::Snapshot.started())? {
+    let rendered = match snapshot::rendering(o, RuntimeSource::Snapshot.started())? {
         Ok(rendered) => rendered,
         Err(failure) if failure.is(Class::PlanIsPinned) && missing.is_none() => {
             return Ok((listed.clone(), vec![Report::NotFollowed(failure)]));
@@ -152,11 +154,11 @@ fn repair(
                 keys_lost.get_or_insert(&object.object);
                 (*last).clone()
             }
-            (Need::Create, Some(object)) => objects::write(o, object, Stage::Running)?,
+            (Need::Create, Some(object)) => objects::write(o, object, JobSetStage::Running)?,
             (Need::Follow(version), Some(object))
                 if !(last.has(object.content) && last.is_at(version.as_deref())) =>
             {
-                objects::write(o, object, Stage::Running)?
+                objects::write(o, object, JobSetStage::Running)?
             }
             _ => (*last).clone(),
         });

@@ -5,19 +5,19 @@ use crate::reconcile::{
     failure::{Class, ReconcileFailure},
     object_ref::ObjectRef,
     observed::{JobFacts, Observed, RenderedFacts, Rendering, SnapshotFacts},
-    step::{Action, Basis, Mark, Observe, Reason, Source, Step},
+    step::{Action, Basis, Observe, Reason, RuntimeSource, SnapshotMark, Step},
 };
 
 /// Chooses what a TrainJob without a JobSet is rendered from, and saves its snapshot. `None` if its JobSet has run and may have ended.
 pub(super) fn choose_for_new(o: &Observed, job: &JobFacts) -> Decided<Option<Basis>> {
     if job.has_run() {
-        match o.known(&o.asked.snapshot, || Observe::Snapshot)? {
+        match o.known(&o.observations.snapshot, || Observe::Snapshot)? {
             Some(snapshot) => return existing_for_new(o, job, snapshot),
             None if may_have_ended(o, job, None) => return Ok(None),
             None => {}
         }
     }
-    let basis = Source::Runtime.basis(job.has_run());
+    let basis = RuntimeSource::Runtime.basis(job.has_run());
     let failure = match rendered_now(o, basis)? {
         Ok(rendered) if rendered.saved => return Ok(Some(basis)),
         Ok(_) => {
@@ -31,7 +31,7 @@ pub(super) fn choose_for_new(o: &Observed, job: &JobFacts) -> Decided<Option<Bas
         Err(failure) if failure.is_of_input() => failure,
         Err(failure) => return Err(Pending::Failed(failure)),
     };
-    match o.known(&o.asked.snapshot, || Observe::Snapshot)? {
+    match o.known(&o.observations.snapshot, || Observe::Snapshot)? {
         Some(snapshot) => existing_for_new(o, job, snapshot),
         None => Err(Pending::Failed(failure)),
     }
@@ -50,8 +50,8 @@ fn existing_for_new(
     let recreate = o.initial.was_deleted() && !snapshot.recreate;
     let has_run = job.has_run() || snapshot.started;
     let is_marked = snapshot.started && !recreate;
-    if has_run && !is_marked && !o.done.job_set_written {
-        let mark = Mark {
+    if has_run && !is_marked && !o.effects.job_set_written {
+        let mark = SnapshotMark {
             started: true,
             recreate: recreate.then_some(true),
         };
@@ -59,7 +59,7 @@ fn existing_for_new(
         let marked = o.act(Action::MarkSnapshot { mark, at });
         return marked.because(Reason::JobSetDeleted);
     }
-    let basis = Source::Snapshot.basis(snapshot.started);
+    let basis = RuntimeSource::Snapshot.basis(snapshot.started);
     let rendered = rendering(o, basis)?.map_err(Pending::Failed)?;
     save(o, basis, rendered)?;
     Ok(Some(basis))
@@ -75,7 +75,7 @@ fn may_have_ended(o: &Observed, job: &JobFacts, snapshot: Option<&SnapshotFacts>
 }
 
 /// What a suspended JobSet is rendered from.
-pub(super) struct Chosen {
+pub(super) struct RenderingChoice {
     /// `None` if the JobSet continues without a snapshot and a runtime.
     pub(super) basis: Option<Basis>,
     /// Whether the JobSet may change as a whole.
@@ -91,8 +91,8 @@ pub(super) fn choose_for_suspended(
     o: &Observed,
     job: &JobFacts,
     never_run: bool,
-) -> Decided<Chosen> {
-    let failure = match o.tried(&o.asked.snapshot, || Observe::Snapshot)? {
+) -> Decided<RenderingChoice> {
+    let failure = match o.tried(&o.observations.snapshot, || Observe::Snapshot)? {
         Ok(Some(snapshot)) => return existing_for_suspended(o, job, snapshot, never_run),
         Ok(None) if never_run => return choose_current_runtime(o, Reports::new()),
         Ok(None) => return recreate(o),
@@ -103,28 +103,28 @@ pub(super) fn choose_for_suspended(
         return Err(Pending::Failed(failure));
     }
     if never_run {
-        let marks = o.known(&o.asked.snapshot_marks, || Observe::SnapshotMarks)?;
+        let marks = o.known(&o.observations.snapshot_marks, || Observe::SnapshotMarks)?;
         let marks = marks.as_ref();
         if marks.is_some_and(|marks| marks.foreign.is_none() && !marks.started) {
             return choose_current_runtime(o, vec![Report::Failure(failure)]);
         }
     }
     let mut reports = vec![Report::Failure(failure)];
-    match o.tried(&o.asked.runtime, || Observe::Runtime)? {
-        Ok(()) => Ok(Chosen {
-            basis: Some(Source::Runtime.started()),
+    match o.tried(&o.observations.runtime, || Observe::Runtime)? {
+        Ok(()) => Ok(RenderingChoice {
+            basis: Some(RuntimeSource::Runtime.started()),
             is_new: false,
             reports,
         }),
         Err(failure) if failure.is_of_input() && !never_run => {
             reports.push(Report::Failure(failure));
-            Ok(Chosen::nothing(reports))
+            Ok(RenderingChoice::nothing(reports))
         }
         Err(failure) => Err(Pending::Failed(failure)),
     }
 }
 
-impl Chosen {
+impl RenderingChoice {
     fn nothing(reports: Reports) -> Self {
         Self {
             basis: None,
@@ -141,53 +141,53 @@ fn existing_for_suspended(
     job: &JobFacts,
     snapshot: &SnapshotFacts,
     never_run: bool,
-) -> Decided<Chosen> {
+) -> Decided<RenderingChoice> {
     if job.has_run() {
         mark_started(o)?;
     }
     let current = current(o).unwrap_or(snapshot);
     if current.recreate {
         let at = current.at.clone();
-        let mark = Mark::RECREATED;
+        let mark = SnapshotMark::RECREATED;
         let marked = o.act(Action::MarkSnapshot { mark, at });
         return marked.because(Reason::JobSetRecreated);
     }
     // It is not known whether a JobSet from before plans and digests has run.
     let is_new = !snapshot.was_started && !job.has_run() && (snapshot.has_plan || never_run);
-    Ok(Chosen {
-        basis: Some(Source::Snapshot.basis(snapshot.was_started || job.has_run())),
+    Ok(RenderingChoice {
+        basis: Some(RuntimeSource::Snapshot.basis(snapshot.was_started || job.has_run())),
         is_new,
         reports: Reports::new(),
     })
 }
 
 /// Chooses the current runtime, for a JobSet that has never run.
-fn choose_current_runtime(o: &Observed, reports: Reports) -> Decided<Chosen> {
-    o.known(&o.asked.runtime, || Observe::Runtime)?;
-    Ok(Chosen {
-        basis: Some(Source::Runtime.basis(false)),
+fn choose_current_runtime(o: &Observed, reports: Reports) -> Decided<RenderingChoice> {
+    o.known(&o.observations.runtime, || Observe::Runtime)?;
+    Ok(RenderingChoice {
+        basis: Some(RuntimeSource::Runtime.basis(false)),
         is_new: true,
         reports,
     })
 }
 
 /// Recreates the snapshot of a suspended JobSet that may have run, from the current runtime.
-fn recreate(o: &Observed) -> Decided<Chosen> {
-    let basis = Source::Runtime.started();
+fn recreate(o: &Observed) -> Decided<RenderingChoice> {
+    let basis = RuntimeSource::Runtime.started();
     match rendered_now(o, basis)? {
         Ok(rendered) => {
             if !rendered.saved {
                 let created = o.act(Action::CreateSnapshot(basis));
                 return created.because(Reason::SnapshotOutdated);
             }
-            Ok(Chosen {
+            Ok(RenderingChoice {
                 basis: Some(basis),
                 is_new: false,
                 reports: Reports::new(),
             })
         }
         Err(failure) if failure.is_of_input() => {
-            Ok(Chosen::nothing(vec![Report::Failure(failure)]))
+            Ok(RenderingChoice::nothing(vec![Report::Failure(failure)]))
         }
         Err(failure) => Err(Pending::Failed(failure)),
     }
@@ -195,7 +195,7 @@ fn recreate(o: &Observed) -> Decided<Chosen> {
 
 /// Returns the rendering from the current runtime.
 fn rendered_now(o: &Observed, basis: Basis) -> Decided<Result<&RenderedFacts, ReconcileFailure>> {
-    match o.tried(&o.asked.runtime, || Observe::Runtime)? {
+    match o.tried(&o.observations.runtime, || Observe::Runtime)? {
         Ok(()) => rendering(o, basis),
         Err(failure) => Ok(Err(failure)),
     }
@@ -206,7 +206,7 @@ pub(super) fn rendering(
     o: &Observed,
     basis: Basis,
 ) -> Decided<Result<&RenderedFacts, ReconcileFailure>> {
-    match o.asked.rendering(basis) {
+    match o.observations.rendering(basis) {
         Some(Rendering::Rendered(rendered)) => Ok(Ok(rendered)),
         Some(Rendering::Needs) => o.failed(Step::Observe(Observe::Lookups(basis))).map(Err),
         Some(Rendering::LookedUp) | None => {
@@ -221,7 +221,11 @@ pub(super) fn save(o: &Observed, basis: Basis, rendered: &RenderedFacts) -> Deci
         return Ok(());
     }
     let at = current(o).map(|snapshot| &snapshot.at);
-    let marks = o.asked.snapshot_marks.as_ref().and_then(Option::as_ref);
+    let marks = o
+        .observations
+        .snapshot_marks
+        .as_ref()
+        .and_then(Option::as_ref);
     let at = at.or_else(|| marks.map(|marks| &marks.at)).cloned();
     let action = match at {
         Some(at) => Action::ReplaceSnapshot { basis, at },
@@ -232,19 +236,23 @@ pub(super) fn save(o: &Observed, basis: Basis, rendered: &RenderedFacts) -> Deci
 
 /// Returns the snapshot in the cluster.
 fn current(o: &Observed) -> Option<&SnapshotFacts> {
-    let found = o.asked.snapshot.as_ref().and_then(Option::as_ref);
-    o.done.saved.as_ref().or(found)
+    let found = o.observations.snapshot.as_ref().and_then(Option::as_ref);
+    o.effects.saved.as_ref().or(found)
 }
 
 /// Marks the snapshot as started.
 pub(super) fn mark_started(o: &Observed) -> Decided<()> {
     // An unusable snapshot is marked too.
-    let marks = o.asked.snapshot_marks.as_ref().and_then(Option::as_ref);
+    let marks = o
+        .observations
+        .snapshot_marks
+        .as_ref()
+        .and_then(Option::as_ref);
     let marks = marks.filter(|marks| marks.foreign.is_none());
     let current = current(o).map(|it| (it.started, &it.at));
     match current.or(marks.map(|it| (it.started, &it.at))) {
         Some((false, at)) => o.act(Action::MarkSnapshot {
-            mark: Mark::STARTED,
+            mark: SnapshotMark::STARTED,
             at: at.clone(),
         }),
         _ => Ok(()),
@@ -268,11 +276,11 @@ pub(super) fn note_applied(o: &Observed, job: &JobFacts, rendered: &RenderedFact
     };
     // If it is deleted again, a restarted controller recreates it too.
     if snapshot.recreate && o.current.has_any_job_set() {
-        let (mark, at) = (Mark::RECREATED, snapshot.at.clone());
+        let (mark, at) = (SnapshotMark::RECREATED, snapshot.at.clone());
         let marked = o.act(Action::MarkSnapshot { mark, at });
         return marked.because(Reason::JobSetRecreated);
     }
-    if rendered.expires && !job.wishes.suspend {
+    if rendered.expires && !job.desired.suspend {
         mark_started(o)?;
     }
     Ok(())

@@ -4,7 +4,7 @@ use super::{Decided, Pending, Report, Reports};
 use crate::{
     reconcile::{
         observed::Observed,
-        step::{Action, Mark, Observe},
+        step::{Action, Observe, SnapshotMark},
     },
     watch::JobSetState,
 };
@@ -12,7 +12,7 @@ use crate::{
 /// Suspends the JobSet after its snapshot is marked as started.
 pub(super) fn suspend(o: &Observed, found: &JobSetState) -> Decided<Reports> {
     let reports = mark(o)?;
-    if !o.done.job_set_written {
+    if !o.effects.job_set_written {
         let uid = found.uid.clone();
         return o.act(Action::Suspend { uid });
     }
@@ -21,7 +21,7 @@ pub(super) fn suspend(o: &Observed, found: &JobSetState) -> Decided<Reports> {
 
 /// Marks the snapshot as started. If that is not possible, the JobSet is suspended nevertheless: it is marked itself.
 fn mark(o: &Observed) -> Decided<Reports> {
-    let marks = o.tried(&o.asked.snapshot_marks, || Observe::SnapshotMarks)?;
+    let marks = o.tried(&o.observations.snapshot_marks, || Observe::SnapshotMarks)?;
     let failure = match marks {
         // There is no snapshot if the JobSet is older than snapshots, or the snapshot was deleted.
         Ok(None) => return Ok(Reports::new()),
@@ -29,13 +29,13 @@ fn mark(o: &Observed) -> Decided<Reports> {
             Some(failure) => return Ok(vec![Report::Failure(failure.clone())]),
             None if marks.started => return Ok(Reports::new()),
             None => o.attempted(Action::MarkSnapshot {
-                mark: Mark::STARTED,
+                mark: SnapshotMark::STARTED,
                 at: marks.at.clone(),
             })?,
         },
         Err(failure) => failure,
     };
-    if failure.is_refusal() {
+    if failure.is_rejection() {
         Ok(vec![Report::Failure(failure)])
     } else {
         Err(Pending::Failed(failure))

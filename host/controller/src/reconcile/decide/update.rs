@@ -2,11 +2,11 @@
 
 use super::{
     Because as _, Decided, Pending, Report, Reports,
-    objects::{self, Stage},
+    objects::{self, JobSetStage},
     placement,
     remember::remember,
     resume,
-    snapshot::{self, Chosen, choose_for_suspended},
+    snapshot::{self, RenderingChoice, choose_for_suspended},
 };
 use crate::{
     reconcile::{
@@ -14,7 +14,7 @@ use crate::{
         last_reconcile::AppliedObject,
         object_ref::ObjectRef,
         observed::{JobFacts, LiveJobSet, Observed},
-        step::{Action, Basis, Observe, Reason, Wanted},
+        step::{Action, Basis, Observe, PlacementSource, Reason},
     },
     watch::JobSetState,
 };
@@ -29,7 +29,7 @@ pub(super) fn update(o: &Observed, job: &JobFacts, found: &JobSetState) -> Decid
         Reason::HasRun
     };
     // If the TrainJob is not suspended, its JobSet is unsuspended, even if another client suspended it.
-    if job.wishes.suspend && !o.done.begun && is_up_to_date(o, job, found).because(reason)? {
+    if job.desired.suspend && !o.effects.begun && is_up_to_date(o, job, found).because(reason)? {
         if o.last.is_none() {
             remember(o, job, None).because(reason)?;
         }
@@ -50,14 +50,14 @@ fn is_up_to_date(o: &Observed, job: &JobFacts, found: &JobSetState) -> Decided<b
         // The snapshot of a recreated JobSet may not be updated yet.
         return Ok(false);
     };
-    let inputs = o.known(&o.asked.inputs, || Observe::Inputs)?;
+    let inputs = o.known(&o.observations.inputs, || Observe::Inputs)?;
     Ok(inputs.are_all_of(Some(noted)))
 }
 
 fn change(o: &Observed, job: &JobFacts, found: &JobSetState, never_run: bool) -> Decided<Reports> {
     o.begin()?;
-    o.known(&o.asked.train_job, || Observe::TrainJob)?;
-    let Chosen {
+    o.known(&o.observations.train_job, || Observe::TrainJob)?;
+    let RenderingChoice {
         basis,
         is_new,
         mut reports,
@@ -77,9 +77,9 @@ fn change(o: &Observed, job: &JobFacts, found: &JobSetState, never_run: bool) ->
         reports.splice(0..0, resume::resume(o, job, live, basis)?);
         return Ok(reports);
     }
-    let follows = |object: &ObjectRef| Stage::Suspended.lets_change(object.apply);
+    let follows = |object: &ObjectRef| JobSetStage::Suspended.lets_change(object.apply);
     let listed = basis.map_or(&[][..], |_| snapshot::listed(o));
-    if job.wishes.suspend && !listed.iter().any(follows) {
+    if job.desired.suspend && !listed.iter().any(follows) {
         remember(o, job, Some(AppliedObject::unknown(listed)))?;
         return Ok(reports);
     }
@@ -91,7 +91,7 @@ fn change(o: &Observed, job: &JobFacts, found: &JobSetState, never_run: bool) ->
 /// Reads the JobSet if it is still suspended. The store may be outdated, and a running JobSet must not change.
 fn live<'o>(o: &'o Observed, found: &JobSetState) -> Decided<&'o LiveJobSet> {
     let uid = || found.uid.clone();
-    o.known(&o.asked.live, || Observe::LiveJobSet { uid: uid() })
+    o.known(&o.observations.live, || Observe::LiveJobSet { uid: uid() })
 }
 
 /// Updates a JobSet that has never run.
@@ -99,16 +99,16 @@ fn renew(o: &Observed, job: &JobFacts, basis: Basis, live: &LiveJobSet) -> Decid
     let rendered = snapshot::rendering(o, basis)?.map_err(Pending::Failed)?;
     snapshot::save(o, basis, rendered)?;
     let mut reports = vec![Report::Rendering];
-    if job.wishes.suspend && live.inputs.as_deref() == Some(&*rendered.inputs) {
+    if job.desired.suspend && live.inputs.as_deref() == Some(&*rendered.inputs) {
         let objects = rendered.objects.iter().map(|it| it.object.clone());
         let objects: Vec<_> = objects.collect();
         remember(o, job, Some(AppliedObject::unknown(&objects)))?;
         return Ok(reports);
     }
-    let objects = objects::write_all(o, &rendered.objects, Stage::Fresh)?;
-    if !o.done.relocated {
-        let wanted = || Observe::Placement(Wanted::Applied);
-        if o.known(&o.asked.placement, wanted)?.loses && !replace(o, live, true)? {
+    let objects = objects::write_all(o, &rendered.objects, JobSetStage::Fresh)?;
+    if !o.effects.relocated {
+        let wanted = || Observe::Placement(PlacementSource::Applied);
+        if o.known(&o.observations.placement, wanted)?.loses && !replace(o, live, true)? {
             remember(o, job, Some(objects))?;
             return Ok(reports);
         }
@@ -128,10 +128,10 @@ fn renew(o: &Observed, job: &JobFacts, basis: Basis, live: &LiveJobSet) -> Decid
 /// Applies the JobSet over the suspended one. If immutable fields would change, deletes the existing JobSet, provided that another could be
 /// created. Returns whether it still exists.
 fn replace(o: &Observed, live: &LiveJobSet, held: bool) -> Decided<bool> {
-    if o.done.job_set_deleted {
+    if o.effects.job_set_deleted {
         return Ok(false);
     }
-    if o.done.job_set_written {
+    if o.effects.job_set_written {
         return Ok(true);
     }
     let failure = o.attempted(Action::ApplyJobSet {
@@ -142,7 +142,7 @@ fn replace(o: &Observed, live: &LiveJobSet, held: bool) -> Decided<bool> {
     if !failure.is(Class::Immutable) || live.active {
         return Err(Pending::Failed(failure));
     }
-    let creatable = o.known(&o.asked.creatable, || Observe::Creatable { held });
+    let creatable = o.known(&o.observations.creatable, || Observe::Creatable { held });
     creatable.because(Reason::Immutable)?;
     o.act(Action::DeleteJobSet(live.at.clone()))
         .because(Reason::Immutable)

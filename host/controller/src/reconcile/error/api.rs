@@ -148,7 +148,7 @@ mod tests {
         };
         assert!(error(LARGE_JOB_SET).is_outage());
         let large = error(LARGE_JOB_SET + 1);
-        assert!(!large.is_outage() && !large.is_passing());
+        assert!(!large.is_outage() && !large.is_temporary());
         assert_eq!(large.kind(), "too_slow");
     }
 }

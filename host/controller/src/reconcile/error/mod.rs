@@ -15,9 +15,9 @@ use trainyard_model::{deadline::Overdue, lookup::LookupKey, plan::Plan};
 use trainyard_render::{PendingLookup, Problem, Stopped};
 
 pub use snapshot::SnapshotError;
-pub(crate) use summary::{Annotated, ErrorSummary};
+pub(crate) use summary::{AnnotationTiming, ErrorSummary};
 
-use crate::{client::said, keys::KeyError, threads::NotDone};
+use crate::{client::said, keys::KeyError, threads::TaskError};
 
 /// Why a reconcile failed. It is retried.
 #[derive(Debug, Error)]
@@ -214,7 +214,7 @@ impl ReconcileError {
     }
 
     /// Whether the condition is expected to be temporary, so that it is not reported at once.
-    pub fn is_passing(&self) -> bool {
+    pub fn is_temporary(&self) -> bool {
         matches!(
             self,
             Self::Conflict { .. }
@@ -295,11 +295,11 @@ impl Refused {
     }
 }
 
-impl From<NotDone> for ReconcileError {
-    fn from(why: NotDone) -> Self {
+impl From<TaskError> for ReconcileError {
+    fn from(why: TaskError) -> Self {
         match why {
-            NotDone::Panicked(words) => Self::Panicked(words),
-            NotDone::Abandoned => Self::Abandoned,
+            TaskError::Panicked(words) => Self::Panicked(words),
+            TaskError::Abandoned => Self::Abandoned,
         }
     }
 }

@@ -18,12 +18,12 @@ pub(crate) struct ErrorSummary {
     /// The reason, and what the error is about. Retries of the same error have the same text.
     pub(crate) text: Arc<str>,
     /// When the TrainJob is annotated with it.
-    pub(crate) annotated: Annotated,
+    pub(crate) annotated: AnnotationTiming,
 }
 
 /// When a TrainJob is annotated with an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Annotated {
+pub(crate) enum AnnotationTiming {
     /// At once.
     AtOnce,
     /// Once it persists: the condition is expected to be temporary.
@@ -40,11 +40,11 @@ impl ErrorSummary {
             reason,
             text: format!("{reason}: {}", cut(clean(&error.subject()), SUBJECT_BYTES)).into(),
             annotated: if error.is_cluster_wide() {
-                Annotated::Never
-            } else if error.is_passing() {
-                Annotated::OncePersistent
+                AnnotationTiming::Never
+            } else if error.is_temporary() {
+                AnnotationTiming::OncePersistent
             } else {
-                Annotated::AtOnce
+                AnnotationTiming::AtOnce
             },
         }
     }
@@ -90,7 +90,7 @@ impl ReconcileError {
     }
 
     /// Whether it lasts until the TrainJob, its runtime or a plugin is corrected.
-    pub(crate) fn is_refusal(&self) -> bool {
+    pub(crate) fn needs_correction(&self) -> bool {
         matches!(
             self,
             Self::TrainJob(_)
@@ -187,11 +187,11 @@ mod tests {
         assert_eq!(text(&api(403)), "APIError: writing JobSet `a`");
         assert_eq!(text(&api(403)), text(&api(500)));
         let annotated = |error| ErrorSummary::of(&error).annotated;
-        assert_eq!(annotated(api(403)), Annotated::AtOnce);
-        assert_eq!(annotated(api(500)), Annotated::AtOnce);
-        assert_eq!(annotated(api(409)), Annotated::OncePersistent);
-        assert_eq!(annotated(api(429)), Annotated::Never);
-        assert_eq!(annotated(api(503)), Annotated::Never);
+        assert_eq!(annotated(api(403)), AnnotationTiming::AtOnce);
+        assert_eq!(annotated(api(500)), AnnotationTiming::AtOnce);
+        assert_eq!(annotated(api(409)), AnnotationTiming::OncePersistent);
+        assert_eq!(annotated(api(429)), AnnotationTiming::Never);
+        assert_eq!(annotated(api(503)), AnnotationTiming::Never);
         let busy = |step: &str| {
             let overdue = Overdue {
                 limit: Duration::ZERO,

@@ -13,10 +13,10 @@ use crate::{
     kubernetes::unless_gone,
     reconcile::{
         act::job_set::wanted,
-        bodies::Bodies,
+        artifacts::Artifacts,
         context::{Context, creating},
         error::ReconcileError,
-        job_set::Suspended,
+        job_set::SuspendedJobSet,
         observed::{Fact, Owner},
         owner as owners,
     },
@@ -24,14 +24,17 @@ use crate::{
 };
 
 /// Reads the owner of the JobSet.
-pub(super) async fn owner(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, ReconcileError> {
+pub(super) async fn owner(
+    cx: &Context<'_>,
+    artifacts: &mut Artifacts,
+) -> Result<Fact, ReconcileError> {
     let name = &cx.key.name;
     let found: Option<JobSetObject> = cx.read(name).await?;
     let uid = &cx.job()?.uid;
     Ok(Fact::Owner(match found {
         Some(found) if !owners::is_of(uid, found.meta()) => {
             let foreign = owners::foreign(name, names::JOB_SET, name, found.meta());
-            Owner::Foreign(bodies.failure(foreign))
+            Owner::Foreign(artifacts.failure(foreign))
         }
         _ => Owner::OursOrGone,
     }))
@@ -43,7 +46,7 @@ pub(super) async fn owner(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact,
 /// It was deleted or unsuspended, and the store is outdated.
 pub(super) async fn live(
     cx: &Context<'_>,
-    bodies: &mut Bodies,
+    artifacts: &mut Artifacts,
     uid: &str,
 ) -> Result<Fact, ReconcileError> {
     let what = || format!("JobSet `{}`", cx.key.name);
@@ -52,11 +55,11 @@ pub(super) async fn live(
     let text = unless_gone(cx.text(request).await);
     let text = text.map_err(|error| ReconcileError::api(format!("reading {}", what()), error))?;
     let uid: Box<str> = uid.into();
-    let live = cx.on_thread(move |_, _| Suspended::read(&text?, &uid));
+    let live = cx.on_thread(move |_, _| SuspendedJobSet::read(&text?, &uid));
     let live = live.await?;
     let live = live.ok_or_else(|| ReconcileError::Conflict { what: what() })?;
     let facts = live.facts();
-    bodies.large().live = Some(Arc::new(live));
+    artifacts.large().live = Some(Arc::new(live));
     Ok(Fact::JobSet(facts))
 }
 
@@ -66,7 +69,7 @@ pub(super) async fn live(
 /// It could not be created.
 pub(super) async fn creatable(
     cx: &Context<'_>,
-    bodies: &mut Bodies,
+    artifacts: &mut Artifacts,
     held: bool,
 ) -> Result<Fact, ReconcileError> {
     let failed = |error| {
@@ -74,7 +77,7 @@ pub(super) async fn creatable(
         let what = format!("creating JobSet `{name}` anew, as it can't change");
         ReconcileError::api(what, error)
     };
-    let job_set = wanted(bodies, held, false)?;
+    let job_set = wanted(artifacts, held, false)?;
     let object = serde_json::to_vec(&job_set);
     let object = object.map_err(|error| failed(kube::Error::SerdeError(error)))?;
     let params = PostParams {

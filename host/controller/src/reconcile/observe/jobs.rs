@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::{
     kubernetes::kind_of,
     reconcile::{
-        bodies::Bodies,
+        artifacts::Artifacts,
         context::Context,
         error::ReconcileError,
         observed::{Fact, OldJob},
@@ -27,9 +27,12 @@ const JOB_SET_NAME: &str = "jobset.sigs.k8s.io/jobset-name";
 const REPLICATED_JOB_NAME: &str = "jobset.sigs.k8s.io/replicatedjob-name";
 
 /// Lists the Jobs of the JobSet that have not ended and still have removed entries.
-pub(super) async fn get(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, ReconcileError> {
+pub(super) async fn get(
+    cx: &Context<'_>,
+    artifacts: &mut Artifacts,
+) -> Result<Fact, ReconcileError> {
     let name = &cx.key.name;
-    let live = bodies.live()?;
+    let live = artifacts.live()?;
     let (uid, Some(removed)) = (live.uid.clone(), live.missing.clone()) else {
         return Ok(Fact::Jobs(Vec::new()));
     };
@@ -67,7 +70,7 @@ struct Job {
 
 /// A Job as the API server sends it.
 #[derive(Deserialize)]
-struct Sent {
+struct WireJob {
     metadata: ObjectMeta,
     #[serde(default)]
     spec: Spec,
@@ -96,7 +99,7 @@ struct Condition {
 impl Job {
     /// Parses a Job. One that cannot be decoded was not created by JobSet, because its JobSet could not be decoded either.
     fn read(text: &str) -> Option<Self> {
-        let sent: Sent = wire::decode(&without_managed_fields(text))
+        let sent: WireJob = wire::decode(&without_managed_fields(text))
             .inspect_err(|why| tracing::warn!(%why, "a Job cannot be decoded and is not changed"))
             .ok()?;
         let mut conditions = sent.status.conditions.iter();

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use trainyard_model::lookup::Requester;
 
 use crate::reconcile::{
-    bodies::Bodies,
+    artifacts::Artifacts,
     context::Context,
     error::ReconcileError,
     observed::{Fact, Rendering},
@@ -15,15 +15,15 @@ use crate::reconcile::{
 /// Fetches the objects that plugins looked up in the last rendering.
 pub(super) async fn get(
     cx: &Context<'_>,
-    bodies: &mut Bodies,
+    artifacts: &mut Artifacts,
     basis: Basis,
 ) -> Result<Fact, ReconcileError> {
-    let job = bodies.job()?.clone();
+    let job = artifacts.job()?.clone();
     let asker = Requester {
         name: &cx.key.name,
         uid: job.metadata.uid.as_deref(),
     };
-    let large = bodies.large();
+    let large = artifacts.large();
     let pending = std::mem::take(&mut large.pending);
     let mut lookups = match large.lookups.take() {
         Some((of, lookups)) if of == basis => lookups,
@@ -41,6 +41,6 @@ pub(super) async fn get(
         };
         Arc::make_mut(&mut lookups).insert(key.clone(), answer);
     }
-    bodies.large().lookups = Some((basis, lookups));
+    artifacts.large().lookups = Some((basis, lookups));
     Ok(Fact::Rendering(Rendering::LookedUp))
 }

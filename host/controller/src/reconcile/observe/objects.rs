@@ -4,46 +4,46 @@ use kube::api::ObjectMeta;
 use trainyard_model::text::clean;
 
 use crate::reconcile::{
-    bodies::Bodies,
+    artifacts::Artifacts,
     context::Context,
     error::ReconcileError,
     object_ref::ObjectRef,
-    observed::{Fact, Look},
+    observed::{Fact, ObjectState},
     owner,
 };
 
 /// Reads an object that a snapshot lists. The list may be forged, so only kinds that plugins emit are read.
 pub(super) async fn listed(
     cx: &Context<'_>,
-    bodies: &mut Bodies,
+    artifacts: &mut Artifacts,
     object: &ObjectRef,
 ) -> Result<Fact, ReconcileError> {
     if !cx.reconciler.emitted.has(&object.kind) {
-        return Ok(Fact::Object(Look::NotEmitted));
+        return Ok(Fact::Object(ObjectState::NotEmitted));
     }
     let found = metadata(cx, object).await?;
-    look(cx, bodies, object, found).map(Fact::Object)
+    state_of(cx, artifacts, object, found).map(Fact::Object)
 }
 
 /// Reads an object that is to be written. An object that is being deleted cannot be used, because pods would wait for it.
 pub(super) async fn get(
     cx: &Context<'_>,
-    bodies: &mut Bodies,
+    artifacts: &mut Artifacts,
     object: &ObjectRef,
 ) -> Result<Fact, ReconcileError> {
     let found = metadata(cx, object).await?;
     let deleting = found.as_ref().filter(|it| it.deletion_timestamp.is_some());
     let finalizers = deleting.map(|it| it.finalizers.clone().unwrap_or_default());
-    let look = look(cx, bodies, object, found)?;
-    Ok(Fact::Object(match (look, finalizers) {
-        (Look::Ours(_), Some(finalizers)) => {
-            Look::Unusable(bodies.failure(ReconcileError::Deleting {
+    let state = state_of(cx, artifacts, object, found)?;
+    Ok(Fact::Object(match (state, finalizers) {
+        (ObjectState::Ours(_), Some(finalizers)) => {
+            ObjectState::Unusable(artifacts.failure(ReconcileError::Deleting {
                 kind: object.kind.to_string(),
                 name: object.name.to_string(),
                 finalizers: clean(&finalizers.join(", ")),
             }))
         }
-        (look, _) => look,
+        (state, _) => state,
     }))
 }
 
@@ -59,22 +59,22 @@ async fn metadata(
         .map_err(failed)
 }
 
-fn look(
+fn state_of(
     cx: &Context<'_>,
-    bodies: &mut Bodies,
+    artifacts: &mut Artifacts,
     object: &ObjectRef,
     found: Option<ObjectMeta>,
-) -> Result<Look, ReconcileError> {
+) -> Result<ObjectState, ReconcileError> {
     let uid = &cx.job()?.uid;
     Ok(match found {
-        None => Look::Missing,
+        None => ObjectState::Missing,
         Some(found) if owner::is_of(uid, &found) => {
-            Look::Ours(found.resource_version.map(Into::into))
+            ObjectState::Ours(found.resource_version.map(Into::into))
         }
         Some(found) => {
             let (kind, name) = (object.kind.kind(), object.name.as_str());
             let foreign = owner::foreign(&cx.key.name, kind, name, &found);
-            Look::Unusable(bodies.failure(foreign))
+            ObjectState::Unusable(artifacts.failure(foreign))
         }
     })
 }

@@ -6,48 +6,48 @@ use serde_json::{Value, json};
 use trainyard_model::deadline::{Deadline, Overdue};
 
 use crate::reconcile::{
-    bodies::{Bodies, PlacementChanges},
+    artifacts::{Artifacts, PlacementChanges},
     context::Context,
     error::ReconcileError,
-    job_set::Suspended,
+    job_set::SuspendedJobSet,
     observed::{Fact, Placement},
     placement,
-    step::Wanted,
+    step::PlacementSource,
 };
 
 /// Compares the JobSet with the wanted placement.
 pub(super) async fn get(
     cx: &Context<'_>,
-    bodies: &mut Bodies,
-    wanted: Wanted,
+    artifacts: &mut Artifacts,
+    wanted: PlacementSource,
 ) -> Result<Fact, ReconcileError> {
-    let live = bodies.live()?.clone();
-    let job_set = job_set(cx, bodies, wanted).await?;
-    bodies.large().wanted = Some((wanted, job_set.clone()));
+    let live = artifacts.live()?.clone();
+    let job_set = job_set(cx, artifacts, wanted).await?;
+    artifacts.large().wanted = Some((wanted, job_set.clone()));
     let compared = cx.on_thread(move |_, deadline| compare(&live, &job_set, wanted, deadline));
     let (facts, changes) = compared.await?.map_err(ReconcileError::placing)?;
-    bodies.large().changes = Some(changes);
+    artifacts.large().changes = Some(changes);
     Ok(Fact::Placement(facts))
 }
 
 /// Returns a JobSet with the wanted placement. It is computed once per reconcile.
 async fn job_set(
     cx: &Context<'_>,
-    bodies: &mut Bodies,
-    wanted: Wanted,
+    artifacts: &mut Artifacts,
+    wanted: PlacementSource,
 ) -> Result<Arc<Value>, ReconcileError> {
-    if let Some((of, known)) = &bodies.large().wanted
+    if let Some((of, known)) = &artifacts.large().wanted
         && *of == wanted
     {
         return Ok(known.clone());
     }
-    if matches!(wanted, Wanted::Applied | Wanted::Rendered) {
-        return Ok(bodies.rendered()?.job_set.clone());
+    if matches!(wanted, PlacementSource::Applied | PlacementSource::Rendered) {
+        return Ok(artifacts.rendered()?.job_set.clone());
     }
     // From the noted placement or the current one, with the TrainJob's own patches.
-    let (job, live) = (bodies.job()?.clone(), bodies.live()?.clone());
-    let snapshot = bodies.large().snapshot.clone();
-    let snapshot = snapshot.filter(|_| wanted == Wanted::Noted);
+    let (job, live) = (artifacts.job()?.clone(), artifacts.live()?.clone());
+    let snapshot = artifacts.large().snapshot.clone();
+    let snapshot = snapshot.filter(|_| wanted == PlacementSource::Noted);
     let placed = cx.on_thread(move |_, deadline| {
         let noted = snapshot.map(|snapshot| snapshot.placed(&job, deadline));
         match noted.transpose()?.flatten() {
@@ -60,14 +60,14 @@ async fn job_set(
 }
 
 fn compare(
-    live: &Suspended,
+    live: &SuspendedJobSet,
     job_set: &Value,
-    wanted: Wanted,
+    wanted: PlacementSource,
     deadline: &Deadline,
 ) -> Result<(Placement, PlacementChanges), Overdue> {
     let spec = job_set.get("spec").unwrap_or(&Value::Null);
     let removed = live.removed_by(spec);
-    let jobs = if wanted == Wanted::Applied {
+    let jobs = if wanted == PlacementSource::Applied {
         None
     } else {
         deadline.check()?;

@@ -15,9 +15,9 @@ use trainyard_model::{
 };
 use trainyard_render::{ClusterFacts, Needs, Problem, RenderedObject, Renderer, Stopped};
 
-use super::runtime::make_room;
+use super::runtime::reserve_memory;
 use crate::reconcile::{
-    bodies::{Bodies, RenderedPlan},
+    artifacts::{Artifacts, RenderedPlan},
     context::Context,
     defaults,
     error::ReconcileError,
@@ -25,7 +25,7 @@ use crate::reconcile::{
     object_ref::ObjectRef,
     observed::{Fact, RenderedFacts, RenderedObjectFacts, Rendering},
     snapshot::Snapshot,
-    step::{Basis, Source},
+    step::{Basis, RuntimeSource},
 };
 
 /// Renders the TrainJob.
@@ -34,23 +34,23 @@ use crate::reconcile::{
 /// pins nothing. For all other TrainJobs, lookups are made again.
 pub(super) async fn get(
     cx: &Context<'_>,
-    bodies: &mut Bodies,
+    artifacts: &mut Artifacts,
     basis: Basis,
 ) -> Result<Fact, ReconcileError> {
-    let snapshot = bodies.snapshot(basis)?;
+    let snapshot = artifacts.snapshot(basis)?;
     let pinned = snapshot.plan.clone().filter(|_| snapshot.started);
     if let Some(plan) = &pinned {
         still_loaded(cx, plan)?;
     }
-    let lookups = match &bodies.large().lookups {
+    let lookups = match &artifacts.large().lookups {
         Some((of, lookups)) if *of == basis => lookups.clone(),
         _ if snapshot.started => snapshot.lookups.clone(),
         _ => Arc::new(Lookups::default()),
     };
-    make_room(cx, bodies, values(&snapshot.runtime.template.spec)).await;
-    let run = Run {
-        job: bodies.job()?.clone(),
-        inputs: bodies.inputs()?.clone(),
+    reserve_memory(cx, artifacts, values(&snapshot.runtime.template.spec)).await;
+    let run = RenderTask {
+        job: artifacts.job()?.clone(),
+        inputs: artifacts.inputs()?.clone(),
         namespace: cx.key.namespace.clone(),
         snapshot,
         pinned,
@@ -60,14 +60,14 @@ pub(super) async fn get(
     };
     let run = cx.on_thread(move |renderer, deadline| run.render(renderer, deadline));
     match run.await?? {
-        Outcome::Needs(needs) => {
-            let large = bodies.large();
+        RenderOutcome::Needs(needs) => {
+            let large = artifacts.large();
             (large.pending, large.lookups) = (needs.lookups, Some((basis, lookups)));
             Ok(Fact::Rendering(Rendering::Needs))
         }
-        Outcome::Rendered(rendered, warnings, facts) => {
-            bodies.warnings = warnings;
-            bodies.large().rendered = Some(rendered);
+        RenderOutcome::Rendered(rendered, warnings, facts) => {
+            artifacts.warnings = warnings;
+            artifacts.large().rendered = Some(rendered);
             Ok(Fact::Rendering(Rendering::Rendered(facts)))
         }
     }
@@ -97,14 +97,14 @@ fn still_loaded(cx: &Context<'_>, plan: &Plan) -> Result<(), ReconcileError> {
     clippy::large_enum_variant,
     reason = "there is one of it at a time, and it is taken apart at once"
 )]
-enum Outcome {
+enum RenderOutcome {
     Rendered(RenderedPlan, Vec<String>, RenderedFacts),
     /// Plugins need lookups.
     Needs(Needs),
 }
 
 /// A rendering with its inputs.
-struct Run {
+struct RenderTask {
     job: Arc<TrainJob>,
     inputs: Inputs,
     namespace: Arc<str>,
@@ -113,18 +113,22 @@ struct Run {
     pinned: Option<Plan>,
     lookups: Arc<Lookups>,
     write_defaults: bool,
-    source: Source,
+    source: RuntimeSource,
 }
 
-impl Run {
-    fn render(self, renderer: &Renderer, deadline: &Deadline) -> Result<Outcome, ReconcileError> {
+impl RenderTask {
+    fn render(
+        self,
+        renderer: &Renderer,
+        deadline: &Deadline,
+    ) -> Result<RenderOutcome, ReconcileError> {
         let runtime = &self.snapshot.runtime;
         let rendered =
             renderer.render_within(&self.job, runtime, &self.namespace, &self.lookups, deadline);
         let mut rendered = match rendered {
             Ok(rendered) => rendered,
             Err(Stopped::Needs(needs)) if self.may_look_up(&needs) => {
-                return Ok(Outcome::Needs(needs));
+                return Ok(RenderOutcome::Needs(needs));
             }
             Err(stopped) => {
                 return Err(ReconcileError::render(self.job, runtime.clone(), stopped));
@@ -172,7 +176,7 @@ impl Run {
             String::new()
         };
         let facts = RenderedFacts {
-            saved: self.source == Source::Snapshot && (same || snapshot.started),
+            saved: self.source == RuntimeSource::Snapshot && (same || snapshot.started),
             inputs: inputs.into(),
             expires: ttl.is_some_and(|seconds| !seconds.is_null()),
             objects: rendered.objects.iter().map(facts_of).collect(),
@@ -183,7 +187,7 @@ impl Run {
             inputs: facts.inputs.clone(),
             snapshot,
         };
-        Ok(Outcome::Rendered(plan, warnings, facts))
+        Ok(RenderOutcome::Rendered(plan, warnings, facts))
     }
 
     /// Whether the lookups may be made, and rendering started over. Rendering that took too long is tried again later. What a started
@@ -210,7 +214,7 @@ fn facts_of(object: &RenderedObject) -> RenderedObjectFacts {
             0
         },
         has_keys: !object.material.is_empty(),
-        look: None,
+        state: None,
         written: None,
     }
 }

@@ -6,14 +6,18 @@ use trainyard_api::runtime::RuntimeKind;
 
 use crate::{
     reconcile::{
-        bodies::Bodies, context::Context, error::ReconcileError, observed::Fact, snapshot::Snapshot,
+        artifacts::Artifacts, context::Context, error::ReconcileError, observed::Fact,
+        snapshot::Snapshot,
     },
     watch::{ReadRuntime, RuntimeKey, RuntimeState},
 };
 
 /// Reads the runtime. If it is missing or invalid, its next change triggers a reconcile.
-pub(super) async fn get(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, ReconcileError> {
-    let reference = &bodies.job()?.runtime_ref;
+pub(super) async fn get(
+    cx: &Context<'_>,
+    artifacts: &mut Artifacts,
+) -> Result<Fact, ReconcileError> {
+    let reference = &artifacts.job()?.runtime_ref;
     let stores = &cx.reconciler.stores;
     let (runtimes, namespace) = match reference.kind {
         RuntimeKind::Cluster => (&stores.cluster_runtimes, None),
@@ -32,7 +36,7 @@ pub(super) async fn get(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, R
     }
     match found {
         Some(Ok(read)) => {
-            bodies.large().fresh = Some(Snapshot::of(read));
+            artifacts.large().fresh = Some(Snapshot::of(read));
             Ok(Fact::Holds)
         }
         None => Err(ReconcileError::NoRuntime { kind, name }),
@@ -60,10 +64,10 @@ async fn read(
 }
 
 /// Waits for the memory budget of a runtime with that many values. A reconcile waits at most once.
-pub(super) async fn make_room(cx: &Context<'_>, bodies: &mut Bodies, values: usize) {
-    let room = &cx.reconciler.runtime_room;
-    let held = &mut bodies.large().runtime_room;
-    if room.is_for(values) && held.is_none() {
-        *held = Some(room.of(values, cx.worker).await);
+pub(super) async fn reserve_memory(cx: &Context<'_>, artifacts: &mut Artifacts, values: usize) {
+    let budget = &cx.reconciler.runtime_budget;
+    let held = &mut artifacts.large().runtime_budget;
+    if budget.counts(values) && held.is_none() {
+        *held = Some(budget.reserve(values, cx.worker).await);
     }
 }

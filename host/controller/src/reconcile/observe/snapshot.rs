@@ -6,9 +6,9 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use trainyard_model::deadline::Deadline;
 use trainyard_render::Renderer;
 
-use super::runtime::make_room;
+use super::runtime::reserve_memory;
 use crate::reconcile::{
-    bodies::Bodies,
+    artifacts::Artifacts,
     context::Context,
     error::ReconcileError,
     last_reconcile::AppliedObject,
@@ -19,12 +19,15 @@ use crate::reconcile::{
 };
 
 /// Reads the snapshot.
-pub(super) async fn get(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, ReconcileError> {
+pub(super) async fn get(
+    cx: &Context<'_>,
+    artifacts: &mut Artifacts,
+) -> Result<Fact, ReconcileError> {
     let name = Snapshot::name(&cx.key.name);
     let Some(map) = cx.read::<ConfigMap>(&name).await? else {
         return Ok(Fact::Snapshot(None));
     };
-    let job = bodies.job()?.clone();
+    let job = artifacts.job()?.clone();
     if !owner::owns(&job, &map.metadata) {
         return Err(owner::foreign(
             &cx.key.name,
@@ -35,19 +38,22 @@ pub(super) async fn get(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, R
     }
     let texts = map.data.iter().flat_map(BTreeMap::values).map(String::len);
     // Values take at least four bytes, except for empty lists.
-    make_room(cx, bodies, texts.sum::<usize>() / 4).await;
+    reserve_memory(cx, artifacts, texts.sum::<usize>() / 4).await;
     let read = move |renderer: &Renderer, _: &Deadline| {
         let snapshot = Snapshot::from_config_map(&map, &job, renderer.most_objects());
         snapshot.map(|snapshot| (snapshot, ObjectVersion::of(&map.metadata)))
     };
     let (snapshot, at) = cx.on_thread(read).await??;
     let facts = snapshot.facts_at(at);
-    bodies.large().snapshot = Some(snapshot);
+    artifacts.large().snapshot = Some(snapshot);
     Ok(Fact::Snapshot(Some(facts)))
 }
 
 /// Reads only the marks of the snapshot.
-pub(super) async fn marks(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, ReconcileError> {
+pub(super) async fn marks(
+    cx: &Context<'_>,
+    artifacts: &mut Artifacts,
+) -> Result<Fact, ReconcileError> {
     let name = Snapshot::name(&cx.key.name);
     let found = cx.config_maps().get_metadata_opt(&name).await;
     let found =
@@ -57,7 +63,7 @@ pub(super) async fn marks(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact,
         let metadata = found.metadata;
         let foreign = (!owner::is_of(uid, &metadata)).then(|| {
             let foreign = owner::foreign(&cx.key.name, "ConfigMap", &name, &metadata);
-            bodies.failure(foreign)
+            artifacts.failure(foreign)
         });
         SnapshotMarks {
             at: ObjectVersion::of(&metadata),

@@ -8,7 +8,8 @@ use trainyard_schema::Admission;
 
 use crate::{
     reconcile::{
-        bodies::Bodies, context::Context, error::ReconcileError, inputs::Inputs, observed::Fact,
+        artifacts::Artifacts, context::Context, error::ReconcileError, inputs::Inputs,
+        observed::Fact,
     },
     watch::TrainJobState,
 };
@@ -17,13 +18,20 @@ use crate::{
 static ADMISSION: LazyLock<Admission> = LazyLock::new(Admission::default);
 
 /// Reads the TrainJob when the memory budget has room for it.
-pub(super) async fn get(cx: &Context<'_>, bodies: &mut Bodies) -> Result<Fact, ReconcileError> {
+pub(super) async fn get(
+    cx: &Context<'_>,
+    artifacts: &mut Artifacts,
+) -> Result<Fact, ReconcileError> {
     let state = cx.job()?;
-    let room = cx.reconciler.room.of(state.text().len(), cx.worker).await;
+    let budget = cx
+        .reconciler
+        .budget
+        .reserve(state.text().len(), cx.worker)
+        .await;
     let text = state.clone();
     let job = cx.on_thread(move |_, _| read(&text)).await??;
-    let large = bodies.large();
-    large.room = room;
+    let large = artifacts.large();
+    large.budget = budget;
     large.job = Some(Arc::new(job));
     large.inputs = Some(Inputs::of(&cx.reconciler.common, state));
     Ok(Fact::Holds)

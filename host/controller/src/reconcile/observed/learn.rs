@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    Asked, LiveJobSet, Look, Observed, OldJob, Owner, Placement, RenderedObjectFacts, Rendering,
-    SnapshotFacts, SnapshotMarks,
+    LiveJobSet, ObjectState, Observations, Observed, OldJob, Owner, Placement, RenderedObjectFacts,
+    Rendering, SnapshotFacts, SnapshotMarks,
 };
 use crate::reconcile::{
     failure::ReconcileFailure,
@@ -12,7 +12,7 @@ use crate::reconcile::{
     last_reconcile::{Applied, AppliedObject},
     object_ref::ObjectRef,
     object_version::ObjectVersion,
-    step::{Action, Basis, Mark, Observe, Step},
+    step::{Action, Basis, Observe, SnapshotMark, Step},
 };
 
 /// The result of an observation.
@@ -25,7 +25,7 @@ pub(crate) enum Fact {
     SnapshotMarks(Option<SnapshotMarks>),
     Rendering(Rendering),
     Listed(Arc<[AppliedObject]>),
-    Object(Look),
+    Object(ObjectState),
     Owner(Owner),
     JobSet(LiveJobSet),
     Placement(Placement),
@@ -50,13 +50,13 @@ const STEPS_FOR_EACH: usize = 4;
 impl Observed {
     /// The most steps that a reconcile takes which knows this.
     pub(crate) fn most_steps(&self) -> usize {
-        let Asked {
+        let Observations {
             renderings,
             listed_objects,
             jobs,
             rounds,
             ..
-        } = &self.asked;
+        } = &self.observations;
         let rendered = renderings.iter().map(|(_, rendering)| match rendering {
             Rendering::Rendered(rendered) => rendered.objects.len(),
             Rendering::Needs | Rendering::LookedUp => 0,
@@ -69,7 +69,7 @@ impl Observed {
     /// Takes what a step found out or left. Nothing else changes what is known, but the stores.
     pub(crate) fn learn_fact(&mut self, what: &Observe, found: Result<Fact, ReconcileFailure>) {
         match found {
-            Ok(fact) => self.asked.learn(what, fact),
+            Ok(fact) => self.observations.learn(what, fact),
             Err(failure) => self.failures.push((Step::Observe(what.clone()), failure)),
         }
     }
@@ -82,10 +82,11 @@ impl Observed {
                 // Something changed in between: it is looked at again before the next decision.
                 match action {
                     Action::CreateSnapshot(_) if failure.is_conflict() => {
-                        self.asked.snapshot = None;
+                        self.observations.snapshot = None;
                     }
                     Action::CreateObject(object) if failure.may_exist() => {
-                        self.asked.object(object, |object| object.look = None);
+                        self.observations
+                            .object(object, |object| object.state = None);
                     }
                     _ => {}
                 }
@@ -95,59 +96,69 @@ impl Observed {
     }
 
     fn succeeded(&mut self, action: &Action, effect: Effect) {
-        let Self { asked, done, .. } = self;
+        let Self {
+            observations,
+            effects,
+            ..
+        } = self;
         match (action, effect) {
-            (Action::Begin, _) => done.begun = true,
+            (Action::Begin, _) => effects.begun = true,
             (Action::CreateSnapshot(basis), Effect::Snapshot(saved)) => {
-                asked.saved(*basis);
-                done.saved = Some(saved);
+                observations.saved(*basis);
+                effects.saved = Some(saved);
             }
             (Action::ReplaceSnapshot { basis, .. }, Effect::Snapshot(saved)) => {
-                asked.saved(*basis);
+                observations.saved(*basis);
                 // What else it is marked with stays.
-                let replaced = asked.snapshot.as_ref().and_then(Option::as_ref);
+                let replaced = observations.snapshot.as_ref().and_then(Option::as_ref);
                 let recreate = replaced.is_some_and(|replaced| replaced.recreate);
-                done.saved = Some(SnapshotFacts { recreate, ..saved });
+                effects.saved = Some(SnapshotFacts { recreate, ..saved });
             }
             (Action::MarkSnapshot { mark, .. }, Effect::At(at)) => {
-                let snapshots = asked.snapshot.iter_mut().flatten().chain(&mut done.saved);
+                let snapshots = observations
+                    .snapshot
+                    .iter_mut()
+                    .flatten()
+                    .chain(&mut effects.saved);
                 for snapshot in snapshots {
                     snapshot.at = at.clone();
                     mark.set(&mut snapshot.started, &mut snapshot.recreate);
                 }
-                for marks in asked.snapshot_marks.iter_mut().flatten() {
+                for marks in observations.snapshot_marks.iter_mut().flatten() {
                     marks.at = at.clone();
                     mark.set(&mut marks.started, &mut marks.recreate);
                 }
             }
-            (Action::ApplyObject { object, .. }, Effect::At(at)) => asked.object(object, |it| {
-                it.written = Some(Some(Applied {
-                    content: it.content,
-                    version: at.version.clone(),
-                }));
-            }),
+            (Action::ApplyObject { object, .. }, Effect::At(at)) => {
+                observations.object(object, |it| {
+                    it.written = Some(Some(Applied {
+                        content: it.content,
+                        version: at.version.clone(),
+                    }));
+                })
+            }
             (Action::CreateObject(object), _) => {
-                asked.object(object, |it| it.written = Some(None));
+                observations.object(object, |it| it.written = Some(None));
             }
             (Action::ApplyJobSet { held: true, .. } | Action::Relocate(_), _) => {
-                done.relocated = true;
-                (asked.live, asked.placement, asked.jobs) = (None, None, None);
+                effects.relocated = true;
+                (observations.live, observations.placement, observations.jobs) = (None, None, None);
             }
             (Action::ApplyJobSet { .. } | Action::Suspend { .. } | Action::Resume(_), _) => {
-                done.job_set_written = true;
+                effects.job_set_written = true;
             }
-            (Action::DeleteJobSet(_), _) => done.job_set_deleted = true,
+            (Action::DeleteJobSet(_), _) => effects.job_set_deleted = true,
             (Action::DeleteJob { name, .. }, _) => {
-                let jobs = asked.jobs.iter_mut().flatten();
+                let jobs = observations.jobs.iter_mut().flatten();
                 jobs.filter(|job| job.name == *name)
                     .for_each(|job| job.deleting = true);
             }
-            (Action::NoteUnseenEnd, _) => done.end_noted = true,
-            (Action::Remember(_), _) => done.remembered = true,
-            (Action::Settle(_), _) => done.settled = true,
-            (Action::WriteStatus(_), _) => done.status_written = true,
-            (Action::WriteError(_), _) => done.error_written = true,
-            (Action::ForgetDeparted, _) => self.current.departed = None,
+            (Action::NoteUnseenEnd, _) => effects.end_noted = true,
+            (Action::Remember(_), _) => effects.remembered = true,
+            (Action::UpdateMemory(_), _) => effects.memory_updated = true,
+            (Action::WriteStatus(_), _) => effects.status_written = true,
+            (Action::WriteError(_), _) => effects.error_written = true,
+            (Action::ForgetDeletedJobSet, _) => self.current.deleted_job_set = None,
             // No action of those leaves anything else.
             (
                 Action::CreateSnapshot(_)
@@ -160,7 +171,7 @@ impl Observed {
     }
 }
 
-impl Asked {
+impl Observations {
     fn learn(&mut self, what: &Observe, fact: Fact) {
         match (what, fact) {
             (Observe::Inputs, Fact::Inputs(inputs)) => self.inputs = Some(inputs),
@@ -178,11 +189,11 @@ impl Asked {
                 self.renderings.push((*basis, rendering));
             }
             (Observe::ListedObjects, Fact::Listed(listed)) => self.listed = Some(listed),
-            (Observe::ListedObject(object), Fact::Object(look)) => {
-                self.listed_objects.push((object.clone(), look));
+            (Observe::ListedObject(object), Fact::Object(state)) => {
+                self.listed_objects.push((object.clone(), state));
             }
-            (Observe::Object(object), Fact::Object(look)) => {
-                self.object(object, |it| it.look = Some(look));
+            (Observe::Object(object), Fact::Object(state)) => {
+                self.object(object, |it| it.state = Some(state));
             }
             (Observe::JobSetOwner, Fact::Owner(owner)) => self.owner = Some(owner),
             (Observe::LiveJobSet { .. }, Fact::JobSet(live)) => {
@@ -223,7 +234,7 @@ impl Asked {
     }
 }
 
-impl Mark {
+impl SnapshotMark {
     fn set(self, started: &mut bool, recreate: &mut bool) {
         *started |= self.started;
         *recreate = self.recreate.unwrap_or(*recreate);

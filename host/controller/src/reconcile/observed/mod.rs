@@ -1,22 +1,22 @@
 //! The known state of a TrainJob during a reconcile. It can be copied, compared and hashed.
 //!
 //! A fact that was not asked for yet is `None`. Large values (the TrainJob, the snapshot, the rendered JobSet) are not in here: see
-//! [`Bodies`](super::bodies::Bodies).
+//! [`Artifacts`](super::artifacts::Artifacts).
 
-mod asked;
 mod learn;
+mod observations;
 
 use std::sync::Arc;
 
-pub(crate) use asked::{
-    Asked, Done, LiveJobSet, Look, OldJob, Owner, Placement, RenderedFacts, RenderedObjectFacts,
-    Rendering, SnapshotFacts, SnapshotMarks,
-};
 use k8s_openapi::jiff::Timestamp;
 pub(crate) use learn::{Effect, Fact};
+pub(crate) use observations::{
+    Effects, LiveJobSet, ObjectState, Observations, OldJob, Owner, Placement, RenderedFacts,
+    RenderedObjectFacts, Rendering, SnapshotFacts, SnapshotMarks,
+};
 
 use super::{failure::ReconcileFailure, last_reconcile::LastReconcile, status, step::Step};
-use crate::watch::{JobSetState, TrainJobState, TrainJobStatus, Wishes};
+use crate::watch::{DesiredState, JobSetState, TrainJobState, TrainJobStatus};
 
 /// The known state of a TrainJob.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -38,9 +38,9 @@ pub(crate) struct Observed {
     /// The last write of its annotation, if it was of the same TrainJob.
     pub(crate) annotated: Option<AnnotationWrite>,
     /// The observations of this reconcile.
-    pub(crate) asked: Asked,
+    pub(crate) observations: Observations,
     /// The actions of this reconcile.
-    pub(crate) done: Done,
+    pub(crate) effects: Effects,
     /// The steps of this reconcile that failed.
     pub(crate) failures: Vec<(Step, ReconcileFailure)>,
 }
@@ -63,7 +63,7 @@ pub(crate) struct JobFacts {
     pub(crate) uid: Box<str>,
     pub(crate) created: Timestamp,
     pub(crate) deleting: bool,
-    pub(crate) wishes: Wishes,
+    pub(crate) desired: DesiredState,
     pub(crate) status: TrainJobStatus,
     /// Its annotation about the last error.
     pub(crate) error: Option<Box<str>>,
@@ -79,7 +79,7 @@ impl JobFacts {
             uid: job.uid.clone(),
             created: job.created,
             deleting: job.deleting,
-            wishes: job.wishes.clone(),
+            desired: job.desired.clone(),
             status: job.status.clone(),
             error: job.error.clone(),
             fingerprint: job.fingerprint(),
@@ -108,7 +108,7 @@ pub(crate) struct Cached {
     /// The JobSet of its name.
     pub(crate) job_set: StoredJobSet,
     /// The last state of its deleted JobSet, if it is known.
-    pub(crate) departed: Option<Arc<JobSetState>>,
+    pub(crate) deleted_job_set: Option<Arc<JobSetState>>,
 }
 
 impl Cached {
@@ -133,13 +133,16 @@ impl Cached {
 
     /// Returns the JobSet that the status is derived from: the existing one, or a deleted one that has ended.
     pub(crate) fn reported(&self) -> Option<&JobSetState> {
-        let ended = self.departed.as_deref().filter(|last| last.end.is_some());
+        let ended = self
+            .deleted_job_set
+            .as_deref()
+            .filter(|last| last.end.is_some());
         self.job_set().or(ended)
     }
 
     /// Whether the JobSet was seen to be deleted before it ended.
     pub(crate) fn was_deleted(&self) -> bool {
-        self.departed
+        self.deleted_job_set
             .as_ref()
             .is_some_and(|last| last.end.is_none())
     }

@@ -18,7 +18,7 @@ use tokio::{
     time::{Instant, sleep, timeout_at},
 };
 
-use super::kinds::waits;
+use super::kinds::backoff;
 use crate::{
     client::{is_transient, watching},
     wire::{Identity, Malformed, Page, WatchLine},
@@ -54,7 +54,7 @@ const DECODED_AT_ONCE: usize = 64 << 10;
 
 /// An event of a feed.
 #[derive(Debug)]
-pub(crate) enum News<T> {
+pub(crate) enum FeedEvent<T> {
     /// A list begins and replaces any earlier one.
     ListBegins,
     /// Objects of the list.
@@ -134,14 +134,14 @@ impl FeedError {
 }
 
 /// Parses the text of an object.
-type Reads<T> = Arc<dyn Fn(&str) -> T + Send + Sync>;
+type Parser<T> = Arc<dyn Fn(&str) -> T + Send + Sync>;
 
 /// Lists and watches a kind forever, with backoff after errors. `read` parses each object.
 pub(crate) struct Feed<T> {
     client: Client,
     request: Request,
     params: ListParams,
-    read: Reads<T>,
+    read: Parser<T>,
     state: State,
     /// The size of the current or the last list, in bytes.
     listed: usize,
@@ -177,7 +177,7 @@ struct Lines {
 }
 
 /// An event of a watch.
-struct Event {
+struct WatchEvent {
     kind: String,
     version: Option<String>,
     object: String,
@@ -198,7 +198,7 @@ impl<T: Send + 'static> Feed<T> {
             read: Arc::new(read),
             state: State::Start,
             listed: 0,
-            pauses: waits(AGAIN),
+            pauses: backoff(AGAIN),
             pause: None,
         }
     }
@@ -211,9 +211,11 @@ impl<T: Send + 'static> Feed<T> {
         let mut objects = Vec::new();
         loop {
             match self.next().await? {
-                News::Listed(_) if self.listed > LARGEST_LIST => return Err(FeedError::TooLarge),
-                News::Listed(page) => objects.extend(page),
-                News::ListEnds => return Ok(objects),
+                FeedEvent::Listed(_) if self.listed > LARGEST_LIST => {
+                    return Err(FeedError::TooLarge);
+                }
+                FeedEvent::Listed(page) => objects.extend(page),
+                FeedEvent::ListEnds => return Ok(objects),
                 _ => {}
             }
         }
@@ -224,7 +226,7 @@ impl<T: Send + 'static> Feed<T> {
     ///
     /// # Errors
     /// A call failed.
-    pub(crate) async fn next(&mut self) -> Result<News<T>, FeedError> {
+    pub(crate) async fn next(&mut self) -> Result<FeedEvent<T>, FeedError> {
         if let Some(pause) = self.pause.take() {
             sleep(pause).await;
         }
@@ -232,13 +234,13 @@ impl<T: Send + 'static> Feed<T> {
         match &news {
             Err(_) => self.pause = Some(self.pauses.next().unwrap_or(AGAIN)),
             // These events do not show that an earlier error is over.
-            Ok(News::ListBegins | News::Listed(_) | News::Watching) => {}
-            Ok(_) => self.pauses = waits(AGAIN),
+            Ok(FeedEvent::ListBegins | FeedEvent::Listed(_) | FeedEvent::Watching) => {}
+            Ok(_) => self.pauses = backoff(AGAIN),
         }
         news
     }
 
-    async fn step(&mut self) -> Result<News<T>, FeedError> {
+    async fn step(&mut self) -> Result<FeedEvent<T>, FeedError> {
         match std::mem::replace(&mut self.state, State::Start) {
             State::Start => {
                 self.state = State::Paging(Paging {
@@ -247,7 +249,7 @@ impl<T: Send + 'static> Feed<T> {
                     version: None,
                 });
                 self.listed = 0;
-                Ok(News::ListBegins)
+                Ok(FeedEvent::ListBegins)
             }
             State::Paging(paging) => self.page(paging).await,
             State::ToWatch { version } => {
@@ -256,17 +258,17 @@ impl<T: Send + 'static> Feed<T> {
                     self.state = State::ToWatch { version };
                 }
                 self.state = State::Watching(watching?);
-                Ok(News::Watching)
+                Ok(FeedEvent::Watching)
             }
             State::Watching(watching) => self.event(watching).await,
         }
     }
 
     /// Returns the next page, or the end of the list.
-    async fn page(&mut self, mut paging: Paging) -> Result<News<T>, FeedError> {
+    async fn page(&mut self, mut paging: Paging) -> Result<FeedEvent<T>, FeedError> {
         if let (None, Some(version)) = (&paging.next, paging.version.take()) {
             self.state = State::ToWatch { version };
-            return Ok(News::ListEnds);
+            return Ok(FeedEvent::ListEnds);
         }
         let text = self.fetch(&mut paging).await?;
         let read = self.read.clone();
@@ -285,12 +287,12 @@ impl<T: Send + 'static> Feed<T> {
         paging.version = Some(version.ok_or(FeedError::NoVersion)?);
         paging.next = next;
         self.state = State::Paging(paging);
-        Ok(News::Listed(objects))
+        Ok(FeedEvent::Listed(objects))
     }
 
     /// Requests a page. A failed page is requested again with fewer objects.
     async fn fetch(&mut self, paging: &mut Paging) -> Result<String, FeedError> {
-        let mut pauses = waits(AGAIN);
+        let mut pauses = backoff(AGAIN);
         let mut tries = 1;
         loop {
             let params = ListParams {
@@ -337,7 +339,7 @@ impl<T: Send + 'static> Feed<T> {
     }
 
     /// Returns the next event, or starts the next watch where this one ended.
-    async fn event(&mut self, mut watching: Watching) -> Result<News<T>, FeedError> {
+    async fn event(&mut self, mut watching: Watching) -> Result<FeedEvent<T>, FeedError> {
         loop {
             let event = match watching.next().await {
                 Ok(Some(event)) => event,
@@ -360,14 +362,14 @@ impl<T: Send + 'static> Feed<T> {
                 }
             };
             watching.showed = true;
-            let Event {
+            let WatchEvent {
                 kind,
                 version,
                 object,
             } = event;
             let news = match kind.as_str() {
-                "ADDED" | "MODIFIED" => Some(News::Changed(self.read(object).await?)),
-                "DELETED" => Some(News::Deleted(self.read(object).await?)),
+                "ADDED" | "MODIFIED" => Some(FeedEvent::Changed(self.read(object).await?)),
+                "DELETED" => Some(FeedEvent::Deleted(self.read(object).await?)),
                 // A bookmark only has a version.
                 _ => None,
             };
@@ -379,7 +381,7 @@ impl<T: Send + 'static> Feed<T> {
                     self.state = State::Watching(watching);
                     return Ok(news);
                 }
-                None => self.pauses = waits(AGAIN),
+                None => self.pauses = backoff(AGAIN),
             }
         }
     }
@@ -406,7 +408,7 @@ pub(crate) async fn decoded<T: Send + 'static>(
 
 impl Watching {
     /// Returns the next event; `None` at the end.
-    async fn next(&mut self) -> Result<Option<Event>, FeedError> {
+    async fn next(&mut self) -> Result<Option<WatchEvent>, FeedError> {
         let Some(line) = self.lines.next().await? else {
             return Ok(None);
         };
@@ -416,7 +418,7 @@ impl Watching {
             return Err(FeedError::Ended(Box::new(status)));
         }
         let version = Identity::of(object).and_then(|identity| identity.resource_version);
-        Ok(Some(Event {
+        Ok(Some(WatchEvent {
             kind,
             version,
             object: object.to_owned(),

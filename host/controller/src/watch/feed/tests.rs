@@ -30,12 +30,12 @@ async fn news(feed: &mut Feed<String>, count: usize) -> Vec<String> {
     let mut words = Vec::new();
     for _ in 0..count {
         words.push(match feed.next().await {
-            Ok(News::ListBegins) => "list".to_owned(),
-            Ok(News::Listed(names)) => format!("page {}", names.join(" ")),
-            Ok(News::ListEnds) => "end".to_owned(),
-            Ok(News::Watching) => "watching".to_owned(),
-            Ok(News::Changed(name)) => format!("changed {name}"),
-            Ok(News::Deleted(name)) => format!("deleted {name}"),
+            Ok(FeedEvent::ListBegins) => "list".to_owned(),
+            Ok(FeedEvent::Listed(names)) => format!("page {}", names.join(" ")),
+            Ok(FeedEvent::ListEnds) => "end".to_owned(),
+            Ok(FeedEvent::Watching) => "watching".to_owned(),
+            Ok(FeedEvent::Changed(name)) => format!("changed {name}"),
+            Ok(FeedEvent::Deleted(name)) => format!("deleted {name}"),
             Err(error) => format!("error: {error}"),
         });
     }

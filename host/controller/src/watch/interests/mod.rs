@@ -15,7 +15,7 @@ use trainyard_model::lookup::LookupKey;
 
 use super::{
     states::RuntimeKey,
-    subject::{Listing, Part, Seen, Source, Subject, Version},
+    subject::{ChangeSource, Listing, ObjectHashes, ObjectSelector, Subject, SubjectState},
 };
 use crate::{queue::NamespacedName, rbac::Reach};
 
@@ -39,15 +39,15 @@ pub(crate) struct Interests {
 #[derive(Debug, Default)]
 struct State {
     jobs: HashMap<NamespacedName, Interest>,
-    subjects: BTreeMap<Subject, HashMap<NamespacedName, Seen>>,
+    subjects: BTreeMap<Subject, HashMap<NamespacedName, SubjectState>>,
     /// The number of settled interests in each source that has to be watched.
-    needed: BTreeMap<Source, usize>,
+    needed: BTreeMap<ChangeSource, usize>,
 }
 
 /// The interest of one TrainJob.
 #[derive(Debug, Default)]
 struct Interest {
-    subjects: HashMap<Subject, Mark>,
+    subjects: HashMap<Subject, Registration>,
     /// Whether something has changed since the TrainJob was last rendered.
     outdated: bool,
     pace: Pace,
@@ -74,7 +74,7 @@ impl Pace {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-struct Mark {
+struct Registration {
     /// Registered in the current or the last reconcile.
     asked: bool,
     /// Settled by a finished reconcile. Most TrainJobs start in their first reconcile, and nothing is watched for them.
@@ -83,7 +83,7 @@ struct Mark {
 
 /// A TrainJob that has to be reconciled.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Woken {
+pub(crate) struct Requeue {
     pub(crate) key: NamespacedName,
     /// How long further changes are batched before that.
     pub(crate) after: Duration,
@@ -115,7 +115,7 @@ impl Interests {
     }
 
     /// Notes the state of an object that the TrainJob's plugins looked up.
-    pub(crate) fn found(&self, key: &NamespacedName, lookup: &LookupKey, seen: Seen) {
+    pub(crate) fn found(&self, key: &NamespacedName, lookup: &LookupKey, seen: SubjectState) {
         if let Some(subject) = Subject::of(lookup, key, &self.reach)
             && let Some(known) = self.state().seen(&subject, key)
         {
@@ -151,72 +151,87 @@ impl Interests {
     }
 
     /// Notes that a runtime was created, changed or deleted.
-    pub(crate) fn runtime_changed(&self, runtime: &RuntimeKey) -> Vec<Woken> {
+    pub(crate) fn runtime_changed(&self, runtime: &RuntimeKey) -> Vec<Requeue> {
         let (source, namespace) = match &runtime.namespace {
-            Some(namespace) => (Source::TrainingRuntimes, Some(&**namespace)),
-            None => (Source::ClusterTrainingRuntimes, None),
+            Some(namespace) => (ChangeSource::TrainingRuntimes, Some(&**namespace)),
+            None => (ChangeSource::ClusterTrainingRuntimes, None),
         };
         // The version of an invalid runtime is not known.
-        self.object_changed(&source, namespace, &runtime.name, Seen::NOTHING)
+        self.object_changed(&source, namespace, &runtime.name, SubjectState::NOTHING)
     }
 
     /// Notes that an object was created or changed.
-    pub(crate) fn changed(&self, source: &Source, object: Version<'_>) -> Vec<Woken> {
-        self.object_changed(source, object.namespace, object.name, Seen::of([object]))
+    pub(crate) fn changed(&self, source: &ChangeSource, object: ObjectHashes<'_>) -> Vec<Requeue> {
+        self.object_changed(
+            source,
+            object.namespace,
+            object.name,
+            SubjectState::of([object]),
+        )
     }
 
     /// Notes that an object was deleted.
-    pub(crate) fn deleted(&self, source: &Source, object: Version<'_>) -> Vec<Woken> {
-        self.object_changed(source, object.namespace, object.name, Seen::NOTHING)
+    pub(crate) fn deleted(&self, source: &ChangeSource, object: ObjectHashes<'_>) -> Vec<Requeue> {
+        self.object_changed(source, object.namespace, object.name, SubjectState::NOTHING)
     }
 
     fn object_changed(
         &self,
-        source: &Source,
+        source: &ChangeSource,
         namespace: Option<&str>,
         name: &str,
-        now: Seen,
-    ) -> Vec<Woken> {
+        now: SubjectState,
+    ) -> Vec<Requeue> {
         let mut state = self.state();
-        let mut woken = Vec::new();
-        for subject in state.parts(source, namespace, name) {
-            let differs = |seen: Seen| matches!(subject.part, Part::All(_)) || seen != now;
-            state.wake(&subject, differs, &mut woken);
+        let mut requeues = Vec::new();
+        for subject in state.affected(source, namespace, name) {
+            let differs = |seen: SubjectState| {
+                matches!(subject.selector, ObjectSelector::All(_)) || seen != now
+            };
+            state.wake(&subject, differs, &mut requeues);
         }
-        woken
+        requeues
     }
 
     /// Notes a complete list of a source, whose objects are namespaced or not.
     pub(crate) fn listed(
         &self,
-        source: &Source,
+        source: &ChangeSource,
         namespaced: bool,
         listing: &Listing,
-    ) -> Vec<Woken> {
-        let now = |part: &Part| listing.seen(part, namespaced);
-        self.compared(source, |part, seen| seen != now(part))
+    ) -> Vec<Requeue> {
+        let now = |selector: &ObjectSelector| listing.seen(selector, namespaced);
+        self.compared(source, |selector, seen| seen != now(selector))
     }
 
     /// Notes whether the kind of a source is served.
-    pub(crate) fn is_served(&self, source: &Source, served: bool) -> Vec<Woken> {
+    pub(crate) fn is_served(&self, source: &ChangeSource, served: bool) -> Vec<Requeue> {
         self.compared(source, |_, seen| match seen {
-            Seen::Unknown => true,
-            Seen::NotServed => served,
-            Seen::Objects(_) => !served,
+            SubjectState::Unknown => true,
+            SubjectState::NotServed => served,
+            SubjectState::Objects(_) => !served,
         })
     }
 
-    fn compared(&self, source: &Source, differs: impl Fn(&Part, Seen) -> bool) -> Vec<Woken> {
+    fn compared(
+        &self,
+        source: &ChangeSource,
+        differs: impl Fn(&ObjectSelector, SubjectState) -> bool,
+    ) -> Vec<Requeue> {
         let mut state = self.state();
-        let mut woken = Vec::new();
+        let mut requeues = Vec::new();
         for subject in state.of(source) {
-            state.wake(&subject, |seen| differs(&subject.part, seen), &mut woken);
+            state.wake(
+                &subject,
+                |seen| differs(&subject.selector, seen),
+                &mut requeues,
+            );
         }
-        woken
+        requeues
     }
 
     /// Returns the sources that have to be watched.
-    pub(crate) fn needed(&self) -> HashSet<Source> {
+    pub(crate) fn needed(&self) -> HashSet<ChangeSource> {
         self.state().needed.keys().cloned().collect()
     }
 
@@ -235,10 +250,10 @@ impl State {
         let interest = self.jobs.entry(key.clone()).or_default();
         interest.subjects.entry(subject.clone()).or_default().asked = true;
         let interested = self.subjects.entry(subject).or_default();
-        interested.insert(key.clone(), Seen::Unknown);
+        interested.insert(key.clone(), SubjectState::Unknown);
     }
 
-    fn seen(&mut self, subject: &Subject, key: &NamespacedName) -> Option<&mut Seen> {
+    fn seen(&mut self, subject: &Subject, key: &NamespacedName) -> Option<&mut SubjectState> {
         self.subjects.get_mut(subject)?.get_mut(key)
     }
 
@@ -275,7 +290,7 @@ impl State {
     }
 
     /// Counts an interest in the source. Returns whether it is the first.
-    fn need(&mut self, source: Source) -> bool {
+    fn need(&mut self, source: ChangeSource) -> bool {
         if source.kind().is_none() {
             return false;
         }
@@ -304,42 +319,54 @@ impl State {
     }
 
     /// Returns all subjects of a source.
-    fn of(&self, source: &Source) -> Vec<Subject> {
-        self.from(source, Part::Served)
+    fn of(&self, source: &ChangeSource) -> Vec<Subject> {
+        self.from(source, ObjectSelector::Served)
             .take_while(|subject| subject.source == *source)
             .cloned()
             .collect()
     }
 
     /// Returns the subjects of a source that an object belongs to. A cluster-scoped object belongs to those of all namespaces.
-    fn parts(&self, source: &Source, namespace: Option<&str>, name: &str) -> Vec<Subject> {
+    fn affected(&self, source: &ChangeSource, namespace: Option<&str>, name: &str) -> Vec<Subject> {
         let any = Arc::from(namespace.unwrap_or_default());
-        let one = Part::One {
+        let one = ObjectSelector::One {
             name: name.into(),
             namespace: Arc::clone(&any),
         };
         let is_of = |of: &Arc<str>| namespace.is_none_or(|namespace| **of == *namespace);
-        let all = self.from(source, Part::All(any)).take_while(|subject| {
-            matches!(&subject.part, Part::All(of) if is_of(of)) && subject.source == *source
-        });
+        let all = self
+            .from(source, ObjectSelector::All(any))
+            .take_while(|subject| {
+                matches!(&subject.selector, ObjectSelector::All(of) if is_of(of))
+                    && subject.source == *source
+            });
         let one = self.from(source, one).take_while(|subject| {
-            matches!(&subject.part, Part::One { name: of, namespace } if **of == *name && is_of(namespace))
+            matches!(&subject.selector, ObjectSelector::One { name: of, namespace } if **of == *name && is_of(namespace))
                 && subject.source == *source
         });
         all.chain(one).cloned().collect()
     }
 
-    fn from(&self, source: &Source, part: Part) -> impl Iterator<Item = &Subject> {
+    fn from(
+        &self,
+        source: &ChangeSource,
+        selector: ObjectSelector,
+    ) -> impl Iterator<Item = &Subject> {
         let first = Subject {
             source: source.clone(),
-            part,
+            selector,
         };
         self.subjects.range(first..).map(|(subject, _)| subject)
     }
 
     /// Marks the TrainJobs that saw another state of the subject as outdated. Returns those that were not outdated before, or no longer
     /// have to wait.
-    fn wake(&mut self, subject: &Subject, differs: impl Fn(Seen) -> bool, woken: &mut Vec<Woken>) {
+    fn wake(
+        &mut self,
+        subject: &Subject,
+        differs: impl Fn(SubjectState) -> bool,
+        requeues: &mut Vec<Requeue>,
+    ) {
         let interested = self.subjects.get(subject).into_iter().flatten();
         for (key, seen) in interested.filter(|(_, seen)| differs(**seen)) {
             let Some(interest) = self.jobs.get_mut(key) else {
@@ -347,12 +374,12 @@ impl State {
             };
             let was_outdated = std::mem::replace(&mut interest.outdated, true);
             let after = match *seen {
-                Seen::Unknown | Seen::NotServed | Seen::NOTHING => GATHER,
-                Seen::Objects(_) if was_outdated => continue,
-                Seen::Objects(_) => interest.pace.next(Instant::now()),
+                SubjectState::Unknown | SubjectState::NotServed | SubjectState::NOTHING => GATHER,
+                SubjectState::Objects(_) if was_outdated => continue,
+                SubjectState::Objects(_) => interest.pace.next(Instant::now()),
             };
             let key = key.clone();
-            woken.push(Woken { key, after });
+            requeues.push(Requeue { key, after });
         }
     }
 }

@@ -42,13 +42,13 @@ fn served(kind: (&str, &str)) -> LookupKey {
     }
 }
 
-fn source(kind: (&str, &str), name: Option<&str>) -> Source {
+fn source(kind: (&str, &str), name: Option<&str>) -> ChangeSource {
     let watched = name.map_or(WatchScope::Kind, |name| WatchScope::Named(name.into()));
-    Source::Objects(WatchedKind::of(&all(kind)), watched)
+    ChangeSource::Objects(WatchedKind::of(&all(kind)), watched)
 }
 
-fn object<'o>(namespace: Option<&'o str>, name: &'o str, version: &'o str) -> Version<'o> {
-    Version {
+fn object<'o>(namespace: Option<&'o str>, name: &'o str, version: &'o str) -> ObjectHashes<'o> {
+    ObjectHashes {
         namespace,
         name,
         content: version.parse().unwrap(),
@@ -57,7 +57,7 @@ fn object<'o>(namespace: Option<&'o str>, name: &'o str, version: &'o str) -> Ve
 }
 
 /// A pass over a TrainJob, in which its plugins ask for these and find this.
-fn made(interests: &Interests, key: &NamespacedName, lookups: &[(LookupKey, Seen)]) {
+fn made(interests: &Interests, key: &NamespacedName, lookups: &[(LookupKey, SubjectState)]) {
     interests.begin(key);
     for (lookup, seen) in lookups {
         interests.asks(key, lookup);
@@ -66,10 +66,10 @@ fn made(interests: &Interests, key: &NamespacedName, lookups: &[(LookupKey, Seen
     interests.settle(key);
 }
 
-fn woken(key: &NamespacedName, waits: bool) -> Vec<Woken> {
+fn woken(key: &NamespacedName, waits: bool) -> Vec<Requeue> {
     let after = if waits { GATHER } else { PAUSE };
     let key = key.clone();
-    vec![Woken { key, after }]
+    vec![Requeue { key, after }]
 }
 
 fn is_empty(interests: &Interests) -> bool {
@@ -85,7 +85,11 @@ fn an_object_wakes_those_who_asked_for_it_in_its_namespace() {
         NamespacedName::new("eu", "job"),
     );
     for key in [&mine, &other] {
-        made(&interests, key, &[(one(FLAVOR, "a"), Seen::NOTHING)]);
+        made(
+            &interests,
+            key,
+            &[(one(FLAVOR, "a"), SubjectState::NOTHING)],
+        );
     }
     let flavors = source(FLAVOR, Some("a"));
     assert_eq!(interests.needed(), HashSet::from([flavors.clone()]));
@@ -97,7 +101,11 @@ fn an_object_wakes_those_who_asked_for_it_in_its_namespace() {
         []
     );
     // It is made of what came: the same again is no news, another version is.
-    made(&interests, &mine, &[(one(FLAVOR, "a"), Seen::of([came]))]);
+    made(
+        &interests,
+        &mine,
+        &[(one(FLAVOR, "a"), SubjectState::of([came]))],
+    );
     assert!(!interests.is_outdated(&mine));
     assert_eq!(interests.changed(&flavors, came), []);
     let newer = object(Some("ml"), "a", "8");
@@ -113,8 +121,12 @@ fn an_object_without_a_namespace_wakes_those_of_every_namespace() {
         NamespacedName::new("ml", "job"),
         NamespacedName::new("eu", "job"),
     );
-    made(&interests, &mine, &[(one(NODE, "n"), Seen::NOTHING)]);
-    made(&interests, &other, &[(all(NODE), Seen::NOTHING)]);
+    made(
+        &interests,
+        &mine,
+        &[(one(NODE, "n"), SubjectState::NOTHING)],
+    );
+    made(&interests, &other, &[(all(NODE), SubjectState::NOTHING)]);
     let nodes = source(NODE, None);
     assert_eq!(interests.needed(), HashSet::from([nodes.clone()]));
     let mut both = interests.changed(&nodes, object(None, "n", "1"));
@@ -130,9 +142,17 @@ fn a_list_wakes_those_who_saw_something_else() {
     let nodes = source(NODE, None);
     let found = [object(None, "n", "1"), object(None, "m", "2")];
     let jobs = ["same", "less", "gone"].map(|name| NamespacedName::new("ml", name));
-    made(&interests, &jobs[0], &[(all(NODE), Seen::of(found))]);
-    made(&interests, &jobs[1], &[(all(NODE), Seen::of([found[0]]))]);
-    let gone = Seen::of([object(None, "o", "1")]);
+    made(
+        &interests,
+        &jobs[0],
+        &[(all(NODE), SubjectState::of(found))],
+    );
+    made(
+        &interests,
+        &jobs[1],
+        &[(all(NODE), SubjectState::of([found[0]]))],
+    );
+    let gone = SubjectState::of([object(None, "o", "1")]);
     made(&interests, &jobs[2], &[(one(NODE, "o"), gone)]);
     let mut listing = Listing::default();
     for object in found {
@@ -154,13 +174,13 @@ fn a_kind_that_comes_or_goes_wakes_those_who_saw_it_otherwise() {
         &interests,
         &key,
         &[
-            (one(FLAVOR, "a"), Seen::NotServed),
-            (served(FLAVOR), Seen::NOTHING),
+            (one(FLAVOR, "a"), SubjectState::NotServed),
+            (served(FLAVOR), SubjectState::NOTHING),
         ],
     );
     let (flavors, asks) = (
         source(FLAVOR, Some("a")),
-        Source::Served(WatchedKind::of(&served(FLAVOR))),
+        ChangeSource::Served(WatchedKind::of(&served(FLAVOR))),
     );
     assert_eq!(
         interests.needed(),
@@ -180,7 +200,7 @@ async fn what_changes_all_the_time_is_followed_ever_more_rarely() {
     let mut version = 0;
     let mut next = || {
         version += 1;
-        let seen = Seen::of([object(None, "n", "0")]);
+        let seen = SubjectState::of([object(None, "n", "0")]);
         made(&interests, &key, &[(one(NODE, "n"), seen)]);
         let told = interests.changed(&nodes, object(None, "n", &version.to_string()));
         told[0].after
@@ -209,7 +229,7 @@ fn secrets_and_config_maps_are_followed_by_nobody() {
     made(
         &interests,
         &key,
-        &lookups.map(|lookup| (lookup, Seen::NOTHING)),
+        &lookups.map(|lookup| (lookup, SubjectState::NOTHING)),
     );
     assert!(is_empty(&interests));
 }
@@ -313,19 +333,19 @@ impl World {
         NamespacedName::new(NAMESPACES[0], job.to_string())
     }
 
-    fn seen(object: usize, version: Option<u64>) -> Seen {
-        let found = version.iter().map(|version| Version {
+    fn seen(object: usize, version: Option<u64>) -> SubjectState {
+        let found = version.iter().map(|version| ObjectHashes {
             namespace: Some(NAMESPACES[object]),
             name: "n",
             content: *version,
             version: 0,
         });
-        Seen::of(found)
+        SubjectState::of(found)
     }
 
     fn tell(&mut self) {
         if let Some((object, version, there)) = self.events.pop_front() {
-            let told = Version {
+            let told = ObjectHashes {
                 namespace: Some(NAMESPACES[object]),
                 name: "n",
                 content: version,
@@ -345,7 +365,7 @@ impl World {
         let mut listing = Listing::default();
         for (object, version) in self.objects.iter().enumerate() {
             if let Some(version) = version {
-                listing.add(Version {
+                listing.add(ObjectHashes {
                     namespace: Some(NAMESPACES[object]),
                     name: "n",
                     content: *version,

@@ -10,8 +10,8 @@ use kube::{
 use tokio::time::{Instant, sleep};
 
 use super::{
-    feed::{Feed, FeedError, News, decoded},
-    kinds::{discover, waits},
+    feed::{Feed, FeedError, FeedEvent, decoded},
+    kinds::{backoff, discover},
     objects::{Decode, Keyed, read},
     store::{State as _, Store},
 };
@@ -27,7 +27,7 @@ const LOST_AFTER: Duration = Duration::from_secs(120);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Health {
     /// It is working.
-    Follows,
+    Working,
     /// The kind is not served; with what to do.
     NotServed(String),
     /// It has failed for a long time; with the reason.
@@ -36,7 +36,7 @@ pub(crate) enum Health {
 
 /// A deleted object.
 #[derive(Debug)]
-pub(crate) struct Gone<S> {
+pub(crate) struct DeletedObject<S> {
     /// Its last known state.
     pub(crate) last: Arc<S>,
     /// Whether its deletion was observed in that state; otherwise it may have changed before.
@@ -54,7 +54,7 @@ pub(crate) enum Change<S> {
         after: Arc<S>,
     },
     /// It was deleted, and is about to be removed from the store.
-    Gone(Gone<S>),
+    Deleted(DeletedObject<S>),
     /// Any other change: it was created, listed or removed, or one of its states cannot be decoded.
     Other,
 }
@@ -76,7 +76,7 @@ pub(crate) async fn follow<W: Decode>(
     let mut watch = Watch {
         store,
         follower,
-        health: Health::Follows,
+        health: Health::Working,
         failing_since: None,
     };
     loop {
@@ -134,7 +134,7 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
     /// Notes that the watch is working.
     fn works(&mut self) {
         self.failing_since = None;
-        self.is(Health::Follows);
+        self.is(Health::Working);
     }
 
     fn fails(&mut self, what: &str, error: &dyn std::fmt::Display) {
@@ -152,7 +152,7 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
     /// Waits until the kind is served.
     async fn until_served(&mut self, client: &Client) {
         let kind = GroupVersionKind::gvk(&W::group(&()), &W::version(&()), &W::kind(&()));
-        let mut pauses = waits(ASK_EVERY);
+        let mut pauses = backoff(ASK_EVERY);
         loop {
             match discover(client, &kind).await {
                 Ok(Some(_)) => {
@@ -187,15 +187,17 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
         let (mut listed, mut before) = (Vec::new(), 0);
         loop {
             match feed.next().await {
-                Ok(News::ListBegins) => {
+                Ok(FeedEvent::ListBegins) => {
                     listed.clear();
                     before = self.store.newest();
                 }
-                Ok(News::Listed(items)) => listed.extend(items.into_iter().filter_map(named::<W>)),
-                Ok(News::ListEnds) => self.listed(std::mem::take(&mut listed), before),
-                Ok(News::Watching) => self.works(),
-                Ok(News::Changed(item)) => self.changed(item),
-                Ok(News::Deleted(item)) => self.deleted(item),
+                Ok(FeedEvent::Listed(items)) => {
+                    listed.extend(items.into_iter().filter_map(named::<W>))
+                }
+                Ok(FeedEvent::ListEnds) => self.listed(std::mem::take(&mut listed), before),
+                Ok(FeedEvent::Watching) => self.works(),
+                Ok(FeedEvent::Changed(item)) => self.changed(item),
+                Ok(FeedEvent::Deleted(item)) => self.deleted(item),
                 Err(error) if error.is_not_served() => return,
                 Err(error) => self.fails("a watch", &error),
             }
@@ -206,7 +208,7 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
         // Noted before they are removed, as in `deleted`.
         for (key, last) in self.store.missing(&listed, before) {
             let was_seen = false;
-            let gone = Change::Gone(Gone { last, was_seen });
+            let gone = Change::Deleted(DeletedObject { last, was_seen });
             self.follower.changed(&key, gone);
         }
         let keys: Vec<_> = listed.iter().map(|(key, _)| key.clone()).collect();
@@ -238,7 +240,7 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
                 let (version, last) = (last.version(), Arc::new(last));
                 let was_seen = true;
                 // Noted before it is removed, so that its last state is known once it is missing.
-                let gone = Change::Gone(Gone { last, was_seen });
+                let gone = Change::Deleted(DeletedObject { last, was_seen });
                 self.follower.changed(&key, gone);
                 self.store.remove(&key, version);
                 self.follower.changed(&key, Change::Other);

@@ -54,8 +54,8 @@ fn deep(name: &str, version: u64, spec: &Value, levels: usize) -> String {
     )
 }
 
-/// What a follower was told.
-struct Told<'s> {
+/// What a follower was recorded.
+struct RecordingFollower<'s> {
     store: &'s Jobs,
     health: Mutex<Vec<Health>>,
     /// How often each object changed.
@@ -64,7 +64,7 @@ struct Told<'s> {
     gone: Mutex<Vec<(String, bool)>>,
 }
 
-impl Follower<TrainJobObject> for Told<'_> {
+impl Follower<TrainJobObject> for RecordingFollower<'_> {
     fn health(&self, health: Health) {
         self.health.lock().unwrap().push(health);
     }
@@ -75,7 +75,7 @@ impl Follower<TrainJobObject> for Told<'_> {
         change: Change<<TrainJobObject as crate::watch::WatchedObject>::State>,
     ) {
         let name = key.name.to_string();
-        if let Change::Gone(gone) = change {
+        if let Change::Deleted(gone) = change {
             // Nobody finds it gone who could not know how it went.
             let is_there = self.store.get(key).is_some();
             assert!(is_there || name == "never-seen", "{name}");
@@ -89,17 +89,20 @@ impl Follower<TrainJobObject> for Told<'_> {
 type Jobs = Store<NamespacedName, <TrainJobObject as crate::watch::WatchedObject>::State>;
 
 /// Follows until the script has no answer left, and nothing happens for longer than any pause.
-async fn followed<'s>(script: &Script, store: &'s Jobs) -> Told<'s> {
-    let told = Told {
+async fn followed<'s>(script: &Script, store: &'s Jobs) -> RecordingFollower<'s> {
+    let recorded = RecordingFollower {
         store,
         health: Mutex::default(),
         changed: Mutex::default(),
         gone: Mutex::default(),
     };
     let client = script.client();
-    let end = tokio::time::timeout(Duration::from_secs(1_000), follow(&client, store, &told));
+    let end = tokio::time::timeout(
+        Duration::from_secs(1_000),
+        follow(&client, store, &recorded),
+    );
     assert!(end.await.is_err());
-    told
+    recorded
 }
 
 fn key(name: &str) -> NamespacedName {
@@ -146,7 +149,7 @@ async fn a_train_job_that_can_not_be_decoded_holds_up_no_other() {
     ];
     let script = Script::new([served(), Answer::ok(list), Answer::ok(lines.concat())]);
     let store = Jobs::default();
-    let told = followed(&script, &store).await;
+    let recorded = followed(&script, &store).await;
     assert!(store.is_synced());
     let readable: Vec<_> = [
         "first",
@@ -165,7 +168,7 @@ async fn a_train_job_that_can_not_be_decoded_holds_up_no_other() {
         .iter()
         .zip([true, false, false, true, true, false, true])
     {
-        assert!(format!("{:?}", job.wishes).contains("suspend: true"));
+        assert!(format!("{:?}", job.desired).contains("suspend: true"));
         assert_eq!(job.object().is_ok(), whole, "{:?}", job.object());
     }
     let why = readable[1].object().unwrap_err();
@@ -184,12 +187,12 @@ async fn a_train_job_that_can_not_be_decoded_holds_up_no_other() {
         &*unreadable.why,
         "status.conditions[0].lastTransitionTime: the value cannot be decoded; correct it"
     );
-    let changed = told.changed.lock().unwrap();
+    let changed = recorded.changed.lock().unwrap();
     assert_eq!(
         (changed["last"], changed["status-9999"], changed["new"]),
         (2, 2, 1)
     );
-    assert!(told.health.lock().unwrap().is_empty());
+    assert!(recorded.health.lock().unwrap().is_empty());
 }
 
 #[tokio::test(start_paused = true)]
@@ -207,9 +210,9 @@ async fn what_was_deleted_while_nobody_watched_is_gone_after_the_next_list() {
         Answer::ok(page(&[&object("stays", 1, &none)], 20, "")),
     ]);
     let store = Jobs::default();
-    let told = followed(&script, &store).await;
+    let recorded = followed(&script, &store).await;
     assert_eq!(store.keys(), [key("stays")]);
-    let gone = told.gone.lock().unwrap().clone();
+    let gone = recorded.gone.lock().unwrap().clone();
     let expected = [("never-seen", true), ("goes", false)];
     assert_eq!(
         gone,
@@ -224,9 +227,9 @@ async fn a_watch_that_fails_for_long_is_lost_until_it_works_again() {
     answers.push(Answer::ok(line("ADDED", &object("a", 10, &json!({})))));
     let script = Script::new(answers);
     let store = Jobs::default();
-    let told = followed(&script, &store).await;
-    let health = told.health.lock().unwrap();
-    let [Health::Lost(why), .., Health::Follows] = &**health else {
+    let recorded = followed(&script, &store).await;
+    let health = recorded.health.lock().unwrap();
+    let [Health::Lost(why), .., Health::Working] = &**health else {
         panic!("{health:?}");
     };
     assert!(
@@ -245,8 +248,8 @@ async fn a_watch_that_fails_shortly_is_not_lost() {
         Answer::ok(line("ADDED", &object("a", 10, &json!({})))),
     ]);
     let store = Jobs::default();
-    let told = followed(&script, &store).await;
-    assert!(told.health.lock().unwrap().is_empty());
+    let recorded = followed(&script, &store).await;
+    assert!(recorded.health.lock().unwrap().is_empty());
 }
 
 #[test]

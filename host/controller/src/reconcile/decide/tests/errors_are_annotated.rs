@@ -7,7 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 use super::{failure, job, now, observed, world::World};
 use crate::reconcile::{
     decide::{Decision, Report, decide},
-    error::Annotated,
+    error::AnnotationTiming,
     failure::{Class, Finding, ReconcileFailure},
     observed::{AnnotationWrite, JobFacts, Observed},
     step::{Action, Observe, Reason, Step},
@@ -32,8 +32,8 @@ fn annotated(text: &str) -> JobFacts {
 /// A reconcile that has written the status, and whose TrainJob could not be read.
 fn failed(job: JobFacts, class: Class) -> Observed {
     let mut o = observed(job, None);
-    o.done.begun = true;
-    (o.done.settled, o.done.status_written) = (true, true);
+    o.effects.begun = true;
+    (o.effects.memory_updated, o.effects.status_written) = (true, true);
     let step = Step::Observe(Observe::TrainJob);
     o.failures.push((step, failure(class)));
     o
@@ -45,7 +45,7 @@ fn deleting(mut job: JobFacts) -> JobFacts {
 }
 
 fn ended(mut job: JobFacts) -> JobFacts {
-    job.wishes.not_supported = Some("no such kind".to_owned());
+    job.desired.not_supported = Some("no such kind".to_owned());
     job
 }
 
@@ -53,7 +53,7 @@ fn ended(mut job: JobFacts) -> JobFacts {
 fn cluster_wide(mut o: Observed) -> Observed {
     for (_, failure) in &mut o.failures {
         if let ReconcileFailure::Met { summary, .. } = failure {
-            summary.annotated = Annotated::Never;
+            summary.annotated = AnnotationTiming::Never;
         }
     }
     o
@@ -67,7 +67,7 @@ fn the_annotation_follows_the_reconcile() {
         o
     };
     let with_status = |mut o: Observed| {
-        (o.done.settled, o.done.status_written) = (true, true);
+        (o.effects.memory_updated, o.effects.status_written) = (true, true);
         o
     };
     for (name, o, expected) in [
@@ -151,7 +151,7 @@ fn the_error_of_a_train_job_is_reported_even_if_it_can_not_be_annotated() {
 #[test]
 fn an_annotation_that_can_not_be_removed_fails_no_reconcile() {
     let mut o = observed(ended(annotated("Failed: Input")), None);
-    (o.done.settled, o.done.status_written) = (true, true);
+    (o.effects.memory_updated, o.effects.status_written) = (true, true);
     let refused = failure(Class::Refused);
     let remove = Step::Act(Action::WriteError(None));
     o.failures.push((remove, refused.clone()));
@@ -167,9 +167,9 @@ fn an_annotation_that_can_not_be_removed_fails_no_reconcile() {
 #[test]
 fn an_error_is_annotated_even_if_the_status_can_not_be_written() {
     let mut waits = job();
-    waits.wishes.suspend = true;
+    waits.desired.suspend = true;
     let mut o = failed(waits, Class::Input);
-    o.done.status_written = false;
+    o.effects.status_written = false;
     let Decision::Next(write, Reason::StatusOutdated) = decide(&o, now()) else {
         panic!("the status is not written");
     };
@@ -198,7 +198,7 @@ fn the_annotation_is_not_written_again_soon() {
     let fails = |text: Option<&str>| failed(text.map_or_else(job, annotated), Class::Input);
     let goes_on = || {
         let mut o = observed(ended(annotated("Failed: Input")), None);
-        (o.done.settled, o.done.status_written) = (true, true);
+        (o.effects.memory_updated, o.effects.status_written) = (true, true);
         o
     };
     let other = Some("Failed: Other");
@@ -317,7 +317,7 @@ fn a_train_job_is_annotated_while_its_runtime_is_missing() {
 fn what_was_found_out_is_annotated_as_an_error_is() {
     let lost = ReconcileFailure::Found(Finding::EndIsUnknown).summary("bert");
     assert_eq!(&*lost.text, "EndUnknown: JobSet bert");
-    assert_eq!(lost.annotated, Annotated::AtOnce);
+    assert_eq!(lost.annotated, AnnotationTiming::AtOnce);
     let stale = ReconcileFailure::Found(Finding::StaleJobSet).summary("bert");
-    assert_eq!(stale.annotated, Annotated::OncePersistent);
+    assert_eq!(stale.annotated, AnnotationTiming::OncePersistent);
 }

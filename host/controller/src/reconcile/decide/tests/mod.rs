@@ -14,12 +14,12 @@ use trainyard_model::object::{ApplyMode, ObjectKind, ObjectName};
 
 use crate::{
     reconcile::{
-        error::{Annotated, ErrorSummary},
+        error::{AnnotationTiming, ErrorSummary},
         failure::{Class, ErrorId, ReconcileFailure},
         object_ref::ObjectRef,
-        observed::{Asked, Cached, Done, JobFacts, Observed, StoredJob, StoredJobSet},
+        observed::{Cached, Effects, JobFacts, Observations, Observed, StoredJob, StoredJobSet},
     },
-    watch::{JobCounts, JobSetState, TrainJobStatus, Wishes},
+    watch::{DesiredState, JobCounts, JobSetState, TrainJobStatus},
 };
 
 /// When all reconciles take place.
@@ -34,7 +34,7 @@ fn job() -> JobFacts {
         uid: "job".into(),
         created: Timestamp::UNIX_EPOCH,
         deleting: false,
-        wishes: Wishes {
+        desired: DesiredState {
             suspend: false,
             deadline: None,
             managed_by_us: true,
@@ -69,7 +69,7 @@ fn observed(job: JobFacts, found: Option<JobSetState>) -> Observed {
     let found = found.map(|found| StoredJobSet::Ours(Arc::new(found)));
     let cached = Cached {
         job_set: found.unwrap_or(StoredJobSet::Missing),
-        departed: None,
+        deleted_job_set: None,
     };
     Observed {
         job: StoredJob::Found(Arc::new(job)),
@@ -80,8 +80,8 @@ fn observed(job: JobFacts, found: Option<JobSetState>) -> Observed {
         outdated: false,
         persists: false,
         annotated: None,
-        asked: Asked::default(),
-        done: Done::default(),
+        observations: Observations::default(),
+        effects: Effects::default(),
         failures: Vec::new(),
     }
 }
@@ -101,8 +101,8 @@ fn failure(class: Class) -> ReconcileFailure {
         reason: "Failed",
         text: format!("Failed: {class:?}").into(),
         annotated: match class {
-            Class::Conflict => Annotated::OncePersistent,
-            _ => Annotated::AtOnce,
+            Class::Conflict => AnnotationTiming::OncePersistent,
+            _ => AnnotationTiming::AtOnce,
         },
     };
     ReconcileFailure::Met {

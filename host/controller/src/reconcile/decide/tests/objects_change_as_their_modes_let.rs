@@ -5,16 +5,20 @@ use trainyard_model::object::ApplyMode;
 use super::object;
 use crate::reconcile::{
     decide::{
-        objects::Stage,
+        objects::JobSetStage,
         running::{Need, need},
     },
     last_reconcile::AppliedObject,
-    observed::Look,
+    observed::ObjectState,
 };
 
 #[test]
 fn each_mode_changes_when_it_says() {
-    let stages = [Stage::Fresh, Stage::Suspended, Stage::Running];
+    let stages = [
+        JobSetStage::Fresh,
+        JobSetStage::Suspended,
+        JobSetStage::Running,
+    ];
     for (mode, lets) in [
         (ApplyMode::WithJobSet, [true, false, false]),
         (ApplyMode::Once, [false, false, false]),
@@ -35,7 +39,10 @@ fn unknown(mode: ApplyMode) -> AppliedObject {
 #[test]
 fn what_is_missing_is_made_in_every_mode() {
     for mode in ApplyMode::ALL {
-        assert_eq!(need(&unknown(mode), &Look::Missing, false), Need::Create);
+        assert_eq!(
+            need(&unknown(mode), &ObjectState::Missing, false),
+            Need::Create
+        );
     }
 }
 
@@ -48,7 +55,7 @@ fn of_what_is_there_only_live_objects_follow() {
             _ => Need::Nothing,
         };
         for job_changed in [true, false] {
-            let needed = need(&unknown(mode), &Look::Ours(version()), job_changed);
+            let needed = need(&unknown(mode), &ObjectState::Ours(version()), job_changed);
             assert_eq!(needed, follows, "{mode}");
         }
     }

@@ -93,7 +93,7 @@ fn modes() -> impl Strategy<Value = Vec<ApplyMode>> {
 
 fn world(modes: &[ApplyMode], needs: usize, suspend: bool) -> World {
     let mut job = job();
-    job.wishes.suspend = suspend;
+    job.desired.suspend = suspend;
     let mut world = World::new(job);
     world.needs = needs;
     let objects = modes.iter().map(|mode| object(mode.name(), *mode));
@@ -104,7 +104,7 @@ fn world(modes: &[ApplyMode], needs: usize, suspend: bool) -> World {
 fn happens(world: &mut World, event: &Event) {
     let next = world.next_version();
     match event {
-        Event::Suspend(suspend) => world.job.wishes.suspend = *suspend,
+        Event::Suspend(suspend) => world.job.desired.suspend = *suspend,
         Event::Edit => world.job.fingerprint += 1,
         Event::Place(placement) => {
             world.placement = *placement;
@@ -156,7 +156,7 @@ fn happens(world: &mut World, event: &Event) {
             }
         }
         Event::Restart => {
-            (world.last, world.departed) = (None, None);
+            (world.last, world.deleted_job_set) = (None, None);
             // Nothing says any more that it ended.
             world.has_ended &= status::has_run(&world.job.status);
         }
@@ -229,7 +229,7 @@ proptest! {
         }
         let found = world.job_set.as_ref();
         let has = found.map(|found| found.suspended);
-        prop_assert_eq!(has, Some(world.job.wishes.suspend), "{:#?}", world);
+        prop_assert_eq!(has, Some(world.job.desired.suspend), "{:#?}", world);
     }
 }
 

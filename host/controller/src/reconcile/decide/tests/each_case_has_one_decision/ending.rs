@@ -7,7 +7,7 @@ fn the_end_of_a_reconcile() {
     let suspended = || {
         with(observed(to_suspend(job()), Some(job_set(true))), |o| {
             o.last = Some(at(&job_set(true), 1, None));
-            o.done.settled = true;
+            o.effects.memory_updated = true;
         })
     };
     let Decision::Next(Step::Act(Action::WriteStatus(status)), reason) =
@@ -26,17 +26,17 @@ fn the_end_of_a_reconcile() {
     let Decision::Next(Step::Act(Action::WriteError(Some(_))), _) = decide(&cant, now()) else {
         panic!("it is not annotated");
     };
-    cant.done.error_written = true;
+    cant.effects.error_written = true;
     let Decision::Done(end) = decide(&cant, now()) else {
         panic!("it does not end");
     };
     assert_eq!(end.failure, Some(failure(Class::Other)));
 
     let mut late = job();
-    late.wishes.deadline = Some(10);
+    late.desired.deadline = Some(10);
     let overdue = |second: i64| {
         let o = with(observed(late.clone(), Some(job_set(false))), |o| {
-            (o.done.settled, o.done.status_written) = (true, true);
+            (o.effects.memory_updated, o.effects.status_written) = (true, true);
             o.last = Some(at(&job_set(false), 1, None));
         });
         decide(&o, Timestamp::from_second(second).unwrap())

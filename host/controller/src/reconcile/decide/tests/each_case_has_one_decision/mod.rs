@@ -20,10 +20,13 @@ use crate::{
         object_ref::ObjectRef,
         object_version::ObjectVersion,
         observed::{
-            JobFacts, LiveJobSet, Look, Observed, OldJob, Owner, Placement, RenderedFacts,
+            JobFacts, LiveJobSet, ObjectState, Observed, OldJob, Owner, Placement, RenderedFacts,
             RenderedObjectFacts, Rendering, SnapshotFacts, SnapshotMarks, StoredJob, StoredJobSet,
         },
-        step::{Action, Basis, Interests, Mark, Observe, Reason, Settle, Source, Step, Wanted},
+        step::{
+            Action, Basis, InterestChange, MemoryUpdate, Observe, PlacementSource, Reason,
+            RuntimeSource, SnapshotMark, Step,
+        },
     },
     watch::{JobSetState, State as _},
 };
@@ -90,7 +93,7 @@ fn rendered(objects: &[ObjectRef]) -> RenderedFacts {
         object: object.clone(),
         content: 1,
         has_keys: false,
-        look: None,
+        state: None,
         written: None,
     });
     RenderedFacts {
@@ -109,7 +112,7 @@ fn that_ran() -> JobFacts {
 }
 
 fn to_suspend(mut job: JobFacts) -> JobFacts {
-    job.wishes.suspend = true;
+    job.desired.suspend = true;
     job
 }
 
@@ -123,8 +126,8 @@ fn waiting() -> JobSetState {
 /// A reconcile in which the TrainJob was read.
 fn begun(job: JobFacts, found: Option<JobSetState>) -> Observed {
     let mut o = observed(job, found);
-    (o.done.begun, o.asked.train_job) = (true, Some(()));
-    o.asked.live_train_job = Some(());
+    (o.effects.begun, o.observations.train_job) = (true, Some(()));
+    o.observations.live_train_job = Some(());
     o
 }
 
@@ -142,12 +145,14 @@ fn failed_runtime(o: &mut Observed) {
 }
 
 fn renders(o: &mut Observed, basis: Basis, facts: RenderedFacts) {
-    o.asked.renderings.push((basis, Rendering::Rendered(facts)));
+    o.observations
+        .renderings
+        .push((basis, Rendering::Rendered(facts)));
 }
 
-const FRESH: Basis = Source::Runtime.basis(false);
-const PINNED: Basis = Source::Snapshot.started();
-const KEPT: Basis = Source::Snapshot.basis(false);
+const FRESH: Basis = RuntimeSource::Runtime.basis(false);
+const PINNED: Basis = RuntimeSource::Snapshot.started();
+const KEPT: Basis = RuntimeSource::Snapshot.basis(false);
 
 fn check(name: &str, mut o: Observed, expected: &Expected) {
     let decision = decide(&o, now());
@@ -164,12 +169,12 @@ fn check(name: &str, mut o: Observed, expected: &Expected) {
             assert_eq!(decision, next(Step::Act(action.clone()), *reason), "{name}");
         }
         Ends | Fails(_) => {
-            let Decision::Next(Step::Act(Action::Settle(_)), Reason::Ends) = decision else {
+            let Decision::Next(Step::Act(Action::UpdateMemory(_)), Reason::Ends) = decision else {
                 panic!("{name}: {decision:?}");
             };
-            o.done.settled = true;
-            o.done.status_written = true;
-            o.done.error_written = true;
+            o.effects.memory_updated = true;
+            o.effects.status_written = true;
+            o.effects.error_written = true;
             let Decision::Done(end) = decide(&o, now()) else {
                 panic!("{name}: it does not end");
             };

@@ -18,12 +18,12 @@ fn a_job_set_that_runs() {
         let last = at(&runs(), 0, Some(objects));
         with(begun(that_ran(), Some(runs())), |o| o.last = Some(last))
     };
-    let looks = |o: &mut Observed, object: &ObjectRef, look: Look| {
-        o.asked.listed_objects.push((object.clone(), look));
+    let states = |o: &mut Observed, object: &ObjectRef, state: ObjectState| {
+        o.observations.listed_objects.push((object.clone(), state));
     };
     let missing = || {
         with(changed(std::slice::from_ref(&kept)), |o| {
-            looks(o, &kept, Look::Missing);
+            states(o, &kept, ObjectState::Missing);
         })
     };
     let because = Reason::Running;
@@ -38,10 +38,10 @@ fn a_job_set_that_runs() {
         ),
         (
             "its snapshot does not say that it has run",
-            suspend(|o| o.asked.snapshot_marks = Some(Some(marks()))),
+            suspend(|o| o.observations.snapshot_marks = Some(Some(marks()))),
             Act(
                 Action::MarkSnapshot {
-                    mark: Mark::STARTED,
+                    mark: SnapshotMark::STARTED,
                     at: version("snapshot"),
                 },
                 to,
@@ -49,7 +49,7 @@ fn a_job_set_that_runs() {
         ),
         (
             "it has no snapshot",
-            suspend(|o| o.asked.snapshot_marks = Some(None)),
+            suspend(|o| o.observations.snapshot_marks = Some(None)),
             Act(uid(), to),
         ),
         (
@@ -94,18 +94,18 @@ fn a_job_set_that_runs() {
         ),
         (
             "an object is missing",
-            with(missing(), |o| o.asked.live_train_job = None),
+            with(missing(), |o| o.observations.live_train_job = None),
             Asks(Observe::LiveTrainJob, because),
         ),
         (
             "an object is missing, and so is the snapshot",
-            with(missing(), |o| o.asked.snapshot = Some(None)),
+            with(missing(), |o| o.observations.snapshot = Some(None)),
             lost(Cause::NoSnapshot),
         ),
         (
             "an object is missing, and is not rendered any more",
             with(missing(), |o| {
-                o.asked.snapshot = Some(Some(started_snapshot()));
+                o.observations.snapshot = Some(Some(started_snapshot()));
                 renders(o, PINNED, rendered(&[]));
             }),
             lost(Cause::NotRendered),
@@ -113,9 +113,9 @@ fn a_job_set_that_runs() {
         (
             "an object is missing, and is known to be",
             with(missing(), |o| {
-                o.asked.snapshot = Some(Some(started_snapshot()));
+                o.observations.snapshot = Some(Some(started_snapshot()));
                 let mut facts = rendered(std::slice::from_ref(&kept));
-                facts.objects[0].look = Some(Look::Missing);
+                facts.objects[0].state = Some(ObjectState::Missing);
                 renders(o, PINNED, facts);
             }),
             Act(Action::CreateObject(kept.clone()), because),
@@ -123,7 +123,7 @@ fn a_job_set_that_runs() {
         (
             "keys are missing",
             with(missing(), |o| {
-                o.asked.snapshot = Some(Some(started_snapshot()));
+                o.observations.snapshot = Some(Some(started_snapshot()));
                 let mut facts = rendered(std::slice::from_ref(&kept));
                 facts.objects[0].has_keys = true;
                 renders(o, PINNED, facts);
@@ -133,14 +133,14 @@ fn a_job_set_that_runs() {
         (
             "a live object may have to change",
             with(changed(std::slice::from_ref(&follows)), |o| {
-                looks(o, &follows, Look::Ours(None));
+                states(o, &follows, ObjectState::Ours(None));
             }),
             Asks(Observe::Snapshot, because),
         ),
         (
             "another owner has an object",
             with(changed(std::slice::from_ref(&kept)), |o| {
-                looks(o, &kept, Look::Unusable(failure(Class::Foreign)));
+                states(o, &kept, ObjectState::Unusable(failure(Class::Foreign)));
             }),
             Fails(failure(Class::Foreign)),
         ),
@@ -156,13 +156,19 @@ fn a_plan_that_is_pinned_leaves_live_objects_as_they_are() {
     let last = at(&runs, 0, Some(std::slice::from_ref(&follows)));
     let o = with(begun(that_ran(), Some(runs)), |o| {
         o.last = Some(last);
-        o.asked.listed_objects.push((follows, Look::Ours(None)));
-        o.asked.snapshot = Some(Some(started_snapshot()));
+        o.observations
+            .listed_objects
+            .push((follows, ObjectState::Ours(None)));
+        o.observations.snapshot = Some(Some(started_snapshot()));
         failed(
             Step::Observe(Observe::Rendering(PINNED)),
             Class::PlanIsPinned,
         )(o);
-        (o.done.remembered, o.done.settled, o.done.status_written) = (true, true, true);
+        (
+            o.effects.remembered,
+            o.effects.memory_updated,
+            o.effects.status_written,
+        ) = (true, true, true);
     });
     let Decision::Done(end) = decide(&o, now()) else {
         panic!("it does not end");

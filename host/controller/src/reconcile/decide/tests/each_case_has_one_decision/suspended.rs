@@ -7,9 +7,9 @@ fn a_suspended_job_set_that_has_never_run() {
     let waits = |change: fn(&mut Observed)| with(begun(to_suspend(job()), Some(waiting())), change);
     let goes = |change: fn(&mut Observed)| {
         with(begun(job(), Some(waiting())), |o| {
-            o.asked.snapshot = Some(Some(snapshot()));
+            o.observations.snapshot = Some(Some(snapshot()));
             renders(o, KEPT, rendered(&[]));
-            o.asked.live = Some(live());
+            o.observations.live = Some(live());
             change(o);
         })
     };
@@ -22,14 +22,14 @@ fn a_suspended_job_set_that_has_never_run() {
     };
     let known = |inputs: &'static str| {
         with(observed(to_suspend(job()), Some(waiting())), |o| {
-            o.asked.inputs = Some(Inputs::for_tests(inputs));
+            o.observations.inputs = Some(Inputs::for_tests(inputs));
         })
     };
     let snapshot_fails = |class| failed(Step::Observe(Observe::Snapshot), class);
     let immutable =
         |held| move |o: &mut Observed| failed(Step::Act(over(held)), Class::Immutable)(o);
     let places = |o: &mut Observed, loses| {
-        o.asked.placement = Some(Placement {
+        o.observations.placement = Some(Placement {
             loses,
             moves: false,
             noted: false,
@@ -79,7 +79,7 @@ fn a_suspended_job_set_that_has_never_run() {
         (
             "its snapshot can't be used, and may be replaced",
             with(
-                waits(|o| o.asked.snapshot_marks = Some(Some(marks()))),
+                waits(|o| o.observations.snapshot_marks = Some(Some(marks()))),
                 snapshot_fails(Class::Snapshot),
             ),
             Asks(Observe::Runtime, because),
@@ -93,14 +93,14 @@ fn a_suspended_job_set_that_has_never_run() {
             "the snapshot still says that there is no JobSet",
             waits(|o| {
                 let recreate = true;
-                o.asked.snapshot = Some(Some(SnapshotFacts {
+                o.observations.snapshot = Some(Some(SnapshotFacts {
                     recreate,
                     ..snapshot()
                 }));
             }),
             Act(
                 Action::MarkSnapshot {
-                    mark: Mark::RECREATED,
+                    mark: SnapshotMark::RECREATED,
                     at: version("snapshot"),
                 },
                 Reason::JobSetRecreated,
@@ -108,13 +108,13 @@ fn a_suspended_job_set_that_has_never_run() {
         ),
         (
             "it has a snapshot",
-            waits(|o| o.asked.snapshot = Some(Some(snapshot()))),
+            waits(|o| o.observations.snapshot = Some(Some(snapshot()))),
             Asks(Observe::LiveJobSet { uid: uid() }, because),
         ),
         (
             "it is rendered otherwise than its snapshot says",
             goes(|o| {
-                o.asked.renderings.clear();
+                o.observations.renderings.clear();
                 let saved = false;
                 renders(
                     o,
@@ -137,11 +137,11 @@ fn a_suspended_job_set_that_has_never_run() {
             "someone suspended it that has run",
             goes(|o| {
                 let started = true;
-                o.asked.live = Some(LiveJobSet { started, ..live() });
+                o.observations.live = Some(LiveJobSet { started, ..live() });
             }),
             Act(
                 Action::MarkSnapshot {
-                    mark: Mark::STARTED,
+                    mark: SnapshotMark::STARTED,
                     at: version("snapshot"),
                 },
                 because,
@@ -150,7 +150,7 @@ fn a_suspended_job_set_that_has_never_run() {
         (
             "it is to run",
             goes(|_| {}),
-            Asks(Observe::Placement(Wanted::Applied), because),
+            Asks(Observe::Placement(PlacementSource::Applied), because),
         ),
         (
             "its Jobs have nothing to lose",
@@ -170,7 +170,9 @@ fn a_suspended_job_set_that_has_never_run() {
         (
             "it can't change, and another one could be created",
             with(
-                with(goes(|o| o.asked.creatable = Some(())), |o| places(o, false)),
+                with(goes(|o| o.observations.creatable = Some(())), |o| {
+                    places(o, false)
+                }),
                 immutable(false),
             ),
             Act(Action::DeleteJobSet(version("live")), Reason::Immutable),
@@ -181,7 +183,7 @@ fn a_suspended_job_set_that_has_never_run() {
                 with(
                     goes(|o| {
                         let active = true;
-                        o.asked.live = Some(LiveJobSet { active, ..live() });
+                        o.observations.live = Some(LiveJobSet { active, ..live() });
                     }),
                     |o| places(o, false),
                 ),
@@ -199,16 +201,16 @@ fn a_suspended_job_set_that_has_run() {
     let because = Reason::HasRun;
     let goes = |change: fn(&mut Observed)| {
         with(begun(that_ran(), Some(job_set(true))), |o| {
-            o.asked.snapshot = Some(Some(started_snapshot()));
-            o.asked.live = Some(live());
+            o.observations.snapshot = Some(Some(started_snapshot()));
+            o.observations.live = Some(live());
             renders(o, PINNED, rendered(&[]));
             change(o);
         })
     };
     fn removed(o: &mut Observed) {
         let removed = true;
-        o.asked.live = Some(LiveJobSet { removed, ..live() });
-        o.asked.placement = Some(Placement {
+        o.observations.live = Some(LiveJobSet { removed, ..live() });
+        o.observations.placement = Some(Placement {
             loses: true,
             moves: false,
             noted: true,
@@ -226,7 +228,7 @@ fn a_suspended_job_set_that_has_run() {
         (
             "it stays suspended",
             with(begun(to_suspend(that_ran()), Some(job_set(true))), |o| {
-                o.asked.snapshot = Some(Some(started_snapshot()));
+                o.observations.snapshot = Some(Some(started_snapshot()));
             }),
             Act(
                 Action::Remember(LastReconcile {
@@ -239,11 +241,11 @@ fn a_suspended_job_set_that_has_run() {
         (
             "only its status says that it has run",
             with(begun(that_ran(), Some(job_set(true))), |o| {
-                o.asked.snapshot = Some(Some(snapshot()));
+                o.observations.snapshot = Some(Some(snapshot()));
             }),
             Act(
                 Action::MarkSnapshot {
-                    mark: Mark::STARTED,
+                    mark: SnapshotMark::STARTED,
                     at: version("snapshot"),
                 },
                 because,
@@ -252,38 +254,38 @@ fn a_suspended_job_set_that_has_run() {
         (
             "it has no snapshot",
             with(begun(that_ran(), Some(job_set(true))), |o| {
-                o.asked.snapshot = Some(None)
+                o.observations.snapshot = Some(None)
             }),
             Asks(Observe::Runtime, because),
         ),
         (
             "it has no snapshot and no runtime",
             with(begun(that_ran(), Some(job_set(true))), |o| {
-                o.asked.snapshot = Some(None);
-                o.asked.live = Some(live());
+                o.observations.snapshot = Some(None);
+                o.observations.live = Some(live());
                 failed_runtime(o);
             }),
-            Asks(Observe::Placement(Wanted::Live), because),
+            Asks(Observe::Placement(PlacementSource::Live), because),
         ),
         (
             "it is rendered",
             goes(|_| {}),
-            Asks(Observe::Placement(Wanted::Rendered), because),
+            Asks(Observe::Placement(PlacementSource::Rendered), because),
         ),
         (
             "its plugins are gone",
-            with(goes(|o| o.asked.renderings.clear()), |o| {
+            with(goes(|o| o.observations.renderings.clear()), |o| {
                 failed(
                     Step::Observe(Observe::Rendering(PINNED)),
                     Class::PlanIsPinned,
                 )(o);
             }),
-            Asks(Observe::Placement(Wanted::Noted), because),
+            Asks(Observe::Placement(PlacementSource::Noted), because),
         ),
         (
             "its pods are where they should be",
             goes(|o| {
-                o.asked.placement = Some(Placement {
+                o.observations.placement = Some(Placement {
                     loses: false,
                     moves: false,
                     noted: false,
@@ -294,7 +296,7 @@ fn a_suspended_job_set_that_has_run() {
         (
             "its pods are elsewhere",
             goes(|o| {
-                o.asked.placement = Some(Placement {
+                o.observations.placement = Some(Placement {
                     loses: true,
                     moves: true,
                     noted: false,
@@ -311,7 +313,7 @@ fn a_suspended_job_set_that_has_run() {
             "a Job is elsewhere",
             goes(|o| {
                 removed(o);
-                o.asked.jobs = Some(vec![old_job(false)]);
+                o.observations.jobs = Some(vec![old_job(false)]);
             }),
             Act(
                 Action::DeleteJob {
@@ -325,7 +327,7 @@ fn a_suspended_job_set_that_has_run() {
             "a Job is deleted",
             goes(|o| {
                 removed(o);
-                o.asked.jobs = Some(vec![old_job(true)]);
+                o.observations.jobs = Some(vec![old_job(true)]);
             }),
             Fails(ReconcileFailure::Found(Finding::JobsHaveOldPlacement)),
         ),

@@ -4,16 +4,16 @@ use super::*;
 
 #[test]
 fn before_anything_is_made() {
-    let forget = |interests, forget_last, forget_departed| {
-        let settle = Settle {
+    let forget = |interests, forget_last, forget_deleted_job_set| {
+        let settle = MemoryUpdate {
             interests,
             forget_last,
-            forget_departed,
+            forget_deleted_job_set,
         };
-        Act(Action::Settle(settle), Reason::Ends)
+        Act(Action::UpdateMemory(settle), Reason::Ends)
     };
     let mut theirs = job();
-    theirs.wishes.managed_by_us = false;
+    theirs.desired.managed_by_us = false;
     let unreadable = failure(Class::Other);
     let stored = |job: StoredJob| with(observed(super::job(), None), |o| o.job = job);
     let mut deleting = job();
@@ -21,23 +21,23 @@ fn before_anything_is_made() {
     let mut leaving = job_set(false);
     leaving.deleting = true;
     let mut ended = job();
-    ended.wishes.not_supported = Some("no such kind".to_owned());
+    ended.desired.not_supported = Some("no such kind".to_owned());
     let foreign = |owner: Option<Owner>| {
         with(observed(job(), None), |o| {
             o.initial.job_set = StoredJobSet::Foreign;
-            o.asked.owner = owner;
+            o.observations.owner = owner;
         })
     };
     for (name, o, expected) in [
         (
             "it is gone",
             stored(StoredJob::Missing),
-            forget(Interests::Forget, true, true),
+            forget(InterestChange::Forget, true, true),
         ),
         (
             "it can't be decoded",
             stored(StoredJob::Unreadable(unreadable.clone())),
-            forget(Interests::Stay, true, false),
+            forget(InterestChange::Keep, true, false),
         ),
         (
             "it can't be decoded, which is an error",
@@ -47,17 +47,17 @@ fn before_anything_is_made() {
         (
             "another controller manages it",
             observed(theirs, None),
-            forget(Interests::Forget, false, false),
+            forget(InterestChange::Forget, false, false),
         ),
         (
             "it has ended",
             observed(ended, None),
-            forget(Interests::Forget, true, false),
+            forget(InterestChange::Forget, true, false),
         ),
         (
             "it is deleted",
             observed(deleting.clone(), Some(job_set(false))),
-            forget(Interests::Forget, false, false),
+            forget(InterestChange::Forget, false, false),
         ),
         (
             "it is deleted and suspended, and its JobSet runs",
@@ -95,7 +95,7 @@ fn without_a_job_set() {
     let ran = |change: fn(&mut Observed)| with(begun(that_ran(), None), change);
     let lost = with(observed(job(), None), |o| {
         o.unreadable_job_set = Some(failure(Class::Other));
-        o.done.error_written = true;
+        o.effects.error_written = true;
     });
     let decision = decide(&lost, now());
     assert!(matches!(decision, Decision::Done(end) if end.failure.is_some()));
@@ -114,32 +114,34 @@ fn without_a_job_set() {
         ),
         (
             "it has begun",
-            with(observed(job(), None), |o| o.done.begun = true),
+            with(observed(job(), None), |o| o.effects.begun = true),
             Asks(Observe::TrainJob, because),
         ),
         (
             "it had a JobSet",
-            with(begun(that_ran(), None), |o| o.asked.live_train_job = None),
+            with(begun(that_ran(), None), |o| {
+                o.observations.live_train_job = None
+            }),
             Asks(Observe::LiveTrainJob, because),
         ),
         ("it comes", comes(|_| {}), Asks(Observe::Runtime, because)),
         (
             "its runtime is known",
-            comes(|o| o.asked.runtime = Some(())),
+            comes(|o| o.observations.runtime = Some(())),
             Asks(Observe::Rendering(FRESH), because),
         ),
         (
             "plugins ask for objects",
             comes(|o| {
-                o.asked.runtime = Some(());
-                o.asked.renderings.push((FRESH, Rendering::Needs));
+                o.observations.runtime = Some(());
+                o.observations.renderings.push((FRESH, Rendering::Needs));
             }),
             Asks(Observe::Lookups(FRESH), because),
         ),
         (
             "it is rendered",
             comes(|o| {
-                o.asked.runtime = Some(());
+                o.observations.runtime = Some(());
                 let saved = false;
                 renders(
                     o,
@@ -161,21 +163,21 @@ fn without_a_job_set() {
             "it has no runtime and no snapshot",
             comes(|o| {
                 failed_runtime(o);
-                o.asked.snapshot = Some(None);
+                o.observations.snapshot = Some(None);
             }),
             Fails(failure(Class::Input)),
         ),
         (
             "its snapshot is in the cluster",
             comes(|o| {
-                o.asked.runtime = Some(());
+                o.observations.runtime = Some(());
                 renders(o, FRESH, rendered(&[]));
             }),
             Act(create(false), because),
         ),
         (
             "it has an object",
-            with(comes(|o| o.asked.runtime = Some(())), |o| {
+            with(comes(|o| o.observations.runtime = Some(())), |o| {
                 renders(o, FRESH, rendered(std::slice::from_ref(&once)));
             }),
             Asks(Observe::Object(once.clone()), because),
@@ -187,23 +189,23 @@ fn without_a_job_set() {
         ),
         (
             "its JobSet has run, and went unseen",
-            ran(|o| o.asked.snapshot = Some(None)),
+            ran(|o| o.observations.snapshot = Some(None)),
             Asks(Observe::Absence, Reason::EndUnknown),
         ),
         (
             "its JobSet has run, and is really gone",
-            ran(|o| (o.asked.snapshot, o.asked.absence) = (Some(None), Some(()))),
+            ran(|o| (o.observations.snapshot, o.observations.absence) = (Some(None), Some(()))),
             Act(Action::NoteUnseenEnd, Reason::EndUnknown),
         ),
         (
             "its JobSet has run, and was seen to be deleted",
             ran(|o| {
-                o.initial.departed = Some(Arc::new(super::job_set(false)));
-                o.asked.snapshot = Some(Some(snapshot()));
+                o.initial.deleted_job_set = Some(Arc::new(super::job_set(false)));
+                o.observations.snapshot = Some(Some(snapshot()));
             }),
             Act(
                 Action::MarkSnapshot {
-                    mark: Mark {
+                    mark: SnapshotMark {
                         started: true,
                         recreate: Some(true),
                     },
@@ -215,9 +217,9 @@ fn without_a_job_set() {
         (
             "its JobSet was deleted, and the snapshot says so",
             ran(|o| {
-                o.initial.departed = Some(Arc::new(super::job_set(false)));
+                o.initial.deleted_job_set = Some(Arc::new(super::job_set(false)));
                 let recreate = true;
-                o.asked.snapshot = Some(Some(SnapshotFacts {
+                o.observations.snapshot = Some(Some(SnapshotFacts {
                     recreate,
                     ..started_snapshot()
                 }));
@@ -228,19 +230,19 @@ fn without_a_job_set() {
         (
             "there is a JobSet again",
             ran(|o| {
-                o.initial.departed = Some(Arc::new(super::job_set(false)));
+                o.initial.deleted_job_set = Some(Arc::new(super::job_set(false)));
                 o.current.job_set = StoredJobSet::Ours(Arc::new(super::job_set(false)));
                 let recreate = true;
-                o.asked.snapshot = Some(Some(SnapshotFacts {
+                o.observations.snapshot = Some(Some(SnapshotFacts {
                     recreate,
                     ..started_snapshot()
                 }));
                 renders(o, PINNED, rendered(&[]));
-                o.done.job_set_written = true;
+                o.effects.job_set_written = true;
             }),
             Act(
                 Action::MarkSnapshot {
-                    mark: Mark::RECREATED,
+                    mark: SnapshotMark::RECREATED,
                     at: version("snapshot"),
                 },
                 Reason::JobSetRecreated,
@@ -254,8 +256,8 @@ fn without_a_job_set() {
 #[test]
 fn objects_beside_a_new_job_set() {
     let create = |object: &ObjectRef| Action::CreateObject(object.clone());
-    let looks = |object: &ObjectRef| Observe::Object(object.clone());
-    let ours = || Some(Look::Ours(None));
+    let reads = |object: &ObjectRef| Observe::Object(object.clone());
+    let ours = || Some(ObjectState::Ours(None));
     let contested = |object: &ObjectRef| (Step::Act(create(object)), failure(Class::Conflict));
     let [plain, once, live] = [ApplyMode::WithJobSet, ApplyMode::Once, ApplyMode::Live]
         .map(|mode| object(mode.name(), mode));
@@ -270,21 +272,21 @@ fn objects_beside_a_new_job_set() {
         held: false,
         recreated: false,
     };
-    let missing = || Some(Look::Missing);
-    for (name, object, look, failures, expected) in [
+    let missing = || Some(ObjectState::Missing);
+    for (name, object, state, failures, expected) in [
         (
             "not looked at",
             &plain,
             None,
             vec![],
-            Asks(looks(&plain), because),
+            Asks(reads(&plain), because),
         ),
         ("missing", &plain, missing(), vec![], apply(&plain, false)),
         ("ours", &live, ours(), vec![], apply(&live, true)),
         (
             "another owner's",
             &live,
-            Some(Look::Unusable(failure(Class::Foreign))),
+            Some(ObjectState::Unusable(failure(Class::Foreign))),
             vec![],
             fails(Class::Foreign),
         ),
@@ -293,7 +295,7 @@ fn objects_beside_a_new_job_set() {
             &once,
             None,
             vec![],
-            Asks(looks(&once), because),
+            Asks(reads(&once), because),
         ),
         (
             "made once, and missing",
@@ -314,7 +316,7 @@ fn objects_beside_a_new_job_set() {
             &once,
             None,
             vec![contested(&once)],
-            Asks(looks(&once), because),
+            Asks(reads(&once), because),
         ),
         (
             "exists already and is ours",
@@ -339,9 +341,9 @@ fn objects_beside_a_new_job_set() {
         ),
     ] {
         let o = with(begun(job(), None), |o| {
-            o.asked.runtime = Some(());
+            o.observations.runtime = Some(());
             let mut facts = rendered(std::slice::from_ref(object));
-            facts.objects[0].look = look;
+            facts.objects[0].state = state;
             renders(o, FRESH, facts);
             o.failures = failures;
         });

@@ -46,7 +46,7 @@ impl World {
             Action::Suspend { .. } => {
                 let next = self.next_version();
                 let found = self.job_set.as_mut().unwrap();
-                assert!(found.ours && !found.suspended && self.job.wishes.suspend);
+                assert!(found.ours && !found.suspended && self.job.desired.suspend);
                 (found.suspended, found.started, found.inputs) = (true, true, None);
                 found.active = false;
                 found.version = next;
@@ -58,7 +58,7 @@ impl World {
             }
             Action::Resume(at) => {
                 self.has_no_old_jobs(o);
-                let (wanted, suspend) = (self.placement, self.job.wishes.suspend);
+                let (wanted, suspend) = (self.placement, self.job.desired.suspend);
                 let found = self.current_job_set(at)?;
                 assert!(
                     !suspend,
@@ -79,16 +79,16 @@ impl World {
             Action::NoteUnseenEnd => {
                 let end = status::unseen_end(&self.job.status, now());
                 let uid = self.job.uid.clone();
-                self.departed = Some(Arc::new(JobSetState::departed(uid, end, &[])));
+                self.deleted_job_set = Some(Arc::new(JobSetState::of_deleted(uid, end, &[])));
             }
             Action::Remember(last) => {
                 self.last = Some(last.clone());
                 if o.initial.job_set().is_none() {
-                    self.departed = None;
+                    self.deleted_job_set = None;
                 }
             }
-            Action::Settle(settle) => {
-                if settle.interests == Interests::Forget {
+            Action::UpdateMemory(settle) => {
+                if settle.interests == InterestChange::Forget {
                     self.outdated = false;
                 }
                 if settle.forget_last {
@@ -97,7 +97,7 @@ impl World {
             }
             Action::WriteStatus(status) => self.job.status = (**status).clone(),
             Action::WriteError(error) => self.job.error = error.as_deref().map(Into::into),
-            Action::ForgetDeparted => self.departed = None,
+            Action::ForgetDeletedJobSet => self.deleted_job_set = None,
         }
         Ok(Effect::Done)
     }
@@ -183,10 +183,10 @@ impl World {
             assert!(self.objects[object].ours, "before its objects");
         }
         assert!(!self.has_ended, "a JobSet that ended is created again");
-        if !held && !self.job.wishes.suspend {
+        if !held && !self.job.desired.suspend {
             self.has_no_old_jobs(o);
         }
-        let suspended = held || self.job.wishes.suspend;
+        let suspended = held || self.job.desired.suspend;
         match (&self.job_set, over) {
             (None, None) => {}
             (None, Some(_)) => return Err(failure(Class::Conflict)),
@@ -220,7 +220,7 @@ impl World {
             placement: self.placement,
             removed: held,
         });
-        (self.mutable, self.departed) = (true, self.departed.take());
+        (self.mutable, self.deleted_job_set) = (true, self.deleted_job_set.take());
         Ok(Effect::Done)
     }
 

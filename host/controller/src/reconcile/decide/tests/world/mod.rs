@@ -18,12 +18,12 @@ use crate::{
         object_ref::ObjectRef,
         object_version::ObjectVersion,
         observed::{
-            Asked, Cached, Done, Effect, Fact, JobFacts, LiveJobSet, Look, Observed, OldJob, Owner,
-            Placement, RenderedFacts, RenderedObjectFacts, Rendering, SnapshotFacts, SnapshotMarks,
-            StoredJob, StoredJobSet,
+            Cached, Effect, Effects, Fact, JobFacts, LiveJobSet, ObjectState, Observations,
+            Observed, OldJob, Owner, Placement, RenderedFacts, RenderedObjectFacts, Rendering,
+            SnapshotFacts, SnapshotMarks, StoredJob, StoredJobSet,
         },
         status,
-        step::{Action, Basis, Interests, Observe, Source, Step, Wanted},
+        step::{Action, Basis, InterestChange, Observe, PlacementSource, RuntimeSource, Step},
     },
     watch::JobSetState,
 };
@@ -58,7 +58,7 @@ pub(super) struct World {
     pub(super) faults: BTreeMap<usize, Class>,
     /// What the controller keeps in memory.
     pub(super) last: Option<LastReconcile>,
-    pub(super) departed: Option<Arc<JobSetState>>,
+    pub(super) deleted_job_set: Option<Arc<JobSetState>>,
     pub(super) outdated: bool,
     /// Whether the last JobSet had ended when it went.
     pub(super) has_ended: bool,
@@ -123,7 +123,7 @@ impl World {
             mutable: true,
             faults: BTreeMap::new(),
             last: None,
-            departed: None,
+            deleted_job_set: None,
             outdated: false,
             has_ended: false,
             version: 1,
@@ -168,8 +168,11 @@ impl World {
             Some(state) if state.owner.is_none() => StoredJobSet::Foreign,
             Some(state) => StoredJobSet::Ours(Arc::new(state)),
         };
-        let departed = self.departed.clone();
-        Cached { job_set, departed }
+        let deleted_job_set = self.deleted_job_set.clone();
+        Cached {
+            job_set,
+            deleted_job_set,
+        }
     }
 
     /// The JobSet goes; with `seen`, the controller sees it.
@@ -179,7 +182,7 @@ impl World {
         };
         self.next_version();
         self.has_ended = last.end.is_some();
-        self.departed = seen.then(|| Arc::new(last));
+        self.deleted_job_set = seen.then(|| Arc::new(last));
         self.job_set = None;
     }
 
@@ -195,8 +198,8 @@ impl World {
             outdated: self.outdated,
             persists: false,
             annotated: None,
-            asked: Asked::default(),
-            done: Done::default(),
+            observations: Observations::default(),
+            effects: Effects::default(),
             failures: Vec::new(),
         };
         let mut taken = 0;
@@ -271,43 +274,46 @@ fn is_write(action: &Action) -> bool {
         Action::Begin
             | Action::NoteUnseenEnd
             | Action::Remember(_)
-            | Action::Settle(_)
-            | Action::ForgetDeparted
+            | Action::UpdateMemory(_)
+            | Action::ForgetDeletedJobSet
     )
 }
 
 /// Whether something is known already.
 fn is_known(o: &Observed, what: &Observe) -> bool {
-    let asked = &o.asked;
+    let observations = &o.observations;
     let looked = |object: &ObjectRef| {
-        let Some((_, Rendering::Rendered(rendered))) = asked.renderings.last() else {
+        let Some((_, Rendering::Rendered(rendered))) = observations.renderings.last() else {
             return false;
         };
         let mut objects = rendered.objects.iter();
-        objects.any(|it| it.object == *object && it.look.is_some())
+        objects.any(|it| it.object == *object && it.state.is_some())
     };
     match what {
-        Observe::Inputs => asked.inputs.is_some(),
-        Observe::TrainJob => asked.train_job.is_some(),
-        Observe::LiveTrainJob => asked.live_train_job.is_some(),
-        Observe::Absence => asked.absence.is_some(),
-        Observe::Snapshot => asked.snapshot.is_some(),
-        Observe::SnapshotMarks => asked.snapshot_marks.is_some(),
-        Observe::Runtime => asked.runtime.is_some(),
+        Observe::Inputs => observations.inputs.is_some(),
+        Observe::TrainJob => observations.train_job.is_some(),
+        Observe::LiveTrainJob => observations.live_train_job.is_some(),
+        Observe::Absence => observations.absence.is_some(),
+        Observe::Snapshot => observations.snapshot.is_some(),
+        Observe::SnapshotMarks => observations.snapshot_marks.is_some(),
+        Observe::Runtime => observations.runtime.is_some(),
         Observe::Rendering(basis) => {
             matches!(
-                asked.rendering(*basis),
+                observations.rendering(*basis),
                 Some(Rendering::Rendered(_) | Rendering::Needs)
             )
         }
-        Observe::Lookups(basis) => asked.rendering(*basis) != Some(&Rendering::Needs),
-        Observe::ListedObjects => asked.listed.is_some(),
-        Observe::ListedObject(object) => asked.listed_objects.iter().any(|(of, _)| of == object),
+        Observe::Lookups(basis) => observations.rendering(*basis) != Some(&Rendering::Needs),
+        Observe::ListedObjects => observations.listed.is_some(),
+        Observe::ListedObject(object) => observations
+            .listed_objects
+            .iter()
+            .any(|(of, _)| of == object),
         Observe::Object(object) => looked(object),
-        Observe::JobSetOwner => asked.owner.is_some(),
-        Observe::LiveJobSet { .. } => asked.live.is_some(),
-        Observe::Placement(_) => asked.placement.is_some(),
-        Observe::Jobs => asked.jobs.is_some(),
-        Observe::Creatable { .. } => asked.creatable.is_some(),
+        Observe::JobSetOwner => observations.owner.is_some(),
+        Observe::LiveJobSet { .. } => observations.live.is_some(),
+        Observe::Placement(_) => observations.placement.is_some(),
+        Observe::Jobs => observations.jobs.is_some(),
+        Observe::Creatable { .. } => observations.creatable.is_some(),
     }
 }

@@ -46,9 +46,9 @@ impl World {
             }
             Observe::ListedObject(object) | Observe::Object(object) => {
                 Ok(Fact::Object(match self.objects.get(object) {
-                    None => Look::Missing,
-                    Some(it) if it.ours => Look::Ours(Some(it.version.to_string().into())),
-                    Some(_) => Look::Unusable(failure(Class::Foreign)),
+                    None => ObjectState::Missing,
+                    Some(it) if it.ours => ObjectState::Ours(Some(it.version.to_string().into())),
+                    Some(_) => ObjectState::Unusable(failure(Class::Foreign)),
                 }))
             }
             Observe::JobSetOwner => Ok(Fact::Owner(match &self.job_set {
@@ -72,7 +72,7 @@ impl World {
                 let moves = found.placement != self.placement;
                 Ok(Fact::Placement(Placement {
                     loses: moves || found.removed,
-                    moves: moves && *wanted != Wanted::Applied,
+                    moves: moves && *wanted != PlacementSource::Applied,
                     noted: found.removed,
                 }))
             }
@@ -98,7 +98,7 @@ impl World {
             None => {}
             Some(class) => return Err(failure(class)),
         }
-        if o.asked.rounds < self.needs {
+        if o.observations.rounds < self.needs {
             return Ok(Fact::Rendering(Rendering::Needs));
         }
         let snapshot = self.snapshot.as_ref();
@@ -108,11 +108,11 @@ impl World {
             object: object.clone(),
             content: self.job.fingerprint,
             has_keys: object.apply == ApplyMode::Once,
-            look: None,
+            state: None,
             written: None,
         });
         Ok(Fact::Rendering(Rendering::Rendered(RenderedFacts {
-            saved: basis.source == Source::Snapshot && snapshot.is_some_and(is_same),
+            saved: basis.source == RuntimeSource::Snapshot && snapshot.is_some_and(is_same),
             inputs: self.inputs().into(),
             expires: self.expires,
             objects: objects.collect(),

@@ -9,9 +9,9 @@ use crate::{queue::NamespacedName, watch::JobSetState};
 
 /// The last states of JobSets whose TrainJobs have no end in their status yet.
 #[derive(Debug, Default)]
-pub(crate) struct Departed(Mutex<HashMap<NamespacedName, Arc<JobSetState>>>);
+pub(crate) struct DeletedJobSets(Mutex<HashMap<NamespacedName, Arc<JobSetState>>>);
 
-impl Departed {
+impl DeletedJobSets {
     /// Notes the last state of a deleted JobSet. If its deletion was not observed, it may have ended after that state.
     pub(crate) fn note(&self, key: &NamespacedName, last: Arc<JobSetState>, seen: bool) {
         if seen || last.end.is_some() {
@@ -89,35 +89,35 @@ mod tests {
             (true, true, false),
             (true, false, false),
         ] {
-            let departed = Departed::default();
+            let deleted_job_set = DeletedJobSets::default();
             // Another one went before.
-            departed.note(&key, job_set(false), true);
-            departed.note(&key, job_set(ended), seen);
-            let last = departed.of(&key, "job");
+            deleted_job_set.note(&key, job_set(false), true);
+            deleted_job_set.note(&key, job_set(ended), seen);
+            let last = deleted_job_set.of(&key, "job");
             let has_ended = last.map(|last| last.end.is_some());
             assert_eq!(has_ended == Some(false), is_deleted);
             assert_eq!(has_ended == Some(true), ended);
-            assert!(departed.of(&key, "another").is_none());
+            assert!(deleted_job_set.of(&key, "another").is_none());
         }
     }
 
     #[test]
     fn one_that_goes_while_the_last_one_is_replaced_is_not_forgotten() {
-        let (key, departed) = (NamespacedName::new("ns", "name"), Departed::default());
-        departed.note(&key, job_set(false), true);
-        let first = departed.last(&key);
-        departed.note(&key, job_set(false), true);
+        let (key, deleted_job_set) = (NamespacedName::new("ns", "name"), DeletedJobSets::default());
+        deleted_job_set.note(&key, job_set(false), true);
+        let first = deleted_job_set.last(&key);
+        deleted_job_set.note(&key, job_set(false), true);
         if let Some(first) = &first {
-            departed.replaced(&key, first);
+            deleted_job_set.replaced(&key, first);
         }
         assert!(
-            departed
+            deleted_job_set
                 .of(&key, "job")
                 .is_some_and(|last| last.end.is_none())
         );
-        if let Some(second) = departed.last(&key) {
-            departed.replaced(&key, &second);
+        if let Some(second) = deleted_job_set.last(&key) {
+            deleted_job_set.replaced(&key, &second);
         }
-        assert_eq!(departed.len(), 0);
+        assert_eq!(deleted_job_set.len(), 0);
     }
 }

@@ -5,14 +5,14 @@ use trainyard_api::{dialect, names};
 
 /// The parts of a spec that are read even if the rest is invalid, so that suspending, ending and deleting always work.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Wishes {
+pub(crate) struct DesiredState {
     pub(crate) suspend: bool,
     pub(crate) deadline: Option<i64>,
     pub(crate) managed_by_us: bool,
     pub(crate) not_supported: Option<String>,
 }
 
-impl Wishes {
+impl DesiredState {
     /// Reads them from the object.
     pub(crate) fn of(object: &Value) -> Self {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str);
@@ -49,7 +49,7 @@ mod tests {
 
     fn not_supported(group: &str) -> Option<String> {
         let reference = json!({"name": "torch", "apiGroup": group});
-        Wishes::of(&json!({"spec": {"runtimeRef": reference}})).not_supported
+        DesiredState::of(&json!({"spec": {"runtimeRef": reference}})).not_supported
     }
 
     #[test]

@@ -13,7 +13,7 @@ use crate::reconcile::{
 
 /// The observations of this reconcile; `None` if they were not made yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Asked {
+pub(crate) struct Observations {
     /// The digest of the TrainJob's inputs.
     pub(crate) inputs: Option<Inputs>,
     /// The TrainJob was read and is valid.
@@ -35,7 +35,7 @@ pub(crate) struct Asked {
     /// The objects that the snapshot lists.
     pub(crate) listed: Option<Arc<[AppliedObject]>>,
     /// Their observed states.
-    pub(crate) listed_objects: Vec<(ObjectRef, Look)>,
+    pub(crate) listed_objects: Vec<(ObjectRef, ObjectState)>,
     /// Who owns the JobSet of the TrainJob's name.
     pub(crate) owner: Option<Owner>,
     /// The suspended JobSet as the API server has it.
@@ -50,7 +50,7 @@ pub(crate) struct Asked {
 
 /// The actions of this reconcile.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(crate) struct Done {
+pub(crate) struct Effects {
     /// Interests are registered: later changes make the rendering outdated.
     pub(crate) begun: bool,
     /// The snapshot that was written in the place of a missing or unusable one.
@@ -66,7 +66,7 @@ pub(crate) struct Done {
     /// The result is remembered for the next reconcile.
     pub(crate) remembered: bool,
     /// The state of the TrainJob in memory is up to date.
-    pub(crate) settled: bool,
+    pub(crate) memory_updated: bool,
     /// The status was written.
     pub(crate) status_written: bool,
     /// The annotation about the last error was written or removed.
@@ -132,14 +132,14 @@ pub(crate) struct RenderedObjectFacts {
     /// Whether it holds keys that are made when it is created.
     pub(crate) has_keys: bool,
     /// Its observed state.
-    pub(crate) look: Option<Look>,
+    pub(crate) state: Option<ObjectState>,
     /// Its last apply, if it was written in this reconcile.
     pub(crate) written: Option<Option<Applied>>,
 }
 
 /// The observed state of an object.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Look {
+pub(crate) enum ObjectState {
     /// It does not exist.
     Missing,
     /// It is the TrainJob's, at this version.

@@ -13,18 +13,18 @@ use super::{
     error::ReconcileError,
     failure::{Class, ErrorId, ReconcileFailure},
     inputs::Inputs,
-    job_set::Suspended,
+    job_set::SuspendedJobSet,
     object_ref::ObjectRef,
     placement::Entries,
     snapshot::Snapshot,
-    step::{Basis, Source, Wanted},
+    step::{Basis, PlacementSource, RuntimeSource},
 };
 
 /// The large values of a reconcile.
 #[derive(Default)]
-pub(super) struct Bodies {
+pub(super) struct Artifacts {
     /// The parsed and rendered values.
-    large: Large,
+    large: LargeArtifacts,
     /// The warnings of the last rendering.
     pub(super) warnings: Vec<String>,
     /// The errors that steps met, by their ids.
@@ -33,7 +33,7 @@ pub(super) struct Bodies {
 
 /// The values that count against the memory budget.
 #[derive(Default)]
-pub(super) struct Large {
+pub(super) struct LargeArtifacts {
     pub(super) job: Option<Arc<TrainJob>>,
     /// The digest of its inputs.
     pub(super) inputs: Option<Inputs>,
@@ -48,15 +48,15 @@ pub(super) struct Large {
     /// The last rendering.
     pub(super) rendered: Option<RenderedPlan>,
     /// The suspended JobSet.
-    pub(super) live: Option<Arc<Suspended>>,
+    pub(super) live: Option<Arc<SuspendedJobSet>>,
     /// A JobSet whose pods are placed as wanted.
-    pub(super) wanted: Option<(Wanted, Arc<Value>)>,
+    pub(super) wanted: Option<(PlacementSource, Arc<Value>)>,
     /// The changes that the live one needs.
     pub(super) changes: Option<PlacementChanges>,
     /// The room for a large TrainJob.
-    pub(super) room: Option<OwnedSemaphorePermit>,
+    pub(super) budget: Option<OwnedSemaphorePermit>,
     /// The same for its runtime; `Some(None)` if it needs none.
-    pub(super) runtime_room: Option<Option<OwnedSemaphorePermit>>,
+    pub(super) runtime_budget: Option<Option<OwnedSemaphorePermit>>,
 }
 
 /// A rendering with its snapshot.
@@ -76,15 +76,15 @@ pub(super) struct PlacementChanges {
     pub(super) removed: Entries,
 }
 
-impl Bodies {
+impl Artifacts {
     /// What takes room in memory.
-    pub(super) fn large(&mut self) -> &mut Large {
+    pub(super) fn large(&mut self) -> &mut LargeArtifacts {
         &mut self.large
     }
 
     /// Drops these values and releases their memory budget.
     pub(super) fn release(&mut self) {
-        self.large = Large::default();
+        self.large = LargeArtifacts::default();
     }
 
     /// Keeps an error, and returns the failure for decisions.
@@ -113,8 +113,8 @@ impl Bodies {
     /// The snapshot that a TrainJob is rendered on.
     pub(super) fn snapshot(&self, basis: Basis) -> Result<Snapshot, ReconcileError> {
         let snapshot = match basis.source {
-            Source::Snapshot => self.large.snapshot.clone(),
-            Source::Runtime => self.large.fresh.clone(),
+            RuntimeSource::Snapshot => self.large.snapshot.clone(),
+            RuntimeSource::Runtime => self.large.fresh.clone(),
         };
         let mut snapshot = snapshot.ok_or_else(|| ReconcileError::out_of_order("the snapshot"))?;
         snapshot.started = basis.started;
@@ -135,7 +135,7 @@ impl Bodies {
     }
 
     /// The suspended JobSet.
-    pub(super) fn live(&self) -> Result<&Arc<Suspended>, ReconcileError> {
+    pub(super) fn live(&self) -> Result<&Arc<SuspendedJobSet>, ReconcileError> {
         let live = self.large.live.as_ref();
         live.ok_or_else(|| ReconcileError::out_of_order("the JobSet"))
     }

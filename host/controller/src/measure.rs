@@ -11,20 +11,20 @@ use trainyard_model::{
 use crate::metrics::{Metrics, PluginCall};
 
 /// A policy with a span and metrics for each call.
-struct Observed {
+struct MeasuredPolicy {
     policy: Arc<dyn Policy>,
     metrics: Arc<Metrics>,
 }
 
 /// Wraps a policy so that its calls are measured.
-pub fn observed(policy: Arc<dyn Policy>, metrics: &Arc<Metrics>) -> Arc<dyn Policy> {
-    Arc::new(Observed {
+pub fn measured(policy: Arc<dyn Policy>, metrics: &Arc<Metrics>) -> Arc<dyn Policy> {
+    Arc::new(MeasuredPolicy {
         policy,
         metrics: metrics.clone(),
     })
 }
 
-impl Policy for Observed {
+impl Policy for MeasuredPolicy {
     fn plugin(&self) -> &Arc<Plugin> {
         self.policy.plugin()
     }

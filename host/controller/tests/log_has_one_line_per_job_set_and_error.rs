@@ -1,0 +1,77 @@
+//! The log has one line for each JobSet that is created, and each error in full once, however often it is retried.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::sync::Arc;
+
+use serde_json::json;
+use trainyard_controller::metrics::Metrics;
+use trainyard_model::policy::Policy;
+
+use crate::stub::{
+    cluster::Cluster,
+    controller::{Controller, job, runtime},
+    log::CapturedLog,
+    policy::policy,
+};
+
+async fn start(cluster: &Cluster, policies: Vec<Arc<dyn Policy>>) -> Controller {
+    let metrics = |queue: &_| Arc::new(Metrics::new(queue));
+    Controller::start(cluster, metrics, |_| policies).await
+}
+
+// All tasks of a test run on its thread, whose log is captured.
+#[tokio::test]
+async fn each_created_job_set_is_one_line_with_its_plugins() {
+    let log = CapturedLog::start();
+    let cluster = Cluster::new();
+    cluster.put(runtime("of-plugin", &["quota"]));
+    let names = ["one", "two", "three"];
+    for name in names {
+        cluster.put(job("team", name, "of-plugin", false));
+    }
+    let controller = start(&cluster, vec![policy("quota", &[], |_| Ok(()))]).await;
+    cluster
+        .until("each has a JobSet", |cluster| cluster.count("jobsets") == 3)
+        .await;
+    // Later writes of a JobSet are not creations.
+    cluster.merge(
+        "trainjobs",
+        "team",
+        "one",
+        &json!({"spec": {"suspend": true}}),
+    );
+    let is_suspended = |cluster: &Cluster| {
+        let job_set = cluster.get("jobsets", "team", "one").unwrap();
+        job_set["spec"]["suspend"] == true
+    };
+    cluster.until("one is suspended", is_suspended).await;
+    controller.stop().await;
+    let created = log.lines_with("JobSet created");
+    assert_eq!(created.len(), names.len(), "{created:#?}");
+    for name in names {
+        let name = format!("namespace=\"team\" name=\"{name}\"");
+        let line = created.iter().find(|line| line.contains(&name));
+        assert!(line.unwrap().contains("quota 1.0.0"), "{created:#?}");
+    }
+}
+
+#[tokio::test]
+async fn a_retry_does_not_repeat_the_error() {
+    let log = CapturedLog::start();
+    let cluster = Cluster::new();
+    cluster.put(job("team", "job", "missing", false));
+    let controller = start(&cluster, Vec::new()).await;
+    let failed = || log.lines_with("reconcile failed");
+    cluster
+        .until("it is retried twice", |_| failed().len() >= 3)
+        .await;
+    controller.stop().await;
+    let failed = failed();
+    let error = "ClusterTrainingRuntime `missing`";
+    assert!(failed[0].contains(error), "{failed:#?}");
+    for (retry, line) in failed[1..].iter().enumerate() {
+        assert!(!line.contains(error), "{line}");
+        assert!(line.contains("reason=\"RuntimeNotFound\""), "{line}");
+        assert!(line.contains(&format!("times={}", retry + 2)), "{line}");
+    }
+}

@@ -1,0 +1,42 @@
+//! The controller's log begins with what it runs: its version, its plugins, and the digest of its policy file.
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::fs;
+
+use trainyard_model::names::sha256_digest;
+
+use crate::common::{command, stderr};
+
+#[test]
+fn one_line_names_version_plugins_and_policy_digest() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\n";
+    let file = folder.path().join("policy.yaml");
+    fs::write(&file, policy).unwrap();
+    // Without a kubeconfig, the process ends once its plugins are loaded.
+    let output = command(&["controller", "--log-format=text", "--kubeconfig=missing"])
+        .arg("--policy")
+        .arg(&file)
+        .current_dir(folder.path())
+        .env_remove("TRAINYARD_LOG")
+        .output()
+        .unwrap();
+    let log = stderr(&output);
+    let lines: Vec<_> = log
+        .lines()
+        .filter(|line| line.contains("plugins are loaded"))
+        .collect();
+    let [line] = lines[..] else {
+        panic!("{log}");
+    };
+    for wanted in [
+        format!("version=\"{}\"", env!("CARGO_PKG_VERSION")),
+        format!("policy_digest=\"{}\"", sha256_digest(policy)),
+        format!("policy_file=\"{}\"", file.display()),
+    ] {
+        assert!(line.contains(&wanted), "no {wanted}: {line}");
+    }
+    for plugin in ["torch ", "mpi ", "flux ", "dra "] {
+        assert!(line.contains(plugin), "no {plugin}: {line}");
+    }
+}
