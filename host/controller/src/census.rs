@@ -40,7 +40,7 @@ pub(crate) fn labels(
     }
 }
 
-/// The labels of a TrainJob that can't be decoded.
+/// The labels of a TrainJob that cannot be decoded.
 pub(crate) const UNREADABLE: TrainJobLabels = TrainJobLabels {
     state: "refused",
     reason: "UnreadableObject",

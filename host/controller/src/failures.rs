@@ -1,4 +1,4 @@
-//! The TrainJobs whose last reconcile failed, and how often it failed so.
+//! The TrainJobs whose last reconcile failed, with the number of repetitions of the error.
 
 use std::{
     collections::HashMap,
@@ -19,7 +19,7 @@ pub(crate) struct Failures {
     hasher: RandomState,
 }
 
-/// An error of a TrainJob, each time that it was met in a row.
+/// An error of a TrainJob, with its repetitions in a row.
 #[derive(Debug)]
 struct RepeatedFailure {
     cause: FailureCause,
@@ -79,7 +79,7 @@ impl Failures {
         self.last().remove(key);
     }
 
-    /// Why a TrainJob fails; `None` if it does not.
+    /// Returns why a TrainJob fails; `None` if it does not.
     pub(crate) fn cause(&self, key: &NamespacedName) -> Option<FailureCause> {
         self.last().get(key).map(|last| last.cause)
     }

@@ -67,8 +67,7 @@ impl GuardedPolicy {
                 plugin = %self.plugin().id,
                 namespace = &**namespace,
                 %phase,
-                "calls of the plugin used up their time or instructions again and again; it is not called for TrainJobs of this \
-                 namespace for a while"
+                "the plugin is suspended for TrainJobs in this namespace, because its calls keep exhausting their time or fuel"
             );
         }
         self.sweep(&mut breakers, now);

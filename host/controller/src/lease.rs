@@ -1,8 +1,8 @@
-//! Leader election: of several controllers, the one that holds the Lease reconciles.
+//! Leader election: of several controllers, only the holder of the Lease reconciles.
 //!
 //! Every write of the Lease is a PUT with its resourceVersion, so that one of two candidates wins. The record is that of client-go, and the
-//! Lease is the reference's, so that the two controllers do not run side by side. Correctness does not depend on it: two controllers at
-//! once do no harm.
+//! Lease is the reference's, so that the two controllers do not run side by side. Correctness does not depend on it: two
+//! controllers at once do no harm.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -102,7 +102,7 @@ impl Candidate {
         let LeaseOptions {
             name, namespace, ..
         } = self.options.clone();
-        let mut told = None;
+        let mut logged = None;
         let renewed = loop {
             let started = Instant::now();
             let news = match self.attempt().await {
@@ -110,9 +110,9 @@ impl Candidate {
                 Ok(Holder::Other(holder)) => format!("it is held by {holder}"),
                 Err(error) => error.to_string(),
             };
-            if told.as_ref() != Some(&news) {
+            if logged.as_ref() != Some(&news) {
                 tracing::info!(name, namespace, news, "waiting for the Lease");
-                told = Some(news);
+                logged = Some(news);
             }
             sleep(self.pause()).await;
         };
@@ -163,7 +163,7 @@ impl Candidate {
             if Instant::now() >= deadline {
                 tracing::error!(
                     problem,
-                    "the Lease is lost: it could not be renewed in time"
+                    "the Lease is lost, because it could not be renewed in time"
                 );
                 break;
             }

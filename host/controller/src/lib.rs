@@ -1,19 +1,19 @@
 //! The controller: reconciles TrainJobs into JobSets.
 //!
-//! The process: [`run`](run()) starts everything from [`settings`], [`serve`] answers probes and [`metrics`], and [`lease`] says which of several
-//! controllers works.
+//! The process: [`run`](run()) starts everything from [`settings`], [`serve`] answers probes and serves [`metrics`], and [`lease`] elects the
+//! leader among several controllers.
 //!
-//! What is known, and what is done next:
-//! - [`watch`] keeps slim copies of what the cluster has; [`queue`] holds the TrainJobs that something happened to, and `turns` whose turn it
-//!   is among namespaces. `work` empties the queue with so many `workers`, and `failures` counts the errors that come again.
-//! - [`reconcile`] brings one TrainJob to where it should be: observe, decide, act. [`keys`] makes the key material of a Secret, and [`events`] tells
-//!   users what happened; `census` counts the TrainJobs in each state.
+//! From a change to its result:
+//! - [`watch`] keeps slim copies of the cluster's objects. [`queue`] holds the TrainJobs that are affected by a change; in `turns`, namespaces
+//!   take turns. `work` processes the queue with a number of `workers`, and `failures` counts repeated errors.
+//! - [`reconcile`] reconciles one TrainJob: observe, decide, act. [`keys`] generates the keys of a Secret, [`events`] reports errors to users,
+//!   and `census` counts the TrainJobs in each state.
 //!
-//! Plugins: [`plugins`] are those of the process, called on [`threads`] of their own; `observe` measures their calls, and `guard` stops calling one
-//! that used up its limits again and again, as its `breaker` says.
+//! Plugins: [`plugins`] has the loaded ones, which are called on their own [`threads`]. `measure` measures their calls, and `guard` suspends a
+//! plugin that keeps exhausting its limits, by its `breaker`.
 //!
-//! The API server: [`client`] calls it, `wire` splits its lists, `kubernetes` and `annotations` are what all rooms share of it, and [`rbac`] is what
-//! the controller has to be allowed.
+//! The API server: [`client`] calls it, `wire` splits its lists into objects, `kubernetes` and `annotations` are shared by all modules, and
+//! [`rbac`] has the permissions that the controller needs.
 
 mod annotations;
 mod breaker;

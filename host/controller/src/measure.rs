@@ -46,8 +46,8 @@ impl Policy for MeasuredPolicy {
         if let Err(error) = &finished.end
             && !matches!(error, CallFailure::Missing(_))
         {
-            // The whole error comes with the reconcile's own line, which does not repeat it.
-            tracing::info!(parent: &span, kind = error.kind(), "the call failed, and its writes are discarded");
+            // The line of the reconcile has the whole error.
+            tracing::info!(parent: &span, kind = error.kind(), "the call failed and its writes are discarded");
             tracing::debug!(parent: &span, %error, "the call failed");
         }
         tracing::debug!(parent: &span, ?took, fuel = finished.fuel, "called");

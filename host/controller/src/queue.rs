@@ -87,7 +87,7 @@ impl Backoff {
     }
 }
 
-/// The delays of a key that fails. Both grow with each failure, whatever its cause.
+/// The delays of a key that fails. Both grow with every failure.
 #[derive(Debug)]
 struct Delays {
     own: ExponentialBackoff,

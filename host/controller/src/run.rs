@@ -60,14 +60,14 @@ pub enum ControllerError {
     /// The client cannot be created.
     #[error(transparent)]
     Client(#[from] ClientError),
-    /// Metrics or probes can't be served.
+    /// Metrics or probes cannot be served.
     #[error(transparent)]
     Serve(#[from] ServeError),
     /// Another process leads.
-    #[error("the Lease is lost: another process leads now")]
+    #[error("the Lease is lost; another process is the leader")]
     LeaseLost,
     /// The watches ended.
-    #[error("the watches ended, which is a bug of Trainyard")]
+    #[error("the watches ended; this is a bug in Trainyard")]
     WatchesEnded,
 }
 
@@ -166,7 +166,7 @@ async fn lead(
 ) -> Result<(), ControllerError> {
     tokio::select! {
         () = stop.cancelled() => return Ok(()),
-        // A JobSet that is not in the store yet would be created again.
+        // A JobSet that is not in the store yet would be recreated.
         () = work.stores.synced() => {}
     }
     for watch in WATCHES {

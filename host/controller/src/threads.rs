@@ -182,11 +182,11 @@ impl Drop for Thread {
     }
 }
 
-/// The message of a panic.
+/// Returns the message of a panic.
 fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-    clean(text.unwrap_or("it says nothing"))
+    clean(text.unwrap_or("without a message"))
 }
 
 #[cfg(test)]

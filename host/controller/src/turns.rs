@@ -70,12 +70,12 @@ impl<T> Turns<T> {
         }
     }
 
-    /// How many items wait, including those whose namespace has no room in its share.
+    /// Returns how many items wait, including those whose namespace has no room in its share.
     pub(crate) const fn len(&self) -> usize {
         self.len
     }
 
-    /// How many items are in progress.
+    /// Returns how many items are in progress.
     pub(crate) fn in_progress(&self) -> usize {
         self.in_progress.values().sum()
     }

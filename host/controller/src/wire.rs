@@ -24,7 +24,7 @@ pub(crate) enum Undecodable {
     #[error(transparent)]
     Malformed(#[from] Malformed),
     /// The object is nested more deeply than serde_json supports.
-    #[error("{0}: nested deeper than the 127 levels that are supported; nest it less deeply")]
+    #[error("{0}: nested deeper than the 127 levels that are supported; flatten it")]
     TooDeep(String),
     /// A field is missing or has the wrong type.
     #[error("{0}: the value cannot be decoded; correct it")]
@@ -166,11 +166,11 @@ pub(crate) struct Member<'t> {
     pub(crate) key: &'t str,
     /// The value's text.
     pub(crate) value: &'t str,
-    /// Where in the object's text the value starts.
+    /// The offset of the value in the object's text.
     start: usize,
 }
 
-/// The members of an object; none of `null`.
+/// Returns the members of an object; `null` has none.
 pub(crate) fn members(object: &str) -> Result<Vec<Member<'_>>, Malformed> {
     let mut scan = Scan::new(object);
     let mut members = Vec::new();
@@ -187,7 +187,7 @@ pub(crate) fn members(object: &str) -> Result<Vec<Member<'_>>, Malformed> {
     Ok(members)
 }
 
-/// The elements of an array; none of `null`, which is how Go writes an empty list.
+/// Returns the elements of an array; `null`, as which Go serializes an empty list, has none.
 fn elements(array: &str) -> Result<Vec<&str>, Malformed> {
     let mut scan = Scan::new(array);
     let mut elements = Vec::new();
@@ -208,7 +208,7 @@ impl<'t> Scan<'t> {
         Self { text, at: 0 }
     }
 
-    /// The text of a value, which is skipped without recursion.
+    /// Returns the text of a value, and skips it without recursion.
     fn value(&mut self) -> Result<&'t str, Malformed> {
         let wrong = Malformed(self.at);
         let rest = self.text.get(self.at..).ok_or(wrong)?;
@@ -221,7 +221,7 @@ impl<'t> Scan<'t> {
         rest.get(..end).map(str::trim_start).ok_or(wrong)
     }
 
-    /// The next byte that is not blank.
+    /// Returns the next byte that is not blank.
     fn next(&mut self) -> Option<u8> {
         let rest = self.text.as_bytes().get(self.at..)?;
         let blanks = rest.iter().take_while(|byte| byte.is_ascii_whitespace());
@@ -237,7 +237,7 @@ impl<'t> Scan<'t> {
         Ok(())
     }
 
-    /// All parts between two brackets; the text ends with the second one.
+    /// Parses all parts between two brackets; the text ends with the second one.
     fn all(
         &mut self,
         open: u8,

@@ -312,7 +312,7 @@ pluginsDir: /plugins
             "c.yaml:4: leaderElection.leaseDuration: is 5; it must be a string",
             "c.yaml:4: leaderElection.retryPeriod: is 1s; renewDeadline, which is 1s, must be more than 1.2 times as long",
             "c.yaml:5: metrics.bindAddress: is 8080; it must be a string",
-            "c.yaml:6: health.healthProbeBindAddress: `nowhere` is no address to listen on: write `HOST:PORT`, `:PORT` for all interfaces, or `0` for none",
+            "c.yaml:6: health.healthProbeBindAddress: `nowhere` is not an address to listen on; use `HOST:PORT`, `:PORT` for all interfaces, or `0` to disable the server",
             "c.yaml:7: controller.concurrency: is 0; it must be at least 1",
             "c.yaml:7: controller.groupKindConcurrency: unknown field; valid fields are concurrency, renderTimeout",
             "c.yaml:7: controller.renderTimeout: is 999ms; it must be at least 1s",

@@ -62,7 +62,7 @@ fn lists() -> [(Vec<Value>, &'static str); 7] {
                 entry("v1", "Secret", "job-a"),
                 map("job-b"),
             ],
-            "ConfigMap `job-b`: is missing although the running JobSet uses it",
+            "ConfigMap `job-b` is missing although the running JobSet uses it",
         ),
     ]
 }

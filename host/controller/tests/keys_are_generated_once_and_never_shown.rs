@@ -199,8 +199,9 @@ async fn owned_secret_is_used_as_it_is_and_foreign_secret_is_not() {
     cluster.put(foreign);
     let foreign = secret(&cluster);
     let controller = started(&cluster).await;
-    let reported =
-        format!("Secret `{SECRET}` is not this TrainJob's: it is owned by TrainJob another");
+    let reported = format!(
+        "Secret `{SECRET}` does not belong to this TrainJob: it is owned by TrainJob another"
+    );
     cluster
         .until("it is reported", |it| is_reported(it, &reported))
         .await;
@@ -345,7 +346,7 @@ async fn lost_keys_are_replaced_once_no_pod_uses_them() {
     cluster.delete("secrets", "a", SECRET);
     let change = |spec: &Value| cluster.merge("trainjobs", "a", "job", &json!({"spec": spec}));
     change(&json!({"labels": {"any": "change"}}));
-    let reported = format!("Secret `{SECRET}`: is missing while its JobSet runs");
+    let reported = format!("Secret `{SECRET}` is missing while its JobSet runs");
     cluster
         .until("it is reported", |it| is_reported(it, &reported))
         .await;

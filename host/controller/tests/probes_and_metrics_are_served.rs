@@ -121,7 +121,7 @@ async fn address_in_use_is_a_startup_error() {
         .unwrap_err();
     let text = error.to_string();
     assert!(
-        text.starts_with(&format!("health probes: can't listen on {taken}: ")),
+        text.starts_with(&format!("health probes: cannot listen on {taken}: ")),
         "{text}"
     );
 }

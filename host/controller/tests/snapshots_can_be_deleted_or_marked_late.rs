@@ -161,7 +161,7 @@ async fn edit_of_a_queued_train_job_applies_despite_a_broken_or_missing_snapshot
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn queued_train_job_waits_while_its_snapshot_is_foreign_or_it_is_refused() {
-    let anothers = ("example.com/queue", "is not this TrainJob's");
+    let anothers = ("example.com/queue", "does not belong to this TrainJob");
     let refused = ("me", "must be a domain and a path");
     for (harm, (manager, words)) in [
         (take_it as fn(&Cluster), anothers),
@@ -197,7 +197,7 @@ async fn edit_blocked_by_a_forged_mark_is_reported() {
     let (cluster, controller) = queued(forge).await;
     cluster.merge("trainjobs", "a", "job", &edit("example.com/queue", true));
     let reported =
-        |cluster: &Cluster| is_reported(cluster, "changes of the TrainJob do not reach it");
+        |cluster: &Cluster| is_reported(cluster, "does not follow the TrainJob");
     cluster.until("an Event says so", reported).await;
     controller.stop().await;
 }

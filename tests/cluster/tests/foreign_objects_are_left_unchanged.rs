@@ -25,7 +25,7 @@ async fn foreign_job_set_is_left_unchanged(shared: &Undisturbed) -> Result<()> {
         .create("taken", &json!({"runtimeRef": {"name": "torch"}}))
         .await?;
     namespace
-        .event("taken", "JobSet `taken` is not this TrainJob's")
+        .event("taken", "JobSet `taken` does not belong to this TrainJob")
         .await?;
     let after = namespace
         .api(&namespace.job_sets)

@@ -270,7 +270,7 @@ async fn secret_deleted_while_pods_run_is_recreated_with_new_pods(shared: &Keys)
         namespace.patch(name, &change).await?;
     }
     for (name, secret) in &names {
-        let reported = format!("Secret `{secret}`: is missing while its JobSet runs");
+        let reported = format!("Secret `{secret}` is missing while its JobSet runs");
         namespace.event(name, &reported).await?;
     }
     ensure!(secrets.items().await?.is_empty());

@@ -60,7 +60,7 @@ async fn foreign_object_is_left_unchanged(shared: &Editions) -> Result<()> {
         .accepted()?;
     test_job.touch("once").await?;
     eventually("it is reported, and the other is recreated", async || {
-        let reported = test_job.has_event("ConfigMap `job-once` is not this TrainJob's");
+        let reported = test_job.has_event("ConfigMap `job-once` does not belong to this TrainJob");
         let whole = test_job.objects().await?.contains_key("live");
         Ok((reported.await? && whole).then_some(()))
     })

@@ -300,7 +300,7 @@ async fn keys_are_generated(namespace: &Namespace<'_>) -> Result<()> {
         namespace.create(name, &spec).await?;
     }
     namespace.job_set("keyed").await?;
-    let reported = "Secret `taken-keys` is not this TrainJob's";
+    let reported = "Secret `taken-keys` does not belong to this TrainJob";
     namespace.event("taken", reported).await?;
     Ok(())
 }

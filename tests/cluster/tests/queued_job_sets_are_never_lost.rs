@@ -215,7 +215,7 @@ async fn foreign_snapshot_is_left_unchanged(shared: &Disturbed) -> Result<()> {
     let suspended = |job_set: &Value| job_set["spec"]["suspend"] == true;
     let job_sets = scenario.api(&scenario.job_sets);
     job_sets.until(JOB, "it is suspended", suspended).await?;
-    let reported = format!("ConfigMap `{name}` is not this TrainJob's");
+    let reported = format!("ConfigMap `{name}` does not belong to this TrainJob");
     scenario.event(JOB, &reported).await?;
     let found = config_maps.get(&name).await?.accepted()?;
     ensure!(found == foreign, "{found:#}");

@@ -79,7 +79,7 @@ impl Rate {
 #[derive(Debug, Error)]
 pub enum ClientError {
     /// The configuration (certificates, credentials, proxy) is invalid.
-    #[error("the API server can't be reached with this configuration: {0}")]
+    #[error("cannot connect to the API server with this configuration: {0}")]
     Configuration(#[source] Box<kube::Error>),
 }
 
@@ -168,7 +168,7 @@ pub(crate) async fn created(
 
 fn message(body: &[u8]) -> String {
     if body.len() > LARGEST_REFUSAL {
-        return format!("the answer has {} bytes, and is not shown", body.len());
+        return format!("the answer has {} bytes and is not shown", body.len());
     }
     match serde_json::from_slice::<Status>(body) {
         Ok(status) if !status.message.is_empty() => status.message,
@@ -181,8 +181,8 @@ pub(crate) fn refusal(code: u16, message: &str) -> kube::Error {
     kube::Error::Api(Status::failure(message, "").with_code(code).boxed())
 }
 
-/// Marks a request as a watch, whose answer has neither a deadline nor a size limit here; its reader has to bound it. All other requests
-/// have both, whatever their query says.
+/// Marks a request as a watch. Its answer has neither a deadline nor a size limit here, so its reader has to bound it. All other requests
+/// have both, even if their query asks for a watch.
 #[must_use]
 pub fn watching<B>(mut request: Request<B>) -> Request<B> {
     request.extensions_mut().insert(Watching);
@@ -369,7 +369,7 @@ mod tests {
             (status(""), r#"{"message":""}"#),
             (
                 status(&"x".repeat(64 << 10)),
-                "the answer has 65550 bytes, and is not shown",
+                "the answer has 65550 bytes and is not shown",
             ),
         ] {
             assert_eq!(message(body.as_bytes()), expected);

@@ -128,7 +128,7 @@ fn random(text: RandomText) -> Result<Zeroizing<String>, KeyError> {
     }))
 }
 
-/// A line of `authorized_keys` (RFC 4253, section 6.6, and RFC 5656, section 3.1).
+/// Returns a line of `authorized_keys` (RFC 4253, section 6.6, and RFC 5656, section 3.1).
 fn authorized_key(key: &SecretKey) -> String {
     let point = key.public_key().to_sec1_point(false);
     let mut blob = Vec::new();
@@ -160,7 +160,7 @@ mod tests {
         pairs.text("a", form).unwrap()
     }
 
-    /// The expected line and PEM are those that OpenSSL and ssh-keygen make of this key.
+    /// The expected line and PEM were printed by ssh-keygen and OpenSSL.
     #[test]
     fn the_public_key_is_spelled_as_openssh_and_openssl_do() {
         assert_eq!(*text(KeyText::OpenSsh), include_str!("testdata/p521.pub"));

@@ -1,8 +1,7 @@
 //! Generates the keys of a Secret when the Secret is created.
 //!
-//! This is the one place of the program that holds keys, for as long as one call to the API server takes. Nothing here that holds a
-//! byte of them has a `Debug`, `Display`, `Clone` or `Serialize` of its own, and all of it is overwritten when it is dropped. What
-//! HTTP and TLS copy on the way is not.
+//! Only this module holds keys, for the duration of one call to the API server. No type with a byte of a key implements `Debug`, `Display`,
+//! `Clone` or `Serialize`, and all of them are overwritten when they are dropped. Copies within HTTP and TLS are not overwritten.
 
 mod made;
 mod object;
@@ -21,7 +20,7 @@ use trainyard_model::{material::KeyText, object::SecretValue};
 #[derive(Debug, Error)]
 pub enum KeyError {
     /// The operating system provides no random bytes.
-    #[error("the operating system gives no random bytes: {0}")]
+    #[error("the operating system provides no random bytes: {0}")]
     Random(#[from] getrandom::Error),
     /// A key could not be encoded.
     #[error("a key could not be encoded as {}", .0.encoding())]
@@ -31,7 +30,7 @@ pub enum KeyError {
     Json,
 }
 
-/// A Secret with its keys, as it goes to the API server.
+/// A Secret with its keys, as it is sent to the API server.
 pub(crate) struct Filled {
     /// Its JSON, whose memory is overwritten when its last owner drops it.
     pub(crate) json: Bytes,

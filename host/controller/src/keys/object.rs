@@ -13,7 +13,7 @@ use zeroize::Zeroizing;
 
 use super::KeyError;
 
-/// Serializes the Secret with those texts in place of the placeholders.
+/// Serializes the Secret, with these texts instead of the placeholders.
 pub(super) fn json(
     secret: &Value,
     texts: &BTreeMap<&str, Zeroizing<String>>,
@@ -32,7 +32,7 @@ pub(super) fn json(
     Ok(Bytes::from_owner(json))
 }
 
-/// A Secret whose keys hold other values than it shows.
+/// A Secret that is serialized with its keys.
 struct WithKeys<'a> {
     secret: &'a Map<String, Value>,
     encoded: &'a BTreeMap<&'a str, Zeroizing<String>>,
@@ -73,7 +73,7 @@ impl Serialize for Data<'_> {
     }
 }
 
-/// Counts what is written.
+/// Counts the bytes that are written.
 struct Length(usize);
 
 impl io::Write for Length {

@@ -8,12 +8,12 @@ use zeroize::Zeroizing;
 /// The number of characters of a key that a message may have by chance.
 const BY_CHANCE: usize = 12;
 
-/// The texts of the key material of a Secret, each once. What stands beside them in the Secret is not among them: a message may name
-/// the TrainJob.
+/// The texts of the key material of a Secret, each once. Other texts of the Secret are not included, because a message may name the
+/// TrainJob.
 pub(crate) struct KeyTexts(Vec<Zeroizing<String>>);
 
 impl KeyTexts {
-    /// These texts.
+    /// Returns the key texts.
     pub(super) fn new(texts: impl IntoIterator<Item = Zeroizing<String>>) -> Self {
         Self(texts.into_iter().collect())
     }
@@ -23,8 +23,8 @@ impl KeyTexts {
         self.0.len()
     }
 
-    /// Whether a message quotes a part of a key: as it is, in base64, or as a list of numbers, as Go and Rust print bytes. Takes memory
-    /// for the texts, which a plugin's limits bound.
+    /// Whether a message quotes a part of a key, as text, in base64, or as a list of numbers, as Go and Rust print bytes. The memory that this
+    /// takes is bounded by the plugin's limits.
     pub(crate) fn are_quoted_in(&self, message: &str) -> bool {
         let texts = self.0.iter();
         let encoded: Vec<_> = texts
@@ -41,7 +41,7 @@ impl KeyTexts {
     }
 }
 
-/// The bytes that stand in a message as decimal numbers, whatever separates them.
+/// Returns the bytes that a message has as decimal numbers, with any separators.
 fn listed(message: &str) -> Zeroizing<Vec<u8>> {
     let numbers = message.split(|c: char| !c.is_ascii_digit());
     let numbers = numbers.filter(|digits| !digits.is_empty());
@@ -50,8 +50,8 @@ fn listed(message: &str) -> Zeroizing<Vec<u8>> {
     bytes
 }
 
-/// The characters that hold nothing but the text, where it stands behind `before` bytes, or a multiple of three more, in what is
-/// encoded.
+/// Returns the base64 characters that encode only the text, if it follows `before` bytes, or a multiple of three more, in the encoded
+/// value.
 fn encoded(text: &str, before: usize) -> Zeroizing<String> {
     let length = before + text.len();
     let mut bytes = Zeroizing::new(Vec::with_capacity(length));

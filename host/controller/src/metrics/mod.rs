@@ -134,7 +134,7 @@ impl Collector for QueueMetrics {
         let running = gauge(load.running);
         let mut family = encoder.encode_descriptor(
             "controller_runtime_active_workers",
-            "TrainJobs that are reconciled at the moment.",
+            "TrainJobs that are being reconciled.",
             None,
             running.metric_type(),
         )?;
@@ -231,7 +231,7 @@ impl Metrics {
         );
         registry.register_with_unit(
             "controller_runtime_reconcile_time",
-            "How long reconciles took",
+            "The duration of reconciles",
             Unit::Seconds,
             self.reconcile_seconds.clone(),
         );
@@ -246,7 +246,7 @@ impl Metrics {
         let registry = &mut self.registry;
         registry.register_with_unit(
             "trainyard_plugin_call_duration",
-            "How long plugin calls took; the count is that of the calls",
+            "The duration of plugin calls; its count is the number of calls",
             Unit::Seconds,
             self.plugin_seconds.clone(),
         );
@@ -262,12 +262,12 @@ impl Metrics {
         );
         registry.register(
             "trainyard_plugin_errors",
-            "Plugin calls that count for nothing, by why: refused, broke, trap, limit, missing, busy, open",
+            "Plugin calls without a result, by the kind of the error: refused, broke, trap, limit, missing, busy, open",
             self.plugin_errors.clone(),
         );
         registry.register(
             "trainyard_plugin_breakers_open",
-            "Namespaces for which the plugin is not called for a while, as its calls used up their limits again and again",
+            "Namespaces for which the plugin is suspended, because its calls keep exhausting their limits",
             self.plugin_breakers.clone(),
         );
         registry.register(
@@ -282,7 +282,7 @@ impl Metrics {
         );
         registry.register(
             "trainyard_plugin_refused",
-            "1 for each plugin file that was left out",
+            "1 for each plugin file that was skipped",
             self.plugins_refused.clone(),
         );
     }
@@ -301,7 +301,7 @@ impl Metrics {
         );
         registry.register(
             "trainyard_objects_unreadable",
-            "Objects that exist and can't be decoded, by kind",
+            "Objects that cannot be decoded, by kind",
             self.objects_unreadable.clone(),
         );
         registry.register(
@@ -419,7 +419,7 @@ impl Metrics {
             .inc();
     }
 
-    /// Sets how many objects of a kind can't be decoded.
+    /// Sets how many objects of a kind cannot be decoded.
     pub fn set_unreadable(&self, kind: &'static str, count: usize) {
         self.objects_unreadable
             .get_or_create(&KindLabels { kind })

@@ -1,4 +1,4 @@
-//! How the objects that claims mean are watched, and which of them plugins emit.
+//! How the objects of claims are watched, and which kinds plugins emit.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,7 +11,7 @@ use trainyard_model::{
     record::Field,
 };
 
-/// The objects that a claim means. `None` if it does not name one kind.
+/// Returns the objects of a claim; `None` if it does not name one kind.
 pub(super) const fn objects_of(path: &ClaimPath) -> Option<&ObjectPattern> {
     match &path.key {
         Some(KeyPattern::Objects(objects)) => Some(objects),
@@ -19,13 +19,13 @@ pub(super) const fn objects_of(path: &ClaimPath) -> Option<&ObjectPattern> {
     }
 }
 
-/// How the objects that a claim means are watched. `None` if they are not.
+/// Returns how the objects of a claim are watched; `None` if they are not.
 pub(super) fn watched(objects: &ObjectPattern) -> Option<WatchScope> {
     match &objects.names {
         NamePattern::Served => None,
         _ if is_never_watched(&objects.api_version, &objects.kind) => None,
         NamePattern::Literal(name) => Some(WatchScope::Named((**name).into())),
-        // RBAC has no words for names that begin alike.
+        // RBAC cannot select names by a prefix.
         NamePattern::List | NamePattern::Prefix(_) => Some(WatchScope::Kind),
     }
 }
@@ -40,8 +40,7 @@ fn is_never_watched(api_version: &str, kind: &str) -> bool {
 pub(crate) enum WatchScope {
     /// All of them, by one watch.
     Kind,
-    /// Those of one name, in every namespace, by a watch of their own with a field selector: RBAC allows it by
-    /// `resourceNames`.
+    /// Those of one name, in every namespace, by a separate watch with a field selector. RBAC allows it by `resourceNames`.
     Named(Arc<str>),
 }
 
@@ -50,7 +49,7 @@ pub(crate) enum WatchScope {
 pub(crate) struct Reach(BTreeMap<(String, String), bool>);
 
 impl Reach {
-    /// Returns that of plugins with these claims.
+    /// Returns the reach of plugins with these claims.
     pub(crate) fn of<'c>(claims: impl IntoIterator<Item = &'c Claims>) -> Self {
         let mut by_name = BTreeMap::new();
         let paths = claims.into_iter().flat_map(Claims::iter);
@@ -90,7 +89,7 @@ impl Reach {
 pub(crate) struct Emitted(BTreeSet<ObjectKind>);
 
 impl Emitted {
-    /// Returns those of plugins with these claims. They always include ConfigMaps, which every plugin may emit, even one that is no longer
+    /// Returns the kinds of plugins with these claims. They always include ConfigMaps, which every plugin may emit, even one that is no longer
     /// loaded.
     pub(crate) fn of<'c>(claims: impl IntoIterator<Item = &'c Claims>) -> Self {
         let paths = claims.into_iter().flat_map(Claims::iter);

@@ -45,7 +45,7 @@ const BASE: [(&str, &str, &[&str]); 9] = [
     (TRAINER_GROUP, "trainjobs/status", &["patch"]),
 ];
 
-/// The least roles for a set of plugins.
+/// The minimal roles for a set of plugins.
 #[derive(Debug)]
 pub struct Roles {
     /// The permissions in all namespaces.
@@ -93,21 +93,21 @@ impl fmt::Display for Note {
                 api_version,
             } => write!(
                 f,
-                "`{resource}` is guessed from the kind {kind} ({api_version}), in lower case and plural; `kubectl api-resources` has its true name"
+                "`{resource}` is guessed from the kind {kind} ({api_version}), as its plural in lower case; compare it with `kubectl api-resources`"
             ),
             Self::NoKind { plugin, claim } => write!(
                 f,
-                "nothing is allowed for the claim `{claim}` of the plugin {plugin}: it does not name one kind, as `lookups[v1/Node/*]` does"
+                "the claim `{claim}` of the plugin {plugin} gets no permissions, because it does not name one kind, such as `lookups[v1/Node/*]`"
             ),
             Self::Secret { plugin, claim } => write!(
                 f,
-                "nothing is allowed for the claim `{claim}` of the plugin {plugin}: no plugin reads Secrets"
+                "the claim `{claim}` of the plugin {plugin} gets no permissions, because plugins cannot read Secrets"
             ),
         }
     }
 }
 
-/// Returns the least roles for plugins with these names and claims, and a controller in that namespace.
+/// Returns the minimal roles for plugins with these names and claims, and a controller in that namespace.
 pub fn roles<'p>(
     plugins: impl IntoIterator<Item = (&'p str, &'p Claims)>,
     namespace: &str,

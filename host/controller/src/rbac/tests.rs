@@ -173,7 +173,7 @@ fn secrets_are_never_read_however_they_are_spelled() {
             unreachable!("{claim}: {notes:?}");
         };
         assert!(
-            note.contains(claim) && note.contains("no plugin reads Secrets"),
+            note.contains(claim) && note.contains("plugins cannot read Secrets"),
             "{note}"
         );
     }

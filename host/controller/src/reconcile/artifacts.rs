@@ -1,4 +1,4 @@
-//! The large values of a reconcile, of which decisions know the facts alone.
+//! The large values of a reconcile. Decisions only know the facts about them.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ pub(super) struct Artifacts {
     large: LargeArtifacts,
     /// The warnings of the last rendering.
     pub(super) warnings: Vec<String>,
-    /// The errors that steps met, by their ids.
+    /// The errors that steps returned, by their ids.
     errors: Vec<Option<ReconcileError>>,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct LargeArtifacts {
     pub(super) inputs: Option<Inputs>,
     /// The snapshot in the cluster.
     pub(super) snapshot: Option<Snapshot>,
-    /// A snapshot of the runtime as it is now.
+    /// A snapshot of the current runtime.
     pub(super) fresh: Option<Snapshot>,
     /// The lookups for a rendering so far.
     pub(super) lookups: Option<(Basis, Arc<Lookups>)>,
@@ -49,13 +49,13 @@ pub(super) struct LargeArtifacts {
     pub(super) rendered: Option<RenderedPlan>,
     /// The suspended JobSet.
     pub(super) live: Option<Arc<SuspendedJobSet>>,
-    /// A JobSet whose pods are placed as wanted.
+    /// A JobSet with the wanted placement.
     pub(super) wanted: Option<(PlacementSource, Arc<Value>)>,
-    /// The changes that the live one needs.
+    /// The changes that the live JobSet needs.
     pub(super) changes: Option<PlacementChanges>,
-    /// The room for a large TrainJob.
+    /// The memory reserved for a large TrainJob.
     pub(super) budget: Option<OwnedSemaphorePermit>,
-    /// The same for its runtime; `Some(None)` if it needs none.
+    /// The memory reserved for its runtime; `Some(None)` if it needs none.
     pub(super) runtime_budget: Option<Option<OwnedSemaphorePermit>>,
 }
 
@@ -70,14 +70,14 @@ pub(super) struct RenderedPlan {
 
 /// The changes that a JobSet needs for the wanted placement.
 pub(super) struct PlacementChanges {
-    /// Its replicated jobs, if they are placed otherwise.
+    /// Its replicated jobs, if their placement changes.
     pub(super) jobs: Option<Value>,
     /// The entries that its Jobs have to lose.
     pub(super) removed: Entries,
 }
 
 impl Artifacts {
-    /// What takes room in memory.
+    /// Returns the values that count against the memory budget.
     pub(super) fn large(&mut self) -> &mut LargeArtifacts {
         &mut self.large
     }
@@ -99,18 +99,18 @@ impl Artifacts {
         }
     }
 
-    /// The error of that id; `None` if it was taken before.
+    /// Takes the error with that id; `None` if it was taken before.
     pub(super) fn take_error(&mut self, id: ErrorId) -> Option<ReconcileError> {
         self.errors.get_mut(id.0).and_then(Option::take)
     }
 
-    /// The TrainJob.
+    /// Returns the TrainJob.
     pub(super) fn job(&self) -> Result<&Arc<TrainJob>, ReconcileError> {
         let job = self.large.job.as_ref();
         job.ok_or_else(|| ReconcileError::out_of_order("the TrainJob"))
     }
 
-    /// The snapshot that a TrainJob is rendered on.
+    /// Returns the snapshot that the TrainJob is rendered from.
     pub(super) fn snapshot(&self, basis: Basis) -> Result<Snapshot, ReconcileError> {
         let snapshot = match basis.source {
             RuntimeSource::Snapshot => self.large.snapshot.clone(),
@@ -121,20 +121,20 @@ impl Artifacts {
         Ok(snapshot)
     }
 
-    /// What was rendered last.
+    /// Returns the last rendering.
     pub(super) fn rendered(&self) -> Result<&RenderedPlan, ReconcileError> {
         let rendered = self.large.rendered.as_ref();
         rendered.ok_or_else(|| ReconcileError::out_of_order("the rendering"))
     }
 
-    /// An object that was rendered.
+    /// Returns a rendered object.
     pub(super) fn object(&self, object: &ObjectRef) -> Result<&RenderedObject, ReconcileError> {
         let mut objects = self.rendered()?.objects.iter();
         let found = objects.find(|it| ObjectRef::of(it) == *object);
         found.ok_or_else(|| ReconcileError::out_of_order("the object"))
     }
 
-    /// The suspended JobSet.
+    /// Returns the suspended JobSet.
     pub(super) fn live(&self) -> Result<&Arc<SuspendedJobSet>, ReconcileError> {
         let live = self.large.live.as_ref();
         live.ok_or_else(|| ReconcileError::out_of_order("the JobSet"))

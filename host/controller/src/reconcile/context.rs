@@ -30,20 +30,20 @@ pub(super) struct Context<'a> {
     pub(super) worker: &'a Worker,
     /// When the reconcile began.
     pub(super) now: Timestamp,
-    /// The TrainJob as the store had it then.
+    /// The TrainJob as it was in the store at that time.
     pub(super) job: Option<Arc<TrainJobState>>,
-    /// The last state of a deleted JobSet, if there was no other.
+    /// The last state of a deleted JobSet, if there was no other JobSet.
     pub(super) deleted_job_set: Option<Arc<JobSetState>>,
 }
 
 impl Context<'_> {
-    /// The TrainJob as the store had it when the reconcile began.
+    /// Returns the TrainJob as it was in the store when the reconcile began.
     pub(super) fn job(&self) -> Result<&Arc<TrainJobState>, ReconcileError> {
         let job = self.job.as_ref();
         job.ok_or_else(|| ReconcileError::out_of_order("the TrainJob"))
     }
 
-    /// The objects of a kind in the TrainJob's namespace.
+    /// Returns the API of a kind in the TrainJob's namespace.
     pub(super) fn api<K>(&self) -> Api<K>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>,
@@ -51,24 +51,24 @@ impl Context<'_> {
         Api::namespaced(self.reconciler.client.clone(), &self.key.namespace)
     }
 
-    /// The ConfigMaps in the TrainJob's namespace.
+    /// Returns the API of ConfigMaps in the TrainJob's namespace.
     pub(super) fn config_maps(&self) -> Api<ConfigMap> {
         self.api()
     }
 
-    /// The objects of a kind that plugins emit: a checked one, as it becomes a part of addresses.
+    /// Returns the API of a kind that plugins emit. The kind is checked, because it becomes part of a URL.
     pub(super) fn emitted(&self, kind: &ObjectKind) -> Api<DynamicObject> {
         self.dynamic(&kind_of(kind.api_version(), kind.kind()))
     }
 
-    /// The objects of a kind; its name in addresses is made as Kubernetes' own kinds make theirs.
+    /// Returns the API of a kind. Its resource name is derived by the rule of Kubernetes' own kinds.
     pub(super) fn dynamic(&self, kind: &GroupVersionKind) -> Api<DynamicObject> {
         let resource = ApiResource::from_gvk(kind);
         let client = self.reconciler.client.clone();
         Api::namespaced_with(client, &self.key.namespace, &resource)
     }
 
-    /// The object of that name in the TrainJob's namespace; `None` if it does not exist.
+    /// Reads the object of that name in the TrainJob's namespace; `None` if it does not exist.
     pub(super) async fn read<K>(&self, name: &str) -> Result<Option<K>, ReconcileError>
     where
         K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
@@ -89,7 +89,7 @@ impl Context<'_> {
             .map_err(|error| failed(kube::Error::SerdeError(error)))
     }
 
-    /// The text of an answer.
+    /// Returns the text of the answer to a request.
     pub(super) async fn text(
         &self,
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
@@ -108,7 +108,7 @@ impl Context<'_> {
     }
 }
 
-/// How objects are patched.
+/// Returns the parameters of patches.
 pub(super) fn merging() -> PatchParams {
     PatchParams {
         field_manager: Some(MANAGER.to_owned()),
@@ -116,7 +116,7 @@ pub(super) fn merging() -> PatchParams {
     }
 }
 
-/// How objects are created.
+/// Returns the parameters of creations.
 pub(super) fn creating() -> PostParams {
     PostParams {
         field_manager: Some(MANAGER.to_owned()),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-/// Fills in the defaults of JobSet v0.12 where a JobSet says nothing.
+/// Sets the defaults of JobSet v0.12 for fields that are absent.
 pub(crate) fn fill(job_set: &mut Value) {
     let Some(spec) = job_set.get_mut("spec").and_then(Value::as_object_mut) else {
         return;

@@ -1,4 +1,4 @@
-//! Failures of steps and reconciles, as far as decisions depend on them.
+//! The parts of errors that decisions depend on.
 
 use trainyard_api::names;
 
@@ -7,74 +7,74 @@ use super::{
     object_ref::ObjectRef,
 };
 
-/// Stands for an error that a step met.
+/// The id of an error that a step returned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct ErrorId(pub(crate) usize);
 
-/// Why a step failed, or a reconcile can't go on.
+/// Why a step failed, or a reconcile cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ReconcileFailure {
-    /// A step met an error.
+    /// A step returned an error.
     Met {
         error: ErrorId,
         class: Class,
         summary: ErrorSummary,
     },
-    /// What was observed does not let the reconcile go on.
+    /// The observed state does not allow the reconcile to continue.
     Found(Finding),
 }
 
-/// What of an error decisions depend on.
+/// The class of an error, as far as decisions depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Class {
-    /// The TrainJob can't be rendered from what exists.
+    /// The TrainJob cannot be rendered from its current inputs.
     Input,
-    /// Its plugins are not those of its plan.
+    /// The loaded plugins differ from those of its pinned plan.
     PlanIsPinned,
-    /// Its plugins fail otherwise.
+    /// Its plugins fail for another reason.
     Plugins,
-    /// The snapshot can't be used.
+    /// The snapshot cannot be used.
     Snapshot,
-    /// An object is another owner's.
+    /// An object belongs to another owner.
     Foreign,
-    /// Something changed in between.
+    /// Another client changed the object concurrently.
     Conflict,
-    /// JobSet does not let fields change.
+    /// The changed fields of the JobSet are immutable.
     Immutable,
-    /// The API server does not accept the object otherwise.
+    /// The API server rejects the object as invalid for another reason.
     Invalid,
-    /// The API server, or a webhook, does not allow it otherwise.
+    /// The API server or a webhook denies the request for another reason.
     Refused,
-    /// Whatever else.
+    /// Any other error.
     Other,
 }
 
-/// What was observed that does not let a reconcile go on.
+/// An observed state that does not allow a reconcile to continue.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Finding {
-    /// The JobSet is that of an earlier TrainJob of the same name.
+    /// The JobSet belongs to an earlier TrainJob of the same name.
     StaleJobSet,
     /// It is not known whether the JobSet ended.
     EndIsUnknown,
     /// Jobs still have the placement of an earlier admission.
     JobsHaveOldPlacement,
-    /// An object beside a running JobSet is gone and can't be created again.
+    /// An object beside a running JobSet is missing and cannot be recreated.
     Lost(ObjectRef, Cause),
-    /// A Secret with the keys of a running JobSet is gone.
+    /// A Secret with the keys of a running JobSet is missing.
     KeysLost(ObjectRef),
 }
 
-/// Why an object can't be created again.
+/// Why an object cannot be recreated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Cause {
-    /// The snapshot is gone.
+    /// The snapshot is missing.
     NoSnapshot,
-    /// It is not rendered any more.
+    /// The TrainJob no longer renders it.
     NotRendered,
 }
 
 impl Class {
-    /// That of an error.
+    /// Returns the class of an error.
     pub(crate) fn of(error: &ReconcileError) -> Self {
         match error {
             ReconcileError::PlanIsPinned { .. } => Self::PlanIsPinned,
@@ -94,7 +94,7 @@ impl Class {
 }
 
 impl Finding {
-    /// The error of the TrainJob of this name.
+    /// Returns the error for the TrainJob of this name.
     pub(crate) fn error(&self, job: &str) -> ReconcileError {
         let name = job.to_owned();
         match self {
@@ -120,7 +120,7 @@ impl Finding {
 }
 
 impl ReconcileFailure {
-    /// The summary of the error that it stands for, of the TrainJob of this name.
+    /// Returns the summary of the error, for the TrainJob of this name.
     pub(crate) fn summary(&self, job: &str) -> ErrorSummary {
         match self {
             Self::Met { summary, .. } => summary.clone(),
@@ -140,27 +140,27 @@ impl ReconcileFailure {
         self.class() == Some(class)
     }
 
-    /// Whether something changed in between.
+    /// Whether another client changed the object concurrently.
     pub(crate) fn is_conflict(&self) -> bool {
         self.is(Class::Conflict)
     }
 
-    /// Whether an object that could not be created may exist: another controller created it meanwhile, and it may have used up a quota.
+    /// Whether an object that could not be created may exist: another controller may have created it, which may have used up a quota.
     pub(crate) fn may_exist(&self) -> bool {
         self.is(Class::Conflict) || self.is(Class::Refused)
     }
 
-    /// Whether the TrainJob can't be rendered from what exists.
+    /// Whether the TrainJob cannot be rendered from its current inputs.
     pub(crate) fn is_of_input(&self) -> bool {
         self.is(Class::Input)
     }
 
-    /// Whether a TrainJob that has run can't be rendered by its plugins, or by the plan that it is pinned to.
+    /// Whether a TrainJob that has run cannot be rendered by its plugins or its pinned plan.
     pub(crate) fn is_of_plugins(&self) -> bool {
         matches!(self.class(), Some(Class::PlanIsPinned | Class::Plugins))
     }
 
-    /// Whether the API server, or a webhook, does not allow it.
+    /// Whether the API server or a webhook rejected the request.
     pub(crate) fn is_rejection(&self) -> bool {
         matches!(
             self.class(),
@@ -168,7 +168,7 @@ impl ReconcileFailure {
         )
     }
 
-    /// Whether another owner may have an object of that name: it has other managers' fields, or its own controller.
+    /// Whether another owner may have an object of that name, with fields of other managers or its own controller reference.
     pub(crate) fn is_contested(&self) -> bool {
         matches!(
             self.class(),

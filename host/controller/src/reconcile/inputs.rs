@@ -1,5 +1,5 @@
-//! The digest of a TrainJob's inputs, which a suspended JobSet has as an annotation. By it, a controller that starts knows that the JobSet
-//! is up to date. Pure.
+//! The digest of a TrainJob's inputs, an annotation of a suspended JobSet. It tells a controller after a restart whether the JobSet is up to
+//! date. Pure.
 //!
 //! The digest does not cover the runtime, which is pinned in the snapshot. A user who changes the annotation causes one more rendering, or
 //! none until the JobSet is unsuspended, when it is always applied.

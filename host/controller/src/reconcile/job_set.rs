@@ -1,4 +1,4 @@
-//! A suspended JobSet, the changes that are allowed in one that has run, and the errors for those that are not. Pure.
+//! A suspended JobSet, and the changes that are allowed in one that has run. Pure.
 
 use std::sync::Arc;
 
@@ -16,8 +16,8 @@ use crate::{
     wire,
 };
 
-/// The patch that suspends a running JobSet and changes nothing else of it, whatever its version. It says from then on that it has run,
-/// and no more what it was rendered from: someone else may have unsuspended it.
+/// Returns the patch that suspends a running JobSet at any version. It also marks the JobSet as started and removes the digest of its
+/// inputs, because another client may have unsuspended it.
 pub(crate) fn suspension(uid: &str) -> Value {
     json!({
         "metadata": {"uid": uid, "annotations": {INPUTS: null, STARTED: "true"}},
@@ -103,7 +103,7 @@ pub(crate) struct SuspendedJobSet {
 }
 
 impl SuspendedJobSet {
-    /// That of the text, if it is of that UID; `None` if it runs, or is about to be deleted.
+    /// Parses a JobSet; `None` if it has another UID, runs, or is being deleted.
     pub(crate) fn read(text: &str, uid: &str) -> Option<Self> {
         let mut live: DynamicObject = wire::decode(text).ok()?;
         if live.metadata.uid.as_deref() != Some(uid) {

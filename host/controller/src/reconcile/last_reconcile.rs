@@ -13,7 +13,7 @@ pub(crate) struct LastReconcile {
     pub(crate) fingerprint: u64,
     /// The version of its JobSet.
     pub(crate) job_set: Option<u64>,
-    /// The objects beside the JobSet; `None` if they were not looked at since the start.
+    /// The objects beside the JobSet; `None` if they were not read since the controller started.
     pub(crate) objects: Option<Arc<[AppliedObject]>>,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct AppliedObject {
 }
 
 impl AppliedObject {
-    /// Objects of which only the references are known.
+    /// Returns objects with unknown applies.
     pub(crate) fn unknown(objects: &[ObjectRef]) -> Arc<[Self]> {
         let unknown = |object: &ObjectRef| Self {
             object: object.clone(),

@@ -15,11 +15,13 @@ use crate::{
     watch::{TrainJobObject, answer, objects},
 };
 
-/// Why a live TrainJob can't be read.
+/// Why a live TrainJob cannot be read.
 #[derive(Debug, Error)]
 pub enum LiveError {
-    /// There is none of that name.
-    #[error("there is no TrainJob `{name}` in namespace `{namespace}`; -n names another namespace")]
+    /// No TrainJob has that name.
+    #[error(
+        "there is no TrainJob `{name}` in namespace `{namespace}`; use -n for another namespace"
+    )]
     NoTrainJob {
         /// The namespace.
         namespace: String,
@@ -43,9 +45,9 @@ pub enum LiveError {
 pub struct Live {
     /// The TrainJob.
     pub job: TrainJob,
-    /// Its kind, metadata and spec as the API server has them.
+    /// Its kind, metadata and spec in the API server.
     pub object: Value,
-    /// What it was rendered from.
+    /// The snapshot that it was rendered from.
     pub snapshot: Snapshot,
 }
 
@@ -82,7 +84,7 @@ pub async fn live(client: Client, namespace: &str, name: &str) -> Result<Live, L
             name: name.to_owned(),
         });
     };
-    // The objects that it lists are not asked for here, however many they are.
+    // The listed objects are not read here, so their number does not matter.
     let snapshot = Snapshot::from_config_map(&map, &job, u64::MAX).map_err(ReconcileError::from)?;
     Ok(Live {
         job,

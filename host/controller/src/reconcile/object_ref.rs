@@ -88,14 +88,14 @@ pub(super) fn read(text: &str, job: &str, most: u64) -> Result<Vec<ObjectRef>, S
     if text.len() as u64 > most.saturating_add(1).saturating_mul(ENTRY_BYTES) {
         let bytes = text.len();
         return Err(format!(
-            "it has {bytes} bytes, more than a list of {most} objects, the most that plugins emit for a TrainJob (`limits.objects`)"
+            "has {bytes} bytes, more than a list of {most} objects, the most that plugins emit for a TrainJob (`limits.objects`)"
         ));
     }
     let stored: Vec<StoredEntry> = serde_json::from_str(text).map_err(|error| error.to_string())?;
     if stored.len() as u64 > most {
         let count = stored.len();
         return Err(format!(
-            "it lists {count} objects, but plugins emit at most {most} for a TrainJob (`limits.objects`)"
+            "lists {count} objects, but plugins emit at most {most} for a TrainJob (`limits.objects`)"
         ));
     }
     let mut listed = Vec::with_capacity(stored.len());

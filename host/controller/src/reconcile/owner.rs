@@ -1,4 +1,4 @@
-//! Ownership by UID, so that objects of an earlier TrainJob of the same name are told apart.
+//! Ownership by UID, which distinguishes objects of an earlier TrainJob of the same name.
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::ObjectMeta;

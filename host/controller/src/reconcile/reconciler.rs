@@ -61,7 +61,7 @@ pub struct Reconciler {
     pub(super) emitted: Emitted,
     /// The inputs that all TrainJobs share.
     pub(super) common: CommonInputs,
-    /// The room in memory for large TrainJobs, and for those of large runtimes.
+    /// The memory budgets for large TrainJobs, and for TrainJobs of large runtimes.
     pub(super) budget: MemoryBudget,
     pub(super) runtime_budget: MemoryBudget,
     /// The result of the last reconcile of each TrainJob, if everything was up to date.
@@ -73,8 +73,8 @@ pub struct Reconciler {
 }
 
 impl Reconciler {
-    /// A reconciler that writes with this client. With `write_defaults`, JobSets carry the defaults that JobSet's own webhooks
-    /// would set, for clusters that run without them.
+    /// Returns a reconciler that uses this client. With `write_defaults`, JobSets have the defaults that JobSet's webhooks would set, for
+    /// clusters without these webhooks.
     pub fn new(
         client: Client,
         stores: Arc<Stores>,
@@ -113,18 +113,18 @@ impl Reconciler {
     /// Keeps the last state of a deleted JobSet until the TrainJob's status has its end.
     pub(crate) fn job_set_deleted(&self, key: &NamespacedName, gone: DeletedObject<JobSetState>) {
         let jobs = &self.stores.jobs;
-        let says_end = match jobs.get(key) {
+        let has_end = match jobs.get(key) {
             Some(job) => status::end(&job.status).is_some(),
-            // It may come with the first list, or in another version that can be read.
+            // It may be in the first list, or a later version may be readable.
             None => jobs.is_synced() && jobs.unreadable(key).is_none(),
         };
-        if !says_end {
+        if !has_end {
             self.deleted_job_sets.note(key, gone.last, gone.was_seen);
         }
     }
 
-    /// Forgets how a JobSet went once its TrainJob says it, or is gone, and how the annotation of a TrainJob was written that is gone. A
-    /// controller that waits to lead reconciles nothing, and would keep all of them.
+    /// Drops the state of a deleted JobSet whose TrainJob has ended or was deleted, and the annotation write of a deleted TrainJob. A
+    /// controller that waits for leadership does not reconcile, and would keep them forever.
     pub(crate) fn job_changed(&self, key: &NamespacedName) {
         let Stores { jobs, .. } = &*self.stores;
         let (job, is_unreadable) = (jobs.get(key), jobs.unreadable(key).is_some());
@@ -161,8 +161,8 @@ impl Reconciler {
         self.deleted_job_sets.len()
     }
 
-    /// Notes that a TrainJob is reconciled. Returns whether it has to be reconciled again, because it was annotated by an earlier reconcile,
-    /// and the watch has shown that only now.
+    /// Notes that a reconcile succeeded. Returns whether the TrainJob has to be reconciled again, because the watch has shown the annotation of
+    /// an earlier reconcile only now.
     pub(crate) fn recovered(&self, key: &NamespacedName) -> bool {
         let had_error = {
             let mut annotated = self.annotated();
@@ -172,7 +172,7 @@ impl Reconciler {
             }
             had_error
         };
-        // Looked up after it was forgotten: what the watch shows from now on is not this controller's annotation, and is reconciled.
+        // Read after the write was forgotten: an annotation that the watch shows from now on triggers a reconcile.
         let job = || self.stores.jobs.get(key);
         had_error && job().is_some_and(|job| job.error.is_some())
     }

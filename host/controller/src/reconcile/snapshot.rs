@@ -1,7 +1,7 @@
 //! The snapshot of a TrainJob: a ConfigMap with everything that its rendering depends on.
 //!
-//! Its runtime stays as it was when the TrainJob came; plan, lookups and facts are renewed while its JobSet has never run, and
-//! pinned from then on. Its name, its key `runtime` and the checks on its owner are the reference's.
+//! It keeps the runtime as it was when the TrainJob was created. Plan, lookups and facts are renewed until the JobSet runs, and are pinned
+//! from then on. The name, the key `runtime` and the check of the owner are the reference's.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -84,7 +84,7 @@ fn has(metadata: &ObjectMeta, annotation: &str) -> bool {
 }
 
 impl Snapshot {
-    /// The name of a TrainJob's snapshot.
+    /// Returns the name of a TrainJob's snapshot.
     pub fn name(job: &str) -> String {
         reserved::runtime_snapshot(job)
     }
@@ -124,8 +124,8 @@ impl Snapshot {
         }
     }
 
-    /// The same runtime with what a rendering was made of. Says whether that is what it had. A started TrainJob may keep a
-    /// plan that pins less than one of today. Of the operator's facts, those that plugins read are among `facts`, and no others.
+    /// Replaces plan, lookups and facts by those of a rendering. Returns whether they are unchanged. A started TrainJob may keep a plan of an
+    /// earlier release that pins less. `facts` has only those of the operator's facts that plugins read.
     pub fn renew(&mut self, plan: Plan, lookups: Arc<Lookups>, facts: &ClusterFacts) -> bool {
         let config = config(facts);
         let same_plan = match &self.plan {
@@ -137,7 +137,7 @@ impl Snapshot {
         same
     }
 
-    /// The whole runtime as it was written.
+    /// Returns the whole runtime as it was written.
     #[must_use]
     pub fn runtime_object(&self) -> &Value {
         &self.runtime_object
@@ -182,8 +182,8 @@ impl Snapshot {
         same
     }
 
-    /// How the pods are placed by the runtime as it was, the TrainJob's patches as they are, and the plugins as they were: what an
-    /// earlier admission added is in none of them. `None` if it is not known what the plugins did.
+    /// Returns the placement by the pinned runtime, the current patches of the TrainJob, and the plugins as noted. It has nothing that an
+    /// earlier admission added. `None` if the placement by plugins was not noted.
     ///
     /// # Errors
     /// The deadline was exceeded.
@@ -200,8 +200,7 @@ impl Snapshot {
         Ok(Some(spec))
     }
 
-    /// The ConfigMap that holds it. Its data can change until its JobSet has run: it is renewed by one write, so that there is
-    /// never a time without it.
+    /// Returns the ConfigMap of the snapshot. It is mutable until its JobSet has run, and is replaced by one write, so it always exists.
     pub fn to_config_map(&self, job: &TrainJob, namespace: &str) -> ConfigMap {
         let mut data = BTreeMap::from([
             (RUNTIME.to_owned(), yaml::write(&self.runtime_object)),
@@ -230,7 +229,7 @@ impl Snapshot {
         }
     }
 
-    /// The objects beside the JobSet, of the ConfigMap of that TrainJob alone, whose plugins emit at most so many.
+    /// Returns only the objects beside the JobSet, from the ConfigMap of a TrainJob whose plugins emit at most `most` objects.
     ///
     /// # Errors
     /// The list is malformed, or names an object that no plugin emits for the TrainJob.
@@ -305,7 +304,7 @@ impl Snapshot {
     }
 }
 
-/// Returns the error of a key of a snapshot, cut because its content is not trusted.
+/// Returns the error of a key of a snapshot. The content is not trusted, so it is cleaned and truncated.
 fn unreadable(job: &str, key: &'static str, problem: &str) -> SnapshotError {
     SnapshotError::Unreadable {
         name: Snapshot::name(job),
@@ -354,7 +353,7 @@ mod tests {
         }
     }
 
-    /// Of the facts only those that plugins read are given, so that no other is pinned.
+    /// Only facts that plugins read are pinned.
     #[test]
     fn the_facts_that_plugins_read_are_pinned() {
         let runtime = json!({

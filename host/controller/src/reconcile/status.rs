@@ -32,7 +32,7 @@ pub(crate) fn known_reason(reason: &str) -> &'static str {
         .unwrap_or("JobSetFailed")
 }
 
-/// The condition by which the TrainJob has ended for good; none while it may go on.
+/// Returns the condition with which the TrainJob has ended for good; `None` while it may continue.
 pub(crate) fn end(status: &TrainJobStatus) -> Option<&Condition> {
     let failed = || {
         status
@@ -44,13 +44,13 @@ pub(crate) fn end(status: &TrainJobStatus) -> Option<&Condition> {
 
 /// Whether pods of its JobSet have run.
 ///
-/// Only the counts say so: `Suspended` is `False` as soon as the TrainJob wants to run, whether or not a JobSet came of it.
+/// Only the counts show this: `Suspended` is `False` as soon as the TrainJob is unsuspended, even if no JobSet was created.
 pub(crate) fn has_run(status: &TrainJobStatus) -> bool {
     let ran = |job: &JobCounts| job.active.max(job.ready).max(job.succeeded).max(job.failed) > 0;
     status.jobs_status.iter().any(ran)
 }
 
-/// The status as it should be.
+/// Returns the status as it should be.
 pub(crate) fn next(
     current: &TrainJobStatus,
     suspend: bool,
@@ -104,11 +104,11 @@ pub(crate) fn unseen_end(last: &TrainJobStatus, now: Timestamp) -> Condition {
         let message = "all replicated jobs had succeeded before the JobSet was deleted";
         return condition("Completed", "True", JOB_SET_GONE, message, now);
     }
-    let message = "the JobSet ran and is gone, and no controller saw how it ended; create the TrainJob again to run it again";
+    let message = "the JobSet ran and was deleted before the controller observed its end; recreate the TrainJob to run it again";
     condition("Failed", "True", JOB_SET_GONE, message, now)
 }
 
-/// The status of a TrainJob that took too long.
+/// Returns the status of a TrainJob that exceeded its deadline.
 pub(crate) fn deadline_exceeded(current: &TrainJobStatus, now: Timestamp) -> TrainJobStatus {
     let message = "TrainJob exceeded its active deadline";
     failed(current, DEADLINE_EXCEEDED, message, now)
@@ -129,7 +129,7 @@ fn failed(current: &TrainJobStatus, reason: &str, message: &str, now: Timestamp)
     next
 }
 
-/// When the TrainJob exceeds its deadline: from its creation, or from when it was resumed last. None while it waits.
+/// Returns when the TrainJob exceeds its deadline, counted from its creation or last resumption; `None` while it is suspended.
 pub(crate) fn deadline(
     seconds: Option<i64>,
     suspend: bool,
@@ -140,7 +140,7 @@ pub(crate) fn deadline(
     let mut conditions = status.conditions.iter();
     let suspended = conditions.find(|condition| condition.type_ == SUSPENDED);
     let from = match suspended {
-        // Resumed a moment ago, which the status does not say yet: the clock starts when it does.
+        // It was resumed a moment ago; the time counts from when the status shows it.
         Some(condition) if condition.status == "True" => return None,
         Some(condition) => condition.last_transition_time.0,
         None => created,
@@ -160,7 +160,7 @@ fn condition(kind: &str, status: &str, reason: &str, message: &str, now: Timesta
     }
 }
 
-/// Sets a condition as Kubernetes' own controllers do: in its place, and with a new time only where its status changes.
+/// Sets a condition like Kubernetes' own controllers: in place, and with a new transition time only if its status changes.
 fn set(status: &mut TrainJobStatus, mut condition: Condition) {
     let mut conditions = status.conditions.iter_mut();
     match conditions.find(|known| known.type_ == condition.type_) {
@@ -265,7 +265,7 @@ mod tests {
         }
         assert!(!has_run(&with(none)));
         assert!(!has_run(&TrainJobStatus::default()));
-        // Let go, and nothing came of it: its runtime is missing.
+        // Unsuspended, but no JobSet was created, because its runtime is missing.
         let suspended = next(&TrainJobStatus::default(), true, None, at(1));
         let let_go = next(&suspended, false, None, at(2));
         assert!(!has_run(&let_go));

@@ -23,7 +23,7 @@ pub(crate) enum Observe {
     TrainJob,
     /// Whether the TrainJob in the store is current.
     LiveTrainJob,
-    /// The same, and whether there is no JobSet.
+    /// Whether, in addition, there is no JobSet.
     Absence,
     /// The snapshot.
     Snapshot,
@@ -142,13 +142,13 @@ impl RuntimeSource {
 /// The wanted placement of a JobSet's pods.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum PlacementSource {
-    /// That of the rendering; the JobSet is applied as a whole.
+    /// The placement of the rendering, with which the JobSet is applied as a whole.
     Applied,
-    /// That of the rendering.
+    /// The placement of the rendering.
     Rendered,
-    /// That of the plugins as noted in the snapshot, with the current patches.
+    /// The placement by plugins as noted in the snapshot, with the current patches.
     Noted,
-    /// The live one, with the current patches.
+    /// The live placement, with the current patches.
     Live,
 }
 
@@ -217,7 +217,7 @@ pub(crate) enum Reason {
     JobSetDeleted,
     /// There is another JobSet in the place of the one that was deleted.
     JobSetRecreated,
-    /// It is not known how the JobSet went.
+    /// It is not known how the JobSet ended.
     EndUnknown,
     /// Fields changed that JobSet does not let change.
     Immutable,
@@ -229,7 +229,7 @@ pub(crate) enum Reason {
     StatusOutdated,
     /// The annotation about the last error differs from what is known.
     ErrorOutdated,
-    /// The reconcile has done its part.
+    /// The reconcile is complete.
     Ends,
 }
 
@@ -241,11 +241,11 @@ impl fmt::Display for Reason {
             Self::HasRun => "the JobSet has run and is suspended",
             Self::ToSuspend => "the TrainJob is to be suspended and its JobSet runs",
             Self::Running => "the JobSet runs, and it or its TrainJob has changed",
-            Self::ForeignJobSet => "the JobSet of this name is not the TrainJob's",
-            Self::SnapshotOutdated => "the snapshot is not what the JobSet is rendered from",
+            Self::ForeignJobSet => "the JobSet of this name does not belong to the TrainJob",
+            Self::SnapshotOutdated => "the snapshot is missing, unusable or outdated",
             Self::JobSetDeleted => "the JobSet was deleted before it ended",
-            Self::JobSetRecreated => "the JobSet was created again",
-            Self::EndUnknown => "the JobSet is gone and it is not known how it ended",
+            Self::JobSetRecreated => "the JobSet was recreated",
+            Self::EndUnknown => "the JobSet was deleted and it is not known how it ended",
             Self::Immutable => "fields changed that are immutable in a JobSet",
             Self::OldPlacement => "Jobs still have the placement of an earlier admission",
             Self::Overdue => "the TrainJob exceeded its active deadline",

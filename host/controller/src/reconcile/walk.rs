@@ -24,7 +24,7 @@ use crate::{
     workers::Worker,
 };
 
-/// For how long a temporary condition may make reconciles fail before users hear of it.
+/// How long reconciles may fail because of a temporary condition before it is reported.
 pub(crate) const TEMPORARY: Duration = Duration::from_secs(60);
 
 /// The result of a reconcile.
@@ -63,8 +63,8 @@ impl Reconciler {
 
     /// Returns the state of a TrainJob in the stores.
     fn cached(&self, key: &NamespacedName, uid: &str) -> Cached {
-        // In this order: a JobSet that goes is noted as departed before it is missing, and one that can't be decoded before or after
-        // it is looked up is not taken for a missing one.
+        // The order matters: a deleted JobSet is noted before it is missing from the store, and a JobSet that becomes unreadable during the
+        // lookup must not be taken for a missing one.
         let job_sets = &self.stores.job_sets;
         let was_unreadable = job_sets.unreadable(key).is_some();
         let found = job_sets.get(key);
@@ -207,7 +207,7 @@ impl<'a> Walk<'a> {
                     }
                 }
                 Report::BothMarks => warnings.push(format!(
-                    "JobSet `{}`: metadata.annotations: has {STARTED}, which only the controller sets, beside {INPUTS}, so it counts as one that has run, and changes of the TrainJob do not reach it; delete the JobSet, and it is created again",
+                    "JobSet `{}`: metadata.annotations: has {STARTED}, which only the controller sets, beside {INPUTS}, so it is treated as one that has run and does not follow the TrainJob; delete the JobSet to have it recreated",
                     self.context.key.name
                 )),
             }
@@ -220,7 +220,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The error that a failure stands for.
+    /// Returns the error of a failure.
     fn error(&mut self, failure: ReconcileFailure) -> ReconcileError {
         match failure {
             ReconcileFailure::Met { error, .. } => {
@@ -232,7 +232,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// What the author of a TrainJob that goes on all the same should know.
+/// Returns the error of an object that cannot be decoded.
 fn unreadable_error(
     kind: &'static str,
     key: &NamespacedName,

@@ -47,7 +47,7 @@ pub(super) async fn serve(listener: TcpListener, app: Router, shutdown: Cancella
             Ok((stream, _)) => stream,
             Err(error) => {
                 if !is_of_one_client(&error) {
-                    tracing::warn!(%error, "a connection to metrics or probes can't be accepted");
+                    tracing::warn!(%error, "a connection to metrics or probes cannot be accepted");
                     sleep(ACCEPT_AGAIN).await;
                 }
                 continue;

@@ -42,7 +42,7 @@ pub enum BindAddress {
 /// An invalid bind address.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error(
-    "`{0}` is no address to listen on: write `HOST:PORT`, `:PORT` for all interfaces, or `0` for none"
+    "`{0}` is not an address to listen on; use `HOST:PORT`, `:PORT` for all interfaces, or `0` to disable the server"
 )]
 pub struct BindAddressError(String);
 
@@ -124,8 +124,8 @@ impl BindAddress {
 /// Why a server does not start, or ends.
 #[derive(Debug, Error)]
 pub enum ServeError {
-    /// The address can't be listened on.
-    #[error("{what}: can't listen on {address}: {source}")]
+    /// The address cannot be listened on.
+    #[error("{what}: cannot listen on {address}: {source}")]
     Bind {
         /// What is served.
         what: &'static str,

@@ -33,7 +33,7 @@ impl Content {
         let members: Result<Map<String, Value>, _> = decode(&without_managed_fields(text));
         let members = members.inspect_err(|why| {
             let (namespace, name) = (&identity.namespace, &identity.name);
-            tracing::warn!(?namespace, ?name, %why, "plugins do not get an object that can't be decoded");
+            tracing::warn!(?namespace, ?name, %why, "an object cannot be decoded, and plugins do not get it");
         });
         let (print, value) = match members {
             Ok(members) => {

@@ -82,7 +82,7 @@ impl LookupWatches {
             tracing::info!(
                 kind = &*kind.kind,
                 api_version = &*kind.api_version,
-                "a kind that plugins look up is gone"
+                "a kind that plugins look up is no longer served"
             );
             // A kind that discovery shows but that cannot be listed is retried with backoff.
             sleep(pauses.next().unwrap_or(ASK_EVERY)).await;
@@ -118,7 +118,7 @@ impl LookupWatches {
                 Some(served)
             }
             Err(error) => {
-                tracing::debug!(kind = &*kind.kind, %error, "discovery failed; it is asked again");
+                tracing::debug!(kind = &*kind.kind, %error, "discovery failed; retrying");
                 None
             }
         }
@@ -167,14 +167,14 @@ impl LookupWatches {
                 }
                 Err(error) if error.is_not_served() => break,
                 Err(error) if failing => {
-                    tracing::debug!(?source, %error, "a watch of what plugins look up still fails");
+                    tracing::debug!(?source, %error, "a watch of objects that plugins look up still fails");
                     continue;
                 }
                 Err(error) => {
                     failing = true;
                     tracing::warn!(
                         ?source, %error,
-                        "a watch of what plugins look up failed; it starts again, and `trainyard rbac` prints what it has to be allowed"
+                        "a watch of objects that plugins look up failed; retrying. `trainyard rbac` prints the permissions that it needs"
                     );
                     continue;
                 }

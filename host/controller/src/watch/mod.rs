@@ -1,4 +1,4 @@
-//! What the controller knows of the cluster without asking: slim copies of what it watches.
+//! Watches of the cluster, and slim copies of the watched objects.
 
 mod content;
 mod desired;

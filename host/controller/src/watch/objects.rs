@@ -308,8 +308,7 @@ impl Decode for TrainJobObject {
 impl WatchedObject for JobSetObject {
     type Key = NamespacedName;
     type State = JobSetState;
-    const INSTALL: &'static str =
-        "install JobSet v0.12 or newer, as https://jobset.sigs.k8s.io says";
+    const INSTALL: &'static str = "install JobSet v0.12 or newer (https://jobset.sigs.k8s.io)";
 
     fn key(namespace: Option<&str>, name: &str) -> Option<NamespacedName> {
         key(namespace, name)

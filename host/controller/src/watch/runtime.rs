@@ -1,11 +1,11 @@
-//! A runtime as a TrainJob is rendered from it.
+//! A parsed runtime.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 use trainyard_api::{Admitted, Located, Object, Runtime, Source, names};
 
-/// A runtime that was read, with the object as it was written.
+/// A parsed runtime, with the object as it was written.
 #[derive(Clone, Debug)]
 pub(crate) struct ReadRuntime {
     pub(crate) runtime: Arc<Runtime>,
@@ -13,7 +13,7 @@ pub(crate) struct ReadRuntime {
 }
 
 impl ReadRuntime {
-    /// Reads a runtime as the API server has it.
+    /// Parses a stored runtime.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -31,7 +31,7 @@ fn read(value: Value) -> Result<Runtime, String> {
     let mut admitted = Admitted::new(object, "");
     if admitted.errors.is_empty() && !Runtime::is(&admitted.object) {
         return Err(format!(
-            "holds no {} and no {}",
+            "is neither a {} nor a {}",
             names::TRAINING_RUNTIME,
             names::CLUSTER_TRAINING_RUNTIME
         ));

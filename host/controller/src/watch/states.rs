@@ -75,7 +75,7 @@ impl TrainJobStatus {
     }
 }
 
-/// What is kept of a TrainJob.
+/// The state that is kept of a TrainJob.
 #[derive(Clone, Debug)]
 pub struct TrainJobState {
     /// `metadata.uid`.
@@ -87,7 +87,7 @@ pub struct TrainJobState {
     pub deleting: bool,
     /// Its status.
     pub status: TrainJobStatus,
-    /// Its annotation that says why it can't be reconciled.
+    /// Its annotation about the last error.
     pub(crate) error: Option<Box<str>>,
     /// The parts of the spec that are needed without parsing the text.
     pub(crate) desired: DesiredState,
@@ -156,7 +156,7 @@ impl TrainJobState {
     }
 }
 
-/// What is kept of a JobSet.
+/// The state that is kept of a JobSet.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobSetState {
     /// `metadata.uid`.

@@ -114,7 +114,7 @@ impl<K: Eq + Hash + Clone, S: State> Store<K, S> {
         self.read().known.len()
     }
 
-    /// Whether there are no objects.
+    /// Whether the store has no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }

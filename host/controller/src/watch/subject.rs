@@ -177,7 +177,7 @@ impl SubjectState {
 pub(crate) struct Stamp(u64);
 
 impl Stamp {
-    /// Returns that of these objects.
+    /// Returns the stamp of these objects.
     pub(crate) fn of<'o>(objects: impl IntoIterator<Item = ObjectHashes<'o>>) -> Self {
         let stamps = objects.into_iter().map(|object| object.stamp());
         Self(stamps.fold(0, u64::wrapping_add))

@@ -174,7 +174,7 @@ impl Work {
         }
     }
 
-    /// The next TrainJob, once there is a worker for it.
+    /// Returns the next TrainJob, once a worker is free.
     async fn next(&self, workers: &Workers, stop: &CancellationToken) -> Option<(Running, Worker)> {
         let next = async {
             let running = self.queue.next().await?;
@@ -222,7 +222,7 @@ impl Work {
                 let again = running.fail();
                 let error = ReconcileError::Internal("the reconcile panicked".to_owned());
                 self.failures.note(&key, &error);
-                tracing::error!(?again, "a reconcile panicked, which is a bug of Trainyard");
+                tracing::error!(?again, "a reconcile panicked; this is a bug in Trainyard");
                 Outcome::Error("panic")
             }
         });
@@ -271,14 +271,13 @@ impl Work {
         } else if failing.passes(PERSISTS) {
             // The error affects all TrainJobs. An Event for each of them at each retry would add to the load of the API server.
             let minutes = PERSISTS.as_secs() / 60;
-            let note =
-                format!("failing for more than {minutes} minutes and still retried: {error}");
+            let note = format!("failing for more than {minutes} minutes; still retrying: {error}");
             self.record_warning(&key, REASON, &[note]);
         }
         Outcome::Error(error.kind())
     }
 
-    /// How many TrainJobs are in which state; `None` if another process reconciles them.
+    /// Counts the TrainJobs in each state; `None` if another process reconciles them.
     pub(crate) fn count_train_jobs(&self) -> Option<TrainJobCounts> {
         if !self.leads.load(Ordering::SeqCst) {
             return None;

@@ -60,8 +60,8 @@ fn secret(name: &str, of_type: &str, owner: Option<(&str, &str, bool)>) -> Value
 const TRAIN_JOB: Option<(&str, &str, bool)> =
     Some(("trainer.kubeflow.org/v1alpha1", "TrainJob", true));
 
-const NOT_ITS: &str = "creates Secrets of TrainJobs alone";
-const NOT_THEIRS: &str = "only an account that may patch the status of TrainJobs";
+const NOT_ITS: &str = "the TrainJob controller can only create Secrets that a TrainJob owns";
+const NOT_THEIRS: &str = "only accounts that can patch the status of TrainJobs";
 
 /// Creates a ServiceAccount with all permissions on the Secrets of the namespace.
 async fn account_with_secrets(plane: &ControlPlane, namespace: &str) -> Result<Secrets> {

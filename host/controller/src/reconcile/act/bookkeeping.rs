@@ -1,4 +1,4 @@
-//! What the controller keeps in memory of a TrainJob.
+//! Updates of the state that the controller keeps in memory.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use crate::{
     watch::JobSetState,
 };
 
-/// Forgets what the last reconcile left: should this one fail, the next one has to do all of it. What changes is noted from now on.
+/// Forgets the result of the last reconcile, so that a failure is followed by a full reconcile, and starts to register interests.
 pub(super) fn begin(cx: &Context<'_>) -> Effect {
     cx.reconciler.interests.begin(cx.key);
     cx.reconciler.last().remove(cx.key);
     Effect::Done
 }
 
-/// Keeps what this reconcile left.
+/// Remembers the result of this reconcile.
 pub(super) fn remember(cx: &Context<'_>, last: &LastReconcile) -> Effect {
     if let Some(deleted_job_set) = &cx.deleted_job_set {
         cx.reconciler
@@ -32,7 +32,7 @@ pub(super) fn remember(cx: &Context<'_>, last: &LastReconcile) -> Effect {
     Effect::Done
 }
 
-/// Updates what else is kept.
+/// Updates the other state.
 pub(super) fn update_memory(cx: &Context<'_>, update: MemoryUpdate) -> Effect {
     let reconciler = cx.reconciler;
     match update.interests {
@@ -49,7 +49,7 @@ pub(super) fn update_memory(cx: &Context<'_>, update: MemoryUpdate) -> Effect {
     Effect::Done
 }
 
-/// Notes how the JobSet ended that has run and is gone, as far as its last counts say it.
+/// Notes the end of a deleted JobSet, as assumed from its last counts.
 pub(super) fn note_unseen_end(cx: &Context<'_>) -> Result<Effect, ReconcileError> {
     let job = cx.job()?;
     let end = status::unseen_end(&job.status, cx.now);
@@ -61,7 +61,7 @@ pub(super) fn note_unseen_end(cx: &Context<'_>) -> Result<Effect, ReconcileError
     Ok(Effect::Done)
 }
 
-/// Forgets how the last JobSet went.
+/// Forgets the last state of the deleted JobSet.
 pub(super) fn forget_deleted_job_set(cx: &Context<'_>) -> Effect {
     cx.reconciler.deleted_job_sets.forget(cx.key);
     Effect::Done

@@ -1,4 +1,4 @@
-//! The JobSet is applied, suspended, unsuspended and deleted.
+//! Applies, suspends, unsuspends and deletes the JobSet.
 
 use kube::{
     Api,
@@ -77,7 +77,7 @@ pub(super) async fn suspend(cx: &Context<'_>, uid: &str) -> Result<Effect, Recon
     merge(cx, job_set::suspension(uid)).await
 }
 
-/// Places the pods of the suspended JobSet as wanted.
+/// Sets the wanted placement of the suspended JobSet's pods.
 pub(super) async fn relocate(
     cx: &Context<'_>,
     artifacts: &Artifacts,

@@ -1,4 +1,4 @@
-//! A Job is deleted, so that JobSet creates it again from its template.
+//! Deletes a Job, which JobSet recreates from its template.
 
 use kube::api::{DeleteParams, Preconditions};
 

@@ -1,4 +1,4 @@
-//! Objects beside a JobSet are created and applied.
+//! Creates and applies the objects beside a JobSet.
 
 use kube::{
     api::{Patch, PatchParams},
@@ -61,7 +61,7 @@ pub(super) async fn create(
     created.map(|()| Effect::Done).map_err(failed)
 }
 
-/// Creates a Secret with generated keys. Nothing of the answer that may hold a key is kept.
+/// Creates a Secret with generated keys. No part of the answer that may contain a key is kept.
 async fn create_with_keys(
     cx: &Context<'_>,
     objects: &Request,
@@ -91,7 +91,7 @@ async fn create_with_keys(
     }
 }
 
-/// The object with its owner.
+/// Returns the object with its owner reference.
 fn owned(artifacts: &Artifacts, object: &RenderedObject) -> Result<Value, ReconcileError> {
     let mut value = object.value.clone();
     owner::set(&mut value, artifacts.job()?);

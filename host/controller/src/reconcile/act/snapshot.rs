@@ -1,4 +1,4 @@
-//! The snapshot is created, replaced and marked.
+//! Creates, replaces and marks the snapshot.
 
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::Patch;
@@ -29,7 +29,7 @@ pub(super) async fn create(
     written(artifacts, &created)
 }
 
-/// Replaces the snapshot with that of the rendering.
+/// Replaces the snapshot with the one of the rendering.
 pub(super) async fn replace(
     cx: &Context<'_>,
     artifacts: &mut Artifacts,

@@ -1,4 +1,4 @@
-//! The status of the TrainJob is written, and the annotation about its error.
+//! Writes the status of the TrainJob, and the annotation about its error.
 
 use std::sync::Arc;
 
@@ -41,8 +41,8 @@ pub(super) async fn write_status(
 
 /// Writes or removes the annotation about the error. The merge patch changes nothing else of the TrainJob.
 ///
-/// Only the watch updates the store: it compares what it shows with the version before, and a version with nothing but the annotation is
-/// not reconciled.
+/// Only the watch updates the store, because it compares each version with the one before: a version that differs only in the annotation
+/// does not trigger a reconcile.
 pub(super) async fn write_error(
     cx: &Context<'_>,
     error: Option<&Arc<str>>,
@@ -62,7 +62,7 @@ pub(super) async fn write_error(
         };
         cx.reconciler.annotated().insert(cx.key.clone(), write);
     };
-    // Noted first: the watch may show it before the answer comes.
+    // Noted first, because the watch may show it before the answer arrives.
     note(false);
     match send(cx, "writing the TrainJob's annotation", request).await {
         Ok(_) => Ok(Effect::Done),
@@ -73,7 +73,7 @@ pub(super) async fn write_error(
     }
 }
 
-/// Sends a patch and returns the answer; `None` if there is none of a TrainJob, which may be gone.
+/// Sends a patch and returns the answer; `None` if the TrainJob does not exist.
 async fn send(
     cx: &Context<'_>,
     what: &str,

@@ -1,4 +1,4 @@
-//! The end of a reconcile: what is kept in memory, the status, the end of a JobSet that is overdue, and the annotation about an error.
+//! The end of a reconcile: the state in memory, the status, the deletion of a JobSet that is overdue, and the annotation about an error.
 
 use std::{sync::Arc, time::Duration};
 
@@ -55,7 +55,7 @@ pub(super) fn finish(
         Err(Pending::Failed(failure)) => Some(failure),
         Ok(()) => None,
     };
-    // A status that can't be written does not keep the error from being shown.
+    // The error is shown even if the status cannot be written.
     let annotation = match annotate(o, job, failure.or(of_status.as_ref()), now) {
         Ok(annotation) => annotation,
         Err((step, reason)) => return Decision::Next(step, reason),
@@ -89,7 +89,7 @@ pub(super) fn refuse(
     }
 }
 
-/// The end of what is to be done about the annotation.
+/// The result of updating the annotation.
 #[derive(Default)]
 struct Annotation {
     reports: Reports,
@@ -142,7 +142,7 @@ fn pause(last: &AnnotationWrite, error: Option<&str>, now: Timestamp) -> Option<
     } else if last.text.is_some() == error.is_some() {
         BETWEEN_TEXTS
     } else {
-        // It is written as soon as the TrainJob begins to fail, and removed as soon as it goes on.
+        // It is written as soon as the TrainJob fails, and removed as soon as it is reconciled.
         return None;
     };
     // A clock that was set back ends the pause.

@@ -1,19 +1,19 @@
 //! The decisions of a reconcile: a pure function of the known state that returns the next step and the reason for it.
 //!
-//! The order in which things are written, which is safe wherever a reconcile stops:
+//! Objects are written in this order, which is safe wherever a reconcile stops:
 //!
-//! 1. **The snapshot** ([`snapshot`]): what the JobSet is rendered from is pinned before anything is created from it. Before the JobSet
-//!    is suspended or created again, the snapshot says that it has run; from then on neither snapshot nor plan change.
-//! 2. **The objects beside the JobSet** ([`objects`]), each as its mode lets. One that another owner has is refused, never changed. A
-//!    Secret is created once and keeps its keys.
-//! 3. **The JobSet** ([`create`], [`update`]), applied over the version that was read, if it has never run. One that has run is frozen:
-//!    of it only `spec.suspend` changes ([`suspend`]), and the placement of its pods when it is unsuspended ([`resume`]). Beside one
-//!    that runs, missing objects are created again and live objects follow ([`running`]).
-//! 4. **The status** ([`finish`]), whatever kept the rest from being done; then a JobSet that is overdue is deleted. Last, an annotation
-//!    says what kept the rest from being done, until a reconcile succeeds.
+//! 1. **The snapshot** ([`snapshot`]) pins the inputs of the JobSet before anything is created from them. Before the JobSet is suspended or
+//!    recreated, the snapshot is marked as started; from then on, neither the snapshot nor the plan changes.
+//! 2. **The objects beside the JobSet** ([`objects`]) are written as their modes allow. An object of another owner is an error, and is never
+//!    changed. A Secret is created once and keeps its keys.
+//! 3. **The JobSet** is applied over the version that was read if it has never run ([`create`], [`update`]). A JobSet that has run is frozen:
+//!    only `spec.suspend` changes ([`suspend`]), and the placement of its pods when it is unsuspended ([`resume`]). Beside a running JobSet,
+//!    missing objects are recreated and live objects are updated ([`running`]).
+//! 4. **The status** is written ([`finish`]) even if another step failed; then a JobSet that is overdue is deleted. Last, an annotation shows
+//!    the error until a reconcile succeeds.
 //!
-//! The functions here read like the reconcile itself. Each `?` behind something that is not known, or not done, ends the function with
-//! the step that comes next; once that step was taken, the next call gets past it.
+//! The functions read like the reconcile itself. A `?` on a fact that was not observed, or an action that was not taken, returns from the
+//! function with the step that comes next. Once that step is taken, the next call continues behind the `?`.
 
 mod create;
 mod finish;
@@ -51,7 +51,7 @@ pub(crate) enum Decision {
 /// How a reconcile ends.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct End {
-    /// After how long the TrainJob has to be looked at again, if time alone changes it.
+    /// When the TrainJob has to be reconciled again even if nothing changes, such as at its deadline.
     pub(crate) again: Option<Duration>,
     /// Warnings for the TrainJob's author.
     pub(crate) reports: Vec<Report>,
@@ -59,27 +59,27 @@ pub(crate) struct End {
     pub(crate) failure: Option<ReconcileFailure>,
 }
 
-/// Something that the author of a TrainJob should know, although the reconcile went on.
+/// A warning for the author of a TrainJob that did not stop the reconcile.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Report {
     /// The warnings of the rendering.
     Rendering,
-    /// A failure that the reconcile went on without.
+    /// A failure that did not stop the reconcile.
     Failure(ReconcileFailure),
-    /// Live objects can't follow, since the plan is pinned: worth a line in the log.
+    /// Live objects are not updated, because the plan is pinned. It is logged.
     NotFollowed(ReconcileFailure),
-    /// The annotation about the error could not be written or removed: worth a line in the log.
+    /// The annotation about the error could not be written or removed. It is logged.
     NotAnnotated(ReconcileFailure),
-    /// The JobSet says both that it has run and what it was rendered from, as only one does that has never run.
+    /// The JobSet is marked as started, but has the digest of its inputs like one that has never run.
     BothMarks,
 }
 
-/// Why a function of this module did not get to its end.
+/// Why a function of this module returned early.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Pending {
     /// This step comes first.
     Step(Step, Option<Reason>),
-    /// It can't.
+    /// It failed.
     Failed(ReconcileFailure),
 }
 
@@ -142,14 +142,14 @@ fn reconcile_job_set(o: &Observed, job: &JobFacts) -> Decided<Reports> {
         StoredJobSet::Ours(found) if !found.suspended && suspend => {
             suspend::suspend(o, found).because(Reason::ToSuspend)
         }
-        // A finalizer may keep the TrainJob for long, and its JobSet with it.
+        // A finalizer may keep the TrainJob and its JobSet for a long time.
         _ if job.deleting => Ok(Reports::new()),
         StoredJobSet::Ours(found) if !found.suspended => {
             running::maintain(o, job, found).because(Reason::Running)
         }
         StoredJobSet::Ours(found) => update::update(o, job, found),
         StoredJobSet::Missing => create::create(o, job).because(Reason::NoJobSet),
-        // It would look like one that is missing.
+        // It must not be taken for a missing one.
         StoredJobSet::Unreadable => Ok(Reports::new()),
         StoredJobSet::Foreign => {
             let owner = o.known(&o.observations.owner, || Observe::JobSetOwner);
@@ -163,12 +163,12 @@ fn reconcile_job_set(o: &Observed, job: &JobFacts) -> Decided<Reports> {
 }
 
 impl Observed {
-    /// The fact, or the observation that finds it out; if that failed, so does this.
+    /// Returns the fact, or the observation that is needed for it. Fails if the observation failed.
     fn known<'a, T>(&self, fact: &'a Option<T>, what: impl FnOnce() -> Observe) -> Decided<&'a T> {
         self.tried(fact, what)?.map_err(Pending::Failed)
     }
 
-    /// The fact or why it could not be found out, or the observation that tries to.
+    /// Returns the fact or the failure of its observation, or else the observation.
     fn tried<'a, T>(
         &self,
         fact: &'a Option<T>,
@@ -180,12 +180,12 @@ impl Observed {
         }
     }
 
-    /// Fails if the action failed, and is that action if it was not tried.
+    /// Returns the action if it was not tried, and its failure otherwise.
     fn act<T>(&self, action: Action) -> Decided<T> {
         Err(Pending::Failed(self.attempted(action)?))
     }
 
-    /// Why the action failed, or that action if it was not tried.
+    /// Returns the failure of the action, or the action if it was not tried.
     fn attempted(&self, action: Action) -> Decided<ReconcileFailure> {
         self.failed(Step::Act(action))
     }
@@ -207,7 +207,7 @@ impl Observed {
     }
 }
 
-/// Says why a step comes next, unless that is known more exactly.
+/// Adds the reason for a step, unless it has a more specific one.
 trait Because {
     fn because(self, reason: Reason) -> Self;
 }

@@ -49,7 +49,7 @@ pub(super) fn resume(
         }
     };
     if !job.desired.suspend {
-        // Without a rendering, only the snapshot tells the placement by plugins from that of an earlier admission.
+        // Without a rendering, only the snapshot distinguishes the placement by plugins from that of an earlier admission.
         let wanted = match rendered {
             Some(_) => PlacementSource::Rendered,
             None => PlacementSource::Noted,

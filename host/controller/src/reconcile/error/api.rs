@@ -63,8 +63,8 @@ impl ReconcileError {
     }
 }
 
-/// Whether JobSet's schema, or its webhook, says that fields of its spec can't change, and nothing else: quotas, rights and other
-/// people's webhooks refuse in other words, and so does JobSet what would be wrong in a new one too.
+/// Whether JobSet's schema or webhook rejected a change only because fields of the spec are immutable. Quotas, permissions and other
+/// webhooks reject with other causes, and so does JobSet if a new JobSet would be invalid too.
 fn is_immutable(error: &kube::Error) -> bool {
     let kube::Error::Api(status) = error else {
         return false;

@@ -25,14 +25,16 @@ pub enum ReconcileError {
     /// The TrainJob is invalid.
     #[error("{}", .0.join("; "))]
     TrainJob(Vec<String>),
-    /// The TrainJob or its JobSet can't be decoded.
-    #[error("{kind} `{name}`: {why}; until then the controller changes nothing of this TrainJob")]
+    /// The TrainJob or its JobSet cannot be decoded.
+    #[error(
+        "{kind} `{name}`: {why}; the controller does not change this TrainJob until it is fixed"
+    )]
     Unreadable {
         /// The kind.
         kind: &'static str,
         /// The name.
         name: String,
-        /// What can't be decoded, and what to do.
+        /// What cannot be decoded, and what to do.
         why: String,
     },
     /// The runtime does not exist.
@@ -65,7 +67,7 @@ pub enum ReconcileError {
     #[error("{0}, which does not exist; create it, and the TrainJob is reconciled")]
     NoObject(Box<PendingLookup>),
     /// A plugin looked up a Secret.
-    #[error("{0}: no plugin gets the content of a Secret")]
+    #[error("{0}: plugins cannot read Secrets")]
     Secret(LookupKey),
     /// The keys of a Secret could not be generated.
     #[error("Secret `{name}`: its keys could not be generated: {problem}")]
@@ -80,7 +82,7 @@ pub enum ReconcileError {
     Snapshot(#[from] SnapshotError),
     /// An object with a name that the TrainJob needs belongs to another owner.
     #[error(
-        "{kind} `{name}` is not this TrainJob's: it is {owner}; delete it, or give the TrainJob another name"
+        "{kind} `{name}` does not belong to this TrainJob: it is {owner}; delete it, or create the TrainJob under another name"
     )]
     Foreign {
         /// Its kind.
@@ -92,7 +94,7 @@ pub enum ReconcileError {
     },
     /// An object of an earlier TrainJob of the same name has not been garbage-collected yet.
     #[error(
-        "{kind} `{name}`: belongs to a deleted TrainJob of the same name, and has not been garbage-collected yet"
+        "{kind} `{name}` belongs to a deleted TrainJob of the same name, and has not been garbage-collected yet"
     )]
     Stale {
         /// Its kind.
@@ -124,7 +126,7 @@ pub enum ReconcileError {
     },
     /// An object beside a running JobSet is missing and cannot be recreated.
     #[error(
-        "{kind} `{name}`: is missing although the running JobSet uses it, and cannot be recreated because {why}; restore it, or create the TrainJob again"
+        "{kind} `{name}` is missing although the running JobSet uses it, and cannot be recreated because {why}; restore it, or recreate the TrainJob"
     )]
     Lost {
         /// Its kind.
@@ -136,7 +138,7 @@ pub enum ReconcileError {
     },
     /// A Secret with the keys of a running JobSet is missing. Pods with new keys could not connect to those that run.
     #[error(
-        "Secret `{name}`: is missing while its JobSet runs, and is not recreated, because running pods have its keys and new pods would get others; restore it, or suspend and resume the TrainJob, which creates it with new keys"
+        "Secret `{name}` is missing while its JobSet runs, and is not recreated, because running pods have its keys and new pods would get others; restore it, or suspend and resume the TrainJob to create it with new keys"
     )]
     KeysLost {
         /// The Secret.
@@ -144,7 +146,7 @@ pub enum ReconcileError {
     },
     /// The JobSet has run and was deleted, and it is not known whether it had ended.
     #[error(
-        "JobSet `{name}`: has run and was deleted, and it is not known whether it had ended; it is not recreated"
+        "JobSet `{name}` has run and was deleted, and it is not known whether it had ended; it is not recreated"
     )]
     EndIsUnknown {
         /// The JobSet.
@@ -152,14 +154,14 @@ pub enum ReconcileError {
     },
     /// Jobs of a suspended JobSet still have the placement of an earlier admission.
     #[error(
-        "JobSet `{name}`: its Jobs still have the placement of an earlier admission; they are deleted, and the JobSet is unsuspended once JobSet has recreated them"
+        "the Jobs of JobSet `{name}` still have the placement of an earlier admission; they are deleted, and the JobSet is unsuspended once they are recreated"
     )]
     JobsHaveOldPlacement {
         /// The JobSet.
         name: String,
     },
     /// Another client changed the object concurrently.
-    #[error("{what}: another client changed the object in the meantime")]
+    #[error("{what}: another client changed the object concurrently")]
     Conflict {
         /// What was to be written.
         what: String,
@@ -174,12 +176,12 @@ pub enum ReconcileError {
     },
     /// Rendering panicked with this message.
     #[error(
-        "rendering panicked, which is a bug of Trainyard: {0}; please report it, with the TrainJob and its runtime"
+        "rendering panicked: {0}; this is a bug in Trainyard, please report it with the TrainJob and its runtime"
     )]
     Panicked(String),
     /// The API server timed out writing one large JobSet. It may still answer for smaller ones.
     #[error(
-        "the API server did not answer within {after:?} when JobSet `{name}` of {kib} KiB was written; make it smaller: labels, annotations and node selectors of pods count most"
+        "writing JobSet `{name}` ({kib} KiB) timed out after {after:?}; make it smaller, especially the labels, annotations and node selectors of its pods"
     )]
     TooSlow {
         /// The JobSet.
@@ -191,11 +193,11 @@ pub enum ReconcileError {
     },
     /// An internal error of the reconcile.
     #[error(
-        "the reconcile failed, which is a bug of Trainyard: {0}; please report it, with the TrainJob and its runtime"
+        "internal error: {0}; this is a bug in Trainyard, please report it with the TrainJob and its runtime"
     )]
     Internal(String),
-    /// The process ends, and its plugin calls are abandoned.
-    #[error("a plugin call was abandoned, as the process ends")]
+    /// The process is stopping, and its plugin calls are abandoned.
+    #[error("a plugin call was abandoned because the process is stopping")]
     Abandoned,
 }
 
@@ -213,7 +215,7 @@ impl ReconcileError {
         Self::Internal(format!("{what} was needed before it was read"))
     }
 
-    /// Whether the condition is expected to be temporary, so that it is not reported at once.
+    /// Whether the condition is expected to be temporary, and is reported only if it lasts.
     pub fn is_temporary(&self) -> bool {
         matches!(
             self,

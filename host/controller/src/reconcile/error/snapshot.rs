@@ -2,12 +2,12 @@
 
 use thiserror::Error;
 
-/// A snapshot that can't be used.
+/// Why a snapshot cannot be used.
 #[derive(Debug, Error)]
 pub enum SnapshotError {
     /// The ConfigMap of that name belongs to another owner.
     #[error(
-        "ConfigMap `{name}` is not this TrainJob's: it is {owner}; delete it, or give the TrainJob another name"
+        "ConfigMap `{name}` does not belong to this TrainJob: it is {owner}; delete it, or create the TrainJob under another name"
     )]
     Foreign {
         /// The ConfigMap.
@@ -16,7 +16,9 @@ pub enum SnapshotError {
         owner: String,
     },
     /// Its content cannot be parsed.
-    #[error("ConfigMap `{name}`, key `{key}`: {problem}; delete it, and it is recreated")]
+    #[error(
+        "ConfigMap `{name}`, key `{key}`: {problem}; delete the ConfigMap to have it recreated"
+    )]
     Unreadable {
         /// The ConfigMap.
         name: String,
@@ -25,9 +27,9 @@ pub enum SnapshotError {
         /// What is wrong.
         problem: String,
     },
-    /// It holds another runtime than that of the TrainJob.
+    /// It holds another runtime than the one that the TrainJob references.
     #[error(
-        "ConfigMap `{name}` holds {found}, and the TrainJob names {wanted}; delete it, and it is recreated"
+        "ConfigMap `{name}` holds {found}, but the TrainJob references {wanted}; delete the ConfigMap to have it recreated"
     )]
     OtherRuntime {
         /// The ConfigMap.

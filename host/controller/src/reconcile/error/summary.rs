@@ -1,4 +1,4 @@
-//! What of an error fits into an annotation, a column and a label: its kind, its reason, and what it is about.
+//! The summary of an error for an annotation, a column and a label: its kind, its reason and its subject.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use trainyard_model::text::clean;
 
 use super::ReconcileError;
 
-/// The most bytes of what a summary says beside its reason, and of a sentence in it: it has to fit into a column.
+/// The most bytes of a subject, and of a sentence in it. The summary has to fit into a column.
 const SUBJECT_BYTES: usize = 120;
 const SENTENCE_BYTES: usize = 100;
 
@@ -130,7 +130,7 @@ impl ReconcileError {
     }
 }
 
-/// The sentence up to what is to be done, without hidden characters, and cut if it is long.
+/// Returns the first part of a sentence, which says what is wrong, without hidden characters and truncated.
 fn shortened(sentence: &str) -> String {
     let wrong = sentence.split("; ").next().unwrap_or_default();
     cut(clean(wrong), SENTENCE_BYTES)

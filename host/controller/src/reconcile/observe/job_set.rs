@@ -74,7 +74,7 @@ pub(super) async fn creatable(
 ) -> Result<Fact, ReconcileError> {
     let failed = |error| {
         let name = &cx.key.name;
-        let what = format!("creating JobSet `{name}` anew, as it can't change");
+        let what = format!("recreating JobSet `{name}`, because immutable fields changed");
         ReconcileError::api(what, error)
     };
     let job_set = wanted(artifacts, held, false)?;

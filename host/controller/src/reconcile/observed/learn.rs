@@ -48,7 +48,7 @@ const MOST_STEPS: usize = 64;
 const STEPS_FOR_EACH: usize = 4;
 
 impl Observed {
-    /// The most steps that a reconcile takes which knows this.
+    /// Returns the most steps that a reconcile in this state takes.
     pub(crate) fn most_steps(&self) -> usize {
         let Observations {
             renderings,
@@ -66,7 +66,7 @@ impl Observed {
         MOST_STEPS + STEPS_FOR_EACH * each + 2 * rounds
     }
 
-    /// Takes what a step found out or left. Nothing else changes what is known, but the stores.
+    /// Adds the result of an observation. Apart from this and [`Self::learn_effect`], only the stores change the known state.
     pub(crate) fn learn_fact(&mut self, what: &Observe, found: Result<Fact, ReconcileFailure>) {
         match found {
             Ok(fact) => self.observations.learn(what, fact),
@@ -74,12 +74,12 @@ impl Observed {
         }
     }
 
-    /// Takes what an action left.
+    /// Adds the result of an action.
     pub(crate) fn learn_effect(&mut self, action: &Action, left: Result<Effect, ReconcileFailure>) {
         match left {
             Ok(effect) => self.succeeded(action, effect),
             Err(failure) => {
-                // Something changed in between: it is looked at again before the next decision.
+                // The object changed concurrently, and is read again before the next decision.
                 match action {
                     Action::CreateSnapshot(_) if failure.is_conflict() => {
                         self.observations.snapshot = None;
@@ -109,7 +109,7 @@ impl Observed {
             }
             (Action::ReplaceSnapshot { basis, .. }, Effect::Snapshot(saved)) => {
                 observations.saved(*basis);
-                // What else it is marked with stays.
+                // Its other marks stay.
                 let replaced = observations.snapshot.as_ref().and_then(Option::as_ref);
                 let recreate = replaced.is_some_and(|replaced| replaced.recreate);
                 effects.saved = Some(SnapshotFacts { recreate, ..saved });
@@ -159,7 +159,7 @@ impl Observed {
             (Action::WriteStatus(_), _) => effects.status_written = true,
             (Action::WriteError(_), _) => effects.error_written = true,
             (Action::ForgetDeletedJobSet, _) => self.current.deleted_job_set = None,
-            // No action of those leaves anything else.
+            // These actions have no other effects.
             (
                 Action::CreateSnapshot(_)
                 | Action::ReplaceSnapshot { .. }
@@ -204,12 +204,12 @@ impl Observations {
             }
             (Observe::Jobs, Fact::Jobs(jobs)) => self.jobs = Some(jobs),
             (Observe::Creatable { .. }, _) => self.creatable = Some(()),
-            // Each observation finds its own fact.
+            // Each observation has its own kind of fact.
             _ => {}
         }
     }
 
-    /// The rendering on that basis.
+    /// Returns the rendering on that basis.
     pub(crate) fn rendering(&self, basis: Basis) -> Option<&Rendering> {
         let mut renderings = self.renderings.iter();
         renderings.find_map(|(of, rendering)| (*of == basis).then_some(rendering))
@@ -223,7 +223,7 @@ impl Observations {
         }
     }
 
-    /// Changes what is known of an object of the latest rendering: the one that is written.
+    /// Changes the facts of an object of the latest rendering, which is the one that is written.
     fn object(&mut self, object: &ObjectRef, change: impl FnOnce(&mut RenderedObjectFacts)) {
         if let Some((_, Rendering::Rendered(rendered))) = self.renderings.last_mut() {
             let mut objects = rendered.objects.iter_mut();

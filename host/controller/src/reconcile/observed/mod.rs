@@ -1,6 +1,6 @@
 //! The known state of a TrainJob during a reconcile. It can be copied, compared and hashed.
 //!
-//! A fact that was not asked for yet is `None`. Large values (the TrainJob, the snapshot, the rendered JobSet) are not in here: see
+//! A fact that was not observed yet is `None`. Large values (the TrainJob, the snapshot, the rendered JobSet) are not in here: see
 //! [`Artifacts`](super::artifacts::Artifacts).
 
 mod learn;
@@ -23,11 +23,11 @@ use crate::watch::{DesiredState, JobSetState, TrainJobState, TrainJobStatus};
 pub(crate) struct Observed {
     /// The TrainJob when the reconcile began.
     pub(crate) job: StoredJob,
-    /// Why the JobSet could not be decoded when the reconcile began: nothing is done then.
+    /// Why the JobSet could not be decoded when the reconcile began. Then nothing is changed.
     pub(crate) unreadable_job_set: Option<ReconcileFailure>,
     /// The cached state when the reconcile began, which selects the branch of the reconcile.
     pub(crate) initial: Cached,
-    /// The same as known now: the status says it, and marks that it makes untrue are removed.
+    /// The cached state as of the last step. The status is derived from it.
     pub(crate) current: Cached,
     /// The result of the last reconcile, if it was of the same TrainJob.
     pub(crate) last: Option<LastReconcile>,
@@ -45,12 +45,12 @@ pub(crate) struct Observed {
     pub(crate) failures: Vec<(Step, ReconcileFailure)>,
 }
 
-/// A TrainJob as the store has it.
+/// A TrainJob in the store.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum StoredJob {
     /// It does not exist.
     Missing,
-    /// It can't be decoded.
+    /// It cannot be decoded.
     Unreadable(ReconcileFailure),
     /// Its facts.
     Found(Arc<JobFacts>),
@@ -72,7 +72,7 @@ pub(crate) struct JobFacts {
 }
 
 impl JobFacts {
-    /// The facts of a TrainJob as the store has it.
+    /// Returns the facts of a TrainJob in the store.
     pub(super) fn of(name: &Arc<str>, job: &TrainJobState) -> Self {
         Self {
             name: name.clone(),
@@ -86,17 +86,17 @@ impl JobFacts {
         }
     }
 
-    /// Whether the status says that a JobSet of it has run.
+    /// Whether its status shows that its JobSet has run.
     pub(crate) fn has_run(&self) -> bool {
         status::has_run(&self.status)
     }
 
-    /// Whether the status says that it had a JobSet.
+    /// Whether its status shows that it had a JobSet.
     pub(crate) fn had_job_set(&self) -> bool {
         !self.status.jobs_status.is_empty()
     }
 
-    /// Whether the status says that it is suspended: then its JobSet has not ended.
+    /// Whether its status shows that it is suspended, and so that its JobSet has not ended.
     pub(crate) fn is_suspended(&self) -> bool {
         self.status.is_true(status::SUSPENDED).is_some()
     }
@@ -112,7 +112,7 @@ pub(crate) struct Cached {
 }
 
 impl Cached {
-    /// The JobSet, if it is the TrainJob's own.
+    /// Returns the JobSet if it belongs to the TrainJob.
     pub(crate) fn job_set(&self) -> Option<&JobSetState> {
         match &self.job_set {
             StoredJobSet::Ours(job_set) => Some(job_set),
@@ -120,7 +120,7 @@ impl Cached {
         }
     }
 
-    /// Whether there is a JobSet of its name with any owner.
+    /// Whether a JobSet of its name exists, whoever owns it.
     pub(crate) fn has_any_job_set(&self) -> bool {
         !matches!(self.job_set, StoredJobSet::Missing)
     }
@@ -148,16 +148,16 @@ impl Cached {
     }
 }
 
-/// A JobSet as the store has it.
+/// A JobSet in the store.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum StoredJobSet {
-    /// There is none of the TrainJob's name.
+    /// No JobSet has the TrainJob's name.
     Missing,
-    /// It can't be decoded.
+    /// It cannot be decoded.
     Unreadable,
-    /// It is not the TrainJob's.
+    /// It does not belong to the TrainJob.
     Foreign,
-    /// It is the TrainJob's.
+    /// It belongs to the TrainJob.
     Ours(Arc<JobSetState>),
 }
 

@@ -1,4 +1,4 @@
-//! The observations and actions of a reconcile.
+//! The results of the steps of a reconcile.
 
 use std::sync::Arc;
 
@@ -26,34 +26,34 @@ pub(crate) struct Observations {
     pub(crate) snapshot: Option<Option<SnapshotFacts>>,
     /// The marks of the snapshot.
     pub(crate) snapshot_marks: Option<Option<SnapshotMarks>>,
-    /// The runtime as it is now was read.
+    /// The current runtime was read.
     pub(crate) runtime: Option<()>,
     /// The results of the renderings.
     pub(crate) renderings: Vec<(Basis, Rendering)>,
-    /// How often something was looked up for them; plugins may ask for a bounded number of objects.
+    /// The number of rounds of lookups for them, which is bounded.
     pub(crate) rounds: usize,
     /// The objects that the snapshot lists.
     pub(crate) listed: Option<Arc<[AppliedObject]>>,
     /// Their observed states.
     pub(crate) listed_objects: Vec<(ObjectRef, ObjectState)>,
-    /// Who owns the JobSet of the TrainJob's name.
+    /// The owner of the JobSet with the TrainJob's name.
     pub(crate) owner: Option<Owner>,
-    /// The suspended JobSet as the API server has it.
+    /// The suspended JobSet in the API server.
     pub(crate) live: Option<LiveJobSet>,
     /// The changes that the JobSet needs for the wanted placement.
     pub(crate) placement: Option<Placement>,
     /// The Jobs of the JobSet that still have removed entries of their placement.
     pub(crate) jobs: Option<Vec<OldJob>>,
-    /// Another JobSet could be created in the place of the one that exists.
+    /// Another JobSet could be created in place of the existing one.
     pub(crate) creatable: Option<()>,
 }
 
-/// The actions of this reconcile.
+/// The effects of this reconcile's actions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(crate) struct Effects {
     /// Interests are registered: later changes make the rendering outdated.
     pub(crate) begun: bool,
-    /// The snapshot that was written in the place of a missing or unusable one.
+    /// The snapshot that was written in place of a missing or unusable one.
     pub(crate) saved: Option<SnapshotFacts>,
     /// The JobSet was changed so that its Jobs lose the removed entries of their placement.
     pub(crate) relocated: bool,
@@ -79,11 +79,11 @@ pub(crate) struct SnapshotFacts {
     pub(crate) at: ObjectVersion,
     /// Whether it was marked as started when it was read.
     pub(crate) was_started: bool,
-    /// Whether it says so now.
+    /// Whether it is marked as started now.
     pub(crate) started: bool,
-    /// Whether it says that its JobSet was deleted and is to be created again.
+    /// Whether it is marked because its JobSet was deleted and has to be recreated.
     pub(crate) recreate: bool,
-    /// Whether it has a plan: one that the reference created has none.
+    /// Whether it has a plan. A snapshot of the reference has none.
     pub(crate) has_plan: bool,
     /// The objects beside the JobSet.
     pub(crate) objects: Arc<[ObjectRef]>,
@@ -93,7 +93,7 @@ pub(crate) struct SnapshotFacts {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct SnapshotMarks {
     pub(crate) at: ObjectVersion,
-    /// Why it is not the TrainJob's, if it is not.
+    /// The error if it does not belong to the TrainJob.
     pub(crate) foreign: Option<ReconcileFailure>,
     pub(crate) started: bool,
     pub(crate) recreate: bool,
@@ -102,11 +102,11 @@ pub(crate) struct SnapshotMarks {
 /// The result of a rendering that did not fail.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Rendering {
-    /// Plugins ask for objects of the cluster.
+    /// Plugins look up objects of the cluster.
     Needs,
-    /// Those were looked up: it is rendered again.
+    /// The objects were looked up, and the TrainJob is rendered again.
     LookedUp,
-    /// It has a result.
+    /// It is complete.
     Rendered(RenderedFacts),
 }
 
@@ -129,7 +129,7 @@ pub(crate) struct RenderedObjectFacts {
     pub(crate) object: ObjectRef,
     /// A number that differs if the content does.
     pub(crate) content: u64,
-    /// Whether it holds keys that are made when it is created.
+    /// Whether it has keys, which are generated when it is created.
     pub(crate) has_keys: bool,
     /// Its observed state.
     pub(crate) state: Option<ObjectState>,
@@ -142,18 +142,18 @@ pub(crate) struct RenderedObjectFacts {
 pub(crate) enum ObjectState {
     /// It does not exist.
     Missing,
-    /// It is the TrainJob's, at this version.
+    /// It belongs to the TrainJob, and has this version.
     Ours(Option<Box<str>>),
-    /// It is not the TrainJob's, or is being deleted.
+    /// It belongs to another owner, or is being deleted.
     Unusable(ReconcileFailure),
-    /// No loaded plugin emits objects of its kind, so it was not asked for.
+    /// No loaded plugin emits objects of its kind, so it was not read.
     NotEmitted,
 }
 
-/// Who owns the JobSet of a TrainJob's name.
+/// The owner of the JobSet with a TrainJob's name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Owner {
-    /// The TrainJob, or the JobSet does not exist any more.
+    /// The TrainJob, or the JobSet no longer exists.
     OursOrGone,
     /// Another owner.
     Foreign(ReconcileFailure),
@@ -163,9 +163,9 @@ pub(crate) enum Owner {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct LiveJobSet {
     pub(crate) at: ObjectVersion,
-    /// Whether it says that it was unsuspended before.
+    /// Whether it is marked as started.
     pub(crate) started: bool,
-    /// Whether pods of it run or are about to end.
+    /// Whether pods of it are running or terminating.
     pub(crate) active: bool,
     /// The digest of its inputs, if it has one.
     pub(crate) inputs: Option<Box<str>>,

@@ -1,7 +1,7 @@
 //! Entries of the fields that place pods, as annotations and snapshots note them. Pure.
 //!
-//! A tenant can write both, and as much as the API server takes: what is read from them has a type, and bounds. So have lists of
-//! the spec that it is compared with none: each is walked once, and looked up by hash.
+//! A tenant can write both, with any content that the API server accepts. Parsed entries therefore have a type and bounds. Lists of the
+//! spec have no bounds, so each is walked once, and items are looked up by hash.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -15,17 +15,17 @@ use super::{
     pods_by_name, put,
 };
 
-/// The most entries of one field of a replicated job: a JobSet is written with at most 1,024, so these are all that go, and all that
-/// come in their place.
+/// The most entries of one field of a replicated job. A JobSet is written with at most 1,024, so this is enough for all removed entries and
+/// all that replace them.
 const MOST: usize = 2_048;
 
 /// The longest text that is read, in bytes.
 const LONGEST: usize = 512 << 10;
 
-/// The most bytes that are noted in an annotation; all annotations of an object may have 256 KiB together.
+/// The most bytes that are noted in an annotation. All annotations of an object together may have 256 KiB.
 const IN_ANNOTATION: usize = 128 << 10;
 
-/// About as many bytes as a replicated job and a field take beside their entries.
+/// The approximate number of bytes of a replicated job and a field without entries.
 const PER_FIELD: usize = 40;
 
 /// Why a text is not a list of entries. Holds no part of the text.
@@ -112,7 +112,7 @@ impl Entries {
         all.missing_in(other)
     }
 
-    /// Those that a spec does not have.
+    /// Returns the entries that a spec does not have.
     pub(crate) fn missing_in(self, spec: &Value) -> Self {
         let pods = pods_by_name(spec);
         let missing = self.0.into_iter().filter_map(|(name, fields)| {
@@ -126,7 +126,7 @@ impl Entries {
         Self::without_empty(missing)
     }
 
-    /// Both together.
+    /// Returns these and the other entries.
     pub(crate) fn and(mut self, others: Self) -> Self {
         for (name, fields) in others.0 {
             let known = self.0.entry(name).or_default();
@@ -140,7 +140,7 @@ impl Entries {
         self
     }
 
-    /// As many of them as an annotation holds.
+    /// Returns as many of them as fit into an annotation.
     pub(crate) fn cut(self) -> Self {
         let mut room = IN_ANNOTATION;
         let cut = self.0.into_iter().map(|(name, mut fields)| {
@@ -158,7 +158,7 @@ impl Entries {
         self.0.is_empty()
     }
 
-    /// The same to look up what Jobs have of them.
+    /// Returns an index to look up the entries of Jobs.
     pub(crate) fn index(self) -> Index {
         let fields = |fields: BTreeMap<Field, field::Entries>| {
             let sets = fields.into_iter().map(|(field, entries)| {
@@ -218,7 +218,7 @@ impl Entries {
     }
 }
 
-/// Entries that Jobs may have, to be looked up: what that costs grows with the Job, not with the entries.
+/// An index of entries that Jobs may have. The cost of a lookup depends on the size of the Job, not on the number of entries.
 #[derive(Debug)]
 pub(crate) struct Index(HashMap<String, Vec<(Field, Set)>>);
 

@@ -29,7 +29,7 @@ impl Field {
         Self::Tolerations,
     ];
 
-    /// Where a pod template has it.
+    /// Returns the pointer to the field in a pod template.
     pub(super) const fn pointer(self) -> &'static str {
         match self {
             Self::Annotations => "/metadata/annotations",
@@ -83,7 +83,7 @@ impl Entries {
         }
     }
 
-    /// Those whose key, or which as an item, the value of a field does not have.
+    /// Returns the entries that the value of a field does not have: keys of a map, or items of a list.
     pub(super) fn not_in(self, found: Option<&Value>) -> Self {
         match self {
             Self::Map(mut entries) => {
@@ -101,7 +101,7 @@ impl Entries {
         }
     }
 
-    /// These with more of the same field: a key takes the place of the same key, and an item that is there stays once.
+    /// Adds entries of the same field. An equal key is replaced, and an equal item is not repeated.
     pub(super) fn with(&mut self, more: Self) {
         match (&mut *self, more) {
             (Self::Map(entries), Self::Map(more)) => entries.extend(more),
@@ -116,7 +116,7 @@ impl Entries {
         }
     }
 
-    /// The value of a field with these entries.
+    /// Returns the value of a field with these entries.
     pub(super) fn written(self, field: Field, found: Option<&Value>) -> Value {
         let mut value = match found {
             // A value of a wrong type is left unchanged.
@@ -152,7 +152,7 @@ impl Entries {
         }
     }
 
-    /// Keeps the first ones: at most so many, and no more bytes of text than there is room for.
+    /// Keeps the first entries: at most `most`, and as many bytes of text as fit into `room`.
     pub(super) fn cut(&mut self, most: usize, room: &mut usize) {
         let mut left = most;
         let mut fits = |bytes: usize| {

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use trainyard_api::{TrainJob, merge};
 use trainyard_model::deadline::{Deadline, Overdue};
 
-/// Where a replicated job has its pod template.
+/// The pointer to the pod template of a replicated job.
 const PODS: &str = "/template/spec/template";
 
 /// Returns the fields of a pod template that place pods.
@@ -23,7 +23,7 @@ pub(crate) fn of(pods: &Value) -> Value {
     of
 }
 
-/// The live spec's replicated jobs, with their pods placed as in the wanted spec. `None` if they are already.
+/// Returns the live spec's replicated jobs with the placement of the wanted spec; `None` if they already have it.
 pub(crate) fn placed(live: &Value, wanted: &Value) -> Option<Value> {
     let mut jobs = live.get("replicatedJobs")?.clone();
     let before = jobs.clone();
@@ -43,7 +43,7 @@ pub(crate) fn placed(live: &Value, wanted: &Value) -> Option<Value> {
     (jobs != before).then_some(jobs)
 }
 
-/// A spec with the TrainJob's own patches, each as far as it can be merged.
+/// Returns a spec with the TrainJob's own patches, except for those that cannot be merged.
 ///
 /// # Errors
 /// The deadline was exceeded.
@@ -57,10 +57,10 @@ pub(crate) fn patched(job: &TrainJob, spec: &Value, deadline: &Deadline) -> Resu
     })
 }
 
-/// The pod templates of a spec's replicated jobs, by name; none of one without a template.
+/// Returns the pod templates of a spec's replicated jobs by name; `None` for one without a template.
 fn pods_by_name(spec: &Value) -> HashMap<&str, Option<&Value>> {
     let jobs = spec.get("replicatedJobs").and_then(Value::as_array);
-    // Backwards: the first of a name counts.
+    // In reverse, so that the first of a name is kept.
     jobs.into_iter()
         .flatten()
         .rev()

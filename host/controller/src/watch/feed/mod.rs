@@ -84,8 +84,8 @@ pub(crate) enum FeedError {
     /// The API server ended the watch with an error.
     #[error("the API server ended the watch: {} (code {})", .0.message, .0.code)]
     Ended(Box<Status>),
-    /// The connection broke.
-    #[error("the connection broke: {0}")]
+    /// The connection was lost.
+    #[error("connection lost: {0}")]
     Broken(#[from] std::io::Error),
     /// The connection hangs.
     #[error("the API server did not end the watch in time")]
@@ -94,10 +94,10 @@ pub(crate) enum FeedError {
     #[error("the API server ended the watch as soon as it began")]
     Short,
     /// The list is too large to be held in memory.
-    #[error("the list has more than {} MiB; it cannot be read until there are fewer or smaller objects", LARGEST_LIST >> 20)]
+    #[error("the list exceeds {} MiB and is not read; delete objects or make them smaller", LARGEST_LIST >> 20)]
     TooLarge,
     /// The process ends.
-    #[error("decoding was abandoned: {0}")]
+    #[error("decoding aborted: {0}")]
     Decoding(#[from] JoinError),
 }
 
@@ -305,7 +305,7 @@ impl<T: Send + 'static> Feed<T> {
             match self.client.request_text(request).await {
                 Ok(text) => return Ok(text),
                 Err(error) if tries < PAGE_TRIES && is_transient(&error) => {
-                    tracing::debug!(path = self.request.url_path, %error, tries, "a page failed; it is asked for again");
+                    tracing::debug!(path = self.request.url_path, %error, tries, "a page failed; retrying");
                     tries += 1;
                     paging.limit = (paging.limit / 2).max(1);
                     sleep(pauses.next().unwrap_or(AGAIN)).await;
@@ -338,7 +338,7 @@ impl<T: Send + 'static> Feed<T> {
         })
     }
 
-    /// Returns the next event, or starts the next watch where this one ended.
+    /// Returns the next event, or starts the next watch at the version at which this one ended.
     async fn event(&mut self, mut watching: Watching) -> Result<FeedEvent<T>, FeedError> {
         loop {
             let event = match watching.next().await {

@@ -111,7 +111,7 @@ type Item<W> = Result<Keyed<W>, Undecodable>;
 /// Returns the object; `None` if it has no name, which is logged.
 fn named<W: Decode>(item: Item<W>) -> Option<Keyed<W>> {
     let logged = |why: &Undecodable| {
-        tracing::error!(kind = &*W::kind(&()), %why, "the API server sent an object that has no name or no version");
+        tracing::error!(kind = &*W::kind(&()), %why, "the API server sent an object without a name or a version");
     };
     item.inspect_err(logged).ok()
 }
@@ -140,7 +140,7 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
     fn fails(&mut self, what: &str, error: &dyn std::fmt::Display) {
         let kind = W::kind(&());
         let since = *self.failing_since.get_or_insert_with(Instant::now);
-        tracing::warn!(kind = &*kind, %error, "{what} failed; it is tried again");
+        tracing::warn!(kind = &*kind, %error, "{what} failed; retrying");
         if since.elapsed() >= LOST_AFTER {
             self.is(Health::Lost(format!(
                 "the watch has failed for more than {} s: {error}",
@@ -170,7 +170,7 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
                         W::INSTALL
                     );
                     if !matches!(self.health, Health::NotServed(_)) {
-                        tracing::warn!("{why}; the controller goes on by itself then");
+                        tracing::warn!("{why}; the controller continues once it is served");
                     }
                     self.is(Health::NotServed(why));
                 }

@@ -174,7 +174,7 @@ async fn a_train_job_that_can_not_be_decoded_holds_up_no_other() {
     let why = readable[1].object().unwrap_err();
     assert_eq!(
         why,
-        "spec.podTemplateOverrides: nested deeper than the 127 levels that are supported; nest it less deeply"
+        "spec.podTemplateOverrides: nested deeper than the 127 levels that are supported; flatten it"
     );
     // What the last one was is not what it is.
     assert!(store.get(&key("last")).is_none());
