@@ -1,4 +1,4 @@
-//! A TrainJob that can't be reconciled says why in an annotation until it can be, and nothing is written in between. Nothing is rendered
+//! A TrainJob that cannot be reconciled has an annotation with the reason until it is reconciled, and nothing is written in between. Nothing is rendered
 //! from the annotation.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -59,8 +59,11 @@ async fn the_reason_is_there_while_the_runtime_is_missing() {
     assert_eq!(train_job(&cluster), annotated);
 
     cluster.put(runtime("plain", &[]));
-    let goes_on = |cluster: &Cluster| cluster.count("jobsets") == 1 && error(cluster).is_null();
-    cluster.until("it goes on without a reason", goes_on).await;
+    let is_reconciled =
+        |cluster: &Cluster| cluster.count("jobsets") == 1 && error(cluster).is_null();
+    cluster
+        .until("it is reconciled and the reason is removed", is_reconciled)
+        .await;
     let job_set = cluster.get("jobsets", "a", "job").unwrap();
     assert!(!job_set.to_string().contains(ERROR_ANNOTATION), "{job_set}");
     controller.stop().await;
@@ -128,8 +131,8 @@ async fn a_controller_that_may_not_annotate_reconciles_all_the_same() {
     );
     assert!(error(&cluster).is_null());
     cluster.put(runtime("plain", &[]));
-    let goes_on = |cluster: &Cluster| cluster.count("jobsets") == 1;
-    cluster.until("it goes on", goes_on).await;
+    let is_reconciled = |cluster: &Cluster| cluster.count("jobsets") == 1;
+    cluster.until("it is reconciled", is_reconciled).await;
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(cluster.count("events"), 1);
     controller.stop().await;
@@ -164,7 +167,10 @@ async fn another_text_is_neither_reconciled_nor_replaced_at_once() {
     assert_eq!(error(&cluster), "Other: 49");
 
     cluster.put(runtime("plain", &[]));
-    let goes_on = |cluster: &Cluster| cluster.count("jobsets") == 1 && error(cluster).is_null();
-    cluster.until("it goes on without a reason", goes_on).await;
+    let is_reconciled =
+        |cluster: &Cluster| cluster.count("jobsets") == 1 && error(cluster).is_null();
+    cluster
+        .until("it is reconciled and the reason is removed", is_reconciled)
+        .await;
     controller.stop().await;
 }

@@ -362,7 +362,7 @@ async fn lost_keys_are_replaced_once_no_pod_uses_them() {
     cluster.until("it waits", is_suspended(true)).await;
     assert_eq!(secret(&cluster), Value::Null);
     change(&json!({"suspend": false}));
-    cluster.until("it goes on", is_suspended(false)).await;
+    cluster.until("it is reconciled", is_suspended(false)).await;
     controller.stop().await;
     let second = secret(&cluster);
     assert!(second["data"]["sec1"].is_string(), "{second:#}");

@@ -115,7 +115,9 @@ async fn thousand_nodes_are_listed_once_for_five_thousand_queued_train_jobs() {
     );
     let renewed =
         |cluster: &Cluster| snapshot(cluster)["data"]["lookups"] != before["data"]["lookups"];
-    cluster.until("the TrainJobs are made of it", renewed).await;
+    cluster
+        .until("the TrainJobs are rendered from it", renewed)
+        .await;
     assert_eq!(cluster.traffic("list", "nodes"), listed);
     controller.stop().await;
 }

@@ -174,7 +174,7 @@ async fn queued_train_job_waits_while_its_snapshot_is_foreign_or_it_is_refused()
         cluster.until("an Event says why it waits", reported).await;
         assert_eq!(job_set(&cluster)["spec"]["suspend"], true);
         assert_eq!(account(&cluster), Value::Null);
-        // Once nothing is wrong any more, it goes on.
+        // Once the problem is solved, it continues.
         if words == anothers.1 {
             delete_it(&cluster);
         }
@@ -182,7 +182,7 @@ async fn queued_train_job_waits_while_its_snapshot_is_foreign_or_it_is_refused()
         let runs = |cluster: &Cluster| {
             account(cluster) == "new" && job_set(cluster)["spec"]["suspend"] == false
         };
-        cluster.until("it goes on", runs).await;
+        cluster.until("it continues", runs).await;
         controller.stop().await;
     }
 }
@@ -196,8 +196,7 @@ async fn edit_blocked_by_a_forged_mark_is_reported() {
     };
     let (cluster, controller) = queued(forge).await;
     cluster.merge("trainjobs", "a", "job", &edit("example.com/queue", true));
-    let reported =
-        |cluster: &Cluster| is_reported(cluster, "does not follow the TrainJob");
+    let reported = |cluster: &Cluster| is_reported(cluster, "does not follow the TrainJob");
     cluster.until("an Event says so", reported).await;
     controller.stop().await;
 }

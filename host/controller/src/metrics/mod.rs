@@ -5,6 +5,7 @@
 
 mod label;
 mod labels;
+mod load;
 #[cfg(target_os = "linux")]
 mod process;
 mod train_jobs;
@@ -14,17 +15,12 @@ use std::{fmt, time::Duration};
 use label::{Bounded, Label};
 use labels::{
     ApiLabels, CallLabels, ControllerLabels, ErrorLabels, FailureLabels, FileLabels, KindLabels,
-    NameLabels, PlanLabels, PluginLabels, QueueLabels, ReasonLabels, ResultLabels,
+    NameLabels, PlanLabels, PluginLabels, ReasonLabels, ResultLabels,
 };
+use load::{QueueMetrics, TaskMetrics};
 use prometheus_client::{
-    collector::Collector,
-    encoding::{DescriptorEncoder, EncodeMetric, text},
-    metrics::{
-        counter::{ConstCounter, Counter},
-        family::Family,
-        gauge::{ConstGauge, Gauge},
-        histogram::Histogram,
-    },
+    encoding::text,
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Registry, Unit},
 };
 use train_jobs::TrainJobMetrics;
@@ -104,65 +100,6 @@ pub struct PluginCall<'a> {
     pub error: Option<&'a CallFailure>,
 }
 
-/// Reads the counters of the queue at each scrape.
-#[derive(Debug)]
-struct QueueMetrics(Queue);
-
-impl Collector for QueueMetrics {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let labels = QueueLabels {
-            name: CONTROLLER,
-            controller: CONTROLLER,
-        };
-        let load = self.0.load();
-        let gauge = |count| ConstGauge::new(i64::try_from(count).unwrap_or(i64::MAX));
-        let mut put = |name: &str, help: &str, metric: &dyn EncodeMetric| {
-            let kind = metric.metric_type();
-            let mut family = encoder.encode_descriptor(name, help, None, kind)?;
-            metric.encode(family.encode_family(&labels)?)
-        };
-        put(
-            "workqueue_depth",
-            "TrainJobs that wait for a worker.",
-            &gauge(load.waiting),
-        )?;
-        put(
-            "workqueue_retries",
-            "Reconciles that are retried after a failure.",
-            &ConstCounter::new(self.0.retries()),
-        )?;
-        let running = gauge(load.running);
-        let mut family = encoder.encode_descriptor(
-            "controller_runtime_active_workers",
-            "TrainJobs that are being reconciled.",
-            None,
-            running.metric_type(),
-        )?;
-        running.encode(family.encode_family(&ControllerLabels {
-            controller: CONTROLLER,
-        })?)
-    }
-}
-
-/// Reads the number of tasks at each scrape.
-#[derive(Debug)]
-struct Tasks;
-
-impl Collector for Tasks {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        // Scrapes are served by the runtime that has the tasks.
-        let tasks = tokio::runtime::Handle::try_current()
-            .map_or(0, |runtime| runtime.metrics().num_alive_tasks());
-        let gauge = ConstGauge::new(i64::try_from(tasks).unwrap_or(i64::MAX));
-        gauge.encode(encoder.encode_descriptor(
-            "go_goroutines",
-            "Asynchronous tasks of the process, under the name that dashboards of the reference read.",
-            None,
-            gauge.metric_type(),
-        )?)
-    }
-}
-
 impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Metrics").finish_non_exhaustive()
@@ -200,7 +137,7 @@ impl Metrics {
         metrics
             .registry
             .register_collector(Box::new(QueueMetrics(queue.clone())));
-        metrics.registry.register_collector(Box::new(Tasks));
+        metrics.registry.register_collector(Box::new(TaskMetrics));
         let train_jobs = Box::new(metrics.train_jobs.clone());
         metrics.registry.register_collector(train_jobs);
         #[cfg(target_os = "linux")]

@@ -93,7 +93,7 @@ fn a_lookup_allows_no_more_than_it_asks_for() {
         );
     }
     for nothing in [
-        // Whether a kind is served is no secret.
+        // Discovery is open to all authenticated users.
         "lookups[v1/Node/#]",
         // ConfigMaps are read by name anyway.
         "lookups[v1/ConfigMap/tracing]",

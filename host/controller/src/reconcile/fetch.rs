@@ -61,7 +61,7 @@ impl Fetcher {
         let wanted = WatchedKind::of(key).group_version_kind();
         let served = self.kinds.get(&wanted).await.map_err(|error| {
             ReconcileError::api(
-                format!("asking whether {kind} ({api_version}) is served"),
+                format!("requesting whether {kind} ({api_version}) is served"),
                 error,
             )
         })?;
@@ -111,17 +111,17 @@ impl Fetcher {
         namespace: Option<&Arc<str>>,
         resource: &ApiResource,
     ) -> Result<(Vec<Arc<Value>>, SubjectState), kube::Error> {
-        let came = Instant::now();
-        if let Some(held) = self.lists.get(kind, namespace, came) {
+        let requested = Instant::now();
+        if let Some(held) = self.lists.get(kind, namespace, requested) {
             return Ok(held);
         }
-        let asking = self.lists.asking(kind, namespace);
-        let mut failure = asking.lock().await;
-        if let Some(held) = self.lists.get(kind, namespace, came) {
+        let requesting = self.lists.requesting(kind, namespace);
+        let mut failure = requesting.lock().await;
+        if let Some(held) = self.lists.get(kind, namespace, requested) {
             return Ok(held);
         }
         if let Some((when, why)) = &*failure
-            && *when > came
+            && *when > requested
         {
             // A request that failed while this one waited is not repeated by every waiter.
             return Err(kube::Error::Service(why.clone().into()));
@@ -133,7 +133,7 @@ impl Fetcher {
         match feed.all().await.map_err(FeedError::into_call) {
             Ok(found) => {
                 let objects = found.into_iter().flatten().collect();
-                Ok(self.lists.hold(kind, namespace, requested_at, objects))
+                Ok(self.lists.cache(kind, namespace, requested_at, objects))
             }
             Err(error) => {
                 *failure = Some((Instant::now(), error.to_string()));

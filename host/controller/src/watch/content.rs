@@ -11,13 +11,13 @@ use crate::wire::{Identity, decode, without_managed_fields};
 /// Members of `metadata` that only writers need. Plugins never get them.
 const OF_THE_SERVER: [&str; 3] = ["managedFields", "resourceVersion", "generation"];
 
-/// An object as plugins get it.
+/// An object in the form that plugins get.
 #[derive(Clone, Debug)]
 pub(crate) struct Content {
     identity: Arc<Identity>,
     /// The object; `None` if it cannot be decoded.
     pub(crate) value: Option<Arc<Value>>,
-    /// A hash of the content whose changes count.
+    /// A hash of the content whose changes trigger a reconcile.
     print: u64,
     /// The length of its text.
     pub(crate) size: usize,
@@ -50,7 +50,7 @@ impl Content {
         })
     }
 
-    /// Returns its name, and the hash of its content.
+    /// Returns its name and its hashes.
     pub(crate) fn hashes(&self) -> ObjectHashes<'_> {
         ObjectHashes {
             namespace: self.identity.namespace.as_deref(),
@@ -103,7 +103,7 @@ fn without_error(metadata: &mut Map<String, Value>) {
     let Some(annotations) = annotations.and_then(Value::as_object_mut) else {
         return;
     };
-    // Without it, the object has to look as it did before it was annotated.
+    // Without it, the object must be equal to the one before it was annotated.
     if annotations.shift_remove(names::ERROR_ANNOTATION).is_some() && annotations.is_empty() {
         metadata.shift_remove("annotations");
     }

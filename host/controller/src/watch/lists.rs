@@ -30,16 +30,16 @@ type ByNamespace = HashMap<Option<Arc<str>>, List>;
 /// The cached lists.
 #[derive(Debug, Default)]
 pub(crate) struct Lists {
-    kinds: Mutex<HashMap<WatchedKind, Followed>>,
+    kinds: Mutex<HashMap<WatchedKind, KindLists>>,
 }
 
 #[derive(Debug, Default)]
-struct Followed {
+struct KindLists {
     /// The objects that the watch has seen; `None` before its first list is complete.
     listing: Option<Listing>,
     lists: ByNamespace,
-    /// Held while one of the lists is requested.
-    asking: HashMap<Option<Arc<str>>, Arc<tokio::sync::Mutex<LastFailure>>>,
+    /// The locks for requesting the lists.
+    requesting: HashMap<Option<Arc<str>>, Arc<tokio::sync::Mutex<LastFailure>>>,
 }
 
 /// When a list could not be fetched for the last time, and why.
@@ -51,21 +51,21 @@ struct List {
     seen: SubjectState,
     stamp: Stamp,
     size: usize,
-    /// When it was requested.
-    asked: Instant,
+    /// When it was requested from the API server.
+    fetched: Instant,
     /// When it was last used.
     used: Instant,
 }
 
 impl List {
-    fn of(contents: Vec<Content>, asked: Instant) -> Self {
+    fn of(contents: Vec<Content>, fetched: Instant) -> Self {
         let name = |content: &Content| Box::from(content.hashes().name);
         Self {
             seen: SubjectState::of(contents.iter().map(Content::hashes)),
             stamp: Stamp::of(contents.iter().map(Content::hashes)),
             size: contents.iter().map(|content| content.size).sum(),
             objects: contents.into_iter().map(|it| (name(&it), it)).collect(),
-            asked,
+            fetched,
             used: Instant::now(),
         }
     }
@@ -77,16 +77,16 @@ impl List {
     }
 }
 
-impl Followed {
+impl KindLists {
     /// The state of the namespace, or of the cluster, for comparison with the watch.
     fn stamp(&self, namespace: Option<&str>) -> Option<Stamp> {
         Some(self.listing.as_ref()?.stamp(namespace))
     }
 
     /// Whether a list may serve a request that arrived at that time.
-    fn serves(&self, namespace: Option<&Arc<str>>, list: &List, came: Instant) -> bool {
+    fn serves(&self, namespace: Option<&Arc<str>>, list: &List, requested: Instant) -> bool {
         let namespace = namespace.map(|namespace| &**namespace);
-        list.asked >= came || self.stamp(namespace) == Some(list.stamp)
+        list.fetched >= requested || self.stamp(namespace) == Some(list.stamp)
     }
 
     /// Drops outdated and unused lists.
@@ -97,8 +97,8 @@ impl Followed {
             is_used && self.stamp(namespace.as_deref()) == Some(list.stamp)
         });
         self.lists = lists;
-        self.asking
-            .retain(|_, asking| Arc::strong_count(asking) > 1);
+        self.requesting
+            .retain(|_, requesting| Arc::strong_count(requesting) > 1);
     }
 
     /// Applies a change that the watch has seen to the list of the object. A list that was outdated stays outdated.
@@ -143,61 +143,63 @@ impl Lists {
         &self,
         kind: &WatchedKind,
         namespace: Option<&Arc<str>>,
-        came: Instant,
+        requested: Instant,
     ) -> Option<(Vec<Arc<Value>>, SubjectState)> {
         let mut kinds = self.kinds();
-        let followed = kinds.get_mut(kind)?;
-        let list = followed.lists.get(&namespace.cloned())?;
-        if !followed.serves(namespace, list, came) {
+        let kind_lists = kinds.get_mut(kind)?;
+        let list = kind_lists.lists.get(&namespace.cloned())?;
+        if !kind_lists.serves(namespace, list, requested) {
             return None;
         }
-        let list = followed.lists.get_mut(&namespace.cloned())?;
+        let list = kind_lists.lists.get_mut(&namespace.cloned())?;
         list.used = Instant::now();
         Some((list.values(), list.seen))
     }
 
     /// Returns the lock for requesting the list: other callers wait and use its result.
-    pub(crate) fn asking(
+    pub(crate) fn requesting(
         &self,
         kind: &WatchedKind,
         namespace: Option<&Arc<str>>,
     ) -> Arc<tokio::sync::Mutex<LastFailure>> {
         let mut kinds = self.kinds();
-        let followed = kinds.entry(kind.clone()).or_default();
-        let asking = followed.asking.entry(namespace.cloned());
-        asking.or_default().clone()
+        let kind_lists = kinds.entry(kind.clone()).or_default();
+        let requesting = kind_lists.requesting.entry(namespace.cloned());
+        requesting.or_default().clone()
     }
 
     /// Caches a list that was requested at that time, unless it is too large.
-    pub(crate) fn hold(
+    pub(crate) fn cache(
         &self,
         kind: &WatchedKind,
         namespace: Option<&Arc<str>>,
-        asked: Instant,
+        fetched: Instant,
         objects: Vec<Content>,
     ) -> (Vec<Arc<Value>>, SubjectState) {
-        let list = List::of(objects, asked);
+        let list = List::of(objects, fetched);
         let answer = (list.values(), list.seen);
         let mut kinds = self.kinds();
-        let lists = kinds.values().flat_map(|followed| followed.lists.values());
+        let lists = kinds
+            .values()
+            .flat_map(|kind_lists| kind_lists.lists.values());
         let held: usize = lists.map(|list| list.size).sum();
-        let followed = kinds.entry(kind.clone()).or_default();
-        let before = followed.lists.remove(&namespace.cloned());
+        let kind_lists = kinds.entry(kind.clone()).or_default();
+        let before = kind_lists.lists.remove(&namespace.cloned());
         if held - before.map_or(0, |list| list.size) + list.size <= MOST_HELD {
-            followed.lists.insert(namespace.cloned(), list);
+            kind_lists.lists.insert(namespace.cloned(), list);
         }
         answer
     }
 
     /// Notes that the watch of the kind restarts or ends.
-    pub(crate) fn unfollowed(&self, kind: &WatchedKind) {
-        if let Some(followed) = self.kinds().get_mut(kind) {
-            followed.listing = None;
+    pub(crate) fn watch_ended(&self, kind: &WatchedKind) {
+        if let Some(kind_lists) = self.kinds().get_mut(kind) {
+            kind_lists.listing = None;
         }
     }
 
     /// Notes that the watch has seen all objects of the kind.
-    pub(crate) fn followed(&self, kind: &WatchedKind, listing: Listing) {
+    pub(crate) fn watch_synced(&self, kind: &WatchedKind, listing: Listing) {
         let mut kinds = self.kinds();
         kinds.entry(kind.clone()).or_default().listing = Some(listing);
     }
@@ -205,28 +207,30 @@ impl Lists {
     /// Notes that the watch has seen a new or changed object. Returns whether its content has changed.
     pub(crate) fn changed(&self, kind: &WatchedKind, content: &Content) -> bool {
         let mut kinds = self.kinds();
-        let followed = kinds.entry(kind.clone()).or_default();
+        let kind_lists = kinds.entry(kind.clone()).or_default();
         let object = content.hashes();
-        followed.update(object, Some(content.clone()), |listing| listing.add(object))
+        kind_lists.update(object, Some(content.clone()), |listing| listing.add(object))
     }
 
     /// Notes that the watch has seen the deletion of an object.
     pub(crate) fn deleted(&self, kind: &WatchedKind, object: ObjectHashes<'_>) {
         let mut kinds = self.kinds();
-        let followed = kinds.entry(kind.clone()).or_default();
-        followed.update(object, None, |listing| listing.remove(object));
+        let kind_lists = kinds.entry(kind.clone()).or_default();
+        kind_lists.update(object, None, |listing| listing.remove(object));
     }
 
     /// Drops all lists that are not kept up to date, or are unused.
     pub(crate) fn sweep(&self) {
         let now = Instant::now();
-        self.kinds().retain(|_, followed| {
-            followed.sweep(now);
-            followed.listing.is_some() || !followed.lists.is_empty() || !followed.asking.is_empty()
+        self.kinds().retain(|_, kind_lists| {
+            kind_lists.sweep(now);
+            kind_lists.listing.is_some()
+                || !kind_lists.lists.is_empty()
+                || !kind_lists.requesting.is_empty()
         });
     }
 
-    fn kinds(&self) -> MutexGuard<'_, HashMap<WatchedKind, Followed>> {
+    fn kinds(&self) -> MutexGuard<'_, HashMap<WatchedKind, KindLists>> {
         self.kinds.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -265,14 +269,14 @@ mod tests {
         listing
     }
 
-    /// Holds a list that was asked for a moment ago.
+    /// Caches a list that was fetched a moment ago.
     async fn hold(lists: &Lists, namespace: Option<&Arc<str>>, nodes: &[Content]) {
-        let asked = Instant::now();
+        let fetched = Instant::now();
         tokio::time::advance(MOMENT).await;
-        lists.hold(&kind(), namespace, asked, nodes.to_vec());
+        lists.cache(&kind(), namespace, fetched, nodes.to_vec());
     }
 
-    /// What somebody gets who comes now.
+    /// Returns the cached list for a request at this moment.
     fn held(lists: &Lists) -> Option<Vec<Value>> {
         let (values, _) = lists.get(&kind(), None, Instant::now())?;
         Some(values.iter().map(|value| (**value).clone()).collect())
@@ -288,9 +292,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_list_that_nothing_follows_serves_those_who_came_before_it_was_asked_for() {
         let lists = Lists::default();
-        let came = Instant::now();
+        let requested = Instant::now();
         hold(&lists, None, &[node("a", "x", 1)]).await;
-        assert!(lists.get(&kind(), None, came).is_some());
+        assert!(lists.get(&kind(), None, requested).is_some());
         assert_eq!(held(&lists), None);
         lists.sweep();
         assert!(lists.kinds().is_empty());
@@ -301,11 +305,11 @@ mod tests {
         let lists = Lists::default();
         let [a, b] = [node("a", "x", 1), node("b", "x", 1)];
         hold(&lists, None, &[a.clone(), b.clone()]).await;
-        lists.followed(&kind(), listing(&[a.clone(), b.clone()]));
+        lists.watch_synced(&kind(), listing(&[a.clone(), b.clone()]));
         tokio::time::advance(UNUSED / 2).await;
         lists.sweep();
         assert_eq!(held(&lists), expected(&[a.clone(), b.clone()]));
-        // Its status is news for whoever asks, and wakes nobody.
+        // A changed status is in the list, but triggers no reconcile.
         let beat = node("b", "x", 2);
         assert!(!lists.changed(&kind(), &beat));
         assert_eq!(held(&lists), expected(&[a.clone(), beat]));
@@ -328,7 +332,7 @@ mod tests {
         let lists = Lists::default();
         let [a, b] = [node("a", "x", 1), node("b", "x", 2)];
         hold(&lists, None, std::slice::from_ref(&a)).await;
-        lists.followed(&kind(), listing(&[a.clone(), b.clone()]));
+        lists.watch_synced(&kind(), listing(&[a.clone(), b.clone()]));
         assert_eq!(held(&lists), None);
         // A list that is ahead of the watch is up to date once the watch has caught up.
         let c = node("c", "x", 3);
@@ -337,8 +341,8 @@ mod tests {
         lists.changed(&kind(), &c);
         assert_eq!(held(&lists), expected(&[a.clone(), b.clone(), c]));
         // A status alone makes a list an old one, too.
-        lists.unfollowed(&kind());
-        lists.followed(&kind(), listing(&[a, node("b", "x", 5), node("c", "x", 3)]));
+        lists.watch_ended(&kind());
+        lists.watch_synced(&kind(), listing(&[a, node("b", "x", 5), node("c", "x", 3)]));
         assert_eq!(held(&lists), None);
     }
 
@@ -347,9 +351,9 @@ mod tests {
         let lists = Lists::default();
         let nodes = [node("a", "x", 1)];
         hold(&lists, None, &nodes).await;
-        lists.followed(&kind(), listing(&nodes));
+        lists.watch_synced(&kind(), listing(&nodes));
         assert!(held(&lists).is_some());
-        lists.unfollowed(&kind());
+        lists.watch_ended(&kind());
         assert_eq!(held(&lists), None);
     }
 
@@ -358,7 +362,7 @@ mod tests {
         let lists = Lists::default();
         let nodes = [node("a", "x", 1)];
         hold(&lists, None, &nodes).await;
-        lists.followed(&kind(), listing(&nodes));
+        lists.watch_synced(&kind(), listing(&nodes));
         tokio::time::advance(UNUSED).await;
         lists.sweep();
         assert_eq!(held(&lists), None);

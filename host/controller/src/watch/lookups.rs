@@ -219,13 +219,13 @@ impl KindWatch<'_> {
 
     fn begin(self, lists: &Lists, listing: Listing) {
         if self.is_whole() {
-            lists.followed(self.kind, listing);
+            lists.watch_synced(self.kind, listing);
         }
     }
 
     fn end(self, lists: &Lists) {
         if self.is_whole() {
-            lists.unfollowed(self.kind);
+            lists.watch_ended(self.kind);
         }
     }
 }

@@ -11,6 +11,7 @@ mod objects;
 mod runtime;
 #[cfg(test)]
 pub(crate) mod script;
+mod spec;
 mod states;
 mod store;
 mod stream;

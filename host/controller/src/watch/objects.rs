@@ -9,11 +9,12 @@ use kube::{
     core::{ClusterResourceScope, NamespaceResourceScope},
 };
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::json;
 use trainyard_api::names;
 
 use super::{
     desired::DesiredState,
+    spec::Spec,
     states::{JobCounts, JobSetState, RuntimeKey, RuntimeState, TrainJobState, TrainJobStatus},
     store::{Read, State, UnreadableObject},
 };
@@ -112,57 +113,6 @@ pub(crate) struct RuntimeObject {
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct ClusterRuntimeObject {
     metadata: ObjectMeta,
-}
-
-/// The spec of an object. If it cannot be decoded as a whole, it has the members that can be.
-struct Spec {
-    members: Value,
-    /// Why the others cannot be.
-    problem: Option<Undecodable>,
-}
-
-impl Spec {
-    fn of(object: &str) -> Result<Self, Undecodable> {
-        #[derive(Deserialize)]
-        struct Whole {
-            #[serde(default)]
-            spec: Value,
-        }
-        // The usual case.
-        if let Ok(Whole { spec }) = serde_json::from_str(object) {
-            return Ok(Self {
-                members: spec,
-                problem: None,
-            });
-        }
-        let members = wire::members(object)?;
-        let spec = members.into_iter().find(|member| member.key == "spec");
-        let spec = spec.ok_or_else(|| Undecodable::Field("spec".to_owned()))?;
-        let (mut decoded, mut problem) = (Map::new(), None);
-        for member in wire::members(spec.value)? {
-            match serde_json::from_str(member.value) {
-                Ok(value) => drop(decoded.insert(member.key.to_owned(), value)),
-                Err(_) => {
-                    let place = wire::place(&format!("spec.{}", member.key));
-                    problem.get_or_insert(Undecodable::TooDeep(place));
-                }
-            }
-        }
-        // Each member alone may be within the limit.
-        let problem = problem.unwrap_or_else(|| Undecodable::TooDeep("spec".to_owned()));
-        Ok(Self {
-            members: Value::Object(decoded),
-            problem: Some(problem),
-        })
-    }
-
-    /// The whole spec.
-    fn whole(self) -> Result<Value, Undecodable> {
-        match self.problem {
-            None => Ok(self.members),
-            Some(problem) => Err(problem),
-        }
-    }
 }
 
 macro_rules! resource {

@@ -76,7 +76,7 @@ fn refused(code: u16) -> kube::Error {
     }))
 }
 
-/// How many Events there are after a TrainJob was reconciled for so long, each time with this error.
+/// Returns the number of writes of Events while a TrainJob fails with this error for that many minutes.
 async fn events_after(minutes: u64, error: impl Fn() -> kube::Error) -> usize {
     let written = || Answer::ok(json!({"metadata": {"name": "e"}}).to_string());
     let script = Script::new(std::iter::repeat_with(written).take(1_000));
@@ -109,7 +109,7 @@ async fn what_is_wrong_for_all_is_reported_once_it_persists() {
     assert_eq!(events_after(6, || refused(429)).await, 1);
     assert_eq!(events_after(6, || refused(503)).await, 1);
     assert_eq!(events_after(6, no_answer).await, 1);
-    // And then once in each such time, at most.
+    // Then at most once per period.
     let events = events_after(60, || refused(503)).await;
     assert!((9..=12).contains(&events), "{events}");
 }
@@ -146,13 +146,13 @@ fn who_waits_to_lead_forgets_ends_that_are_told() {
         reconciler.job_set_deleted(key, gone);
     };
     for number in 0..100 {
-        let told = put(&format!("told-{number}"), 1, None);
-        ends(&told);
+        let ended = put(&format!("ended-{number}"), 1, None);
+        ends(&ended);
         assert_eq!(reconciler.count_ends(), 1);
-        // Anything else that changes leaves it.
-        put(&told.name, 2, None);
+        // Other changes keep it.
+        put(&ended.name, 2, None);
         assert_eq!(reconciler.count_ends(), 1);
-        put(&told.name, 3, Some("Complete"));
+        put(&ended.name, 3, Some("Complete"));
         assert_eq!(reconciler.count_ends(), 0);
         let gone = put(&format!("gone-{number}"), 1, None);
         ends(&gone);
@@ -205,12 +205,12 @@ async fn an_annotation_does_not_end_the_backoff_of_a_train_job_that_fails() {
     assert!(!wakes(annotated(), plain()));
     assert!(wakes(plain(), suspended()));
     assert!(wakes(plain(), plain()));
-    // What this controller wrote may be shown before the reconcile that wrote it has failed.
+    // The watch may show the annotation before the reconcile that wrote it has failed.
     work.failures.forget(&key);
     work.reconciler.note_annotation(&key, Some("Refused: a"));
     assert!(!wakes(plain(), annotated()));
     assert!(wakes(annotated(), plain()));
-    // It is shown late: the TrainJob is reconciled again, which removes it.
+    // It is shown late, so the TrainJob is reconciled again, which removes it.
     assert!(!work.reconciler.recovered(&key));
     assert!(wakes(plain(), annotated()));
     work.reconciler.note_annotation(&key, Some("Refused: a"));
@@ -248,7 +248,7 @@ fn a_process_whose_watch_is_lost_is_not_ready_until_it_follows_again() {
     assert_eq!(missing(), ["TrainJob (it fails)"]);
     health(Health::Working);
     assert!(missing().is_empty());
-    // A kind that is deleted under a controller takes nothing from what it knows.
+    // If the kind is removed later, the known objects stay.
     health(Health::NotServed("install it".to_owned()));
     assert!(missing().is_empty());
 }

@@ -51,13 +51,13 @@ const KINDS: [(&str, &str, &str, bool); 10] = [
     ),
 ];
 
-/// How long a test waits for what has to come.
+/// How long a test waits for an expected state.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// Plural, namespace and name.
 type Id = (String, String, String);
 
-/// How often something was asked, and how many bytes of bodies were answered.
+/// The number of calls of one kind, and the bytes of their answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Traffic {
     pub(crate) calls: u64,
@@ -67,35 +67,35 @@ pub(crate) struct Traffic {
 #[derive(Default)]
 struct State {
     objects: BTreeMap<Id, Value>,
-    /// Every change, first one first: its number is the version of its object.
+    /// Every change, oldest first. The number of a change is the version of its object.
     log: Vec<(Id, &'static str, Value)>,
-    asked: BTreeMap<(String, String), Traffic>,
+    traffic: BTreeMap<(String, String), Traffic>,
 }
 
-/// When a rule is asked.
+/// When a rule is evaluated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
-    /// Nothing was done yet.
+    /// Before the call is executed.
     Before,
-    /// It was done, and is not answered yet.
+    /// After the call is executed, and before it is answered.
     Done,
 }
 
-/// What becomes of a call.
+/// How a call is handled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Act {
     GoOn,
     /// Waits until the watches have delivered all changes, and the controller had time to act on them.
     Pause,
-    /// It is answered with 503, and nothing is done.
+    /// It is answered with 503, and not executed.
     Refuse,
-    /// Nothing is done, and what was asked is quoted in the answer, as some webhooks do.
+    /// It is not executed, and the answer quotes its body, as some webhooks do.
     Quote,
-    /// Nothing is done, since a quota is used up: it is asked before anything is looked up.
+    /// It is not executed, because a quota is exceeded; quotas are checked before the object is looked up.
     OverQuota,
 }
 
-/// What becomes of a call with this verb, plural and body.
+/// How a call with this verb, plural and body is handled.
 type Rule = Arc<dyn Fn(&Cluster, When, (&str, &str), &Value) -> Act + Send + Sync>;
 
 /// The API server.
@@ -106,7 +106,7 @@ pub(crate) struct Cluster {
     changed: watch::Sender<usize>,
 }
 
-/// The address of objects, as a path spells it.
+/// The objects that a path addresses.
 struct Place {
     plural: String,
     namespace: Option<String>,
@@ -177,7 +177,7 @@ impl Cluster {
         .await
     }
 
-    /// Has calls do as a rule says from now on.
+    /// Handles calls by a rule from now on.
     pub(crate) fn set_rule(
         &self,
         rule: impl Fn(&Self, When, (&str, &str), &Value) -> Act + Send + Sync + 'static,
@@ -185,12 +185,12 @@ impl Cluster {
         *self.rule.lock().unwrap() = Some(Arc::new(rule));
     }
 
-    /// Has all calls be answered as they are asked.
+    /// Executes all calls from now on.
     pub(crate) fn forget_rule(&self) {
         *self.rule.lock().unwrap() = None;
     }
 
-    /// Asks the rule, and pauses where it says so.
+    /// Evaluates the rule, and pauses if it says so.
     async fn ask(&self, when: When, call: (&str, &str), body: &Value) -> Act {
         let rule = self.rule.lock().unwrap().clone();
         let act = rule.map_or(Act::GoOn, |rule| rule(self, when, call, body));
@@ -214,7 +214,7 @@ impl Cluster {
         self.write(id, object);
     }
 
-    /// Merges into an object as a merge patch does.
+    /// Applies a merge patch to an object.
     pub(crate) fn merge(&self, plural: &str, namespace: &str, name: &str, patch: &Value) {
         let id = (plural.to_owned(), namespace.to_owned(), name.to_owned());
         let mut object = self.state.lock().unwrap().objects[&id].clone();
@@ -222,26 +222,26 @@ impl Cluster {
         self.write(id, object);
     }
 
-    /// The object, if there is one.
+    /// Returns the object, if it exists.
     pub(crate) fn get(&self, plural: &str, namespace: &str, name: &str) -> Option<Value> {
         let id = (plural.to_owned(), namespace.to_owned(), name.to_owned());
         self.state.lock().unwrap().objects.get(&id).cloned()
     }
 
-    /// All objects of a kind.
+    /// Returns all objects of a kind.
     pub(crate) fn all(&self, plural: &str) -> Vec<Value> {
         let state = self.state.lock().unwrap();
         let objects = state.objects.iter().filter(|((of, ..), _)| of == plural);
         objects.map(|(_, object)| object.clone()).collect()
     }
 
-    /// How many objects of a kind there are.
+    /// Returns the number of objects of a kind.
     pub(crate) fn count(&self, plural: &str) -> usize {
         let state = self.state.lock().unwrap();
         state.objects.keys().filter(|(of, ..)| of == plural).count()
     }
 
-    /// How many bytes a list of all objects of a kind has.
+    /// Returns the bytes of a list of all objects of a kind.
     pub(crate) fn list_bytes(&self, plural: &str) -> u64 {
         let place = Place {
             plural: plural.to_owned(),
@@ -252,19 +252,19 @@ impl Cluster {
         self.list(&place, false).to_string().len() as u64
     }
 
-    /// How often each verb was asked of each kind.
+    /// Returns the calls of each verb and kind.
     pub(crate) fn all_traffic(&self) -> BTreeMap<(String, String), Traffic> {
-        self.state.lock().unwrap().asked.clone()
+        self.state.lock().unwrap().traffic.clone()
     }
 
-    /// How often a verb was asked of a kind.
+    /// Returns the calls of a verb and kind.
     pub(crate) fn traffic(&self, verb: &str, plural: &str) -> Traffic {
         let state = self.state.lock().unwrap();
-        let asked = state.asked.get(&(verb.to_owned(), plural.to_owned()));
-        asked.copied().unwrap_or_default()
+        let traffic = state.traffic.get(&(verb.to_owned(), plural.to_owned()));
+        traffic.copied().unwrap_or_default()
     }
 
-    /// Waits until something holds of the cluster.
+    /// Waits until a condition holds.
     pub(crate) async fn until(&self, what: &str, holds: impl Fn(&Self) -> bool) {
         let waiting = async {
             while !holds(self) {
@@ -352,7 +352,7 @@ impl Cluster {
             Act::OverQuota => return status(403, "exceeded quota: objects"),
             Act::GoOn | Act::Pause => {}
         }
-        let asked = body.clone();
+        let traffic = body.clone();
         let (code, value) = match verb {
             "watch" => return self.watch(place, partial),
             "list" => (200, self.list(&place, partial)),
@@ -370,7 +370,7 @@ impl Cluster {
                 false => (404, Value::Null),
             },
         };
-        self.ask(When::Done, (verb, &place.plural), &asked).await;
+        self.ask(When::Done, (verb, &place.plural), &traffic).await;
         let text = value.to_string();
         self.note(verb, &place.plural, text.len());
         match code {
@@ -389,12 +389,12 @@ impl Cluster {
 
     fn note(&self, verb: &str, plural: &str, bytes: usize) {
         let mut state = self.state.lock().unwrap();
-        let asked = state
-            .asked
+        let traffic = state
+            .traffic
             .entry((verb.to_owned(), plural.to_owned()))
             .or_default();
-        asked.calls += 1;
-        asked.bytes += bytes as u64;
+        traffic.calls += 1;
+        traffic.bytes += bytes as u64;
     }
 
     fn list(&self, place: &Place, partial: bool) -> Value {

@@ -3,25 +3,29 @@
 //! Unlike kube's watcher, it splits answers as text and decodes each object separately (see [`crate::wire`]), so that an object that cannot
 //! be decoded does not block the others. Pages are sized in bytes, and failed pages are retried.
 
-use std::{pin::Pin, sync::Arc, time::Duration};
+mod error;
+mod watching;
+
+use std::{sync::Arc, time::Duration};
 
 use backon::ExponentialBackoff;
-use futures_util::{AsyncBufRead, AsyncBufReadExt as _};
+pub(crate) use error::FeedError;
 use kube::{
     Client,
     api::{ListParams, WatchParams},
-    core::{Request, Status},
+    core::Request,
 };
-use thiserror::Error;
 use tokio::{
     task::{JoinError, spawn_blocking},
-    time::{Instant, sleep, timeout_at},
+    time::{Instant, sleep},
 };
+
+use watching::{Lines, WatchEvent, Watching};
 
 use super::kinds::backoff;
 use crate::{
     client::{is_transient, watching},
-    wire::{Identity, Malformed, Page, WatchLine},
+    wire::{Malformed, Page},
 };
 
 /// How long a watch lasts before it is restarted. A connection that hangs is noticed only then.
@@ -69,70 +73,6 @@ pub(crate) enum FeedEvent<T> {
     Deleted(T),
 }
 
-/// An error of a feed, which retries on its own.
-#[derive(Debug, Error)]
-pub(crate) enum FeedError {
-    /// A list or the start of a watch failed.
-    #[error("{0}")]
-    Call(#[from] kube::Error),
-    /// An answer is not JSON.
-    #[error(transparent)]
-    Malformed(#[from] Malformed),
-    /// The API server sent no `resourceVersion` to watch from.
-    #[error("the API server sent a list without a resourceVersion")]
-    NoVersion,
-    /// The API server ended the watch with an error.
-    #[error("the API server ended the watch: {} (code {})", .0.message, .0.code)]
-    Ended(Box<Status>),
-    /// The connection was lost.
-    #[error("connection lost: {0}")]
-    Broken(#[from] std::io::Error),
-    /// The connection hangs.
-    #[error("the API server did not end the watch in time")]
-    Hangs,
-    /// The API server ends each watch immediately.
-    #[error("the API server ended the watch as soon as it began")]
-    Short,
-    /// The list is too large to be held in memory.
-    #[error("the list exceeds {} MiB and is not read; delete objects or make them smaller", LARGEST_LIST >> 20)]
-    TooLarge,
-    /// The process ends.
-    #[error("decoding aborted: {0}")]
-    Decoding(#[from] JoinError),
-}
-
-impl FeedError {
-    /// Whether the kind is no longer served.
-    pub(crate) fn is_not_served(&self) -> bool {
-        self.code() == Some(404)
-    }
-
-    /// Returns the error as one of the client.
-    pub(crate) fn into_call(self) -> kube::Error {
-        match self {
-            Self::Call(error) => error,
-            error => kube::Error::Service(Box::new(error)),
-        }
-    }
-
-    fn code(&self) -> Option<u16> {
-        match self {
-            Self::Call(kube::Error::Api(status)) | Self::Ended(status) => Some(status.code),
-            _ => None,
-        }
-    }
-
-    /// Whether a watch can resume where it stopped.
-    fn resumes(&self) -> bool {
-        match self {
-            Self::Call(error) => is_transient(error),
-            Self::Ended(status) => matches!(status.code, 429 | 503 | 504),
-            Self::Broken(_) | Self::Hangs | Self::Short => true,
-            Self::Malformed(_) | Self::NoVersion | Self::TooLarge | Self::Decoding(_) => false,
-        }
-    }
-}
-
 /// Parses the text of an object.
 type Parser<T> = Arc<dyn Fn(&str) -> T + Send + Sync>;
 
@@ -161,26 +101,6 @@ struct Paging {
     next: Option<String>,
     limit: u32,
     version: Option<String>,
-}
-
-struct Watching {
-    version: String,
-    lines: Lines,
-    started: Instant,
-    showed: bool,
-}
-
-/// The lines of a watch.
-struct Lines {
-    body: Pin<Box<dyn AsyncBufRead + Send>>,
-    until: Instant,
-}
-
-/// An event of a watch.
-struct WatchEvent {
-    kind: String,
-    version: Option<String>,
-    object: String,
 }
 
 impl<T: Send + 'static> Feed<T> {
@@ -404,47 +324,6 @@ pub(crate) async fn decoded<T: Send + 'static>(
         return Ok(read(&text));
     }
     spawn_blocking(move || read(&text)).await
-}
-
-impl Watching {
-    /// Returns the next event; `None` at the end.
-    async fn next(&mut self) -> Result<Option<WatchEvent>, FeedError> {
-        let Some(line) = self.lines.next().await? else {
-            return Ok(None);
-        };
-        let WatchLine { kind, object } = WatchLine::split(&line)?;
-        if kind == "ERROR" {
-            let status = serde_json::from_str(object).unwrap_or_default();
-            return Err(FeedError::Ended(Box::new(status)));
-        }
-        let version = Identity::of(object).and_then(|identity| identity.resource_version);
-        Ok(Some(WatchEvent {
-            kind,
-            version,
-            object: object.to_owned(),
-        }))
-    }
-}
-
-impl Lines {
-    /// Returns the next complete line; `None` at the end.
-    async fn next(&mut self) -> Result<Option<String>, FeedError> {
-        loop {
-            let mut line = Vec::new();
-            let read = timeout_at(self.until, self.body.read_until(b'\n', &mut line)).await;
-            match read.map_err(|_| FeedError::Hangs)? {
-                Ok(_) if line.trim_ascii().is_empty() && line.ends_with(b"\n") => {}
-                // The next watch sends an incomplete line again.
-                Ok(_) if !line.ends_with(b"\n") => return Ok(None),
-                Ok(_) => {
-                    let line = String::from_utf8(line);
-                    return line.map(Some).map_err(|_| Malformed::default().into());
-                }
-                Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(None),
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,7 +1,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use super::*;
-use crate::watch::script::{Answer, Script, page};
+use crate::{
+    watch::script::{Answer, Script, page},
+    wire::Identity,
+};
 
 const PATH: &str = "/apis/a/v1/bs";
 
@@ -25,7 +28,7 @@ fn feed(script: &Script) -> Feed<String> {
     Feed::new(script.client(), PATH, ListParams::default(), name)
 }
 
-/// What a feed brings, in words, until it has brought so much.
+/// Returns the first events of a feed, as text.
 async fn news(feed: &mut Feed<String>, count: usize) -> Vec<String> {
     let mut words = Vec::new();
     for _ in 0..count {

@@ -56,7 +56,7 @@ fn object<'o>(namespace: Option<&'o str>, name: &'o str, version: &'o str) -> Ob
     }
 }
 
-/// A pass over a TrainJob, in which its plugins ask for these and find this.
+/// A rendering of a TrainJob whose plugins look these objects up and find these states.
 fn made(interests: &Interests, key: &NamespacedName, lookups: &[(LookupKey, SubjectState)]) {
     interests.begin(key);
     for (lookup, seen) in lookups {
@@ -100,7 +100,7 @@ fn an_object_wakes_those_who_asked_for_it_in_its_namespace() {
         interests.changed(&flavors, object(Some("ml"), "b", "7")),
         []
     );
-    // It is made of what came: the same again is no news, another version is.
+    // It was rendered from the new object: the same version changes nothing, and another one does.
     made(
         &interests,
         &mine,
@@ -110,7 +110,7 @@ fn an_object_wakes_those_who_asked_for_it_in_its_namespace() {
     assert_eq!(interests.changed(&flavors, came), []);
     let newer = object(Some("ml"), "a", "8");
     assert_eq!(interests.changed(&flavors, newer), woken(&mine, false));
-    // It is about to be made anew already.
+    // It is already queued.
     assert_eq!(interests.deleted(&flavors, newer), []);
 }
 
@@ -158,10 +158,10 @@ fn a_list_wakes_those_who_saw_something_else() {
     for object in found {
         listing.add(object);
     }
-    let mut told = interests.listed(&nodes, false, &listing);
-    told.sort();
+    let mut requeued = interests.listed(&nodes, false, &listing);
+    requeued.sort();
     assert_eq!(
-        told,
+        requeued,
         [woken(&jobs[2], false), woken(&jobs[1], false)].concat()
     );
 }
@@ -202,8 +202,8 @@ async fn what_changes_all_the_time_is_followed_ever_more_rarely() {
         version += 1;
         let seen = SubjectState::of([object(None, "n", "0")]);
         made(&interests, &key, &[(one(NODE, "n"), seen)]);
-        let told = interests.changed(&nodes, object(None, "n", &version.to_string()));
-        told[0].after
+        let requeued = interests.changed(&nodes, object(None, "n", &version.to_string()));
+        requeued[0].after
     };
     let mut last = next();
     assert_eq!(last, PAUSE);
@@ -259,8 +259,12 @@ fn a_runtime_wakes_those_who_wait_for_it_until_they_wait_no_more() {
         interests.settle(&key);
         assert_eq!(interests.needed(), HashSet::new());
         for other in [None, Some("ml"), Some("eu")].map(runtime) {
-            let told = interests.runtime_changed(&other);
-            assert_eq!(told.len(), usize::from(other == waited_for), "{other:?}");
+            let requeued = interests.runtime_changed(&other);
+            assert_eq!(
+                requeued.len(),
+                usize::from(other == waited_for),
+                "{other:?}"
+            );
         }
     }
     interests.begin(&key);
@@ -268,21 +272,21 @@ fn a_runtime_wakes_those_who_wait_for_it_until_they_wait_no_more() {
     assert!(is_empty(&interests));
 }
 
-/// What happens in a cluster with two objects, one name in each namespace, and jobs that look them up.
+/// An event in a cluster with two objects of the same name in two namespaces, and TrainJobs that look them up.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    /// Somebody writes the object, or deletes it.
+    /// The object is written or deleted.
     Write(usize),
     Delete(usize),
-    /// The watch tells the oldest event that it has not told.
-    Tell,
-    /// The watch broke: events are lost, and it begins with a list.
+    /// The watch delivers its oldest pending event.
+    Deliver,
+    /// The watch restarts with a list, and pending events are lost.
     List,
-    /// A job's plugins ask,
+    /// The plugins of a TrainJob look an object up.
     Ask(usize),
-    /// the API server answers,
+    /// The API server answers.
     Answer(usize),
-    /// and the pass ends.
+    /// The rendering ends.
     End(usize),
     Forget(usize),
 }
@@ -295,7 +299,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         object.clone().prop_map(Step::Write),
         object.prop_map(Step::Delete),
-        Just(Step::Tell),
+        Just(Step::Deliver),
         Just(Step::List),
         job.clone().prop_map(Step::Ask),
         job.clone().prop_map(Step::Answer),
@@ -305,7 +309,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     proptest::collection::vec(step, 0..40)
 }
 
-/// Job 0 looks up the object of its namespace by name, job 1 all of it; both are in the first.
+/// TrainJob 0 looks up the object of its namespace by name, and TrainJob 1 all of them; both are in the first namespace.
 fn lookup(job: usize) -> LookupKey {
     if job == 0 { one(NODE, "n") } else { all(NODE) }
 }
@@ -343,9 +347,9 @@ impl World {
         SubjectState::of(found)
     }
 
-    fn tell(&mut self) {
+    fn deliver(&mut self) {
         if let Some((object, version, there)) = self.events.pop_front() {
-            let told = ObjectHashes {
+            let requeued = ObjectHashes {
                 namespace: Some(NAMESPACES[object]),
                 name: "n",
                 content: version,
@@ -353,9 +357,9 @@ impl World {
             };
             let nodes = source(NODE, None);
             if there {
-                self.interests.changed(&nodes, told);
+                self.interests.changed(&nodes, requeued);
             } else {
-                self.interests.deleted(&nodes, told);
+                self.interests.deleted(&nodes, requeued);
             }
         }
     }
@@ -388,7 +392,7 @@ impl World {
                     self.events.push_back((object, self.version, false));
                 }
             }
-            Step::Tell => self.tell(),
+            Step::Deliver => self.deliver(),
             Step::List => self.list(),
             Step::Ask(job) => {
                 self.interests.begin(&Self::key(job));
@@ -419,7 +423,7 @@ impl World {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 4_000, ..ProptestConfig::default() })]
 
-    /// However steps fall, once all is told every job that was made of something else knows it.
+    /// In every order of steps, once all events are delivered, every TrainJob that was rendered from another state is outdated.
     #[test]
     fn no_change_is_missed(steps in steps(), ends_with_a_list: bool) {
         let mut world = World { interests: interests(), ..World::default() };
@@ -430,7 +434,7 @@ proptest! {
             world.list();
         }
         while !world.events.is_empty() {
-            world.tell();
+            world.deliver();
         }
         let mut settled = 0;
         for (job, pass) in world.passes.iter().enumerate() {
@@ -460,7 +464,7 @@ fn what_changes_while_a_pass_is_under_way_makes_it_outdated() {
             world.step(Step::Answer(0));
         }
         world.step(Step::Write(0));
-        world.step(Step::Tell);
+        world.step(Step::Deliver);
         if !answer_first {
             world.step(Step::Answer(0));
         }

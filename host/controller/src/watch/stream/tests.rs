@@ -44,7 +44,7 @@ fn object(name: &str, version: u64, more: &Value) -> String {
     object.to_string()
 }
 
-/// The same with a member of the spec that is nested so deep.
+/// Returns the same object with a member of the spec that is nested to that depth.
 fn deep(name: &str, version: u64, spec: &Value, levels: usize) -> String {
     let text = object(name, version, &json!({"spec": spec}));
     let (start, end) = text.rsplit_once("}}").unwrap();
@@ -54,13 +54,13 @@ fn deep(name: &str, version: u64, spec: &Value, levels: usize) -> String {
     )
 }
 
-/// What a follower was recorded.
+/// A follower that records its calls.
 struct RecordingFollower<'s> {
     store: &'s Jobs,
     health: Mutex<Vec<Health>>,
     /// How often each object changed.
     changed: Mutex<BTreeMap<String, usize>>,
-    /// What went, and whether that was seen.
+    /// The deleted objects, and whether the deletions were observed.
     gone: Mutex<Vec<(String, bool)>>,
 }
 
@@ -76,7 +76,7 @@ impl Follower<TrainJobObject> for RecordingFollower<'_> {
     ) {
         let name = key.name.to_string();
         if let Change::Deleted(gone) = change {
-            // Nobody finds it gone who could not know how it went.
+            // Its last state is noted before it is removed from the store.
             let is_there = self.store.get(key).is_some();
             assert!(is_there || name == "never-seen", "{name}");
             let gone = (name.clone(), gone.was_seen);
@@ -88,7 +88,7 @@ impl Follower<TrainJobObject> for RecordingFollower<'_> {
 
 type Jobs = Store<NamespacedName, <TrainJobObject as crate::watch::WatchedObject>::State>;
 
-/// Follows until the script has no answer left, and nothing happens for longer than any pause.
+/// Follows until the script has no answers left, and for longer than any pause.
 async fn followed<'s>(script: &Script, store: &'s Jobs) -> RecordingFollower<'s> {
     let recorded = RecordingFollower {
         store,
@@ -163,7 +163,7 @@ async fn a_train_job_that_can_not_be_decoded_holds_up_no_other() {
     .map(|name| store.get(&key(name)).unwrap())
     .into();
     assert_eq!(readable.len() + 1, store.keys().len());
-    // Those that are nested too deep still say whether they are suspended; nothing else is made of them.
+    // Whether they are suspended is known even if they are nested too deep.
     for (job, whole) in readable
         .iter()
         .zip([true, false, false, true, true, false, true])
@@ -279,7 +279,7 @@ fn a_runtime_that_is_nested_too_deep_says_so() {
     );
 }
 
-/// The status of a TrainJob holds no more, and would otherwise not be written at all.
+/// The status of a TrainJob with more counts would be invalid as a whole.
 #[test]
 fn of_a_job_set_with_too_many_counts_some_are_kept_and_its_end() {
     let count = |at| json!({"name": format!("job-{at:04}"), "active": 1, "ready": 0, "succeeded": 0, "failed": 0, "suspended": 0});

@@ -1,4 +1,4 @@
-//! An annotation says why a TrainJob can't be reconciled: as soon as it fails, until it succeeds, and with few writes in between.
+//! An annotation shows why a TrainJob cannot be reconciled, from its first failure until it succeeds, with few writes in between.
 
 use std::{sync::Arc, time::Duration};
 
@@ -142,7 +142,7 @@ fn the_error_of_a_train_job_is_reported_even_if_it_can_not_be_annotated() {
     let refused = failure(Class::Refused);
     o.failures.push((Step::Act(write), refused.clone()));
     let Decision::Done(end) = decide(&o, now()) else {
-        panic!("it goes on");
+        panic!("the reconcile continues");
     };
     assert_eq!(end.failure, Some(failure(Class::Input)));
     assert_eq!(end.reports, [Report::NotAnnotated(refused)]);
@@ -156,7 +156,7 @@ fn an_annotation_that_can_not_be_removed_fails_no_reconcile() {
     let remove = Step::Act(Action::WriteError(None));
     o.failures.push((remove, refused.clone()));
     let Decision::Done(end) = decide(&o, now()) else {
-        panic!("it goes on");
+        panic!("the reconcile continues");
     };
     assert_eq!(end.failure, None);
     assert_eq!(end.reports, [Report::NotAnnotated(refused)]);
@@ -234,7 +234,7 @@ fn the_annotation_is_not_written_again_soon() {
             None,
         ),
         (
-            "it goes on",
+            "it continues",
             written(goes_on(), input, 0, false),
             true,
             None,

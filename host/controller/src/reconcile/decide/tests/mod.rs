@@ -22,7 +22,7 @@ use crate::{
     watch::{DesiredState, JobCounts, JobSetState, TrainJobStatus},
 };
 
-/// When all reconciles take place.
+/// The time of all reconciles.
 fn now() -> Timestamp {
     Timestamp::from_second(1_000).unwrap()
 }
@@ -64,7 +64,7 @@ fn job_set(suspended: bool) -> JobSetState {
     job_set
 }
 
-/// What is known of a TrainJob when a reconcile begins.
+/// The known state when a reconcile begins.
 fn observed(job: JobFacts, found: Option<JobSetState>) -> Observed {
     let found = found.map(|found| StoredJobSet::Ours(Arc::new(found)));
     let cached = Cached {

@@ -1,5 +1,5 @@
-//! Whatever happens to a TrainJob in a simulated cluster, its reconciles ask for nothing twice, come to an end, never do what must not be
-//! done ([`World`] checks that), and bring the TrainJob to where it should be once nothing happens any more.
+//! After any events in a simulated cluster, reconciles make no observation twice, end, take no forbidden action ([`World`] checks this), and
+//! reach the desired state once there are no more events.
 
 use proptest::prelude::*;
 use trainyard_model::object::ApplyMode;
@@ -10,43 +10,43 @@ use super::{
 };
 use crate::reconcile::{decide::End, failure::Class, observed::OldJob, status};
 
-/// What happens to a TrainJob between reconciles.
+/// An event between reconciles.
 #[derive(Clone, Debug)]
 enum Event {
     /// The user suspends or unsuspends it.
     Suspend(bool),
     /// The user changes something that it is rendered from.
     Edit,
-    /// The user, or an admission, changes where its pods are placed.
+    /// The user or an admission changes the placement of its pods.
     Place(u8),
-    /// Its pods run, as JobSet says; they had that placement before.
+    /// JobSet reports running pods, with the current placement.
     PodsRun,
-    /// JobSet says that it has ended.
+    /// JobSet reports its end.
     Completes,
-    /// Someone deletes the JobSet.
+    /// Another client deletes the JobSet.
     JobSetIsDeleted,
-    /// Someone unsuspends the JobSet.
+    /// Another client unsuspends the JobSet.
     JobSetIsUnsuspended,
-    /// Someone deletes the snapshot, breaks it, or takes it over.
+    /// Another client deletes the snapshot, makes it unreadable, or takes ownership of it.
     SnapshotIsDeleted,
     SnapshotBreaks,
     SnapshotIsTaken,
-    /// An object is deleted, or another owner has it.
+    /// An object is deleted, or changes its owner.
     ObjectIsDeleted(usize),
     ObjectIsTaken(usize),
-    /// The controller starts anew.
+    /// The controller restarts.
     Restart,
-    /// Something that was looked up changed.
+    /// A looked-up object changes.
     Outdated,
-    /// The store is behind.
+    /// The store is outdated.
     Stale,
-    /// JobSet does not let the next change pass.
+    /// JobSet rejects the next change.
     Immutable,
     /// A step of the next reconcile fails.
     Fault(usize, Class),
-    /// Rendering fails from now on, or no more.
+    /// Renderings fail or succeed from now on.
     Rendering(Option<Class>),
-    /// The runtime comes or goes.
+    /// The runtime is created or deleted.
     Runtime(bool),
 }
 
@@ -157,7 +157,7 @@ fn happens(world: &mut World, event: &Event) {
         }
         Event::Restart => {
             (world.last, world.deleted_job_set) = (None, None);
-            // Nothing says any more that it ended.
+            // Its end is no longer known.
             world.has_ended &= status::has_run(&world.job.status);
         }
         Event::Outdated => world.outdated = true,
@@ -169,10 +169,10 @@ fn happens(world: &mut World, event: &Event) {
     }
 }
 
-/// Reconciles until nothing changes any more and nothing fails that passes.
+/// Reconciles until nothing changes and no temporary failure is left.
 fn quiet(world: &mut World) -> End {
     for _ in 0..12 {
-        // Jobs that were deleted are created again, with the placement of their template; pods end once they are suspended.
+        // Deleted Jobs are recreated with the placement of their template, and pods of a suspended JobSet end.
         if let Some(found) = world.job_set.as_mut().filter(|it| it.suspended) {
             found.active = false;
         }
@@ -182,10 +182,10 @@ fn quiet(world: &mut World) -> End {
             return ended;
         }
     }
-    panic!("there is no end of changes: {world:#?}");
+    panic!("changes never end: {world:#?}");
 }
 
-/// Takes back what keeps a TrainJob from where it should be.
+/// Removes everything that keeps a TrainJob from the desired state.
 fn mend(world: &mut World) {
     world.faults.clear();
     (world.rendering, world.runtime, world.stale) = (None, true, false);
@@ -220,7 +220,7 @@ proptest! {
             return Ok(());
         }
         if let Some(failure) = ended.failure {
-            // Beside running pods nothing can be created again without the snapshot, and keys can't be at all.
+            // Beside running pods, objects cannot be recreated without the snapshot, and keys cannot be recreated at all.
             let keys = object(ApplyMode::Once.name(), ApplyMode::Once);
             let keys = world.rendered.contains(&keys) && !world.objects.contains_key(&keys);
             let runs = world.job_set.as_ref().is_some_and(|found| !found.suspended);

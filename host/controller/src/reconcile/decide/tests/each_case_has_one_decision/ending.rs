@@ -18,7 +18,7 @@ fn the_end_of_a_reconcile() {
     assert_eq!(reason, Reason::StatusOutdated);
     assert!(status.is_true("Suspended").is_some());
 
-    // One that can't be written does not hide what came before.
+    // A status that cannot be written does not hide the earlier failure.
     let mut cant = with(
         suspended(),
         failed(Step::Act(Action::WriteStatus(status)), Class::Other),

@@ -1,4 +1,4 @@
-//! What is decided in each case: the first step that comes next, and why.
+//! A table of all cases, with the next step and the reason for it.
 
 mod ending;
 mod running;
@@ -35,9 +35,9 @@ use crate::{
 enum Expected {
     Observe(Observe, Reason),
     Act(Action, Reason),
-    /// The reconcile settles what is in memory, and that is all.
+    /// The reconcile updates the state in memory and ends.
     Ends,
-    /// It settles what is in memory, and then fails.
+    /// It updates the state in memory and fails.
     Fails(ReconcileFailure),
 }
 
@@ -104,7 +104,7 @@ fn rendered(objects: &[ObjectRef]) -> RenderedFacts {
     }
 }
 
-/// A TrainJob with a status that says that its JobSet has run.
+/// A TrainJob whose status shows that its JobSet has run.
 fn that_ran() -> JobFacts {
     let mut job = job();
     job.status.jobs_status = counts(1).into();
@@ -116,7 +116,7 @@ fn to_suspend(mut job: JobFacts) -> JobFacts {
     job
 }
 
-/// A suspended JobSet that says what it was rendered from.
+/// A suspended JobSet with the digest of its inputs.
 fn waiting() -> JobSetState {
     let mut job_set = job_set(true);
     job_set.inputs = Some("inputs".into());

@@ -72,12 +72,12 @@ fn a_suspended_job_set_that_has_never_run() {
             Asks(Observe::Snapshot, because),
         ),
         (
-            "its snapshot can't be used",
+            "its snapshot cannot be used",
             with(waits(|_| {}), snapshot_fails(Class::Snapshot)),
             Asks(Observe::SnapshotMarks, because),
         ),
         (
-            "its snapshot can't be used, and may be replaced",
+            "its snapshot cannot be used, and may be replaced",
             with(
                 waits(|o| o.observations.snapshot_marks = Some(Some(marks()))),
                 snapshot_fails(Class::Snapshot),
@@ -163,12 +163,12 @@ fn a_suspended_job_set_that_has_never_run() {
             Act(over(true), because),
         ),
         (
-            "it can't change",
+            "it cannot change",
             with(with(goes(|_| {}), |o| places(o, false)), immutable(false)),
             Asks(Observe::Creatable { held: false }, Reason::Immutable),
         ),
         (
-            "it can't change, and another one could be created",
+            "it cannot change, and another one could be created",
             with(
                 with(goes(|o| o.observations.creatable = Some(())), |o| {
                     places(o, false)
@@ -178,7 +178,7 @@ fn a_suspended_job_set_that_has_never_run() {
             Act(Action::DeleteJobSet(version("live")), Reason::Immutable),
         ),
         (
-            "it can't change while pods of it end",
+            "it cannot change while pods of it end",
             with(
                 with(
                     goes(|o| {

@@ -1,4 +1,4 @@
-//! A TrainJob that has no JobSet yet, or none any more.
+//! A TrainJob whose JobSet was not created yet, or was deleted.
 
 use super::*;
 
@@ -35,12 +35,12 @@ fn before_anything_is_made() {
             forget(InterestChange::Forget, true, true),
         ),
         (
-            "it can't be decoded",
+            "it cannot be decoded",
             stored(StoredJob::Unreadable(unreadable.clone())),
             forget(InterestChange::Keep, true, false),
         ),
         (
-            "it can't be decoded, which is an error",
+            "it cannot be decoded, which is an error",
             stored(StoredJob::Unreadable(unreadable.clone())),
             Fails(unreadable),
         ),

@@ -1,4 +1,4 @@
-//! What is changed in the simulated cluster.
+//! The actions in the simulated cluster.
 
 use super::*;
 
@@ -224,7 +224,7 @@ impl World {
         Ok(Effect::Done)
     }
 
-    /// The suspended JobSet of that version, which gets another one.
+    /// Returns the suspended JobSet at that version, and increments its version.
     fn current_job_set(&mut self, at: &ObjectVersion) -> Result<&mut SimJobSet, ReconcileFailure> {
         let next = self.next_version();
         let found = self.job_set.as_mut().unwrap();
@@ -236,7 +236,7 @@ impl World {
         Ok(found)
     }
 
-    /// Fails if there are Jobs with an earlier placement that could have been seen.
+    /// Fails if Jobs exist with an earlier placement that could have been observed.
     fn has_no_old_jobs(&self, o: &Observed) {
         let found = self.job_set.as_ref();
         let removed = found.is_some_and(|found| found.removed);

@@ -1,5 +1,4 @@
-//! A simulated cluster with one TrainJob. It answers observations and carries out actions, and fails the test if an action does what must
-//! never be done.
+//! A simulated cluster with one TrainJob. It answers observations, carries out actions, and fails the test if an action is forbidden.
 
 mod act;
 mod observe;
@@ -32,19 +31,19 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(super) struct World {
     pub(super) job: JobFacts,
-    /// Whether the TrainJob of the store is not what the API server has any more.
+    /// Whether the TrainJob in the store is outdated.
     pub(super) stale: bool,
     pub(super) job_set: Option<SimJobSet>,
     pub(super) snapshot: Option<SimSnapshot>,
-    /// Whether there is a runtime.
+    /// Whether the runtime exists.
     pub(super) runtime: bool,
     /// How a rendering fails.
     pub(super) rendering: Option<Class>,
-    /// How often a rendering asks for more objects.
+    /// The number of rounds of lookups of a rendering.
     pub(super) needs: usize,
-    /// Whether JobSets are deleted by themselves once they have ended.
+    /// Whether JobSets expire after their end.
     pub(super) expires: bool,
-    /// Where the pods are wanted.
+    /// The wanted placement of the pods.
     pub(super) placement: u8,
     /// The objects that are rendered.
     pub(super) rendered: Vec<ObjectRef>,
@@ -54,13 +53,13 @@ pub(super) struct World {
     pub(super) jobs: Vec<OldJob>,
     /// Whether JobSet lets all fields of a suspended JobSet change.
     pub(super) mutable: bool,
-    /// Which steps of the next reconcile fail, and how.
+    /// The steps of the next reconcile that fail, with the class of the error.
     pub(super) faults: BTreeMap<usize, Class>,
     /// What the controller keeps in memory.
     pub(super) last: Option<LastReconcile>,
     pub(super) deleted_job_set: Option<Arc<JobSetState>>,
     pub(super) outdated: bool,
-    /// Whether the last JobSet had ended when it went.
+    /// Whether the last JobSet had ended when it was deleted.
     pub(super) has_ended: bool,
     version: u64,
 }
@@ -73,14 +72,14 @@ pub(super) struct SimJobSet {
     pub(super) suspended: bool,
     /// Whether it was ever unsuspended.
     pub(super) has_run: bool,
-    /// Whether it says so.
+    /// Whether it is marked as started.
     pub(super) started: bool,
     pub(super) inputs: Option<Box<str>>,
     pub(super) recreated: bool,
     pub(super) active: bool,
     pub(super) completed: bool,
     pub(super) placement: u8,
-    /// Whether it notes what its Jobs have to lose.
+    /// Whether it notes entries that its Jobs have to lose.
     pub(super) removed: bool,
 }
 
@@ -100,12 +99,12 @@ pub(super) struct SimSnapshot {
 pub(super) struct SimObject {
     pub(super) ours: bool,
     pub(super) version: u64,
-    /// The fingerprint of the TrainJob that it was made from.
+    /// The fingerprint of the TrainJob that it was rendered from.
     pub(super) content: u64,
 }
 
 impl World {
-    /// A cluster with a TrainJob that just came.
+    /// Returns a cluster with a new TrainJob.
     pub(super) fn new(job: JobFacts) -> Self {
         Self {
             job,
@@ -175,7 +174,7 @@ impl World {
         }
     }
 
-    /// The JobSet goes; with `seen`, the controller sees it.
+    /// Deletes the JobSet; with `seen`, the controller observes the deletion.
     pub(super) fn delete_job_set(&mut self, seen: bool) {
         let Some(last) = self.state() else {
             return;
@@ -259,7 +258,7 @@ fn version(uid: &str, version: u64) -> ObjectVersion {
     }
 }
 
-/// Whether a step may fail: what is in memory does not.
+/// Whether a step may fail. Steps in memory cannot.
 fn may_fail(step: &Step) -> bool {
     match step {
         Step::Observe(what) => *what != Observe::Inputs,
@@ -279,7 +278,7 @@ fn is_write(action: &Action) -> bool {
     )
 }
 
-/// Whether something is known already.
+/// Whether the observation was made already.
 fn is_known(o: &Observed, what: &Observe) -> bool {
     let observations = &o.observations;
     let looked = |object: &ObjectRef| {

@@ -1,4 +1,4 @@
-//! What is found out about the simulated cluster.
+//! The observations of the simulated cluster.
 
 use super::*;
 

@@ -1,0 +1,72 @@
+//! Errors of feeds.
+
+use kube::core::Status;
+use thiserror::Error;
+use tokio::task::JoinError;
+
+use super::LARGEST_LIST;
+use crate::{client::is_transient, wire::Malformed};
+
+/// An error of a feed, which retries on its own.
+#[derive(Debug, Error)]
+pub(crate) enum FeedError {
+    /// A list or the start of a watch failed.
+    #[error("{0}")]
+    Call(#[from] kube::Error),
+    /// An answer is not JSON.
+    #[error(transparent)]
+    Malformed(#[from] Malformed),
+    /// The API server sent no `resourceVersion` to watch from.
+    #[error("the API server sent a list without a resourceVersion")]
+    NoVersion,
+    /// The API server ended the watch with an error.
+    #[error("the API server ended the watch: {} (code {})", .0.message, .0.code)]
+    Ended(Box<Status>),
+    /// The connection was lost.
+    #[error("connection lost: {0}")]
+    Broken(#[from] std::io::Error),
+    /// The connection hangs.
+    #[error("the API server did not end the watch in time")]
+    Hangs,
+    /// The API server ends each watch immediately.
+    #[error("the API server ended the watch as soon as it began")]
+    Short,
+    /// The list is too large to be held in memory.
+    #[error("the list exceeds {} MiB and is not read; delete objects or make them smaller", LARGEST_LIST >> 20)]
+    TooLarge,
+    /// The process ends.
+    #[error("decoding aborted: {0}")]
+    Decoding(#[from] JoinError),
+}
+
+impl FeedError {
+    /// Whether the kind is no longer served.
+    pub(crate) fn is_not_served(&self) -> bool {
+        self.code() == Some(404)
+    }
+
+    /// Returns the error as one of the client.
+    pub(crate) fn into_call(self) -> kube::Error {
+        match self {
+            Self::Call(error) => error,
+            error => kube::Error::Service(Box::new(error)),
+        }
+    }
+
+    fn code(&self) -> Option<u16> {
+        match self {
+            Self::Call(kube::Error::Api(status)) | Self::Ended(status) => Some(status.code),
+            _ => None,
+        }
+    }
+
+    /// Whether a watch can resume where it stopped.
+    pub(super) fn resumes(&self) -> bool {
+        match self {
+            Self::Call(error) => is_transient(error),
+            Self::Ended(status) => matches!(status.code, 429 | 503 | 504),
+            Self::Broken(_) | Self::Hangs | Self::Short => true,
+            Self::Malformed(_) | Self::NoVersion | Self::TooLarge | Self::Decoding(_) => false,
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! A running watch, whose answer is read line by line.
+
+use std::pin::Pin;
+
+use futures_util::{AsyncBufRead, AsyncBufReadExt as _};
+use tokio::time::{Instant, timeout_at};
+
+use super::FeedError;
+use crate::wire::{Identity, Malformed, WatchLine};
+
+/// A running watch.
+pub(super) struct Watching {
+    /// The version of the last event.
+    pub(super) version: String,
+    pub(super) lines: Lines,
+    pub(super) started: Instant,
+    /// Whether it has had an event.
+    pub(super) showed: bool,
+}
+
+/// The lines of a watch.
+pub(super) struct Lines {
+    pub(super) body: Pin<Box<dyn AsyncBufRead + Send>>,
+    pub(super) until: Instant,
+}
+
+/// An event of a watch.
+pub(super) struct WatchEvent {
+    pub(super) kind: String,
+    pub(super) version: Option<String>,
+    pub(super) object: String,
+}
+
+impl Watching {
+    /// Returns the next event; `None` at the end.
+    pub(super) async fn next(&mut self) -> Result<Option<WatchEvent>, FeedError> {
+        let Some(line) = self.lines.next().await? else {
+            return Ok(None);
+        };
+        let WatchLine { kind, object } = WatchLine::split(&line)?;
+        if kind == "ERROR" {
+            let status = serde_json::from_str(object).unwrap_or_default();
+            return Err(FeedError::Ended(Box::new(status)));
+        }
+        let version = Identity::of(object).and_then(|identity| identity.resource_version);
+        Ok(Some(WatchEvent {
+            kind,
+            version,
+            object: object.to_owned(),
+        }))
+    }
+}
+
+impl Lines {
+    /// Returns the next complete line; `None` at the end.
+    async fn next(&mut self) -> Result<Option<String>, FeedError> {
+        loop {
+            let mut line = Vec::new();
+            let read = timeout_at(self.until, self.body.read_until(b'\n', &mut line)).await;
+            match read.map_err(|_| FeedError::Hangs)? {
+                Ok(_) if line.trim_ascii().is_empty() && line.ends_with(b"\n") => {}
+                // The next watch sends an incomplete line again.
+                Ok(_) if !line.ends_with(b"\n") => return Ok(None),
+                Ok(_) => {
+                    let line = String::from_utf8(line);
+                    return line.map(Some).map_err(|_| Malformed::default().into());
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(None),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
