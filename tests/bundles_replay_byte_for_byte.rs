@@ -262,7 +262,7 @@ fn refused_input_writes_no_bundle() {
     assert_eq!(output.status.code(), Some(1));
     assert!(
         output.stdout.is_empty()
-            && stderr(&output).starts_with("error: no/such/bundle.tar: can't be written: "),
+            && stderr(&output).starts_with("error: no/such/bundle.tar: cannot be written: "),
         "{}",
         stderr(&output)
     );

@@ -51,7 +51,7 @@ fn unknown_files_are_refused() {
         let more = [&files[..], &[regular(name, b"x")]].concat();
         let error = refused(&plain(&more));
         assert!(
-            error.contains("is not a file that a bundle has"),
+            error.contains("is not a file of a bundle"),
             "{name}: {error}"
         );
     }
@@ -63,7 +63,7 @@ fn unknown_files_are_refused() {
     assert!(refused(&plain(&twice)).contains("appears twice"));
     let index_twice = [&files[..], &files[..1]].concat();
     assert!(refused(&plain(&index_twice)).contains("`bundle.json`: appears twice"));
-    assert!(refused(&plain(&files[1..])).contains("does not begin with `bundle.json`"));
+    assert!(refused(&plain(&files[1..])).contains("its first file is not `bundle.json`"));
     assert!(refused(&plain(&files[..3])).contains("is listed in `bundle.json` but missing"));
 }
 
@@ -88,11 +88,11 @@ fn links_devices_and_extensions_are_refused() {
         ];
         let error = refused(&archive(&entries));
         assert!(
-            error.contains(&format!("is {words}, and a bundle holds plain files only")),
+            error.contains(&format!("is {words}, but a bundle has only regular files")),
             "{error}"
         );
         let error = refused(&archive(&[("bundle.json", kind, &[][..])]));
-        assert!(error.contains("plain files only"), "{error}");
+        assert!(error.contains("has only regular files"), "{error}");
     }
 }
 
@@ -194,13 +194,13 @@ fn index_is_validated() {
     let table: [(Change, &str); 12] = [
         (
             |index| index["form"] = json!(2),
-            "has the form 2, but this trainyard reads form 1",
+            "has form 2, but this release reads form 1",
         ),
         (|index| index["form"] = json!("1"), "`form` is missing"),
         (|index| index["more"] = json!(1), "unknown field `more`"),
         (
             |index| index["trainJobs"] = json!([]),
-            "trainJobs: has 0 entries",
+            "trainJobs: must have 1 to 1024 entries, has 0",
         ),
         (
             |index| index["trainJobs"][0]["output"] = json!("../x"),
@@ -208,7 +208,7 @@ fn index_is_validated() {
         ),
         (
             |index| index["plugins"][0]["limits"]["memoryBytes"] = json!(u64::MAX),
-            "limits.memoryBytes: is 18446744073709551615; a replay allows at most 1073741824",
+            "limits.memoryBytes: must be at most 1073741824 in a bundle, is 18446744073709551615",
         ),
         (
             |index| index["plugins"][0]["name"] = json!("other"),
@@ -219,15 +219,15 @@ fn index_is_validated() {
                 index["plugins"][0]["name"] = json!("other");
                 index["plugins"][0]["grants"] = json!(["pod-sets[*].containers[*].command"]);
             },
-            "but the bundle names it `other 0.1.0`",
+            "but the index names it `other 0.1.0`",
         ),
         (
             |index| index["plugins"][0]["version"] = json!("9.9.9"),
-            "but the bundle names it `torch 9.9.9`",
+            "but the index names it `torch 9.9.9`",
         ),
         (
             |index| index["trainJobs"][0]["name"] = json!("other"),
-            "but the bundle names it `other`",
+            "but the index names it `other`",
         ),
         (
             |index| {
@@ -237,7 +237,7 @@ fn index_is_validated() {
         ),
         (
             |index| index["plugins"] = json!([]),
-            "`plugins/torch.wasm`: belongs to no plugin or TrainJob",
+            "`plugins/torch.wasm`: does not belong to a plugin or TrainJob",
         ),
     ];
     for (change, wanted) in table {

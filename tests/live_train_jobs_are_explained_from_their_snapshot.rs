@@ -194,7 +194,7 @@ fn bundle_is_recorded_from_the_snapshot_and_replays() {
     assert!(text.contains("k8s.example.com") && !text.contains("other.example.com"));
 }
 
-/// With plugins other than those of the snapshot, the bundle would record something that never happened.
+/// With other plugins than those of the snapshot, the bundle would record another rendering.
 #[test]
 fn bundle_is_refused_if_the_plan_differs() {
     let folder = tempfile::tempdir().unwrap();
@@ -260,16 +260,16 @@ fn job_set() -> Value {
 }
 
 /// Returns the exit code and the standard error of an explanation without the plugin tracer.
-fn explained_without_tracer(field: &str, torch_digest: Option<&'static str>) -> (i32, String) {
+fn explained_without_tracer(fields: &[&str], torch_digest: Option<&'static str>) -> (i32, String) {
     let folder = tempfile::tempdir().unwrap();
     let (url, _calls) = serve(move |path, _| with_tracer(path, torch_digest));
-    let output = explain(&url, &[field], "", folder.path());
+    let output = explain(&url, fields, "", folder.path());
     (output.status.code().unwrap(), stderr(&output))
 }
 
 /// Returns the lines about fields that the missing plugin may have set, without the warning about the plugin itself.
-fn set_elsewhere(field: &str) -> Vec<String> {
-    let (code, errors) = explained_without_tracer(field, None);
+fn set_elsewhere(fields: &[&str]) -> Vec<String> {
+    let (code, errors) = explained_without_tracer(fields, None);
     assert_eq!(code, 0, "{errors}");
     let missing =
         "warning: TrainJob default/job: the plugin tracer 0.1.0 (sha256:of-tracer) is not loaded";
@@ -290,7 +290,7 @@ fn fields_of_loaded_plugins_are_not_blamed_on_a_missing_one() {
         &format!("{CONTAINER}.resources"),
         "spec.replicatedJobs[0].replicas",
     ] {
-        assert_eq!(set_elsewhere(field), [""; 0], "{field}");
+        assert_eq!(set_elsewhere(&[field]), [""; 0], "{field}");
     }
 }
 
@@ -309,12 +309,16 @@ fn fields_of_a_missing_plugin_and_of_other_clients_are_named() {
         "pod-sets[node].containers[node].env[TRACER]",
         &format!("{CONTAINER}.env[TRACER]"),
     ] {
-        assert_eq!(set_elsewhere(field), [tracer.as_str()], "{field}");
+        assert_eq!(set_elsewhere(&[field]), [tracer.as_str()], "{field}");
     }
-    assert_eq!(set_elsewhere("PET_MASTER_PORT"), [port.as_str()]);
+    assert_eq!(set_elsewhere(&["PET_MASTER_PORT"]), [port.as_str()]);
     let both = [port.as_str(), &tracer];
-    assert_eq!(set_elsewhere("pod-sets[node].containers[node].env"), both);
-    assert_eq!(set_elsewhere("pod-sets[node].containers[node]"), both);
+    assert_eq!(
+        set_elsewhere(&["pod-sets[node].containers[node].env"]),
+        both
+    );
+    assert_eq!(set_elsewhere(&["pod-sets[node].containers[node]"]), both);
+    assert_eq!(set_elsewhere(&[]), both);
 }
 
 #[test]
@@ -326,7 +330,7 @@ fn field_that_does_not_exist_is_refused_and_nothing_above_it_is_printed() {
         "nothing",
         "NOTHING",
     ] {
-        let (code, errors) = explained_without_tracer(field, None);
+        let (code, errors) = explained_without_tracer(&[field], None);
         assert_eq!(code, 1, "{errors}");
         let refused = format!("error: `{field}` is not in the JobSet");
         assert!(
@@ -340,8 +344,8 @@ fn field_that_does_not_exist_is_refused_and_nothing_above_it_is_printed() {
 #[test]
 fn loaded_plugin_that_differs_is_reported_although_another_is_missing() {
     let warning = "was rendered with other plugins or settings than those loaded here";
-    let (_, errors) = explained_without_tracer("PET_NNODES", Some("sha256:of-another-torch"));
+    let (_, errors) = explained_without_tracer(&["PET_NNODES"], Some("sha256:of-another-torch"));
     assert!(errors.contains(warning), "{errors}");
-    let (_, errors) = explained_without_tracer("PET_NNODES", None);
+    let (_, errors) = explained_without_tracer(&["PET_NNODES"], None);
     assert!(!errors.contains(warning), "{errors}");
 }

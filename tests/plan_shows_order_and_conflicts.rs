@@ -82,7 +82,7 @@ fn plan_is_printed_as_a_self_contained_page() {
         "default-src 'none'",
         "<svg",
         "pod-sets[*].containers[*].env[PET_*]",
-        "all that it claims (a built-in plugin)",
+        "all its claims (built-in plugin)",
         "<strong>reader</strong> is disabled",
         "<strong>devices</strong> and <strong>labels</strong> are never active together",
     ] {
@@ -256,7 +256,7 @@ fn refused_plugin_is_reported_with_every_reason() {
     assert_eq!(of("cycle")[0]["plugins"], json!(["new", "site"]));
     assert_eq!(report["digest"]["then"], Value::Null);
     assert!(
-        table.contains("order: none, because of the cycle"),
+        table.contains("order then: none, because of the cycle"),
         "{table}"
     );
     for problem in problems {

@@ -214,7 +214,7 @@ fn plugin_file_can_be_given_only_once() {
     ] {
         let arguments = ["plan", "--plugin", &first, "--plugin", &second];
         let printed = refused_with(&arguments, policy("limits: {}"), NO_JOB);
-        let wanted = format!("error: the plugin file {second} is given twice: give it once");
+        let wanted = format!("error: the plugin file {second} is passed twice; pass it once");
         assert_eq!(
             printed.lines().filter(|line| **line == wanted).count(),
             1,
@@ -264,7 +264,7 @@ plugins:
         "plugins[1].grants[1]: is 7; it must be a string",
         "plugins[1].limits.feul: unknown field; did you mean `fuel`?",
         "plugins[1].limits.handles: ",
-        "plugins[2].before[0]: `a` can't run before itself",
+        "plugins[2].before[0]: `a` cannot run before itself",
         "plugins[2].disabled: is 1; it must be ",
         "plugins[2].excludes[1]: `a` excludes itself; to disable the plugin, set `disabled: true`",
         "plugins[2].name: `a` is already listed in plugins[0]; merge the two entries",

@@ -134,6 +134,6 @@ fn unknown_train_job_name_is_an_error() {
     assert_eq!((code, &*out), (Some(1), ""));
     assert_eq!(
         error,
-        "error: there is no TrainJob `lab/a` in the input, which has lab/b, ml/b, ml/c\n"
+        "error: TrainJob `lab/a` is not in the input, which has lab/b, ml/b, ml/c\n"
     );
 }

@@ -84,7 +84,7 @@ spec: {runtimeRef: {name: absent}, trainer: {numNodes: -1}}
         ] {
             assert!(printed(wanted), "{command}: {wanted}\n{text}");
         }
-        let reference = "TrainJob default/gpt: spec.runtimeRef.name: there is no ClusterTrainingRuntime `absent` in the input";
+        let reference = "TrainJob default/gpt: spec.runtimeRef.name: ClusterTrainingRuntime `absent` is not in the input";
         assert_eq!(printed(reference), missing, "{command}: {text}");
     }
 }
@@ -124,7 +124,7 @@ fn errors_match_those_of_render() {
         let printed = |command: &str| {
             let output = trainyard_with_input(&input, &[command, "-f", "-"]);
             let lines = String::from_utf8(output.stderr).unwrap();
-            let is_of_both = |line: &&str| !line.contains("; give its file with -f");
+            let is_of_both = |line: &&str| !line.contains("; pass its file with -f");
             let lines = lines.lines().filter(is_of_both).map(str::to_owned);
             (output.status.code(), lines.collect::<Vec<_>>())
         };
@@ -155,7 +155,7 @@ fn skipped_checks_are_reported() {
         (
             &[][..],
             JOB,
-            "valid for the API server: 1 TrainJob; plugins did not check 1 TrainJob; also give the runtime",
+            "valid for the API server: 1 TrainJob; plugins did not check 1 TrainJob whose runtime is not in the input",
         ),
         (&[], &runtime, "valid for the API server: 1 runtime"),
         (&[], &both, "valid: 1 TrainJob and 1 runtime"),
@@ -167,7 +167,7 @@ fn skipped_checks_are_reported() {
         (
             &[],
             &one_missing,
-            "valid: 2 TrainJobs and 1 runtime; plugins did not check 1 TrainJob; also give the runtime; 1 other object not checked",
+            "valid: 2 TrainJobs and 1 runtime; plugins did not check 1 TrainJob whose runtime is not in the input; 1 other object not checked",
         ),
     ] {
         let output = trainyard_with_input(input, &[&["validate", "-f", "-"], args].concat());

@@ -1,8 +1,8 @@
-//! The plugins that are part of this program, as components; `build.rs` makes them.
+//! The built-in plugins, as components that `build.rs` builds.
 
-/// A plugin that is part of this program.
+/// A built-in plugin.
 pub(crate) struct BuiltIn {
-    /// The name of its folder.
+    /// The name of its directory, which is the plugin's name.
     pub(crate) name: &'static str,
     /// The component.
     pub(crate) component: &'static [u8],

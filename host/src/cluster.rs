@@ -29,7 +29,7 @@ impl ClusterArgs {
             Some(path) => from_file(path).await,
             None => kube::Config::infer()
                 .await
-                .context("no cluster is configured; give a kubeconfig file with --kubeconfig"),
+                .context("no cluster is configured; pass a kubeconfig file with --kubeconfig"),
         }
     }
 }

@@ -28,7 +28,7 @@ use crate::{
     report::{self, ErrorList},
 };
 
-/// Arguments of `controller`. A flag overrides the configuration file.
+/// Arguments of `controller`. Flags override the configuration file.
 #[derive(Debug, Args)]
 pub(crate) struct ControllerArgs {
     /// The configuration file: a trainyard.dev/v1alpha1 ControllerConfiguration or a config.trainer.kubeflow.org/v1alpha1
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &ControllerArgs) -> Result<(), ErrorList> {
     let (stop, loaded) = (CancellationToken::new(), CancellationToken::new());
     let signals = Signals::listen(&runtime);
     runtime.spawn(stop_on_signal(signals, stop.clone()));
-    runtime.spawn(end_while_loading(stop.clone(), loaded.clone()));
+    runtime.spawn(exit_while_loading(stop.clone(), loaded.clone()));
     tracing::info!("loading plugins");
     let plugins = plugins(args, &settings, &metrics)?;
     loaded.cancel();
@@ -101,12 +101,12 @@ pub(crate) fn run(args: &ControllerArgs) -> Result<(), ErrorList> {
             .await
             .map_err(|error| ErrorList::from_iter([error]))
     });
-    // The process ends whatever its threads are busy with.
+    // Does not wait for the threads, so a long plugin call does not delay the exit.
     runtime.shutdown_background();
     ended
 }
 
-/// Loads the plugins. Those that are refused are logged, counted and skipped.
+/// Loads the plugins. Refused plugins are logged, counted and skipped.
 fn plugins(
     args: &ControllerArgs,
     settings: &Settings,
@@ -161,7 +161,7 @@ fn plugins(
     })
 }
 
-/// The configuration file with the flags before it.
+/// Returns the settings of the configuration file, overridden by the flags.
 fn settings(args: &ControllerArgs) -> Result<Settings, ErrorList> {
     let settings = match &args.config {
         None => Settings::default(),
@@ -185,9 +185,8 @@ fn settings(args: &ControllerArgs) -> Result<Settings, ErrorList> {
     }))
 }
 
-/// Ends the process if it is told to stop while plugins are still loaded: a compilation of minutes can't be interrupted, and
-/// nothing else has begun.
-async fn end_while_loading(stop: CancellationToken, loaded: CancellationToken) {
+/// Exits if the process is stopped while plugins are loading, because a compilation may take minutes and cannot be interrupted.
+async fn exit_while_loading(stop: CancellationToken, loaded: CancellationToken) {
     tokio::select! {
         biased;
         () = loaded.cancelled() => {}
@@ -198,8 +197,8 @@ async fn end_while_loading(stop: CancellationToken, loaded: CancellationToken) {
     }
 }
 
-/// The signals that stop a controller. They are heard from the moment that this is made: the first process of a container is not
-/// ended by a signal that it does not listen to.
+/// The signals that stop a controller. The kernel ignores them for the first process of a container unless it has a handler, so the handlers
+/// are installed before anything else.
 struct Signals {
     terminate: Option<Signal>,
     interrupt: Option<Signal>,
@@ -210,7 +209,7 @@ impl Signals {
         let _context = runtime.enter();
         let listen = |kind, name| {
             let failed = |error: &std::io::Error| {
-                tracing::warn!(%error, "{name} can't be listened to; it ends this process at once");
+                tracing::warn!(%error, "cannot handle {name}; the signal ends this process immediately");
             };
             signal(kind).inspect_err(failed).ok()
         };
@@ -220,7 +219,7 @@ impl Signals {
         }
     }
 
-    /// Returns at the next signal.
+    /// Waits for the next signal.
     async fn next(&mut self) {
         async fn of(signal: &mut Option<Signal>) {
             match signal {
@@ -235,12 +234,12 @@ impl Signals {
     }
 }
 
-/// Stops at the first SIGTERM or interrupt, and ends the process at the second.
+/// Stops the controller at the first signal, and exits at the second.
 async fn stop_on_signal(mut signals: Signals, stop: CancellationToken) {
     signals.next().await;
-    tracing::info!("stopping; a second signal ends this process at once");
+    tracing::info!("stopping; a second signal ends this process immediately");
     stop.cancel();
     signals.next().await;
-    tracing::warn!("stopped at once");
+    tracing::warn!("stopped immediately by a second signal");
     std::process::exit(1);
 }

@@ -26,8 +26,8 @@ use crate::report;
 /// The environment variable that filters the log, in the format of `tracing-subscriber`.
 const LOG_VARIABLE: &str = "TRAINYARD_LOG";
 
-/// The target of the client library, which logs whole API server responses that it can't decode. They may be of any tenant.
-const LOGS_ANSWERS: &str = "kube_client";
+/// The target of the client library, which logs whole API server responses that it cannot decode. They may contain any tenant's data.
+const LOGS_RESPONSES: &str = "kube_client";
 
 /// Returns the filter of the variable, or else of `level`. Responses are logged only if the variable names their target.
 fn filter(level: &str) -> EnvFilter {
@@ -38,8 +38,8 @@ fn filter_of(named: &str, level: &str) -> EnvFilter {
     let wanted = Some(named).filter(|named| !named.is_empty());
     let wanted = wanted.and_then(|named| EnvFilter::try_new(named).ok());
     let wanted = wanted.unwrap_or_else(|| EnvFilter::new(level));
-    match format!("{LOGS_ANSWERS}=off").parse() {
-        Ok(off) if !named.contains(LOGS_ANSWERS) => wanted.add_directive(off),
+    match format!("{LOGS_RESPONSES}=off").parse() {
+        Ok(off) if !named.contains(LOGS_RESPONSES) => wanted.add_directive(off),
         _ => wanted,
     }
 }
@@ -100,7 +100,7 @@ impl Visit for Sentence {
     }
 }
 
-/// Writes the controller's log to standard error, as its settings or `TRAINYARD_LOG` say.
+/// Writes the controller's log to standard error, as configured by its settings or `TRAINYARD_LOG`.
 pub(crate) fn for_controller(settings: Logging) {
     let is_colored = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let log = logging(settings.level.name()).with_ansi(is_colored);
@@ -166,7 +166,7 @@ fn cut_texts(value: &mut Value) {
 struct EscapedJson<W>(W);
 
 impl<W: Write> Write for EscapedJson<W> {
-    /// Writes a line, which comes in one piece.
+    /// Writes a whole line.
     fn write(&mut self, line: &[u8]) -> std::io::Result<usize> {
         match std::str::from_utf8(line) {
             Ok(text) => self.0.write_all(json_escaped(&cut(text)).as_bytes())?,
@@ -190,7 +190,7 @@ mod tests {
 
     use super::*;
 
-    /// What a log has written.
+    /// The output of a log.
     #[derive(Clone, Default)]
     struct Written(Arc<Mutex<Vec<u8>>>);
 
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_hidden_gets_into_a_text_log() {
+    fn text_log_has_no_hidden_characters() {
         let written = Written::default();
         let into = written.clone();
         let log_as_text =
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_hidden_gets_into_a_json_log() {
+    fn json_log_has_no_hidden_characters() {
         let written = Written::default();
         let into = written.clone();
         let log_as_json = logging("info")
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn no_text_of_a_log_is_longer_than_it_may_be() {
+    fn texts_of_a_log_are_truncated() {
         let log = || {
             let long = "é\u{202e}".repeat(500_000);
             let span = tracing::info_span!("reconcile", name = %long);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_logged_only_if_their_target_is_named() {
+    fn responses_are_logged_only_if_their_target_is_named() {
         let logs = |named, level| {
             let filter = filter_of(named, level);
             let subscriber = tracing_subscriber::registry().with(filter);

@@ -1,4 +1,4 @@
-//! What `--record` notes of a rendering.
+//! Records renderings to a bundle (`--record`).
 
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
@@ -12,7 +12,7 @@ use crate::{
     report::ErrorList,
 };
 
-/// A TrainJob as it was written, with its runtime.
+/// A TrainJob and its runtime, unchanged by conversion and defaulting.
 pub(crate) struct RecordedInput<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) name: &'a str,
@@ -21,19 +21,19 @@ pub(crate) struct RecordedInput<'a> {
     pub(crate) runtime: &'a Value,
 }
 
-/// What is noted of one TrainJob.
+/// The record of one TrainJob.
 pub(crate) struct Recording {
     namespace: String,
     name: String,
     from: InputKind,
     plan: String,
     plugins: Vec<Arc<Plugin>>,
-    /// The contents of its files, by their names.
+    /// Its files: names and contents.
     files: [(&'static str, Vec<u8>); 4],
 }
 
 impl Recording {
-    /// Notes what a TrainJob was rendered from and what it became.
+    /// Records the input and output of a rendering.
     pub(crate) fn of(written: &RecordedInput<'_>, rendered: &Rendered) -> Self {
         let active = rendered.plan.iter();
         Self {
@@ -52,19 +52,19 @@ impl Recording {
     }
 }
 
-/// A value as a bundle has it.
+/// Returns a value as a file of a bundle.
 pub(crate) fn text(value: &Value) -> Vec<u8> {
     (value.to_string() + "\n").into_bytes()
 }
 
-/// What a TrainJob became, as one list.
+/// Returns the objects of a TrainJob as a list.
 pub(crate) fn output(rendered: &Rendered) -> Value {
     let beside = rendered.objects.iter().map(|object| &object.value);
     let objects = beside.chain([&rendered.job_set]).cloned();
     trainyard_api::list::list(objects.collect())
 }
 
-/// Writes a bundle of all that was noted.
+/// Writes a bundle with these records.
 pub(crate) fn write(
     path: &Path,
     loaded: &LoadedPlugins,

@@ -75,7 +75,7 @@ fn render(args: &RenderArgs, stats: Option<&Arc<Stats>>) -> Result<(), ErrorList
                 recordings.extend(recording);
                 hold(job, texts)
             };
-            let done = run::render_all_as_written(&args.run, stats, make, keep)?;
+            let done = run::render_all_with_originals(&args.run, stats, make, keep)?;
             record::write(bundle, &done.loaded, recordings)?;
             done.failure
         }
@@ -84,7 +84,7 @@ fn render(args: &RenderArgs, stats: Option<&Arc<Stats>>) -> Result<(), ErrorList
     run::print(buffered, failure, args.run.keep_going)
 }
 
-/// Returns the record of a TrainJob. `None` if its original object is unknown, which does not happen.
+/// Returns the record of a TrainJob. `None` if the originals do not contain it.
 fn recording(job: &InputJob, rendered: &Rendered, originals: &Originals) -> Option<Recording> {
     let written = RecordedInput {
         namespace: &job.namespace,

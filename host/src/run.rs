@@ -1,4 +1,4 @@
-//! The files and plugins of one run, and the rendering of its TrainJobs.
+//! Reads the input, loads the plugins and renders the TrainJobs.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,7 +19,7 @@ use crate::{
     stats::Stats,
 };
 
-/// The most TrainJobs that a sentence lists.
+/// The maximum number of TrainJobs that an error lists.
 const MAX_LISTED: usize = 8;
 
 /// TrainJobs and runtimes as they were read, before conversion and defaulting.
@@ -46,16 +46,16 @@ impl Originals {
     }
 }
 
-/// The files and plugins of one run.
+/// The input and the plugins of one run.
 pub(crate) struct Run {
     pub(crate) catalog: Catalog,
     pub(crate) loaded: LoadedPlugins,
-    /// The errors of the files. The valid TrainJobs are still checked.
+    /// The errors of the input so far. The valid TrainJobs are still checked.
     pub(crate) failure: ErrorList,
 }
 
 impl Run {
-    /// Records the resources that plugin calls use, if `stats` is given.
+    /// Measures plugin calls, if `stats` is set.
     pub(crate) fn measured(mut self, stats: Option<&Arc<Stats>>) -> Self {
         if let Some(stats) = stats {
             let measure = |policy| stats.measure(policy);
@@ -70,11 +70,11 @@ pub(crate) struct RunResult {
     pub(crate) loaded: LoadedPlugins,
     /// The number of rendered TrainJobs.
     pub(crate) rendered: usize,
-    /// The errors. Empty unless `--keep-going` is given.
+    /// The errors. Empty unless `--keep-going` is set.
     pub(crate) failure: ErrorList,
 }
 
-/// Prints the results, unless a TrainJob is refused and `--keep-going` is not given.
+/// Prints the results, unless a TrainJob is refused and `--keep-going` is not set.
 pub(crate) fn print(
     buffered: BufferedList,
     failure: ErrorList,
@@ -86,13 +86,12 @@ pub(crate) fn print(
     failure.or_ok(())
 }
 
-/// Reads the files of a run and loads its plugins; what is wrong with either is told in one run. TrainJobs of another controller
-/// are left out, with a warning.
+/// Reads the input and loads the plugins, and reports the errors of both. TrainJobs of another controller are skipped with a warning.
 pub(crate) fn read_and_load(input: &InputArgs, load: &LoadArgs) -> Result<Run, ErrorList> {
     read_with_originals(input, load, None)
 }
 
-/// The same, and keeps the objects as they were written if there is something to keep them in.
+/// Reads the input and loads the plugins, and adds the original objects to `originals`.
 fn read_with_originals(
     input: &InputArgs,
     load: &LoadArgs,
@@ -102,12 +101,12 @@ fn read_with_originals(
     let without_runtime = catalog.without_runtime.iter();
     without_runtime.for_each(|missing| failure.add(missing));
     if catalog.jobs.is_empty() && failure.is_empty() {
-        failure.add("there is no TrainJob in the input; give one with -f");
+        failure.add("there is no TrainJob in the input; pass one with -f");
     }
     with_plugins(catalog, failure, load)
 }
 
-/// Loads the plugins for what was read.
+/// Loads the plugins for the objects of a catalog.
 fn with_plugins(
     mut catalog: Catalog,
     mut failure: ErrorList,
@@ -115,7 +114,7 @@ fn with_plugins(
 ) -> Result<Run, ErrorList> {
     match LoadedPlugins::load(load) {
         Ok(loaded) => {
-            catalog.jobs.retain(is_mine);
+            catalog.jobs.retain(is_ours);
             check_runtimes(&catalog.stand_ins, &loaded.renderer, &mut failure);
             Ok(Run {
                 catalog,
@@ -149,8 +148,8 @@ pub(crate) struct CheckSummary {
     pub(crate) without_runtime: usize,
 }
 
-/// Reads the files of a run and, if plugins are given, renders the TrainJobs whose runtime is among them. What is wrong with any object
-/// is told in one run.
+/// Reads the input and, if `load` is set, loads the plugins and renders the TrainJobs whose runtime is in the input. Reports the errors of all
+/// objects.
 pub(crate) fn check(input: &InputArgs, load: Option<&LoadArgs>) -> Result<CheckSummary, ErrorList> {
     let (catalog, failure) = read(input, None)?;
     let (counts, without_runtime) = (catalog.counts, catalog.without_runtime.len());
@@ -168,8 +167,7 @@ pub(crate) fn check(input: &InputArgs, load: Option<&LoadArgs>) -> Result<CheckS
     })
 }
 
-/// Reads the files of a run. The failure beside the catalog holds what is wrong so far: the TrainJobs that are in order
-/// can still be judged.
+/// Reads the input. Also returns its errors, because the valid TrainJobs are still checked.
 fn read(
     args: &InputArgs,
     originals: Option<&mut Originals>,
@@ -181,8 +179,8 @@ fn read(
     Ok((catalog, failure))
 }
 
-/// Reads the files of a run, and lets in what an API server would; what stands against an object comes with it. The failure
-/// holds what can't be read.
+/// Reads the objects of the input and admits them like an API server. Each object has its own errors; those of unreadable files are returned
+/// separately.
 fn admit(
     args: &InputArgs,
     mut originals: Option<&mut Originals>,
@@ -190,7 +188,7 @@ fn admit(
     let inputs = Inputs::read(&args.filename, std::io::stdin());
     inputs.warnings.iter().for_each(report::warn);
     let mut failure = ErrorList::from_iter(inputs.errors);
-    let objects = picked(inputs.objects, args, &mut failure);
+    let objects = selected(inputs.objects, args, &mut failure);
     let admission = Admission::default();
     let progress = Progress::new("checking", objects.len());
     let mut admitted = Vec::with_capacity(objects.len());
@@ -203,7 +201,7 @@ fn admit(
             .admit(object, None, args.namespace())
             .map_err(|error| ErrorList::from_iter([error]))?;
         if errors > MAX_LINES && object.errors.len() > 1 {
-            // They would not be printed. One remains, so that the object is refused.
+            // The errors would not be printed. One is kept, because it marks the object as refused.
             failure.omit(object.errors.len() - 1);
             object.errors.truncate(1);
             object.errors.shrink_to_fit();
@@ -216,8 +214,8 @@ fn admit(
     Ok((admitted, failure))
 }
 
-/// Removes the TrainJobs that are not selected, if any are.
-fn picked(mut objects: Vec<Object>, args: &InputArgs, failure: &mut ErrorList) -> Vec<Object> {
+/// Removes the TrainJobs that `--train-job` does not select.
+fn selected(mut objects: Vec<Object>, args: &InputArgs, failure: &mut ErrorList) -> Vec<Object> {
     if args.train_job.is_empty() {
         return objects;
     }
@@ -231,31 +229,28 @@ fn picked(mut objects: Vec<Object>, args: &InputArgs, failure: &mut ErrorList) -
         let metadata = &object.metadata;
         let namespace = metadata.namespace.as_deref();
         let namespace = namespace.unwrap_or_else(|| args.namespace());
-        let picks = args.train_job.iter().enumerate();
-        let picks = picks.filter(|(_, pick)| pick.is_of(namespace, &metadata.name));
-        let picks: Vec<_> = picks.map(|(at, _)| at).collect();
-        if picks.is_empty() {
+        let matching = args.train_job.iter().enumerate();
+        let matching = matching.filter(|(_, selected)| selected.is_of(namespace, &metadata.name));
+        let matching: Vec<_> = matching.map(|(at, _)| at).collect();
+        if matching.is_empty() {
             others.insert(format!("{namespace}/{}", metadata.name));
         }
-        found.extend(&picks);
-        !picks.is_empty()
+        found.extend(&matching);
+        !matching.is_empty()
     });
     let others = match others.is_empty() {
         true => String::new(),
         false => format!(", which has {}", listed(&others, MAX_LISTED)),
     };
     let missing = args.train_job.iter().enumerate();
-    for (_, pick) in missing.filter(|(at, _)| !found.contains(at)) {
-        failure.add(format!(
-            "there is no TrainJob `{pick}` in the input{others}"
-        ));
+    for (_, selected) in missing.filter(|(at, _)| !found.contains(at)) {
+        failure.add(format!("TrainJob `{selected}` is not in the input{others}"));
     }
     objects
 }
 
-/// Reads the files and renders every TrainJob. On the threads that render, `make` makes what is printed of a TrainJob out of what it
-/// became, of which nothing else is kept; `keep` gets that in the order of the input, as long as nothing is refused or `--keep-going`
-/// is given.
+/// Reads the input and renders its TrainJobs. `make` runs on the rendering threads and returns what is kept of a result. `keep` is called with
+/// that in the order of the input, unless a TrainJob was refused and `--keep-going` is not set.
 pub(crate) fn render_all<T: Send>(
     args: &RunArgs,
     make: impl Fn(&InputJob, &Rendered) -> T + Sync,
@@ -266,7 +261,7 @@ pub(crate) fn render_all<T: Send>(
 }
 
 /// Like [`render_all`], but `make` also gets the original objects.
-pub(crate) fn render_all_as_written<T: Send>(
+pub(crate) fn render_all_with_originals<T: Send>(
     args: &RunArgs,
     stats: Option<&Arc<Stats>>,
     make: impl Fn(&InputJob, &Rendered, &Originals) -> T + Sync,
@@ -278,7 +273,7 @@ pub(crate) fn render_all_as_written<T: Send>(
     render_run(run.measured(stats), args.keep_going, make, keep)
 }
 
-/// Renders the TrainJobs of a run, as [`render_all`] does.
+/// Renders the TrainJobs of a run, like [`render_all`].
 pub(crate) fn render_run<T: Send>(
     run: Run,
     keep_going: bool,
@@ -317,7 +312,7 @@ pub(crate) fn render_run<T: Send>(
             }
             for lookup in stopped.lookups() {
                 failure.add(format!(
-                    "{}; give a file that contains it with -f",
+                    "{}; pass a file that contains it with -f",
                     job.locate_lookup(lookup)
                 ));
             }
@@ -351,14 +346,14 @@ pub(crate) fn locate(job: &InputJob, problem: &Problem) -> Located {
 }
 
 /// Whether this controller would reconcile the TrainJob. Warns if not.
-fn is_mine(job: &InputJob) -> bool {
-    let mine = job.train_job.managed_by == names::MANAGED_BY_TRAINER;
-    if !mine {
+fn is_ours(job: &InputJob) -> bool {
+    let is_ours = job.train_job.managed_by == names::MANAGED_BY_TRAINER;
+    if !is_ours {
         report::warn(format!(
             "{}: spec.managedBy: is {}, so another controller manages this TrainJob; it is skipped",
             job.location(),
             job.train_job.managed_by
         ));
     }
-    mine
+    is_ours
 }

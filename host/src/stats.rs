@@ -1,4 +1,4 @@
-//! What each plugin call of a run uses, for `render --stats`.
+//! Measures plugin calls, for `render --stats`.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -17,21 +17,21 @@ use crate::{output::Table, report};
 #[derive(Default)]
 pub(crate) struct Stats(Mutex<Vec<CallUsage>>);
 
-/// What one call used.
+/// The resources that one call used.
 struct CallUsage {
     train_job: String,
     plugin: String,
     phase: Phase,
-    /// `None` if nothing counts it.
+    /// `None` if the call is not metered.
     fuel: Option<u64>,
     bytes: u64,
     writes: u64,
     took: Duration,
-    /// `ok`, or how it failed in one word.
+    /// `ok`, or the kind of the failure.
     outcome: &'static str,
 }
 
-/// A policy as it is, with each call noted.
+/// A policy whose calls are measured.
 struct Measured {
     policy: Arc<dyn Policy>,
     stats: Arc<Stats>,
@@ -68,7 +68,7 @@ impl Policy for Measured {
 }
 
 impl Stats {
-    /// Returns the policy with its calls noted here.
+    /// Wraps a policy to measure its calls.
     pub(crate) fn measure(self: &Arc<Self>, policy: Arc<dyn Policy>) -> Arc<dyn Policy> {
         let stats = self.clone();
         Arc::new(Measured { policy, stats })
@@ -79,7 +79,7 @@ impl Stats {
         calls.push(usage);
     }
 
-    /// Prints the calls to standard error, by TrainJob. Those of one TrainJob stand in their order.
+    /// Prints the calls to standard error, by TrainJob and in order.
     pub(crate) fn print(&self) {
         let mut calls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         calls.sort_by(|a, b| a.train_job.cmp(&b.train_job));
@@ -118,7 +118,7 @@ mod tests {
 
     use super::*;
 
-    /// A policy whose calls must not load its code.
+    /// A policy that must be prepared before a call.
     struct Deferred {
         plugin: Arc<Plugin>,
         is_loaded: AtomicBool,

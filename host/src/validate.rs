@@ -51,7 +51,7 @@ pub(crate) fn run(args: &ValidateArgs) -> Result<(), ErrorList> {
     output::lines([format!("{by}: {}{plugins}{others}", counts.join(" and "))])
 }
 
-/// Returns whether plugins took part, and a note on the TrainJobs that they did not check.
+/// Returns the verdict, and a note on TrainJobs that plugins did not check.
 fn plugins(checked: &CheckSummary, no_plugins: bool) -> (&'static str, String) {
     let by = match checked.rendered {
         0 => "valid for the API server",
@@ -61,7 +61,7 @@ fn plugins(checked: &CheckSummary, no_plugins: bool) -> (&'static str, String) {
         0 => String::new(),
         _ if no_plugins => String::new(),
         count => format!(
-            "; plugins did not check {}; also give the runtime",
+            "; plugins did not check {} whose runtime is not in the input",
             counted(count, "TrainJob")
         ),
     };

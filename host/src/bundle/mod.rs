@@ -1,6 +1,6 @@
-//! A bundle: all that a rendering is made of, and what came of it, as one file.
+//! Bundles, which contain the input and output of a rendering.
 //!
-//! It is a tar archive of plain files. `bundle.json` comes first and names every other file with its size and digest. The same
+//! A bundle is a tar archive of regular files. `bundle.json` comes first and lists every other file with its size and digest. The same
 //! rendering gives the same bytes.
 
 mod pack;
@@ -28,27 +28,27 @@ pub(crate) use self::{
 /// The file that describes the others.
 const INDEX: &str = "bundle.json";
 
-/// The form of a bundle that this release writes and reads.
+/// The version of the format of a bundle that this release writes and reads.
 pub(crate) const FORM: u32 = 1;
 
-/// The most bytes of a bundle: it is read as a whole.
+/// The maximum size of a bundle, because it is read into memory.
 const MAX_BYTES: u64 = 512 << 20;
 
-/// The most bytes of the index, and of one file of JSON.
+/// The maximum size of the index and of another JSON file.
 const MAX_JSON_BYTES: u64 = 32 << 20;
 
-/// The most TrainJobs of a bundle.
+/// The maximum number of TrainJobs of a bundle.
 const MAX_TRAIN_JOBS: usize = 1024;
 
-/// What a bundle is.
+/// The index of a bundle.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Index {
-    /// The form, [`FORM`].
+    /// The version of the format, [`FORM`].
     pub(crate) form: u32,
-    /// The Trainyard that made it.
+    /// The build of Trainyard that recorded it.
     pub(crate) trainyard: Host,
-    /// What the operator had set for all TrainJobs.
+    /// The operator's settings for all TrainJobs.
     pub(crate) cluster: Cluster,
     /// The plugins that ran.
     pub(crate) plugins: Vec<PluginEntry>,
@@ -58,18 +58,18 @@ pub(crate) struct Index {
     pub(crate) files: BTreeMap<String, FileEntry>,
 }
 
-/// A Trainyard.
+/// A build of Trainyard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct Host {
     /// Its version.
     pub(crate) version: String,
-    /// A digest of the sources that decide what a TrainJob becomes.
+    /// A digest of the sources that determine the output.
     pub(crate) build: String,
 }
 
 impl Host {
-    /// This program.
+    /// Returns this build.
     pub(crate) fn this() -> Self {
         Self {
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -112,15 +112,15 @@ impl Cluster {
     }
 }
 
-/// A plugin, with what the operator had set for it.
+/// A plugin with the operator's settings for it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct PluginEntry {
-    /// Its component.
+    /// The file of its component.
     pub(crate) file: String,
     pub(crate) name: String,
     pub(crate) version: String,
-    /// `None`: all that it claims, as of a built-in plugin.
+    /// `None` if all its claims are granted, as for a built-in plugin.
     grants: Option<Vec<ClaimPath>>,
     limits: Limits,
     config: Value,
@@ -148,17 +148,17 @@ impl PluginEntry {
         }
     }
 
-    /// Whether it ran under the grants of a built-in plugin.
+    /// Whether it had the grants of a built-in plugin.
     pub(crate) const fn is_built_in(&self) -> bool {
         self.grants.is_none()
     }
 
-    /// The limits of its calls.
+    /// Returns the limits of its calls.
     pub(crate) const fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// What the operator had set for it.
+    /// Returns the operator's settings for it.
     pub(crate) fn settings(&self) -> Settings {
         Settings {
             grants: self.grants.clone().map_or(Grants::AsClaimed, Grants::Paths),
@@ -172,33 +172,33 @@ impl PluginEntry {
     }
 }
 
-/// A TrainJob with what it was rendered from and what it became.
+/// A TrainJob with the files of its input and output.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(crate) struct JobEntry {
     pub(crate) namespace: String,
     pub(crate) name: String,
-    /// Where its objects came from.
+    /// The source of its objects.
     pub(crate) from: InputKind,
-    /// The TrainJob as it was written.
+    /// The file of the TrainJob, unchanged by conversion and defaulting.
     pub(crate) train_job: String,
-    /// Its runtime as it was written.
+    /// The file of its runtime, unchanged by conversion and defaulting.
     pub(crate) runtime: String,
-    /// What its plugins read of the objects that they looked up.
+    /// The file with the parts of the looked-up objects that its plugins read.
     pub(crate) lookups: String,
-    /// A list of the objects that it became.
+    /// The file with the list of its objects.
     pub(crate) output: String,
     /// The digest of its plan.
     pub(crate) plan: String,
 }
 
-/// Where the objects of a TrainJob came from.
+/// The source of the objects of a TrainJob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum InputKind {
-    /// From files: the schemas of our CRDs were applied to all of them.
+    /// Files. The schemas of our CRDs were applied to all objects.
     Files,
-    /// From a cluster: its API server applied those that it has to the runtime.
+    /// A cluster. Its API server applied its schemas to the runtime.
     Cluster,
 }
 
@@ -219,8 +219,8 @@ impl FileEntry {
     }
 }
 
-/// The most bytes that a file of that name may have; none if no bundle has such a file. Names are nothing but names: a bundle is
-/// read into memory, and nothing of it is written anywhere.
+/// Returns the maximum size of a file of this name. `None` if a bundle has no such file. Names are never used as paths, because the files of a
+/// bundle stay in memory.
 fn most_bytes(name: &str) -> Option<u64> {
     let is_label = |text: &str| trainyard_model::names::is_dns_label(text);
     if let Some(plugin) = name
@@ -243,7 +243,7 @@ const JOB_FILES: [&str; 4] = [
     "output.json",
 ];
 
-/// The name of a file of the TrainJob with that number.
+/// Returns the name of a file of the TrainJob with this number.
 pub(crate) fn job_file(number: usize, file: &str) -> String {
     format!("trainjobs/{number:03}/{file}")
 }

@@ -11,19 +11,19 @@ use thiserror::Error;
 
 use super::{FileEntry, INDEX, Index, MAX_BYTES, MAX_TRAIN_JOBS, most_bytes};
 
-/// Why a bundle can't be written.
+/// An error of writing a bundle.
 #[derive(Debug, Error)]
 pub(crate) enum PackError {
-    /// There is too much of it.
+    /// A file or the bundle is too large.
     #[error("{path}: {what} has {bytes} bytes, but at most {most} fit in a bundle; record fewer TrainJobs at once", path = .path.display())]
     TooLarge {
         /// The bundle.
         path: PathBuf,
         /// The file in it, or the bundle.
         what: String,
-        /// Its size.
+        /// Its size in bytes.
         bytes: u64,
-        /// The most.
+        /// The maximum size in bytes.
         most: u64,
     },
     /// There are too many TrainJobs.
@@ -31,27 +31,26 @@ pub(crate) enum PackError {
     TooMany {
         /// The bundle.
         path: PathBuf,
-        /// How many.
+        /// Their number.
         count: usize,
     },
-    /// Something else is there.
-    #[error("{path}: already exists and is not a bundle; give the name of a new file, or of a bundle to replace", path = .path.display())]
-    InTheWay {
-        /// What is there.
+    /// The path is that of another file.
+    #[error("{path}: already exists and is not a bundle; pass the path of a new file, or of a bundle to replace", path = .path.display())]
+    NotBundle {
+        /// The path.
         path: PathBuf,
     },
-    /// The file system says no.
-    #[error("{path}: can't be written: {error}", path = .path.display())]
+    /// The file cannot be written.
+    #[error("{path}: cannot be written: {error}", path = .path.display())]
     Write {
         /// The bundle.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         error: std::io::Error,
     },
 }
 
-/// Writes a bundle of these files, which the index is completed with. A bundle of that name is replaced once the new one is
-/// whole; nothing else is.
+/// Completes the index with these files and writes the bundle. An existing bundle is replaced atomically; another existing file is an error.
 pub(crate) fn pack(
     path: &Path,
     mut index: Index,
@@ -83,19 +82,19 @@ pub(crate) fn pack(
         path: path.to_owned(),
         error,
     };
-    if !is_free(path).map_err(failed)? {
-        return Err(PackError::InTheWay {
+    if !is_writable(path).map_err(failed)? {
+        return Err(PackError::NotBundle {
             path: path.to_owned(),
         });
     }
     let archive = archive(&index, files).map_err(failed)?;
     if archive.len() as u64 > MAX_BYTES {
-        return Err(too_large("the whole", archive.len() as u64, MAX_BYTES));
+        return Err(too_large("the bundle", archive.len() as u64, MAX_BYTES));
     }
     write(path, &archive).map_err(failed)
 }
 
-/// The archive, the same for the same files: their order is that of their names, and nothing says who wrote them or when.
+/// Returns the archive. It is the same for the same files: they are sorted by name and have no owner or time.
 fn archive(index: &Index, files: &BTreeMap<String, Vec<u8>>) -> std::io::Result<Vec<u8>> {
     let mut index = serde_json::to_vec_pretty(index)?;
     index.push(b'\n');
@@ -120,15 +119,15 @@ fn append(archive: &mut Builder<Vec<u8>>, name: &str, content: &[u8]) -> std::io
     archive.append(&header, content)
 }
 
-/// Whether nothing stands in the way: no file, an empty one, or a bundle.
-fn is_free(path: &Path) -> std::io::Result<bool> {
+/// Whether the path may be written: no file exists, or an empty one, or a bundle.
+fn is_writable(path: &Path) -> std::io::Result<bool> {
     match std::fs::symlink_metadata(path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(true),
         Err(error) => return Err(error),
         Ok(there) if !there.is_file() => return Ok(false),
         Ok(_) => {}
     }
-    // An archive begins with the name of its first file, which fills its field with zeros.
+    // An archive begins with the name of its first file, padded with zeros.
     let name = [INDEX.as_bytes(), &[0]].concat();
     let mut begins = Vec::new();
     std::fs::File::open(path)?
@@ -137,15 +136,15 @@ fn is_free(path: &Path) -> std::io::Result<bool> {
     Ok(begins.is_empty() || begins == name)
 }
 
-/// Writes a file beside the one that it replaces, so that half of it is never seen.
+/// Replaces a file atomically.
 fn write(path: &Path, content: &[u8]) -> std::io::Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
+    let directory = match path.parent() {
+        Some(directory) if !directory.as_os_str().is_empty() => directory,
         _ => Path::new("."),
     };
     let mut file = tempfile::Builder::new()
         .prefix(".trainyard-")
-        .tempfile_in(folder)?;
+        .tempfile_in(directory)?;
     file.write_all(content)?;
     file.persist(path)?;
     Ok(())

@@ -1,4 +1,4 @@
-//! Reads bundles, which anybody may have made.
+//! Reads bundles, which are untrusted.
 
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
@@ -14,48 +14,48 @@ use trainyard_model::{names::sha256_digest, text::clean};
 
 use super::{FORM, INDEX, Index, JobEntry, MAX_BYTES, MAX_JSON_BYTES, MAX_TRAIN_JOBS, most_bytes};
 
-/// Why a bundle is refused.
+/// An invalid bundle.
 #[derive(Debug, Error)]
 #[error("{file}: {problem}")]
 pub(crate) struct BundleError {
     /// The bundle.
     pub(crate) file: String,
-    /// Why.
+    /// The problem.
     pub(crate) problem: BundleProblem,
 }
 
-/// What is wrong with a bundle.
+/// The problem of an invalid bundle.
 #[derive(Debug, Error)]
 pub(crate) enum BundleProblem {
     #[error(transparent)]
     Read(#[from] InputProblem),
-    #[error("has more than {MAX_BYTES} bytes")]
+    #[error("is larger than {MAX_BYTES} bytes, the limit for a bundle")]
     TooLarge,
     #[error("is not a tar archive, or is damaged: {0}; record it again")]
     Tar(String),
-    #[error("does not begin with `{INDEX}`: it is not a bundle of Trainyard")]
+    #[error("is not a Trainyard bundle: its first file is not `{INDEX}`")]
     NoIndex,
     #[error("`{INDEX}`: {0}")]
     Index(String),
     #[error(
-        "has the form {0}, but this trainyard reads form {FORM}; replay it with the release that recorded it"
+        "has form {0}, but this release reads form {FORM}; replay it with the release that recorded it"
     )]
     Form(u64),
-    #[error("`{0}`: is not a file that a bundle has")]
+    #[error("`{0}`: is not a file of a bundle")]
     Name(String),
-    #[error("`{name}`: is {what}, and a bundle holds plain files only")]
+    #[error("`{name}`: is {what}, but a bundle has only regular files")]
     Kind { name: String, what: &'static str },
-    #[error("`{name}`: has {bytes} bytes, but at most {most} are read")]
+    #[error("`{name}`: has {bytes} bytes, but at most {most} are allowed")]
     Size { name: String, bytes: u64, most: u64 },
     #[error("`{0}`: appears twice")]
     Twice(String),
-    #[error("`{0}`: is incomplete; the bundle is truncated: record or copy it again")]
+    #[error("`{0}`: is incomplete, because the bundle is truncated; record or copy it again")]
     Cut(String),
     #[error("`{0}`: is not listed in `{INDEX}`")]
     NotListed(String),
     #[error("`{0}`: is listed in `{INDEX}` but missing; the bundle is truncated or was changed")]
     Missing(String),
-    #[error("`{0}`: belongs to no plugin or TrainJob of `{INDEX}`")]
+    #[error("`{0}`: does not belong to a plugin or TrainJob of `{INDEX}`")]
     Unused(String),
     #[error("`{0}`: belongs to two plugins or TrainJobs of `{INDEX}`, or twice to one")]
     Shared(String),
@@ -73,18 +73,18 @@ pub(crate) enum BundleProblem {
     Json { name: String, problem: String },
 }
 
-/// A bundle in memory, as its index describes it.
+/// A bundle in memory that matches its index.
 #[derive(Debug)]
 pub(crate) struct Bundle {
     /// The file that it was read from.
     pub(crate) file: String,
-    /// What it is.
+    /// The index.
     pub(crate) index: Index,
     files: BTreeMap<String, Vec<u8>>,
 }
 
 impl Bundle {
-    /// Reads a bundle. Nothing of it is written, loaded or run.
+    /// Reads and checks a bundle. Its plugins are not loaded.
     pub(crate) fn read(path: &Path) -> Result<Self, BundleError> {
         let file = clean(&path.display().to_string());
         let read = || {
@@ -100,19 +100,19 @@ impl Bundle {
         }
     }
 
-    /// The content of a file.
+    /// Removes a file from the bundle and returns its content.
     pub(crate) fn take(&mut self, name: &str) -> Result<Vec<u8>, BundleError> {
         let content = self.files.remove(name);
         content.ok_or_else(|| self.error(BundleProblem::Missing(clean(name))))
     }
 
-    /// The value of a file of JSON, within the budget of input.
+    /// Removes a JSON file from the bundle and returns its value, within the budget of input.
     pub(crate) fn take_json(&mut self, name: &str) -> Result<Value, BundleError> {
         let content = self.take(name)?;
         self.json(name, &content)
     }
 
-    /// The value of what a file of JSON holds.
+    /// Parses the content of a JSON file, within the budget of input.
     pub(crate) fn json(&self, name: &str, content: &[u8]) -> Result<Value, BundleError> {
         let text = str::from_utf8(content).map_err(|error| error.to_string());
         let value = text.and_then(|text| {
@@ -129,7 +129,7 @@ impl Bundle {
         })
     }
 
-    /// An error of this bundle.
+    /// Returns an error of this bundle.
     pub(crate) fn error(&self, problem: BundleProblem) -> BundleError {
         BundleError {
             file: self.file.clone(),
@@ -150,7 +150,7 @@ fn bytes_of(path: &Path) -> Result<Vec<u8>, BundleProblem> {
     Ok(bytes)
 }
 
-/// The files of the archive. Extensions of tar, which may name a file otherwise, link it or stretch it, are not read.
+/// Returns the files of the archive. Extensions of tar, such as long names, links and sparse files, are refused.
 fn entries(bytes: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, BundleProblem> {
     let damaged = |error: std::io::Error| BundleProblem::Tar(clean(&error.to_string()));
     let mut archive = Archive::new(bytes);
@@ -158,7 +158,7 @@ fn entries(bytes: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, BundleProblem> {
     for entry in archive.entries().map_err(damaged)?.raw(true) {
         let mut entry = entry.map_err(damaged)?;
         let name = clean(&String::from_utf8_lossy(&entry.path_bytes()));
-        if let Some(what) = not_plain(entry.header().entry_type()) {
+        if let Some(what) = not_regular(entry.header().entry_type()) {
             return Err(BundleProblem::Kind { name, what });
         }
         let most = match files.is_empty() {
@@ -187,8 +187,8 @@ fn entries(bytes: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, BundleProblem> {
     Ok(files)
 }
 
-/// What an entry is, if it is not a plain file.
-fn not_plain(kind: EntryType) -> Option<&'static str> {
+/// Returns what an entry is if it is not a regular file.
+fn not_regular(kind: EntryType) -> Option<&'static str> {
     Some(match kind {
         EntryType::Regular => return None,
         EntryType::Symlink => "a symbolic link",
@@ -212,14 +212,14 @@ fn index(bytes: &[u8]) -> Result<Index, BundleProblem> {
         .map_err(|error| wrong(format!("{}: {}", error.path(), error.inner())))?;
     if index.train_jobs.is_empty() || index.train_jobs.len() > MAX_TRAIN_JOBS {
         return Err(wrong(format!(
-            "trainJobs: has {} entries; there are 1 to {MAX_TRAIN_JOBS}",
+            "trainJobs: must have 1 to {MAX_TRAIN_JOBS} entries, has {}",
             index.train_jobs.len()
         )));
     }
     Ok(index)
 }
 
-/// Every file is the one that the index lists, and every file that it refers to is there.
+/// Checks that the files are those that the index lists, and that the index uses each of them once.
 fn check(index: &Index, files: &BTreeMap<String, Vec<u8>>) -> Result<(), BundleProblem> {
     for (name, content) in files {
         let listed = index.files.get(name);

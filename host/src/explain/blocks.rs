@@ -1,6 +1,6 @@
-//! The fields of a TrainJob as blocks of lines, below the container, pod template or replicated job that they belong to.
+//! Prints the fields of a TrainJob as blocks of lines, grouped by container, pod template or replicated job.
 //!
-//! No line is wrapped or cut, so that a value can be copied out of a terminal of any width, and searched in a pipe.
+//! Lines are never wrapped or truncated, so values can be copied and searched.
 
 use std::collections::BTreeMap;
 
@@ -11,19 +11,19 @@ use trainyard_render::Provenance;
 
 use super::{Explanation, setter, without_name};
 
-/// What a field belongs to, in the order in which it is printed.
+/// A group of fields. Groups are printed in this order.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Group {
     /// The JobSet itself.
     JobSet,
     /// The replicated job, pod template or container at that path.
     At(FieldPath),
-    /// What plugins know of pods and a JobSet does not have.
+    /// Fields of the record that are not part of the JobSet.
     Record,
 }
 
 impl Group {
-    /// The group of a field, and the field's path in it.
+    /// Returns the group of a field, and the field's path in it.
     fn of(field: &Provenance) -> (Self, String) {
         let Some(named) = field.named() else {
             return (Self::Record, field.path.clone());
@@ -47,7 +47,7 @@ impl Group {
     }
 }
 
-/// How many steps of the path lead to the container that it is in, or else to the pod template, or else to the replicated job.
+/// Returns the length of the path's prefix that leads to its container, or else to its pod template or replicated job.
 fn depth(path: &FieldPath) -> usize {
     const CONTAINER: [&str; 8] = [
         "spec",
@@ -96,7 +96,7 @@ pub(super) fn text(explained: &Explanation<'_>) -> String {
     text
 }
 
-/// The lines of one field: its value, and below it each change, the last one first.
+/// Returns the lines of one field: its value, followed by its changes, the last one first.
 fn block(path: &str, field: &Provenance) -> String {
     let steps = &field.steps;
     let mut text = String::new();
@@ -125,7 +125,7 @@ fn block(path: &str, field: &Provenance) -> String {
     text
 }
 
-/// A value as a person writes it: text is quoted only if it would be misread otherwise.
+/// Returns a value as text. A string is only quoted if it would be ambiguous otherwise.
 fn shown(value: &Value) -> String {
     match value {
         Value::String(text) if is_plain(text) => text.clone(),

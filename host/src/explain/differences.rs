@@ -1,4 +1,4 @@
-//! Where the JobSet in the cluster differs from the one that was explained.
+//! Compares the JobSet in the cluster with the one that is explained.
 
 use serde_json::Value;
 use trainyard_api::{
@@ -10,19 +10,19 @@ use trainyard_render::{NoSuchField, Provenance, env_vars, path_in_job_set};
 
 use super::without_env_name;
 
-/// Why the two JobSets may differ.
+/// The likely cause of a difference.
 #[derive(Clone, Copy)]
 pub(super) enum Cause {
     /// Not all plugins of the TrainJob are loaded.
     MissingPlugin,
-    /// The loaded plugins or their settings are not those that the TrainJob was rendered with.
+    /// The TrainJob was rendered with other plugins or settings than those loaded.
     OtherPlan,
     /// The plugins are the same.
     OtherClient,
 }
 
 impl Cause {
-    const fn in_words(self) -> &'static str {
+    const fn description(self) -> &'static str {
         match self {
             Self::MissingPlugin => "set by a plugin that is not loaded, or by another client",
             Self::OtherPlan => {
@@ -33,7 +33,7 @@ impl Cause {
     }
 }
 
-/// The JobSet that was explained, and the one in the cluster.
+/// The JobSet that is explained, and the one in the cluster.
 pub(super) struct Comparison<'a> {
     rendered: Names<'a>,
     live: Names<'a>,
@@ -51,7 +51,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// The explained fields that have another value in the cluster, a line each.
+    /// Returns a line for each explained field that has another value in the cluster.
     pub(super) fn changed(&self, fields: &[Provenance]) -> Vec<String> {
         let line = |field: &Provenance| {
             let path = field.named().filter(|path| !is_container(path))?;
@@ -63,8 +63,8 @@ impl<'a> Comparison<'a> {
         fields.iter().filter_map(line).collect()
     }
 
-    /// The items of lists and the keys of maps that only the cluster has at those paths or below them, a line each. Fields of objects are
-    /// left out: the API server may have set their defaults.
+    /// Returns a line for each list item and map key at or below these paths that only the cluster has. Fields of objects are not compared,
+    /// because they may be defaults of the API server.
     pub(super) fn added<'p>(&self, wanted: impl Iterator<Item = &'p FieldPath>) -> Vec<String> {
         let wanted = wanted.map(path_in_job_set);
         let wanted = wanted.filter(|path| self.live.value(path).is_some());
@@ -84,7 +84,7 @@ impl<'a> Comparison<'a> {
         differences.filter_map(line).collect()
     }
 
-    /// A field that was not rendered, where the cluster has it: a line for each place.
+    /// Returns a line for each place where the cluster has a field that was not rendered.
     pub(super) fn absent(&self, absent: &NoSuchField) -> Vec<String> {
         if let Some(value) = self.live.value(&absent.in_job_set) {
             let path = self.live.by_names(&absent.in_job_set);
@@ -106,24 +106,24 @@ impl<'a> Comparison<'a> {
         let value = without_env_name(path, live);
         format!(
             "{path}: is {value} in the cluster, {}",
-            self.cause.in_words()
+            self.cause.description()
         )
     }
 }
 
-/// Whether the path is of a container as a whole. Its fields are explained, and compared, one by one.
+/// Whether it is the path of a container, whose fields are explained and compared one by one.
 fn is_container(path: &FieldPath) -> bool {
     let lists = ["containers", "initContainers"];
     matches!(path.segments(), [.., list, Segment::Key(_)] if lists.contains(&&*list.text()))
 }
 
-/// Whether a path is that of `start`, or below it.
+/// Whether a path is `start` or below it.
 fn begins(path: &FieldPath, start: &FieldPath) -> bool {
     let (path, start) = (path.segments(), start.segments());
     start.len() <= path.len() && path.iter().zip(start).all(|(a, b)| a.text() == b.text())
 }
 
-/// Whether a value in the cluster has everything that was rendered. Members that only the cluster has are defaults of the API server.
+/// Whether a value in the cluster contains the rendered value. Other members are defaults of the API server.
 fn has(live: &Value, rendered: &Value) -> bool {
     match (live, rendered) {
         (Value::Object(live), Value::Object(rendered)) => rendered

@@ -1,6 +1,6 @@
-//! A live TrainJob, explained from its snapshot, as far as its plugins are loaded.
+//! Explains a live TrainJob from its snapshot, as far as its plugins are loaded.
 
-use std::fmt;
+use std::{fmt, path::Path};
 
 use kube::Client;
 use serde_json::Value;
@@ -10,6 +10,7 @@ use trainyard_model::{
     manifest::ActiveWhen,
     plan::{Generation, Plan},
 };
+use trainyard_render::{NoSuchField, Provenance, Rendered};
 
 use super::{
     ExplainArgs, Explanation,
@@ -17,7 +18,6 @@ use super::{
     fields,
 };
 use crate::{
-    args::RunArgs,
     bundle::InputKind,
     cluster,
     load::LoadedPlugins,
@@ -26,106 +26,45 @@ use crate::{
     report::{self, ErrorList},
 };
 
-/// Renders a live TrainJob once more from its snapshot, and explains that.
+/// A live TrainJob, with the plugins that are loaded here.
+struct LiveTrainJob {
+    namespace: String,
+    name: String,
+    live: Live,
+    client: Client,
+    loaded: LoadedPlugins,
+}
+
+/// Renders a live TrainJob again from its snapshot, and explains the result.
 pub(super) fn explain(
     args: &ExplainArgs,
     name: &str,
     wanted: &[&FieldPath],
 ) -> Result<(), ErrorList> {
-    let RunArgs { input, load, .. } = &args.run;
-    if !input.filename.is_empty() {
+    if !args.run.input.filename.is_empty() {
         return Err(["trainjob/NAME is a live TrainJob; remove -f, or select a TrainJob of the files with --train-job NAME"]
             .into_iter()
             .collect());
     }
-    let mut loaded = LoadedPlugins::load(load)?;
+    let loaded = LoadedPlugins::load(&args.run.load)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let (namespace, client, live) = runtime.block_on(async {
-        let config = args.cluster.config().await?;
-        let given = input.namespace.clone();
-        let namespace = given.unwrap_or_else(|| config.default_namespace.clone());
-        let client = cluster::client(config).map_err(|error| failed(&error))?;
-        let live = live(client.clone(), &namespace, name).await;
-        let live = live.map_err(|error| failed(&error))?;
-        Ok::<_, ErrorList>((namespace, client, live))
-    })?;
-    let (namespace, snapshot) = (&*namespace, &live.snapshot);
-    let title = format!("TrainJob {namespace}/{name}");
-    if let Some(facts) = snapshot.facts() {
-        loaded.renderer = loaded.renderer.with_facts(facts);
-    }
-    let renderer = &loaded.renderer;
-    let missing = missing(&live, renderer.generation());
-    let mut from = snapshot.runtime.as_ref().clone();
-    if !missing.is_empty() {
-        if args.record.is_some() {
-            let why = format!(
-                "{title}: {}; its bundle would hold what never happened",
-                missing.join("; ")
-            );
-            return Err(failed(&why));
-        }
-        missing
-            .iter()
-            .for_each(|line| report::warn(format!("{title}: {line}")));
-        keep_loaded(&mut from, renderer.generation());
-    }
-    let rendered = renderer.render(&live.job, &from, namespace, &snapshot.lookups);
-    let rendered = rendered.map_err(|stopped| ErrorList::from_iter(stopped.lines()))?;
-    let now = rendered.whole_plan();
-    let pinned = snapshot.plan.as_ref();
-    let pinned = pinned.map(|plan| of_loaded(plan, renderer.generation()));
-    let is_kept = pinned.is_some_and(|plan| plan.is_kept_by(&now));
-    if !is_kept {
-        let message = format!(
-            "{title} was rendered with other plugins or settings than those loaded here; load its plugins with --plugin and their settings with --policy"
-        );
-        if args.record.is_some() {
-            return Err(failed(&format!("{message}; no bundle was written")));
-        }
-        report::warn(message);
-    }
+    let train_job = runtime.block_on(LiveTrainJob::read(args, name, loaded))?;
+    let (rendered, cause) = train_job.render(args.record.is_some())?;
     if let Some(bundle) = &args.record {
-        let written = RecordedInput {
-            namespace,
-            name,
-            from: InputKind::Cluster,
-            train_job: &live.object,
-            runtime: snapshot.runtime_object(),
-        };
-        let recording = Recording::of(&written, &rendered);
-        record::write(bundle, &loaded, vec![recording])?;
+        train_job.record(bundle, &rendered)?;
     }
-    let cause = match (missing.is_empty(), is_kept) {
-        (false, _) => Cause::MissingPlugin,
-        (true, false) => Cause::OtherPlan,
-        (true, true) => Cause::OtherClient,
-    };
     let (fields, mut absent) = fields(&rendered, wanted);
-    if !wanted.is_empty()
-        && let Some(live) = runtime.block_on(job_set(client, namespace, name))
-    {
-        let comparison = Comparison::new(&rendered.job_set, &live, cause);
-        let mut lines = comparison.changed(&fields);
-        let explained = wanted.iter().zip(&absent);
-        let explained = explained.filter_map(|(path, absent)| absent.is_none().then_some(*path));
-        lines.extend(comparison.added(explained));
-        for absent in &mut absent {
-            let found = absent.as_ref().map(|absent| comparison.absent(absent));
-            let found = found.unwrap_or_default();
-            if !found.is_empty() {
-                *absent = None;
-            }
-            lines.extend(found);
-        }
+    if let Some(job_set) = runtime.block_on(train_job.job_set()) {
+        let comparison = Comparison::new(&rendered.job_set, &job_set, cause);
+        let lines = differences(&comparison, wanted, &fields, &mut absent);
         lines.iter().for_each(report::warn);
     }
     ErrorList::from_iter(absent.into_iter().flatten()).or_ok(())?;
     let explained = Explanation {
         train_job: name,
-        namespace,
+        namespace: &train_job.namespace,
         fields,
     };
     let mut buffered = BufferedList::new(args.output.list());
@@ -133,25 +72,141 @@ pub(super) fn explain(
     buffered.print()
 }
 
+/// Returns a line for each wanted field, or for each field if none is wanted, that differs in the cluster. Removes the errors of absent
+/// fields that the cluster has.
+fn differences(
+    comparison: &Comparison<'_>,
+    wanted: &[&FieldPath],
+    fields: &[Provenance],
+    absent: &mut [Option<NoSuchField>],
+) -> Vec<String> {
+    let mut lines = comparison.changed(fields);
+    let root = FieldPath::root();
+    let explained = wanted.iter().zip(&*absent);
+    let explained = explained.filter_map(|(path, absent)| absent.is_none().then_some(*path));
+    let all = wanted.is_empty().then_some(&root);
+    lines.extend(comparison.added(explained.chain(all)));
+    for absent in absent {
+        let found = absent.as_ref().map(|absent| comparison.absent(absent));
+        let found = found.unwrap_or_default();
+        if !found.is_empty() {
+            *absent = None;
+        }
+        lines.extend(found);
+    }
+    lines
+}
+
+impl LiveTrainJob {
+    /// Reads the TrainJob and its snapshot. The facts of the snapshot replace the local ones.
+    async fn read(
+        args: &ExplainArgs,
+        name: &str,
+        mut loaded: LoadedPlugins,
+    ) -> Result<Self, ErrorList> {
+        let config = args.cluster.config().await?;
+        let namespace = args.run.input.namespace.clone();
+        let namespace = namespace.unwrap_or_else(|| config.default_namespace.clone());
+        let client = cluster::client(config).map_err(|error| failed(&error))?;
+        let live = live(client.clone(), &namespace, name).await;
+        let live = live.map_err(|error| failed(&error))?;
+        if let Some(facts) = live.snapshot.facts() {
+            loaded.renderer = loaded.renderer.with_facts(facts);
+        }
+        Ok(Self {
+            namespace,
+            name: name.to_owned(),
+            live,
+            client,
+            loaded,
+        })
+    }
+
+    /// Renders it with the loaded plugins. Plugins and settings that differ from those in the snapshot are a warning, or an error if the result
+    /// `is_recorded`. Also returns the likely cause of differences from the cluster.
+    fn render(&self, is_recorded: bool) -> Result<(Rendered, Cause), ErrorList> {
+        let title = format!("TrainJob {}/{}", self.namespace, self.name);
+        let snapshot = &self.live.snapshot;
+        let renderer = &self.loaded.renderer;
+        let generation = renderer.generation();
+        let missing = missing(&self.live, generation);
+        let mut runtime = snapshot.runtime.as_ref().clone();
+        if !missing.is_empty() {
+            if is_recorded {
+                let missing = missing.join("; ");
+                return Err(failed(&format!(
+                    "{title}: {missing}; no bundle was written"
+                )));
+            }
+            let lines = missing.iter();
+            lines.for_each(|line| report::warn(format!("{title}: {line}")));
+            keep_loaded(&mut runtime, generation);
+        }
+        let rendered = renderer
+            .render(&self.live.job, &runtime, &self.namespace, &snapshot.lookups)
+            .map_err(|stopped| ErrorList::from_iter(stopped.lines()))?;
+        let pinned = snapshot.plan.as_ref();
+        let pinned = pinned.map(|plan| of_loaded(plan, generation));
+        let is_kept = pinned.is_some_and(|plan| plan.is_kept_by(&rendered.whole_plan()));
+        if !is_kept {
+            let message = format!(
+                "{title} was rendered with other plugins or settings than those loaded here; load its plugins with --plugin and their settings with --policy"
+            );
+            if is_recorded {
+                return Err(failed(&format!("{message}; no bundle was written")));
+            }
+            report::warn(message);
+        }
+        let cause = match (missing.is_empty(), is_kept) {
+            (false, _) => Cause::MissingPlugin,
+            (true, false) => Cause::OtherPlan,
+            (true, true) => Cause::OtherClient,
+        };
+        Ok((rendered, cause))
+    }
+
+    /// Writes a bundle.
+    fn record(&self, bundle: &Path, rendered: &Rendered) -> Result<(), ErrorList> {
+        let input = RecordedInput {
+            namespace: &self.namespace,
+            name: &self.name,
+            from: InputKind::Cluster,
+            train_job: &self.live.object,
+            runtime: self.live.snapshot.runtime_object(),
+        };
+        let recording = Recording::of(&input, rendered);
+        record::write(bundle, &self.loaded, vec![recording])
+    }
+
+    /// Returns the JobSet in the cluster. Warns if it cannot be read.
+    async fn job_set(&self) -> Option<Value> {
+        let found = live_job_set(self.client.clone(), &self.namespace, &self.name).await;
+        found.unwrap_or_else(|error| {
+            report::warn(format!("{error}; the fields are not compared with it"));
+            None
+        })
+    }
+}
+
 fn failed(error: &dyn fmt::Display) -> ErrorList {
     ErrorList::from_iter([error.to_string()])
 }
 
-/// The plugins of the TrainJob's plan that are not loaded, a sentence each.
+/// Returns a message for each plugin of the TrainJob's plan that is not loaded.
 fn missing(live: &Live, generation: &Generation) -> Vec<String> {
     let plan = live.snapshot.plan.iter();
     let planned = plan.flat_map(|plan| &plan.plugins);
     let missing = planned.filter(|planned| generation.plugin(&planned.name).is_none());
     let line = missing.map(|planned| {
         format!(
-            "the plugin {} {} ({}) is not loaded, and what it set is not explained; give its file with --plugin",
+            "the plugin {} {} ({}) is not loaded, so the fields that it set are not explained; load its file with --plugin",
             planned.name, planned.version, planned.digest
         )
     });
     line.collect()
 }
 
-/// The plan without the plugins that are not loaded.
+/// Returns the plan without the plugins that are not loaded.
 fn of_loaded(plan: &Plan, generation: &Generation) -> Plan {
     let mut plan = plan.clone();
     plan.plugins
@@ -174,13 +229,4 @@ fn keep_loaded(runtime: &mut Runtime, generation: &Generation) {
     if let Some(policy) = &mut runtime.ml_policy {
         policy.member = policy.member.take().filter(is_handled);
     }
-}
-
-/// The JobSet in the cluster. Without it, fields can't be compared with it.
-async fn job_set(client: Client, namespace: &str, name: &str) -> Option<Value> {
-    let found = live_job_set(client, namespace, name).await;
-    found.unwrap_or_else(|error| {
-        report::warn(format!("{error}; the fields are not compared with it"));
-        None
-    })
 }

@@ -78,7 +78,7 @@ fn subject(text: &str) -> Result<Subject, PathError> {
 }
 
 impl ExplainArgs {
-    /// The live TrainJob, and the fields.
+    /// Returns the live TrainJob, if any, and the fields.
     fn subjects(&self) -> Result<(Option<&str>, Vec<&FieldPath>), ErrorList> {
         let (mut live, mut fields) = (None, Vec::new());
         for subject in &self.subjects {
@@ -86,7 +86,7 @@ impl ExplainArgs {
                 Subject::Field(path) => fields.push(path),
                 Subject::Live(name) if live.is_none() => live = Some(name.as_str()),
                 Subject::Live(_) => {
-                    return Err(["give at most one trainjob/NAME"].into_iter().collect());
+                    return Err(["pass at most one trainjob/NAME"].into_iter().collect());
                 }
             }
         }
@@ -94,11 +94,11 @@ impl ExplainArgs {
     }
 }
 
-/// Parses a path, also with a leading dot as in jq.
+/// Parses a path, which may begin with a dot as in jq.
 fn path(text: &str) -> Result<FieldPath, PathError> {
     let path: FieldPath = text.strip_prefix('.').unwrap_or(text).parse()?;
     if path.is_root() {
-        // A dot alone names no field.
+        // Fails, because a single dot is not a field.
         return ".".parse();
     }
     Ok(path)
@@ -133,7 +133,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), ErrorList> {
         return live::explain(args, name, &wanted);
     }
     if args.record.is_some() {
-        return Err(["--record needs a live TrainJob; give trainjob/NAME, or record files with `trainyard render --record`"]
+        return Err(["--record needs a live TrainJob; pass trainjob/NAME, or record files with `trainyard render --record`"]
             .into_iter()
             .collect());
     }
@@ -167,11 +167,11 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), ErrorList> {
     run::print(buffered, failure, args.run.keep_going)
 }
 
-/// The TrainJobs that do not have a field, a line each.
+/// The errors of TrainJobs that do not have a field.
 #[derive(Default)]
 struct MissingField {
     lines: ErrorList,
-    /// Whether another TrainJob has it.
+    /// Whether another TrainJob has the field.
     is_there: bool,
 }
 
@@ -183,7 +183,7 @@ impl MissingField {
         }
     }
 
-    /// A field that some TrainJobs have is a warning for the others. One that none has is mistyped.
+    /// Prints warnings if another TrainJob has the field, and fails otherwise.
     fn warn_or_fail(self, failure: &mut ErrorList) {
         if self.is_there {
             self.lines.warn();
@@ -193,8 +193,8 @@ impl MissingField {
     }
 }
 
-/// What is known of those fields and what is below them, or of all fields if none is given; and for each of those, that it is not
-/// there, if so.
+/// Returns the origins of these fields and the fields below them, or of all fields if `wanted` is empty. Also returns an error for each field
+/// that does not exist.
 fn fields(
     rendered: &Rendered,
     wanted: &[&FieldPath],
@@ -209,25 +209,25 @@ fn fields(
     }
     if wanted.len() > 1 {
         all.sort_by(|a, b| a.path.cmp(&b.path));
-        // What two of them have in common.
+        // Fields that several paths contain.
         all.dedup();
     }
     (all, missing)
 }
 
-/// A field by the path that it has in the JobSet; if it is not part of the JobSet, by the record's.
+/// Returns the path of a field in the JobSet, or in the record if the field is not part of the JobSet.
 fn path_of(field: &Provenance) -> String {
     let named = field.named();
     named.map_or_else(|| field.path.clone(), ToString::to_string)
 }
 
-/// A value as it is shown: an env var that only the runtime set is a whole item, whose name is in the path already.
+/// Returns a value for the output. Of an env var that only the runtime set, this is the item without its name, which the path contains.
 fn without_name<'v>(field: &Provenance, value: &'v Value) -> &'v Value {
     let path = field.named();
     path.map_or(value, |path| without_env_name(path, value))
 }
 
-/// The same for the value at a path of the JobSet.
+/// Returns the value at a path of the JobSet for the output, like [`without_name`].
 fn without_env_name<'v>(path: &FieldPath, value: &'v Value) -> &'v Value {
     let is_env = matches!(path.segments(), [.., list, _] if list.text() == "env");
     match value.get("name") {
@@ -239,7 +239,7 @@ fn without_env_name<'v>(path: &FieldPath, value: &'v Value) -> &'v Value {
     }
 }
 
-/// Who set a field, and why.
+/// Returns what set a field, and why.
 fn setter(by: &Setter) -> (String, Option<&str>) {
     match by {
         Setter::Runtime { field } => ("runtime".to_owned(), Some(field)),

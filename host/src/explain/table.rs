@@ -1,4 +1,4 @@
-//! The fields of a TrainJob as a table: one line for each change.
+//! Prints the fields of a TrainJob as a table with a line for each change.
 
 use serde_json::Value;
 use trainyard_model::text::clean_to;
@@ -6,7 +6,7 @@ use trainyard_model::text::clean_to;
 use super::{Explanation, path_of, setter, without_name};
 use crate::output::{self, Table};
 
-/// The most rows of one table, all of which have to be there before the first is printed: what has more is several tables.
+/// The maximum number of rows of a table. More rows are printed as several tables, because a table is formatted in memory.
 const MAX_ROWS: usize = 4096;
 
 pub(super) fn text(explained: &Explanation<'_>) -> String {
@@ -33,7 +33,7 @@ pub(super) fn text(explained: &Explanation<'_>) -> String {
     }
 }
 
-/// A value in one line of a table.
+/// Returns a value for a cell, truncated.
 fn short(value: Option<&Value>) -> String {
     const MOST: usize = 60;
     let text = match value {

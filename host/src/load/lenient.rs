@@ -1,4 +1,4 @@
-//! Plugins for a process that goes on without those that are refused.
+//! Loads plugins for a process that skips those that are refused.
 
 use std::{num::NonZeroUsize, path::PathBuf, sync::Arc};
 
@@ -6,22 +6,22 @@ use trainyard_model::{plan::PlanError, policy::Policy};
 use trainyard_render::Renderer;
 use trainyard_sandbox::Loader;
 
-use super::{Code, Origin, Refused, declared, disabled_by_operator, load, loader};
+use super::{CodeLoading, Origin, Refused, declared, disabled_by_operator, load, loader};
 use crate::{args::CacheArgs, policy_file::PolicyFile, report::ErrorList};
 
-/// The plugins that fit together.
+/// The plugins that run together.
 pub(crate) struct LenientLoad {
     pub(crate) renderer: Renderer,
     pub(crate) loader: Loader,
-    /// What was left out: the file or plugin, and why.
+    /// The skipped plugins: the file, and the reason.
     pub(crate) refused: Vec<(String, String)>,
     /// The names of the plugins that the policy file disables.
     pub(crate) disabled: Vec<String>,
 }
 
 impl LenientLoad {
-    /// Loads the built-in plugins and those files, for so many calls at once. One that can't run beside the others is left out as one
-    /// that does not load.
+    /// Loads the built-in plugins and these files, for a number of concurrent calls. A plugin that conflicts with others is skipped like one
+    /// that cannot be loaded.
     pub(crate) fn load(
         files: &[PathBuf],
         policy: &PolicyFile,
@@ -30,7 +30,7 @@ impl LenientLoad {
         wrap: impl Fn(Arc<dyn Policy>) -> Arc<dyn Policy>,
     ) -> Result<Self, ErrorList> {
         let loader = loader(cache, calls)?;
-        let mut plugins = load(&loader, files, policy, Code::AtOnce);
+        let mut plugins = load(&loader, files, policy, CodeLoading::Eager);
         ErrorList::from_iter(plugins.unknown_plugins(policy, None)).or_ok(())?;
         let renderer = loop {
             let policies = plugins.policies.iter();
@@ -39,7 +39,7 @@ impl LenientLoad {
                 Ok(renderer) => break renderer,
                 Err(errors) => errors,
             };
-            let Some(refused) = leave_out(&mut plugins.policies, &errors) else {
+            let Some(refused) = skip_conflicting(&mut plugins.policies, &errors) else {
                 return Err(ErrorList::from_iter(errors));
             };
             plugins.refused.push(refused);
@@ -59,9 +59,8 @@ impl LenientLoad {
     }
 }
 
-/// Leaves out the last plugin that the first error names: without it the error is gone. None where that is a built-in one, which
-/// come first.
-fn leave_out(
+/// Removes the last plugin that the first error names, which resolves the error. `None` if that is a built-in plugin; these come first.
+fn skip_conflicting(
     policies: &mut Vec<(Arc<dyn Policy>, Origin)>,
     errors: &[PlanError],
 ) -> Option<Refused> {

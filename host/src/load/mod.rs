@@ -1,7 +1,7 @@
-//! Loads plugins: the built-in ones and those given as files, each under what the operator sets for it.
+//! Loads the built-in plugins and plugin files, each with the operator's settings for it.
 
-mod beside;
 mod lenient;
+mod new_plugin;
 mod refused;
 
 use std::{
@@ -11,8 +11,8 @@ use std::{
     sync::Arc,
 };
 
-pub(crate) use beside::Beside;
 pub(crate) use lenient::LenientLoad;
+pub(crate) use new_plugin::NewPlugin;
 use refused::{Origin, Refused, shown};
 use trainyard_api::Located;
 use trainyard_model::{
@@ -35,54 +35,56 @@ use crate::{
     report::{self, ErrorList},
 };
 
-/// The plugins of one run of a command.
+/// The plugins of a command.
 pub(crate) struct LoadedPlugins {
     pub(crate) renderer: Renderer,
     pub(crate) loader: Loader,
     /// The names of the plugins that the policy file disables.
     pub(crate) disabled: Vec<String>,
-    /// Where the plugins come from, by name.
+    /// The origins of the plugins, by name.
     origins: BTreeMap<Arc<str>, Origin>,
 }
 
 impl LoadedPlugins {
-    /// Loads the built-in plugins and those that were given, and checks them against each other. A command works with all of
-    /// them or not at all.
+    /// Loads the built-in plugins and the plugin files, and checks them against each other. Fails if one of them is refused.
     pub(crate) fn load(args: &LoadArgs) -> Result<Self, ErrorList> {
-        let (policy, loader) = prepared(args)?;
+        let (policy, loader) = prepare(args)?;
         let plugins = load(
             &loader,
             &files(&args.plugin, args.plugin_dir.as_deref())?,
             &policy,
-            Code::WhenCalled,
+            CodeLoading::Lazy,
         );
         let failure = ErrorList::from_iter(plugins.unknown_plugins(&policy, None));
         Self::of(plugins, loader, &policy, failure)
     }
 
-    /// The same, and one more file that is seen beside them.
-    pub(crate) fn load_beside(args: &LoadArgs, file: &Path) -> Result<(Self, Beside), ErrorList> {
-        let (policy, loader) = prepared(args)?;
+    /// Also loads another plugin file, to compare it with the others.
+    pub(crate) fn load_with_new(
+        args: &LoadArgs,
+        file: &Path,
+    ) -> Result<(Self, NewPlugin), ErrorList> {
+        let (policy, loader) = prepare(args)?;
         let plugins = load(
             &loader,
             &files(&args.plugin, args.plugin_dir.as_deref())?,
             &policy,
-            Code::WhenCalled,
+            CodeLoading::Lazy,
         );
-        let beside = Beside::load(&loader, file, &policy);
-        let mut failure = match &beside {
-            Ok(beside) => {
-                let name = &*beside.plugin.id.name;
+        let new = NewPlugin::load(&loader, file, &policy);
+        let mut failure = match &new {
+            Ok(new) => {
+                let name = &*new.plugin.id.name;
                 ErrorList::from_iter(plugins.unknown_plugins(&policy, Some(name)))
             }
-            // It may be the plugin that the policy file names.
+            // It may be the plugin that the policy file names, so unknown names are not reported.
             Err(error) => ErrorList::from_iter([error]),
         };
         match (
             Self::of(plugins, loader, &policy, ErrorList::default()),
-            beside,
+            new,
         ) {
-            (Ok(loaded), Ok(beside)) => failure.or_ok((loaded, beside)),
+            (Ok(loaded), Ok(new)) => failure.or_ok((loaded, new)),
             (Err(refused), _) => {
                 failure.absorb(refused);
                 Err(failure)
@@ -91,9 +93,9 @@ impl LoadedPlugins {
         }
     }
 
-    /// What was read, if nothing of it is refused.
+    /// Returns the plugins, unless one is refused.
     fn of(
-        plugins: Read,
+        plugins: LoadResult,
         loader: Loader,
         policy: &PolicyFile,
         mut failure: ErrorList,
@@ -118,10 +120,10 @@ impl LoadedPlugins {
         })
     }
 
-    /// The component of a loaded plugin, read once more.
+    /// Reads the component of a loaded plugin again.
     ///
     /// # Errors
-    /// Its file can't be read, or is not the one that was loaded.
+    /// If its file cannot be read or changed since it was loaded.
     pub(crate) fn component(&self, id: &PluginId) -> Result<Vec<u8>, ErrorList> {
         let failed = |what: String| ErrorList::from_iter([what]);
         let (origin, bytes) = match self.origins.get(&id.name) {
@@ -142,12 +144,12 @@ impl LoadedPlugins {
         if sha256_digest(&bytes) == *id.digest {
             return Ok(bytes);
         }
-        let problem = format!("is not plugin {id} any more; run the command again");
+        let problem = format!("changed after plugin {id} was loaded; run the command again");
         Err(failed(format!("{origin}: {problem}")))
     }
 
-    /// Runs `run` for each item on the threads that plugin calls run on, and gives each result to `take`, in the order of the
-    /// items; a panic is the result of its item.
+    /// Calls `run` for each item on the threads for plugin calls, and `take` with each result in the order of the items. A panic is the result of
+    /// its item.
     pub(crate) fn run_in_order<T: Sync, R: Send>(
         &self,
         items: &[T],
@@ -158,8 +160,8 @@ impl LoadedPlugins {
     }
 }
 
-/// The policy file, and what loads plugins.
-fn prepared(args: &LoadArgs) -> Result<(PolicyFile, Loader), ErrorList> {
+/// Reads the policy file and creates the loader.
+fn prepare(args: &LoadArgs) -> Result<(PolicyFile, Loader), ErrorList> {
     let policy = match &args.policy {
         Some(path) => PolicyFile::read(path).map_err(ErrorList::from_iter)?,
         None => PolicyFile::default(),
@@ -169,31 +171,31 @@ fn prepared(args: &LoadArgs) -> Result<(PolicyFile, Loader), ErrorList> {
 
 /// When the code of the built-in plugins is loaded.
 #[derive(Clone, Copy)]
-enum Code {
-    /// Before the first TrainJob, so that a process that runs for long finds out early.
-    AtOnce,
-    /// By those that are called: a command calls few of them.
-    WhenCalled,
+enum CodeLoading {
+    /// At once, so a long-running process detects errors at its start.
+    Eager,
+    /// At the first call, because a command calls few plugins.
+    Lazy,
 }
 
-/// What became of the plugins of one run, in the order in which they were given.
-struct Read {
-    /// Those that are in order, with where they come from.
+/// The result of loading plugins, in order.
+struct LoadResult {
+    /// The loaded plugins with their origins.
     policies: Vec<(Arc<dyn Policy>, Origin)>,
     refused: Vec<Refused>,
-    /// Those that the policy file disables.
+    /// The plugins that the policy file disables.
     disabled: Vec<Declared>,
 }
 
-impl Read {
-    /// The names of the plugins that the policy file disables.
+impl LoadResult {
+    /// Returns the names of the plugins that the policy file disables.
     fn disabled_names(&self) -> Vec<String> {
         let names: BTreeSet<_> = self.disabled.iter().map(|one| one.name.clone()).collect();
         names.into_iter().collect()
     }
 
-    /// What may be misspelled in the `after` and `before` of manifests. These may name plugins that are not loaded, so that only a name
-    /// that is almost one that is loaded says so.
+    /// Returns a warning for each name in the `after` and `before` of a manifest that is similar to a loaded plugin's name. Other names are valid,
+    /// because these lists may name plugins that are not loaded.
     fn misspelled_orders(&self) -> Vec<String> {
         let policies = || self.policies.iter().map(|(policy, _)| policy.plugin());
         let loaded = policies().map(|plugin| &*plugin.id.name);
@@ -222,13 +224,13 @@ impl Read {
         found
     }
 
-    /// The plugins that the policy file names and that nobody gave. A plugin that is refused was given; if its name could not
-    /// be read, it may be any of them.
-    fn unknown_plugins(&self, policy: &PolicyFile, beside: Option<&str>) -> Vec<Located> {
+    /// Returns an error for each name in the policy file that is neither a loaded, a disabled, a refused nor the `new` plugin's name. Returns none
+    /// if the name of a refused plugin could not be read, because it may be any of them.
+    fn unknown_plugins(&self, policy: &PolicyFile, new: Option<&str>) -> Vec<Located> {
         let refused = self.refused.iter();
-        // The first of a file that is given twice is judged by itself.
+        // The other plugin of the same file is known.
         let refused: Option<BTreeSet<&str>> = refused
-            .filter(|refused| !matches!(refused, Refused::GivenTwice(_)))
+            .filter(|refused| !matches!(refused, Refused::SameFile(_)))
             .map(Refused::plugin)
             .collect();
         let Some(mut known) = refused else {
@@ -237,16 +239,13 @@ impl Read {
         let policies = self.policies.iter();
         known.extend(policies.map(|(policy, _)| &*policy.plugin().id.name));
         known.extend(self.disabled.iter().map(|declared| &*declared.name));
-        known.extend(beside);
+        known.extend(new);
         policy.unknown_plugins(&known)
     }
 }
 
-/// Loads the built-in plugins and those files, in this order. One that is refused keeps no other from being loaded; whether that
-/// is good enough is the caller's affair.
-///
-/// The code of built-in plugins is loaded when they are first called, unless it is wanted at once.
-fn load(loader: &Loader, files: &[PathBuf], policy: &PolicyFile, code: Code) -> Read {
+/// Loads the built-in plugins and these files, in this order, and continues after a plugin that is refused.
+fn load(loader: &Loader, files: &[PathBuf], policy: &PolicyFile, code: CodeLoading) -> LoadResult {
     let mut loading = Loading {
         policy,
         loaded: Vec::new(),
@@ -257,16 +256,16 @@ fn load(loader: &Loader, files: &[PathBuf], policy: &PolicyFile, code: Code) -> 
         let (name, component) = (plugin.name, plugin.component);
         loading.add(Origin::BuiltIn, Settings::built_in(), |settings| {
             Ok(match code {
-                Code::AtOnce => Arc::new(loader.load_built_in(name, component, settings)?),
-                Code::WhenCalled => Arc::new(loader.defer_built_in(name, component, settings)?),
+                CodeLoading::Eager => Arc::new(loader.load_built_in(name, component, settings)?),
+                CodeLoading::Lazy => Arc::new(loader.defer_built_in(name, component, settings)?),
             })
         });
     }
-    let mut given = BTreeSet::new();
+    let mut seen = BTreeSet::new();
     for path in files {
         let file = path.canonicalize().unwrap_or_else(|_| path.clone());
-        if !given.insert(file) {
-            loading.refused.push(Refused::GivenTwice(path.clone()));
+        if !seen.insert(file) {
+            loading.refused.push(Refused::SameFile(path.clone()));
             continue;
         }
         let origin = Origin::File(path.clone());
@@ -274,14 +273,14 @@ fn load(loader: &Loader, files: &[PathBuf], policy: &PolicyFile, code: Code) -> 
             Ok(Arc::new(loader.load_file(path, settings)?))
         });
     }
-    Read {
+    LoadResult {
         policies: loading.loaded,
         refused: loading.refused,
         disabled: loading.disabled,
     }
 }
 
-/// Plugins that are being loaded, with where they come from.
+/// The plugins that were loaded so far.
 struct Loading<'p> {
     policy: &'p PolicyFile,
     loaded: Vec<(Arc<dyn Policy>, Origin)>,
@@ -289,7 +288,7 @@ struct Loading<'p> {
     disabled: Vec<Declared>,
 }
 
-/// What the operator sets for the plugin of a manifest.
+/// Returns the operator's settings for the plugin of a manifest.
 type SettingsOf<'s> = &'s mut dyn FnMut(&Manifest) -> Settings;
 
 impl Loading<'_> {
@@ -318,7 +317,7 @@ impl Loading<'_> {
         let mut earlier = self.loaded.iter();
         match earlier.find(|(earlier, _)| earlier.plugin().id.name == *name) {
             None => self.loaded.push((policy, origin)),
-            Some((_, first)) => self.refused.push(Refused::Twice {
+            Some((_, first)) => self.refused.push(Refused::SameName {
                 name: name.to_string(),
                 first: first.clone(),
                 second: origin,
@@ -327,7 +326,7 @@ impl Loading<'_> {
     }
 }
 
-/// Whether a plugin is not loaded because the operator does not want it.
+/// Whether a plugin is not loaded because the operator disabled it.
 fn is_disabled(error: &LoadError) -> bool {
     matches!(
         &*error.problem,
@@ -335,7 +334,7 @@ fn is_disabled(error: &LoadError) -> bool {
     )
 }
 
-/// What TrainJobs have to know of a plugin that the policy file disables.
+/// Returns a plugin that the policy file disables, for the errors of TrainJobs that name it.
 fn disabled_by_operator(declared: &Declared) -> SkippedPlugin {
     SkippedPlugin {
         declared: Some(declared.clone()),
@@ -344,7 +343,7 @@ fn disabled_by_operator(declared: &Declared) -> SkippedPlugin {
     }
 }
 
-/// What a manifest says of what needs its plugin.
+/// Returns the declaration of a manifest.
 fn declared(manifest: &Manifest) -> Declared {
     Declared {
         name: manifest.name.clone(),
@@ -352,21 +351,24 @@ fn declared(manifest: &Manifest) -> Declared {
     }
 }
 
-/// The plugin files that are given, and those of the folder.
-pub(crate) fn files(given: &[PathBuf], folder: Option<&Path>) -> Result<Vec<PathBuf>, ErrorList> {
-    let mut files = given.to_owned();
-    if let Some(folder) = folder {
-        files.extend(files_in(folder)?);
+/// Returns these plugin files, followed by those in the directory.
+pub(crate) fn files(
+    files: &[PathBuf],
+    directory: Option<&Path>,
+) -> Result<Vec<PathBuf>, ErrorList> {
+    let mut files = files.to_owned();
+    if let Some(directory) = directory {
+        files.extend(files_in(directory)?);
     }
     Ok(files)
 }
 
-/// The plugin files of a folder, by name.
-fn files_in(folder: &Path) -> Result<Vec<PathBuf>, ErrorList> {
+/// Returns the plugin files in a directory, by name.
+fn files_in(directory: &Path) -> Result<Vec<PathBuf>, ErrorList> {
     let unreadable =
-        |error: std::io::Error| ErrorList::from_iter([format!("{}: {error}", shown(folder))]);
+        |error: std::io::Error| ErrorList::from_iter([format!("{}: {error}", shown(directory))]);
     let mut files = Vec::new();
-    for entry in std::fs::read_dir(folder).map_err(unreadable)? {
+    for entry in std::fs::read_dir(directory).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();
         if path.extension().is_some_and(|ending| ending == "wasm") && !path.is_dir() {
             files.push(path);
@@ -376,7 +378,7 @@ fn files_in(folder: &Path) -> Result<Vec<PathBuf>, ErrorList> {
     Ok(files)
 }
 
-/// What loads plugins, with the compiled cache in the user's folders or in the one that is given; so many calls run at once.
+/// Creates a loader for a number of concurrent calls. The compiled cache is in the directory of `cache`, or else in the user's.
 pub(crate) fn loader(cache: &CacheArgs, calls: NonZeroUsize) -> Result<Loader, ErrorList> {
     let options = LoaderOptions {
         compiler: compile_worker::compiler()?,
@@ -390,7 +392,7 @@ pub(crate) fn loader(cache: &CacheArgs, calls: NonZeroUsize) -> Result<Loader, E
     Loader::new(options).map_err(|error| ErrorList::from_iter([error]))
 }
 
-/// How many processors this process may use.
+/// Returns the number of processors that this process may use.
 pub(crate) fn cores() -> NonZeroUsize {
     std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }

@@ -1,4 +1,4 @@
-//! What keeps a plugin from being loaded.
+//! Why a plugin is not loaded.
 
 use std::{
     fmt,
@@ -13,68 +13,68 @@ use trainyard_sandbox::LoadError;
 /// A plugin that is not loaded.
 #[derive(Debug, Error)]
 pub(super) enum Refused {
-    /// It is not in order, or not what the operator allows.
+    /// It is invalid, or the operator's settings refuse it.
     #[error("{error}")]
     Load {
-        /// What its manifest says, where it could be read.
+        /// Its manifest's declaration. `None` if the manifest cannot be read.
         declared: Option<Declared>,
-        /// Why.
+        /// The cause.
         error: LoadError,
     },
-    /// Another one has its name.
+    /// Another plugin has the same name.
     #[error("{second} has the same name `{name}` as {first}; plugin names must be unique")]
-    Twice {
+    SameName {
         /// The name.
         name: String,
-        /// Where the one that stays comes from.
+        /// The origin of the plugin that is loaded.
         first: Origin,
-        /// Where this one comes from.
+        /// The origin of the plugin that is not loaded.
         second: Origin,
     },
-    /// It can't run beside the others.
-    #[error("{origin} is left out: {error}")]
+    /// It conflicts with other plugins.
+    #[error("{origin} is skipped: {error}")]
     Conflict {
-        /// Where it comes from.
+        /// Its origin.
         origin: Origin,
-        /// What its manifest says.
+        /// Its manifest's declaration.
         declared: Declared,
-        /// Why not.
+        /// The cause.
         error: PlanError,
     },
-    /// The same file was given before.
-    #[error("the plugin file {} is given twice: give it once", shown(.0))]
-    GivenTwice(PathBuf),
+    /// The same file was passed before.
+    #[error("the plugin file {} is passed twice; pass it once", shown(.0))]
+    SameFile(PathBuf),
 }
 
 impl Refused {
-    /// The file, or that it is a built-in plugin.
+    /// Returns the file, or that it is a built-in plugin.
     pub(super) fn file(&self) -> String {
         match self {
             Self::Load { error, .. } => error.file.clone(),
-            Self::Twice { second: origin, .. } | Self::Conflict { origin, .. } => match origin {
+            Self::SameName { second: origin, .. } | Self::Conflict { origin, .. } => match origin {
                 Origin::BuiltIn => origin.to_string(),
                 Origin::File(file) => shown(file),
             },
-            Self::GivenTwice(file) => shown(file),
+            Self::SameFile(file) => shown(file),
         }
     }
 
-    /// The plugin's name, where it is known.
+    /// Returns the plugin's name, if it is known.
     pub(super) fn plugin(&self) -> Option<&str> {
         match self {
             Self::Load { declared, .. } => Some(&declared.as_ref()?.name),
-            Self::Twice { name, .. } => Some(name),
+            Self::SameName { name, .. } => Some(name),
             Self::Conflict { declared, .. } => Some(&declared.name),
-            Self::GivenTwice(_) => None,
+            Self::SameFile(_) => None,
         }
     }
 
-    /// What TrainJobs have to know of it; nothing where the one that is loaded does its work.
+    /// Returns the plugin for the errors of TrainJobs that need it. `None` if a loaded plugin replaces it.
     pub(super) fn skipped(&self) -> Option<SkippedPlugin> {
         let declared = match self {
             Self::Load { declared, .. } => declared.clone(),
             Self::Conflict { declared, .. } => Some(declared.clone()),
-            Self::Twice { .. } | Self::GivenTwice(_) => return None,
+            Self::SameName { .. } | Self::SameFile(_) => return None,
         };
         Some(SkippedPlugin {
             declared,
@@ -84,10 +84,10 @@ impl Refused {
     }
 }
 
-/// Where a plugin comes from.
+/// The origin of a plugin.
 #[derive(Clone, Debug)]
 pub(super) enum Origin {
-    /// It is part of this program.
+    /// This program.
     BuiltIn,
     /// A file.
     File(PathBuf),
@@ -102,7 +102,7 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A file's name as text: whoever may write to a folder of plugins chooses it, control characters included.
+/// Returns a file's name without control characters, because anyone with write access to the directory chooses it.
 pub(super) fn shown(path: &Path) -> String {
     clean(&path.display().to_string())
 }
@@ -112,20 +112,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_files_name_can_not_steer_a_terminal() {
+    fn file_names_cannot_control_a_terminal() {
         let path = || PathBuf::from("/plugins/a\u{1b}[2J\u{202e}\n.wasm");
         let origin = Origin::File(path());
-        let twice = Refused::Twice {
+        let same_name = Refused::SameName {
             name: "a".to_owned(),
             first: origin.clone(),
             second: origin.clone(),
         };
         let texts = [
             origin.to_string(),
-            twice.to_string(),
-            twice.file(),
-            Refused::GivenTwice(path()).to_string(),
-            Refused::GivenTwice(path()).file(),
+            same_name.to_string(),
+            same_name.file(),
+            Refused::SameFile(path()).to_string(),
+            Refused::SameFile(path()).file(),
         ];
         for text in texts {
             assert!(

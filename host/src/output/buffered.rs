@@ -1,4 +1,4 @@
-//! What is printed once all of it is known to be in order: nothing of a run is printed if a part of it is refused.
+//! Buffers the output, because nothing is printed if a part of the input is refused.
 
 use std::io::{BufWriter, Seek, Write};
 
@@ -8,21 +8,21 @@ use thiserror::Error;
 use super::print_from;
 use crate::{args::ObjectFormat, report::ErrorList};
 
-/// The most bytes that one run prints.
+/// The maximum size of the output of a command.
 const MAX_OUTPUT: u64 = 1 << 30;
 
-/// How many bytes of them are kept in memory. The others are kept in a file without a name.
+/// The number of bytes that are buffered in memory. Larger output is buffered in an unnamed file.
 const IN_MEMORY: usize = 16 << 20;
 
-/// What stands around the texts of a list.
+/// The format of a list of texts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct List {
     open: &'static str,
     between: &'static str,
     close: &'static str,
-    /// A list of nothing.
+    /// The list without texts.
     empty: &'static str,
-    /// What stands before each further line of a text.
+    /// The indentation of each line of a text after the first.
     indent: &'static str,
 }
 
@@ -53,7 +53,7 @@ impl List {
         indent: "    ",
     };
 
-    /// The list of texts that stand behind each other, between two others; `empty` is the list of none.
+    /// Returns the format of texts without separators, between `open` and `close`. `empty` is the list without texts.
     pub(crate) const fn of_texts(
         open: &'static str,
         close: &'static str,
@@ -68,7 +68,7 @@ impl List {
         }
     }
 
-    /// The list of objects in that format.
+    /// Returns the list for objects in a format.
     pub(crate) const fn of_objects(format: ObjectFormat) -> Self {
         match format {
             ObjectFormat::Yaml => Self::DOCUMENTS,
@@ -77,23 +77,23 @@ impl List {
     }
 }
 
-/// Why a text can't be buffered.
+/// An error of buffering a text.
 #[derive(Debug, Error)]
 pub(crate) enum BufferError {
-    /// There is too much of it.
-    #[error("the output of this run exceeds {limit} bytes; give fewer TrainJobs at once")]
+    /// The output is too large.
+    #[error("the output exceeds {limit} bytes; select fewer TrainJobs")]
     TooMuch {
-        /// The most bytes.
+        /// The maximum size in bytes.
         limit: u64,
     },
-    /// The file that holds it can't be written or read.
+    /// The temporary file cannot be written or read.
     #[error(
         "cannot buffer the output in the directory for temporary files: {0}; set TMPDIR to a directory with enough space"
     )]
     File(#[from] std::io::Error),
 }
 
-/// The texts of a list, on their way to standard output.
+/// A list of texts that is printed when it is complete.
 pub(crate) struct BufferedList {
     list: List,
     file: BufWriter<SpooledTempFile>,
@@ -115,12 +115,12 @@ impl BufferedList {
         }
     }
 
-    /// Whether nothing was added.
+    /// Whether it has no texts.
     pub(crate) const fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
-    /// Adds a text; `of` names what it was made of.
+    /// Adds a text. `of` names its subject in errors.
     pub(crate) fn add(&mut self, of: impl std::fmt::Display, text: &str) -> Result<(), ErrorList> {
         let before = if self.is_empty() {
             self.list.open
@@ -138,7 +138,7 @@ impl BufferedList {
             .map_err(|error| ErrorList::from_iter([format!("{of}: {error}")]))
     }
 
-    /// Prints all of it.
+    /// Prints the list.
     pub(crate) fn print(self) -> Result<(), ErrorList> {
         print_from(
             self.finish()
@@ -146,7 +146,7 @@ impl BufferedList {
         )
     }
 
-    /// Ends the list, and begins to read it.
+    /// Completes the list and rewinds the file.
     fn finish(mut self) -> Result<SpooledTempFile, BufferError> {
         let end = if self.is_empty() {
             self.list.empty
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_json_is_printed_as_if_it_were_written_at_once() {
+    fn json_lists_are_formatted_like_single_values() {
         let pretty = |value: &Value| serde_json::to_string_pretty(value).unwrap();
         for values in [
             vec![],
@@ -205,12 +205,12 @@ mod tests {
     }
 
     #[test]
-    fn the_output_of_a_run_is_bounded() {
+    fn output_is_bounded() {
         let mut buffered = BufferedList::of_at_most(List::DOCUMENTS, 20, 8);
         buffered.add("a", "0123456789").unwrap();
         let refused = buffered.add("TrainJob ml/b", "0123456789").unwrap_err();
         let wanted = ErrorList::from_iter([
-            "TrainJob ml/b: the output of this run exceeds 20 bytes; give fewer TrainJobs at once",
+            "TrainJob ml/b: the output exceeds 20 bytes; select fewer TrainJobs",
         ]);
         assert_eq!(format!("{refused:?}"), format!("{wanted:?}"));
     }

@@ -1,4 +1,4 @@
-//! What goes to standard output, and the progress bar beside it.
+//! Standard output, and the progress bar on standard error.
 
 mod buffered;
 
@@ -16,7 +16,7 @@ use trainyard_model::text::{MAX_LINE, clean, clean_to, json_escaped};
 pub(crate) use self::buffered::{BufferedList, List};
 use crate::{args::ObjectFormat, report::ErrorList};
 
-/// Prints objects in their order.
+/// Prints objects in order.
 pub(crate) fn objects(objects: Vec<Value>, format: ObjectFormat) -> Result<(), ErrorList> {
     match format {
         ObjectFormat::Json => json(&trainyard_api::list::list(objects)),
@@ -32,25 +32,25 @@ pub(crate) fn object(object: &Value, format: ObjectFormat) -> Result<String, Err
     }
 }
 
-/// Prints objects as YAML behind comments.
+/// Prints comments, followed by objects as YAML.
 pub(crate) fn commented(comments: &[String], objects: &[Value]) -> Result<(), ErrorList> {
     let comment = |line: &String| format!("# {}\n", clean_to(line, MAX_LINE));
     let comments: String = comments.iter().map(comment).collect();
     print(&(comments + &trainyard_api::yaml::write_documents(objects)))
 }
 
-/// A number with the noun that it counts.
+/// Returns a number with its noun.
 pub(crate) fn counted(count: usize, noun: &str) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} {noun}{plural}")
 }
 
-/// Prints something as JSON.
+/// Prints a value as JSON.
 pub(crate) fn json<T: Serialize>(value: &T) -> Result<(), ErrorList> {
     print(&(pretty(value)? + "\n"))
 }
 
-/// Returns something as JSON.
+/// Returns a value as JSON.
 pub(crate) fn pretty<T: Serialize>(value: &T) -> Result<String, ErrorList> {
     let text = serde_json::to_string_pretty(value).map_err(anyhow::Error::from)?;
     let escaped = match json_escaped(&text) {
@@ -60,23 +60,23 @@ pub(crate) fn pretty<T: Serialize>(value: &T) -> Result<String, ErrorList> {
     Ok(escaped.unwrap_or(text))
 }
 
-/// Returns lines of text, each cleaned as a terminal needs it.
+/// Returns lines of text without control characters.
 pub(crate) fn cleaned<L: AsRef<str>>(lines: impl IntoIterator<Item = L>) -> String {
     let clean = |line: L| clean_to(line.as_ref(), MAX_LINE) + "\n";
     lines.into_iter().map(clean).collect()
 }
 
-/// Prints lines of text, each cleaned as a terminal needs it.
+/// Prints lines of text without control characters.
 pub(crate) fn lines<L: AsRef<str>>(lines: impl IntoIterator<Item = L>) -> Result<(), ErrorList> {
     print(&cleaned(lines))
 }
 
-/// Prints text in which nothing is hidden. A reader that has gone away is not a failure.
+/// Prints text that was already cleaned. A closed pipe is not an error.
 pub(crate) fn print(text: &str) -> Result<(), ErrorList> {
     print_from(text.as_bytes())
 }
 
-/// The same for a text of any length.
+/// Prints a text of any length that was already cleaned. A closed pipe is not an error.
 fn print_from(mut text: impl Read) -> Result<(), ErrorList> {
     let mut out = anstream::stdout().lock();
     match std::io::copy(&mut text, &mut out).and_then(|_| out.flush()) {
@@ -89,11 +89,11 @@ fn print_from(mut text: impl Read) -> Result<(), ErrorList> {
 pub(crate) struct Table(comfy_table::Table);
 
 impl Table {
-    /// A table with those columns.
+    /// Creates a table with these columns.
     pub(crate) fn new(columns: &[&str]) -> Self {
         let mut table = comfy_table::Table::new();
         table.load_preset(presets::NOTHING);
-        // A terminal that nobody gave a size, as those of some CI systems, says 0.
+        // Terminals without a size, such as those of some CI systems, report 0.
         if std::io::stdout().is_terminal() && table.width() != Some(0) {
             table.set_content_arrangement(ContentArrangement::Dynamic);
         }
@@ -101,23 +101,23 @@ impl Table {
         Self(table)
     }
 
-    /// Adds a row, with each cell as one line.
+    /// Adds a row. Each cell is a single line.
     pub(crate) fn row<C: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = C>) {
         let cells = cells.into_iter();
         self.0.add_row(cells.map(|cell| clean(cell.as_ref())));
     }
 
-    /// The lines, without blanks at their ends.
+    /// Returns the lines without surrounding spaces.
     pub(crate) fn lines(&self) -> impl Iterator<Item = String> {
         self.0.lines().map(|line| line.trim().to_owned())
     }
 }
 
-/// A bar on standard error, where that is a terminal and the work is long.
+/// A progress bar on standard error, if that is a terminal and there are many steps.
 pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
-    /// Steps below which no bar is worth showing.
+    /// The number of steps from which the bar is shown.
     const MANY: usize = 50;
 
     pub(crate) fn new(what: &'static str, steps: usize) -> Self {
@@ -140,7 +140,7 @@ impl Progress {
         self.0.inc(1);
     }
 
-    /// Prints something else while the bar is not shown.
+    /// Hides the bar while `print` runs.
     pub(crate) fn suspend(&self, print: impl FnOnce()) {
         self.0.suspend(print);
     }

@@ -1,4 +1,4 @@
-//! `trainyard plan --against`: what a further plugin, or another version of a loaded one, would change or break.
+//! `trainyard plan --against`: what adding or replacing a plugin would change.
 
 use std::{collections::BTreeSet, path::Path, sync::Arc};
 
@@ -12,44 +12,45 @@ use trainyard_render::Renderer;
 
 use super::{
     PlanFormat,
-    report::{Clash, Reason, in_words, line},
+    report::{Clash, Reason, line, names_of},
 };
 use crate::{
     args::LoadArgs,
-    load::{Beside, LoadedPlugins},
+    load::{LoadedPlugins, NewPlugin},
     output,
     report::ErrorList,
 };
 
-/// What would come of a plugin.
+/// What loading a plugin would change.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Change {
-    plugin: Named,
-    /// The loaded plugin in whose place it would be.
+struct PlanImpact {
+    plugin: PluginSummary,
+    /// The loaded plugin that it would replace.
     #[serde(skip_serializing_if = "Option::is_none")]
-    replaces: Option<Named>,
+    replaces: Option<PluginSummary>,
     accepted: bool,
-    /// Why it would be refused.
+    /// The reasons why it would be refused.
     problems: Vec<Refusal>,
     orders: BeforeAfter<Vec<Vec<Vec<String>>>>,
-    because: Difference<Reason>,
-    possible_clashes: Difference<Clash>,
-    /// What the manifest declares: claims, and the other things that decide when and how the plugin runs.
-    declares: Difference<String>,
-    /// None where there would be no plan.
+    because: AddedRemoved<Reason>,
+    possible_clashes: AddedRemoved<Clash>,
+    /// What the manifest declares, such as claims, phases and when the plugin is active.
+    declares: AddedRemoved<String>,
+    /// The digests of the plan. `None` if there would be no plan.
     digest: BeforeAfter<Option<String>>,
 }
 
+/// The identity of a plugin.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Named {
+struct PluginSummary {
     name: String,
     version: String,
     digest: String,
 }
 
-impl Named {
+impl PluginSummary {
     fn of(plugin: &Plugin) -> Self {
         Self {
             name: plugin.id.name.to_string(),
@@ -59,7 +60,7 @@ impl Named {
     }
 }
 
-/// One reason why it would be refused.
+/// A reason why a plugin would be refused.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(
     tag = "kind",
@@ -67,34 +68,34 @@ impl Named {
     rename_all_fields = "camelCase"
 )]
 enum Refusal {
-    /// A claim that is not granted.
+    /// A claim is not granted.
     Grant { path: String, message: String },
-    /// Two plugins that write the same paths.
+    /// Two plugins write the same paths.
     Conflict {
         first: String,
         second: String,
-        paths: Vec<Shared>,
+        paths: Vec<SharedWrite>,
         message: String,
     },
-    /// Plugins that would each have to run before the next.
+    /// Plugins depend on each other in a cycle.
     Cycle {
         plugins: Vec<String>,
         message: String,
     },
-    /// Anything else.
+    /// Another reason.
     Other { message: String },
 }
 
 /// A path that two plugins write.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Shared {
+struct SharedWrite {
     place: String,
     first_claim: String,
     second_claim: String,
 }
 
-impl Shared {
+impl SharedWrite {
     fn of(path: &SharedPath) -> Self {
         Self {
             place: path.place.clone(),
@@ -148,7 +149,7 @@ impl From<&PlanError> for Refusal {
             } => Self::Conflict {
                 first: first.to_string(),
                 second: second.to_string(),
-                paths: shared.listed.iter().map(Shared::of).collect(),
+                paths: shared.listed.iter().map(SharedWrite::of).collect(),
                 message,
             },
             PlanError::Cycle { cycle } => Self::Cycle {
@@ -164,20 +165,21 @@ impl From<&PlanError> for Refusal {
     }
 }
 
+/// The value now, and with the plugin.
 #[derive(Serialize)]
 struct BeforeAfter<T> {
     now: T,
     then: T,
 }
 
-/// What comes and what goes.
+/// What is added and what is removed.
 #[derive(Serialize)]
-struct Difference<T> {
+struct AddedRemoved<T> {
     added: Vec<T>,
     removed: Vec<T>,
 }
 
-impl<T: Ord + Clone> Difference<T> {
+impl<T: Ord + Clone> AddedRemoved<T> {
     fn between(now: impl IntoIterator<Item = T>, then: impl IntoIterator<Item = T>) -> Self {
         let now: BTreeSet<T> = now.into_iter().collect();
         let then: BTreeSet<T> = then.into_iter().collect();
@@ -194,72 +196,72 @@ pub(super) fn run(load: &LoadArgs, file: &Path, format: PlanFormat) -> Result<()
             "--against prints a table or JSON; remove -o, or use -o json",
         ]));
     }
-    let (loaded, beside) = LoadedPlugins::load_beside(load, file)?;
-    let change = Change::of(&loaded.renderer, &beside);
+    let (loaded, new) = LoadedPlugins::load_with_new(load, file)?;
+    let impact = PlanImpact::of(&loaded.renderer, &new);
     match format {
-        PlanFormat::Json => output::json(&change)?,
-        _ => output::lines(change.lines())?,
+        PlanFormat::Json => output::json(&impact)?,
+        _ => output::lines(impact.lines())?,
     }
-    if change.accepted {
+    if impact.accepted {
         return Ok(());
     }
     let file = file.display();
     Err(ErrorList::from_iter([format!(
         "{file}: plugin {} would be refused; standard output has the reasons",
-        beside.plugin.id
+        new.plugin.id
     )]))
 }
 
-impl Change {
-    fn of(renderer: &Renderer, beside: &Beside) -> Self {
+impl PlanImpact {
+    fn of(renderer: &Renderer, candidate: &NewPlugin) -> Self {
         let (generation, facts) = (renderer.generation(), &renderer.facts().facts);
-        let new = &beside.plugin;
+        let new = &candidate.plugin;
         let replaced = generation.plugin(&new.id.name);
         let others = generation
             .plugins()
             .filter(|one| one.id.name != new.id.name);
-        let candidate = Candidate::new(others.cloned().chain([new.clone()]));
-        let of_grants = beside.refused.iter().flat_map(Refusal::all_of);
-        let of_plan = candidate.errors().iter().map(Refusal::from);
-        let problems: Vec<_> = of_grants.chain(of_plan).collect();
+        let next = Candidate::new(others.cloned().chain([new.clone()]));
+        let of_settings = candidate.refused.iter().flat_map(Refusal::all_of);
+        let of_plan = next.errors().iter().map(Refusal::from);
+        let problems: Vec<_> = of_settings.chain(of_plan).collect();
         let accepted = problems.is_empty();
         let is_cycle = |error: &PlanError| matches!(error, PlanError::Cycle { .. });
-        // What is in a cycle has no place.
-        let then = if candidate.errors().iter().any(is_cycle) {
+        // Plugins in a cycle have no order.
+        let then = if next.errors().iter().any(is_cycle) {
             Vec::new()
         } else {
-            candidate.overview()
+            next.overview()
         };
         Self {
-            plugin: Named::of(new),
-            replaces: replaced.map(|replaced| Named::of(replaced)),
+            plugin: PluginSummary::of(new),
+            replaces: replaced.map(|replaced| PluginSummary::of(replaced)),
             accepted,
             problems,
             orders: BeforeAfter {
-                now: in_words(&generation.overview()),
-                then: in_words(&then),
+                now: names_of(&generation.overview()),
+                then: names_of(&then),
             },
-            because: Difference::between(
+            because: AddedRemoved::between(
                 generation.edges().iter().map(Reason::from),
-                candidate.edges().iter().map(Reason::from),
+                next.edges().iter().map(Reason::from),
             ),
-            possible_clashes: Difference::between(
+            possible_clashes: AddedRemoved::between(
                 generation.possible_clashes().iter().map(Clash::from),
-                candidate.possible_clashes().iter().map(Clash::from),
+                next.possible_clashes().iter().map(Clash::from),
             ),
-            declares: Difference::between(replaced.into_iter().flat_map(declared), declared(new)),
+            declares: AddedRemoved::between(replaced.into_iter().flat_map(declared), declared(new)),
             digest: BeforeAfter {
                 now: Some(generation.digest(facts)),
-                then: accepted.then(|| candidate.digest(facts)),
+                then: accepted.then(|| next.digest(facts)),
             },
         }
     }
 
     fn lines(&self) -> Vec<String> {
-        let named = |one: &Named| format!("{} {} ({})", one.name, one.version, one.digest);
+        let named = |one: &PluginSummary| format!("{} {} ({})", one.name, one.version, one.digest);
         let mut out = vec![match &self.replaces {
-            Some(old) => format!("{} in the place of {}", named(&self.plugin), named(old)),
-            None => format!("{}, which is not loaded yet", named(&self.plugin)),
+            Some(old) => format!("{} would replace {}", named(&self.plugin), named(old)),
+            None => format!("{} would be added", named(&self.plugin)),
         }];
         out.push(if self.accepted {
             "would be accepted".to_owned()
@@ -269,25 +271,25 @@ impl Change {
         let problems = self.problems.iter();
         out.extend(problems.map(|problem| format!("  {}", problem.message())));
         let orders = |when: &str, orders: &[Vec<Vec<String>>]| {
-            let told = |order: &Vec<Vec<String>>| format!("order {when}: {}", line(order));
-            orders.iter().map(told).collect::<Vec<_>>()
+            let text = |order: &Vec<Vec<String>>| format!("order {when}: {}", line(order));
+            orders.iter().map(text).collect::<Vec<_>>()
         };
         out.extend(orders("now", &self.orders.now));
         if self.orders.then.is_empty() {
-            out.push("order: none, because of the cycle".to_owned());
+            out.push("order then: none, because of the cycle".to_owned());
         } else if self.orders.now == self.orders.then {
             out.push("order then: the same".to_owned());
         } else {
             out.extend(orders("then", &self.orders.then));
         }
-        told(&mut out, "order", &self.because, |reason| &reason.message);
-        told(
+        push_differences(&mut out, "order", &self.because, |reason| &reason.message);
+        push_differences(
             &mut out,
             "possible clash",
             &self.possible_clashes,
             |clash| &clash.message,
         );
-        told(&mut out, "declares", &self.declares, |text| text);
+        push_differences(&mut out, "declares", &self.declares, |text| text);
         for (when, digest) in [("now", &self.digest.now), ("then", &self.digest.then)] {
             out.extend(
                 digest
@@ -299,14 +301,19 @@ impl Change {
     }
 }
 
-/// Adds a line for each thing that comes (`+`) and goes (`-`).
-fn told<T>(out: &mut Vec<String>, what: &str, of: &Difference<T>, text: impl Fn(&T) -> &String) {
-    let added = of.added.iter().map(|one| ("+", one));
-    let all = added.chain(of.removed.iter().map(|one| ("-", one)));
+/// Adds a line for each addition (`+`) and removal (`-`).
+fn push_differences<T>(
+    out: &mut Vec<String>,
+    what: &str,
+    differences: &AddedRemoved<T>,
+    text: impl Fn(&T) -> &String,
+) {
+    let added = differences.added.iter().map(|one| ("+", one));
+    let all = added.chain(differences.removed.iter().map(|one| ("-", one)));
     out.extend(all.map(|(sign, one)| format!("{sign} {what}: {}", text(one))));
 }
 
-/// What a manifest declares, a text for each thing that may differ between two versions.
+/// Returns a line for each declaration of a manifest that may differ between two versions.
 fn declared(plugin: &Arc<Plugin>) -> Vec<String> {
     let manifest = &plugin.manifest;
     let claims = manifest.claims.iter();

@@ -1,4 +1,4 @@
-//! A plan as a graph: plugins, what makes one run before another, and what may clash.
+//! A plan as a graph of plugins, with the reasons for their order and possible clashes.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use super::report::PlanReport;
 
 /// The graph of a plan.
 pub(super) struct Graph<'a> {
-    /// The plugins, in their order.
+    /// The plugins, in order.
     pub(super) nodes: Vec<Node<'a>>,
-    /// One link for each two plugins in their order.
+    /// A link for each pair of plugins with a reason for its order.
     pub(super) edges: Vec<Link>,
-    /// One link for each two plugins that may clash.
+    /// A link for each pair of plugins that may clash.
     pub(super) clashes: Vec<Link>,
 }
 
@@ -18,15 +18,15 @@ pub(super) struct Graph<'a> {
 pub(super) struct Node<'a> {
     pub(super) name: &'a str,
     pub(super) version: &'a str,
-    /// The union whose members are never active together.
+    /// Its union, whose members are never active together.
     pub(super) union: Option<&'static str>,
 }
 
-/// A line between two nodes.
+/// A link between two nodes.
 pub(super) struct Link {
     pub(super) from: usize,
     pub(super) to: usize,
-    /// What makes it, one text for each path.
+    /// Its reasons, one for each path.
     pub(super) labels: Vec<String>,
     /// Whether an order is declared.
     pub(super) is_declared: bool,
@@ -44,12 +44,12 @@ impl<'a> Graph<'a> {
         let mut edges: BTreeMap<(usize, usize), Link> = BTreeMap::new();
         for reason in &report.because {
             let label = reason.path.clone();
-            join(&mut edges, node(&reason.first), node(&reason.then), label);
+            add_label(&mut edges, node(&reason.first), node(&reason.then), label);
         }
         let mut clashes = BTreeMap::new();
         for clash in &report.possible_clashes {
             let label = format!("{} / {}", clash.first_claim, clash.second_claim);
-            join(
+            add_label(
                 &mut clashes,
                 node(&clash.first),
                 node(&clash.second),
@@ -71,7 +71,7 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// The nodes of each union that has more than one, by its name.
+    /// Returns the nodes of each union with more than one, by name.
     pub(super) fn unions(&self) -> BTreeMap<&'static str, Vec<usize>> {
         let mut unions: BTreeMap<_, Vec<usize>> = BTreeMap::new();
         for (at, node) in self.nodes.iter().enumerate() {
@@ -84,8 +84,8 @@ impl<'a> Graph<'a> {
     }
 }
 
-/// Adds a label to the link between two nodes; none where the order is declared.
-fn join(
+/// Adds a label to the link between two nodes. `None` marks its order as declared.
+fn add_label(
     links: &mut BTreeMap<(usize, usize), Link>,
     from: Option<usize>,
     to: Option<usize>,

@@ -1,4 +1,4 @@
-//! Who claims what: paths by plugins.
+//! Claims as a matrix of paths and plugins.
 
 use std::collections::BTreeMap;
 
@@ -6,17 +6,17 @@ use trainyard_model::claims::{ClaimPath, Verb};
 
 use super::report::PlanReport;
 
-/// The claims of all plugins, a row for each path.
+/// The claims of all plugins, with a row for each path.
 pub(super) struct Matrix<'a>(Vec<(&'a ClaimPath, Vec<Cell>)>);
 
-/// What one plugin claims of a path.
+/// A plugin's claim of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Cell {
-    /// Nothing.
+    /// No claim.
     Empty,
-    /// Another path of it means some of the same places.
-    Meets(Verb),
-    /// The very path.
+    /// The plugin claims another path that overlaps.
+    Overlaps(Verb),
+    /// The plugin claims this path.
     Claims(Verb),
 }
 
@@ -34,7 +34,7 @@ impl<'a> Matrix<'a> {
                     if path == *row {
                         Cell::Claims(touch)
                     } else if path.overlaps(row) {
-                        Cell::Meets(touch)
+                        Cell::Overlaps(touch)
                     } else {
                         Cell::Empty
                     }
@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_says_who_claims_the_path_and_who_meets_it() {
+    fn rows_have_claims_and_overlapping_claims() {
         let plugins = [
             plugin(
                 "a",
@@ -103,7 +103,7 @@ mod tests {
                 ),
                 (
                     "labels[*]".to_owned(),
-                    vec![Cell::Claims(Verb::Read), Cell::Meets(Verb::Read)]
+                    vec![Cell::Claims(Verb::Read), Cell::Overlaps(Verb::Read)]
                 ),
                 (
                     "labels[x]".to_owned(),

@@ -10,10 +10,10 @@ use super::{
 };
 use crate::output::List;
 
-/// The chart of a run: what is added are its parts.
+/// The chart, whose texts are subgraphs.
 pub(super) const CHART: List = List::of_texts("flowchart TB\n", "", "flowchart TB\n");
 
-/// The part of one plan; `number` keeps its nodes apart from those of the others.
+/// Returns the subgraph of one plan. `number` makes its node ids unique.
 pub(super) fn text(report: &PlanReport<'_>, number: usize) -> String {
     let graph = Graph::of(report);
     let id = |node: usize| format!("n{number}p{node}");
@@ -28,7 +28,7 @@ pub(super) fn text(report: &PlanReport<'_>, number: usize) -> String {
     for (at, (union, members)) in unions.iter().enumerate() {
         let label = quoted(&format!("one of {union}"));
         let members: String = members.iter().filter_map(|at| node(*at)).collect();
-        // Writing to a text does not fail.
+        // Writing to a string cannot fail.
         let _ = write!(out, "subgraph n{number}u{at}[{label}]\n{members}end\n");
     }
     let is_alone = |at: &usize| !unions.values().any(|members| members.contains(at));
@@ -51,18 +51,18 @@ pub(super) fn text(report: &PlanReport<'_>, number: usize) -> String {
     out
 }
 
-/// A label in quotes, which shows the very text.
+/// Returns a quoted label.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", encoded(text))
 }
 
-/// The text in a quoted label: whatever Mermaid, Markdown or HTML may read as more than text stands there by its name. Mermaid has
-/// codes of its own (`#34;`), but does not decode them on lines.
+/// Encodes characters with a meaning in Mermaid, Markdown or HTML as named HTML entities. Mermaid's own codes (`#34;`) are not decoded in the
+/// labels of links.
 fn encoded(text: &str) -> String {
     let mut out = String::new();
     for c in clean(text).chars() {
-        match named(c) {
-            // Writing to a text does not fail.
+        match entity(c) {
+            // Writing to a string cannot fail.
             Some(name) => _ = write!(out, "&{name};"),
             None => out.push(c),
         }
@@ -70,8 +70,8 @@ fn encoded(text: &str) -> String {
     out
 }
 
-/// The name of a character that means something in a label, as HTML has it.
-const fn named(c: char) -> Option<&'static str> {
+/// Returns the HTML entity of a character with a meaning in a label.
+const fn entity(c: char) -> Option<&'static str> {
     Some(match c {
         // Ends the label.
         '"' => "quot",
@@ -84,9 +84,9 @@ const fn named(c: char) -> Option<&'static str> {
         '$' => "dollar",
         '`' => "grave",
         '\\' => "bsol",
-        // Stands for an icon in `fa:fa-car`.
+        // Begins the name of an icon in `fa:fa-car`.
         ':' => "colon",
-        // Mean something outside of a label, and cost nothing here.
+        // Have a meaning outside of labels only.
         '{' => "lcub",
         '}' => "rcub",
         '|' => "vert",
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_label_is_nothing_but_text() {
+    fn labels_are_plain_text() {
         for (text, label) in [
             (
                 "pod-sets[@trainer].env[PET_*]",

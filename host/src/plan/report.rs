@@ -1,4 +1,4 @@
-//! What there is to say of a plan: of all loaded plugins, or of one TrainJob.
+//! The report of a plan, of all loaded plugins or of one TrainJob.
 
 use std::collections::BTreeSet;
 
@@ -16,20 +16,20 @@ use trainyard_render::{Active, plan_of};
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct PlanReport<'a> {
-    /// None for the plan of all that is loaded.
+    /// The TrainJob. `None` for the plan of all loaded plugins.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) train_job: Option<String>,
-    /// The digest of the plugins, what is set for them, and their order.
+    /// The digest of the plugins, their settings and their order.
     pub(super) digest: String,
-    /// The order; members of one union that stand in for each other side by side.
+    /// The order, as a list of slots. The members of a union share a slot if they are interchangeable.
     pub(super) orders: Vec<Vec<Vec<String>>>,
-    /// The plugins, in their order.
+    /// The plugins, in order.
     pub(super) plugins: Vec<PluginReport<'a>>,
-    /// Why one runs before another.
+    /// The reasons for the order.
     pub(super) because: Vec<Reason>,
-    /// Writes that a TrainJob's own values may bring to one place.
+    /// Pairs of write claims that the values of a TrainJob may make the same place.
     pub(super) possible_clashes: Vec<Clash>,
-    /// Pairs that the policy file keeps apart.
+    /// Pairs that the policy file excludes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) excluded: Vec<[String; 2]>,
     /// Plugins that the policy file disables.
@@ -51,18 +51,18 @@ pub(super) struct PluginReport<'a> {
     /// The pod sets that `numNodes` counts by this plugin.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub(super) node_sets: &'a [NodeSet],
-    /// What the operator grants it; none of what it claims is left out where it is a built-in one.
+    /// Its grants.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) grants: Option<GrantsReport>,
 }
 
-/// What a plugin may do.
+/// The grants of a plugin.
 #[derive(Serialize)]
 #[serde(untagged)]
 pub(super) enum GrantsReport {
-    /// All that it claims.
+    /// All its claims.
     AsClaimed(&'static str),
-    /// The default, and these paths.
+    /// The defaults and these paths.
     Paths(Vec<String>),
 }
 
@@ -78,16 +78,16 @@ impl GrantsReport {
     }
 }
 
-/// Why one plugin runs before another.
+/// The reason why one plugin runs before another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Reason {
     pub(super) first: String,
     pub(super) then: String,
-    /// How the first touches the path; none where the order is declared.
+    /// What the first plugin does at the path. `None` if the order is declared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) touch: Option<String>,
-    /// The path as the second claims it; none where the order is declared.
+    /// The path that the second plugin claims. `None` if the order is declared.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) path: Option<String>,
     pub(super) message: String,
@@ -132,7 +132,7 @@ impl From<&PossibleClash> for Clash {
     }
 }
 
-/// What all plans of one run have in common.
+/// What the plans of one run share.
 pub(super) struct Relations<'a> {
     generation: &'a Generation,
     facts: Facts,
@@ -154,7 +154,7 @@ impl<'a> Relations<'a> {
         }
     }
 
-    /// The plan of all loaded plugins.
+    /// Returns the plan of all loaded plugins.
     pub(super) fn of_all(&'a self, disabled: &'a [String]) -> PlanReport<'a> {
         let orders = self.generation.overview();
         let mut plugins: Vec<&Plugin> = self.generation.plugins().map(|plugin| &**plugin).collect();
@@ -176,20 +176,20 @@ impl<'a> Relations<'a> {
             ..self.report(
                 None,
                 self.generation.digest(&self.facts),
-                in_words(&orders),
+                names_of(&orders),
                 &plugins,
             )
         }
     }
 
-    /// The plan of one TrainJob.
+    /// Returns the plan of one TrainJob.
     pub(super) fn of_job(&'a self, job: String, plan: &'a [Active]) -> PlanReport<'a> {
         let plugins: Vec<&Plugin> = plan.iter().map(|active| &*active.plugin).collect();
         let order = plugins.iter().map(|plugin| Slot::of(plugin)).collect();
         self.report(
             Some(job),
             plan_of(plan, &self.facts).digest,
-            in_words(&[order]),
+            names_of(&[order]),
             &plugins,
         )
     }
@@ -243,14 +243,14 @@ impl<'a> Relations<'a> {
     }
 }
 
-/// Orders by the names of the plugins in them.
-pub(super) fn in_words(orders: &[Vec<Slot>]) -> Vec<Vec<Vec<String>>> {
+/// Returns orders with the names of the plugins.
+pub(super) fn names_of(orders: &[Vec<Slot>]) -> Vec<Vec<Vec<String>>> {
     let names = |slot: &Slot| slot.names.iter().map(ToString::to_string).collect();
     let order = |order: &Vec<Slot>| order.iter().map(names).collect();
     orders.iter().map(order).collect()
 }
 
-/// An order as one line: `a -> {b | c} -> d`.
+/// Returns an order as a line, such as `a -> {b | c} -> d`.
 pub(super) fn line(order: &[Vec<String>]) -> String {
     let slot = |names: &Vec<String>| match &**names {
         [name] => name.clone(),
@@ -274,13 +274,13 @@ impl PlanReport<'_> {
 }
 
 impl<'a> PluginReport<'a> {
-    /// The paths that it claims.
+    /// Returns the paths that it claims.
     pub(super) fn paths(&self) -> impl Iterator<Item = &'a ClaimPath> + use<'a> {
         let claims = self.claims.into_iter();
         claims.flat_map(|claims| claims.iter().map(|(_, path)| path))
     }
 
-    /// What it claims, with how it touches it.
+    /// Returns its claims.
     pub(super) fn touches(&self) -> impl Iterator<Item = (Verb, &ClaimPath)> {
         self.claims.into_iter().flat_map(Claims::iter)
     }

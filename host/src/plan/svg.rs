@@ -1,4 +1,4 @@
-//! The graph of a plan as a drawing within the page, which styles it.
+//! Draws the graph of a plan as SVG, styled by the page.
 
 use maud::{Markup, html};
 
@@ -7,11 +7,10 @@ use super::{
     layout::{self, LABEL, Layout, NODE, Route},
 };
 
-/// The most characters of a name that fit a node; the whole name is its tooltip.
+/// The maximum number of characters of a name in a node. The tooltip has the whole name.
 const NAME: usize = 18;
 
-/// Draws the graph. The lines carry the numbers of the rows `#PREFIXeN` (why one plugin runs before another) and `#PREFIXcN`
-/// (possible clashes).
+/// Draws the graph. Lines have the numbers of the rows `#PREFIXeN` (reasons for the order) and `#PREFIXcN` (possible clashes).
 pub(super) fn draw(graph: &Graph<'_>, prefix: &str) -> Markup {
     let layout = layout::layout(graph);
     let (width, height) = (layout.width.ceil(), layout.height.ceil());
@@ -36,7 +35,7 @@ pub(super) fn draw(graph: &Graph<'_>, prefix: &str) -> Markup {
     }
 }
 
-/// The frames, or their labels, which stand over the lines.
+/// Draws the frames, or their labels, which are drawn above the lines.
 fn frames(layout: &Layout, labels: bool) -> Markup {
     html! {
         @for frame in &layout.frames {
@@ -105,7 +104,7 @@ fn badges(
     }
 }
 
-/// The name of a row and its number, as a line and the row both carry it.
+/// Returns the id of a row, and the number of the row and its line.
 pub(super) fn number(is_clash: bool, at: usize) -> (String, String) {
     let kind = if is_clash { "c" } else { "e" };
     let text = if is_clash {
@@ -116,7 +115,7 @@ pub(super) fn number(is_clash: bool, at: usize) -> (String, String) {
     (format!("{kind}{}", at + 1), text)
 }
 
-/// The way of a line: curves between the layers, straight through them.
+/// Returns the path of a line, which is curved between layers and straight within them.
 fn path(route: &Route) -> String {
     let mut points = route.points.iter();
     let Some((x, y)) = points.next() else {
@@ -126,7 +125,7 @@ fn path(route: &Route) -> String {
     let (mut x, mut y) = (*x, *y);
     for (to_x, to_y) in points {
         let bend = if (y - to_y).abs() < 1.0 {
-            // Within one layer the line hangs below both ends.
+            // Between nodes of one layer, the line curves below both.
             y + 40.0
         } else {
             f64::midpoint(y, *to_y)

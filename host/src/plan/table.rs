@@ -1,4 +1,4 @@
-//! A plan as lines for a terminal.
+//! A plan as text for a terminal.
 
 use super::report::{GrantsReport, PlanReport, line};
 use crate::output::Table;
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn pod_sets_that_num_nodes_sets_stand_among_the_claims() {
+    fn claims_include_pod_sets_that_num_nodes_sets() {
         let mpi = plugin(
             r#"{"name": "mpi", "version": "1.0.0", "contract": "1.0.0", "activeWhen": "mlPolicy.mpi",
             "phases": ["transform"], "nodeSets": [{"podSet": "node"}, {"podSet": "launcher", "when": "/runs"}]}"#,

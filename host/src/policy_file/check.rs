@@ -1,4 +1,4 @@
-//! Checks of a policy file that a JSON Schema can't express.
+//! Checks of a policy file that a JSON Schema cannot express.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
@@ -13,7 +13,7 @@ use trainyard_model::{
     text::clean,
 };
 
-/// Returns what is wrong with a policy file beside the faults that its schema finds.
+/// Returns the faults of a policy file that its schema does not find.
 pub(super) fn faults(policy: &Value) -> Vec<Fault> {
     let mut faults = Vec::new();
     check_domain(policy, &mut faults);
@@ -40,7 +40,7 @@ fn check_domain(policy: &Value, faults: &mut Vec<Fault>) {
 
 fn check_accelerators(policy: &Value, faults: &mut Vec<Fault>) {
     for (at, name) in texts(policy, "accelerators") {
-        // What stands for the `*` may be anything that a name may end in.
+        // Any valid end of a name may replace the `*`.
         let whole = match name.strip_suffix('*') {
             Some(prefix) => format!("{prefix}x"),
             None => name.to_owned(),
@@ -83,7 +83,7 @@ fn check_facts(policy: &Value, faults: &mut Vec<Fault>) {
     }
 }
 
-/// Whether a device plugin may offer a resource of that name: a domain, and a name as labels have it.
+/// Whether it is a valid name of an extended resource: a domain and a name with the syntax of a label.
 fn is_resource_name(text: &str) -> bool {
     let Some((domain, name)) = text.split_once('/') else {
         return false;
@@ -123,7 +123,7 @@ fn check_plugins(policy: &Value, faults: &mut Vec<Fault>) {
                 });
             }
         }
-        check_itself(plugin, at, faults);
+        check_self_references(plugin, at, faults);
         check_limits(plugin, at, faults);
     }
 }
@@ -132,12 +132,12 @@ fn plugin_path(at: usize) -> FieldPath {
     FieldPath::of(["plugins"]).index(at)
 }
 
-/// A plugin that excludes itself would never be active: `disabled` says that. Neither can it run after itself, or before.
-fn check_itself(plugin: &Value, at: usize, faults: &mut Vec<Fault>) {
+/// Reports a plugin in its own `after`, `before` or `excludes`.
+fn check_self_references(plugin: &Value, at: usize, faults: &mut Vec<Fault>) {
     let name = plugin.get("name").and_then(Value::as_str);
     for (key, problem) in [
-        ("after", "can't run after itself"),
-        ("before", "can't run before itself"),
+        ("after", "cannot run after itself"),
+        ("before", "cannot run before itself"),
         (
             "excludes",
             "excludes itself; to disable the plugin, set `disabled: true`",
@@ -151,7 +151,7 @@ fn check_itself(plugin: &Value, at: usize, faults: &mut Vec<Fault>) {
     }
 }
 
-/// A limit may be a number that the schema lets pass and that no limit can hold.
+/// Reports numbers that the schema accepts but that are too large for a limit.
 fn check_limits(plugin: &Value, at: usize, faults: &mut Vec<Fault>) {
     let limits = plugin.get("limits").and_then(Value::as_object);
     let known = json!(Limits::default());
@@ -168,7 +168,7 @@ fn check_limits(plugin: &Value, at: usize, faults: &mut Vec<Fault>) {
     }
 }
 
-/// The texts of a list, with their places.
+/// Returns the strings of a list, with their positions.
 fn texts<'v>(value: &'v Value, list: &str) -> impl Iterator<Item = (usize, &'v str)> {
     let items = value.get(list).and_then(Value::as_array);
     let items = items.into_iter().flatten().enumerate();

@@ -1,4 +1,4 @@
-//! The policy file: what the operator allows, limits and sets for plugins, without a cluster.
+//! The policy file: the operator's grants, limits and configuration of plugins.
 
 mod check;
 
@@ -114,7 +114,7 @@ impl PolicyFile {
         Ok(Self { location, ..policy })
     }
 
-    /// What it says of all TrainJobs.
+    /// Returns the settings for all TrainJobs.
     pub(crate) fn facts(&self) -> ClusterFacts {
         let mut facts = ClusterFacts::default();
         if let Some(names) = &self.accelerators {
@@ -127,7 +127,7 @@ impl PolicyFile {
         facts
     }
 
-    /// The settings of a plugin, over its defaults.
+    /// Returns the settings of a plugin, based on its defaults.
     pub(crate) fn settings(&self, name: &str, mut defaults: Settings) -> Settings {
         let Some(plugin) = self.plugins.iter().find(|plugin| plugin.name == name) else {
             return defaults;
@@ -147,9 +147,8 @@ impl PolicyFile {
         defaults
     }
 
-    /// Refuses each plugin that it names and that is not among the known ones. Settings of a plugin that is not loaded would have no
-    /// effect, so a mistyped name would leave the plugin that was meant without its limits. Beyond the first [`MAX_ERRORS`], only their
-    /// number is reported.
+    /// Returns an error for each plugin that it names and that is not known, because a mistyped name would leave the intended plugin without its
+    /// settings. Only the first [`MAX_ERRORS`] are listed.
     pub(crate) fn unknown_plugins(&self, known: &BTreeSet<&str>) -> Vec<Located> {
         let mut names = self.names().filter(|(_, name)| !known.contains(name));
         let errors = names.by_ref().take(MAX_ERRORS);
@@ -169,7 +168,7 @@ impl PolicyFile {
         errors
     }
 
-    /// The names of plugins in it, with their fields.
+    /// Returns the names of plugins in the file, with their fields.
     fn names(&self) -> impl Iterator<Item = (FieldPath, &str)> {
         let plugins = self.plugins.iter().enumerate();
         plugins.flat_map(|(at, plugin)| {
@@ -189,7 +188,7 @@ impl PolicyFile {
     }
 }
 
-/// That no plugin has the name, with the one that was probably meant.
+/// Returns the message for a name that no plugin has.
 fn unknown_plugin(name: &str, known: &BTreeSet<&str>) -> String {
     let name = clean(name);
     let advice = match nearest(&name, known.iter().copied()) {

@@ -1,9 +1,9 @@
-//! The first place in which two values differ.
+//! Finds the first difference between two values.
 
 use serde_json::Value;
 use trainyard_api::FieldPath;
 
-/// A place in which two values differ.
+/// A field that differs between two values.
 #[derive(Debug, PartialEq)]
 pub(super) struct FieldDifference {
     pub(super) path: FieldPath,
@@ -11,7 +11,7 @@ pub(super) struct FieldDifference {
     pub(super) now: Option<Value>,
 }
 
-/// The first place in which two values differ, in the order of the recorded one. The order of keys counts, since the bytes do.
+/// Returns the first difference between two values, in the order of the recorded one. The order of keys matters, because bytes are compared.
 pub(super) fn first_difference(
     path: &FieldPath,
     recorded: &Value,
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_field_that_differs_is_found() {
+    fn first_difference_is_found() {
         let recorded = json!({"spec": {"a": 1, "jobs": [{"n": "x"}, {"n": "y"}], "k/e": true}});
         let table = [
             (

@@ -180,7 +180,7 @@ fn difference_of(
     first_difference(&FieldPath::root(), recorded, now).map(|found| of(None, found))
 }
 
-/// Kind and name of an object.
+/// Returns the kind and name of an object.
 fn named(object: &Value) -> String {
     let text = |pointer| object.pointer(pointer).and_then(Value::as_str);
     let (kind, name) = (text("/kind"), text("/metadata/name"));
@@ -199,7 +199,7 @@ impl ReplayReport {
         };
         let shown = |value: &Option<Value>| {
             value.as_ref().map_or_else(
-                || "(not there)".to_owned(),
+                || "(absent)".to_owned(),
                 |value| clean_to(&value.to_string(), MAX_LINE),
             )
         };

@@ -1,4 +1,4 @@
-//! The TrainJobs of a bundle with their runtimes, and what becomes of them.
+//! Renders the TrainJobs of a bundle.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::{
     report::ErrorList,
 };
 
-/// Reads a TrainJob and its runtime as they were read when they were recorded, and renders them.
+/// Reads a TrainJob and its runtime in the same way as when they were recorded, and renders them.
 pub(super) fn rendered(
     bundle: &mut Bundle,
     entry: &JobEntry,
@@ -44,7 +44,7 @@ fn read_job(bundle: &mut Bundle, entry: &JobEntry) -> Result<TrainJob, ErrorList
         return Ok(job);
     }
     Err(ErrorList::from_iter([format!(
-        "{}: `{}`: holds TrainJob `{}`, but the bundle names it `{}`",
+        "{}: `{}`: contains TrainJob `{}`, but the index names it `{}`",
         bundle.file,
         clean(&entry.train_job),
         clean(&job.metadata.name),
@@ -66,7 +66,7 @@ fn read_runtime(bundle: &mut Bundle, entry: &JobEntry) -> Result<Arc<Runtime>, E
     admitted(bundle, &entry.runtime, entry, Admitted::runtime).map(Arc::new)
 }
 
-/// An object of a file of the bundle, as an API server lets it in, read as what it is.
+/// Admits an object of the bundle like an API server, and parses it.
 fn admitted<T>(
     bundle: &mut Bundle,
     name: &str,
@@ -80,7 +80,7 @@ fn admitted<T>(
     read(&mut admitted).ok_or_else(|| ErrorList::from_iter(admitted.errors))
 }
 
-/// An object of a file of the bundle.
+/// Reads an object of the bundle.
 fn object(bundle: &mut Bundle, name: &str) -> Result<Object, ErrorList> {
     let value = bundle.take_json(name);
     let value = value.map_err(|error| ErrorList::from_iter([error]))?;

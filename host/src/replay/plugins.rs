@@ -1,4 +1,4 @@
-//! The plugins of a bundle.
+//! Loads the plugins of a bundle.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{
     report::ErrorList,
 };
 
-/// The largest limits of a plugin call that a bundle may ask for: whoever made it may have written any.
+/// The largest limits that a bundle may set for a plugin call, because bundles are untrusted.
 const LARGEST: Limits = Limits {
     memory_bytes: 1 << 30,
     fuel: 100_000_000_000,
@@ -28,7 +28,7 @@ const LARGEST: Limits = Limits {
     kept_bytes: 1 << 24,
 };
 
-/// Loads the plugins of a bundle as any plugin is loaded: screened, compiled in a process with limits, under its grants.
+/// Loads the plugins of a bundle like any other plugin: screened, compiled in a process with limits, and with their grants.
 pub(super) fn renderer(
     bundle: &mut Bundle,
     loader: &Loader,
@@ -38,7 +38,7 @@ pub(super) fn renderer(
     let mut policies: Vec<Arc<dyn Policy>> = Vec::new();
     for entry in std::mem::take(&mut bundle.index.plugins) {
         let place = format!("{}: `{}`", bundle.file, clean(&entry.file));
-        if let Err(problem) = within(entry.limits(), &LARGEST) {
+        if let Err(problem) = check_limits(entry.limits(), &LARGEST) {
             failure.add(format!("{place}: {problem}"));
             continue;
         }
@@ -59,7 +59,7 @@ pub(super) fn renderer(
         match loader.load_foreign(bytes, |_| entry.settings()) {
             Ok(policy) if is_named(&policy.plugin().id, &entry) => policies.push(Arc::new(policy)),
             Ok(policy) => failure.add(format!(
-                "{place}: holds plugin {}, but the bundle names it `{} {}`",
+                "{place}: contains plugin {}, but the index names it `{} {}`",
                 policy.plugin().id,
                 clean(&entry.name),
                 clean(&entry.version)
@@ -76,7 +76,7 @@ pub(super) fn renderer(
     }
 }
 
-/// Whether the component is the one of that name that this program has built in.
+/// Whether the component is this program's built-in plugin of this name.
 fn is_ours(name: &str, component: &[u8]) -> bool {
     BUILT_INS
         .iter()
@@ -87,14 +87,14 @@ fn is_named(id: &PluginId, entry: &PluginEntry) -> bool {
     *id.name == *entry.name && id.version.to_string() == entry.version
 }
 
-/// Whether no limit is larger than one that may be asked for.
-fn within(limits: &Limits, largest: &Limits) -> Result<(), String> {
+/// Checks that no limit exceeds the largest one.
+fn check_limits(limits: &Limits, largest: &Limits) -> Result<(), String> {
     let (limits, largest) = (serde_json::json!(limits), serde_json::json!(largest));
     let mut limits = limits.as_object().into_iter().flatten();
     let too_large = limits.find_map(|(name, limit)| {
         let most = largest.get(name).and_then(Value::as_u64)?;
         (limit.as_u64()? > most)
-            .then(|| format!("limits.{name}: is {limit}; a replay allows at most {most}"))
+            .then(|| format!("limits.{name}: must be at most {most} in a bundle, is {limit}"))
     });
     too_large.map_or(Ok(()), Err)
 }
@@ -107,14 +107,14 @@ mod tests {
 
     #[test]
     fn limits_of_a_bundle_are_bounded() {
-        assert_eq!(within(&Limits::default(), &LARGEST), Ok(()));
+        assert_eq!(check_limits(&Limits::default(), &LARGEST), Ok(()));
         let limits = Limits {
             memory_bytes: u64::MAX,
             ..Limits::default()
         };
-        let error = within(&limits, &LARGEST).unwrap_err();
+        let error = check_limits(&limits, &LARGEST).unwrap_err();
         assert!(
-            error.starts_with("limits.memoryBytes: is 18446744073709551615;"),
+            error.starts_with("limits.memoryBytes: must be at most 1073741824 in a bundle"),
             "{error}"
         );
     }

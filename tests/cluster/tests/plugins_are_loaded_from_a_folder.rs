@@ -200,7 +200,7 @@ fn explain_works_without_the_plugin(shared: &Shared, namespace: &Namespace<'_>) 
         ensure!(output.status.success(), "{errors}");
         ensure!(
             errors.contains("the plugin tracer 0.1.0 (sha256:")
-                && errors.contains("is not loaded, and what it set is not explained"),
+                && errors.contains("is not loaded, so the fields that it set are not explained"),
             "{errors}"
         );
         anyhow::Ok((String::from_utf8(output.stdout)?, errors))

@@ -1,11 +1,11 @@
-//! What is placed as one, and in which layer.
+//! Groups plugins into blocks, and assigns blocks to layers.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{NODE, PAD};
 use crate::plan::graph::{Graph, Link};
 
-/// What is placed as one: a plugin, or the members of a union.
+/// A plugin, or the members of a union, that are placed as a unit.
 pub(super) struct Block {
     pub(super) members: Vec<usize>,
     pub(super) union: Option<&'static str>,
@@ -18,7 +18,7 @@ impl Block {
         members * NODE.0 + (members - 1.0) * PAD + frame
     }
 
-    /// Where the middle of a member is, from the middle of the block.
+    /// Returns the distance of a member's center from the block's center.
     pub(super) fn offset(&self, node: usize) -> f64 {
         let at = self.members.iter().position(|member| *member == node);
         let middle = (self.members.len() as f64 - 1.0) / 2.0;
@@ -26,8 +26,8 @@ impl Block {
     }
 }
 
-/// What is placed as one: the members of each union side by side, unless something runs after one of them and before another. Then
-/// those stand together that can.
+/// Returns the blocks of a graph. The members of a union share a block, unless another plugin runs between them. In that case, each block has
+/// the members of one layer.
 pub(super) fn blocks(graph: &Graph<'_>) -> Vec<Block> {
     let unions = graph.unions();
     let whole = blocks_of(
@@ -67,14 +67,14 @@ pub(super) fn blocks(graph: &Graph<'_>) -> Vec<Block> {
     )
 }
 
-/// The block of each node.
+/// Returns the block of each node.
 pub(super) fn block_of(blocks: &[Block]) -> BTreeMap<usize, usize> {
     let blocks = blocks.iter().enumerate();
     let nodes = blocks.flat_map(|(at, block)| block.members.iter().map(move |node| (*node, at)));
     nodes.collect()
 }
 
-/// Those frames, and the nodes that are in none.
+/// Returns these frames as blocks, and a block for each node outside of them.
 fn blocks_of(
     graph: &Graph<'_>,
     framed: impl Iterator<Item = (&'static str, Vec<usize>)>,
@@ -94,8 +94,8 @@ fn blocks_of(
     blocks
 }
 
-/// The layer of each block: below all that run before it, and as near as it can be to what runs after it. Members of unions may seem
-/// to make a cycle, which no TrainJob has: then the first one that is left goes on.
+/// Returns the layer of each block: below all blocks that run before it, and as close as possible to those that run after it. Members of a union
+/// may form an apparent cycle, which is broken at the first remaining block.
 pub(super) fn ranks(blocks: &[usize], edges: &BTreeSet<(usize, usize)>) -> BTreeMap<usize, usize> {
     let mut left: BTreeSet<usize> = blocks.iter().copied().collect();
     let mut ranks: BTreeMap<usize, usize> = BTreeMap::new();

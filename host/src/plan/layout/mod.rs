@@ -1,7 +1,7 @@
-//! Where the parts of a graph stand on a page: plugins in layers, each below those that run before it; the members of a union side
-//! by side in a frame; lines around what stands between their ends.
+//! Lays out a graph: plugins in layers, each below those that run before it; the members of a union side by side in a frame; and lines around
+//! the nodes between their ends.
 //!
-//! The steps are those of Sugiyama's method: layers, bends where a line crosses a layer, then places that shorten the lines.
+//! The steps are those of Sugiyama's method: layers, bends where a line crosses a layer, then positions that shorten the lines.
 
 mod blocks;
 mod routes;
@@ -15,20 +15,21 @@ use super::graph::{Graph, Link};
 pub(super) const NODE: (f64, f64) = (150.0, 52.0);
 /// The height of a frame's label.
 pub(super) const LABEL: f64 = 22.0;
-/// Between a frame and what is in it.
+/// The padding of a frame.
 const PAD: f64 = 14.0;
-/// Between two things of a layer.
+/// The gap between two items of a layer.
 const GAP: f64 = 26.0;
-/// Between two layers.
+/// The gap between two layers.
 const RISE: f64 = 78.0;
-/// Around all.
+/// The margin around the graph.
 const MARGIN: f64 = 16.0;
-/// Half of the room of a line that crosses a layer.
+/// Half the width of a line that crosses a layer.
 const BEND: f64 = 8.0;
-/// A row of plugins without any line is at least as wide before another one begins.
+/// The width from which plugins without lines continue in another row.
 const ROW: f64 = 800.0;
-/// How often the places are improved; the order within a layer is decided in the first ones.
+/// The number of passes that improve the positions.
 const PASSES: usize = 24;
+/// The number of first passes that also change the order within layers.
 const ORDERING: usize = 12;
 
 /// A graph on a page.
@@ -36,7 +37,7 @@ const ORDERING: usize = 12;
 pub(super) struct Layout {
     pub(super) width: f64,
     pub(super) height: f64,
-    /// The left upper corner of each node.
+    /// The upper left corner of each node.
     pub(super) nodes: BTreeMap<usize, (f64, f64)>,
     pub(super) frames: Vec<Frame>,
     /// In the order of the graph's edges.
@@ -55,13 +56,13 @@ pub(super) struct Frame {
     pub(super) height: f64,
 }
 
-/// The way of a line, from the upper end to the lower one.
+/// The route of a line, from its upper end to its lower end.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Route {
     pub(super) points: Vec<(f64, f64)>,
-    /// Whether it leads upwards.
+    /// Whether it points upwards.
     pub(super) is_up: bool,
-    /// Where its number stands.
+    /// The position of its number.
     pub(super) badge: (f64, f64),
 }
 
@@ -69,15 +70,15 @@ pub(super) struct Route {
 struct Item {
     layer: usize,
     half: f64,
-    /// The middle.
+    /// The center.
     x: f64,
-    /// What it wants to stand below or above: the other item, and how far from its middle.
+    /// The items to align with, each with the preferred distance from its center.
     pulls: Vec<(usize, f64)>,
 }
 
-/// A line over its layers.
+/// A line across layers.
 struct Chain {
-    /// The items, from the upper end to the lower one.
+    /// The items, from the upper end to the lower end.
     items: Vec<usize>,
     /// The nodes at its ends.
     ends: (usize, usize),
@@ -118,9 +119,9 @@ struct Page {
     layers: Vec<Vec<usize>>,
 }
 
-/// Neighbors that stand as close to each other as they can.
+/// Neighbors without free space between them.
 struct Group {
-    /// The sum of where the members want to stand, less their distances from the first.
+    /// The sum of the members' preferred positions, minus their distances from the first.
     wanted: f64,
     count: f64,
     /// The items, each with its distance from the first.
@@ -128,7 +129,7 @@ struct Group {
 }
 
 impl Group {
-    /// Where the first of them stands.
+    /// Returns the position of the first member.
     fn mean(&self) -> f64 {
         self.wanted / self.count
     }
@@ -171,7 +172,7 @@ impl Page {
         self.items.get(item).map_or(0, |item| item.layer)
     }
 
-    /// Makes the bends of a line.
+    /// Adds the bends of a line.
     fn chain(
         &mut self,
         blocks: &[Block],
@@ -207,7 +208,7 @@ impl Page {
         })
     }
 
-    /// Moves what is linked towards each other.
+    /// Moves linked items towards each other.
     fn improve(&mut self) {
         for pass in 0..PASSES {
             let layers = 0..self.layers.len();
@@ -229,7 +230,7 @@ impl Page {
         }
     }
 
-    /// Where an item would stand if it were alone.
+    /// Returns the preferred position of an item.
     fn wanted(&self, item: usize) -> f64 {
         let Some(item) = self.items.get(item) else {
             return 0.0;
@@ -240,8 +241,8 @@ impl Page {
         if count > 0.0 { sum / count } else { item.x }
     }
 
-    /// Places the items of a layer in that order, as near as they can be to where they want to stand: neighbors that would overlap
-    /// form a group that stands at the mean of what they want.
+    /// Places the items of a layer in this order, as close as possible to their preferred positions. Neighbors that would overlap form a group at
+    /// the mean of these.
     fn place(&mut self, items: &[usize]) {
         let mut groups: Vec<Group> = Vec::new();
         let mut before: Option<(f64, f64)> = None;
@@ -274,7 +275,7 @@ impl Page {
         }
     }
 
-    /// Puts the layers below each other. Returns where each begins and where its nodes do, and where it ends.
+    /// Stacks the layers. Returns the top of each layer, the top of its nodes, and its bottom.
     fn stack(&mut self, blocks: &[Block], layout: &mut Layout) -> Vec<(f64, f64, f64)> {
         let left = self.items.iter().map(|item| item.x - item.half);
         let shift = MARGIN - left.fold(f64::INFINITY, f64::min);
@@ -302,12 +303,12 @@ impl Page {
                 continue;
             };
             let top = tops.get(item.layer).map_or(0.0, |(_, top, _)| *top);
-            put(block, item.x, top, layout);
+            place_block(block, item.x, top, layout);
         }
         tops
     }
 
-    /// Puts plugins without any line into rows below the others.
+    /// Places plugins without lines in rows below the others.
     fn rows(&self, blocks: &[Block], alone: &[usize], layout: &mut Layout) {
         let most = layout.width.max(ROW) - MARGIN;
         let mut blocks = alone.iter().filter_map(|at| blocks.get(*at)).peekable();
@@ -333,7 +334,7 @@ impl Page {
             let top = layout.height + above;
             x = MARGIN;
             for block in row {
-                put(block, x + block.width() / 2.0, top, layout);
+                place_block(block, x + block.width() / 2.0, top, layout);
                 x += block.width() + GAP;
             }
             layout.height = top + NODE.1 + below + MARGIN;
@@ -341,8 +342,8 @@ impl Page {
     }
 }
 
-/// Puts a block with its middle at `x`, and its nodes at `top`.
-fn put(block: &Block, x: f64, top: f64, layout: &mut Layout) {
+/// Places a block with its center at `x` and its nodes at `top`.
+fn place_block(block: &Block, x: f64, top: f64, layout: &mut Layout) {
     for node in &block.members {
         let left = x + block.offset(*node) - NODE.0 / 2.0;
         layout.nodes.insert(*node, (left, top));

@@ -1,11 +1,11 @@
-//! The ways of the lines.
+//! Routes the lines.
 
 use std::collections::BTreeMap;
 
 use super::{Chain, Layout, NODE, Page, RISE, Route};
 
 impl Page {
-    /// The ways of the lines.
+    /// Returns the routes of the lines.
     pub(super) fn routes(
         &self,
         chains: &[Option<Chain>],
@@ -38,7 +38,7 @@ impl Page {
                 let (top, _, end) = tops.get(item.layer).copied().unwrap_or_default();
                 points.extend([(item.x, top), (item.x, end)]);
             }
-            // Within one layer the line hangs below both.
+            // Between nodes of one layer, the line curves below both.
             let end = if is_beside { lower.1 + NODE.1 } else { lower.1 };
             points.push((lower.0 + to, end));
             let badge = badge(&points, &badges);
@@ -56,7 +56,7 @@ impl Page {
     }
 }
 
-/// Where lines leave a node: side by side, in the order of where they lead.
+/// The ends of lines at a side of a node, sorted by the direction of the lines.
 #[derive(Default)]
 struct Ports(BTreeMap<(usize, bool), Vec<(f64, bool)>>);
 
@@ -72,7 +72,7 @@ impl Ports {
         }
     }
 
-    /// The next free port for a line that leads there, from the left side of the node.
+    /// Returns the next free port for a line in a direction, as the distance from the left side of the node.
     fn take(&mut self, side: (usize, bool), towards: Option<f64>) -> f64 {
         let towards = towards.unwrap_or_default();
         let Some(ports) = self.0.get_mut(&side) else {
@@ -88,7 +88,7 @@ impl Ports {
     }
 }
 
-/// Where the number of a line stands: on its first stretch, where no other number is.
+/// Returns the position of a line's number: on its first segment, away from other numbers.
 fn badge(points: &[(f64, f64)], others: &[(f64, f64)]) -> (f64, f64) {
     const ROOM: f64 = 24.0;
     let mut ends = points.iter().copied();
@@ -96,7 +96,7 @@ fn badge(points: &[(f64, f64)], others: &[(f64, f64)]) -> (f64, f64) {
         return (0.0, 0.0);
     };
     let on = |t: f64| {
-        // The curve of `svg::path`, whose ends are upright.
+        // The curve of `svg::path`, whose ends are vertical.
         let bend = 3.0 * t * t - 2.0 * t * t * t;
         let hang = if a.1 == b.1 { 0.75 * RISE / 2.0 } else { 0.0 };
         let y = 1.5 * t * (1.0 - t) * (1.0 - t) + 1.5 * t * t * (1.0 - t) + t * t * t;

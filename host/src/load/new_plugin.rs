@@ -1,4 +1,4 @@
-//! A plugin file that is not loaded, seen beside those that are.
+//! A plugin file that is compared with the loaded plugins.
 
 use std::{path::Path, sync::Arc};
 
@@ -11,19 +11,19 @@ use trainyard_sandbox::{LoadError, Loader};
 
 use crate::policy_file::PolicyFile;
 
-/// A plugin file under what the operator sets for its plugin.
-pub(crate) struct Beside {
-    /// The plugin; with all that it claims where its grants do not allow that.
+/// A plugin file that is compared with the loaded plugins.
+pub(crate) struct NewPlugin {
+    /// The plugin with the operator's settings. If these refuse it, all its claims are granted.
     pub(crate) plugin: Arc<Plugin>,
-    /// Why it would not be loaded, if so: another digest than the operator accepts, or claims beyond its grants.
+    /// Why the operator's settings refuse it, such as by its digest or because of claims beyond its grants.
     pub(crate) refused: Option<PluginError>,
 }
 
-impl Beside {
-    /// Loads the file as if all that it claims were granted, so that what else would come of it can be told.
+impl NewPlugin {
+    /// Loads the file with all its claims granted, so a plugin that the operator's settings refuse can be compared as well.
     ///
     /// # Errors
-    /// Why it can't be loaded even so.
+    /// If it cannot be loaded even then.
     pub(super) fn load(
         loader: &Loader,
         file: &Path,
