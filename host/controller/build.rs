@@ -1,5 +1,5 @@
-//! The digest of all sources that determine a JobSet. If it changes, JobSets that wait are rendered again (src/reconcile/inputs.rs), and a
-//! bundle records it.
+//! The digest of all sources that determine a JobSet. If it changes, suspended JobSets are rendered again (src/reconcile/inputs.rs). Bundles
+//! record it.
 
 use std::{
     fs,
@@ -23,7 +23,7 @@ const SOURCES: [&str; 11] = [
 ];
 
 fn main() -> io::Result<()> {
-    // Its keys are always the same, and one digest more or less after a new compiler does no harm.
+    // The keys of this hasher are fixed. A new compiler may change the digest, which does no harm.
     let mut hash = DefaultHasher::new();
     for folder in SOURCES {
         println!("cargo::rerun-if-changed={folder}");

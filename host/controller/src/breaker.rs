@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_try_whose_end_nobody_tells_is_followed_by_another() {
+    fn a_trial_whose_end_is_not_reported_is_followed_by_another() {
         let now = Instant::now();
         let mut breaker = opened(now);
         breaker.admit(now + PAUSE).unwrap();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_try_that_only_asks_for_an_object_is_made_again_at_once() {
+    fn a_trial_that_ends_with_a_lookup_is_repeated_at_once() {
         let now = Instant::now();
         let mut breaker = opened(now);
         let later = now + PAUSE;

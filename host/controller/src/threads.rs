@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_panic_is_the_result_of_its_own_work_and_says_what_it_said() {
+    async fn a_panic_ends_only_its_own_task_and_keeps_its_message() {
         let threads = threads(spawned(), 1, 1);
         let (worker, team) = (Workers::new(1).free().await, Arc::from("team"));
         let bad = threads.run(&worker, &team, |_| panic!("a bug")).await;

@@ -18,7 +18,7 @@ use trainyard_controller::{
 const OURS: &str = "apiVersion: trainyard.dev/v1alpha1\nkind: ControllerConfiguration\n";
 const REFERENCE: &str = "apiVersion: config.trainer.kubeflow.org/v1alpha1\nkind: Configuration\n";
 
-/// What v2.3.0 deploys.
+/// The configuration that v2.3.0 deploys.
 const DEPLOYED: &str = "
 health:
   healthProbeBindAddress: :8081
@@ -323,7 +323,7 @@ pluginsDir: /plugins
     );
 }
 
-/// What a person reads is words, whichever keyword of the schemas refuses the value.
+/// Errors are sentences, whichever keyword of the schema rejects the value.
 #[test]
 fn errors_list_the_allowed_keys() {
     for (head, rest, wanted) in [

@@ -26,7 +26,7 @@ fn uid(cluster: &Cluster) -> Value {
     job_set["metadata"]["uid"].clone()
 }
 
-/// A TrainJob whose status says that its JobSet runs.
+/// A TrainJob whose status shows a running JobSet.
 async fn running() -> (Cluster, Controller) {
     let cluster = Cluster::new();
     cluster.put(runtime("plain", &[]));
@@ -44,7 +44,7 @@ async fn running() -> (Cluster, Controller) {
     (cluster, controller)
 }
 
-/// Waits until there is a JobSet that the snapshot takes for the last one, and that has not failed.
+/// Waits until the JobSet is recreated and the snapshot is no longer marked. The TrainJob must not fail in the meantime.
 async fn until_recreated(cluster: &Cluster, before: &Value) {
     let is_another = |cluster: &Cluster| {
         let job = cluster.get("trainjobs", "a", "job").unwrap();
@@ -57,7 +57,7 @@ async fn until_recreated(cluster: &Cluster, before: &Value) {
     cluster.until("it is recreated", is_another).await;
 }
 
-/// Whether a call records that a JobSet was recreated.
+/// Whether a call notes that a JobSet was recreated.
 fn is_noted(call: (&str, &str), body: &Value) -> bool {
     let annotations = &body["metadata"]["annotations"];
     let annotations = annotations.as_object();

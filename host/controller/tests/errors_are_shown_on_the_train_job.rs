@@ -97,7 +97,7 @@ async fn a_job_set_is_not_rendered_again_for_the_annotation() {
 
 /// A cluster whose role is of an earlier release.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_controller_that_may_not_annotate_reconciles_all_the_same() {
+async fn a_controller_without_permission_to_annotate_still_reconciles() {
     let cluster = Cluster::new();
     cluster.put(job("a", "job", "plain", false));
     cluster.set_rule(|_, when, (verb, plural), body| {

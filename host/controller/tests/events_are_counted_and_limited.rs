@@ -22,7 +22,7 @@ use trainyard_controller::{
 
 use crate::stub::{self, answer, metrics, serve, status};
 
-/// The writes that the server saw, and how it answers each by its number.
+/// The writes that the server received, and its answer to each by number.
 #[derive(Clone, Default)]
 struct Seen(Arc<Mutex<Vec<(Method, String, Value)>>>);
 
@@ -210,7 +210,7 @@ async fn long_messages_are_cut_at_character_boundaries() {
     );
 }
 
-/// The messages of the Events of an object with which all of this is wrong.
+/// Returns the messages of the Events about an object with these problems.
 async fn messages(sentences: &[String]) -> Vec<String> {
     let (recorder, writer, seen, _) = start(|_| 200).await;
     recorder.warn(&job("one"), REASON, "Reconciling", sentences);

@@ -1,5 +1,5 @@
-//! A user who may write ConfigMaps may also write a TrainJob's snapshot. The controller requests only those of its objects from the API
-//! server that a plugin can have emitted for the TrainJob.
+//! A user who can write ConfigMaps can forge a TrainJob's snapshot. Of the listed objects, the controller requests only those that a plugin
+//! can have emitted for the TrainJob.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ fn entry(api_version: &str, kind: &str, name: &str) -> Value {
     json!({"apiVersion": api_version, "kind": kind, "name": name, "apply": "once"})
 }
 
-/// The lists, and what is reported for each. A kind that no plugin claims is skipped.
+/// The lists, with the report for each. A kind that no plugin claims is skipped.
 fn lists() -> [(Vec<Value>, &'static str); 7] {
     let map = |name: &str| entry("v1", "ConfigMap", name);
     [

@@ -29,7 +29,7 @@ use crate::stub::{
 
 const SECRET: &str = "job-keys";
 
-/// A plugin that has a Secret made with a key of each kind.
+/// A plugin that emits a Secret with a key of each kind.
 fn keys() -> Arc<dyn Policy> {
     fn emit(call: &mut Call) -> Result<(), Fault> {
         let objects = handle::Objects(0);
@@ -84,7 +84,7 @@ fn is_reported(cluster: &Cluster, text: &str) -> bool {
     messages.any(|message| message.contains(text))
 }
 
-/// What is logged, as text.
+/// The log, as text.
 #[derive(Clone, Default)]
 struct Lines(Arc<Mutex<Vec<u8>>>);
 
@@ -105,7 +105,7 @@ impl Lines {
     }
 }
 
-/// Notes everything that is logged on this thread, whatever its level.
+/// Captures all lines of this thread, at every level.
 fn logged() -> (Lines, tracing::subscriber::DefaultGuard) {
     let lines = Lines::default();
     let writer = lines.clone();
@@ -116,7 +116,7 @@ fn logged() -> (Lines, tracing::subscriber::DefaultGuard) {
     (lines, tracing::subscriber::set_default(subscriber))
 }
 
-/// Everything that a controller left, except the Secrets themselves.
+/// Returns everything that a controller wrote, except for the Secrets.
 fn outputs(cluster: &Cluster, log: &Lines) -> Vec<(&'static str, String)> {
     let mut outputs = vec![("log", log.text())];
     for plural in ["events", "configmaps", "jobsets", "trainjobs"] {
@@ -222,7 +222,7 @@ async fn owned_secret_is_used_as_it_is_and_foreign_secret_is_not() {
     assert_eq!(secret(&cluster), of_the_reference);
 }
 
-/// The Secret as the TrainJob of that UID owns it.
+/// Returns the Secret, owned by the TrainJob with that UID.
 fn owned_secret(uid: &Value) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Secret",
@@ -248,7 +248,7 @@ fn runs(cluster: &Cluster) -> bool {
     job_set["spec"]["suspend"] == false
 }
 
-/// A quota is asked before the API server looks whether the object exists, and counts the attempt.
+/// A quota is checked before the API server looks the object up, and counts the attempt.
 #[tokio::test]
 async fn existing_secret_is_not_created_again_and_needs_no_quota() {
     let cluster = cluster();
@@ -291,7 +291,7 @@ async fn event_quotes_the_api_server_without_client_types() {
     assert!(!is_reported(&cluster, "Status {"));
 }
 
-/// The other one's Secret used up the quota after this controller had looked.
+/// The Secret of the other controller uses up the quota after this controller has read it.
 #[tokio::test]
 async fn secret_created_concurrently_is_used() {
     for answer in [Act::OverQuota, Act::GoOn] {

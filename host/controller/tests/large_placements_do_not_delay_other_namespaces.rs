@@ -15,10 +15,10 @@ use crate::stub::{
 const TAKEN: &str = "trainyard.dev/taken-placement";
 const TOLERATIONS: &str = "/spec/replicatedJobs/0/template/spec/template/spec/tolerations";
 
-/// Each compared with each, they take longer than a test is waited for.
+/// Comparing each with each would take longer than the test waits.
 const MANY: usize = 150_000;
 
-/// As many as the threads of this test that run tasks.
+/// The number of threads that run tasks in this test.
 const NAMES: [&str; 2] = ["job-1", "job-2"];
 
 fn job_set(cluster: &Cluster, namespace: &str, name: &str) -> Value {

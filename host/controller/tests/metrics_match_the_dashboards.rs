@@ -144,7 +144,7 @@ async fn every_panel_of_the_reference_dashboard_has_its_series() {
     drop(tasks);
 }
 
-/// A quote, a backslash or a line break in a value would end the label, and what follows would be anybody's series.
+/// A quote, a backslash or a line break in a value would end the label and allow forged series.
 #[test]
 fn label_values_are_escaped() {
     let metrics = Metrics::new(&Queue::new(Backoff::default()));
@@ -232,7 +232,7 @@ fn value(text: &str, name: &str) -> f64 {
     line.expect(name).parse().expect(name)
 }
 
-/// In the units that their names say: each follows what the test does.
+/// Each metric has the unit of its name, and changes with what the test does.
 #[cfg(target_os = "linux")]
 #[test]
 fn process_metrics_have_standard_names() {
@@ -333,7 +333,7 @@ fn rows(text: &str) -> BTreeSet<&str> {
         .collect()
 }
 
-/// Of the code, the pairs of a kind and a reason that `ReconcileError::labels` gives.
+/// Compares the pairs of a kind and a reason in `ReconcileError::labels` with the page.
 #[test]
 fn every_kind_of_error_is_documented() {
     let code = include_str!("../src/reconcile/error/summary.rs");
@@ -351,7 +351,7 @@ fn every_kind_of_error_is_documented() {
     }
 }
 
-/// Of docs/metrics.md, a name in each row of a table.
+/// Compares the metrics with the tables in docs/metrics.md.
 #[test]
 fn every_metric_is_documented() {
     let page = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/metrics.md");

@@ -26,7 +26,7 @@ const WELL: u8 = 0;
 const BROKEN: u8 = 1;
 const HANGS: u8 = 2;
 
-/// One Lease, with the optimistic locking of an API server.
+/// A Lease with the optimistic locking of an API server.
 #[derive(Clone, Default)]
 struct Server(Arc<State>);
 

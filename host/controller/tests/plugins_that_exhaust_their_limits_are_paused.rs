@@ -21,7 +21,7 @@ use crate::stub::{
     policy::policy,
 };
 
-/// A renderer with a plugin whose calls end so for TrainJobs of the namespace `bad`, and the number of its calls.
+/// Returns a renderer with a plugin whose calls have this end for TrainJobs of the namespace `bad`, and the number of its calls.
 fn renderer(end: fn() -> CallFailure, metrics: &Arc<Metrics>) -> (Renderer, Arc<AtomicUsize>) {
     let calls = Arc::new(AtomicUsize::new(0));
     let counted = calls.clone();

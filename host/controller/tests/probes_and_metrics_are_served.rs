@@ -148,7 +148,7 @@ fn addresses_are_parsed_as_by_controller_runtime() {
     }
 }
 
-/// A connection that sent half a request.
+/// Returns a connection that has sent half a request.
 async fn half_sent(address: SocketAddr) -> TcpStream {
     let mut stream = TcpStream::connect(("127.0.0.1", address.port()))
         .await
@@ -160,7 +160,7 @@ async fn half_sent(address: SocketAddr) -> TcpStream {
     stream
 }
 
-/// Whether the server closed the connection, as far as can be seen now.
+/// Whether the server has closed the connection.
 fn is_closed(stream: &TcpStream) -> bool {
     match stream.try_read(&mut [0]) {
         Ok(read) => read == 0,
@@ -214,7 +214,7 @@ async fn unfinished_request_times_out() {
     for address in [servers.metrics.unwrap(), servers.health.unwrap()] {
         let mut stream = half_sent(address).await;
         let mut answer = String::new();
-        // The clock goes on only while nothing else happens: without a timer of the server this would wait for good.
+        // The paused clock advances only while nothing else happens: without a timer of the server this would wait for good.
         let read = timeout(
             Duration::from_secs(3_600),
             stream.read_to_string(&mut answer),

@@ -44,7 +44,7 @@ fn job_set(cluster: &Cluster) -> Value {
     cluster.get("jobsets", "a", "job").unwrap_or_default()
 }
 
-/// Whether everything exists that has to before a call is made.
+/// Whether everything exists that a call requires.
 fn is_in_order(cluster: &Cluster, (verb, kind): (&str, &str), body: &Value) -> bool {
     let has_snapshot = snapshot(cluster).is_object();
     match (verb, kind) {
@@ -66,7 +66,7 @@ fn is_counted((verb, kind): (&str, &str)) -> bool {
     matches!(kind, "trainjobs" | "jobsets" | "configmaps") && !matches!(verb, "watch" | "list")
 }
 
-/// Runs a TrainJob until it runs, and suspends it; the call of that number is refused. Says how many calls there were.
+/// Starts a TrainJob and suspends it; the call with that number is refused. Returns the number of calls.
 async fn calls_with_one_refused(refused: usize) -> usize {
     let cluster = Cluster::new();
     cluster.put(runtime("emits", &["emits"]));

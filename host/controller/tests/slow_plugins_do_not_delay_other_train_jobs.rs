@@ -1,4 +1,4 @@
-//! However the plugins of one namespace block their threads, TrainJobs of other namespaces are suspended and created, and the process stops
+//! If the plugins of one namespace block their threads, TrainJobs of other namespaces are still suspended and created, and the process stops
 //! on request.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -14,7 +14,7 @@ use crate::stub::{
     policy::policy,
 };
 
-/// Calls that go on until the test ends them.
+/// Calls that last until the test ends them.
 #[derive(Default)]
 struct Gate {
     /// How many calls have begun, and whether they may end.

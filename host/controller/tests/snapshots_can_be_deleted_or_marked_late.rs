@@ -58,7 +58,7 @@ async fn queued_train_job_without_a_snapshot_follows_changes_and_has_not_started
     controller.stop().await;
 }
 
-/// Nothing but the mark says that the last JobSet was deleted before it ended. Left on, the next one would run again after its end.
+/// Only the mark shows that the last JobSet was deleted before it ended. If it stayed, the next JobSet would run again after its end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn leftover_recreate_mark_is_removed_whether_running_or_queued() {
     for suspended in [false, true] {

@@ -1,4 +1,4 @@
-//! The status of a TrainJob says that it is suspended only if its JobSet is.
+//! The status of a TrainJob is suspended only if its JobSet is.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::Arc;
@@ -16,7 +16,7 @@ fn conditions(cluster: &Cluster) -> Value {
     job["status"]["conditions"].clone()
 }
 
-/// A finalizer keeps the JobSet, and the JobSet controller changes nothing of one that is about to go.
+/// A finalizer keeps the JobSet, and the JobSet controller does not change a JobSet that is being deleted.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn train_job_becomes_suspended_only_after_its_job_set_is_gone() {
     let cluster = Cluster::new();

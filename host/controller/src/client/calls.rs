@@ -128,7 +128,7 @@ impl Call {
         };
         let (kind, name) = match below {
             ["namespaces", _, plural] => ((*plural).to_owned(), None),
-            // A subresource of a namespace looks like a kind in it.
+            // A subresource of a namespace has the same path as a kind in it.
             ["namespaces", _, plural, name] => ((*plural).to_owned(), Some(*name)),
             ["namespaces", _, plural, name, sub @ ..] => {
                 (format!("{plural}/{}", sub.join("/")), Some(*name))

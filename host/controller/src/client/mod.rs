@@ -133,7 +133,7 @@ pub(crate) fn without_content(error: kube::Error) -> kube::Error {
 }
 
 /// Returns an error's message for users. `kube::Error` would show the message of the API server twice.
-pub(crate) fn said(error: &kube::Error) -> String {
+pub(crate) fn message_of(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if status.message.is_empty() => {
             format!(
@@ -348,15 +348,15 @@ mod tests {
     }
 
     #[test]
-    fn of_an_answer_the_message_alone_is_said() {
+    fn only_the_message_of_an_answer_is_shown() {
         let error = |message: &str| {
             kube::Error::Api(Status::failure(message, "Forbidden").with_code(403).boxed())
         };
-        for (message, said_of_it) in [
+        for (message, shown) in [
             ("exceeded quota", "exceeded quota"),
             ("", "the API server answered 403 Forbidden"),
         ] {
-            assert_eq!(said(&error(message)), said_of_it);
+            assert_eq!(message_of(&error(message)), shown);
         }
     }
 

@@ -31,7 +31,7 @@ pub enum KeyError {
 }
 
 /// A Secret with its keys, as it is sent to the API server.
-pub(crate) struct Filled {
+pub(crate) struct SecretWithKeys {
     /// Its JSON, whose memory is overwritten when its last owner drops it.
     pub(crate) json: Bytes,
     /// The texts that must not be quoted.
@@ -45,13 +45,13 @@ pub(crate) struct Filled {
 pub(crate) fn fill(
     secret: &Value,
     material: &BTreeMap<String, SecretValue>,
-) -> Result<Filled, KeyError> {
+) -> Result<SecretWithKeys, KeyError> {
     let mut made = KeyMaterial::default();
     let mut texts = BTreeMap::new();
     for (key, value) in material {
         texts.insert(key.as_str(), made.text(value)?);
     }
-    Ok(Filled {
+    Ok(SecretWithKeys {
         json: object::json(secret, &texts)?,
         texts: made.into_texts(),
     })

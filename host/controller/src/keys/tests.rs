@@ -40,7 +40,7 @@ fn filled(material: &BTreeMap<String, SecretValue>) -> (Value, BTreeMap<String, 
     decoded(&fill(&secret(material), material).unwrap())
 }
 
-fn decoded(filled: &Filled) -> (Value, BTreeMap<String, String>) {
+fn decoded(filled: &SecretWithKeys) -> (Value, BTreeMap<String, String>) {
     let sent: Value = serde_json::from_slice(&filled.json).unwrap();
     let data = sent["data"].as_object().unwrap().iter();
     let decoded = data.map(|(key, value)| {
@@ -214,7 +214,7 @@ macro_rules! never {
 #[test]
 fn what_holds_keys_can_be_neither_printed_nor_copied_nor_serialized() {
     never! {
-        Filled: std::fmt::Debug, std::fmt::Display, Clone, serde::Serialize;
+        SecretWithKeys: std::fmt::Debug, std::fmt::Display, Clone, serde::Serialize;
         KeyTexts: std::fmt::Debug, std::fmt::Display, Clone, serde::Serialize;
         KeyMaterial: std::fmt::Debug, std::fmt::Display, Clone, serde::Serialize;
     }

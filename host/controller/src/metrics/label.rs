@@ -19,9 +19,9 @@ const OTHER: &str = "<other>";
 
 /// A bound on the number of values of a label.
 #[derive(Debug, Default)]
-pub(super) struct Bounded(Mutex<HashSet<Label>>);
+pub(super) struct BoundedLabel(Mutex<HashSet<Label>>);
 
-impl Bounded {
+impl BoundedLabel {
     /// Returns the value, or `<other>` if there are too many.
     pub(super) fn label(&self, value: &str) -> Label {
         let label = Label::new(value);
@@ -69,8 +69,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_label_has_no_more_values_than_are_told_apart() {
-        let kinds = Bounded::default();
+    fn the_number_of_values_of_a_label_is_bounded() {
+        let kinds = BoundedLabel::default();
         let values: HashSet<_> = (0..8_000)
             .map(|at| kinds.label(&format!("jobsets/z{at}")))
             .collect();

@@ -12,7 +12,7 @@ mod train_jobs;
 
 use std::{fmt, time::Duration};
 
-use label::{Bounded, Label};
+use label::{BoundedLabel, Label};
 use labels::{
     ApiLabels, CallLabels, ControllerLabels, ErrorLabels, FailureLabels, FileLabels, KindLabels,
     NameLabels, PlanLabels, PluginLabels, ReasonLabels, ResultLabels,
@@ -65,7 +65,7 @@ pub struct Metrics {
     plugins_refused: Family<FileLabels, Gauge>,
     api_calls: Family<ApiLabels, Counter>,
     /// The bound on its label `kind`.
-    api_kinds: Bounded,
+    api_kinds: BoundedLabel,
     events_dropped: Family<ReasonLabels, Counter>,
     objects_unreadable: Family<KindLabels, Gauge>,
     leader: Gauge,
@@ -125,7 +125,7 @@ impl Metrics {
             plan: Family::default(),
             plugins_refused: Family::default(),
             api_calls: Family::default(),
-            api_kinds: Bounded::default(),
+            api_kinds: BoundedLabel::default(),
             events_dropped: Family::default(),
             objects_unreadable: Family::default(),
             leader: Gauge::default(),

@@ -89,7 +89,7 @@ pub struct Load {
 enum KeyState {
     Delayed(Instant),
     Ready,
-    Running { again: Option<Instant> },
+    Running { requeue_at: Option<Instant> },
 }
 
 /// The answer to a worker that asks for a key.
@@ -264,11 +264,11 @@ impl Running {
         let mut state = self.shared.state();
         state.ready.done(&self.key.namespace);
         let asked = match state.keys.remove(&self.key) {
-            Some(KeyState::Running { again }) => again,
+            Some(KeyState::Running { requeue_at }) => requeue_at,
             _ => None,
         };
-        let again = asked.into_iter().chain(delay.map(|delay| now + delay));
-        if let Some(at) = again.min() {
+        let requeue_at = asked.into_iter().chain(delay.map(|delay| now + delay));
+        if let Some(at) = requeue_at.min() {
             state.add_at(self.key.clone(), at, now);
         }
         drop(state);
@@ -307,8 +307,8 @@ impl State {
             }
             Entry::Occupied(mut entry) => match entry.get_mut() {
                 KeyState::Ready => return,
-                KeyState::Running { again } => {
-                    *again = Some(again.map_or(at, |earlier| earlier.min(at)));
+                KeyState::Running { requeue_at } => {
+                    *requeue_at = Some(requeue_at.map_or(at, |earlier| earlier.min(at)));
                     return;
                 }
                 KeyState::Delayed(until) => {
@@ -348,7 +348,7 @@ impl State {
         match self.ready.take() {
             Some((_, key)) => {
                 self.keys
-                    .insert(key.clone(), KeyState::Running { again: None });
+                    .insert(key.clone(), KeyState::Running { requeue_at: None });
                 Next::Key(key)
             }
             None => Next::Wait(self.delayed.first().map(|(at, _)| *at)),

@@ -86,9 +86,9 @@ impl Reach {
 
 /// The kinds of objects that a set of plugins may emit.
 #[derive(Debug)]
-pub(crate) struct Emitted(BTreeSet<ObjectKind>);
+pub(crate) struct EmittedKinds(BTreeSet<ObjectKind>);
 
-impl Emitted {
+impl EmittedKinds {
     /// Returns the kinds of plugins with these claims. They always include ConfigMaps, which every plugin may emit, even one that is no longer
     /// loaded.
     pub(crate) fn of<'c>(claims: impl IntoIterator<Item = &'c Claims>) -> Self {

@@ -5,7 +5,7 @@ mod rules;
 
 use std::{collections::BTreeSet, fmt};
 
-pub(crate) use claimed::{Emitted, Reach, WatchScope};
+pub(crate) use claimed::{EmittedKinds, Reach, WatchScope};
 use k8s_openapi::api::rbac::v1::{ClusterRole, Role};
 use kube::api::ObjectMeta;
 use rules::{Refusal, Rules};

@@ -105,7 +105,7 @@ fn a_lookup_allows_no_more_than_it_asks_for() {
 }
 
 #[test]
-fn names_are_joined_and_what_is_allowed_for_all_is_not_said_again() {
+fn names_are_joined_without_verbs_that_are_allowed_for_all() {
     let nodes = ["lookups[v1/Node/b]", "lookups[v1/Node/a]"];
     assert_eq!(beyond(&nodes, &[]).0, ["/nodes [a,b] get,list,watch"]);
     let all = ["lookups[v1/Node/a]", "lookups[v1/Node/*]"];

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_said_stays() {
+    fn values_that_are_set_are_kept() {
         let mut job_set = json!({"spec": {
             "network": {"enableDNSHostnames": false}, "successPolicy": {"operator": "Any"},
             "failurePolicy": {"rules": [{"action": "FailJobSet"}, {"name": "mine", "action": "FailJobSet"}]},

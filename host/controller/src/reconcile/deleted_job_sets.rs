@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_was_seen_to_go_is_known_to_be_deleted() {
+    fn only_an_observed_deletion_counts_as_one() {
         let key = NamespacedName::new("ns", "name");
         for (ended, seen, is_deleted) in [
             (false, true, true),
@@ -90,7 +90,7 @@ mod tests {
             (true, false, false),
         ] {
             let deleted_job_set = DeletedJobSets::default();
-            // Another one went before.
+            // An earlier JobSet was deleted before.
             deleted_job_set.note(&key, job_set(false), true);
             deleted_job_set.note(&key, job_set(ended), seen);
             let last = deleted_job_set.of(&key, "job");
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_goes_while_the_last_one_is_replaced_is_not_forgotten() {
+    fn a_job_set_deleted_while_another_is_recreated_is_not_forgotten() {
         let (key, deleted_job_set) = (NamespacedName::new("ns", "name"), DeletedJobSets::default());
         deleted_job_set.note(&key, job_set(false), true);
         let first = deleted_job_set.last(&key);

@@ -29,7 +29,7 @@ pub(crate) struct Fetcher {
 }
 
 /// The result of a lookup.
-pub(crate) struct Fetched {
+pub(crate) struct LookupResult {
     /// The answer; `None` if the object does not exist.
     pub(crate) answer: Option<LookupAnswer>,
     /// The observed state.
@@ -52,7 +52,7 @@ impl Fetcher {
         namespace: &Arc<str>,
         asker: Requester<'_>,
         key: &LookupKey,
-    ) -> Result<Fetched, ReconcileError> {
+    ) -> Result<LookupResult, ReconcileError> {
         let WatchedKind { api_version, kind } = &WatchedKind::of(key);
         let asks_served = matches!(key, LookupKey::Served { .. });
         if &**api_version == "v1" && &**kind == "Secret" && !asks_served {
@@ -73,12 +73,12 @@ impl Fetcher {
             };
             let answer = Some(answer);
             let seen = SubjectState::NotServed;
-            return Ok(Fetched { answer, seen });
+            return Ok(LookupResult { answer, seen });
         };
         let namespace = matches!(scope, Scope::Namespaced).then_some(namespace);
         let failed = |error| ReconcileError::api(format!("reading {key}"), error);
         match key {
-            LookupKey::Served { .. } => Ok(Fetched {
+            LookupKey::Served { .. } => Ok(LookupResult {
                 answer: Some(LookupAnswer::Served(true)),
                 seen: SubjectState::NOTHING,
             }),
@@ -87,7 +87,7 @@ impl Fetcher {
                     .object(namespace, &resource, name, &WatchedKind::of(key))
                     .await;
                 let found = unless_gone(found).map_err(failed)?.flatten();
-                Ok(Fetched {
+                Ok(LookupResult {
                     seen: SubjectState::of(found.iter().map(Content::hashes)),
                     answer: found
                         .and_then(|content| content.value)
@@ -99,7 +99,7 @@ impl Fetcher {
                 let list = self.list(kind, namespace, &resource).await;
                 let (objects, seen) = list.map_err(failed)?;
                 let answer = Some(LookupAnswer::all(objects, asker));
-                Ok(Fetched { answer, seen })
+                Ok(LookupResult { answer, seen })
             }
         }
     }

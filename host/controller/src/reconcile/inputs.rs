@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_looked_nothing_up_is_known_by_its_digest_alone() {
+    fn only_inputs_without_lookups_are_complete() {
         let inputs = Inputs("abc".to_owned());
         let mut lookups = Lookups::default();
         let without = inputs.annotation(&lookups);

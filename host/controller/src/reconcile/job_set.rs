@@ -163,7 +163,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_that_is_held_has_not_started() {
+    fn a_held_job_set_is_not_marked_as_started() {
         let mut job_set = json!({"metadata": {"name": "a"}, "spec": {"suspend": false}});
         mark_started(&mut job_set);
         let removed = json!({"node": {"/spec/nodeSelector": {"zone": "a"}}});
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mark_keeps_what_else_is_noted() {
+    fn marking_keeps_other_annotations() {
         for annotations in [json!(null), json!({"a": "b"})] {
             let mut job_set = json!({"metadata": {"name": "a"}});
             if annotations.is_object() {

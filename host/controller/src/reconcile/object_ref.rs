@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_names_nothing_but_what_plugins_can_emit_for_the_train_job() {
+    fn a_list_names_only_objects_that_plugins_can_emit_for_the_train_job() {
         for (api_version, kind, name) in [
             (
                 "jobset.x-k8s.io/v1alpha2/jobsets?watch=true&x=",
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_as_long_as_the_plugins_may_make_it_and_names_nothing_twice() {
+    fn a_list_is_bounded_by_the_limit_of_objects_and_has_no_duplicates() {
         let map = |name: &str| entry("v1", "ConfigMap", name);
         let all = json!([map("job-a"), map("job-b")]).to_string();
         assert_eq!(read(&all, "job", 2).unwrap().len(), 2);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_list_is_said_in_few_words() {
+    fn errors_of_a_list_are_short() {
         let long = "x".repeat(900_000);
         for entries in [
             json!([entry(&long, "ConfigMap", "job-a")]),

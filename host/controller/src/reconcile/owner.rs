@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_owner_is_named_in_few_words() {
+    fn the_description_of_an_owner_is_short() {
         let long = "x".repeat(1_000_000);
         let object = ObjectMeta {
             owner_references: Some(vec![OwnerReference {

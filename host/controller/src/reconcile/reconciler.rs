@@ -14,7 +14,7 @@ use super::{
 use crate::{
     plugins::Plugins,
     queue::NamespacedName,
-    rbac::{Emitted, Reach},
+    rbac::{EmittedKinds, Reach},
     watch::{
         DeletedObject, Interests, JobSetState, Kinds, Lists, RuntimeKey, RuntimeState, Store,
         TrainJobState,
@@ -58,7 +58,7 @@ pub struct Reconciler {
     pub(crate) interests: Arc<Interests>,
     pub(super) write_defaults: bool,
     /// The kinds of objects that the plugins may emit.
-    pub(super) emitted: Emitted,
+    pub(super) emitted: EmittedKinds,
     /// The inputs that all TrainJobs share.
     pub(super) common: CommonInputs,
     /// The memory budgets for large TrainJobs, and for TrainJobs of large runtimes.
@@ -85,7 +85,7 @@ impl Reconciler {
         let lists = Arc::new(Lists::default());
         let loaded = plugins.renderer.generation().plugins();
         let claims: Vec<_> = loaded.map(|plugin| &plugin.manifest.claims).collect();
-        let (reach, emitted) = (Reach::of(claims.clone()), Emitted::of(claims));
+        let (reach, emitted) = (Reach::of(claims.clone()), EmittedKinds::of(claims));
         Self {
             fetcher: Fetcher::new(client.clone(), kinds.clone(), lists.clone()),
             kinds,

@@ -374,13 +374,13 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_without_the_list_knows_of_no_objects() {
+    fn a_snapshot_without_a_list_has_no_objects() {
         assert_eq!(listed(&map(None)).unwrap(), []);
         assert_eq!(listed(&ConfigMap::default()).unwrap(), []);
     }
 
     #[test]
-    fn a_list_that_cannot_be_read_makes_the_snapshot_one_that_cannot() {
+    fn a_malformed_list_makes_the_snapshot_unreadable() {
         let mode = format!(
             r#"[{{"apiVersion":"v1","kind":"ConfigMap","name":"job-a","apply":"{}"}}]"#,
             "x".repeat(900_000)

@@ -10,7 +10,7 @@ use trainyard_model::text::clean;
 
 use crate::watch::{JobCounts, JobSetState, TrainJobStatus};
 
-/// The condition that says whether the TrainJob is suspended.
+/// The condition that shows whether the TrainJob is suspended.
 pub(crate) const SUSPENDED: &str = "Suspended";
 /// The condition of a TrainJob that reached its end.
 pub(crate) const COMPLETE: &str = "Complete";

@@ -211,7 +211,7 @@ pub(crate) enum Reason {
     Running,
     /// The JobSet of its name has another owner.
     ForeignJobSet,
-    /// The snapshot is missing, unusable, or not what the JobSet is rendered from.
+    /// The snapshot is missing, unusable or outdated.
     SnapshotOutdated,
     /// The JobSet that ran was deleted before it ended.
     JobSetDeleted,
@@ -225,9 +225,9 @@ pub(crate) enum Reason {
     OldPlacement,
     /// The TrainJob exceeded its deadline.
     Overdue,
-    /// The status differs from what is known.
+    /// The status is outdated.
     StatusOutdated,
-    /// The annotation about the last error differs from what is known.
+    /// The annotation about the last error is outdated.
     ErrorOutdated,
     /// The reconcile is complete.
     Ends,

@@ -31,7 +31,7 @@ pub(crate) const TEMPORARY: Duration = Duration::from_secs(60);
 #[derive(Debug)]
 pub struct ReconcileOutcome {
     /// When the TrainJob has to be reconciled again, such as at its deadline.
-    pub again: Option<Duration>,
+    pub requeue_after: Option<Duration>,
     /// Warnings for the TrainJob's author.
     pub warnings: Vec<String>,
     /// Why it failed, if it did.
@@ -181,7 +181,7 @@ impl<'a> Walk<'a> {
         let failures = self.observed.failures.len();
         let why = format!("it did not finish within {steps} steps, of which {failures} failed");
         ReconcileOutcome {
-            again: None,
+            requeue_after: None,
             warnings: Vec::new(),
             result: Err(ReconcileError::Internal(why)),
         }
@@ -214,7 +214,7 @@ impl<'a> Walk<'a> {
         }
         let failure = end.failure.map(|failure| self.error(failure));
         ReconcileOutcome {
-            again: end.again,
+            requeue_after: end.requeue_after,
             warnings,
             result: failure.map_or(Ok(()), Err),
         }

@@ -15,13 +15,13 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-/// The most connections at once. A further one closes the oldest, so that probes are answered however many clients send half a request.
+/// The most connections at once. A further one closes the oldest, so clients that send half a request do not block probes.
 const MOST: usize = 64;
 
 /// How long a client may take to send the head of a request, from the start of the connection or the last answer.
 const HEAD: Duration = Duration::from_secs(5);
 
-/// How long a connection lasts. A client that does not read would keep it open forever.
+/// How long a connection may last. Without this, a client that does not read could keep it open forever.
 const LASTS: Duration = Duration::from_secs(60);
 
 /// How long an unfinished answer may take after that.

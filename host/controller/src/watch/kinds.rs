@@ -38,12 +38,15 @@ impl Kinds {
         let known = self.known().get(kind).cloned();
         match known {
             Some(known) => Ok(Some(known)),
-            None => self.ask(kind).await,
+            None => self.refresh(kind).await,
         }
     }
 
     /// Returns the current resource of a kind; `None` if it is not served.
-    pub(crate) async fn ask(&self, kind: &GroupVersionKind) -> Result<Option<Served>, kube::Error> {
+    pub(crate) async fn refresh(
+        &self,
+        kind: &GroupVersionKind,
+    ) -> Result<Option<Served>, kube::Error> {
         let found = discover(&self.client, kind).await?;
         let mut known = self.known();
         match &found {

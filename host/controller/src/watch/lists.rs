@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_list_that_nothing_follows_serves_those_who_came_before_it_was_asked_for() {
+    async fn an_unwatched_list_serves_only_requests_from_before_it_was_fetched() {
         let lists = Lists::default();
         let requested = Instant::now();
         hold(&lists, None, &[node("a", "x", 1)]).await;
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_list_that_is_followed_is_held_and_kept_up_to_date() {
+    async fn a_watched_list_is_cached_and_kept_up_to_date() {
         let lists = Lists::default();
         let [a, b] = [node("a", "x", 1), node("b", "x", 1)];
         hold(&lists, None, &[a.clone(), b.clone()]).await;
@@ -328,7 +328,7 @@ mod tests {
 
     /// The watch is ahead of the list or behind it, so it is requested again.
     #[tokio::test(start_paused = true)]
-    async fn a_list_that_is_not_what_the_watch_has_seen_is_asked_for_again() {
+    async fn a_list_that_differs_from_the_watch_is_requested_again() {
         let lists = Lists::default();
         let [a, b] = [node("a", "x", 1), node("b", "x", 2)];
         hold(&lists, None, std::slice::from_ref(&a)).await;
@@ -340,14 +340,14 @@ mod tests {
         assert_eq!(held(&lists), None);
         lists.changed(&kind(), &c);
         assert_eq!(held(&lists), expected(&[a.clone(), b.clone(), c]));
-        // A status alone makes a list an old one, too.
+        // A changed status also makes a list outdated.
         lists.watch_ended(&kind());
         lists.watch_synced(&kind(), listing(&[a, node("b", "x", 5), node("c", "x", 3)]));
         assert_eq!(held(&lists), None);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_watch_that_begins_anew_says_nothing_of_the_list() {
+    async fn a_restarted_watch_makes_the_list_outdated() {
         let lists = Lists::default();
         let nodes = [node("a", "x", 1)];
         hold(&lists, None, &nodes).await;
@@ -358,7 +358,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_list_that_nobody_uses_goes_and_more_than_fits_is_never_held() {
+    async fn unused_lists_are_dropped_and_the_cache_is_bounded() {
         let lists = Lists::default();
         let nodes = [node("a", "x", 1)];
         hold(&lists, None, &nodes).await;

@@ -93,7 +93,7 @@ impl LookupWatches {
     async fn until_served(&self, source: &ChangeSource, kind: &WatchedKind) -> Served {
         let mut pauses = backoff(ASK_EVERY);
         loop {
-            if let Some(served) = self.ask(source, kind).await.flatten() {
+            if let Some(served) = self.check_served(source, kind).await.flatten() {
                 return served;
             }
             sleep(pauses.next().unwrap_or(ASK_EVERY)).await;
@@ -104,15 +104,19 @@ impl LookupWatches {
     async fn while_served(&self, source: &ChangeSource, kind: &WatchedKind) {
         loop {
             sleep(ASK_EVERY).await;
-            if let Some(None) = self.ask(source, kind).await {
+            if let Some(None) = self.check_served(source, kind).await {
                 return;
             }
         }
     }
 
     /// Asks discovery whether the kind is served; `None` on an error. Triggers a reconcile of the TrainJobs for which this has changed.
-    async fn ask(&self, source: &ChangeSource, kind: &WatchedKind) -> Option<Option<Served>> {
-        match self.kinds.ask(&kind.group_version_kind()).await {
+    async fn check_served(
+        &self,
+        source: &ChangeSource,
+        kind: &WatchedKind,
+    ) -> Option<Option<Served>> {
+        match self.kinds.refresh(&kind.group_version_kind()).await {
             Ok(served) => {
                 self.wake(self.interests.is_served(source, served.is_some()));
                 Some(served)

@@ -57,7 +57,7 @@ pub(crate) fn page(items: &[&str], version: u64, next: &str) -> String {
     )
 }
 
-/// The answers that are left, and what was asked for. After the last answer nothing is answered any more.
+/// The remaining answers, and the requests so far. Requests after the last answer are not answered.
 #[derive(Clone)]
 pub(crate) struct Script {
     answers: Arc<Mutex<VecDeque<Answer>>>,

@@ -227,7 +227,7 @@ impl JobSetState {
 #[derive(Debug)]
 pub struct RuntimeState {
     pub(super) version: u64,
-    /// The object without what only the API server needs.
+    /// The object without the metadata that only the API server needs.
     pub(super) object: Result<Value, String>,
     pub(super) read: OnceLock<Result<ReadRuntime, String>>,
 }

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_comes_late_brings_nothing_back() {
+    fn a_late_answer_does_not_restore_a_deleted_object() {
         let store = Store::default();
         store.put("deleted", At(5));
         store.put("not listed", At(5));
@@ -305,12 +305,12 @@ mod tests {
         store.replace(Vec::new(), 8);
         assert!(!store.put("deleted", At(6)) && !store.put("not listed", At(6)));
         assert!(store.is_empty());
-        // One of the same name that was made since.
+        // An object of the same name that was created since.
         assert!(store.put("deleted", At(9)) && store.put("not listed", At(9)));
     }
 
     #[test]
-    fn a_list_drops_what_is_gone_and_keeps_what_is_newer_than_it() {
+    fn a_list_removes_missing_objects_and_keeps_newer_ones() {
         let store = Store::default();
         store.put("gone", At(1));
         store.put("stays", At(2));
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn what_went_while_nobody_watched_goes_even_where_it_was_the_newest() {
+    fn an_object_deleted_without_a_watch_is_removed_even_if_it_was_the_newest() {
         let store = Store::default();
         store.put("stays", At(2));
         store.put("gone", At(7));
@@ -356,14 +356,14 @@ mod tests {
         assert_eq!(store.unreadable(&"a").unwrap().version(), 6);
         assert_eq!((store.newest(), store.count_unreadable()), (6, 1));
         assert_eq!(store.keys(), ["a"]);
-        // An answer that comes late is older still; a newer version is readable again.
+        // A late answer is even older; a newer version is readable again.
         assert!(!store.put("a", At(5)) && store.put("a", At(7)));
         assert!(store.unreadable(&"a").is_none());
         assert_eq!(*store.get(&"a").unwrap(), At(7));
     }
 
     #[test]
-    fn what_is_unreadable_goes_as_all_else_does() {
+    fn an_unreadable_object_is_removed_like_any_other() {
         let store = Store::default();
         store.replace(vec![("a", unreadable(2)), ("b", unreadable(3))], 0);
         store.remove(&"a", 4);

@@ -157,7 +157,7 @@ impl Work {
 
     /// Reconciles until `stop`. Running reconciles then have some time to finish. If the future is dropped, they stop at once.
     pub(crate) async fn run(self: &Arc<Self>, workers: usize, stop: &CancellationToken) {
-        // The flag comes first: a change that a watch sees in between is then queued twice rather than never.
+        // The flag is set first, so a change in between is queued twice rather than never.
         self.leads.store(true, Ordering::SeqCst);
         self.add_all();
         let (mut tasks, workers) = (JoinSet::new(), Workers::new(workers));
@@ -178,7 +178,7 @@ impl Work {
     async fn next(&self, workers: &Workers, stop: &CancellationToken) -> Option<(Running, Worker)> {
         let next = async {
             let running = self.queue.next().await?;
-            // The key comes first: a worker that waited for a key would be missing to reconciles that return from a thread.
+            // The key is taken first, because a worker that waits for a key would be missing for reconciles that return from a thread.
             Some((running, workers.free().await))
         };
         tokio::select! {
@@ -200,7 +200,7 @@ impl Work {
             .await;
         let outcome = span.in_scope(|| match result {
             Ok(ReconcileOutcome {
-                again,
+                requeue_after,
                 warnings,
                 result,
             }) => {
@@ -213,16 +213,19 @@ impl Work {
                         if self.reconciler.recovered(&key) {
                             self.add(&key, Duration::ZERO);
                         }
-                        succeeded(running, again)
+                        succeeded(running, requeue_after)
                     }
-                    Err(error) => self.failed(running, &error, again),
+                    Err(error) => self.failed(running, &error, requeue_after),
                 }
             }
             Err(_) => {
-                let again = running.fail();
+                let retry_after = running.fail();
                 let error = ReconcileError::Internal("the reconcile panicked".to_owned());
                 self.failures.note(&key, &error);
-                tracing::error!(?again, "a reconcile panicked; this is a bug in Trainyard");
+                tracing::error!(
+                    ?retry_after,
+                    "a reconcile panicked; this is a bug in Trainyard"
+                );
                 Outcome::Error("panic")
             }
         });
@@ -240,7 +243,7 @@ impl Work {
         let reason = error.reason();
         let times = self.failures.note(&key, error);
         // A conflict ends once the watch has caught up.
-        let again = if error.is_outage() || error.is_conflict() {
+        let retry_after = if error.is_outage() || error.is_conflict() {
             running.fail_in_outage()
         } else {
             running.fail()
@@ -249,7 +252,7 @@ impl Work {
             self.queue.add_after(key.clone(), deadline);
         }
         if error.is_temporary() && failing.now < TEMPORARY {
-            tracing::debug!(%error, ?again, "reconcile failed for a temporary reason; retrying");
+            tracing::debug!(%error, ?retry_after, "reconcile failed for a temporary reason; retrying");
             return Outcome::Error(error.kind());
         }
         let is_due = self.failures.is_due(&key, Instant::now());
@@ -259,11 +262,11 @@ impl Work {
                 reason,
                 error = error_text,
                 times,
-                ?again,
+                ?retry_after,
                 "reconcile failed again with the same error; retrying with backoff"
             );
         } else {
-            tracing::warn!(reason, %error, ?again, "reconcile failed; retrying with backoff");
+            tracing::warn!(reason, %error, ?retry_after, "reconcile failed; retrying with backoff");
         }
         // An Event with the same message is counted on the first one.
         if !error.is_cluster_wide() {
@@ -326,8 +329,8 @@ impl Work {
     }
 }
 
-fn succeeded(running: Running, again: Option<Duration>) -> Outcome {
-    match again {
+fn succeeded(running: Running, requeue_after: Option<Duration>) -> Outcome {
+    match requeue_after {
         None => {
             running.succeed();
             Outcome::Success

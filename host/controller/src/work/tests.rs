@@ -95,7 +95,7 @@ async fn events_after(minutes: u64, error: impl Fn() -> kube::Error) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_wrong_for_all_is_reported_once_it_persists() {
+async fn an_error_that_affects_all_train_jobs_is_reported_once_it_persists() {
     let no_answer = || {
         kube::Error::Service(Box::new(crate::client::NoAnswer {
             verb: "apply",
@@ -122,7 +122,7 @@ async fn a_temporary_error_is_reported_once_it_lasts() {
 }
 
 #[test]
-fn who_waits_to_lead_forgets_ends_that_are_told() {
+fn a_candidate_forgets_deleted_job_sets_whose_end_is_in_the_status() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let _context = runtime.enter();
     let script = Script::new([]);

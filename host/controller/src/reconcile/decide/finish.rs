@@ -46,7 +46,7 @@ pub(super) fn finish(
     outcome: Result<Reports, ReconcileFailure>,
     now: Timestamp,
 ) -> Decision {
-    let again = deadline(job, &o.current, now);
+    let requeue_after = deadline(job, &o.current, now);
     let failure = outcome.as_ref().err();
     let of_status = match report(o, job, has_ended, failure.is_some(), now) {
         Err(Pending::Step(step, reason)) => {
@@ -66,7 +66,10 @@ pub(super) fn finish(
     };
     reports.extend(annotation.reports);
     Decision::Done(End {
-        again: again.into_iter().chain(annotation.again).min(),
+        requeue_after: requeue_after
+            .into_iter()
+            .chain(annotation.requeue_after)
+            .min(),
         reports,
         failure: of_status.or(failure),
     })
@@ -94,7 +97,7 @@ pub(super) fn refuse(
 struct Annotation {
     reports: Reports,
     /// After how long it is removed, if it was not yet. A TrainJob that fails is retried anyway.
-    again: Option<Duration>,
+    requeue_after: Option<Duration>,
 }
 
 /// Writes or removes the annotation about the error, or returns the step that does. It fails no reconcile.
@@ -119,7 +122,7 @@ fn annotate(
     let last = o.annotated.as_ref();
     if let Some(wait) = last.and_then(|last| pause(last, error.as_deref(), now)) {
         return Ok(Annotation {
-            again: is_removed.then_some(wait),
+            requeue_after: is_removed.then_some(wait),
             ..Annotation::default()
         });
     }
@@ -128,7 +131,7 @@ fn annotate(
         // The failure of the reconcile is reported, not that of the annotation.
         Ok(refused) | Err(Pending::Failed(refused)) => Ok(Annotation {
             reports: vec![Report::NotAnnotated(refused)],
-            again: is_removed.then_some(AFTER_FAILURE),
+            requeue_after: is_removed.then_some(AFTER_FAILURE),
         }),
     }
 }

@@ -52,7 +52,7 @@ pub(crate) enum Decision {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct End {
     /// When the TrainJob has to be reconciled again even if nothing changes, such as at its deadline.
-    pub(crate) again: Option<Duration>,
+    pub(crate) requeue_after: Option<Duration>,
     /// Warnings for the TrainJob's author.
     pub(crate) reports: Vec<Report>,
     /// Why the reconcile failed, if it did.

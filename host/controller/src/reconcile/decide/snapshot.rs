@@ -8,7 +8,7 @@ use crate::reconcile::{
     step::{Action, Basis, Observe, Reason, RuntimeSource, SnapshotMark, Step},
 };
 
-/// Chooses what a TrainJob without a JobSet is rendered from, and saves its snapshot. `None` if its JobSet has run and may have ended.
+/// Chooses the basis for a TrainJob without a JobSet, and saves its snapshot. `None` if its JobSet has run and may have ended.
 pub(super) fn choose_for_new(o: &Observed, job: &JobFacts) -> Decided<Option<Basis>> {
     if job.has_run() {
         match o.known(&o.observations.snapshot, || Observe::Snapshot)? {
@@ -74,7 +74,7 @@ fn may_have_ended(o: &Observed, job: &JobFacts, snapshot: Option<&SnapshotFacts>
     has_run && !has_not_ended
 }
 
-/// What a suspended JobSet is rendered from.
+/// The basis of a suspended JobSet.
 pub(super) struct RenderingChoice {
     /// `None` if the JobSet continues without a snapshot and a runtime.
     pub(super) basis: Option<Basis>,
@@ -83,7 +83,7 @@ pub(super) struct RenderingChoice {
     pub(super) reports: Reports,
 }
 
-/// Chooses what a suspended JobSet is rendered from. The current runtime replaces a missing or unusable snapshot.
+/// Chooses the basis for a suspended JobSet. The current runtime replaces a missing or unusable snapshot.
 ///
 /// A JobSet that has never run is not frozen, and waits for everything that its rendering needs. Any other continues even without a
 /// snapshot and a runtime; an unusable snapshot is then left unchanged, with a warning.
@@ -269,7 +269,8 @@ pub(super) fn listed(o: &Observed) -> &[ObjectRef] {
     current(o).map_or(&[], |snapshot| &snapshot.objects)
 }
 
-/// Notes what a restarted controller could not observe: that a JobSet has run which will expire, and that a deleted JobSet was recreated.
+/// Notes facts that a restarted controller could not observe: that a JobSet which will expire has run, and that a deleted JobSet was
+/// recreated.
 pub(super) fn note_applied(o: &Observed, job: &JobFacts, rendered: &RenderedFacts) -> Decided<()> {
     let Some(snapshot) = current(o) else {
         return Ok(());

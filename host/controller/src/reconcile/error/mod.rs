@@ -17,7 +17,7 @@ use trainyard_render::{PendingLookup, Problem, Stopped};
 pub use snapshot::SnapshotError;
 pub(crate) use summary::{AnnotationTiming, ErrorSummary};
 
-use crate::{client::said, keys::KeyError, threads::TaskError};
+use crate::{client::message_of, keys::KeyError, threads::TaskError};
 
 /// Why a reconcile failed. It is retried.
 #[derive(Debug, Error)]
@@ -61,7 +61,7 @@ pub enum ReconcileError {
     #[error("{}", .0.sentences().join("; "))]
     Render(Refused),
     /// A plugin call or the rendering timed out. A retry may succeed.
-    #[error("{}", in_words(.0).join("; "))]
+    #[error("{}", texts_of(.0).join("; "))]
     Busy(Vec<Problem>),
     /// An object that a plugin looks up does not exist yet.
     #[error("{0}, which does not exist; create it, and the TrainJob is reconciled")]
@@ -167,7 +167,7 @@ pub enum ReconcileError {
         what: String,
     },
     /// The API server refused a call or did not answer.
-    #[error("{what}: {}", said(.problem))]
+    #[error("{what}: {}", message_of(.problem))]
     Api {
         /// What was to be done.
         what: String,
@@ -265,7 +265,7 @@ impl ReconcileError {
         match self {
             Self::TrainJob(sentences) => sentences.clone(),
             Self::Render(refused) => refused.sentences(),
-            Self::Busy(problems) => in_words(problems),
+            Self::Busy(problems) => texts_of(problems),
             other => vec![other.to_string()],
         }
     }
@@ -306,6 +306,6 @@ impl From<TaskError> for ReconcileError {
     }
 }
 
-fn in_words(problems: &[Problem]) -> Vec<String> {
+fn texts_of(problems: &[Problem]) -> Vec<String> {
     problems.iter().map(ToString::to_string).collect()
 }

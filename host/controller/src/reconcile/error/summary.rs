@@ -15,7 +15,7 @@ const SENTENCE_BYTES: usize = 100;
 pub(crate) struct ErrorSummary {
     /// One word of a fixed list, as the reason of a condition.
     pub(crate) reason: &'static str,
-    /// The reason, and what the error is about. Retries of the same error have the same text.
+    /// The reason and the subject. Retries of the same error have the same text.
     pub(crate) text: Arc<str>,
     /// When the TrainJob is annotated with it.
     pub(crate) annotated: AnnotationTiming,

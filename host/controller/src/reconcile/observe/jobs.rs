@@ -131,7 +131,7 @@ mod tests {
     use crate::reconcile::placement::Entries;
 
     #[test]
-    fn a_job_that_has_ended_or_has_nothing_of_an_earlier_placement_stays() {
+    fn jobs_that_ended_or_have_no_removed_entries_are_kept() {
         let job = |selector: &str, end: Option<&str>| {
             let condition = end.map(|kind| json!({"type": kind, "status": "True"}));
             let job = json!({

@@ -32,10 +32,10 @@ pub(super) async fn get(
     let interests = &cx.reconciler.interests;
     for lookup in pending {
         let key = &lookup.key;
-        interests.asks(cx.key, key);
+        interests.register(cx.key, key);
         let fetched = cx.reconciler.fetcher.fetch(&cx.key.namespace, asker, key);
         let fetched = cx.worker.lend_if_slow(fetched).await?;
-        interests.found(cx.key, key, fetched.seen);
+        interests.note_state(cx.key, key, fetched.seen);
         let Some(answer) = fetched.answer else {
             return Err(ReconcileError::NoObject(Box::new(lookup)));
         };

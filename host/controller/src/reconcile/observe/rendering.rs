@@ -31,7 +31,7 @@ use crate::reconcile::{
 /// Renders the TrainJob.
 ///
 /// Plan and lookups of a started TrainJob are pinned, and a rendering with others is an error. A snapshot of the reference has no plan and
-/// pins nothing. For all other TrainJobs, lookups are made again.
+/// pins nothing. The lookups of all other TrainJobs are repeated.
 pub(super) async fn get(
     cx: &Context<'_>,
     artifacts: &mut Artifacts,
@@ -190,9 +190,9 @@ impl RenderTask {
         Ok(RenderOutcome::Rendered(plan, warnings, facts))
     }
 
-    /// Whether the lookups may be made, and rendering started over. Rendering that took too long is tried again later. What a started
-    /// TrainJob's plugins looked up is known: another lookup would lead to another plan. Of what is too large for a snapshot only a digest
-    /// is: it is looked up again, and has to be what it was.
+    /// Whether the lookups may be made and the TrainJob rendered again. A rendering that timed out is retried later instead. The lookups of a
+    /// started TrainJob are pinned, because another lookup would lead to another plan. Of large objects, a snapshot only has the digest: they
+    /// are looked up again and must have the same digest.
     fn may_look_up(&self, needs: &Needs) -> bool {
         if needs.problems.iter().any(Problem::is_transient) {
             return false;

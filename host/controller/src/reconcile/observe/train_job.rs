@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_override_becomes_is_checked_as_a_patch_is() {
+    fn converted_overrides_are_checked_like_patches() {
         admit(job(overrides(&json!({"nodeSelector": {"disk": "ssd"}})))).unwrap();
         let error = refusal(overrides(&json!({"hostNetwork": true})));
         let wanted = "unknown field \"spec.podTemplateOverrides[0].spec.hostNetwork\"";

@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_noted_is_read_again_however_much_there_is() {
+    fn noted_entries_are_parsed_whatever_their_number() {
         let none = spec(&json!({}));
         let many = tolerating(&tolerations(0..MANY));
         assert_eq!(Entries::changes(&none, &many), None);

@@ -103,7 +103,7 @@ async fn a_list_comes_in_pages_and_changes_follow_from_its_version() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_page_that_fails_is_asked_for_again_with_fewer_objects() {
+async fn a_failed_page_is_requested_again_with_fewer_objects() {
     let script = Script::new([
         Answer::ok(page(&[&object("a", 1)], 9, "more")),
         Answer::status(503),
@@ -164,7 +164,7 @@ async fn a_list_that_expires_or_stays_broken_begins_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_whose_version_is_gone_lists_again_and_one_that_breaks_goes_on() {
+async fn a_watch_with_an_expired_version_lists_again_and_a_lost_one_resumes() {
     let gone = "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,\"message\":\"too old\"}}\n";
     let whole = line("ADDED", "a", 10);
     let broken_off = whole.clone() + line("ADDED", "b", 11).split_at(20).0;

@@ -76,7 +76,7 @@ impl Pace {
 #[derive(Clone, Copy, Debug, Default)]
 struct Registration {
     /// Registered in the current or the last reconcile.
-    asked: bool,
+    current: bool,
     /// Settled by a finished reconcile. Most TrainJobs start in their first reconcile, and nothing is watched for them.
     settled: bool,
 }
@@ -102,20 +102,20 @@ impl Interests {
     pub(crate) fn begin(&self, key: &NamespacedName) {
         if let Some(interest) = self.state().jobs.get_mut(key) {
             interest.outdated = false;
-            let marks = interest.subjects.values_mut();
-            marks.for_each(|mark| mark.asked = false);
+            let registrations = interest.subjects.values_mut();
+            registrations.for_each(|registration| registration.current = false);
         }
     }
 
     /// Registers a lookup of the TrainJob's plugins. Call it before the object is read.
-    pub(crate) fn asks(&self, key: &NamespacedName, lookup: &LookupKey) {
+    pub(crate) fn register(&self, key: &NamespacedName, lookup: &LookupKey) {
         if let Some(subject) = Subject::of(lookup, key, &self.reach) {
-            self.state().ask(key, subject);
+            self.state().register(key, subject);
         }
     }
 
     /// Notes the state of an object that the TrainJob's plugins looked up.
-    pub(crate) fn found(&self, key: &NamespacedName, lookup: &LookupKey, seen: SubjectState) {
+    pub(crate) fn note_state(&self, key: &NamespacedName, lookup: &LookupKey, seen: SubjectState) {
         if let Some(subject) = Subject::of(lookup, key, &self.reach)
             && let Some(known) = self.state().seen(&subject, key)
         {
@@ -125,7 +125,8 @@ impl Interests {
 
     /// Registers that the TrainJob waits for a missing or invalid runtime.
     pub(crate) fn waits_for(&self, key: &NamespacedName, runtime: &RuntimeKey) {
-        self.state().ask(key, Subject::of_runtime(runtime, key));
+        self.state()
+            .register(key, Subject::of_runtime(runtime, key));
     }
 
     /// Settles the interests of this rendering, successful or not, and drops those of earlier ones.
@@ -246,9 +247,13 @@ impl Interests {
 }
 
 impl State {
-    fn ask(&mut self, key: &NamespacedName, subject: Subject) {
+    fn register(&mut self, key: &NamespacedName, subject: Subject) {
         let interest = self.jobs.entry(key.clone()).or_default();
-        interest.subjects.entry(subject.clone()).or_default().asked = true;
+        interest
+            .subjects
+            .entry(subject.clone())
+            .or_default()
+            .current = true;
         let interested = self.subjects.entry(subject).or_default();
         interested.insert(key.clone(), SubjectState::Unknown);
     }
@@ -263,14 +268,14 @@ impl State {
             return false;
         };
         let (mut more, mut gone) = (Vec::new(), Vec::new());
-        interest.subjects.retain(|subject, mark| {
-            if !mark.asked {
-                gone.push((subject.clone(), mark.settled));
-            } else if !mark.settled {
-                mark.settled = true;
+        interest.subjects.retain(|subject, registration| {
+            if !registration.current {
+                gone.push((subject.clone(), registration.settled));
+            } else if !registration.settled {
+                registration.settled = true;
                 more.push(subject.source.clone());
             }
-            mark.asked
+            registration.current
         });
         if interest.subjects.is_empty() {
             self.jobs.remove(key);
@@ -284,7 +289,7 @@ impl State {
         let subjects = self.jobs.remove(key).map(|interest| interest.subjects);
         let gone = subjects.into_iter().flatten();
         let gone: Vec<_> = gone
-            .map(|(subject, mark)| self.drop(key, (subject, mark.settled)))
+            .map(|(subject, registration)| self.drop(key, (subject, registration.settled)))
             .collect();
         gone.contains(&true)
     }

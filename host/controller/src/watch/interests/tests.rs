@@ -60,8 +60,8 @@ fn object<'o>(namespace: Option<&'o str>, name: &'o str, version: &'o str) -> Ob
 fn made(interests: &Interests, key: &NamespacedName, lookups: &[(LookupKey, SubjectState)]) {
     interests.begin(key);
     for (lookup, seen) in lookups {
-        interests.asks(key, lookup);
-        interests.found(key, lookup, *seen);
+        interests.register(key, lookup);
+        interests.note_state(key, lookup, *seen);
     }
     interests.settle(key);
 }
@@ -239,7 +239,7 @@ fn a_job_that_starts_in_its_first_pass_needs_no_watch() {
     let interests = interests();
     let key = NamespacedName::new("ml", "job");
     interests.begin(&key);
-    interests.asks(&key, &one(FLAVOR, "a"));
+    interests.register(&key, &one(FLAVOR, "a"));
     assert_eq!(interests.needed(), HashSet::new());
     interests.forget(&key);
     assert!(is_empty(&interests));
@@ -396,7 +396,7 @@ impl World {
             Step::List => self.list(),
             Step::Ask(job) => {
                 self.interests.begin(&Self::key(job));
-                self.interests.asks(&Self::key(job), &lookup(job));
+                self.interests.register(&Self::key(job), &lookup(job));
                 self.passes[job] = Pass::Asked;
             }
             Step::Answer(job) => {
@@ -407,7 +407,8 @@ impl World {
             Step::End(job) => {
                 if let Pass::Answered(version) = self.passes[job] {
                     let seen = Self::seen(0, version);
-                    self.interests.found(&Self::key(job), &lookup(job), seen);
+                    self.interests
+                        .note_state(&Self::key(job), &lookup(job), seen);
                     self.interests.settle(&Self::key(job));
                     self.passes[job] = Pass::Over(version);
                 }

@@ -124,7 +124,7 @@ struct Watch<'a, W: Decode, F> {
 }
 
 impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
-    fn is(&mut self, health: Health) {
+    fn set_health(&mut self, health: Health) {
         if self.health != health {
             self.health = health.clone();
             self.follower.health(health);
@@ -132,17 +132,17 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
     }
 
     /// Notes that the watch is working.
-    fn works(&mut self) {
+    fn succeeded(&mut self) {
         self.failing_since = None;
-        self.is(Health::Working);
+        self.set_health(Health::Working);
     }
 
-    fn fails(&mut self, what: &str, error: &dyn std::fmt::Display) {
+    fn failed(&mut self, what: &str, error: &dyn std::fmt::Display) {
         let kind = W::kind(&());
         let since = *self.failing_since.get_or_insert_with(Instant::now);
         tracing::warn!(kind = &*kind, %error, "{what} failed; retrying");
         if since.elapsed() >= LOST_AFTER {
-            self.is(Health::Lost(format!(
+            self.set_health(Health::Lost(format!(
                 "the watch has failed for more than {} s: {error}",
                 LOST_AFTER.as_secs()
             )));
@@ -158,7 +158,7 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
                 Ok(Some(_)) => {
                     if matches!(self.health, Health::NotServed(_)) {
                         tracing::info!(kind = kind.kind, "the kind is served now");
-                        self.works();
+                        self.succeeded();
                     }
                     return;
                 }
@@ -172,9 +172,9 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
                     if !matches!(self.health, Health::NotServed(_)) {
                         tracing::warn!("{why}; the controller continues once it is served");
                     }
-                    self.is(Health::NotServed(why));
+                    self.set_health(Health::NotServed(why));
                 }
-                Err(error) => self.fails("discovery", &error),
+                Err(error) => self.failed("discovery", &error),
             }
             sleep(pauses.next().unwrap_or(ASK_EVERY)).await;
         }
@@ -195,11 +195,11 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
                     listed.extend(items.into_iter().filter_map(named::<W>))
                 }
                 Ok(FeedEvent::ListEnds) => self.listed(std::mem::take(&mut listed), before),
-                Ok(FeedEvent::Watching) => self.works(),
+                Ok(FeedEvent::Watching) => self.succeeded(),
                 Ok(FeedEvent::Changed(item)) => self.changed(item),
                 Ok(FeedEvent::Deleted(item)) => self.deleted(item),
                 Err(error) if error.is_not_served() => return,
-                Err(error) => self.fails("a watch", &error),
+                Err(error) => self.failed("a watch", &error),
             }
         }
     }
@@ -213,7 +213,7 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
         }
         let keys: Vec<_> = listed.iter().map(|(key, _)| key.clone()).collect();
         let gone = self.store.replace(listed, before);
-        self.works();
+        self.succeeded();
         for key in keys.iter().chain(&gone) {
             self.follower.changed(key, Change::Other);
         }

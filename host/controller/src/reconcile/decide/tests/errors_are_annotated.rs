@@ -161,7 +161,7 @@ fn an_annotation_that_can_not_be_removed_fails_no_reconcile() {
     assert_eq!(end.failure, None);
     assert_eq!(end.reports, [Report::NotAnnotated(refused)]);
     // It is removed later.
-    assert_eq!(end.again, Some(Duration::from_secs(600)));
+    assert_eq!(end.requeue_after, Some(Duration::from_secs(600)));
 }
 
 #[test]
@@ -292,7 +292,7 @@ fn the_annotation_is_not_written_again_soon() {
             Decision::Next(Step::Act(Action::WriteError(_)), _) => assert!(is_written, "{name}"),
             Decision::Done(end) => {
                 assert!(!is_written, "{name}");
-                assert_eq!(end.again, again.map(Duration::from_secs), "{name}");
+                assert_eq!(end.requeue_after, again.map(Duration::from_secs), "{name}");
                 assert_eq!(end.reports, [], "{name}");
             }
             decision @ Decision::Next(..) => panic!("{name}: {decision:?}"),

@@ -44,7 +44,7 @@ fn the_end_of_a_reconcile() {
     let Decision::Done(end) = overdue(4) else {
         panic!("it does not end");
     };
-    assert_eq!(end.again.map(|again| again.as_secs()), Some(6));
+    assert_eq!(end.requeue_after.map(|again| again.as_secs()), Some(6));
     let delete = Action::DeleteJobSet(ObjectVersion {
         uid: Some(job_set(false).uid),
         version: None,
