@@ -51,7 +51,7 @@ enum Command {
     Plan(plan::PlanArgs),
     /// Render the TrainJobs of a bundle again, and report the first field that differs from the recorded result.
     Replay(replay::ReplayArgs),
-    /// Validate TrainJobs and runtimes without a cluster: the API server's checks and, for TrainJobs whose runtime is given, the plugins' checks.
+    /// Validate TrainJobs and runtimes without a cluster: the API server's checks and, for TrainJobs whose runtime is in the input, the plugins' checks.
     Validate(validate::ValidateArgs),
     /// Run the controller, which reconciles the TrainJobs of a cluster.
     Controller(controller::ControllerArgs),

@@ -59,9 +59,7 @@ pub(crate) fn text(value: &Value) -> Vec<u8> {
 
 /// Returns the objects of a TrainJob as a list.
 pub(crate) fn output(rendered: &Rendered) -> Value {
-    let beside = rendered.objects.iter().map(|object| &object.value);
-    let objects = beside.chain([&rendered.job_set]).cloned();
-    trainyard_api::list::list(objects.collect())
+    trainyard_api::list::list(rendered.all_objects().cloned().collect())
 }
 
 /// Writes a bundle with these records.

@@ -47,8 +47,7 @@ fn render(args: &RenderArgs, stats: Option<&Arc<Stats>>) -> Result<(), ErrorList
     let list = List::of_objects(args.output);
     let mut buffered = BufferedList::new(list);
     let texts = |rendered: &Rendered| {
-        let beside = rendered.objects.iter().map(|object| &object.value);
-        let objects = beside.chain([&rendered.job_set]);
+        let objects = rendered.all_objects();
         let texts = objects.map(|object| output::object(object, args.output));
         texts.collect::<Result<Vec<_>, _>>()
     };

@@ -129,7 +129,7 @@ fn with_plugins(
     }
 }
 
-/// Adds the errors of the runtimes of refused TrainJobs, so that both can be corrected at once.
+/// Adds the errors of the runtimes of refused TrainJobs, so the user can correct both at once.
 fn check_runtimes(stand_ins: &[InputJob], renderer: &Renderer, failure: &mut ErrorList) {
     for job in stand_ins {
         let problems = renderer.plan(&job.train_job, &job.runtime).err();

@@ -1,4 +1,4 @@
-//! The same sources give the same component, wherever the sources and the build folder are.
+//! The same sources give the same component in any source and target directory.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -10,7 +10,7 @@ use std::{
 
 use trainyard_componentize::build::{self, Messages, Options};
 
-/// What a build of a plugin reads of the repository.
+/// The files of the repository that a build of a plugin reads.
 const SOURCES: &[&str] = &[
     "Cargo.toml",
     "Cargo.lock",
@@ -21,8 +21,8 @@ const SOURCES: &[&str] = &[
     "wit",
 ];
 
-/// Builds Torch, which stands below this folder, in that target folder. Target folders stay from run to run: only the first run has to
-/// build what Torch depends on.
+/// Builds the Torch plugin of a source tree in a target directory. Target directories are kept between runs, so only the first run builds
+/// Torch's dependencies.
 fn torch_below(root: &Path, target_dir: PathBuf) -> Vec<u8> {
     let options = Options {
         target_dir: Some(target_dir),

@@ -1,5 +1,5 @@
-//! A crate in any folder is built into a component, or the error says what to do. The crates here write the sections of the SDK's macro by
-//! hand, so that only the build is tested.
+//! A crate in any directory is built as a component, or the error says what to do. The crates of these tests contain the sections of the SDK's
+//! macro, so only the build is tested.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -80,8 +80,7 @@ impl Crate {
         self.0.path().canonicalize().unwrap()
     }
 
-    /// One target folder for all guests, so that what they share is built once; so one at a time, since all modules have one name
-    /// there.
+    /// Builds one crate at a time, because all crates share a target directory and the name of the module.
     fn build(&self) -> Result<Built, BuildError> {
         static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
         let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -113,7 +112,7 @@ fn component_contains_no_local_path() {
     let bytes = &built.component.bytes;
     assert!(
         contains(bytes, "src/lib.rs"),
-        "panics name their place, so that the check below is not empty"
+        "panics contain their location, so the paths below would be found"
     );
     let home = std::env::home_dir().unwrap();
     for path in [

@@ -1,5 +1,5 @@
-//! One large TrainJob, rendered and explained once: `growth DIMENSION SIZE`. How the number of instructions grows with the
-//! size is what `make growth` counts; without arguments it lists the dimensions.
+//! Renders and explains one large TrainJob: `growth DIMENSION SIZE`. `make growth` counts how the number of instructions grows with the size.
+//! Without arguments, it lists the dimensions.
 
 #![allow(
     clippy::indexing_slicing,
@@ -23,7 +23,7 @@ use trainyard_model::{
 };
 use trainyard_render::{Catalog, ClusterFacts, Renderer};
 
-/// What a TrainJob, its runtime or a plugin has many of.
+/// The dimensions in which a TrainJob, its runtime or a plugin can be large.
 const DIMENSIONS: [(&str, fn(usize) -> Large); 11] = [
     ("runtime-env", |n| Large::of_container("env", n, env)),
     ("trainer-env", |n| Large {
@@ -115,12 +115,12 @@ fn many(n: usize, item: impl Fn(usize) -> Value) -> Vec<Value> {
     (0..n).map(item).collect()
 }
 
-/// A patch of the pod of the trainer.
+/// Returns a patch of the trainer's pod.
 fn in_pod(spec: Value) -> Value {
     json!({"replicatedJobs": [{"name": "node", "template": {"spec": {"template": {"spec": spec}}}}]})
 }
 
-/// The pod set of the trainer.
+/// Returns the trainer's pod set.
 fn node_set(call: &mut Call) -> Result<handle::PodSet, Fault> {
     let info = call.context_info(Call::CONTEXT)?;
     Ok(call.info_pod_set(info, "node")?.unwrap())
@@ -140,21 +140,21 @@ fn each_container(
     Ok(())
 }
 
-/// A TrainJob with its runtime and plugin, in its parts.
+/// The parts of a TrainJob with its runtime and plugin.
 struct Large {
-    /// More of the container `node`.
+    /// Additional fields of the container `node`.
     container: Value,
-    /// More containers of its pod.
+    /// Additional containers of its pod.
     containers: Vec<Value>,
-    /// More of its pod spec.
+    /// Additional fields of its pod spec.
     pod: Value,
-    /// More replicated jobs.
+    /// Additional replicated jobs.
     jobs: Vec<Value>,
-    /// More of the TrainJob's spec.
+    /// Additional fields of the TrainJob's spec.
     job: Value,
     /// The JobSet specs of its patches.
     patches: Vec<Value>,
-    /// What the plugin writes.
+    /// The writes of the plugin.
     writes: fn(&mut Call, usize) -> Result<(), Fault>,
 }
 
@@ -180,7 +180,7 @@ impl Large {
         }
     }
 
-    /// The objects, as JSON, which is YAML.
+    /// Returns the objects as JSON, which is also YAML.
     fn input(&self) -> String {
         let node = merged(json!({"name": "node", "image": "i"}), &self.container);
         let containers: Vec<_> = [node].into_iter().chain(self.containers.clone()).collect();
@@ -216,7 +216,7 @@ fn merged(mut object: Value, more: &Value) -> Value {
     object
 }
 
-/// A plugin that writes so many things.
+/// A plugin with this many writes.
 struct Writer {
     plugin: Arc<Plugin>,
     writes: fn(&mut Call, usize) -> Result<(), Fault>,
@@ -285,7 +285,7 @@ fn main() {
     counted(&renderer, &catalog);
 }
 
-/// The one function whose instructions are counted.
+/// The function whose instructions are counted.
 #[inline(never)]
 fn counted(renderer: &Renderer, catalog: &Catalog) {
     let job = &catalog.jobs[0];

@@ -9,7 +9,7 @@
 //! - [`trainyard_model::pipeline`] runs the plugins, and `plugin_log` writes what they log. `additions` and `totals` have the rules for
 //!   what several plugins add.
 //! - `journal`: every change of the record, with its source.
-//! - `invariants` and `entries`: what is invalid in any pod, and the maximum number of entries of an object.
+//! - `invariants` and `entries`: the checks of the final pods and objects, and the maximum number of entries of an object.
 //! - `assemble`: writes the record into the runtime's template, by the table in `shape`. `json` has the edits.
 //! - `explain`: what set each field. `place` finds the path in the JobSet for a path of the record.
 //!

@@ -85,6 +85,12 @@ impl Rendered {
         }
     }
 
+    /// Returns all objects, in the order in which they are applied.
+    pub fn all_objects(&self) -> impl Iterator<Item = &Value> {
+        let others = self.objects.iter().map(|object| &object.value);
+        others.chain([&self.job_set])
+    }
+
     /// Returns the spec of the runtime's template with the TrainJob's patches and no other changes.
     #[must_use]
     pub fn patched(&self) -> &Value {

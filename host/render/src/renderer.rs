@@ -198,8 +198,8 @@ impl Renderer {
         outcome?;
         let rendered = Rendered::assemble((job, runtime), namespace, resolved, session, &active);
         in_time("the JobSet was assembled")?;
-        let beside = rendered.objects.iter().map(|object| &object.value);
-        let objects = std::iter::once(&rendered.job_set).chain(beside);
+        let others = rendered.objects.iter().map(|object| &object.value);
+        let objects = std::iter::once(&rendered.job_set).chain(others);
         let problems: Vec<_> = objects.flat_map(entries::check).collect();
         unless_refused(problems, Ok(rendered)).map_err(Stopped::Refused)
     }

@@ -13,7 +13,7 @@ use trainyard_render::Rendered;
 
 use crate::common::{Scripted, container, names, pod_set, pod_spec, render};
 
-/// A plugin that does something in transform.
+/// A plugin with a function for transform.
 fn plugin(
     name: &str,
     claims: &[(&'static str, &str)],
@@ -28,7 +28,7 @@ fn plugin(
     })
 }
 
-/// A plugin that puts env vars into the container `node`.
+/// A plugin that sets env vars of the container `node`.
 fn env(name: &str, vars: &'static [(&'static str, &'static str)]) -> Scripted {
     let claims: Vec<_> = vars
         .iter()
@@ -172,7 +172,7 @@ fn env_vars_in_reference_cycles_are_kept() {
     assert_eq!(found, ["A", "B", "C", "P0_OVER", "SELF", "USERS", "X", "Y"]);
 }
 
-/// A chain as long as an object may be; a way down on the stack would end the host.
+/// The chain has the maximum length. A recursive search would overflow the stack.
 #[test]
 fn long_chain_of_references_is_ordered() {
     let chain = plugin(
@@ -265,7 +265,7 @@ fn contradicting_placements_refuse_the_train_job() {
     }
 }
 
-/// As many init containers as an operator may allow, each of which asks to precede the one that was added before it.
+/// The maximum number of init containers, each of which requests a position before the previous one.
 #[test]
 fn thousand_placements_are_solved() {
     let mut many = plugin(

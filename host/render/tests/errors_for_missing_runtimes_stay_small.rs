@@ -1,5 +1,4 @@
-//! However many runtimes are missing or given, an error names only a few of them: the size of all errors grows with the number of
-//! TrainJobs, and not with its product with the number of runtimes.
+//! An error for a missing runtime lists only a few existing ones, so the size of all errors is linear in the number of TrainJobs.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
@@ -15,7 +14,7 @@ fn admitted(kind: &str, name: &str, spec: &serde_json::Value) -> Admitted {
 }
 
 #[test]
-fn errors_stay_small_with_as_many_given_runtimes() {
+fn errors_stay_small_with_as_many_runtimes_in_the_input() {
     const MANY: usize = 6000;
     let node =
         json!({"name": "node", "template": {"spec": {"template": {"spec": {"containers": []}}}}});

@@ -1,4 +1,4 @@
-//! An Event stands at the TrainJob, so that what it reports of a field of the runtime names the runtime.
+//! An Event of a TrainJob that reports a field of the runtime names the runtime.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 

@@ -17,7 +17,7 @@ use trainyard_render::{Catalog, ClusterFacts, InputJob, Provenance, Rendered, Re
 use trainyard_schema::Admission;
 use trainyard_sdk::native::NativePolicy;
 
-/// The built-in plugins as they are, with no sandbox around them.
+/// The built-in plugins, native instead of sandboxed.
 fn renderer() -> Renderer {
     let built_ins = [
         trainyard_plugin_dra::PLUGIN,
@@ -31,8 +31,8 @@ fn renderer() -> Renderer {
     Renderer::new(policies, ClusterFacts::default()).unwrap()
 }
 
-/// What becomes of the TrainJobs of all cases, each with its runtime. A case that says what its objects are has no TrainJob
-/// that fails, and in one that says how it is refused something fails.
+/// Renders the TrainJobs of all cases, each with its runtime. All TrainJobs of a case with expected objects must succeed, and a case with
+/// expected errors must fail.
 fn all() -> Vec<(String, Arc<Runtime>, Rendered)> {
     let renderer = renderer();
     let admission = Admission::default();
@@ -71,7 +71,7 @@ fn at<'v>(value: &'v Value, path: &[Segment]) -> Option<&'v Value> {
     })
 }
 
-/// The paths of all values, of those that hold others too.
+/// Returns the paths of all values, including objects and lists.
 fn paths(value: &Value, path: &FieldPath, out: &mut Vec<FieldPath>) {
     if !path.is_root() {
         out.push(path.clone());
@@ -91,7 +91,7 @@ fn paths(value: &Value, path: &FieldPath, out: &mut Vec<FieldPath>) {
     }
 }
 
-/// Whether a field is one that the host may write by a rule of its own.
+/// Whether the host may set the field by its own rules.
 fn is_of_host(path: &str) -> bool {
     let ends = [".completions", ".count", ".replicas"];
     ["apiVersion", "kind", "metadata.namespace", "spec.suspend"].contains(&path)

@@ -14,7 +14,7 @@ use trainyard_model::{
 
 use crate::common::{Scripted, container, permutations, pod_set, render, render_preferring, texts};
 
-/// A plugin that adds to everything that a plugin can add to, by keys of its own, in an order that is not theirs by name.
+/// A plugin that adds to everything that plugins can add to, with its own keys, which are not sorted.
 fn adder(n: usize) -> Scripted {
     let upper = format!("P{n}");
     let claims = [
@@ -142,7 +142,7 @@ fn build(n: usize, call: &mut Call) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Everything that leaves the renderer, when the plugins run in the order given.
+/// Returns the whole output of the renderer for an order of the plugins.
 fn bytes(order: &[usize]) -> String {
     let mut plugins: Vec<Scripted> = order.iter().map(|n| adder(*n)).collect();
     for at in 1..plugins.len() {
@@ -254,7 +254,7 @@ fn plugins_that_depend_on_a_failed_plugin_are_not_called() {
     assert!(problems[1].contains("z fails"), "{problems:?}");
 }
 
-/// What a plugin did not claim it does not see of another one's additions, so that it can't act by them.
+/// A plugin cannot depend on additions of others that it did not claim, because it does not see them.
 #[test]
 fn reads_of_another_plugins_additions_are_order_independent() {
     let asker = || {

@@ -7,7 +7,7 @@ use trainyard_render::{Rendered, Stopped};
 
 use crate::common::{Scripted, catalog, input, pod_set, renderer};
 
-/// Writes down what the gang of the trainer asks for, as a scheduler's plugin does.
+/// Records the requests of the trainer's gang, as a plugin for a scheduler does.
 fn gang() -> Scripted {
     let claims = [
         ("reads", "lookups[v1/LimitRange/*]"),
@@ -92,8 +92,8 @@ fn asked(plugins: &[Scripted], beside: &str) -> String {
     data["asks"].as_str().unwrap().to_owned()
 }
 
-/// For each of the 3 pods: 8 CPUs of the init container `second`, which is more than the 4 of `node`; the default for each of the two
-/// containers, which is more than `second` asks for, and which another namespace has in vain; and the overhead.
+/// For each of the 3 pods: 8 CPUs of the init container `second`, which is more than the 4 of `node`; the default memory of each of the two
+/// containers, which is more than `second` requests; and the overhead. The defaults of another namespace have no effect.
 #[test]
 fn requests_match_with_limit_ranges_and_runtime_class_overhead() {
     let beside = format!("{NAMESPACE}{RUNTIME_CLASS}");
@@ -107,7 +107,7 @@ fn requests_match_with_limit_ranges_and_runtime_class_overhead() {
     );
 }
 
-/// It runs beside `second`, and asks for the default of the LimitRange, too.
+/// The sidecar runs at the same time as `second`, and also requests the default of the LimitRange.
 #[test]
 fn requests_match_with_a_sidecar_placed_first_by_another_plugin() {
     let beside = format!("{NAMESPACE}{RUNTIME_CLASS}");

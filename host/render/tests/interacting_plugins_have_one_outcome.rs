@@ -21,7 +21,7 @@ use crate::common::{
     catalog, permutations, renderer,
 };
 
-/// How often what is tested came up.
+/// How often each tested situation occurred.
 #[derive(Debug, Default)]
 struct Seen {
     rendered: usize,
@@ -30,13 +30,13 @@ struct Seen {
     missing: usize,
     not_loaded: usize,
     orders: usize,
-    /// Acts of rendered TrainJobs whose plugins have more than one legal order.
+    /// Operations of rendered TrainJobs whose plugins have several legal orders.
     acts: BTreeMap<String, usize>,
-    /// The same of two acts by two plugins.
+    /// Pairs of such operations by two plugins.
     pairs: BTreeMap<(String, String), usize>,
 }
 
-/// Pairs of which one sees what the other does.
+/// Pairs of operations of which one reads what the other writes.
 const MEETINGS: [(&str, &str); 14] = [
     ("SetLabel", "CopyLabel"),
     ("SetLabelOfConfig", "CopyLabel"),
@@ -54,10 +54,10 @@ const MEETINGS: [(&str, &str); 14] = [
     ("PutResourceClaim", "ListResourceClaims"),
 ];
 
-/// The kinds of acts that no rendered TrainJob has: those that complain and fail.
+/// The kinds of operations that no rendered TrainJob has, because they fail.
 const REFUSING: usize = 2;
 
-/// A TrainJob that plugins were made for, and what was looked up for it.
+/// The TrainJob of some plugins, with its lookups.
 struct Case {
     catalog: Catalog,
     known: Arc<Lookups>,
@@ -71,7 +71,7 @@ impl Case {
         }
     }
 
-    /// The order in which the plugins ran, and everything that leaves the renderer: the bytes, or why there are none.
+    /// Returns the order of the plugins and the whole output of the renderer: the bytes, or the errors.
     fn outcome(&self, renderer: &Renderer) -> (Vec<String>, Result<String, Vec<String>>) {
         let job = &self.catalog.jobs[0];
         let rendered = renderer.render(&job.train_job, &job.runtime, "default", &self.known);
@@ -94,7 +94,7 @@ fn bytes(rendered: &Rendered) -> String {
     json!([objects, rendered.job_set, rendered.provenance(), warnings]).to_string()
 }
 
-/// The plan and the digest, whatever the load order; the outcome, too.
+/// Checks that the plan, the digest and the outcome do not depend on the load order.
 fn check_load_orders(
     case: &Case,
     plugins: &[Scripted],
@@ -185,7 +185,7 @@ fn check(acting: &[Acting], seen: &mut Seen) -> Result<(), TestCaseError> {
 }
 
 impl Seen {
-    /// Whether each kind of outcome, each act and each meeting came up.
+    /// Whether each kind of outcome, operation and pair occurred.
     fn is_all(&self) -> bool {
         let outcomes = [
             self.rendered,
@@ -206,7 +206,7 @@ impl Seen {
     }
 }
 
-/// Goes on until everything came up, since a set in which two acts meet is a matter of luck.
+/// Continues until every situation occurred, because the sets are random.
 #[test]
 fn outcome_is_the_same_in_every_load_order_and_legal_order() {
     let seen = RefCell::new(Seen::default());

@@ -80,7 +80,7 @@ fn key_requests_are_passed_apart_from_the_placeholder_text() {
     assert_eq!(made, [("curve", "z85"); 2]);
 }
 
-/// `render | kubectl apply` would put the placeholder into the cluster, as a key that everybody knows.
+/// Otherwise, `render | kubectl apply` would create a Secret with a public key value.
 #[test]
 fn placeholders_are_not_valid_base64() {
     let rendered = rendered();

@@ -1,4 +1,4 @@
-//! A rendering that needs a lookup and is refused in the same phase waits for the lookup, so that the user learns of everything at once.
+//! A rendering that needs a lookup and is refused in the same phase waits for the lookup, so all problems are reported at once.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
@@ -25,7 +25,7 @@ fn key() -> LookupKey {
     }
 }
 
-/// Refuses every TrainJob in that phase.
+/// Refuses every TrainJob in this phase.
 fn refuses(name: &str, phase: Phase) -> Scripted {
     Scripted::new(name, &[], move |of, call| match of == phase {
         true => call.context_error(handle::Context(0), "no", None),
@@ -33,7 +33,7 @@ fn refuses(name: &str, phase: Phase) -> Scripted {
     })
 }
 
-/// Reads the ConfigMap in that phase, and refuses the TrainJob for what it says.
+/// Reads the ConfigMap in this phase, and refuses the TrainJob with its content.
 fn looks_up(name: &str, phase: Phase) -> Scripted {
     let claim = format!("lookups[{}]", MAP.join("/"));
     Scripted::new(name, &[("reads", &claim)], move |of, call| {

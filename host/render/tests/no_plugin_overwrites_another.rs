@@ -23,7 +23,7 @@ use crate::common::{
     texts,
 };
 
-/// A plugin that does something in one phase.
+/// A plugin with a function for one phase.
 fn scripted(
     name: &str,
     claims: &[(&'static str, &str)],
@@ -35,7 +35,7 @@ fn scripted(
     })
 }
 
-/// Adds a container with env vars of its own, for which it needs no claim.
+/// Adds a container with env vars, for which a plugin needs no claim.
 fn helper(name: &str) -> Scripted {
     let claims = [("creates", "pod-sets[node].containers[helper]")];
     scripted(name, &claims, Phase::Transform, |call| {
@@ -166,7 +166,7 @@ fn owner_of_data(
     })
 }
 
-/// The TrainJob `job-b` of the same namespace may have objects of these very names.
+/// The TrainJob `job-b` of the same namespace may have objects with the same names.
 #[test]
 fn volumes_of_own_objects_refer_only_to_emitted_objects() {
     let (volume, variable) = (
@@ -267,7 +267,7 @@ fn hashed_uid() -> String {
         .to_owned()
 }
 
-/// Mounts a volume of its own in the container that has `/data`, by its claim.
+/// Mounts its own volume in the container with `/data`, as claimed.
 fn mounter(name: &str, claim: &str, path: &'static str) -> Scripted {
     let volume = format!("{name}-volume");
     let claims = [
@@ -375,7 +375,7 @@ fn one_plugin_sets_num_nodes_and_explain_names_it() {
     );
 }
 
-/// A limit for each call does not limit a TrainJob: 16 plugins added 16 each.
+/// A limit per call does not limit a TrainJob, because 16 plugins can add 16 each.
 #[test]
 fn plugins_share_the_largest_limit_of_additions() {
     let adds = |name: &str, count: usize, limit: u64| {

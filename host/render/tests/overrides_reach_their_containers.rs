@@ -14,7 +14,7 @@ use trainyard_render::Rendered;
 
 use crate::common::{Scripted, render_edited, texts};
 
-/// A launcher of its own, as MPI has it: the trainer is the launcher, and `numNodes` counts the pods of `node`.
+/// A separate launcher, like in MPI: the trainer is the launcher, and `numNodes` counts the pods of `node`.
 const RUNTIME: &str = r#"
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: ClusterTrainingRuntime
@@ -45,7 +45,7 @@ spec:
     resourcesPerNode: {requests: {cpu: 8}, limits: {nvidia.com/gpu: 4}}
 "#;
 
-/// The policy whose `nodeSets` name these pod sets.
+/// A policy whose `nodeSets` name these pod sets.
 fn mpi(node_sets: Value) -> Scripted {
     let mut mpi = Scripted::new("mpi", &[], |_: Phase, _: &mut Call| Ok(()));
     mpi.active_when = "mlPolicy.mpi".to_owned();
@@ -107,7 +107,7 @@ fn launcher_that_runs_as_node_gets_node_resources() {
     assert_eq!(counts, [Some(1), Some(3)]);
 }
 
-/// JobSet creates no Job then, and takes what waits for them to be ready as if they were.
+/// JobSet creates no Jobs then, and treats them as ready for dependent jobs.
 #[test]
 fn launcher_that_is_the_only_node_leaves_no_other_node() {
     let mpi = || mpi(json!([{"podSet": "node"}, {"podSet": "launcher"}]));

@@ -24,7 +24,7 @@ use crate::common::{self, FunctionPolicy, catalog};
 
 const POD: &str = "spec.runtimePatches[1].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec.template";
 
-/// A TrainJob with two patches; the second one has that pod template.
+/// A TrainJob with two patches. The second one has this pod template.
 fn rendered(policies: Vec<Arc<dyn Policy>>, pod: &Value) -> Rendered {
     let text = format!(
         r#"

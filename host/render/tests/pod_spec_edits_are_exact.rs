@@ -23,7 +23,7 @@ const CLAIMS: [(&str, &str); 7] = [
     ("writes", "pod-sets[*].raw[*]"),
 ];
 
-/// A plugin that may do all of it to the pod set `node`.
+/// A plugin with the claims for all edits of the pod set `node`.
 fn plugin(
     name: &str,
     act: impl Fn(&mut Call, handle::PodSet) -> Result<(), Fault> + Send + Sync + 'static,
@@ -41,7 +41,7 @@ fn plugin(
     plugin
 }
 
-/// The TrainJob of the tests, with more members of the pod spec.
+/// The TrainJob of the tests, with additional members of the pod spec.
 fn render(plugins: &[Scripted], members: &Value) -> Result<Rendered, Vec<String>> {
     let mut spec = String::new();
     for (name, value) in members.as_object().unwrap() {
@@ -62,7 +62,7 @@ fn required(terms: &Value) -> Value {
     json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}})
 }
 
-/// Adds required node affinity terms by their ids.
+/// Adds required node affinity terms by id.
 fn narrowing(name: &str, terms: &'static [(&'static str, &'static str)]) -> Scripted {
     plugin(name, move |call, set| {
         terms.iter().try_for_each(|(id, key)| {
@@ -72,7 +72,7 @@ fn narrowing(name: &str, terms: &'static [(&'static str, &'static str)]) -> Scri
     })
 }
 
-/// Whether a node with those labels is one that a pod may run on, as the scheduler decides it.
+/// Whether the scheduler would place a pod on a node with these labels.
 fn may_run(affinity: &Value, labels: &[&str]) -> bool {
     let terms = affinity
         .pointer("/nodeAffinity/requiredDuringSchedulingIgnoredDuringExecution/nodeSelectorTerms");
@@ -157,7 +157,7 @@ fn required_node_affinity_without_terms_refuses_additions() {
     }
 }
 
-/// As many copies as alternatives times terms would take gigabytes before what is written is counted.
+/// Copying every term to every alternative before counting would take gigabytes.
 #[test]
 fn additions_to_every_term_are_counted_before_copying() {
     let narrowing = |terms: usize, requirements: usize| {
@@ -367,7 +367,7 @@ fn raw_field_is_replaced_in_place_and_removed_by_null() {
     );
 }
 
-/// What set the value at a path of the pod spec, and its path in the record.
+/// Returns what set the value at a path of the pod spec, and its path in the record.
 fn setter(rendered: &Rendered, path: &str) -> Vec<(String, String)> {
     let pod = "spec.replicatedJobs[node].template.spec.template.spec";
     let rows = rendered.explain(&format!("{pod}.{path}").parse().unwrap());
@@ -484,7 +484,7 @@ fn pods_that_kubernetes_refuses_refuse_the_train_job() {
     let gated = json!({"schedulingGates": [{"name": "example.com/old"}]});
     let problems = render(&[name], &gated).unwrap_err();
     assert!(problems[0].contains("but the plugin q"), "{problems:?}");
-    // Taking the name out makes room for a gate.
+    // A plugin that removes the node name may add a gate.
     let both = plugin("p", |call, set| {
         call.pod_set_set_raw(set, "nodeName", "null")?;
         call.pod_set_add_scheduling_gate(set, "example.com/new")

@@ -49,7 +49,7 @@ spec:
     text
 }
 
-/// Renders by a clock that shows one second more each time that it is asked. Returns how often that was as well.
+/// Renders with a clock that advances by a second per reading. Also returns the number of readings.
 fn render(patches: u32, limit: Duration) -> (Result<Rendered, Vec<Problem>>, u64) {
     let catalog = catalog(&input(patches));
     let plugins = ["a", "b"].map(|name| Scripted::new(name, &[], |_, _| Ok(())).policy());

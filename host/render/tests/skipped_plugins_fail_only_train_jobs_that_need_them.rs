@@ -11,7 +11,7 @@ use trainyard_render::{ClusterFacts, Declared, Renderer, SkippedPlugin};
 
 use crate::common;
 
-/// A file that was left out, by a reason that names it.
+/// A skipped file, with a reason that names it.
 fn skipped(file: &str, declared: Option<(&str, &str)>) -> SkippedPlugin {
     let declared = declared.map(|(name, when)| Declared {
         name: name.to_owned(),
@@ -24,7 +24,7 @@ fn skipped(file: &str, declared: Option<(&str, &str)>) -> SkippedPlugin {
     }
 }
 
-/// A TrainJob of a runtime with this ML policy and these plugins, whose pods have these fields.
+/// A TrainJob and its runtime with this ML policy, these plugins and these fields of pods.
 fn input(ml_policy: &str, plugins: &str, pod: &str) -> String {
     format!(
         "
@@ -57,7 +57,7 @@ spec: {{runtimeRef: {{name: runtime}}}}
 
 const CLAIMS: &str = "resourceClaims: [{name: gpu, resourceClaimTemplateName: gpu}]";
 
-/// The problems of the TrainJob in a process without those plugins, and with the others.
+/// Returns the problems of the TrainJob in a process without these plugins.
 fn problems(
     input: &str,
     skipped: &[SkippedPlugin],
@@ -109,7 +109,7 @@ fn other_train_jobs_render() {
     assert_eq!(problems(&input("", "", CLAIMS), &others, Vec::new()), none);
 }
 
-/// Another version of a loaded plugin does not make the TrainJob wait.
+/// A skipped version of a loaded plugin does not affect the TrainJob.
 #[test]
 fn skipped_plugin_with_a_loaded_name_is_not_missing() {
     let same = common::Scripted::new("guard", &[], |_, _| Ok(()));
@@ -142,7 +142,7 @@ fn error_has_only_the_reason_of_the_named_file() {
     );
 }
 
-/// Whose manifest can't be read may be any plugin, so it is named only where no other explains it.
+/// A plugin whose manifest cannot be read may be any plugin, so it is only named if no other skipped plugin matches.
 #[test]
 fn unreadable_plugin_may_be_the_missing_one() {
     let all = [

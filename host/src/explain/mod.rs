@@ -28,7 +28,7 @@ pub(crate) struct ExplainArgs {
     run: RunArgs,
     #[command(flatten)]
     cluster: ClusterArgs,
-    /// `trainjob/NAME`: explain a live TrainJob from its snapshot instead of files. Its namespace is given with -n, and defaults to that of
+    /// `trainjob/NAME`: explain a live TrainJob from its snapshot instead of files. Use -n for its namespace, which defaults to that of
     /// the current kubeconfig context. `FIELD`: explain only this field and the fields below it. It is a path of the JobSet, such as
     /// `spec.replicatedJobs[node].template` (or `[0]` for `[node]`), or a path that plugins claim, such as
     /// `pod-sets[node].containers[node].env`. `ENV`: explain only the env var of that name, in all containers.

@@ -1,5 +1,4 @@
-//! Plugins of a few operations each. They draw from few keys, so that their claims, node sets, lookups, devices and resource claims
-//! overlap.
+//! Plugins of a few operations each, with few different keys, so their claims, node sets, lookups, devices and resource claims overlap.
 
 #![allow(
     dead_code,
@@ -25,7 +24,7 @@ use trainyard_model::{
 
 use super::{Scripted, input, pod_set};
 
-/// What a plugin does, with the claims that it needs.
+/// An operation of a plugin, with the claims that it needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Act {
     SetLabel(u8),
@@ -66,10 +65,10 @@ const POD_SETS: [&str; 2] = ["node", "extra"];
 const INFO: handle::Info = handle::Info(0);
 
 impl Act {
-    /// How many kinds there are.
+    /// The number of kinds.
     pub const KINDS: usize = 27;
 
-    /// What it is called, whatever its keys.
+    /// Returns the name of its kind.
     pub fn kind(self) -> String {
         let text = format!("{self:?}");
         text.split('(').next().unwrap_or_default().to_owned()
@@ -215,7 +214,7 @@ impl Act {
         }
     }
 
-    /// Notes what it finds in an annotation of its own, or writes what it writes.
+    /// Performs the operation. What it reads is written to an annotation of the plugin.
     fn transform(self, of: &str, call: &mut Call) -> Result<(), Fault> {
         let Some(found) = self.find(call)? else {
             return self.write(of, call);
@@ -313,7 +312,7 @@ impl Act {
         }
     }
 
-    /// What it finds, if it is one that looks at something.
+    /// Returns what it reads, if it is a read.
     fn find(self, call: &mut Call) -> Result<Option<String>, Fault> {
         let set = pod_set(call, "node")?;
         let found = match self {
@@ -350,7 +349,7 @@ impl Act {
     }
 }
 
-/// A plugin with what it was made of.
+/// A plugin with its operations.
 #[derive(Clone)]
 pub struct Acting {
     pub plugin: Scripted,
@@ -364,7 +363,7 @@ impl std::fmt::Debug for Acting {
     }
 }
 
-/// Plugins of some acts each, of which some declare an order.
+/// Plugins of some operations each. Some declare an order.
 pub fn acting() -> impl Strategy<Value = Vec<Acting>> {
     let acts = prop::collection::vec(Act::any(), 1..4);
     let plugins = prop::collection::vec((acts, prop::option::weighted(0.3, 0usize..4)), 2..5);
@@ -411,7 +410,7 @@ fn acting_as(at: usize, acts: Vec<Act>, after: Option<usize>) -> Acting {
     Acting { plugin, acts }
 }
 
-/// A TrainJob of three nodes and the runtime of those plugins, with a second pod set.
+/// A TrainJob of three nodes, and a runtime with these plugins and a second pod set.
 pub fn two_pod_sets(plugins: &[Scripted]) -> String {
     let extra = "      replicatedJobs:\n      - name: extra\n        template: {spec: {template: {spec: {containers: [{name: node, image: extra:1}]}}}}\n";
     let limits = "image: base:1\n                  resources: {limits: {cpu: 2}}\n";
@@ -421,7 +420,7 @@ pub fn two_pod_sets(plugins: &[Scripted]) -> String {
         .replace("trainer: {env:", "trainer: {numNodes: 3, env:")
 }
 
-/// What the host holds of what is looked up: one ConfigMap of the two, the list of both, and a LimitRange.
+/// The answers to lookups: one of two ConfigMaps, the list of both, and a LimitRange.
 pub fn known() -> Arc<Lookups> {
     let text = r#"
 {apiVersion: v1, kind: ConfigMap, metadata: {name: m0}, data: {key: of-m0}}

@@ -31,7 +31,7 @@ use trainyard_render::{Catalog, ClusterFacts, Problem, Rendered, Renderer, Stopp
 
 type Script = Arc<dyn Fn(Phase, &mut Call) -> Result<(), Fault> + Send + Sync>;
 
-/// A plugin of `plugins`, with what it does.
+/// A plugin of the runtime's `plugins`, with its function.
 #[derive(Clone)]
 pub struct Scripted {
     pub name: String,
@@ -95,19 +95,19 @@ impl Scripted {
     }
 }
 
-/// The handle of a pod set of the record.
+/// Returns the handle of a pod set.
 pub fn pod_set(call: &mut Call, name: &str) -> Result<handle::PodSet, Fault> {
     let info = call.context_info(Call::CONTEXT)?;
     Ok(call.info_pod_set(info, name)?.unwrap())
 }
 
-/// The handle of a container of the pod set `node`.
+/// Returns the handle of a container of the pod set `node`.
 pub fn container(call: &mut Call, name: &str) -> Result<handle::Container, Fault> {
     let set = pod_set(call, "node")?;
     Ok(call.pod_set_container(set, name)?.unwrap())
 }
 
-/// A runtime that switches the plugins on, and a TrainJob `job` of it.
+/// A runtime that activates the plugins, and its TrainJob `job`.
 pub fn input(plugins: &[Scripted]) -> String {
     let named = plugins
         .iter()
@@ -153,18 +153,18 @@ spec: {{runtimeRef: {{name: runtime}}, trainer: {{env: [{{name: USERS, value: "$
     )
 }
 
-/// What renders with those plugins, if they can run together.
+/// Returns a renderer with these plugins, if they can run together.
 pub fn renderer(plugins: &[Scripted]) -> Result<Renderer, Vec<PlanError>> {
     let policies = plugins.iter().map(Scripted::policy);
     Renderer::new(policies, ClusterFacts::default())
 }
 
-/// Renders the TrainJob with those plugins.
+/// Renders the TrainJob with these plugins.
 pub fn render(plugins: &[Scripted]) -> Result<Rendered, Vec<Problem>> {
     render_edited(plugins, |input| input)
 }
 
-/// The same with another input.
+/// Renders another input with these plugins.
 pub fn render_edited(
     plugins: &[Scripted],
     edit: impl FnOnce(String) -> String,
@@ -176,7 +176,7 @@ pub fn render_edited(
     rendered.map_err(refused)
 }
 
-/// Renders the TrainJob with those plugins, with ties between them going by this list of names.
+/// Renders the TrainJob with these plugins, and breaks ties between them by this list of names.
 pub fn render_preferring(plugins: &[Scripted], order: &[String]) -> Result<Rendered, Vec<Problem>> {
     let renderer = renderer(plugins).unwrap_or_else(|errors| panic!("{errors:?}"));
     let renderer = renderer.preferring(order.iter().map(|name| name.as_str().into()));
@@ -186,7 +186,7 @@ pub fn render_preferring(plugins: &[Scripted], order: &[String]) -> Result<Rende
     rendered.map_err(refused)
 }
 
-/// The problems of a TrainJob that is refused.
+/// Returns the problems of a refused TrainJob.
 pub fn refused(stopped: Stopped) -> Vec<Problem> {
     match stopped {
         Stopped::Refused(problems) => problems,
@@ -194,7 +194,7 @@ pub fn refused(stopped: Stopped) -> Vec<Problem> {
     }
 }
 
-/// All permutations of this many items.
+/// Returns all permutations of this many items.
 pub fn permutations(of: usize) -> Vec<Vec<usize>> {
     let Some(last) = of.checked_sub(1) else {
         return vec![Vec::new()];
@@ -210,12 +210,12 @@ pub fn permutations(of: usize) -> Vec<Vec<usize>> {
     out
 }
 
-/// Problems as a user reads them.
+/// Returns problems as text.
 pub fn texts(problems: &[Problem]) -> Vec<String> {
     problems.iter().map(ToString::to_string).collect()
 }
 
-/// The objects of a text, as they are.
+/// Returns the objects of a text, without admission.
 pub fn catalog(text: &str) -> Catalog {
     let inputs = Inputs::read_text("input.yaml", text);
     assert!(inputs.errors.is_empty(), "{}", inputs.errors[0]);
@@ -225,7 +225,7 @@ pub fn catalog(text: &str) -> Catalog {
     catalog
 }
 
-/// The pod spec of the pod set `node`.
+/// Returns the pod spec of the pod set `node`.
 pub fn pod_spec(rendered: &Rendered) -> &Value {
     rendered
         .job_set
@@ -233,7 +233,7 @@ pub fn pod_spec(rendered: &Rendered) -> &Value {
         .unwrap()
 }
 
-/// The names of a list's items.
+/// Returns the names of a list's items.
 pub fn names(list: &Value) -> Vec<&str> {
     list.as_array()
         .unwrap()
