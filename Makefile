@@ -6,7 +6,7 @@ EXAMPLE := -f examples/torch-llama
 # Selected beside a package, it gives its dependencies the features that the whole workspace uses, so that none is built twice.
 FEATURES := -p trainyard-features
 # Crates whose tests need no plugin, child process or cluster. The skipped test has 5,000 queued TrainJobs and takes most of a minute.
-FAST := text api structural schema config model render controller sdk plugin-dra plugin-flux plugin-mpi plugin-torch bindings
+FAST := text api structural schema config model render controller sdk plugin-dra plugin-flux plugin-jax plugin-mpi plugin-torch plugin-xgboost bindings
 
 .PHONY: help
 help: ## List the targets.
@@ -62,7 +62,7 @@ test-harness: build ## Test the cluster that test-cluster uses.
 	$(CARGO) test --locked --workspace --test harness
 
 .PHONY: test-reference
-test-reference: ## Compare with the Kubeflow Trainer's own code: 100,000 merged patches and 4,000 TrainJobs; needs Go.
+test-reference: ## Compare with the Kubeflow Trainer's own code: 100,000 merged patches and 6,000 TrainJobs; needs Go.
 	@if command -v go >/dev/null; then \
 	  $(CARGO) test --locked $(FEATURES) -p trainyard-api --test all -- --include-ignored strategic_merge_agrees_with_the_reference:: && \
 	  $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --include-ignored differences_from_the_reference_are_listed::; \

@@ -10,7 +10,7 @@ use std::{
 use trainyard_componentize::build::{self, Messages, Options};
 
 /// The directories of the built-in plugins in `plugins/`.
-const BUILT_INS: &[&str] = &["dra", "flux", "mpi", "torch"];
+const BUILT_INS: &[&str] = &["dra", "flux", "jax", "mpi", "torch", "xgboost"];
 
 fn main() -> ExitCode {
     match embed() {

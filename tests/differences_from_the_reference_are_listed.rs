@@ -13,6 +13,7 @@ mod normal;
 mod reference;
 mod rows;
 mod seen;
+mod shipped;
 mod table;
 mod trainyard;
 
@@ -27,11 +28,17 @@ use self::{
     reference::{Answers, Reference, Runs},
     rows::ROWS,
     seen::Documents,
+    shipped::Shipped,
 };
 use crate::common::cases;
 
 /// Prefixes of cases for policies that the reference does not have.
-const WITHOUT_COUNTERPART: [&str; 3] = ["dra-", "flux-resource-claim", "flux-error-resource-claim"];
+const WITHOUT_COUNTERPART: [&str; 4] = [
+    "dra-",
+    "flux-resource-claim",
+    "flux-error-resource-claim",
+    "xgboost-resource-claim",
+];
 
 /// Returns the inputs of the cases by name.
 fn inputs() -> BTreeMap<String, String> {
@@ -91,6 +98,8 @@ fn samples() -> BTreeMap<String, String> {
     torch
         .chain(of(Framework::Flux, 40, "generated-flux"))
         .chain(of(Framework::Mpi, 40, "generated-mpi"))
+        .chain(of(Framework::Jax, 40, "generated-jax"))
+        .chain(of(Framework::Xgboost, 40, "generated-xgboost"))
         .collect()
 }
 
@@ -157,8 +166,10 @@ fn every_row_is_documented_and_has_a_matcher() {
 fn checked_in_answers_match_the_reference() {
     let mut reference = Reference::start();
     for (file, inputs) in kept_files() {
-        let ask =
-            |(name, text): (&String, &String)| (name.clone(), reference.ask(text, Runs::Many));
+        let ask = |(name, text): (&String, &String)| {
+            let answers = reference.ask(text, Runs::to_keep(text));
+            (name.clone(), answers)
+        };
         let answers: BTreeMap<String, Answers> = inputs.iter().map(ask).collect();
         if std::env::var_os("UPDATE_EXPECTED").is_some() {
             reference::keep(file, &inputs, &answers);
@@ -185,6 +196,44 @@ fn generated_flux_inputs_differ_as_listed() {
 #[ignore = "needs Go: `make test-reference` runs it"]
 fn generated_mpi_inputs_differ_as_listed() {
     compare(Framework::Mpi, 1000);
+}
+
+#[test]
+#[ignore = "needs Go: `make test-reference` runs it"]
+fn generated_jax_inputs_differ_as_listed() {
+    compare(Framework::Jax, 1000);
+}
+
+#[test]
+#[ignore = "needs Go: `make test-reference` runs it"]
+fn generated_xgboost_inputs_differ_as_listed() {
+    compare(Framework::Xgboost, 1000);
+}
+
+/// Each side renders the same TrainJobs on the runtimes that it ships itself.
+#[test]
+#[ignore = "needs Go: `make test-reference` runs it"]
+fn shipped_runtimes_render_as_those_of_the_reference() {
+    let mut reference = Reference::start();
+    for name in shipped::NAMES {
+        let (ours, theirs) = (Shipped::ours(name), Shipped::theirs(name));
+        assert_eq!(ours.repository(), theirs.repository(), "{name}");
+        // Each release has images of its own.
+        let image = "registry.example.com/own:1";
+        for trainer in [
+            format!("{{image: {image}}}"),
+            format!("{{image: {image}, numNodes: 4, command: [python, train.py]}}"),
+            format!(
+                "{{image: {image}, numNodes: 2, resourcesPerNode: {{limits: {{nvidia.com/gpu: 8}}}}}}"
+            ),
+        ] {
+            let ours = trainyard::of_text(&ours.input(name, &trainer));
+            let theirs = reference.ask(&theirs.input(name, &trainer), Runs::Many);
+            assert_eq!(ours.refused, [], "{name} {trainer}");
+            assert_eq!(ours.objects.len(), 1, "{name} {trainer}");
+            assert_eq!(differences(&ours, &theirs), [], "{name} {trainer}");
+        }
+    }
 }
 
 /// Compares the answers for this number of generated inputs, or for the number in the environment.

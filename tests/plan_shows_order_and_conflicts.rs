@@ -207,15 +207,15 @@ fn additional_plugin_is_checked_against_the_loaded_ones() {
     assert_eq!(
         report["orders"]["now"],
         json!([
-            [["dra"], ["flux", "mpi"], ["site"]],
-            [["dra"], ["site"], ["torch"]]
+            [["dra"], ["flux", "jax", "mpi"], ["site"]],
+            [["dra"], ["site"], ["torch", "xgboost"]]
         ])
     );
     assert_eq!(
         report["orders"]["then"],
         json!([
-            [["dra"], ["flux", "mpi"], ["site"], ["new"]],
-            [["dra"], ["site"], ["new"], ["torch"]]
+            [["dra"], ["flux", "jax", "mpi"], ["site"], ["new"]],
+            [["dra"], ["site"], ["new"], ["torch", "xgboost"]]
         ])
     );
     assert!(table.contains("order then: "), "{table}");

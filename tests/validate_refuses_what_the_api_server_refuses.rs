@@ -56,7 +56,7 @@ spec:
 fn train_job_runtime_ref_and_runtime_are_checked_in_one_run() {
     let runtime = runtime(
         "name: x",
-        "mlPolicy: {jax: {}}, plugins: [{name: gone}],",
+        "mlPolicy: {plugin: {name: absent}}, plugins: [{name: gone}],",
         "",
     );
     let jobs = r#"---
@@ -79,7 +79,7 @@ spec: {runtimeRef: {name: absent}, trainer: {numNodes: -1}}
         for wanted in [
             "TrainJob default/bert: unknown field \"spec.trainer.imag\"",
             "TrainJob default/gpt: spec.trainer.numNodes: Invalid value: -1: ",
-            "ClusterTrainingRuntime x: spec.mlPolicy.jax: ",
+            "ClusterTrainingRuntime x: spec.mlPolicy.plugin.name: no loaded plugin has the name `absent`",
             "ClusterTrainingRuntime x: spec.plugins[0].name: no loaded plugin has the name `gone`",
         ] {
             assert!(printed(wanted), "{command}: {wanted}\n{text}");

@@ -23,6 +23,8 @@ pub(super) enum Framework {
     Torch,
     Flux,
     Mpi,
+    Jax,
+    Xgboost,
 }
 
 /// Returns the first `count` inputs of a framework as the texts of files. They are the same in every run.

@@ -2,10 +2,10 @@
 
 mod flux;
 mod forms;
+mod frameworks;
 mod mpi;
 mod overrides;
 mod patches;
-mod torch;
 
 use super::seen::Seen;
 
@@ -23,15 +23,15 @@ const fn row(id: &'static str, lists: fn(&Seen<'_>) -> bool) -> Row {
 
 /// Every row, in the order of the table.
 pub(super) const ROWS: &[Row] = &[
-    row("env-without-trainer", torch::env_without_trainer),
-    row("partial-override", torch::partial_override),
-    row("accelerators", torch::accelerators),
-    row("master-address", torch::master_address),
-    row("ports", torch::ports),
-    row("port-name", torch::port_name),
-    row("env-sources", torch::env_sources),
-    row("env-reference", torch::env_reference),
-    row("runtime-processes", torch::runtime_processes),
+    row("env-without-trainer", frameworks::env_without_trainer),
+    row("partial-override", frameworks::partial_override),
+    row("accelerators", frameworks::accelerators),
+    row("master-address", frameworks::master_address),
+    row("ports", frameworks::ports),
+    row("port-name", frameworks::port_name),
+    row("env-sources", frameworks::env_sources),
+    row("env-reference", frameworks::env_reference),
+    row("runtime-processes", frameworks::runtime_processes),
     row(
         "resources-without-policy",
         overrides::resources_without_policy,
@@ -45,7 +45,12 @@ pub(super) const ROWS: &[Row] = &[
     row("too-many-entries", overrides::too_many_entries),
     row("count-below-one", overrides::count_below_one),
     row("override-without-place", overrides::override_without_place),
-    row("torch-without-trainer", torch::torch_without_trainer),
+    row(
+        "framework-without-trainer",
+        frameworks::without_trainer_pods,
+    ),
+    row("jax-reserved-env", frameworks::jax_reserved_env),
+    row("xgboost-workers", frameworks::xgboost_workers),
     row("mpi-implementations", mpi::implementations),
     row("mpi-open-mpi-5", mpi::open_mpi_5),
     row("mpi-own-line", mpi::own_line),

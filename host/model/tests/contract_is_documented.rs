@@ -63,7 +63,7 @@ fn manifest_schema_accepts_documented_manifests() {
         .map(|rest| rest.split_once("```").unwrap().0.to_owned())
         .collect();
     assert!(!written.is_empty());
-    let plugins = ["torch", "mpi", "flux", "dra"];
+    let plugins = ["torch", "mpi", "flux", "dra", "jax", "xgboost"];
     written.extend(plugins.map(|name| read(&format!("plugins/{name}/manifest.json"))));
     for text in written {
         let mut manifest: Value = serde_json::from_str(&text).unwrap();

@@ -22,8 +22,10 @@ fn renderer() -> Renderer {
     let built_ins = [
         trainyard_plugin_dra::PLUGIN,
         trainyard_plugin_flux::PLUGIN,
+        trainyard_plugin_jax::PLUGIN,
         trainyard_plugin_mpi::PLUGIN,
         trainyard_plugin_torch::PLUGIN,
+        trainyard_plugin_xgboost::PLUGIN,
     ];
     let policies = built_ins.map(|parts| -> Arc<dyn Policy> {
         Arc::new(NativePolicy::new(&parts, Settings::built_in()).unwrap())

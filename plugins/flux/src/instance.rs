@@ -63,22 +63,12 @@ fn tasks(
     accelerators: Option<u32>,
 ) -> Result<(u32, &'static str), Failure> {
     let Some(explicit) = ctx.job().processes_per_node() else {
-        return match accelerators {
-            Some(0) if pod_set.devices().is_empty() => Ok((
-                1,
-                "neither the TrainJob nor the runtime gives a number, and a node requests no known accelerator",
-            )),
-            Some(0) => Ok((
-                1,
-                "neither the TrainJob nor the runtime gives a number, and none of a node's devices counts as an accelerator",
-            )),
-            Some(accelerators) => Ok((accelerators, "the accelerators of a node")),
-            None if pod_set.has_shares_alone() => Ok((1, "a node has a share of an accelerator")),
-            None => Err(Failure::from(
+        return pod_set.processes_by_accelerators().ok_or_else(|| {
+            Failure::from(
                 "is required: the number of devices in a node's resource claims is not known",
             )
-            .at(PROCESSES)),
-        };
+            .at(PROCESSES)
+        });
     };
     if let Some(accelerators) = accelerators.filter(|count| (1..explicit).contains(count)) {
         let message = format!(

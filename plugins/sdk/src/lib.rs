@@ -27,6 +27,7 @@
 //!
 //! On a machine's own target the same code runs against the host's record: see [`mock`].
 
+mod accelerators;
 #[cfg(not(target_family = "wasm"))]
 mod call;
 mod config;
@@ -43,7 +44,7 @@ pub mod names;
 pub mod native;
 mod parts;
 pub mod paths;
-mod shares;
+mod rendezvous;
 mod trainer;
 mod values;
 
@@ -57,6 +58,7 @@ pub use self::{
     config::{Config, Setting, read_list, read_map},
     contract::*,
     parts::{PluginParts, plugin_name},
+    rendezvous::{POD_INDEX, RENDEZVOUS_PORT},
     trainer::{NODE, PROCESSES, TRAINER},
 };
 

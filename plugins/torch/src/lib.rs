@@ -3,14 +3,9 @@
 
 mod config;
 
-use trainyard_sdk::{Container, Context, Failure, PodSet, Port, Transform};
+use trainyard_sdk::{Container, Context, Failure, POD_INDEX, PodSet, RENDEZVOUS_PORT, Transform};
 
 use self::config::{EnvInjection, Processes, TorchConfig};
-
-/// Where the nodes meet.
-const PORT: u16 = 29500;
-/// The pod's index in its Job, which is the rank of its node.
-const RANK: &str = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
 
 /// The Torch policy.
 pub struct Torch;
@@ -25,7 +20,7 @@ impl Transform for Torch {
         let environment = Environment::of(ctx, &pod_set, &node, config.num_proc_per_node);
         environment.set(ctx, &node);
         ctx.because("the nodes meet on this port");
-        open_port(&node);
+        node.open_rendezvous_port();
         if let Some(injection) = &config.env_injection {
             inject(ctx, injection, &environment)?;
         }
@@ -80,11 +75,11 @@ impl Environment {
         ctx.because(self.processes_because);
         container.put_env("PET_NPROC_PER_NODE", &self.processes);
         ctx.because("the pod's index in its Job");
-        container.put_env_field("PET_NODE_RANK", RANK);
+        container.put_env_field("PET_NODE_RANK", POD_INDEX);
         ctx.because("the first pod of the trainer's replicated job");
         container.put_env("PET_MASTER_ADDR", &self.master);
         ctx.because("the port on which the nodes meet");
-        container.put_env("PET_MASTER_PORT", &PORT.to_string());
+        container.put_env("PET_MASTER_PORT", &RENDEZVOUS_PORT.to_string());
     }
 }
 
@@ -146,13 +141,6 @@ fn cpus(ctx: &Context, node: &Container) -> i64 {
         .and_then(|amount| ctx.quantity_ceil(&amount))
         .unwrap_or(1)
         .max(1)
-}
-
-/// Opens the port, unless it is open: a name or host port that the runtime gave it stays.
-fn open_port(node: &Container) {
-    if node.port(PORT, "TCP").is_none() {
-        node.put_port(&Port::tcp(PORT));
-    }
 }
 
 /// Sets the environment in the containers that the runtime names.

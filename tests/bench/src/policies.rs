@@ -32,11 +32,13 @@ pub const CHAIN: Plugins = &[
 
 const DRA: (&str, &PluginParts) = ("plugins/dra", &trainyard_plugin_dra::PLUGIN);
 const FLUX: (&str, &PluginParts) = ("plugins/flux", &trainyard_plugin_flux::PLUGIN);
+const JAX: (&str, &PluginParts) = ("plugins/jax", &trainyard_plugin_jax::PLUGIN);
 const MPI: (&str, &PluginParts) = ("plugins/mpi", &trainyard_plugin_mpi::PLUGIN);
 const TORCH: (&str, &PluginParts) = ("plugins/torch", &trainyard_plugin_torch::PLUGIN);
+const XGBOOST: (&str, &PluginParts) = ("plugins/xgboost", &trainyard_plugin_xgboost::PLUGIN);
 
 /// The built-in plugins.
-pub const BUILT_INS: Plugins = &[DRA, FLUX, MPI, TORCH];
+pub const BUILT_INS: Plugins = &[DRA, FLUX, JAX, MPI, TORCH, XGBOOST];
 
 /// Each machine learning policy alone and after DRA, in the order in which they run.
 #[must_use]

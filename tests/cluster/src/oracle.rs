@@ -30,8 +30,16 @@ impl Oracle {
         let module = Path::new(FOLDER);
         let program = folder.join("oracle");
         go::build(module, &["."], &program)?;
-        let crds = go::source(module, MODULE)?.join("manifests/base/crds");
+        let crds = Self::reference()?.join("manifests/base/crds");
         Ok(Self { program, crds })
+    }
+
+    /// Returns the directory with the reference's source.
+    ///
+    /// # Errors
+    /// Go is missing, or the download failed.
+    pub fn reference() -> Result<PathBuf> {
+        go::source(Path::new(FOLDER), MODULE)
     }
 
     /// Starts the program.

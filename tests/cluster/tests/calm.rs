@@ -5,6 +5,7 @@ mod common;
 mod events_report_the_same_errors_as_render;
 mod flux_train_jobs_run;
 mod foreign_objects_are_left_unchanged;
+mod jax_and_xgboost_train_jobs_run;
 mod kubectl_get_shows_why_train_jobs_wait;
 mod mpi_train_jobs_run;
 mod plugins_are_loaded_from_a_folder;
@@ -73,6 +74,10 @@ fn main() -> ExitCode {
             kubectl_get_shows_why_train_jobs_wait::tests(),
         )
         .tests("flux_train_jobs_run", flux_train_jobs_run::tests())
+        .tests(
+            "jax_and_xgboost_train_jobs_run",
+            jax_and_xgboost_train_jobs_run::tests(),
+        )
         .tests("mpi_train_jobs_run", mpi_train_jobs_run::tests())
         .run()
 }

@@ -56,7 +56,9 @@ fn trainer(framework: Framework) -> BoxedStrategy<Value> {
             let names = vec!["OMPI_MCA_plm_rsh_args", "PRTE_MCA_plm_ssh_args"];
             prop::sample::select(names).boxed()
         }
-        _ => Just("PET_NNODES").boxed(),
+        Framework::Jax => Just("JAX_PROCESS_ID").boxed(),
+        Framework::Xgboost => Just("DMLC_TASK_ID").boxed(),
+        Framework::Torch | Framework::Flux => Just("PET_NNODES").boxed(),
     };
     let env = prop_oneof![
         40 => env(ENV),

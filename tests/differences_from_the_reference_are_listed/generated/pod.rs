@@ -43,7 +43,7 @@ pub(super) fn env(names: &'static [&'static str]) -> BoxedStrategy<Value> {
         json!({"fileKeyRef": {"volumeName": "data", "path": "env", "key": "KEY"}}),
     ];
     let item = prop_oneof![
-        6 => word(&["1", "", "on", "$(A)/data", "$(PET_MASTER_ADDR)", "$$(A)"]).prop_map(|value| json!({"value": value})),
+        6 => word(&["1", "", "on", "$(A)/data", "$(PET_MASTER_ADDR)", "$(JAX_COORDINATOR_ADDRESS)", "$(DMLC_TRACKER_URI)", "$$(A)"]).prop_map(|value| json!({"value": value})),
         3 => one_of(sources).prop_map(|from| json!({"valueFrom": from})),
         1 => Just(json!({})),
     ];
@@ -97,7 +97,18 @@ fn container(name: &'static str) -> BoxedStrategy<Value> {
             0.3,
             one_of(vec![json!(["--epochs", "3"]), json!([])]),
         ),
-        ("env", 0.4, env(&["A", "B", "NCCL_DEBUG", "PET_NNODES"])),
+        (
+            "env",
+            0.4,
+            env(&[
+                "A",
+                "B",
+                "NCCL_DEBUG",
+                "PET_NNODES",
+                "JAX_NUM_PROCESSES",
+                "DMLC_NUM_WORKER",
+            ]),
+        ),
         ("ports", 0.3, ports()),
         ("resources", 0.5, resources()),
         ("volumeMounts", 0.4, mounts()),

@@ -81,7 +81,9 @@ fn policy(framework: Framework) -> BoxedStrategy<Value> {
     ]);
     let framework = match framework {
         Framework::Flux => ("flux", 0.9, flux::policy()),
-        _ => ("torch", 0.85, torch),
+        Framework::Jax => ("jax", 0.9, Just(json!({})).boxed()),
+        Framework::Xgboost => ("xgboost", 0.9, Just(json!({})).boxed()),
+        Framework::Torch | Framework::Mpi => ("torch", 0.85, torch),
     };
     fields(vec![("numNodes", 0.6, nodes()), framework])
 }

@@ -1,9 +1,6 @@
 //! Differences in the accepted forms of input.
 
-use super::{
-    super::{difference::Refusal, seen::Seen},
-    torch::is_pet,
-};
+use super::{super::seen::Seen, frameworks::is_frameworks_env};
 
 const OLD_OVERRIDES: [&str; 2] = ["podTemplateOverrides", "podSpecOverrides"];
 
@@ -12,8 +9,9 @@ pub(super) fn old_overrides(seen: &Seen<'_>) -> bool {
     let given = OLD_OVERRIDES.iter().any(|field| !spec[*field].is_null());
     let path = seen.path();
     // The fields that an override can set: fields of pods and of their containers, but not the framework's env vars.
-    let of_pod =
-        path.contains("].template.spec.template.") && !is_pet(path) && !path.contains(".ports");
+    let of_pod = path.contains("].template.spec.template.")
+        && !is_frameworks_env(path)
+        && !path.contains(".ports");
     let printed = OLD_OVERRIDES.iter().any(|field| {
         let field = format!("spec.{field}");
         seen.they_drop(&field) || seen.we_refuse(&field)
@@ -59,19 +57,11 @@ pub(super) fn plugins_by_name(seen: &Seen<'_>) -> bool {
 }
 
 pub(super) fn not_supported_yet(seen: &Seen<'_>) -> bool {
-    let policies = ["jax", "xgboost"];
-    let unhandled = policies
-        .iter()
-        .any(|policy| seen.policy()[*policy].is_object());
     let printed = seen
         .our_refusal()
         .is_some_and(|refusal| refusal.error.contains("not supported yet"));
-    let of_policy = |refusal: &Refusal| refusal.field.starts_with("spec.mlPolicy.");
     let torchtune = seen.trainer()["command"][0] == "tune" && seen.their_refusal().is_some();
-    printed
-        || torchtune
-        || unhandled
-            && (seen.our_refusal().is_some_and(of_policy) || seen.their_refusal().is_some())
+    printed || torchtune
 }
 
 pub(super) fn old_versions(seen: &Seen<'_>) -> bool {

@@ -2,7 +2,10 @@
 
 use serde_json::Value;
 
-use super::super::{difference::Refusal, seen::Seen};
+use super::{
+    super::{difference::Refusal, seen::Seen},
+    frameworks::is_of_accelerators,
+};
 
 pub(super) fn resources_without_policy(seen: &Seen<'_>) -> bool {
     let given = seen.trainer()["resourcesPerNode"].is_object() && seen.policy().is_null();
@@ -28,7 +31,7 @@ pub(super) fn claims_in_use(seen: &Seen<'_>) -> bool {
         path.ends_with(".containers[node].resources") && seen.ours().is_some_and(claims_alone);
     let used =
         (whole || path.contains(".containers[node].resources.claims[")) && seen.theirs().is_none();
-    used || has_claims && seen.path().contains(".env[PET_NPROC_PER_NODE]")
+    used || has_claims && is_of_accelerators(path)
 }
 
 /// Counts of a replicated job that the runtime sets and that no override changes: Trainyard keeps them.
@@ -38,6 +41,8 @@ pub(super) fn counts(seen: &Seen<'_>) -> bool {
         "].template.spec.parallelism",
         "].template.spec.completions",
         ".env[PET_NNODES].value",
+        ".env[JAX_NUM_PROCESSES].value",
+        ".env[DMLC_NUM_WORKER].value",
     ];
     let has_written = |job: &Value| {
         let written =
@@ -46,7 +51,16 @@ pub(super) fn counts(seen: &Seen<'_>) -> bool {
             ours.as_str()
                 .map_or_else(|| ours.to_string(), str::to_owned)
         });
-        ours.is_some_and(|ours| written.contains(&ours))
+        let workers = |ours: &str, nodes: &String| {
+            // A worker for each accelerator of these nodes.
+            let (ours, nodes) = (ours.parse::<u64>().ok()?, nodes.parse::<u64>().ok()?);
+            path.contains(".env[DMLC_NUM_WORKER]")
+                .then(|| nodes > 1 && ours.is_multiple_of(nodes))
+        };
+        ours.is_some_and(|ours| {
+            let is_written = |nodes| workers(&ours, nodes).unwrap_or(*nodes == ours);
+            written.iter().any(is_written)
+        })
     };
     let is_overridden = |job: &Value| {
         // With MPI, the launcher has the label, and no number of nodes counts it.

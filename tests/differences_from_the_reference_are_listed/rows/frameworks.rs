@@ -1,25 +1,41 @@
-//! Differences of Torch.
+//! Differences of the frameworks whose nodes meet at the first one: Torch, JAX and XGBoost.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::super::seen::Seen;
+use super::super::{difference::Refusal, seen::Seen};
 
-/// An env var that Torch sets.
-pub(super) fn is_pet(path: &str) -> bool {
-    path.contains(".env[PET_")
+/// The beginnings of the env vars that these frameworks set.
+const PREFIXES: [&str; 3] = ["PET_", "JAX_", "DMLC_"];
+
+/// Whether the runtime is one of these frameworks.
+fn is_framework(seen: &Seen<'_>) -> bool {
+    let keys = ["torch", "jax", "xgboost"];
+    keys.iter().any(|key| seen.policy()[*key].is_object())
+}
+
+/// Whether the path is that of an env var of these frameworks.
+pub(super) fn is_frameworks_env(path: &str) -> bool {
+    PREFIXES
+        .iter()
+        .any(|prefix| path.contains(&format!(".env[{prefix}")))
+}
+
+/// Whether the path is that of a number that follows from the accelerators of a node.
+pub(super) fn is_of_accelerators(path: &str) -> bool {
+    path.contains(".env[PET_NPROC_PER_NODE]") || path.contains(".env[DMLC_NUM_WORKER]")
 }
 
 fn is_processes(seen: &Seen<'_>) -> bool {
-    seen.path().contains(".env[PET_NPROC_PER_NODE]")
+    is_of_accelerators(seen.path())
 }
 
 pub(super) fn env_without_trainer(seen: &Seen<'_>) -> bool {
     let path = seen.path();
-    let of_node = path.contains(".containers[node].env[PET_")
+    let of_node = path.contains(".containers[node].env[") && is_frameworks_env(path)
         || path.contains(".containers[node].ports[29500]");
-    of_node && seen.policy()["torch"].is_object() && seen.trainer().is_null()
+    of_node && is_framework(seen) && seen.trainer().is_null()
 }
 
 /// Returns the lists and names of the resources in requirements.
@@ -65,12 +81,20 @@ pub(super) fn master_address(seen: &Seen<'_>) -> bool {
     let subdomain = seen.runtime["spec"]["template"]["spec"]["network"]["subdomain"].as_str();
     let address = |pods: &Value| {
         let pods = pods["name"].as_str().unwrap_or_default();
-        Value::from(format!("{job}-{pods}-0-0.{}", subdomain.unwrap_or(job)))
+        format!("{job}-{pods}-0-0.{}", subdomain.unwrap_or(job))
     };
-    let is_one = seen
-        .replicated_jobs()
-        .any(|pods| seen.ours() == Some(&address(pods)));
-    seen.path().ends_with(".env[PET_MASTER_ADDR].value") && is_one
+    let ours = seen.ours().and_then(Value::as_str).unwrap_or_default();
+    let ours = ours.strip_suffix(":29500").unwrap_or(ours);
+    let is_one = seen.replicated_jobs().any(|pods| ours == address(pods));
+    let names = [
+        "PET_MASTER_ADDR",
+        "JAX_COORDINATOR_ADDRESS",
+        "DMLC_TRACKER_URI",
+    ];
+    is_one
+        && names
+            .iter()
+            .any(|name| seen.path().ends_with(&format!(".env[{name}].value")))
 }
 
 pub(super) fn ports(seen: &Seen<'_>) -> bool {
@@ -78,7 +102,7 @@ pub(super) fn ports(seen: &Seen<'_>) -> bool {
     let path = seen.path();
     let twice = path.ends_with(".ports") && seen.theirs().is_some_and(Value::is_array);
     let lost = path.ends_with(']') && path.contains(".ports[") && seen.theirs().is_none();
-    twice || lost && seen.policy()["torch"].is_object() && !env_without_trainer(seen)
+    twice || lost && is_framework(seen) && !env_without_trainer(seen)
 }
 
 pub(super) fn env_sources(seen: &Seen<'_>) -> bool {
@@ -110,7 +134,19 @@ pub(super) fn env_reference(seen: &Seen<'_>) -> bool {
     seen.path().ends_with("].expands") && count(seen.ours()) > count(seen.theirs())
 }
 
-pub(super) fn torch_without_trainer(seen: &Seen<'_>) -> bool {
+pub(super) fn without_trainer_pods(seen: &Seen<'_>) -> bool {
+    let starts = ["torch", "jax", "xgboost"].map(|name| format!("{name} needs a container"));
     seen.our_refusal()
-        .is_some_and(|refusal| refusal.error.starts_with("torch needs a container"))
+        .is_some_and(|refusal| starts.iter().any(|start| refusal.error.starts_with(start)))
+}
+
+pub(super) fn jax_reserved_env(seen: &Seen<'_>) -> bool {
+    let names_it = |refusal: &Refusal| {
+        refusal.error.starts_with("JAX_") && refusal.error.contains("is set by the plugin jax")
+    };
+    seen.we_refuse("spec.trainer.env[") && seen.our_refusal().is_some_and(names_it)
+}
+
+pub(super) fn xgboost_workers(seen: &Seen<'_>) -> bool {
+    seen.path().contains(".env[DMLC_NUM_WORKER]") && !seen.trainer()["numProcPerNode"].is_null()
 }

@@ -1,0 +1,40 @@
+//! The accelerators of a node, and how many processes they make.
+
+use crate::contract::PodSet;
+
+impl PodSet {
+    /// Returns whether all that the node container has of accelerators are shares of one, such as `nvidia.com/gpumem`. Their amounts
+    /// are memory or cores, so that [`PodSet::accelerators`] is not known; one process can use them.
+    ///
+    /// Needs the same claims as [`PodSet::devices`].
+    #[must_use]
+    pub fn has_shares_alone(&self) -> bool {
+        let devices = self.devices();
+        let mut unknown = devices
+            .iter()
+            .filter(|one| one.accelerator && one.count.is_none())
+            .peekable();
+        unknown.peek().is_some() && unknown.all(|one| one.source.starts_with("resource/"))
+    }
+
+    /// Returns how many processes a node runs if neither the TrainJob nor the runtime sets a number, and why: one for each accelerator of
+    /// the node container, and at least one. None if the number of devices in its resource claims is not known.
+    ///
+    /// Needs the same claims as [`PodSet::devices`].
+    #[must_use]
+    pub fn processes_by_accelerators(&self) -> Option<(u32, &'static str)> {
+        match self.accelerators() {
+            Some(0) if self.devices().is_empty() => Some((
+                1,
+                "neither the TrainJob nor the runtime gives a number, and a node requests no known accelerator",
+            )),
+            Some(0) => Some((
+                1,
+                "neither the TrainJob nor the runtime gives a number, and none of a node's devices counts as an accelerator",
+            )),
+            Some(accelerators) => Some((accelerators, "the accelerators of a node")),
+            None if self.has_shares_alone() => Some((1, "a node has a share of an accelerator")),
+            None => None,
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The XGBoost policy: programs pass `DMLC_*` env vars to XGBoost's tracker and its collective; this plugin sets them, and opens the port
+//! of the tracker.
+
+use trainyard_sdk::{Context, Failure, POD_INDEX, PodSet, RENDEZVOUS_PORT, Transform};
+
+/// The workers of a node with an unknown number of devices, of which DRA warns, and why. A tracker that waits for too many never starts.
+const UNCOUNTED: (u32, &str) = (
+    1,
+    "the number of devices in a node's resource claims is not known",
+);
+
+/// The XGBoost policy.
+pub struct XgBoost;
+
+trainyard_sdk::plugin!(XgBoost: transform);
+
+impl Transform for XgBoost {
+    fn transform(ctx: &Context) -> Result<(), Failure> {
+        let (pod_set, node) = ctx.trainer("xgboost")?;
+        ctx.warn_of_unreachable_nodes("XGBoost", &pod_set);
+        let workers = Workers::of(ctx, &pod_set);
+        ctx.because("the tracker runs in the first pod of the trainer's replicated job");
+        node.put_env("DMLC_TRACKER_URI", &pod_set.address(0, 0));
+        ctx.because("the tracker listens on this port");
+        node.put_env("DMLC_TRACKER_PORT", &RENDEZVOUS_PORT.to_string());
+        ctx.because(&workers.task_id());
+        node.put_env_field("DMLC_TASK_ID", POD_INDEX);
+        ctx.because(&workers.told());
+        node.put_env("DMLC_NUM_WORKER", &workers.total().to_string());
+        ctx.because("the tracker listens on this port");
+        node.open_rendezvous_port();
+        Ok(())
+    }
+}
+
+/// The workers of a TrainJob.
+struct Workers {
+    nodes: u32,
+    per_node: u32,
+    /// Where the number on each node is from.
+    because: &'static str,
+}
+
+impl Workers {
+    fn of(ctx: &Context, pod_set: &PodSet) -> Self {
+        let explicit = ctx.job().processes_per_node();
+        let (per_node, because) = explicit
+            .map(|processes| (processes, "the number in the TrainJob"))
+            .or_else(|| pod_set.processes_by_accelerators())
+            .unwrap_or(UNCOUNTED);
+        Self {
+            nodes: pod_set.address_count(),
+            per_node,
+            because,
+        }
+    }
+
+    /// All of them. The tracker waits for as many before training starts.
+    fn total(&self) -> u64 {
+        u64::from(self.nodes) * u64::from(self.per_node)
+    }
+
+    /// How many there are, and why.
+    fn told(&self) -> String {
+        let count = |number: u32, noun: &str| {
+            let plural = if number == 1 { "" } else { "s" };
+            format!("{number} {noun}{plural}")
+        };
+        let (nodes, workers) = (count(self.nodes, "node"), count(self.per_node, "worker"));
+        format!("{nodes} with {workers} each: {}", self.because)
+    }
+
+    /// What a pod's task ID is, and what it is not if the pod has several workers.
+    fn task_id(&self) -> String {
+        let index = "the pod's index in its Job";
+        match self.per_node {
+            1 => index.to_owned(),
+            several => {
+                format!("{index}; each of the pod's {several} workers needs an ID of its own")
+            }
+        }
+    }
+}

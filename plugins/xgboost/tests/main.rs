@@ -1,0 +1,4 @@
+//! The tests of this crate, as one program. A module is named for the guarantee that it proves.
+
+mod environment_follows_the_job;
+mod workers_match_devices;

@@ -1,0 +1,104 @@
+//! Each node has a worker for each of its accelerators, or as many as the TrainJob sets; `explain` shows why.
+
+#![allow(clippy::unwrap_used)]
+
+use serde_json::json;
+use trainyard_plugin_xgboost::PLUGIN;
+use trainyard_sdk::mock::{MockContainer, MockJob, MockPodSet};
+
+const ENV: &str = "pod-sets[node].containers[node].env";
+
+fn nodes(count: u32, build: impl FnOnce(MockPodSet) -> MockPodSet) -> MockJob {
+    MockJob::new("higgs")
+        .all_granted()
+        .nodes(count)
+        .pod_set("node", |set| build(set.ancestor("trainer").count(count)))
+}
+
+fn two(container: impl FnOnce(MockContainer) -> MockContainer) -> MockJob {
+    nodes(2, |set| set.container("node", container))
+}
+
+fn claimed(count: Option<u32>) -> MockJob {
+    nodes(2, |set| {
+        set.container("node", |c| c).claimed_devices("gpu", count)
+    })
+}
+
+#[test]
+fn number_of_workers_and_its_reason_follow_the_devices() {
+    for (job, workers, because) in [
+        (
+            two(|c| c.request("cpu", "64")),
+            "2",
+            "2 nodes with 1 worker each: neither the TrainJob nor the runtime gives a number, and a node requests no known accelerator",
+        ),
+        (
+            two(|c| c.limit("nvidia.com/gpu", "4")),
+            "8",
+            "2 nodes with 4 workers each: the accelerators of a node",
+        ),
+        (
+            two(|c| c.limit("nvidia.com/gpumem", "4096")),
+            "2",
+            "2 nodes with 1 worker each: a node has a share of an accelerator",
+        ),
+        (
+            two(|c| c.limit("nvidia.com/gpu", "4")).processes_per_node(1),
+            "2",
+            "2 nodes with 1 worker each: the number in the TrainJob",
+        ),
+        (
+            claimed(Some(8)),
+            "16",
+            "2 nodes with 8 workers each: the accelerators of a node",
+        ),
+        (
+            claimed(Some(0)),
+            "2",
+            "2 nodes with 1 worker each: neither the TrainJob nor the runtime gives a number, and none of a node's devices counts as an accelerator",
+        ),
+        (
+            claimed(None),
+            "2",
+            "2 nodes with 1 worker each: the number of devices in a node's resource claims is not known",
+        ),
+        (
+            nodes(1, |set| {
+                set.container("node", |c| c.limit("amd.com/gpu", "2"))
+            }),
+            "2",
+            "1 node with 2 workers each: the accelerators of a node",
+        ),
+    ] {
+        let outcome = job.transform(&PLUGIN).unwrap();
+        let path = format!("{ENV}[DMLC_NUM_WORKER]");
+        assert_eq!(outcome.value(&path), Some(json!(workers)), "{because}");
+        assert_eq!(outcome.reason(&path).as_deref(), Some(because));
+    }
+}
+
+/// The largest numbers that the schemas allow.
+#[test]
+fn number_of_workers_may_exceed_32_bits() {
+    let most = i32::MAX.unsigned_abs();
+    let job = nodes(most, |set| set.container("node", |c| c)).processes_per_node(most);
+    let outcome = job.transform(&PLUGIN).unwrap();
+    assert_eq!(
+        outcome.value(&format!("{ENV}[DMLC_NUM_WORKER]")),
+        Some(json!("4611686014132420609"))
+    );
+}
+
+#[test]
+fn task_id_of_a_pod_with_several_workers_is_explained() {
+    let because = |job: MockJob| {
+        let outcome = job.transform(&PLUGIN).unwrap();
+        outcome.reason(&format!("{ENV}[DMLC_TASK_ID]")).unwrap()
+    };
+    assert_eq!(because(two(|c| c)), "the pod's index in its Job");
+    assert_eq!(
+        because(two(|c| c.limit("nvidia.com/gpu", "4"))),
+        "the pod's index in its Job; each of the pod's 4 workers needs an ID of its own"
+    );
+}
