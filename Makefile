@@ -57,9 +57,9 @@ plane: build ## Keep a cluster running for the tests, until Ctrl-C, so that they
 	target/debug/examples/plane
 
 .PHONY: test-harness
-test-harness: build ## Test the cluster that test-cluster uses.
+test-harness: build ## Test the cluster that test-cluster uses; FILTER=NAME selects tests.
 	$(CARGO) build --locked --workspace --example cluster
-	$(CARGO) test --locked --workspace --test harness
+	$(CARGO) test --locked --workspace --test harness -- $(FILTER)
 
 .PHONY: test-reference
 test-reference: ## Compare with the Kubeflow Trainer's own code: 100,000 merged patches and 6,000 TrainJobs; needs Go.

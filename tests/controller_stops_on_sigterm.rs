@@ -10,6 +10,8 @@ use std::{
     process::{Command, Stdio},
 };
 
+use crate::common::command;
+
 #[test]
 fn sigterm_is_handled_while_plugins_compile() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("stops-when-reported");
@@ -23,21 +25,20 @@ fn sigterm_is_handled_while_plugins_compile() {
          contexts: [{{name: c, context: {{cluster: c, user: u}}}}], users: [{{name: u, user: {{}}}}]}}"
     );
     fs::write(&kubeconfig, text).unwrap();
-    let mut controller = Command::new(env!("CARGO_BIN_EXE_trainyard"))
-        .args([
-            "controller",
-            "--metrics-bind-address=0",
-            "--health-probe-bind-address=0",
-        ])
-        .arg("--kubeconfig")
-        .arg(&kubeconfig)
-        // The cache is empty, so the plugins are compiled.
-        .arg("--cache-dir")
-        .arg(folder.join("cache"))
-        .env_remove("TRAINYARD_LOG")
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut controller = command(&[
+        "controller",
+        "--metrics-bind-address=0",
+        "--health-probe-bind-address=0",
+    ])
+    .arg("--kubeconfig")
+    .arg(&kubeconfig)
+    // The cache is empty, so the plugins are compiled.
+    .arg("--cache-dir")
+    .arg(folder.join("cache"))
+    .env_remove("TRAINYARD_LOG")
+    .stderr(Stdio::piped())
+    .spawn()
+    .unwrap();
     let mut log = BufReader::new(controller.stderr.take().unwrap()).lines();
     let loading = log.any(|line| line.unwrap().contains("loading plugins"));
     assert!(loading, "the log does not report that plugins are loaded");

@@ -55,3 +55,21 @@ fn unloaded_plugin_is_reported_at_the_users_field() {
         );
     }
 }
+
+/// A built-in plugin is activated by `mlPolicy`, and not by the list in which its name is misspelled.
+#[test]
+fn misspelled_plugin_has_a_suggestion() {
+    for (of_spec, suggestion) in [
+        (
+            "plugins: [{name: torhc}],",
+            "did you mean `torch`, which is activated by `mlPolicy.torch`?",
+        ),
+        (
+            "mlPolicy: {plugin: {name: fluxx}},",
+            "did you mean `flux`, which is activated by `mlPolicy.flux`?",
+        ),
+    ] {
+        let error = refused("{}", of_spec);
+        assert!(error.contains(suggestion), "{error}");
+    }
+}

@@ -257,10 +257,7 @@ fn components_are_screened_as_usual() {
             .find(|(name, _)| name == "plugins/torch.wasm")
             .unwrap();
         plugin.1 = content.to_vec();
-        let digest: String = Sha256::digest(content)
-            .iter()
-            .map(|b| format!("{b:02x}"))
-            .collect();
+        let digest = hex::encode(Sha256::digest(content));
         let mut index: Value = serde_json::from_slice(&files[0].1).unwrap();
         index["files"]["plugins/torch.wasm"] =
             json!({"bytes": content.len(), "digest": format!("sha256:{digest}")});
@@ -283,8 +280,7 @@ fn built_in_plugins_must_match_this_build() {
     let at = place(&files);
     // An empty custom section does not change the code.
     files[at].1.extend([0, 2, 1, b'x']);
-    let digest = Sha256::digest(&files[at].1);
-    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest = hex::encode(Sha256::digest(&files[at].1));
     let mut index: Value = serde_json::from_slice(&files[0].1).unwrap();
     index["files"]["plugins/torch.wasm"] =
         json!({"bytes": files[at].1.len(), "digest": format!("sha256:{digest}")});

@@ -303,13 +303,7 @@ fn special_files_do_not_block() {
         (&["plan", "--policy", "policy.yaml"], "policy.yaml"),
         (&["plan", "--policy", "/dev/zero"], "/dev/zero"),
     ] {
-        let output = Command::new("timeout")
-            .args([HANGS, env!("CARGO_BIN_EXE_trainyard")])
-            .args(args)
-            .current_dir(folder.path())
-            .env("NO_COLOR", "1")
-            .output()
-            .unwrap();
+        let output = limited(folder.path(), args);
         assert_eq!(output.status.code(), Some(1), "{args:?}");
         let error = String::from_utf8(output.stderr).unwrap();
         let wanted = format!("error: {file}: is not a regular file");

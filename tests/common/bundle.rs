@@ -80,10 +80,7 @@ pub fn changed(bundle: &[u8], name: &str, change: impl FnOnce(&mut Value)) -> Ve
     change(&mut value);
     file.1 = value.to_string().into_bytes();
     if name != "bundle.json" {
-        let digest: String = Sha256::digest(&file.1)
-            .iter()
-            .map(|b| format!("{b:02x}"))
-            .collect();
+        let digest = hex::encode(Sha256::digest(&file.1));
         let bytes = file.1.len();
         let mut index: Value = serde_json::from_slice(&files[0].1).unwrap();
         index["files"][name] = json!({"bytes": bytes, "digest": format!("sha256:{digest}")});

@@ -16,6 +16,9 @@
     missing_docs
 )]
 
+#[path = "../common/mod.rs"]
+#[allow(dead_code, reason = "this program uses only a part of it")]
+mod common;
 mod implementations;
 mod network;
 mod pods;

@@ -1,14 +1,13 @@
 //! The objects that Trainyard renders for the nodes of an implementation.
 
-use std::{
-    collections::BTreeMap,
-    io::Write,
-    process::{Command, Stdio},
-};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::implementations::Name;
+use crate::{
+    common::{stdout, trainyard_with_input},
+    implementations::Name,
+};
 
 /// The directory of the hostfile in the launcher.
 pub(crate) const HOSTFILE_DIR: &str = "/etc/mpi";
@@ -167,17 +166,7 @@ fn text(value: &Value) -> String {
 }
 
 fn render(input: &str) -> Vec<Value> {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_trainyard"))
-        .args(["render", "-f", "-", "-o", "json"])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut stdin = command.stdin.take().unwrap();
-    stdin.write_all(input.as_bytes()).unwrap();
-    drop(stdin);
-    let output = command.wait_with_output().unwrap();
-    assert!(output.status.success());
-    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let output = trainyard_with_input(input, &["render", "-f", "-", "-o", "json"]);
+    let printed: Value = serde_json::from_str(&stdout(&output)).unwrap();
     trainyard_api::list::unpack(printed).unwrap_or_else(|one| vec![one])
 }

@@ -518,3 +518,23 @@ fn manual_names_every_key_and_its_example_is_valid() {
     let settings = LoadedSettings::parse("example", example).unwrap().settings;
     assert_eq!(settings.concurrency, count(32));
 }
+
+#[test]
+fn manual_shows_errors_as_they_are_printed() {
+    let manual = include_str!("../../../docs/configuration.md");
+    let shown = manual.split("```").nth(3).unwrap().trim();
+    let file = "apiVersion: trainyard.dev/v1alpha1
+kind: ControllerConfiguration
+leaderElection:
+  leaderElect: true
+  leaseDuration: 15 sec
+controller:
+  concurency: 32
+";
+    let errors = LoadedSettings::parse("controller.yaml", file).unwrap_err();
+    let printed: Vec<_> = errors
+        .iter()
+        .map(|error| format!("error: {error}"))
+        .collect();
+    assert_eq!(printed, shown.lines().collect::<Vec<_>>());
+}

@@ -241,15 +241,10 @@ impl Selection<'_> {
                 self.problems.push(Problem::runtime(path.clone(), message));
             }
             None => {
-                let names = self
-                    .generation
-                    .plugins()
-                    .filter(|p| p.manifest.active_when == *when);
-                let message = match nearest(name, names.map(|plugin| &*plugin.id.name)) {
-                    Some(near) => {
-                        format!("no loaded plugin has the name `{name}`; did you mean `{near}`?")
-                    }
-                    None => format!("no loaded plugin has the name `{name}`"),
+                let unknown = format!("no loaded plugin has the name `{name}`");
+                let message = match self.similar(when, name) {
+                    Some(near) => format!("{unknown}; did you mean {near}?"),
+                    None => unknown,
                 };
                 let is_it = |declared: &Declared| declared.name == name;
                 self.not_loaded(
@@ -261,6 +256,23 @@ impl Selection<'_> {
                 );
             }
         }
+    }
+
+    /// Describes the loaded plugin whose name is most similar. Plugins that can be activated by `when` are preferred.
+    fn similar(&self, when: &ActiveWhen, name: &str) -> Option<String> {
+        let nearest = |is_activated_here: bool| {
+            let plugins = self.generation.plugins();
+            let plugins = plugins
+                .filter(|plugin| (plugin.manifest.active_when == *when) == is_activated_here);
+            let near = nearest(name, plugins.map(|plugin| &*plugin.id.name))?;
+            self.generation.plugin(near)
+        };
+        let here = nearest(true).map(|plugin| format!("`{}`", plugin.id.name));
+        here.or_else(|| {
+            let plugin = nearest(false)?;
+            let (name, active_when) = (&plugin.id.name, &plugin.manifest.active_when);
+            Some(format!("`{name}`, which is activated by `{active_when}`"))
+        })
     }
 
     fn not_loaded(

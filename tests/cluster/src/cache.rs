@@ -54,10 +54,7 @@ fn key(files: &[PathBuf], tool: &str) -> Result<String> {
         digest.update(&text);
     }
     digest.update(format!("{tool} {} {}", env::consts::OS, env::consts::ARCH));
-    let digest = digest.finalize();
-    Ok(digest
-        .iter()
-        .take(8)
-        .map(|byte| format!("{byte:02x}"))
-        .collect())
+    let mut key = hex::encode(digest.finalize());
+    key.truncate(16);
+    Ok(key)
 }

@@ -110,9 +110,5 @@ fn server_params() -> Result<CertificateParams> {
 /// Derives a token that cannot be guessed without the authority's key.
 fn token(secret: &[u8]) -> String {
     let digest = Sha256::new().chain_update("admin").chain_update(secret);
-    digest
-        .finalize()
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    hex::encode(digest.finalize())
 }

@@ -65,10 +65,7 @@ async fn finished_train_job_never_runs_again(shared: &Disturbed) -> Result<()> {
     let job_sets = scenario.api(&job_sets);
     let ended = |job_set: &Value| job_set["status"]["terminalState"] == "Completed";
     job_sets.until(case.name(), "it ended", ended).await?;
-    job_sets.delete(case.name()).await?.accepted()?;
-    job_sets
-        .until_all("it is gone", <[Value]>::is_empty)
-        .await?;
+    delete_job_set(&scenario, case).await?;
     eventually("the status could not be written", async || {
         Ok(refused.load(Ordering::Relaxed).then_some(()))
     })
@@ -131,12 +128,9 @@ async fn job_set_removed_by_its_ttl_is_known_to_have_run(shared: &Disturbed) -> 
     let _turn = shared.turn.lock().await;
     let controller = shared.controller().await?;
     let scenario = Scenario::new(&shared.cluster, DEADLINE).await?;
-    let runtimes = kind(Kind::TrainingRuntime)?;
-    let runtimes = scenario.api(&runtimes);
     let mut own = runtime();
-    own["kind"] = json!("TrainingRuntime");
     own["spec"]["template"]["spec"]["ttlSecondsAfterFinished"] = json!(1);
-    runtimes.create(&own, &Write::strict()).await?.accepted()?;
+    scenario.create_runtime(own).await?;
     let path = format!("/namespaces/{}/trainjobs/", scenario.name);
     let rule = move |call: &Call| match call.method == Method::PATCH && call.path.contains(&path) {
         true => Act::conflict(),
@@ -184,16 +178,7 @@ async fn deleted_job_set_is_recreated(shared: &Disturbed) -> Result<()> {
     snapshot["content"]["immutable"] = json!(true);
     let annotations = &mut expected["JobSet suspended"][0]["content"]["annotations"];
     annotations["trainyard.dev/recreated"] = json!("true");
-    let job_sets = Resource::jobsets();
-    let job_sets = scenario.api(&job_sets);
-    let before = job_sets.get(case.name()).await?.accepted()?;
-    job_sets.delete(case.name()).await?.accepted()?;
-    let another = |job_set: &Value| {
-        job_set.is_object() && job_set["metadata"]["uid"] != before["metadata"]["uid"]
-    };
-    job_sets
-        .until(case.name(), "it is recreated", another)
-        .await?;
+    scenario.recreate_job_set(case.name()).await?;
     scenario.until_it_is(&expected).await?;
     controller.until_idle().await?;
     ensure!(scenario.is(&expected).await?, "it did not stay");
@@ -221,11 +206,7 @@ async fn train_job_runs_after_its_runtime_is_deleted(shared: &Disturbed) -> Resu
     let _turn = shared.turn.lock().await;
     let controller = shared.controller().await?;
     let scenario = Scenario::new(&shared.cluster, DEADLINE).await?;
-    let runtimes = kind(Kind::TrainingRuntime)?;
-    let runtimes = scenario.api(&runtimes);
-    let mut own = runtime();
-    own["kind"] = json!("TrainingRuntime");
-    runtimes.create(&own, &Write::strict()).await?.accepted()?;
+    scenario.create_runtime(runtime()).await?;
     let killed = Arc::new(AtomicBool::new(false));
     let path = format!("/namespaces/{}/configmaps", scenario.name);
     let seen = killed.clone();
@@ -241,17 +222,14 @@ async fn train_job_runs_after_its_runtime_is_deleted(shared: &Disturbed) -> Resu
     };
     shared.proxy.set_rule(rule).await;
     let spec = json!({"runtimeRef": {"kind": "TrainingRuntime", "name": "torch"}});
-    let job = json!({
-        "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
-        "metadata": {"name": Case::Created.name()}, "spec": spec,
-    });
-    let jobs = scenario.api(&scenario.jobs);
-    jobs.create(&job, &Write::strict()).await?.accepted()?;
+    scenario.create(Case::Created.name(), &spec).await?;
     eventually("the controller is killed", async || {
         Ok(killed.load(Ordering::Relaxed).then_some(()))
     })
     .await?;
     shared.proxy.forget().await;
+    let runtimes = kind(Kind::TrainingRuntime)?;
+    let runtimes = scenario.api(&runtimes);
     runtimes.delete("torch").await?.accepted()?;
     let controller = shared.controller().await?;
     scenario.until(Case::Created, "it runs", is_running).await?;
@@ -286,12 +264,9 @@ async fn warning_survives_a_failed_status_write(shared: &Disturbed) -> Result<()
     let _turn = shared.turn.lock().await;
     let controller = shared.controller().await?;
     let scenario = Scenario::new(&shared.cluster, DEADLINE).await?;
-    let runtimes = kind(Kind::TrainingRuntime)?;
-    let runtimes = scenario.api(&runtimes);
     let mut own = runtime();
-    own["kind"] = json!("TrainingRuntime");
     own["metadata"]["labels"] = json!({"trainer.kubeflow.org/support": "deprecated"});
-    runtimes.create(&own, &Write::strict()).await?.accepted()?;
+    scenario.create_runtime(own).await?;
     let (path, mut refused) = (format!("/namespaces/{}/trainjobs/", scenario.name), false);
     let rule = move |call: &Call| {
         if refused || call.method != Method::PATCH || !call.path.contains(&path) {

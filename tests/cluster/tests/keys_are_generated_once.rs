@@ -13,7 +13,7 @@ use anyhow::{Result, ensure};
 use http::Method;
 use serde_json::{Value, json};
 use trainyard_cluster::{
-    Call, ControlPlane, Fate, Resource, Shared, Test, Trainyard, Write, build_plugin, eventually,
+    Call, ControlPlane, Fate, Resource, Shared, Test, Trainyard, Write, build_plugin,
 };
 use trainyard_schema::documents::Kind;
 
@@ -229,14 +229,7 @@ async fn keys_of_mpi_and_flux_survive_a_restart_and_are_deleted(shared: &Keys) -
     }
     second.until_idle().await?;
     ensure!(secrets.items().await? == made);
-    let jobs = namespace.api(&namespace.jobs);
-    for name in running.iter().chain(&queued) {
-        jobs.delete(name).await?.accepted()?;
-    }
-    eventually("nothing is left", async || {
-        Ok(namespace.everything().await?.is_empty().then_some(()))
-    })
-    .await
+    namespace.delete_all(running.iter().chain(&queued)).await
 }
 
 /// Running pods have the old keys and could not connect to pods with new ones.

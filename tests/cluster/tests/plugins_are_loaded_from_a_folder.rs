@@ -7,11 +7,10 @@ use std::{ffi::OsString, path::Path};
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use trainyard_cluster::{Fate, Shared as _, Test, Trainyard, Write, build_plugin};
-use trainyard_schema::documents::Kind;
 
 use crate::{
     common,
-    common::{Controlled, Namespace, Setup, kind},
+    common::{Controlled, Namespace, Setup},
 };
 
 /// A controller with the guide's plugin, a broken file, and a plugin that the policy file does not accept.
@@ -104,15 +103,9 @@ async fn create_on(
     plugins: &Value,
     mut runtime: Value,
 ) -> Result<()> {
-    runtime["kind"] = json!("TrainingRuntime");
     runtime["metadata"]["name"] = json!(name);
     runtime["spec"]["plugins"] = plugins.clone();
-    let runtimes = kind(Kind::TrainingRuntime)?;
-    let runtimes = namespace.api(&runtimes);
-    runtimes
-        .create(&runtime, &Write::strict())
-        .await?
-        .accepted()?;
+    namespace.create_runtime(runtime).await?;
     let spec = json!({"runtimeRef": {"kind": "TrainingRuntime", "name": name}});
     namespace.create(name, &spec).await?;
     Ok(())

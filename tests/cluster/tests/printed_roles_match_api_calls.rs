@@ -167,13 +167,7 @@ async fn all_that_happens(shared: &Recorded) -> Result<()> {
         case.happen(&scenario).await?;
     }
     scenario.settled(&Case::ALL).await?;
-    let (job_sets, name) = (scenario.api(&scenario.job_sets), Case::Created.name());
-    let before = job_sets.get(name).await?.accepted()?;
-    job_sets.delete(name).await?.accepted()?;
-    let another = |job_set: &Value| {
-        job_set.is_object() && job_set["metadata"]["uid"] != before["metadata"]["uid"]
-    };
-    job_sets.until(name, "it is recreated", another).await?;
+    scenario.recreate_job_set(Case::Created.name()).await?;
     is_placed_otherwise(&scenario).await?;
     let missing = json!({"runtimeRef": {"name": "missing"}});
     scenario.create("waits", &missing).await?;

@@ -7,9 +7,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use trainyard_cluster::{Resource, Test, Write, eventually};
-use trainyard_schema::documents::Kind;
 
-use crate::common::{Scenario, editions::Editions, is, kind, runtime};
+use crate::common::{Scenario, editions::Editions, is, runtime};
 
 const DEADLINE: Duration = Duration::from_secs(3600);
 
@@ -72,14 +71,11 @@ impl<'a> Admissions<'a> {
     async fn new(shared: &'a Editions) -> Result<Self> {
         let scenario = Scenario::new(&shared.cluster.cluster, DEADLINE).await?;
         let mut own = runtime();
-        own["kind"] = json!("TrainingRuntime");
         own["spec"]["plugins"] = json!([{"name": "beside"}]);
         let pods = &mut own["spec"]["template"]["spec"]["replicatedJobs"][0]["template"]["spec"]["template"];
         pods["metadata"] = json!({"labels": {"example.com/runtime": "1"}});
         pods["spec"]["nodeSelector"] = json!({"example.com/runtime": "1"});
-        let runtimes = kind(Kind::TrainingRuntime)?;
-        let runtimes = scenario.api(&runtimes);
-        runtimes.create(&own, &Write::strict()).await?.accepted()?;
+        scenario.create_runtime(own).await?;
         Ok(Self {
             job_sets: Resource::jobsets(),
             jobs: Resource::jobs(),

@@ -2,18 +2,12 @@
 //! unchanged, even through a suspension, until they complete. The same holds for those that the reference created and never started.
 #![allow(clippy::indexing_slicing)]
 
-use std::path::PathBuf;
-
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
-use trainyard_cluster::{
-    Cluster, ControlPlane, Fate, Reference, ReferenceLimits, Resource, Shared, Test, Trainyard,
-    Write, eventually,
-};
+use trainyard_cluster::{Fate, Reference, ReferenceLimits, Shared as _, Test, Trainyard, Write};
 
 use crate::common::{
-    Namespace, Objects, counts, is, is_running, is_suspended, keys, prepare, runtimes,
+    Handover, Namespace, Objects, counts, is, is_running, is_suspended, keys, runtimes,
 };
 
 /// TrainJobs of the reference, each named after its runtime, with the suffix of its Secret's name and the keys of the Secret.
@@ -31,37 +25,6 @@ const JOBS: [(&str, &str, &[&str]); 3] = [
     ("flux", "flux-curve", &["curve.cert"]),
 ];
 
-/// A cluster that the reference had before Trainyard, and one test at a time that has the controllers to itself.
-pub(crate) struct HandedOver {
-    cluster: Cluster,
-    kubeconfig: PathBuf,
-    turn: Mutex<()>,
-}
-
-impl Shared for HandedOver {
-    fn start() -> Result<Self> {
-        let cluster = Cluster::start()?;
-        let runtimes = [
-            runtimes::mpi("own-launcher", false),
-            runtimes::mpi("launcher-node", true),
-            runtimes::flux(),
-        ];
-        Ok(Self {
-            kubeconfig: prepare(&cluster, &runtimes)?,
-            turn: Mutex::default(),
-            cluster,
-        })
-    }
-
-    fn plane(&self) -> &ControlPlane {
-        self.cluster.plane()
-    }
-
-    fn still_runs(&self) -> Result<()> {
-        self.cluster.still_runs()
-    }
-}
-
 /// TrainJobs that the reference created, in their own namespace.
 struct Adopted<'a> {
     namespace: Namespace<'a>,
@@ -72,7 +35,7 @@ struct Adopted<'a> {
 
 impl<'a> Adopted<'a> {
     /// Lets the reference create the TrainJobs, waits until they run or are suspended, and replaces the reference by Trainyard.
-    async fn new(shared: &'a HandedOver, suspend: bool) -> Result<Self> {
+    async fn new(shared: &'a Handover, suspend: bool) -> Result<Self> {
         let namespace = Namespace::new(&shared.cluster).await?;
         namespace.fate(Fate::Hold);
         let reference = Reference::start(shared.plane(), ReferenceLimits::SHIPPED).await?;
@@ -164,13 +127,8 @@ impl<'a> Adopted<'a> {
 
     /// Deletes the JobSets, and waits until they are recreated.
     async fn delete_job_sets(&self) -> Result<()> {
-        let job_sets = self.namespace.api(&self.namespace.job_sets);
         for (name, ..) in JOBS {
-            job_sets.delete(name).await?.accepted()?;
-            let uid = run_by(&self.before, name)["uid"].clone();
-            let is_another =
-                |job_set: &Value| job_set.is_object() && job_set["metadata"]["uid"] != uid;
-            job_sets.until(name, "there is another", is_another).await?;
+            self.namespace.recreate_job_set(name).await?;
         }
         Ok(())
     }
@@ -202,14 +160,7 @@ impl<'a> Adopted<'a> {
         for (name, ..) in JOBS {
             self.namespace.until_complete(name).await?;
         }
-        let jobs = self.namespace.api(&self.namespace.jobs);
-        for (name, ..) in JOBS {
-            jobs.delete(name).await?.accepted()?;
-        }
-        eventually("nothing is left", async || {
-            Ok(self.objects().await?.is_empty().then_some(()))
-        })
-        .await
+        self.namespace.delete_all(JOBS.map(|(name, ..)| name)).await
     }
 
     /// Returns the messages of Trainyard's Events.
@@ -277,7 +228,7 @@ fn run_by(objects: &Objects, name: &str) -> Value {
     })
 }
 
-async fn running_train_jobs_are_left_alone(shared: &HandedOver) -> Result<()> {
+async fn running_train_jobs_are_left_alone(shared: &Handover) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let adopted = Adopted::new(shared, false).await?;
     let after = adopted.objects().await?;
@@ -303,7 +254,7 @@ async fn running_train_jobs_are_left_alone(shared: &HandedOver) -> Result<()> {
     adopted.end().await
 }
 
-async fn suspended_train_job_resumes_with_its_keys(shared: &HandedOver) -> Result<()> {
+async fn suspended_train_job_resumes_with_its_keys(shared: &Handover) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let adopted = Adopted::new(shared, false).await?;
     for _ in 0..2 {
@@ -331,7 +282,7 @@ async fn suspended_train_job_resumes_with_its_keys(shared: &HandedOver) -> Resul
 }
 
 /// A suspended JobSet may have run before, so it starts as the reference created it.
-async fn queued_train_job_starts_unchanged(shared: &HandedOver) -> Result<()> {
+async fn queued_train_job_starts_unchanged(shared: &Handover) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let adopted = Adopted::new(shared, true).await?;
     same(&adopted.before, &adopted.objects().await?)?;
@@ -350,17 +301,10 @@ async fn queued_train_job_starts_unchanged(shared: &HandedOver) -> Result<()> {
 }
 
 /// A suspended TrainJob is rendered by Trainyard from then on.
-async fn deleted_job_set_is_rendered_again_with_its_keys(shared: &HandedOver) -> Result<()> {
+async fn deleted_job_set_is_rendered_again_with_its_keys(shared: &Handover) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let adopted = Adopted::new(shared, true).await?;
-    let job_sets = Resource::jobsets();
-    let job_sets = adopted.namespace.api(&job_sets);
-    for (name, ..) in JOBS {
-        job_sets.delete(name).await?.accepted()?;
-        let uid = run_by(&adopted.before, name)["uid"].clone();
-        let is_another = |job_set: &Value| job_set.is_object() && job_set["metadata"]["uid"] != uid;
-        job_sets.until(name, "there is another", is_another).await?;
-    }
+    adopted.delete_job_sets().await?;
     adopted.resume().await?;
     adopted.are_unchanged(&["Secret"]).await?;
     let now = adopted.objects().await?;
@@ -370,7 +314,7 @@ async fn deleted_job_set_is_rendered_again_with_its_keys(shared: &HandedOver) ->
 }
 
 /// Trainyard cannot recreate the reference's Secret, so it creates its own with the next JobSet.
-async fn missing_secret_is_created_with_trainyards_job_set(shared: &HandedOver) -> Result<()> {
+async fn missing_secret_is_created_with_trainyards_job_set(shared: &Handover) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let adopted = Adopted::new(shared, false).await?;
     adopted.suspend().await?;
@@ -399,7 +343,7 @@ async fn missing_secret_is_created_with_trainyards_job_set(shared: &HandedOver) 
     adopted.end().await
 }
 
-pub(crate) fn tests() -> Vec<Test<HandedOver>> {
+pub(crate) fn tests() -> Vec<Test<Handover>> {
     vec![
         Test::new(
             "running_train_jobs_are_left_alone",

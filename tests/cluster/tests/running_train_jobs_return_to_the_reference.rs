@@ -2,55 +2,20 @@
 //! pods until they are complete, and suspended ones run after their JobSets are deleted.
 #![allow(clippy::indexing_slicing)]
 
-use std::{collections::BTreeMap, path::PathBuf};
+use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
-use tokio::sync::Mutex;
-use trainyard_cluster::{
-    Cluster, ControlPlane, Fate, Reference, ReferenceLimits, Shared, Test, Trainyard, Write,
-};
+use trainyard_cluster::{Fate, Reference, ReferenceLimits, Shared as _, Test, Trainyard, Write};
 
-use crate::common::{Namespace, Objects, counts, is, is_running, prepare, runtimes};
+use crate::common::{Handover, Namespace, Objects, counts, is, is_running, runtimes};
 
 /// TrainJobs, each named after its runtime.
 const JOBS: [&str; 4] = ["torch-distributed", "own-launcher", "launcher-node", "flux"];
 
-/// A cluster for one test at a time, since all TrainJobs have the same controller.
-pub(crate) struct HandedBack {
-    cluster: Cluster,
-    kubeconfig: PathBuf,
-    turn: Mutex<()>,
-}
-
-impl Shared for HandedBack {
-    fn start() -> Result<Self> {
-        let cluster = Cluster::start()?;
-        let runtimes = [
-            runtimes::shipped("torch-distributed"),
-            runtimes::mpi("own-launcher", false),
-            runtimes::mpi("launcher-node", true),
-            runtimes::flux(),
-        ];
-        Ok(Self {
-            kubeconfig: prepare(&cluster, &runtimes)?,
-            turn: Mutex::default(),
-            cluster,
-        })
-    }
-
-    fn plane(&self) -> &ControlPlane {
-        self.cluster.plane()
-    }
-
-    fn still_runs(&self) -> Result<()> {
-        self.cluster.still_runs()
-    }
-}
-
 /// Creates the TrainJobs under Trainyard, waits until they run or are suspended, and replaces Trainyard by the reference.
 async fn hand_back(
-    shared: &HandedBack,
+    shared: &Handover,
     namespace: &Namespace<'_>,
     suspend: bool,
 ) -> Result<(Objects, Reference)> {
@@ -112,7 +77,7 @@ async fn complete(namespace: &Namespace<'_>) -> Result<()> {
     Ok(())
 }
 
-async fn running_train_jobs_keep_their_pods(shared: &HandedBack) -> Result<()> {
+async fn running_train_jobs_keep_their_pods(shared: &Handover) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let namespace = Namespace::new(&shared.cluster).await?;
     let (before, reference) = hand_back(shared, &namespace, false).await?;
@@ -135,19 +100,14 @@ async fn running_train_jobs_keep_their_pods(shared: &HandedBack) -> Result<()> {
 }
 
 async fn suspended_train_jobs_run_after_their_job_sets_are_deleted(
-    shared: &HandedBack,
+    shared: &Handover,
 ) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let namespace = Namespace::new(&shared.cluster).await?;
-    let (before, reference) = hand_back(shared, &namespace, true).await?;
+    let (_, reference) = hand_back(shared, &namespace, true).await?;
     let job_sets = namespace.api(&namespace.job_sets);
     for name in JOBS {
-        job_sets.delete(name).await?.accepted()?;
-        let uid = &before[&format!("JobSet {name}")]["metadata"]["uid"];
-        let is_another = |one: &Value| one.is_object() && one["metadata"]["uid"] != *uid;
-        job_sets
-            .until(name, "it is created again", is_another)
-            .await?;
+        namespace.recreate_job_set(name).await?;
     }
     for name in JOBS {
         namespace.patch(name, &json!({"suspend": false})).await?;
@@ -163,7 +123,7 @@ async fn suspended_train_jobs_run_after_their_job_sets_are_deleted(
     Ok(())
 }
 
-pub(crate) fn tests() -> Vec<Test<HandedBack>> {
+pub(crate) fn tests() -> Vec<Test<Handover>> {
     vec![
         Test::new(
             "running_train_jobs_keep_their_pods",

@@ -3,11 +3,10 @@
 
 use anyhow::{Result, bail, ensure};
 use serde_json::{Value, json};
-use trainyard_cluster::{Fate, Resource, Test, Write};
-use trainyard_schema::documents::Kind;
+use trainyard_cluster::{Fate, Resource, Test};
 
 use crate::common::{
-    Namespace, Undisturbed, conditions, counts, described_conditions, is, kind, runtime_with,
+    Namespace, Undisturbed, conditions, counts, described_conditions, is, runtime_with,
 };
 
 async fn runtime_of_another_kind_is_not_supported(shared: &Undisturbed) -> Result<()> {
@@ -114,14 +113,8 @@ async fn missing_runtime_is_reported_and_awaited(shared: &Undisturbed) -> Result
         })
         .await?;
     namespace.patch("early", &json!({"suspend": false})).await?;
-    let mut late = runtime_with("late", &json!({"torch": {}}));
-    late["kind"] = json!("TrainingRuntime");
-    let runtimes = kind(Kind::TrainingRuntime)?;
-    namespace
-        .api(&runtimes)
-        .create(&late, &Write::strict())
-        .await?
-        .accepted()?;
+    let late = runtime_with("late", &json!({"torch": {}}));
+    namespace.create_runtime(late).await?;
     namespace.until_complete("early").await?;
     Ok(())
 }

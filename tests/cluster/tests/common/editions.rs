@@ -77,11 +77,8 @@ impl<'a> TestJob<'a> {
         };
         let scenario = &test_job.scenario;
         let mut own = runtime();
-        own["kind"] = json!("TrainingRuntime");
         own["spec"]["plugins"] = plugins.clone();
-        let runtimes = kind(Kind::TrainingRuntime)?;
-        let runtimes = scenario.api(&runtimes);
-        runtimes.create(&own, &Write::strict()).await?.accepted()?;
+        scenario.create_runtime(own).await?;
         let job = json!({
             "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
             "metadata": {"name": JOB, "annotations": {"example.com/note": "at first"}},

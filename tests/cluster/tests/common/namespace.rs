@@ -118,6 +118,39 @@ impl<'a> Namespace<'a> {
             .accepted()?)
     }
 
+    /// Creates a TrainingRuntime of this namespace, from a runtime of either kind.
+    pub async fn create_runtime(&self, mut runtime: Value) -> Result<()> {
+        runtime["kind"] = json!("TrainingRuntime");
+        let runtimes = kind(Kind::TrainingRuntime)?;
+        let runtimes = self.api(&runtimes);
+        let created = runtimes.create(&runtime, &Write::strict()).await?;
+        created.accepted()?;
+        Ok(())
+    }
+
+    /// Deletes TrainJobs, and waits until no object of any TrainJob is left.
+    pub async fn delete_all(&self, names: impl IntoIterator<Item = impl AsRef<str>>) -> Result<()> {
+        let jobs = self.api(&self.jobs);
+        for name in names {
+            jobs.delete(name.as_ref()).await?.accepted()?;
+        }
+        eventually("nothing is left", async || {
+            Ok(self.everything().await?.is_empty().then_some(()))
+        })
+        .await
+    }
+
+    /// Deletes a JobSet, and waits until it is recreated. Returns the new one.
+    pub async fn recreate_job_set(&self, name: &str) -> Result<Value> {
+        let job_sets = self.api(&self.job_sets);
+        let before = job_sets.get(name).await?.accepted()?;
+        job_sets.delete(name).await?.accepted()?;
+        let is_another = |job_set: &Value| {
+            job_set.is_object() && job_set["metadata"]["uid"] != before["metadata"]["uid"]
+        };
+        job_sets.until(name, "it is recreated", is_another).await
+    }
+
     /// Patches the spec of a TrainJob.
     pub async fn patch(&self, name: &str, spec: &Value) -> Result<Value> {
         let patch = json!({"spec": spec});
