@@ -119,7 +119,7 @@ fn trainyard(args: &[&str], cache: &Path) -> Output {
 }
 
 #[test]
-fn every_file_is_listed_and_every_listed_file_is_there() {
+fn every_file_is_listed_and_every_listed_file_exists() {
     let mut all = listed(&deploy());
     all.extend(listed(&deploy().join("runtimes")));
     assert_eq!(files(&deploy()), all);

@@ -57,7 +57,7 @@ plugins:
 ";
 
 #[test]
-fn all_errors_of_a_file() {
+fn all_errors_of_a_file_are_reported_at_once() {
     let check = |_: &Value, found: &[Fault]| {
         assert_eq!(found.len(), 6);
         let plugins = FieldPath::of(["plugins"]);
@@ -120,7 +120,7 @@ fn errors_beyond_the_maximum_are_counted() {
 }
 
 #[test]
-fn a_file_without_errors_is_decoded() {
+fn file_without_errors_is_decoded() {
     let text = "apiVersion: example.com/v1\nkind: Example\nplugins: null\n";
     assert_eq!(errors(text, |_, _| Vec::new()), [""; 0]);
     let file = ConfigFile::parse("a.yaml", text, KINDS).unwrap();

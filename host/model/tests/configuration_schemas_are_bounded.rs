@@ -185,6 +185,17 @@ fn unknown_keywords_are_refused() {
     }
 }
 
+#[test]
+fn misspelled_key_of_a_configuration_has_a_suggestion() {
+    let schema =
+        json!({"additionalProperties": false, "properties": {"sampling": {}, "level": {}}});
+    let printed = errors(schema, json!({"samplng": 1, "other": 2}));
+    assert!(
+        printed.contains("`samplng` (did you mean `sampling`?)") && printed.contains("`other`"),
+        "{printed}"
+    );
+}
+
 /// Each of these takes a general engine minutes or gigabytes.
 #[test]
 fn checking_a_configuration_is_bounded() {

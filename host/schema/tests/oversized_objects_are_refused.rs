@@ -11,7 +11,7 @@ use trainyard_schema::{Admission, documents::Kind};
 use trainyard_structural::{Options, Schema};
 
 #[test]
-fn the_limits_are_exact() {
+fn limits_are_exact() {
     let frame = json!({"a": ""}).to_string().len();
     let sized = |size: usize| json!({"a": "x".repeat(size - frame)});
     assert_eq!(check_size(&sized(STORED_LIMIT)), Ok(STORED_LIMIT));

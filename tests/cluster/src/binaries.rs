@@ -216,7 +216,7 @@ fn assets() -> Result<Option<PathBuf>> {
     let folder = PathBuf::from(folder);
     if let Some(program) = missing(&folder, CONTROL_PLANE).first() {
         bail!(
-            "{ASSETS} is {}, which holds no {}: put it there, or unset {ASSETS} to have it built",
+            "{ASSETS} is {}, which has no {}; put it there, or unset {ASSETS} to build it",
             folder.display(),
             program.name
         );
@@ -234,7 +234,7 @@ fn copy_manifests(from: &Path, to: &Path) -> Result<()> {
         let text =
             fs::read(from.join(file)).with_context(|| format!("{} of {}", file, from.display()))?;
         let path = to.join(file);
-        fs::create_dir_all(path.parent().context("a file without a folder")?)?;
+        fs::create_dir_all(path.parent().context("the path has no parent folder")?)?;
         fs::write(path, text)?;
     }
     Ok(())

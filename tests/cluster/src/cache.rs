@@ -41,7 +41,7 @@ fn root() -> Result<PathBuf> {
     let base = set("XDG_CACHE_HOME")
         .map(PathBuf::from)
         .or_else(|| set("HOME").map(|home| Path::new(&home).join(".cache")))
-        .context("set XDG_CACHE_HOME or HOME: what is built is kept in a cache")?;
+        .context("no folder for the cache of build results; set XDG_CACHE_HOME or HOME")?;
     Ok(base.join("trainyard"))
 }
 

@@ -127,6 +127,6 @@ fn round(mut answer: Value) -> Result<Result<Round, String>> {
         .collect();
     match answer.get_mut("object").map(Value::take) {
         Some(object) => Ok(Ok(Round { object, unknown })),
-        None => bail!("neither an object nor an error: {answer}"),
+        None => bail!("the answer is neither an object nor an error: {answer}"),
     }
 }

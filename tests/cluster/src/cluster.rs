@@ -111,7 +111,10 @@ impl Cluster {
             let plane = ControlPlane::start_from(&binaries);
             (plane, crds.join())
         });
-        let (plane, crds) = (plane?, crds.map_err(|_| anyhow!("no definitions"))??);
+        let (plane, crds) = (
+            plane?,
+            crds.map_err(|_| anyhow!("the thread that reads the definitions panicked"))??,
+        );
         let (kubelet, controllers) = plane.block_on(start(&plane, &crds))?;
         Ok(Self {
             kubelet,

@@ -247,7 +247,7 @@ impl ControlPlane {
             .await
             .with_context(|| format!("no token for ServiceAccount {namespace}/{name}"))?;
         let token = answer.status.and_then(|status| status.token);
-        let token = token.context("no token in the answer")?;
+        let token = token.context("the answer has no token")?;
         let path = self.folder().join(format!("{namespace}-{name}.kubeconfig"));
         Kubeconfig {
             server: &self.url(),

@@ -41,7 +41,7 @@ pub async fn install(plane: &ControlPlane, crd: &Value, how: Install) -> Result<
     };
     let applied = applied.accepted()?;
     let name = applied.pointer("/metadata/name").and_then(Value::as_str);
-    let name = name.context("a definition without a name")?;
+    let name = name.context("the definition has no name")?;
     let deadline = Instant::now() + WITHIN;
     while !is_served(plane, &resource).await? {
         if Instant::now() > deadline {
@@ -62,11 +62,11 @@ fn with_last_applied(object: &Value) -> Result<Value> {
         .pointer_mut("/metadata")
         .and_then(Value::as_object_mut);
     let annotations = metadata
-        .context("an object without metadata")?
+        .context("the object has no metadata")?
         .entry("annotations")
         .or_insert_with(|| json!({}))
         .as_object_mut()
-        .context("annotations are no map")?;
+        .context("the annotations are not a map")?;
     annotations.insert(
         "kubectl.kubernetes.io/last-applied-configuration".to_owned(),
         Value::String(text),

@@ -39,7 +39,7 @@ impl Definitions {
         for kind in Kind::ALL {
             let crd = kind.crd()?;
             let kind = crd.pointer("/spec/names/kind").and_then(Value::as_str);
-            let kind = kind.context("a definition without a kind")?.to_owned();
+            let kind = kind.context("the definition has no kind")?.to_owned();
             let resource = Resource::defined_by(&crd)?;
             kinds.insert(kind, Definition { crd, resource });
         }
@@ -69,7 +69,7 @@ impl Definitions {
             Ok(())
         });
         if let Err(error) = installed.await {
-            bail!("the definitions do not install: {error}");
+            bail!("the definitions cannot be installed: {error}");
         }
         self.kinds
             .get(kind)

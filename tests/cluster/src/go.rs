@@ -23,7 +23,7 @@ pub(crate) fn version() -> Result<String> {
 /// Builds packages of the module in a folder: one into a file, or several into an existing folder, each under the name that Go gives
 /// it. Shared packages are built once.
 pub(crate) fn build(module: &Path, packages: &[&str], to: &Path) -> Result<()> {
-    let to = to.to_str().context("a path that is no text")?;
+    let to = to.to_str().context("the path is not UTF-8")?;
     let mut args = vec!["build", "-trimpath", "-ldflags", "-s -w", "-o", to];
     args.extend(packages);
     go(module, &args)?;

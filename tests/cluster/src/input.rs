@@ -51,16 +51,19 @@ impl Input {
     }
 
     fn read(path: &Path) -> Result<Self> {
-        let name = path.file_stem().context("no name")?.to_string_lossy();
+        let name = path
+            .file_stem()
+            .context("the file has no name")?
+            .to_string_lossy();
         let mut fields = document(&fs::read_to_string(path)?)?;
         let mut take = |key: &str| fields.remove(key).filter(|value| !value.is_null());
-        let mut object = take("object").context("no object")?;
+        let mut object = take("object").context("`object` is missing")?;
         for grow in items(take("grow"))? {
             self::grow(&mut object, &grow).with_context(|| format!("grow: {grow}"))?;
         }
         let input = Self {
             name: name.into_owned(),
-            proves: text(&take("proves").context("no proves")?)?,
+            proves: text(&take("proves").context("`proves` is missing")?)?,
             before: take("before"),
             object,
             status: take("status") == Some(Value::Bool(true)),
@@ -69,7 +72,7 @@ impl Input {
             stored: match take("stored") {
                 Some(Value::Object(stored)) => stored,
                 None => Map::new(),
-                Some(other) => bail!("stored is no map: {other}"),
+                Some(other) => bail!("`stored` is not a map: {other}"),
             },
         };
         ensure!(fields.is_empty(), "unknown keys: {:?}", fields.keys());
@@ -111,11 +114,11 @@ impl Input {
 
 fn document(text: &str) -> Result<Map<String, Value>> {
     let mut documents = yaml::read(text);
-    let document = documents.pop().context("no document")??;
-    ensure!(documents.is_empty(), "more than one document");
+    let document = documents.pop().context("the file has no document")??;
+    ensure!(documents.is_empty(), "the file has more than one document");
     match document.value {
         Value::Object(fields) => Ok(fields),
-        other => bail!("no map: {other}"),
+        other => bail!("not a map: {other}"),
     }
 }
 
@@ -123,7 +126,7 @@ fn items(value: Option<Value>) -> Result<Vec<Value>> {
     match value {
         Some(Value::Array(items)) => Ok(items),
         None => Ok(Vec::new()),
-        Some(other) => bail!("no list: {other}"),
+        Some(other) => bail!("not a list: {other}"),
     }
 }
 
@@ -132,17 +135,17 @@ fn texts(value: Value) -> Result<Vec<String>> {
 }
 
 fn text(value: &Value) -> Result<String> {
-    Ok(value.as_str().context("no text")?.to_owned())
+    Ok(value.as_str().context("not a string")?.to_owned())
 }
 
 /// Generates long values, which keeps the files short: `{at, text, to}` repeats a text `to` times, and `{at, item, to}` is a list of `to`
 /// items, in which `#` is the number of the item.
 fn grow(object: &mut Value, how: &Value) -> Result<()> {
-    let get = |key| how.get(key).context("no at or no to");
-    let to = usize::try_from(get("to")?.as_u64().context("to is no number")?)?;
+    let get = |key| how.get(key).context("`at` or `to` is missing");
+    let to = usize::try_from(get("to")?.as_u64().context("`to` is not a number")?)?;
     let place = object
-        .pointer_mut(get("at")?.as_str().context("at is no pointer")?)
-        .context("at names nothing")?;
+        .pointer_mut(get("at")?.as_str().context("`at` is not a string")?)
+        .context("`at` points to no value")?;
     *place = match (how.get("text").and_then(Value::as_str), how.get("item")) {
         (Some(text), None) => Value::String(text.repeat(to)),
         (None, Some(item)) => {
@@ -153,7 +156,7 @@ fn grow(object: &mut Value, how: &Value) -> Result<()> {
                 })
                 .collect::<Result<_, _>>()?
         }
-        _ => bail!("neither text nor item, or both"),
+        _ => bail!("exactly one of `text` and `item` must be set"),
     };
     Ok(())
 }

@@ -62,7 +62,7 @@ impl JobSetController {
 /// Returns the definition of JobSets.
 pub(crate) fn definition(binaries: &Binaries) -> Result<Value> {
     let crd = documents(binaries, CRD)?.into_iter().next();
-    crd.context("no definition of JobSets")
+    crd.context("the manifests do not define JobSet")
 }
 
 fn configuration(plane: &ControlPlane, webhooks: u16, probes: u16) -> Value {
@@ -86,11 +86,11 @@ async fn register(plane: &ControlPlane, port: u16) -> Result<()> {
         patch(plane, &kind, &mut configuration)?;
         let name = format!("jobset-{}", text(&configuration, "/metadata/name")?);
         let metadata = configuration.pointer_mut("/metadata");
-        *metadata.context("no metadata")? = json!({"name": name});
+        *metadata.context("the registration has no metadata")? = json!({"name": name});
         let webhooks = configuration
             .pointer_mut("/webhooks")
             .and_then(Value::as_array_mut);
-        for webhook in webhooks.context("no webhooks")? {
+        for webhook in webhooks.context("the registration has no webhooks")? {
             let path = text(webhook, "/clientConfig/service/path")?;
             let url = format!("https://127.0.0.1:{port}{path}");
             webhook["clientConfig"] = json!({"url": url, "caBundle": authority});
@@ -118,7 +118,7 @@ fn patch(plane: &ControlPlane, kind: &str, configuration: &mut Value) -> Result<
             let place = configuration.pointer_mut(path);
             match (text(operation, "/op")?, place, operation.get("value")) {
                 ("replace", Some(place), Some(value)) => *place = value.clone(),
-                _ => bail!("{file}: {operation} is no replacement of what is there"),
+                _ => bail!("{file}: {operation} does not replace an existing value"),
             }
         }
     }

@@ -50,7 +50,7 @@ pub(crate) fn redirect(from: &Path, server: &str, to: &Path) -> Result<()> {
     let mut whole: Value = serde_json::from_slice(&text)
         .with_context(|| format!("{} is none of our kubeconfigs", from.display()))?;
     let url = whole.pointer_mut("/clusters/0/cluster/server");
-    *url.context("a kubeconfig without a server")? = json!(server);
+    *url.context("the kubeconfig has no server")? = json!(server);
     write(to, &whole)
 }
 

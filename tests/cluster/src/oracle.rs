@@ -79,7 +79,7 @@ impl RunningOracle {
         self.questions.flush()?;
         let mut line = String::new();
         self.answers.read_line(&mut line)?;
-        ensure!(!line.is_empty(), "the reference ended at {question}");
+        ensure!(!line.is_empty(), "the reference exited at {question}");
         Ok(serde_json::from_str(&line)?)
     }
 }

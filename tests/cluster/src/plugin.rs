@@ -18,7 +18,7 @@ pub fn build_plugin(
 ) -> Result<()> {
     let program = Trainyard::program()?;
     let target = program.ancestors().nth(2);
-    let target = target.context("the program stands in a folder of target/")?;
+    let target = target.context("the program is not in a folder of target/")?;
     let mut build = Command::new(&program);
     build
         .env("CARGO_TARGET_DIR", target)
@@ -50,12 +50,19 @@ pub fn with_manifest(component: &[u8], manifest: &str) -> Result<Vec<u8>> {
     const SECTION: &[u8] = b"trainyard:manifest";
     /// The magic number, the version and the layer.
     const HEADER: usize = 8;
-    let mut out = component.get(..HEADER).context("it is cut")?.to_vec();
-    let mut rest = component.get(HEADER..).context("it is cut")?;
+    let mut out = component
+        .get(..HEADER)
+        .context("the component is truncated")?
+        .to_vec();
+    let mut rest = component
+        .get(HEADER..)
+        .context("the component is truncated")?;
     let mut found = false;
     while let Some((id, after)) = rest.split_first() {
         let (length, body) = number(after)?;
-        let (body, next) = body.split_at_checked(length).context("it is cut")?;
+        let (body, next) = body
+            .split_at_checked(length)
+            .context("the component is truncated")?;
         let is_manifest =
             *id == 0 && number(body)?.1.starts_with(SECTION) && number(body)?.0 == SECTION.len();
         if is_manifest {
@@ -70,7 +77,7 @@ pub fn with_manifest(component: &[u8], manifest: &str) -> Result<Vec<u8>> {
         }
         rest = next;
     }
-    ensure!(found, "it has no manifest");
+    ensure!(found, "the component has no manifest");
     Ok(out)
 }
 
@@ -83,7 +90,7 @@ fn number(bytes: &[u8]) -> Result<(usize, &[u8])> {
             return Ok((value, bytes.get(at + 1..).unwrap_or_default()));
         }
     }
-    anyhow::bail!("it is cut within a number")
+    anyhow::bail!("the component is truncated within a number")
 }
 
 fn leb128(mut value: usize) -> Vec<u8> {

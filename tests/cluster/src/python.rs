@@ -127,7 +127,10 @@ impl PythonClient {
         arguments: impl IntoIterator<Item = &'a str>,
     ) -> Result<Outcome> {
         static CALLS: AtomicUsize = AtomicUsize::new(0);
-        let script = self.script.file_stem().context("a script without a name")?;
+        let script = self
+            .script
+            .file_stem()
+            .context("the script has no file name")?;
         let number = CALLS.fetch_add(1, Ordering::Relaxed);
         let name = format!("{}-{number}", script.to_string_lossy());
         let mut command = self.packages.run(&self.script);
@@ -143,7 +146,7 @@ impl PythonClient {
         let words = process.last_words();
         let reported = words.lines().next_back().map(serde_json::from_str::<Value>);
         let Some(Ok(mut reported)) = reported else {
-            bail!("it reported nothing: {words}");
+            bail!("the script printed no result: {words}");
         };
         let warnings = reported.get("warnings").and_then(Value::as_array);
         let warnings = warnings.into_iter().flatten();

@@ -185,11 +185,11 @@ impl Trainyard {
         let built = test
             .ancestors()
             .nth(2)
-            .context("a test program stands in deps/")?;
+            .context("the test program is not in deps/")?;
         let program = built.join("trainyard");
         if !program.exists() {
             bail!(
-                "{} is missing: cargo build -p trainyard makes it",
+                "{} is missing; build it with `cargo build -p trainyard`",
                 program.display()
             );
         }
@@ -234,5 +234,5 @@ async fn get(port: u16, path: &str) -> Result<(u16, String)> {
     let body = answer
         .split_once("\r\n\r\n")
         .map(|(_, body)| body.to_owned());
-    code.zip(body).context("no HTTP answer")
+    code.zip(body).context("the answer is not HTTP")
 }

@@ -253,7 +253,7 @@ async fn second_creation_is_detected(shared: &Disturbed) -> Result<()> {
     ensure!(
         twice
             .as_ref()
-            .is_some_and(|text| text.contains("ConfigMap double was made 2 times")),
+            .is_some_and(|text| text.contains("ConfigMap double was created 2 times")),
         "{twice:?}"
     );
     Ok(())

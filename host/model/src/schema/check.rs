@@ -12,6 +12,10 @@ use super::{
     read::escaped,
     values,
 };
+use crate::text::nearest;
+
+/// The maximum length of an unknown key for which a similar one is searched, in bytes.
+const MAX_MISSPELLED: usize = 64;
 
 /// A place in a value; its text is made only for a problem.
 #[derive(Clone, Copy)]
@@ -218,7 +222,7 @@ impl<'s> Check<'s, '_> {
             let first = unknown
                 .by_ref()
                 .take(Fault::KEYS)
-                .map(|key| short_text(key));
+                .map(|key| unknown_key(key, rules));
             let first: Vec<_> = first.collect();
             if !first.is_empty() {
                 let more = unknown.count();
@@ -354,4 +358,17 @@ struct Place<'a, 's, 'f> {
     at: &'a At<'a>,
     description: Option<&'s str>,
     found: &'f mut Found<'s>,
+}
+
+/// Quotes an unknown key, with the most similar known one.
+fn unknown_key(key: &str, rules: &ObjectRules) -> String {
+    let known = rules.properties.keys().map(String::as_str);
+    let near = match key.len() {
+        0..=MAX_MISSPELLED => nearest(key, known),
+        _ => None,
+    };
+    match near {
+        Some(near) => format!("{} (did you mean `{near}`?)", short_text(key)),
+        None => short_text(key),
+    }
 }

@@ -107,7 +107,7 @@ impl Proxy {
     /// # Errors
     /// The file is not a kubeconfig of the control plane, or the copy cannot be written.
     pub fn kubeconfig(&self, of: &Path) -> Result<PathBuf> {
-        let name = of.file_stem().context("a path without a name")?;
+        let name = of.file_stem().context("the path has no file name")?;
         let name = format!("{}-by-{}", name.to_string_lossy(), self.port.number());
         let path = self.folder.join(name).with_extension("kubeconfig");
         kubeconfig::redirect(of, &self.url(), &path)?;

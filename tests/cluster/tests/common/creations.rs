@@ -110,7 +110,7 @@ impl Creations {
         let uids = self.uids.lock().unwrap_or_else(PoisonError::into_inner);
         let twice = uids.iter().find(|(_, uids)| uids.len() > 1);
         match twice {
-            Some((name, uids)) => bail!("{name} was made {} times: {uids:?}", uids.len()),
+            Some((name, uids)) => bail!("{name} was created {} times: {uids:?}", uids.len()),
             None => Ok(()),
         }
     }

@@ -47,7 +47,9 @@ async fn start(plane: &ControlPlane, folder: &Path) -> Result<Trainyard> {
         .arg(&folder)
         .args(policy());
     let printed: Value = serde_json::from_slice(&succeeded(rbac.output()?)?)?;
-    let objects = printed["items"].as_array().context("no list")?;
+    let objects = printed["items"]
+        .as_array()
+        .context("the output is not a list")?;
     let role = objects
         .iter()
         .find(|object| object["kind"] == "ClusterRole");

@@ -207,6 +207,10 @@ impl<'a> Namespace<'a> {
                 all.iter().find(about).is_some()
             })
             .await?;
-        found.iter().find(about).cloned().context("it is gone")
+        found
+            .iter()
+            .find(about)
+            .cloned()
+            .context("the Event was deleted")
     }
 }

@@ -18,7 +18,10 @@ pub fn printed(arguments: &[OsString]) -> Result<Vec<Value>> {
     let said = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{said}");
     let list: Value = serde_json::from_slice(&output.stdout)?;
-    list["items"].as_array().cloned().context("no list")
+    list["items"]
+        .as_array()
+        .cloned()
+        .context("the output is not a list")
 }
 
 /// Replaces the roles of the controller's ServiceAccount by these roles of the same names.
