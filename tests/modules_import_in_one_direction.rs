@@ -140,7 +140,7 @@ fn absolute(path: &[String], from: &Module, modules: &Named) -> Option<Vec<Strin
         "self" => Some([from, path.get(1..)?].concat()),
         "super" => Some([from.get(..from.len().checked_sub(up)?)?, path.get(up..)?].concat()),
         _ => {
-            let child = [from.as_slice(), &[first.clone()]].concat();
+            let child = [from.as_slice(), std::slice::from_ref(first)].concat();
             modules.contains_key(&child).then(|| [from, path].concat())
         }
     }
