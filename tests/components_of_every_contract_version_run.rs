@@ -11,7 +11,7 @@ use std::{
 
 use trainyard_api::{Admitted, Inputs, yaml};
 use trainyard_model::{
-    contract::{Age, VERSION, age},
+    contract::{VERSION, VersionSupport, version_support},
     plugin::Settings,
     policy::Policy,
 };
@@ -51,7 +51,7 @@ fn rendered(fixture: &Path) -> (String, String) {
     let component = fs::read(fixture.join("plugin.wasm")).unwrap();
     let policy = loader
         .unwrap()
-        .load_foreign(component, |_| Settings::built_in())
+        .load_untrusted(component, |_| Settings::built_in())
         .unwrap_or_else(|problem| panic!("{}: {problem}", fixture.display()));
     let policy: Arc<dyn Policy> = Arc::new(policy);
     let renderer = Renderer::new([policy], ClusterFacts::default()).unwrap();
@@ -105,7 +105,11 @@ fn recorded_components_render_the_same_bytes() {
 fn recorded_components_have_the_version_of_their_folder() {
     for version in folders_of(&folder()) {
         let name = version.file_name().unwrap().to_str().unwrap();
-        assert_eq!(age(name, VERSION), Age::Spoken, "{name}");
+        assert_eq!(
+            version_support(name, VERSION),
+            VersionSupport::Supported,
+            "{name}"
+        );
         for fixture in folders_of(&version) {
             let component = fs::read(fixture.join("plugin.wasm")).unwrap();
             let screened = screen(component, &LoadLimits::default(), &compiler()).unwrap();

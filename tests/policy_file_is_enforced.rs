@@ -67,9 +67,7 @@ fn claim_beyond_the_defaults_needs_a_grant() {
     let claim = "pod-sets[@trainer].node-selector[example.com/pool]";
     let error = site_refused(&site_policy("after: [torch]", ""));
     assert!(
-        error.contains(&format!(
-            "it claims to write `{claim}`, which is not granted"
-        )),
+        error.contains(&format!("claims to write `{claim}`, which is not granted")),
         "{error}"
     );
     let other = "after: [torch], grants: ['pod-sets[@trainer].node-selector[example.com/zone]']";
@@ -140,7 +138,7 @@ fn excluded_plugins_do_not_conflict_and_never_run_together() {
     let policy = site_policy(&format!("{grant}, excludes: [torch]"), "");
     let error = site_refused(&policy);
     assert!(
-        error.contains("plugins `site` and `torch` are both active for this TrainJob, but the policy file does not let them run together")
+        error.contains("plugins `site` and `torch` are both active for this TrainJob, but the policy file excludes the combination")
             && !error.contains("both write"),
         "{error}"
     );
@@ -199,7 +197,9 @@ fn limit_ends_only_the_calls_of_its_plugin() {
     ));
     assert!(
         error.contains("plugin site 0.1.0")
-            && error.contains("used up its 2 writes; `limits.writes` in the policy file raises it"),
+            && error.contains(
+                "exceeded its limit of 2 writes; raise `limits.writes` in the policy file"
+            ),
         "{error}"
     );
 }

@@ -37,7 +37,7 @@ fn lists() -> [(Vec<Value>, &'static str); 7] {
         ),
         (
             vec![entry("jobset.x-k8s.io/v1alpha2", "JobSet", "job-a")],
-            "/JobSet` is a kind that no plugin may emit",
+            "/JobSet` is a kind that plugins cannot emit",
         ),
         (
             vec![entry(

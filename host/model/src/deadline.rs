@@ -1,4 +1,4 @@
-//! How long work may take that nobody can interrupt: it asks by itself, between its steps.
+//! A deadline for work that cannot be interrupted: the work checks it between its steps.
 
 use std::{
     fmt,
@@ -11,33 +11,33 @@ use thiserror::Error;
 /// The time that has passed since the work began.
 type Elapsed = Arc<dyn Fn() -> Duration + Send + Sync>;
 
-/// The time that work may take. The work checks it between its steps.
+/// The time by which work has to end.
 #[derive(Clone, Default)]
 pub struct Deadline(Option<(Duration, Elapsed)>);
 
-/// Work that takes longer than it may. The same work may be done in time on a machine that is less busy.
+/// Work took longer than its deadline. The same work may succeed on a machine that is less busy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("did not end within {} ms", .limit.as_millis())]
 pub struct Overdue {
-    /// How long it may take.
+    /// The time limit.
     pub limit: Duration,
 }
 
 impl Deadline {
-    /// Work that may take as long as it does.
+    /// Returns no deadline.
     #[must_use]
     pub const fn none() -> Self {
         Self(None)
     }
 
-    /// Work that begins now and may take so long.
+    /// Returns a deadline for work that begins now.
     #[must_use]
     pub fn after(limit: Duration) -> Self {
         let start = Instant::now();
         Self::by_clock(limit, move || start.elapsed())
     }
 
-    /// The same by another clock.
+    /// Returns a deadline by another clock.
     #[must_use]
     pub fn by_clock(
         limit: Duration,
@@ -46,10 +46,10 @@ impl Deadline {
         Self(Some((limit, Arc::new(elapsed))))
     }
 
-    /// Asks whether the work may go on.
+    /// Checks whether the time limit is exceeded.
     ///
     /// # Errors
-    /// It has taken too long.
+    /// The work has taken too long.
     pub fn check(&self) -> Result<(), Overdue> {
         match &self.0 {
             Some((limit, elapsed)) if elapsed() > *limit => Err(Overdue { limit: *limit }),

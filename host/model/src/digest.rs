@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use crate::names::sha256_digest;
 
-/// The digest of a value: the same for two writings of one object.
+/// The digest of a value, independent of the order of keys.
 pub(crate) fn canonical_digest(value: &Value) -> String {
     sha256_digest(canonical(value))
 }
 
-/// The value as text, with sorted keys: the same for two writings of one object.
+/// The value as JSON with sorted keys.
 fn canonical(value: &Value) -> String {
     match value {
         Value::Object(object) => {

@@ -1,6 +1,6 @@
-//! What the operator lets plugins know of the cluster: names with texts, under `facts` in the policy file.
+//! Facts of the cluster that the operator gives to plugins: names with texts, under `facts` in the policy file.
 //!
-//! A fact is no secret: what a TrainJob's plugins read of them stands in its snapshot.
+//! Facts are not secret: a TrainJob's snapshot contains those that its plugins read.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -9,16 +9,16 @@ use std::{
 
 use serde_json::{Value, json};
 
-/// The version of the host, which every host knows.
+/// The name of the host's version, a fact that every host has.
 pub const HOST_VERSION: &str = "host/version";
 
-/// What the names of the host's own facts begin with.
+/// The prefix of the host's own facts.
 pub const HOST_PREFIX: &str = "host/";
 
 /// The longest name, in bytes.
 pub const MAX_NAME: usize = 128;
 
-/// The most bytes of all names and texts together: a snapshot may hold them.
+/// The most bytes of all names and texts together, because a snapshot may contain them.
 pub const MAX_BYTES: usize = 32 << 10;
 
 /// The operator's facts. Cheap to clone.
@@ -26,20 +26,20 @@ pub const MAX_BYTES: usize = 32 << 10;
 pub struct Facts(Arc<BTreeMap<String, String>>);
 
 impl Facts {
-    /// Facts by name. Names and sizes are checked where they are read.
+    /// Returns facts by name. The caller has checked names and sizes.
     #[must_use]
     pub fn new(facts: BTreeMap<String, String>) -> Self {
         Self(facts.into())
     }
 
-    /// The same with one more.
+    /// Adds a fact.
     #[must_use]
     pub fn with(mut self, name: &str, text: &str) -> Self {
         Arc::make_mut(&mut self.0).insert(name.to_owned(), text.to_owned());
         self
     }
 
-    /// The fact of that name; the host's own are not among them.
+    /// The fact with that name, except for the host's own facts.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
@@ -57,7 +57,7 @@ impl Facts {
         self.0.is_empty()
     }
 
-    /// Those of some names.
+    /// The facts with certain names.
     #[must_use]
     pub fn only(&self, names: &BTreeSet<String>) -> Self {
         let facts = self.0.iter().filter(|(name, _)| names.contains(*name));

@@ -6,14 +6,14 @@ use serde_json::Value;
 
 use crate::{facts::Facts, lookup::Requester, record::Accelerators};
 
-/// What resolve worked out of a TrainJob and its runtime. No plugin changes it.
+/// The TrainJob and what resolve derived from its runtime. Plugins cannot change it.
 #[derive(Clone, Debug, Default)]
 pub struct Job {
     /// `metadata.name`.
     pub name: Arc<str>,
     /// `metadata.namespace`.
     pub namespace: Arc<str>,
-    /// `metadata.uid`, or what stands for it offline.
+    /// `metadata.uid`; offline it is derived from namespace and name.
     pub uid: Arc<str>,
     /// `spec.suspend`.
     pub suspended: bool,
@@ -23,15 +23,15 @@ pub struct Job {
     pub annotations: BTreeMap<String, String>,
     /// The runtime.
     pub runtime: RuntimeRef,
-    /// Effective number of nodes, never 0.
+    /// The effective number of nodes, never 0.
     pub nodes: u32,
-    /// Processes per node where somebody gave a number.
+    /// The number of processes per node, if the TrainJob or the runtime sets one.
     pub processes_per_node: Option<u32>,
     /// The TrainJob's `spec`.
     pub spec: Arc<Value>,
     /// Which extended resources are accelerators.
     pub accelerators: Accelerators,
-    /// What the operator lets plugins know.
+    /// The operator's facts.
     pub facts: Facts,
 }
 

@@ -1,22 +1,25 @@
 //! The info record and the rules over it: claims and grants on every access, a journal of every write, commit and
 //! rollback, manifests, and the order in which plugins run.
 //!
-//! This crate knows neither Kubernetes clients nor WebAssembly. A policy is whatever implements [`policy::Policy`]: a
-//! sandboxed component, or a native type in tests and benchmarks. Both reach the record through [`call::Call`] alone.
+//! This crate depends on neither Kubernetes clients nor WebAssembly. A policy is a type that implements [`policy::Policy`]: a sandboxed
+//! component, or a native type in tests and benchmarks. Both access the record only through [`call::Call`].
 //!
-//! What a plugin is:
-//! - [`manifest`] is what it declares, [`claims`] are what it reads and writes with what the operator grants, [`reserved`] are names that the host
-//!   keeps for itself, [`schema`] is that of its configuration, and [`plugin`] is all of it once the plugin is loaded.
-//! - [`plan`] orders plugins by their claims, and refuses those that conflict.
+//! Plugins:
+//! - [`manifest`] is what a plugin declares: its [`claims`], and the [`schema`] of its configuration. [`plugin`] is a loaded plugin with the
+//!   operator's settings. [`reserved`] has the names that are reserved for the host.
+//! - [`plan`] orders plugins by their claims, and refuses conflicts.
 //!
-//! What a call works on:
-//! - [`record`] is the one copy of what is known of the pods; [`job`] is the TrainJob, [`facts`] are the operator's, [`lookup`] are objects of the
-//!   cluster, and [`pod_requests`] is what a scheduler counts.
-//! - [`object`] is what plugins emit, and [`material`] the keys in it, which nobody here holds.
-//! - [`session`] is one TrainJob's way through the plugins, [`call`] one call of one phase: a method here for each method of the contract
-//!   ([`contract`]), bounded by [`limits`] and a [`deadline`]. [`policy`] says how it ended, [`phase`] which it was. [`pipeline`] calls the plugins of a plan, phase by phase.
+//! Inputs and results of a call:
+//! - [`record`] describes the pods; [`job`] is the TrainJob, [`facts`] are the operator's facts, [`lookup`] has objects of the cluster, and
+//!   [`pod_requests`] computes what a scheduler counts.
+//! - [`object`] has the objects that plugins emit, and [`material`] describes the key material in them.
 //!
-//! What all of them use: [`value`] and [`quantity`], [`names`] that a cluster takes, [`text`] of guests, and the `digest` of what is compared.
+//! Calls:
+//! - [`call`] is one call of one [`phase`], with a method for each method of the [`contract`], bounded by [`limits`] and a [`deadline`].
+//!   [`policy`] has the trait of policies, and the outcomes of calls.
+//! - [`session`] has the calls of one TrainJob, and [`pipeline`] calls the plugins of a plan, phase by phase.
+//!
+//! Helpers: [`value`] and [`quantity`], rules for [`names`], cleaning of [`text`], and `digest`.
 
 pub mod call;
 pub mod claims;

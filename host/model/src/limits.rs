@@ -1,4 +1,4 @@
-//! What one call may use. Each limit has a default, a setting per plugin in the policy file, and an error of its own.
+//! The limits of a plugin call. Each has a default, a setting per plugin in the policy file, and an error of its own.
 
 use std::fmt;
 
@@ -92,8 +92,8 @@ pub enum Limit {
 }
 
 impl Limit {
-    /// That it ran out, and what to do about it.
-    pub(crate) fn used_up(self) -> String {
+    /// The error of a call that exceeded it.
+    pub(crate) fn exceeded(self) -> String {
         let setting = match self {
             Self::Memory(_) => "memoryBytes",
             Self::Fuel(_) => "fuel",
@@ -105,9 +105,11 @@ impl Limit {
             Self::Objects(_) => "objects",
             Self::KeyMaterial(_) => "keyMaterial",
             Self::KeptBytes(_) => "keptBytes",
-            Self::Stack(_) => return format!("used up its {self}; the plugin recurses too deeply"),
+            Self::Stack(_) => {
+                return format!("exceeded its limit of {self}; the plugin recurses too deeply");
+            }
         };
-        format!("used up its {self}; `limits.{setting}` in the policy file raises it")
+        format!("exceeded its limit of {self}; raise `limits.{setting}` in the policy file")
     }
 }
 

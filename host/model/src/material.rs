@@ -1,13 +1,13 @@
-//! Key material: what the host makes when it creates the Secret in which it stands.
+//! Key material, which the host generates when it creates the Secret that contains it.
 //!
-//! Nothing here holds a byte of it. Until a Secret is created in a cluster, key material is its plugin's id for it, what is made
-//! and the encoding; a plugin places it and never reads it.
+//! Plugins place key material and never read it. Until the Secret is created in a cluster, it is only described: by the plugin's id, the
+//! kind and the encoding.
 
 use std::{fmt, ops::RangeInclusive, sync::Arc};
 
 use crate::names::is_dns_label;
 
-/// What is made once for an id.
+/// A kind of key material, which is generated once per id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Material {
     /// A key pair.
@@ -21,7 +21,7 @@ pub enum Material {
 pub enum Algorithm {
     /// ECDSA over the curve P-521, for SSH.
     EcdsaP521,
-    /// Curve25519, for CURVE of ZeroMQ.
+    /// Curve25519, for ZeroMQ's CURVE.
     Curve25519,
 }
 
@@ -37,9 +37,9 @@ pub enum Half {
 /// A text of key material.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Form {
-    /// Of a key pair.
+    /// A text of a key pair.
     Key(KeyText),
-    /// Random text, which has one form.
+    /// Random text.
     Random(RandomText),
 }
 
@@ -67,10 +67,10 @@ pub struct RandomText {
     encoding: RandomEncoding,
 }
 
-/// How random bytes become text.
+/// The encoding of random bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RandomEncoding {
-    /// Two lower-case digits a byte.
+    /// Two lower-case hexadecimal digits per byte.
     Hex,
     /// Base64 with padding.
     Base64,
@@ -80,7 +80,7 @@ impl Algorithm {
     /// All of them.
     pub const ALL: [Self; 2] = [Self::EcdsaP521, Self::Curve25519];
 
-    /// As the contract spells it.
+    /// The name in the contract.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -89,13 +89,13 @@ impl Algorithm {
         }
     }
 
-    /// The one of that spelling.
+    /// The algorithm with that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|it| it.name() == name)
     }
 
-    /// The texts of a half of its key pairs.
+    /// The texts of one half of a key pair.
     pub fn texts(self, half: Half) -> impl Iterator<Item = KeyText> {
         let all = KeyText::ALL.into_iter();
         all.filter(move |text| (text.algorithm(), text.half()) == (self, half))
@@ -103,7 +103,7 @@ impl Algorithm {
 }
 
 impl Half {
-    /// In words.
+    /// The name in messages.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -124,7 +124,7 @@ impl KeyText {
         Self::CurvePublic,
     ];
 
-    /// Of which key pairs and half it is, the contract's name for its encoding, and the most bytes that it has.
+    /// The algorithm, the half, the name of the encoding in the contract, and the maximum length in bytes.
     const fn row(self) -> (Algorithm, Half, &'static str, usize) {
         match self {
             Self::Sec1 => (Algorithm::EcdsaP521, Half::Private, "sec1-pem", 512),
@@ -136,19 +136,19 @@ impl KeyText {
         }
     }
 
-    /// The algorithm of its key pair.
+    /// The algorithm of the key pair.
     #[must_use]
     pub const fn algorithm(self) -> Algorithm {
         self.row().0
     }
 
-    /// The half of the key pair that it is.
+    /// The half of the key pair.
     #[must_use]
     pub const fn half(self) -> Half {
         self.row().1
     }
 
-    /// Its encoding, as the contract spells it.
+    /// The name of its encoding in the contract.
     #[must_use]
     pub const fn encoding(self) -> &'static str {
         self.row().2
@@ -156,10 +156,10 @@ impl KeyText {
 }
 
 impl RandomText {
-    /// How many random bytes there can be.
+    /// The allowed number of random bytes.
     pub const BYTES: RangeInclusive<u16> = 16..=1024;
 
-    /// So many random bytes in an encoding; none if there can't be so many, or the encoding is unknown.
+    /// Returns random text. `None` if the number of bytes is not allowed, or the encoding is unknown.
     #[must_use]
     pub fn new(bytes: u32, encoding: &str) -> Option<Self> {
         let bytes = u16::try_from(bytes).ok()?;
@@ -169,13 +169,13 @@ impl RandomText {
         is_allowed.then_some(Self { bytes, encoding })
     }
 
-    /// How many bytes.
+    /// The number of bytes.
     #[must_use]
     pub const fn bytes(self) -> u16 {
         self.bytes
     }
 
-    /// As what text.
+    /// The encoding.
     #[must_use]
     pub const fn encoding(self) -> RandomEncoding {
         self.encoding
@@ -186,7 +186,7 @@ impl RandomEncoding {
     /// All of them.
     pub const ALL: [Self; 2] = [Self::Hex, Self::Base64];
 
-    /// As the contract spells it.
+    /// The name in the contract.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -197,7 +197,7 @@ impl RandomEncoding {
 }
 
 impl Form {
-    /// What it is a text of.
+    /// The key material that it is a text of.
     #[must_use]
     pub const fn material(self) -> Material {
         match self {
@@ -206,7 +206,7 @@ impl Form {
         }
     }
 
-    /// Its encoding, as the contract spells it.
+    /// The name of its encoding in the contract.
     #[must_use]
     pub const fn encoding(self) -> &'static str {
         match self {
@@ -215,7 +215,7 @@ impl Form {
         }
     }
 
-    /// The most bytes that the text has.
+    /// The maximum length in bytes.
     #[must_use]
     pub const fn most_bytes(self) -> usize {
         match self {
@@ -228,8 +228,7 @@ impl Form {
     }
 }
 
-/// Key material as text, which the host makes when it creates the Secret. Its `Display` is the placeholder that stands for it until
-/// then.
+/// Key material as text, which the host generates when it creates the Secret. `Display` writes the placeholder that is used until then.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretText {
     id: Arc<str>,
@@ -237,20 +236,20 @@ pub struct SecretText {
 }
 
 impl SecretText {
-    /// A text of the key material that a plugin knows by an id; none if the id is not a DNS label.
+    /// Returns a text of the key material with an id. `None` if the id is not a DNS label.
     #[must_use]
     pub fn new(id: &str, form: Form) -> Option<Self> {
         let id = is_dns_label(id).then(|| id.into())?;
         Some(Self { id, form })
     }
 
-    /// The plugin's id for the key material: with the same one, it is the same.
+    /// The plugin's id for the key material. The same id means the same key material.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// What of the key material it is.
+    /// The form of the key material.
     #[must_use]
     pub const fn form(&self) -> Form {
         self.form

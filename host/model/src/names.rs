@@ -1,4 +1,4 @@
-//! Names that a cluster takes, and the hashes that keep them apart.
+//! Rules for names in Kubernetes, and the hashes that make names unique.
 
 use sha2::{Digest, Sha256};
 
@@ -15,18 +15,18 @@ pub fn short_hash(parts: &[&str], digits: usize) -> String {
     hash
 }
 
-/// Returns the digest of content as images have it: `sha256:` and 64 hexadecimal digits.
+/// Returns the digest of content in the format of image digests: `sha256:` and 64 hexadecimal digits.
 #[must_use]
 pub fn sha256_digest(content: impl AsRef<[u8]>) -> String {
     format!("sha256:{}", hex::encode(Sha256::digest(content)))
 }
 
-/// Characters of the hash that [`fit_name`] ends a cut name with.
+/// The length of the hash at the end of a name that [`fit_name`] changed.
 const FIT_HASH: usize = 8;
 
-/// `text` as a DNS label (RFC 1123) of at most `max` characters, 63 at most: other characters become `-`; what had to
-/// change or is too long ends in a hash of the whole, so that two texts do not meet in one name. Empty if the text must be
-/// changed and `max` has no room for the hash.
+/// Returns the text as a DNS label (RFC 1123) of at most `max` characters, and at most 63. A text that is too long or contains other
+/// characters is changed, and ends with a hash of the whole text, so that two texts do not get the same name. Empty if the text must be
+/// changed and `max` is too small for the hash.
 #[must_use]
 pub fn fit_name(text: &str, max: u32) -> String {
     let max = usize::try_from(max).unwrap_or(63).min(63);
@@ -78,7 +78,7 @@ pub fn is_dns_label(text: &str) -> bool {
     text.len() <= 63 && !text.contains('.') && is_dns_subdomain(text)
 }
 
-/// Whether the text is a qualified name, as the key of a label: with a domain before it or without.
+/// Whether the text is a qualified name, such as the key of a label: with or without a domain.
 #[must_use]
 pub fn is_qualified_name(text: &str) -> bool {
     let (domain, name) = match text.split_once('/') {
@@ -88,7 +88,7 @@ pub fn is_qualified_name(text: &str) -> bool {
     domain.is_none_or(is_dns_subdomain) && !name.is_empty() && is_label_value(name)
 }
 
-/// Whether the text may be the value of a label, which the empty one may.
+/// Whether the text is a valid label value. The empty text is one.
 #[must_use]
 pub fn is_label_value(text: &str) -> bool {
     let is_inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
@@ -100,18 +100,18 @@ pub fn is_label_value(text: &str) -> bool {
         && is_outer(bytes.last())
 }
 
-/// Whether the text is the name of an env var, as a pod takes it.
+/// Whether the text is a valid name of an env var in a pod.
 #[must_use]
 pub fn is_env_name(text: &str) -> bool {
     !text.is_empty() && text.len() <= 253 && text.bytes().all(|b| b.is_ascii_graphic() && b != b'=')
 }
 
-/// What is wrong where [`is_api_version`] or [`is_kind`] says no.
+/// The problem if [`is_api_version`] or [`is_kind`] is false.
 pub(crate) const NO_KIND: &str =
     "the API version must be one such as `v1` or `apps/v1`, and the kind one such as `ConfigMap`";
 
-/// As `v1` or `resource.k8s.io/v1`. What is checked here can't pass for another key of a claim, or for another path of
-/// the API server.
+/// Whether the text is an API version, such as `v1` or `resource.k8s.io/v1`. A valid one is unambiguous in the key of a claim and in a
+/// path of the API server.
 #[must_use]
 pub fn is_api_version(text: &str) -> bool {
     match text.split_once('/') {
@@ -120,20 +120,20 @@ pub fn is_api_version(text: &str) -> bool {
     }
 }
 
-/// As `ConfigMap`.
+/// Whether the text is a kind, such as `ConfigMap`.
 #[must_use]
 pub fn is_kind(text: &str) -> bool {
     text.starts_with(|c: char| c.is_ascii_uppercase())
         && text.bytes().all(|b| b.is_ascii_alphanumeric())
 }
 
-/// The resource of a kind: its plural in lower case, as the controller's client and `trainyard rbac` form it.
+/// The resource of a kind: its plural in lower case.
 #[must_use]
 pub fn resource_of(kind: &str) -> String {
     let word = kind.to_ascii_lowercase();
     match &*word {
         "endpoints" | "endpointslices" => return word,
-        // The group of metrics has kinds whose resources are named for what is measured.
+        // In the group metrics.k8s.io, the resources of kinds are named after what is measured.
         "nodemetrics" => return "nodes".to_owned(),
         "podmetrics" => return "pods".to_owned(),
         _ => {}
@@ -165,7 +165,7 @@ mod tests {
         assert_ne!(fit_name("Gpu_0", 63), fit_name("gpu-0", 63));
         assert!(is_dns_label(&fit_name("---", 63)));
         assert_eq!(fit_name("anything", 3), "");
-        // A label that fits has no hash, for which there would be no room.
+        // A label that fits needs no hash.
         assert_eq!(fit_name("ab", 7), "ab");
         assert_eq!(fit_name("Ab", 7), "");
     }

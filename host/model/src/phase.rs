@@ -5,7 +5,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What a plugin is called for. Each is an interface of the contract.
+/// A phase of a plugin. Each is an interface of the contract.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
@@ -20,7 +20,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// All phases, in the order in which a TrainJob meets them.
+    /// All phases, in the order in which they run.
     pub const ALL: [Self; 3] = [Self::Transform, Self::Build, Self::Check];
 
     /// The name of its interface and function in the contract.

@@ -1,9 +1,9 @@
-//! What the scheduler counts for a pod, from its template: what the API server and admission fill in, then the sum.
+//! The requests that the scheduler counts for a pod, computed from its template.
 //!
-//! Three parts of Kubernetes have a hand in it, in this order. The API server gives a container without a request its limit, and a
-//! pod with a limit of its own a request of its own; the `LimitRanger` admission plugin gives containers what is still missing, from
-//! the namespace's LimitRanges; the scheduler adds up by the rule of `PodRequests` in k8s.io/component-helpers. (The overhead of a
-//! RuntimeClass is set on the pod by admission, too: the maker of a [`Pod`] gives it with the rest.)
+//! Three parts of Kubernetes determine them, in this order. The API server sets a missing request of a container to its limit, and
+//! completes the requests of a pod with limits of its own. The `LimitRanger` admission plugin sets what is still missing, from the
+//! namespace's LimitRanges. The scheduler adds up the requests like `PodRequests` in k8s.io/component-helpers. (Admission also sets the
+//! overhead of a RuntimeClass, which the caller passes in the [`Pod`].)
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -15,18 +15,18 @@ use crate::{quantity::Quantity, text::clean};
 /// Amounts by resource.
 pub type Amounts = BTreeMap<String, Quantity>;
 
-/// A text that is no amount of a resource.
+/// A text is not a valid amount of a resource.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{at}: `{}` {problem}", clean(text))]
-pub struct NoAmount {
-    /// Its place, from where the amounts stand.
+pub struct AmountError {
+    /// Its path, relative to the amounts.
     pub at: String,
     /// The text.
     pub text: String,
     problem: &'static str,
 }
 
-/// Requests and limits, as they are written.
+/// Requests and limits as written.
 #[derive(Clone, Debug, Default)]
 pub struct Resources {
     /// The requests.
@@ -40,16 +40,16 @@ pub struct Resources {
 pub struct InitContainer {
     /// Its requests and limits.
     pub resources: Resources,
-    /// Whether it runs beside the containers that follow (`restartPolicy: Always`).
+    /// Whether it is a sidecar (`restartPolicy: Always`).
     pub is_sidecar: bool,
 }
 
-/// What of a pod template the scheduler counts.
+/// The parts of a pod template that the scheduler counts.
 #[derive(Clone, Debug, Default)]
 pub struct Pod {
     /// The containers.
     pub containers: Vec<Resources>,
-    /// The init containers, in their order.
+    /// The init containers, in order.
     pub init_containers: Vec<InitContainer>,
     /// `spec.resources`: requests and limits of the pod as a whole.
     pub resources: Resources,
@@ -57,35 +57,35 @@ pub struct Pod {
     pub overhead: Amounts,
 }
 
-/// What the LimitRanges of a namespace give a container that does not say.
+/// The defaults of a namespace's LimitRanges for containers.
 #[derive(Clone, Debug, Default)]
 pub struct Defaults {
     requests: Amounts,
     limits: Amounts,
 }
 
-/// Reads one amount, which stands at that place. One below 0 would lower the sum; the API server refuses it.
+/// Parses one amount at a path. The API server rejects negative amounts.
 ///
 /// # Errors
-/// The text is no quantity, or one below 0.
-pub fn amount(at: &str, text: &str) -> Result<Quantity, NoAmount> {
+/// The text is not a quantity, or negative.
+pub fn amount(at: &str, text: &str) -> Result<Quantity, AmountError> {
     let problem = match Quantity::parse(text) {
         None => "is not a quantity",
         Some(amount) if amount.compare(Quantity::ZERO).is_lt() => "is below 0",
         Some(amount) => return Ok(amount),
     };
-    Err(NoAmount {
+    Err(AmountError {
         at: at.to_owned(),
         text: text.to_owned(),
         problem,
     })
 }
 
-/// Reads amounts by resource, as `requests` in a pod spec.
+/// Parses amounts by resource, such as `requests` in a pod spec.
 ///
 /// # Errors
-/// The first text that is no amount.
-pub fn amounts(value: Option<&Value>) -> Result<Amounts, NoAmount> {
+/// The first text that is not a valid amount.
+pub fn amounts(value: Option<&Value>) -> Result<Amounts, AmountError> {
     let members = value.and_then(Value::as_object).into_iter().flatten();
     members
         .map(|(resource, value)| {
@@ -99,13 +99,13 @@ pub fn amounts(value: Option<&Value>) -> Result<Amounts, NoAmount> {
 }
 
 impl Resources {
-    /// Reads `resources` of a pod spec or container.
+    /// Parses `resources` of a pod spec or container.
     ///
     /// # Errors
-    /// The first text that is no amount.
-    pub fn read(value: &Value) -> Result<Self, NoAmount> {
+    /// The first text that is not a valid amount.
+    pub fn read(value: &Value) -> Result<Self, AmountError> {
         let list = |name: &str| {
-            amounts(value.get(name)).map_err(|problem| NoAmount {
+            amounts(value.get(name)).map_err(|problem| AmountError {
                 at: format!("{name}[{}]", problem.at),
                 ..problem
             })
@@ -116,8 +116,8 @@ impl Resources {
         })
     }
 
-    /// What the container asks for once it is in a pod. A default of a limit is one of the request as well (see
-    /// [`Defaults::of`]), so that limits count only where the author wrote them.
+    /// The requests of the container in a pod. A default limit is also a default request (see [`Defaults::of`]), so only limits that the
+    /// author wrote count here.
     fn effective(&self, defaults: &Defaults) -> Amounts {
         let mut out = self.requests.clone();
         fill(&mut out, &self.limits);
@@ -127,12 +127,12 @@ impl Resources {
 }
 
 impl Defaults {
-    /// What LimitRanges give, which come by name. Of two that say something of one resource the first wins; the API server's choice
-    /// is open.
+    /// Returns the defaults of LimitRanges, which are sorted by name. If two have a default for the same resource, the first is used; the
+    /// API server does not specify which.
     ///
     /// # Errors
-    /// The first text in one of them that is no amount.
-    pub fn of(limit_ranges: &[Arc<Value>]) -> Result<Self, NoAmount> {
+    /// The first text that is not a valid amount.
+    pub fn of(limit_ranges: &[Arc<Value>]) -> Result<Self, AmountError> {
         let mut all = Self::default();
         for range in limit_ranges {
             let items = range.pointer("/spec/limits").and_then(Value::as_array);
@@ -150,8 +150,8 @@ impl Defaults {
         Ok(all)
     }
 
-    /// One item, with what the API server fills in when it stores the LimitRange: files may lack it.
-    fn of_item(item: &Value) -> Result<Self, NoAmount> {
+    /// One item, with the defaults of the API server, which files may lack.
+    fn of_item(item: &Value) -> Result<Self, AmountError> {
         let list = |name: &str| amounts(item.get(name));
         let (mut limits, mut requests) = (list("default")?, list("defaultRequest")?);
         fill(&mut limits, &list("max")?);
@@ -162,8 +162,8 @@ impl Defaults {
 }
 
 impl Pod {
-    /// What the scheduler counts for one pod: the containers and sidecars together, or more where an init container with the
-    /// sidecars before it needs more; what is asked for the pod as a whole in its place; and the overhead.
+    /// The requests that the scheduler counts for one pod: those of the containers and sidecars, or of an init container with the sidecars
+    /// before it if these are larger; requests of the pod as a whole take precedence; and the overhead is added.
     #[must_use]
     pub fn requests(&self, defaults: &Defaults) -> Amounts {
         let mut out = self.of_containers(|container| container.effective(defaults));
@@ -172,8 +172,8 @@ impl Pod {
         out
     }
 
-    /// `spec.resources.requests` as the API server completes it where the pod has a limit, before `LimitRanger` runs: with what
-    /// the containers ask for by themselves, else with the limit.
+    /// `spec.resources.requests` as completed by the API server, before `LimitRanger` runs, for a pod with limits: by the requests of the
+    /// containers, else by the limits.
     fn asked_as_a_whole(&self) -> Amounts {
         let Resources {
             requests: mut asked,
@@ -186,7 +186,7 @@ impl Pod {
         }
         if !limits.is_empty() {
             let mut by_containers = self.of_containers(|c| c.effective(&Defaults::default()));
-            // Of huge pages, what containers ask for does not stand in for the pod's request.
+            // For huge pages, requests of containers do not complete the pod's request.
             by_containers.retain(|resource, _| !is_hugepages(resource));
             fill(&mut asked, &by_containers);
             fill(&mut asked, &limits);
@@ -195,7 +195,7 @@ impl Pod {
         asked
     }
 
-    /// The amounts of the containers that run at once, at most.
+    /// The largest amounts of containers that run at the same time.
     fn of_containers(&self, amounts: impl Fn(&Resources) -> Amounts) -> Amounts {
         let mut running = Amounts::new();
         for container in &self.containers {
@@ -217,7 +217,7 @@ impl Pod {
     }
 }
 
-/// Adds amounts that many times.
+/// Adds amounts several times.
 pub fn add_times(to: &mut Amounts, more: &Amounts, times: u32) {
     for (resource, amount) in more {
         let sum = to.entry(resource.clone()).or_insert(Quantity::ZERO);
@@ -229,7 +229,7 @@ fn add(to: &mut Amounts, more: &Amounts) {
     add_times(to, more, 1);
 }
 
-/// Takes the larger amount of each resource.
+/// Keeps the larger amount of each resource.
 fn raise(to: &mut Amounts, other: &Amounts) {
     for (resource, amount) in other {
         to.entry(resource.clone())
@@ -245,7 +245,7 @@ fn fill(to: &mut Amounts, from: &Amounts) {
     }
 }
 
-/// Whether it can be asked for a pod as a whole.
+/// Whether a pod as a whole can request the resource.
 fn is_of_pods(resource: &str) -> bool {
     matches!(resource, "cpu" | "memory") || is_hugepages(resource)
 }

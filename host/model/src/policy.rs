@@ -1,4 +1,4 @@
-//! The one trait through which policies run, and how a call of one ends.
+//! The trait that every policy implements, and the outcome of a call.
 
 use std::sync::Arc;
 
@@ -14,13 +14,13 @@ pub use crate::{limits::Limit, phase::Phase};
 
 /// A plugin that can be called.
 pub trait Policy: Send + Sync {
-    /// Who it is, and what it may do.
+    /// Returns the plugin: its identity, manifest and settings.
     fn plugin(&self) -> &Arc<Plugin>;
 
-    /// Loads the plugin's code, if that is deferred until the first call. A call does it too.
+    /// Loads the plugin's code, if loading was deferred until the first call.
     fn prepare(&self) {}
 
-    /// Calls one phase, with nothing left of any call before. Whether the call's writes count is not decided here.
+    /// Calls one phase, in a fresh state. The caller decides whether the writes are committed.
     fn run(&self, phase: Phase, call: Box<Call>) -> CallOutcome;
 }
 
@@ -31,11 +31,11 @@ pub struct CallOutcome {
     pub call: Box<Call>,
     /// How it ended.
     pub end: Result<(), CallFailure>,
-    /// Instructions that it used; none where nobody counts them.
+    /// The fuel that it used. `None` if fuel is not counted, as in a native policy.
     pub fuel: Option<u64>,
 }
 
-/// Why a call counts for nothing.
+/// Why a call failed. Its writes are discarded.
 #[derive(Debug, Error)]
 pub enum CallFailure {
     /// The plugin refused the TrainJob.
@@ -44,39 +44,39 @@ pub enum CallFailure {
     /// The plugin broke a rule of the contract, and the host ended the call.
     #[error(transparent)]
     Broke(Faulted),
-    /// The plugin crashed.
-    #[error("crashed: {kind}{}", message.as_ref().map(|m| format!(": {m}")).unwrap_or_default())]
+    /// The plugin trapped.
+    #[error("trapped: {kind}{}", message.as_ref().map(|m| format!(": {m}")).unwrap_or_default())]
     Trap {
-        /// What went wrong, by the sandbox's own words.
+        /// The trap, as wasmtime describes it.
         kind: String,
-        /// What its panic said, cleaned.
+        /// The panic's message, cleaned.
         message: Option<String>,
     },
-    /// The plugin's code does not load, so nothing of it was called.
-    #[error("its code does not load: {0}")]
+    /// The plugin's code cannot be loaded.
+    #[error("cannot load its code: {0}")]
     NotLoaded(String),
-    /// A limit ran out.
+    /// The call exceeded a limit.
     #[error(
         "{}{}",
         method.map(|method| format!("`{method}`: ")).unwrap_or_default(),
-        limit.used_up()
+        limit.exceeded()
     )]
     Limit {
-        /// Which one, and how much it allows.
+        /// The limit, with its amount.
         limit: Limit,
-        /// The contract's method in which it ran out; none where it ran out between two.
+        /// The contract's method that exceeded it. `None` if the plugin's own code did.
         method: Option<&'static str>,
     },
-    /// The plugin asked for an object that is not at hand: the call is made again once it is.
-    #[error("it needs {0}")]
+    /// The host does not have an object that the plugin looks up. The host fetches it and repeats the call.
+    #[error("needs {0}")]
     Missing(LookupKey),
-    /// The host was too busy: the same call may go well later. Never the plugin's fault alone, and no result to keep.
+    /// The host was too busy. The same call may succeed later, so this is never a result to keep.
     #[error("{0}")]
     Busy(Busy),
 }
 
 impl CallFailure {
-    /// A limit that ran out between two calls of the contract's methods.
+    /// A limit that the plugin's own code exceeded.
     #[must_use]
     pub const fn limit(limit: Limit) -> Self {
         Self::Limit {
@@ -85,19 +85,19 @@ impl CallFailure {
         }
     }
 
-    /// Whether the same inputs may go well later.
+    /// Whether the same call may succeed later.
     #[must_use]
     pub const fn is_transient(&self) -> bool {
         matches!(self, Self::Busy(_))
     }
 
-    /// Whether the same call may go well at once. Not where calls are refused for a while.
+    /// Whether the same call may succeed immediately. Not if calls of the plugin are paused.
     #[must_use]
-    pub const fn is_worth_another_call(&self) -> bool {
+    pub const fn is_retryable_now(&self) -> bool {
         matches!(self, Self::Busy(Busy::WallClock(_) | Busy::Pool))
     }
 
-    /// Whether the call used up its time or its instructions: a thread was held for as long as may be.
+    /// Whether the call exhausted its time or its fuel, so that it occupied a thread for as long as its limits allow.
     #[must_use]
     pub const fn is_exhausted(&self) -> bool {
         matches!(
@@ -110,13 +110,13 @@ impl CallFailure {
         )
     }
 
-    /// Whether the same call is going to be made again: nothing that it said counts.
+    /// Whether the call is repeated, so that its warnings and log lines are discarded.
     #[must_use]
-    pub const fn is_made_again(&self) -> bool {
+    pub const fn is_repeated(&self) -> bool {
         matches!(self, Self::Busy(_) | Self::Missing(_))
     }
 
-    /// One word for it, as a metric's label: `refused`, `broke`, `trap`, `load`, `limit`, `missing`, `busy` or `open`.
+    /// The value of the metric's label `kind`: `refused`, `broke`, `trap`, `load`, `limit`, `missing`, `busy` or `open`.
     #[must_use]
     pub const fn kind(&self) -> &'static str {
         match self {
@@ -148,25 +148,25 @@ impl From<Fault> for CallFailure {
     }
 }
 
-/// The host's load, which has nothing to do with what the plugin computes.
+/// Why the host was too busy for a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum Busy {
-    /// The wall-clock backstop rang.
+    /// The call exceeded its wall-clock limit.
     #[error(
-        "did not end within {0} ms of wall-clock time: it loops, or the machine is busy; `limits.wallClockMs` in the policy file raises it"
+        "exceeded {0} ms of wall-clock time, because it loops or the machine is busy; raise `limits.wallClockMs` in the policy file"
     )]
     WallClock(u64),
-    /// No instance was free.
-    #[error("no sandbox instance is free")]
+    /// All sandbox instances are in use.
+    #[error("all sandbox instances are in use")]
     Pool,
-    /// The plugin used up its time or instructions again and again, and is not called for a while.
+    /// Calls of the plugin are paused, because too many exhausted their time or fuel.
     #[error(
-        "is not called for TrainJobs of this namespace for a while: {calls} of its calls used up their time or instructions within {within} s; see the metric trainyard_plugin_errors_total, and raise `limits.wallClockMs` or `limits.fuel` in the policy file if the plugin needs more"
+        "is paused for TrainJobs in this namespace, because {calls} of its calls exhausted their time or fuel within {within} s; see the metric trainyard_plugin_errors_total, and raise `limits.wallClockMs` or `limits.fuel` in the policy file if the plugin needs more"
     )]
     Open {
-        /// How many calls used them up.
+        /// The number of such calls.
         calls: usize,
-        /// Within how many seconds.
+        /// The period, in seconds.
         within: u64,
     },
 }

@@ -1,24 +1,24 @@
-//! Kubernetes quantities (`100m`, `1.5`, `800Gi`, `1e3`): exact, since `f64` loses bytes of large memory amounts.
+//! Kubernetes quantities (`100m`, `1.5`, `800Gi`, `1e3`). They are exact, because `f64` rounds large amounts of memory.
 //!
-//! The grammar is that of `k8s.io/apimachinery/pkg/api/resource`. The crates that do this arithmetic pull in the whole
-//! of k8s-openapi, which this crate and every plugin author's tests would then build.
+//! The grammar is that of `k8s.io/apimachinery/pkg/api/resource`. The crates that implement it depend on
+//! k8s-openapi, which this crate and the tests of every plugin would then have to build.
 
 use std::{cmp::Ordering, fmt};
 
 /// Billionths in a unit.
 const NANOS: i128 = 1_000_000_000;
 
-/// The largest amount that the API server keeps: what is above becomes this.
+/// The largest amount that the API server stores; larger ones saturate.
 const MOST: i128 = i64::MAX as i128 * NANOS;
 
-/// An exact amount, in billionths of a unit: Kubernetes keeps nothing finer, and rounds up what is written so.
+/// An exact amount, in billionths of a unit. Kubernetes rounds finer amounts up.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantity {
     nanos: i128,
     form: Form,
 }
 
-/// The suffixes that an amount is written with.
+/// The suffixes of an amount.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Form {
     /// Powers of 1000: `m`, `k`, `G`.
@@ -28,13 +28,13 @@ enum Form {
 }
 
 impl Quantity {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Self = Self {
         nanos: 0,
         form: Form::Decimal,
     };
 
-    /// Reads a quantity; none where the text is none, or holds more digits than 128 bits do.
+    /// Parses a quantity. `None` if the text is not a quantity, or has more digits than fit into 128 bits.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let number_end = text
@@ -63,19 +63,19 @@ impl Quantity {
         })
     }
 
-    /// In whole units, rounded up; none where that is out of range.
+    /// The amount in whole units, rounded up. `None` if that is out of range.
     #[must_use]
     pub fn ceil(self) -> Option<i64> {
         i64::try_from(div_ceil(self.nanos, NANOS)).ok()
     }
 
-    /// In thousandths, rounded up; none where that is out of range.
+    /// The amount in thousandths, rounded up. `None` if that is out of range.
     #[must_use]
     pub fn milli(self) -> Option<i64> {
         i64::try_from(div_ceil(self.nanos, NANOS / 1000)).ok()
     }
 
-    /// The order of two amounts, whatever their spelling.
+    /// Compares two amounts, independent of their spelling.
     #[must_use]
     pub fn compare(self, other: Self) -> Ordering {
         self.nanos.cmp(&other.nanos)
@@ -91,7 +91,7 @@ impl Quantity {
         }
     }
 
-    /// The two together, written as the first is, unless that is nothing. What is out of range stays at its end.
+    /// The sum, with the suffixes of the first amount unless that is zero. Saturates at the bounds.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -104,7 +104,7 @@ impl Quantity {
         }
     }
 
-    /// The amount so many times. What is out of range stays at its end.
+    /// The product. Saturates at the bounds.
     #[must_use]
     pub fn times(self, times: u32) -> Self {
         Self {
@@ -114,7 +114,7 @@ impl Quantity {
     }
 }
 
-/// As the API server writes it: exact, without a fraction, with the largest suffix that allows it. Amounts with binary suffixes
+/// The canonical form of the API server: exact, without a fraction, with the largest suffix that allows it. Amounts with binary suffixes
 /// are rounded up to whole units from 1024 on, and written with decimal ones below.
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -142,7 +142,7 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// `mantissa` times 10^`tens` times 2^`twos`, in billionths, rounded up. What is out of range stays at its end.
+/// `mantissa` times 10^`tens` times 2^`twos`, in billionths, rounded up. Saturates at the bounds.
 fn in_nanos(mantissa: i128, tens: i32, twos: u32) -> i128 {
     let power = 1i128.checked_shl(twos).unwrap_or(i128::MAX);
     let scaled = mantissa.saturating_mul(power);
@@ -155,12 +155,12 @@ fn in_nanos(mantissa: i128, tens: i32, twos: u32) -> i128 {
     }
 }
 
-/// Rounds up, also below 0.
+/// Rounds up, including negative numbers.
 const fn div_ceil(amount: i128, by: i128) -> i128 {
     amount.div_euclid(by) + (amount.rem_euclid(by) != 0) as i128
 }
 
-/// The powers of ten and two of a suffix.
+/// The powers of ten and two that a suffix means.
 fn scale(suffix: &str) -> Option<(i32, u32)> {
     Some(match suffix {
         "" => (0, 0),

@@ -1,24 +1,23 @@
-//! Names that the host keeps for objects of its own.
+//! Names that are reserved for objects of the host.
 //!
-//! An object's name is the TrainJob's name and a suffix, so that TrainJob `a` with the suffix `-b-x` and TrainJob `a-b` with
-//! the suffix `-x` get one name. A name is therefore reserved by how it ends, whichever TrainJob it begins with. This is the
-//! one table: a claim is compared with it when a plugin is loaded, a name when a plugin asks for it or emits an object, and
-//! the controller names its own objects by it.
+//! An object's name is the TrainJob's name and a suffix, so TrainJob `a` with the suffix `-b-x` and TrainJob `a-b` with
+//! the suffix `-x` have the same name. Names are therefore reserved by their ending. This table is used when a plugin's claims are
+//! checked, when a plugin requests a name or emits an object, and when the controller names its own objects.
 
 use std::fmt;
 
-/// How the name of a TrainJob's runtime snapshot ends.
+/// The ending of a runtime snapshot's name.
 const RUNTIME_SNAPSHOT: &str = "-runtime-snapshot";
 
-/// An ending that no object of a plugin has.
+/// An ending that is reserved for the host.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Reserved {
     ending: &'static str,
     keeps: &'static str,
 }
 
-/// All endings that are reserved. What the host emits in a later release is named `JOB-WHAT-trainyard`, so that no plugin of
-/// today has its name.
+/// All reserved endings. Objects that a later release adds are named `JOB-WHAT-trainyard`, so that they do not collide with a plugin of
+/// today.
 pub const RESERVED: &[Reserved] = &[
     Reserved {
         ending: RUNTIME_SNAPSHOT,
@@ -48,7 +47,7 @@ impl fmt::Display for Reserved {
     }
 }
 
-/// Returns why an object's name, or the suffix of one, is the host's, or `None` if a plugin may use it.
+/// Returns why an object's name or suffix is reserved, or `None` if a plugin may use it.
 #[must_use]
 pub fn reserved(name: &str) -> Option<&'static Reserved> {
     RESERVED
@@ -56,13 +55,13 @@ pub fn reserved(name: &str) -> Option<&'static Reserved> {
         .find(|reserved| name.ends_with(reserved.ending))
 }
 
-/// The name of the ConfigMap that is a TrainJob's runtime snapshot.
+/// The name of a TrainJob's runtime snapshot.
 #[must_use]
 pub fn runtime_snapshot(job: &str) -> String {
     format!("{job}{RUNTIME_SNAPSHOT}")
 }
 
-/// Whether an object is the runtime snapshot of a TrainJob, whichever that is.
+/// Whether an object is the runtime snapshot of any TrainJob.
 #[must_use]
 pub fn is_runtime_snapshot(api_version: &str, kind: &str, name: &str) -> bool {
     (api_version, kind) == ("v1", "ConfigMap") && name.ends_with(RUNTIME_SNAPSHOT)

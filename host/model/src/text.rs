@@ -1,4 +1,4 @@
-//! Text that comes from guests, on its way to terminals, Events and paths.
+//! Cleaning and quoting of text from guests, for terminals, Events and paths.
 
 use std::fmt;
 
@@ -6,18 +6,18 @@ pub use trainyard_text::{
     MAX_LINE, MAX_TEXT, clean, clean_to, is_hidden, json_escaped, listed, nearest,
 };
 
-/// Texts with another between each two.
+/// Joins values with a separator.
 pub(crate) fn join<T: fmt::Display>(items: &[T], separator: &str) -> String {
     let texts: Vec<_> = items.iter().map(ToString::to_string).collect();
     texts.join(separator)
 }
 
-/// A text in double quotes, as JSON and YAML read it.
+/// A text in double quotes, valid as JSON and YAML.
 pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// Writes the literal key of a path, quoted if it would be parsed as something else otherwise.
+/// Writes the literal key of a path, quoted if it would otherwise be parsed as something else.
 pub(crate) fn write_literal(f: &mut fmt::Formatter<'_>, key: &str) -> fmt::Result {
     let plain = !key.is_empty()
         && !key.starts_with(['$', '@', '#'])

@@ -4,7 +4,7 @@ pub use crate::contract::records::*;
 use crate::text::clean;
 
 impl Failure {
-    /// A plugin's own words, cleaned.
+    /// Returns a failure with the plugin's texts cleaned.
     #[must_use]
     pub fn cleaned(message: &str, field: Option<&str>) -> Self {
         Self {

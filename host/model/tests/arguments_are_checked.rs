@@ -410,8 +410,8 @@ fn scheduling_fields_are_validated_as_by_kubernetes() {
         );
     }
     for (json, reported) in [
-        ("[]", "not a JSON object"),
-        ("{", "not JSON"),
+        ("[]", "not a valid JSON object"),
+        ("{", "not valid JSON"),
         ("{}", "the operator `Exists`"),
         (
             r#"{"key": "a", "operator": "In"}"#,
@@ -437,11 +437,14 @@ fn scheduling_fields_are_validated_as_by_kubernetes() {
             r#"{"key": "a b!!", "operator": "Exists"}"#,
             "a valid label key",
         ),
-        (r#"{"key": "k", "operator": 5}"#, "operator: is not a text"),
+        (
+            r#"{"key": "k", "operator": 5}"#,
+            "operator: is not a string",
+        ),
         (r#"{"key": "k", "value": "x y z"}"#, "a valid label value"),
         (
             r#"{"operator": "Exists", "effect": 7}"#,
-            "effect: is not a text",
+            "effect: is not a string",
         ),
         (
             r#"{"key": "a", "operator": "Lt", "value": "abc"}"#,
@@ -664,7 +667,7 @@ fn control_characters_in_faults_are_escaped() {
         matches!(
             &fault,
             Fault::NotClaimed {
-                touch: Verb::Write,
+                verb: Verb::Write,
                 ..
             }
         ),

@@ -275,7 +275,7 @@ fn missing_lookups_are_requested_and_secrets_are_withheld() {
     for (version, kind) in [("v1", "Secret"), ("v1", "SECRET"), ("v2", "Secret")] {
         let fault = call.lookups_get(handle::Lookups(0), version, kind, "x");
         let fault = fault.unwrap_err().to_string();
-        assert!(fault.contains("Secrets are never"), "{fault}");
+        assert!(fault.contains("cannot look up Secrets"), "{fault}");
     }
     assert!(
         call.lookups_get(
@@ -286,7 +286,7 @@ fn missing_lookups_are_requested_and_secrets_are_withheld() {
         )
         .unwrap_err()
         .to_string()
-        .contains("runtime snapshots of TrainJobs are never")
+        .contains("cannot look up runtime snapshots of TrainJobs")
     );
     // No text passes for another key of the claim, or for another path of the API server.
     for (version, kind, name) in [
@@ -360,10 +360,7 @@ fn record_is_writable_in_transform_only() {
         let fault = call(phase, &plugin)
             .objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)
             .unwrap_err();
-        assert_eq!(
-            fault.to_string(),
-            format!("it may not emit objects in {phase}")
-        );
+        assert_eq!(fault.to_string(), format!("cannot emit objects in {phase}"));
     }
 }
 

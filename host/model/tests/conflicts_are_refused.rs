@@ -17,9 +17,9 @@ use trainyard_model::plan::{Generation, PlanError, SharedPath, SharedPaths};
 use crate::common::plans::{C, apart, errors, of, of_with, planned};
 
 /// What the error of two that write one path ends in.
-fn ways_out(a: &str, b: &str) -> String {
+fn remedies(a: &str, b: &str) -> String {
     format!(
-        "declare `after` in the manifest of one, or add one of these lines to `plugins` in the policy file: `- {{name: {a}, after: [{b}]}}` or `- {{name: {b}, after: [{a}]}}` to order them, `- {{name: {a}, excludes: [{b}]}}` to refuse TrainJobs that use both, `- {{name: {a}, disabled: true}}` or `- {{name: {b}, disabled: true}}` to leave one out"
+        "declare `after` in one of the manifests, or add one of these lines to `plugins` in the policy file: `- {{name: {a}, after: [{b}]}}` or `- {{name: {b}, after: [{a}]}}` to order them, `- {{name: {a}, excludes: [{b}]}}` to refuse TrainJobs that use both, `- {{name: {a}, disabled: true}}` or `- {{name: {b}, disabled: true}}` to disable one"
     )
 }
 
@@ -41,8 +41,8 @@ fn conflict_names_both_plugins_the_path_and_the_resolutions() {
     assert_eq!(
         *error,
         format!(
-            "plugins `flux` and `profiler` both write `{command}` (`profiler` claims `pod-sets[*].containers[*].command`): {}",
-            ways_out("flux", "profiler")
+            "plugins `flux` and `profiler` both write `{command}` (`profiler` claims `pod-sets[*].containers[*].command`); {}",
+            remedies("flux", "profiler")
         )
     );
     let creates = ("creates", "pod-sets[*].containers[x]");
@@ -100,8 +100,8 @@ fn conflict_names_all_shared_paths() {
     assert_eq!(
         *error,
         format!(
-            "plugins `on` and `x` both write `labels[a]` (`on` claims `labels[*]`) and `labels[b*]` (`on` claims `labels[*]`): {}",
-            ways_out("on", "x")
+            "plugins `on` and `x` both write `labels[a]` (`on` claims `labels[*]`) and `labels[b*]` (`on` claims `labels[*]`); {}",
+            remedies("on", "x")
                 .replace("name: on", "name: \"on\"")
                 .replace("[on]", "[\"on\"]")
         )
@@ -113,7 +113,7 @@ fn conflict_names_all_shared_paths() {
     };
     assert!(error.contains("`labels[l0]`, `labels[l1]`, "), "{error}");
     assert!(
-        error.contains("`labels[l31]` and 68 more paths: "),
+        error.contains("`labels[l31]` and 68 more paths; "),
         "{error}"
     );
 }
@@ -160,7 +160,7 @@ fn node_sets_of_two_active_plugins_conflict() {
         "{error}"
     );
     assert!(
-        error.ends_with("or add one of these lines to `plugins` in the policy file: `- {name: a, excludes: [mpi]}` to refuse TrainJobs that use both, `- {name: a, disabled: true}` or `- {name: mpi, disabled: true}` to leave one out"),
+        error.ends_with("or add one of these lines to `plugins` in the policy file: `- {name: a, excludes: [mpi]}` to refuse TrainJobs that use both, `- {name: a, disabled: true}` or `- {name: mpi, disabled: true}` to disable one"),
         "{error}"
     );
     Generation::new([of("flux", "mlPolicy.flux"), of("mpi", "mlPolicy.mpi")]).unwrap();
@@ -182,7 +182,7 @@ fn members_of_one_union_do_not_conflict_and_activation_is_exclusive() {
     };
     assert_eq!(
         *error,
-        "plugins `torch` and `torch-too` are both switched on by `mlPolicy.torch`, which can switch on only one plugin: leave one out, or add `- {name: torch, disabled: true}` or `- {name: torch-too, disabled: true}` to `plugins` in the policy file"
+        "plugins `torch` and `torch-too` are both activated by `mlPolicy.torch`, which can activate only one plugin; remove one of them, or add `- {name: torch, disabled: true}` or `- {name: torch-too, disabled: true}` to `plugins` in the policy file"
     );
     assert!(errors([torch.clone(), torch])[0].contains("two plugins have the name `torch`"));
 }
@@ -294,7 +294,7 @@ fn excluded_plugins_do_not_conflict_and_never_run_together() {
         assert_eq!(
             printed,
             [
-                "plugins `a` and `b` are both active for this TrainJob, but the policy file does not let them run together; switch one off in the runtime, or remove it from `excludes`"
+                "plugins `a` and `b` are both active for this TrainJob, but the policy file excludes the combination; disable one in the runtime, or remove it from `excludes`"
             ]
         );
     }

@@ -18,7 +18,7 @@ use std::{collections::BTreeSet, fs, path::PathBuf, sync::Arc};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use trainyard_model::{
-    plan::{Because, Generation},
+    plan::{EdgeReason, Generation},
     plugin::{Plugin, Settings},
 };
 
@@ -192,7 +192,7 @@ fn conflict_names_both_claims_and_the_shared_path() {
         panic!()
     };
     let both =
-        format!("plugins `torch` and `tuner` both write `{other}` (`torch` claims `{PET}`): ");
+        format!("plugins `torch` and `tuner` both write `{other}` (`torch` claims `{PET}`); ");
     assert!(error.starts_with(&both), "{error}");
     // Two vendors' plugins beside any policy, too.
     let two = [
@@ -358,7 +358,7 @@ fn edges_have_reasons() {
             .find(|edge| &*edge.first == first && &*edge.then == then);
         edge.map(|edge| edge.because.clone())
     };
-    let Some(Because::Path { path, .. }) = because("dra", "torch") else {
+    let Some(EdgeReason::Path { path, .. }) = because("dra", "torch") else {
         panic!()
     };
     assert_eq!(path, "pod-sets[@trainer].devices[*]");

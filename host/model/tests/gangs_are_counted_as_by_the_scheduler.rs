@@ -256,7 +256,7 @@ fn pruned_lookups_give_the_same_sum() {
         })
     };
     let printed = |known: Arc<Lookups>| {
-        let mut session = Session::new(job(), record()).knowing(known);
+        let mut session = Session::new(job(), record()).with_lookups(known);
         session
             .call(&policy(), Phase::Build, 0, Arc::default())
             .unwrap();
@@ -298,7 +298,7 @@ fn init_containers_are_counted_in_pod_order() {
             .unwrap();
         session.log().last().unwrap().line.line.clone()
     };
-    let mut session = Session::new(job(), record).knowing(lookups());
+    let mut session = Session::new(job(), record).with_lookups(lookups());
     assert_eq!(sum(&mut session), "fetch 4");
     session.place_init_containers(0, &[sidecar, fetch]);
     assert_eq!(sum(&mut session), "sidecar 7");
@@ -314,10 +314,7 @@ fn invalid_gang_ends_the_call() {
     let info = handle::Info(0);
     for (gang, problem) in [
         (names(&["node", "none"]), "there is no pod set `none`"),
-        (
-            names(&["node", "node"]),
-            "the pod set `node` is given twice",
-        ),
+        (names(&["node", "node"]), "duplicate pod set `node`"),
     ] {
         let wrong = Err(Fault::Argument(problem.to_owned()));
         assert_eq!(call.info_gang_members(info, &gang), wrong);
@@ -331,7 +328,7 @@ fn invalid_gang_ends_the_call() {
     assert_eq!(
         call.info_gang_members(info, &gang),
         Err(Fault::Argument(
-            "the pod sets have more than 4294967295 pods together".to_owned()
+            "the pod sets have more than 4294967295 pods in total".to_owned()
         ))
     );
     assert!(call.info_gang_requests(info, &gang).is_ok());
@@ -357,7 +354,7 @@ fn invalid_quantity_is_reported_with_its_path() {
     });
     assert_eq!(
         of_container,
-        "wrong argument: pod-sets[node].containers[odd].limits[cpu]: `many` is not a quantity"
+        "invalid argument: pod-sets[node].containers[odd].limits[cpu]: `many` is not a quantity"
     );
     let below = with(|record| {
         let mut fields = Fields::default();
@@ -366,7 +363,7 @@ fn invalid_quantity_is_reported_with_its_path() {
     });
     assert_eq!(
         below,
-        "wrong argument: pod-sets[node].init-containers[odd].requests[cpu]: `-2` is below 0"
+        "invalid argument: pod-sets[node].init-containers[odd].requests[cpu]: `-2` is below 0"
     );
     let of_pod = with(|record| {
         let resources: Datum = json!({"requests": {"memory": true}}).into();
@@ -375,6 +372,6 @@ fn invalid_quantity_is_reported_with_its_path() {
     });
     assert_eq!(
         of_pod,
-        "wrong argument: pod-sets[node].raw[resources].requests[memory]: `true` is not a quantity"
+        "invalid argument: pod-sets[node].raw[resources].requests[memory]: `true` is not a quantity"
     );
 }

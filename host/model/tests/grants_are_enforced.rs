@@ -102,9 +102,9 @@ fn forbidden_claims_are_refused_despite_grants() {
         ("reads", "objects[v1/ConfigMap/-a]", "not read"),
         ("creates", "pod-sets[*].volumes[a]", "only containers"),
         ("writes", "pod-sets[*].containers[a]", "`creates`"),
-        ("writes", "labels[#]", "can't be written"),
-        ("creates", "pod-sets[*].containers[#]", "can't be written"),
-        ("writes", "job[/trainer]", "only the host writes it"),
+        ("writes", "labels[#]", "cannot be written"),
+        ("creates", "pod-sets[*].containers[#]", "cannot be written"),
+        ("writes", "job[/trainer]", "only the host writes this field"),
         ("writes", "objects[*]", "name an API version, a kind"),
         ("writes", "objects[v1/ConfigMap/a]", "must begin with `-`"),
         ("writes", "objects[v1/Pod/-a]", "no plugin may emit a Pod"),
@@ -231,7 +231,7 @@ fn lookups_other_than_a_named_config_map_need_a_grant() {
         if let Err(error) = without {
             let message = error.to_string();
             let grants = message.split_once("`grants: [").unwrap().1;
-            let grant = grants.split_once("]` in the policy file").unwrap().0;
+            let grant = grants.split_once("]` to the policy file").unwrap().0;
             let grant: String = serde_json::from_str(grant).unwrap();
             load(&[("reads", claim)], &[&grant]).unwrap();
         }
@@ -247,7 +247,7 @@ fn node_sets_need_a_grant_for_the_counts_they_set() {
     let error = load(&[node]).unwrap_err().to_string();
     assert!(
         error.ends_with(&format!(
-            "its `nodeSets` let `numNodes` set `{launcher}`, which is not granted; the operator can grant it with `grants: [\"{launcher}\"]` in the policy file"
+            "has `nodeSets` by which `numNodes` sets `{launcher}`, which is not granted; add `grants: [\"{launcher}\"]` to the policy file"
         )),
         "{error}"
     );
@@ -430,7 +430,7 @@ fn without_a_grant_only_the_plugins_own_volumes_can_be_mounted() {
         // The grant in the message allows it: that of the claim, since only claims can be granted.
         let message = fault.to_string();
         let (_, grant) = message.split_once("`grants: [").unwrap();
-        let (grant, _) = grant.split_once("]` in the policy file").unwrap();
+        let (grant, _) = grant.split_once("]` to the policy file").unwrap();
         let grant: String = serde_json::from_str(grant).unwrap();
         let settings = granted(&[&grant]);
         let mut free = common::call(

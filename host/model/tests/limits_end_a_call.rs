@@ -478,7 +478,7 @@ fn log_lines_warnings_and_errors_share_a_limit() {
     assert_eq!((steps, &fault), (9, &Fault::Limit(Limit::LogLines(9))));
     assert_eq!(
         fault.to_string(),
-        "used up its 9 log lines; `limits.logLines` in the policy file raises it"
+        "exceeded its limit of 9 log lines; raise `limits.logLines` in the policy file"
     );
 }
 
@@ -548,15 +548,15 @@ fn additions_to_a_train_job_are_limited() {
         let wanted = match *what {
             "containers" => (
                 0,
-                "used up its 0 added containers; `limits.containers` in the policy file raises it",
+                "exceeded its limit of 0 added containers; raise `limits.containers` in the policy file",
             ),
             "random texts" | "key pairs" => (
                 3,
-                "used up its 3 key pairs and random texts; `limits.keyMaterial` in the policy file raises it",
+                "exceeded its limit of 3 key pairs and random texts; raise `limits.keyMaterial` in the policy file",
             ),
             _ => (
                 20,
-                "used up its 20 emitted objects; `limits.objects` in the policy file raises it",
+                "exceeded its limit of 20 emitted objects; raise `limits.objects` in the policy file",
             ),
         };
         assert_eq!((steps, &*fault.to_string()), wanted);
@@ -576,7 +576,7 @@ fn kept_texts_are_limited_and_replacing_one_frees_its_space() {
     assert_eq!((steps, &fault), (10, &Fault::Limit(Limit::KeptBytes(1370))));
     assert_eq!(
         fault.to_string(),
-        "used up its 1370 bytes of kept texts; `limits.keptBytes` in the policy file raises it"
+        "exceeded its limit of 1370 bytes of kept texts; raise `limits.keptBytes` in the policy file"
     );
     let mut call = call_under(Phase::Transform, limits);
     for n in 0..100 {
@@ -590,7 +590,7 @@ fn kept_texts_are_limited_and_replacing_one_frees_its_space() {
         let fault = call_under(phase, limits).context_keep(handle::Context(0), "a", "b");
         assert_eq!(
             fault.unwrap_err().to_string(),
-            format!("it may not keep a text in {phase}")
+            format!("cannot keep a text in {phase}")
         );
     }
 }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use trainyard_model::{
-    contract::{Age, VERSION, age, interface_of, short_name},
+    contract::{VERSION, VersionSupport, interface_of, short_name, version_support},
     manifest::{ActiveWhen, MAX_BYTES, Manifest, ManifestError},
     plugin::{Plugin, PluginError, Settings},
     policy::Phase,
@@ -54,7 +54,7 @@ fn errors_name_their_field() {
         ),
         (
             json!({"secret": "x"}),
-            "unknown field `secret`; the fields are name, version, ",
+            "unknown field `secret`; valid fields are name, version, ",
         ),
         (
             json!({"nmae": "x", "reservedEnv": [{"names": [], "wen": "/x"}]}),
@@ -74,8 +74,8 @@ fn errors_name_their_field() {
             json!({"version": ""}),
             "`version` must be a semantic version",
         ),
-        (json!({"version": "1 0"}), "such as 1.2.3, and is `1 0`"),
-        (json!({"version": "1"}), "such as 1.2.3, and is `1`"),
+        (json!({"version": "1 0"}), "such as 1.2.3; found `1 0`"),
+        (json!({"version": "1"}), "such as 1.2.3; found `1`"),
         (
             json!({"version": "1.0.0\",evil=\""}),
             "`version` must be a semantic version",
@@ -106,7 +106,7 @@ fn errors_name_their_field() {
         ),
         (
             json!({"reservedEnv": [{"names": ["A"], "when": {"at": "kind", "in": ["x"]}}]}),
-            "`reservedEnv` looks at `kind` of the configuration, which is not a JSON pointer",
+            "`reservedEnv` has the pointer `kind` into the configuration, which is not a JSON pointer",
         ),
         (
             json!({"nodeSets": [{"podSet": "a", "when": {"at": "/kind", "is": "x"}}]}),
@@ -114,7 +114,7 @@ fn errors_name_their_field() {
         ),
         (
             json!({"nodeSets": [{"podSet": "a", "when": "on"}]}),
-            "`nodeSets` looks at `on` of the configuration, which is not a JSON pointer",
+            "`nodeSets` has the pointer `on` into the configuration, which is not a JSON pointer",
         ),
         (
             json!({"nodeSets": [{"podSet": "A"}]}),
@@ -122,18 +122,18 @@ fn errors_name_their_field() {
         ),
         (
             json!({"before": vec!["b"; 257]}),
-            "`before` has 257 names; 256 are allowed",
+            "`before` has 257 names, but at most 256 are allowed",
         ),
         (json!({"version": 1}), "expected a string"),
-        (json!({"phases": []}), "`phases` is empty"),
+        (json!({"phases": []}), "`phases` must have at least one"),
         (
             json!({"phases": ["transform", "build", "transform"]}),
-            "`phases` names a phase twice",
+            "`phases` has a duplicate phase; remove it",
         ),
         (json!({"phases": ["derive"]}), "unknown variant `derive`"),
         (
             json!({"activeWhen": "sometimes"}),
-            "is none of mlPolicy.KEY",
+            "supported values are mlPolicy.KEY",
         ),
         (json!({"activeWhen": "mlPolicy."}), "is none of"),
         (json!({"after": ["p"]}), "names the plugin itself"),
@@ -141,7 +141,7 @@ fn errors_name_their_field() {
         (json!({"after": ["q"], "before": ["q"]}), "both name `q`"),
         (
             json!({"claims": {"writes": ["nodes[x]"]}}),
-            "unknown field `nodes`; the fields are ",
+            "unknown field `nodes`; valid fields are ",
         ),
         (
             json!({"claims": {"writes": ["pod-set[x].labels[a]", "pod-sets[x].container[a].env[A]"]}}),
@@ -161,11 +161,11 @@ fn errors_name_their_field() {
         ),
         (
             json!({"configSchema": {"type": "objekt"}}),
-            "`configSchema`: it is not a schema that Trainyard supports",
+            "`configSchema`: not a schema that Trainyard supports",
         ),
         (
             json!({"operatorConfigSchema": {"minimum": "x"}}),
-            "`operatorConfigSchema`: it is not a schema that Trainyard supports",
+            "`operatorConfigSchema`: not a schema that Trainyard supports",
         ),
     ];
     for (change, problem) in table {
@@ -183,7 +183,12 @@ fn errors_name_their_field() {
 fn all_errors_are_reported_at_once() {
     let wrong = json!({"name": "A", "version": "", "phases": [], "after": ["A"]});
     let printed = error(&with(manifest("p", &[]), wrong));
-    for field in ["`name` must", "`version` must", "`phases` is", "`after` or"] {
+    for field in [
+        "`name` must",
+        "`version` must",
+        "`phases` must",
+        "`after` or",
+    ] {
         assert!(printed.contains(field), "{field}: {printed}");
     }
     let claims = json!({"reads": ["labels"], "writes": ["nodes[x]", "labels[a]", "labels[b"]});
@@ -221,7 +226,7 @@ fn other_contract_version_is_reported_first() {
         assert_eq!(
             error.to_string(),
             format!(
-                "it was built for contract {version}, which is newer than {VERSION}, that of this host: upgrade the host, or build the plugin with the SDK of this host's release"
+                "built for contract {version}, but this host supports contracts up to {VERSION}; upgrade the host, or build the plugin with the SDK of this host's release"
             )
         );
     }
@@ -241,12 +246,12 @@ fn other_contract_version_is_reported_first() {
 
 #[test]
 fn host_supports_all_earlier_versions_of_its_contract() {
-    use Age::{Newer, Spoken, Unknown};
+    use VersionSupport::{Newer, Supported, Unknown};
     for (theirs, ours, expected) in [
-        ("1.0.0", "1.0.0", Spoken),
-        ("1.0.0", "1.1.0", Spoken),
-        ("1.0.3", "1.1.0", Spoken),
-        ("1.1.0", "1.1.0", Spoken),
+        ("1.0.0", "1.0.0", Supported),
+        ("1.0.0", "1.1.0", Supported),
+        ("1.0.3", "1.1.0", Supported),
+        ("1.1.0", "1.1.0", Supported),
         ("1.1.1", "1.1.0", Newer),
         ("1.2.0", "1.1.0", Newer),
         ("1.10.0", "1.9.0", Newer),
@@ -256,9 +261,13 @@ fn host_supports_all_earlier_versions_of_its_contract() {
         ("1.1.0-rc.1", "1.1.0", Unknown),
         ("1.1", "1.1.0", Unknown),
     ] {
-        assert_eq!(age(theirs, ours), expected, "{theirs} on {ours}");
+        assert_eq!(
+            version_support(theirs, ours),
+            expected,
+            "{theirs} on {ours}"
+        );
         let interface = interface_of("context", theirs);
-        let short = (expected == Spoken).then_some("context");
+        let short = (expected == Supported).then_some("context");
         assert_eq!(short_name(&interface, ours), short, "{theirs} on {ours}");
     }
     for other in [
@@ -277,7 +286,7 @@ fn manifest_size_is_limited() {
         manifest("p", &[]),
         json!({"description": "x".repeat(MAX_BYTES)}),
     );
-    assert!(error(&long).contains("bytes; 262144 are allowed"));
+    assert!(error(&long).contains("bytes, but at most 262144 are allowed"));
 }
 
 #[test]
@@ -419,9 +428,21 @@ fn claims_that_match_nothing_are_refused_with_their_path() {
             "lookups[v1/CONFIGMAP/x]",
             "and the kind one such as `ConfigMap`",
         ),
-        ("reads", "lookups[v1/Secret/x]", "Secrets are never given"),
-        ("reads", "lookups[v1/Secret/*]", "Secrets are never given"),
-        ("reads", "lookups[v1/SECRET/x*]", "Secrets are never given"),
+        (
+            "reads",
+            "lookups[v1/Secret/x]",
+            "plugins cannot look up Secrets",
+        ),
+        (
+            "reads",
+            "lookups[v1/Secret/*]",
+            "plugins cannot look up Secrets",
+        ),
+        (
+            "reads",
+            "lookups[v1/SECRET/x*]",
+            "plugins cannot look up Secrets",
+        ),
         (
             "writes",
             "pod-sets[@trainr].containers[node].env[A]",
@@ -430,7 +451,7 @@ fn claims_that_match_nothing_are_refused_with_their_path() {
         (
             "reads",
             "lookups[v1/ConfigMap/a-runtime-snapshot]",
-            "runtime snapshots of TrainJobs are never given",
+            "plugins cannot look up runtime snapshots of TrainJobs",
         ),
         ("writes", "objects[v1/Secret/]", "must begin with `-`"),
         (

@@ -370,9 +370,9 @@ fn invalid_paths_are_refused_with_a_reason() {
     let long = format!("labels[{}]", "x".repeat(512));
     for (path, problem) in [
         ("", "name is missing"),
-        ("nodes[a]", "the fields are labels"),
+        ("nodes[a]", "valid fields are labels"),
         ("labels", "needs a key"),
-        ("labels[]", "a key is empty"),
+        ("labels[]", "the key is empty"),
         ("labels[a", "is not closed"),
         ("labels[\"a]", "is not closed"),
         ("labels[a]b", "must follow"),
@@ -396,10 +396,10 @@ fn invalid_paths_are_refused_with_a_reason() {
         ("pod-sets[a].containers.image", "needs a key"),
         (
             "pod-sets[a].containers[b].volumes[c]",
-            "the fields are image",
+            "valid fields are image",
         ),
         ("pod-sets[a].volumes[b].image", "has no fields below it"),
-        (&long, "at most 512 bytes"),
+        (&long, "longer than 512 bytes"),
     ] {
         let error = path.parse::<ClaimPath>().unwrap_err().to_string();
         assert!(error.contains(problem), "{path}: {error}");

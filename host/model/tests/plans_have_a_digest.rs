@@ -15,7 +15,7 @@ use trainyard_model::{
     claims::Grants,
     facts::Facts,
     limits::Limits,
-    plan::{Generation, Plan, Planned},
+    plan::{Generation, Plan, PlannedPlugin},
     plugin::{Plugin, Settings},
 };
 
@@ -47,7 +47,7 @@ fn loaded(plugins: impl IntoIterator<Item = Arc<Plugin>>) -> String {
 fn planned(plugins: &[(&Plugin, Value)]) -> String {
     let planned = plugins
         .iter()
-        .map(|(plugin, config)| Planned::of(plugin, config));
+        .map(|(plugin, config)| PlannedPlugin::of(plugin, config));
     Plan::new(planned.collect(), &Facts::default()).digest
 }
 
@@ -174,7 +174,8 @@ fn facts_change_the_digest() {
     };
     let one = facts("a", "b");
     let of_all = |facts: &Facts| Generation::new([first()]).unwrap().digest(facts);
-    let of_job = |facts: &Facts| Plan::new(vec![Planned::of(&first(), &json!({}))], facts).digest;
+    let of_job =
+        |facts: &Facts| Plan::new(vec![PlannedPlugin::of(&first(), &json!({}))], facts).digest;
     for digest in [&of_all as &dyn Fn(&Facts) -> String, &of_job] {
         assert_eq!(digest(&one), digest(&facts("a", "b")));
         for other in [Facts::default(), facts("a", "c"), facts("b", "b")] {

@@ -172,7 +172,10 @@ fn fields_with_a_method_are_refused_with_its_name() {
         let fault = call.container_set_raw(node, member, "1").unwrap_err();
         assert!(fault.to_string().contains(reported), "{member}: {fault}");
     }
-    for (json, reported) in [("{", "not JSON"), (r#""Always""#, "`Never` or `OnFailure`")] {
+    for (json, reported) in [
+        ("{", "not valid JSON"),
+        (r#""Always""#, "`Never` or `OnFailure`"),
+    ] {
         let fault = call.pod_set_set_raw(set, "restartPolicy", json);
         let fault = fault.unwrap_err();
         assert!(

@@ -83,10 +83,10 @@ impl Renderer {
         self
     }
 
-    /// Breaks ties between plugins by this list. See [`Generation::preferring`].
+    /// Breaks ties between plugins by this list. See [`Generation::with_preference`].
     #[must_use]
-    pub fn preferring(mut self, names: impl IntoIterator<Item = Arc<str>>) -> Self {
-        self.generation = self.generation.preferring(names);
+    pub fn with_preference(mut self, names: impl IntoIterator<Item = Arc<str>>) -> Self {
+        self.generation = self.generation.with_preference(names);
         self
     }
 
@@ -179,8 +179,8 @@ impl Renderer {
             resolve::resolve(job, runtime, patched, &active, namespace, &self.facts);
         in_time("the TrainJob's overrides were applied")?;
         let plan = self.steps(&active);
-        let mut session =
-            Session::new(resolved.job.clone(), resolved.record.clone()).knowing(lookups.clone());
+        let mut session = Session::new(resolved.job.clone(), resolved.record.clone())
+            .with_lookups(lookups.clone());
         let pipeline = Pipeline {
             plan: &plan,
             generation: &self.generation,

@@ -7,7 +7,7 @@ use trainyard_api::{FieldPath, Runtime, TrainJob, names, runtime::Member};
 use trainyard_model::{
     facts::Facts,
     manifest::ActiveWhen,
-    plan::{Generation, Plan, Planned},
+    plan::{Generation, Plan, PlannedPlugin},
     plugin::Plugin,
     record::{EntryScope, Field, PodSet, Record},
     text::nearest,
@@ -31,7 +31,7 @@ pub struct Active {
 #[must_use]
 pub fn plan_of(active: &[Active], facts: &Facts) -> Plan {
     let planned = active.iter();
-    let planned = planned.map(|active| Planned::of(&active.plugin, &active.config));
+    let planned = planned.map(|active| PlannedPlugin::of(&active.plugin, &active.config));
     Plan::new(planned.collect(), facts)
 }
 

@@ -283,7 +283,8 @@ fn thousand_placements_are_solved() {
         },
     );
     let refused = render(std::slice::from_ref(&many)).unwrap_err();
-    let limit = "used up its 16 added containers; `limits.containers` in the policy file raises it";
+    let limit =
+        "exceeded its limit of 16 added containers; raise `limits.containers` in the policy file";
     let refused = refused[0].to_string();
     assert!(
         refused.contains("plugin p 1.0.0") && refused.contains(limit),

@@ -221,7 +221,7 @@ fn errors_and_warnings_are_ordered_by_plugin() {
         assert_eq!(warned, wanted.concat());
         let problems = texts(&render_preferring(&all(true), &order).unwrap_err());
         let fails = |name| {
-            format!("plugin {name} 1.0.0 (native) in transform: wrong argument: {name} fails")
+            format!("plugin {name} 1.0.0 (native) in transform: invalid argument: {name} fails")
         };
         assert_eq!(problems, [fails("a"), fails("c")]);
     }

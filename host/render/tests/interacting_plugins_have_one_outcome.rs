@@ -159,7 +159,7 @@ fn check(acting: &[Acting], seen: &mut Seen) -> Result<(), TestCaseError> {
     let mut expected = None;
     for order in &orders {
         let names = order.iter().map(|name| name.as_str().into());
-        let (plan, bytes) = case.outcome(&renderer(&plugins).unwrap().preferring(names));
+        let (plan, bytes) = case.outcome(&renderer(&plugins).unwrap().with_preference(names));
         if bytes.is_ok() {
             prop_assert_eq!(&plan, order, "the order that is tested is the one that ran");
         }

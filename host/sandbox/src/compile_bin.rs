@@ -1,5 +1,4 @@
-//! A program that does nothing but compile, for tests of this crate: `trainyard` itself is such a program too, by a
-//! hidden subcommand.
+//! The compiler process for the tests of this crate. `trainyard` has a hidden subcommand for it.
 
 use std::process::ExitCode;
 

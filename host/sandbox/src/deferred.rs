@@ -1,4 +1,4 @@
-//! A plugin whose code is loaded when it is first called: most runs of a command need one of the built-in plugins.
+//! Deferred loading: the code of a built-in plugin is loaded when it is first called, because most commands use only one of them.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,12 +11,12 @@ use trainyard_model::{
 
 use crate::{policy::SandboxedPolicy, sandbox::Sandbox};
 
-/// A built-in plugin that has been checked, and whose code is not loaded yet.
+/// A built-in plugin whose code is loaded when it is first called.
 pub struct DeferredPolicy {
     sandbox: Arc<Sandbox>,
     plugin: Arc<Plugin>,
     bytes: Vec<u8>,
-    /// The plugin with its code, or why that does not load.
+    /// The loaded plugin, or why it cannot be loaded.
     loaded: OnceLock<Result<SandboxedPolicy, String>>,
 }
 
@@ -44,7 +44,7 @@ impl Policy for DeferredPolicy {
     }
 
     fn prepare(&self) {
-        // Each call reports why the code does not load.
+        // If this fails, each call reports it.
         let _ = self.loaded();
     }
 

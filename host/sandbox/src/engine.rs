@@ -1,4 +1,4 @@
-//! The engine that all plugins share, and the clock behind its wall-clock limits.
+//! The engine that all plugins share, and the clock for wall-clock limits.
 
 use std::{
     sync::mpsc::{self, RecvTimeoutError},
@@ -10,34 +10,33 @@ use wasmtime::{
     Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, WasmFeatures,
 };
 
-/// How often the clock ticks. A wall-clock limit is kept to within two ticks.
+/// The interval of the clock. Wall-clock limits are exact to two ticks.
 const TICK: Duration = Duration::from_millis(10);
 
 /// Bytes of the guest's stack.
 pub(crate) const STACK_BYTES: usize = 512 << 10;
 
-/// The largest linear memory that any plugin can be given: address space, not memory.
+/// The largest linear memory of a plugin. This reserves address space, not memory.
 pub(crate) const MAX_MEMORY_BYTES: usize = 256 << 20;
 
-/// Memories and tables of one component.
+/// The most memories and tables of one component.
 pub(crate) const MAX_MEMORIES: u32 = 4;
 pub(crate) const MAX_TABLES: u32 = 16;
-/// Core instances of one component: its module, and the shims of its imports; an interpreter comes in a dozen modules.
+/// The most core instances of one component: its modules, and the shims of its imports. An interpreter has about a dozen.
 pub(crate) const MAX_CORE_INSTANCES: u32 = 32;
-/// Elements of one table: an interpreter has some ten thousand functions.
+/// The most elements of one table. An interpreter has more than ten thousand functions.
 const MAX_TABLE_ELEMENTS: usize = 65_536;
-/// Memories that are kept ready at least. A memory that was used by a component is ready for the same one again, so
-/// that each loaded component should find its own on each thread. Address space, not memory.
+/// The least number of memories in the pool. A memory is cheaper to reuse for the same component, so there should be one for each loaded
+/// component and thread. This reserves address space, not memory.
 const MIN_MEMORIES: u32 = 128;
-/// Bytes that the host keeps for one instance.
+/// The most bytes of the host for one instance.
 const MAX_INSTANCE_BYTES: usize = 1 << 20;
-/// Bytes of a used memory that are cleared by hand rather than given back: most guests touch no more.
+/// The bytes of a memory that are cleared rather than returned to the kernel. Most guests use no more.
 const KEEP_RESIDENT: usize = 64 << 10;
-/// The same of a table.
+/// The same for a table.
 const KEEP_TABLE_RESIDENT: usize = 4 << 10;
 
-/// What code is made of and how it runs: the same for those that compile and those that run it, so that what one made
-/// the other takes.
+/// The configuration of compilation and execution, which has to be the same for both.
 pub(crate) fn config() -> Config {
     let mut config = Config::new();
     config
@@ -56,7 +55,7 @@ pub(crate) fn config() -> Config {
     config
 }
 
-/// An engine with room for so many calls at once, and its clock.
+/// An engine for a number of concurrent calls, with its clock.
 pub(crate) struct RunningEngine {
     pub(crate) engine: Engine,
     /// Dropped to stop the clock.
@@ -113,7 +112,7 @@ impl Drop for RunningEngine {
     }
 }
 
-/// Ticks of a wall-clock limit.
+/// Converts a wall-clock limit to ticks.
 pub(crate) fn ticks(milliseconds: u64) -> u64 {
     milliseconds / (TICK.as_millis() as u64) + 1
 }

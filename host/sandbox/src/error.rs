@@ -1,4 +1,4 @@
-//! Why a plugin is not loaded.
+//! Why a plugin cannot be loaded.
 
 use std::{io, process::ExitStatus};
 
@@ -10,7 +10,7 @@ use trainyard_model::{
 };
 use wasmparser::BinaryReaderError;
 
-/// A plugin file that is refused.
+/// A plugin could not be loaded.
 #[derive(Debug, thiserror::Error)]
 #[error("{file}: {problem}")]
 pub struct LoadError {
@@ -20,13 +20,13 @@ pub struct LoadError {
     pub problem: Box<LoadProblem>,
 }
 
-/// Why a plugin file is refused.
+/// Why a plugin cannot be loaded.
 #[derive(Debug, thiserror::Error)]
 pub enum LoadProblem {
-    /// It is no plugin.
+    /// The file is not a plugin.
     #[error(transparent)]
     Screen(#[from] ScreenError),
-    /// It is not compiled.
+    /// It could not be compiled.
     #[error("plugin {id}: {problem}")]
     Compile {
         /// The plugin.
@@ -34,27 +34,27 @@ pub enum LoadProblem {
         /// Why.
         problem: CompileError,
     },
-    /// Its claims or configuration are refused.
+    /// Its digest, claims or configuration are refused.
     #[error(transparent)]
     Plugin(#[from] PluginError),
-    /// It does not fit the contract.
+    /// It does not match the contract.
     #[error("plugin {id}: {problem}")]
     Link {
         /// The plugin.
         id: PluginId,
-        /// What does not fit.
+        /// Why.
         problem: LinkError,
     },
-    /// It misbehaves while it is instantiated.
-    #[error("plugin {id}: its instantiation failed: {cause}")]
+    /// It could not be instantiated.
+    #[error("plugin {id}: instantiation failed: {cause}")]
     Instantiate {
         /// The plugin.
         id: PluginId,
-        /// How.
+        /// Why.
         cause: Box<CallFailure>,
     },
-    /// The compiled code does not load.
-    #[error("plugin {id}: its compiled code does not load: {problem}")]
+    /// The compiled code could not be loaded.
+    #[error("plugin {id}: cannot load the compiled code: {problem}")]
     Code {
         /// The plugin.
         id: PluginId,
@@ -64,13 +64,13 @@ pub enum LoadProblem {
 }
 
 impl LoadProblem {
-    /// The problem, for a message that names the plugin already.
+    /// The problem without the plugin, for messages that already name it.
     pub(crate) fn without_plugin(&self) -> String {
         match self {
             Self::Screen(_) | Self::Plugin(_) => self.to_string(),
             Self::Compile { problem, .. } => problem.to_string(),
             Self::Link { problem, .. } => problem.to_string(),
-            Self::Instantiate { cause, .. } => format!("while it was instantiated it {cause}"),
+            Self::Instantiate { cause, .. } => format!("instantiation failed: {cause}"),
             Self::Code { problem, .. } => problem.clone(),
         }
     }
@@ -81,50 +81,48 @@ pub(crate) fn not_compiled(plugin: &Plugin) -> impl FnOnce(CompileError) -> Load
     move |problem| LoadProblem::Compile { id, problem }
 }
 
-/// Why a file is no plugin.
+/// Why a file is not a plugin.
 #[derive(Debug, thiserror::Error)]
 pub enum ScreenError {
-    /// It can't be read.
-    #[error("can't be read: {0}")]
+    /// It cannot be read.
+    #[error("cannot be read: {0}")]
     Read(#[from] io::Error),
-    /// It is a folder, a device, a pipe.
-    #[error("is {0}, not a file; a plugin is a `.wasm` file")]
+    /// It is a directory, a device or a pipe.
+    #[error("is {0}, not a file; pass a `.wasm` file")]
     NotAFile(&'static str),
-    /// It has no bytes.
-    #[error("is empty")]
+    /// It is empty.
+    #[error("is empty; pass a `.wasm` file")]
     Empty,
     /// It is too large.
-    #[error("has more than {0} bytes, the most that a plugin may have")]
+    #[error("exceeds the limit of {0} bytes for a plugin")]
     TooLarge(u64),
     /// It is a core module.
-    #[error(
-        "is a core module, not a component; `trainyard plugin build` makes a component of a crate"
-    )]
+    #[error("is a core module, not a component; build it with `trainyard plugin build`")]
     CoreModule,
     /// It is compiled code.
     #[error(
-        "is native code ({0}), which is never loaded; give the component that it was compiled from"
+        "is native code ({0}), which is never loaded; pass the component that it was compiled from"
     )]
     NativeCode(&'static str),
-    /// It is no WebAssembly, or damaged.
-    #[error("is not a WebAssembly component, or is damaged: {0}")]
+    /// It is not valid WebAssembly.
+    #[error("is not a valid WebAssembly component: {0}")]
     Malformed(String),
-    /// It has more of something than allowed.
-    #[error("has more {what} than allowed: {allowed}")]
+    /// It exceeds a limit.
+    #[error("has more than {allowed} {what}, the limit for a plugin")]
     TooMuch {
-        /// Of what.
+        /// What is limited.
         what: &'static str,
-        /// How much is allowed.
+        /// The limit.
         allowed: u64,
     },
-    /// It imports what the contract does not have.
-    #[error("imports what contract {} does not have: {}", trainyard_model::contract::VERSION, .0.join(", "))]
+    /// It has imports that the contract does not have.
+    #[error("has imports that contract {} does not have: {}", trainyard_model::contract::VERSION, .0.join(", "))]
     Imports(Vec<String>),
-    /// It exports something else than phases.
-    #[error("exports what is not a phase of the contract: {}", .0.join(", "))]
+    /// It has exports that are not phases.
+    #[error("has exports that are not phases of the contract: {}", .0.join(", "))]
     Exports(Vec<String>),
-    /// The manifest and the exports disagree.
-    #[error("exports the phases [{exported}], but its manifest names [{declared}]")]
+    /// The manifest declares other phases than it exports.
+    #[error("exports the phases [{exported}], but its manifest declares [{declared}]")]
     Phases {
         /// What it exports.
         exported: String,
@@ -133,13 +131,13 @@ pub enum ScreenError {
     },
     /// It has no manifest, or several.
     #[error(
-        "has {0} custom sections `{SECTION}` at its top level; a plugin has one, which the SDK's macro and `trainyard plugin build` make"
+        "has {0} custom sections `{SECTION}` at the top level, but must have one; build it with `trainyard plugin build`"
     )]
     Manifests(usize),
-    /// Its manifest is refused.
+    /// Its manifest is not valid.
     #[error(transparent)]
     Manifest(#[from] ManifestError),
-    /// Checking it costs too much, or can't be done.
+    /// It could not be checked within the limits.
     #[error(transparent)]
     Child(#[from] CompileError),
 }
@@ -150,39 +148,39 @@ impl From<BinaryReaderError> for ScreenError {
     }
 }
 
-/// Why a component is not compiled.
+/// Why a component could not be compiled.
 #[derive(Debug, thiserror::Error)]
 pub enum CompileError {
-    /// The child could not be run.
-    #[error("the compiling process could not be run: {0}")]
+    /// The compiler process could not be started.
+    #[error("cannot start the compiler process: {0}")]
     Child(#[from] io::Error),
     /// It took too long.
-    #[error("takes more than {0} s to check and compile")]
+    #[error("exceeded {0} s to check and compile")]
     Time(u64),
     /// It took too much memory.
-    #[error("takes more than {0} bytes of memory to check and compile")]
+    #[error("exceeded {0} bytes of memory to check and compile")]
     Memory(u64),
-    /// It becomes too large.
-    #[error("has more than {0} bytes of compiled code")]
+    /// The compiled code is too large.
+    #[error("exceeds the limit of {0} bytes of compiled code")]
     Code(u64),
-    /// The child's answer is not one.
-    #[error("the compiling process returned an invalid answer")]
+    /// The compiler process returned an invalid answer.
+    #[error("the compiler process returned an invalid answer")]
     Answer,
-    /// The compiler refuses it.
+    /// The compiler rejected it.
     #[error("does not compile: {0}")]
     Refused(String),
-    /// The child ended in another way.
-    #[error("the compiling process ended with {0}")]
+    /// The compiler process failed.
+    #[error("the compiler process failed: {0}")]
     Ended(ExitStatus),
 }
 
-/// Why a compiled component is no plugin.
+/// Why a compiled component cannot be linked.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// An import or export has other types than the contract says.
-    #[error("it does not fit the contract: {0}")]
+    /// An import or export has a type that differs from the contract.
+    #[error("does not match the contract: {0}")]
     Types(String),
     /// A phase of the manifest is not exported.
-    #[error("its manifest names the phase {0}, which it does not export")]
+    #[error("its manifest declares the phase {0}, which it does not export")]
     PhaseMissing(Phase),
 }

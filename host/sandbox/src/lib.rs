@@ -9,7 +9,7 @@
 //! loader share.
 //!
 //! `engine` has the clock of the wall-clock limits; `state` is the data of a store while a call runs; `pool` has the threads that calls
-//! run on. `vouched` is the only place where compiled code becomes a component, and has the only `unsafe`.
+//! run on. `trusted_code` is the only place where compiled code becomes a component, and has the only `unsafe`.
 
 mod cache;
 pub mod compile;
@@ -25,7 +25,7 @@ mod sandbox;
 pub mod screen;
 mod state;
 mod surface;
-mod vouched;
+mod trusted_code;
 
 pub use cache::CachePaths;
 pub use compile::CompilerCommand;

@@ -1,9 +1,9 @@
 //! The limits of a plugin file, of compiling it, and of the cache.
 
-/// What a plugin file may be made of, and what compiling and keeping it may cost.
+/// The limits of a plugin file, of compiling it, and of the cache.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadLimits {
-    /// Bytes of the file. Default 32 MiB: plugins in Python and JavaScript carry an interpreter.
+    /// Bytes of the file. Default 32 MiB, because plugins in Python and JavaScript contain an interpreter.
     pub bytes: u64,
     /// Functions, over all modules. Default 100,000.
     pub functions: u32,
@@ -11,23 +11,23 @@ pub struct LoadLimits {
     pub locals: u64,
     /// Bytes of one function's body. Default 512 KiB.
     pub body_bytes: usize,
-    /// Core modules and nested components. Default 64: an interpreter comes in a dozen modules.
+    /// Core modules and nested components. Default 64; an interpreter has about a dozen.
     pub modules: u32,
-    /// Bytes of types, over all modules: each takes some hundred bytes of memory in the process that runs it. Default 256 KiB.
+    /// Bytes of types, over all modules. Each type takes about a hundred bytes of memory at run time. Default 256 KiB.
     pub type_bytes: u64,
-    /// Bytes of imports, exports, elements and all else that is declared, over all modules. Default 2 MiB.
+    /// Bytes of imports, exports, elements and other declarations, over all modules. Default 2 MiB.
     pub declaration_bytes: u64,
     /// Data segments, over all modules. Default 100,000.
     pub data_segments: u32,
-    /// Sections, over all modules. Custom ones, which have no other limit, may have no bytes. Default 100,000.
+    /// Sections, over all modules. This limits empty custom sections, too. Default 100,000.
     pub sections: u32,
-    /// Bytes of memory while it is checked and compiled. Default 2 GiB.
+    /// Bytes of memory while the file is checked and compiled. Default 2 GiB.
     pub compile_memory_bytes: u64,
-    /// Seconds of CPU, and of wall-clock time, while it is checked and compiled. Default 60.
+    /// Seconds of CPU time, and of wall-clock time, while the file is checked and compiled. Default 60.
     pub compile_seconds: u64,
     /// Bytes of compiled code. Default 256 MiB.
     pub code_bytes: u64,
-    /// Bytes of all compiled code that is kept on disk. Default 512 MiB.
+    /// Bytes of all compiled code in the cache. Default 512 MiB.
     pub cache_bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! From bytes to a plugin that can be called.
+//! Loading of plugins.
 
 use std::{path::Path, sync::Arc};
 
@@ -23,16 +23,16 @@ use crate::{
     screen::{self, Outlined},
 };
 
-/// How plugins are loaded.
+/// Options of a [`Loader`].
 #[derive(Clone, Debug)]
 pub struct LoaderOptions {
-    /// The program that compiles foreign components.
+    /// The command that compiles untrusted components.
     pub compiler: CompilerCommand,
-    /// Where compiled components are kept; none keeps none.
+    /// The cache of compiled components. `None` disables it.
     pub cache: Option<CachePaths>,
-    /// What a file may be made of.
+    /// The limits of plugin files.
     pub limits: LoadLimits,
-    /// Calls at once.
+    /// The number of concurrent calls.
     pub threads: usize,
 }
 
@@ -43,25 +43,28 @@ pub struct Loader {
     pool: Pool,
 }
 
-/// Why the sandbox can't be set up.
+/// The sandbox could not be set up.
 #[derive(Debug, thiserror::Error)]
-#[error("the sandbox can't be set up: {0}")]
+#[error("cannot set up the sandbox: {0}")]
 pub struct SetupError(String);
 
 impl Loader {
     /// Sets the sandbox up.
     ///
     /// # Errors
-    /// The engine or its threads can't be made.
+    /// The engine or its threads could not be created.
     pub fn new(options: LoaderOptions) -> Result<Self, SetupError> {
-        Self::speaking(OURS, options)
+        Self::for_contract(OURS, options)
     }
 
-    /// The same for a host of that contract.
-    pub(crate) fn speaking(contract: Contract, options: LoaderOptions) -> Result<Self, SetupError> {
+    /// Like [`Self::new`], for a host with that contract.
+    pub(crate) fn for_contract(
+        contract: Contract,
+        options: LoaderOptions,
+    ) -> Result<Self, SetupError> {
         let setup = |error: &dyn std::fmt::Display| SetupError(error.to_string());
         let threads = options.threads.max(1);
-        // One more than threads call: a plugin may be tried out while all are busy.
+        // One more than there are threads, because a plugin can be tried out while all are busy.
         let calls = u32::try_from(threads + 1).map_err(|error| setup(&error))?;
         let engine = RunningEngine::new(calls).map_err(|error| setup(&format!("{error:#}")))?;
         let mut linker = Linker::new(&engine.engine);
@@ -93,10 +96,10 @@ impl Loader {
         &self.pool
     }
 
-    /// Loads a plugin file. `settings` gives what the operator sets for the plugin of that manifest.
+    /// Loads a plugin file. `settings` returns the operator's settings for the plugin.
     ///
     /// # Errors
-    /// Why it is refused.
+    /// Why it cannot be loaded.
     pub fn load_file(
         &self,
         path: &Path,
@@ -105,7 +108,7 @@ impl Loader {
         let file = clean(&path.display().to_string());
         let load = || {
             let bytes = screen::read(path, &self.options.limits)?;
-            self.load_foreign(bytes, settings)
+            self.load_untrusted(bytes, settings)
         };
         load().map_err(|problem: LoadProblem| LoadError {
             file,
@@ -113,11 +116,11 @@ impl Loader {
         })
     }
 
-    /// Loads a component that nobody vouches for.
+    /// Loads an untrusted component.
     ///
     /// # Errors
-    /// Why it is refused.
-    pub fn load_foreign(
+    /// Why it cannot be loaded.
+    pub fn load_untrusted(
         &self,
         bytes: Vec<u8>,
         settings: impl FnOnce(&Manifest) -> Settings,
@@ -129,7 +132,7 @@ impl Loader {
             let compile =
                 || compile::in_child(&self.options.compiler, Task::Compile, bytes, limits);
             let answer = compile().map_err(not_compiled(plugin))?;
-            // An entry of the cache stands for this check too.
+            // Entries of the cache have passed this check.
             answer.surface.imports_of(&plugin.manifest.phases)?;
             Ok(answer.code)
         })?;
@@ -140,7 +143,7 @@ impl Loader {
     /// Loads a plugin that is part of this program.
     ///
     /// # Errors
-    /// Why it is refused.
+    /// Why it cannot be loaded.
     pub fn load_built_in(
         &self,
         name: &str,
@@ -157,7 +160,7 @@ impl Loader {
     /// Reads the manifest of a plugin that is part of this program. Its code is loaded when the plugin is first called.
     ///
     /// # Errors
-    /// Why it is refused.
+    /// Why it cannot be loaded.
     pub fn defer_built_in(
         &self,
         name: &str,
@@ -170,7 +173,7 @@ impl Loader {
         Ok(DeferredPolicy::new(self.sandbox.clone(), plugin, bytes))
     }
 
-    /// The component was checked when this program was built, so reading its manifest is enough.
+    /// Built-in components are checked when this program is built, so reading the manifest is enough.
     fn outline_built_in(
         &self,
         bytes: &[u8],
@@ -182,7 +185,7 @@ impl Loader {
     }
 }
 
-/// The plugin of a component, with the operator's settings.
+/// Combines a component with the operator's settings.
 fn set_up(
     outlined: Outlined,
     settings: impl FnOnce(&Manifest) -> Settings,

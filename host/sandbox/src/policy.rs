@@ -1,4 +1,4 @@
-//! A plugin in its sandbox: a fresh store and a fresh instance for every call.
+//! A sandboxed plugin. Every call has a fresh store and a fresh instance.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -23,7 +23,7 @@ use crate::{
     state::{OutOfMemory, State},
 };
 
-/// A component that is ready to be called.
+/// A linked component.
 pub struct SandboxedPolicy {
     plugin: Arc<Plugin>,
     engine: Arc<RunningEngine>,
@@ -31,7 +31,7 @@ pub struct SandboxedPolicy {
     exports: BTreeMap<Phase, ComponentExportIndex>,
 }
 
-/// What does not fit, by wasmtime's own words.
+/// A type error of wasmtime.
 fn types(error: wasmtime::Error) -> LinkError {
     LinkError::Types(clean(&format!("{error:#}")))
 }
@@ -62,14 +62,14 @@ impl SandboxedPolicy {
         })
     }
 
-    /// A store under the plugin's limits, which hold before anything of the guest runs.
+    /// Creates a store with the plugin's limits, which apply before any code of the guest runs.
     fn store(&self, call: Box<Call>) -> (Store<State>, wasmtime::Result<()>) {
         let limits = &self.plugin.settings.limits;
         let mut store = Store::new(&self.engine.engine, State::new(call, limits.memory_bytes));
         store.limiter(|state| &mut state.memory);
         store.set_epoch_deadline(ticks(limits.wall_clock_ms));
-        // What one import may copy before the call's own meter sees it: one text can't be longer than the memory that
-        // it stands in, and a list can't name the same text over and over.
+        // This limits what one import copies before the call's meter counts it: a text cannot be longer than the guest's memory, but a
+        // list could contain the same text many times.
         let copied = limits.memory_bytes.max(limits.import_bytes);
         store.set_hostcall_fuel(usize::try_from(copied).unwrap_or(usize::MAX));
         let fueled = store.set_fuel(limits.fuel);
@@ -79,7 +79,7 @@ impl SandboxedPolicy {
     /// Instantiates the component once under its limits, and checks the types of its exports.
     ///
     /// # Errors
-    /// How it misbehaved, or what is of another type than the contract says.
+    /// The instantiation fails, or an export has a type that differs from the contract.
     pub(crate) fn try_out(&self) -> Result<(), LoadProblem> {
         let inputs = CallInputs {
             plugin: self.plugin.clone(),
@@ -113,7 +113,7 @@ impl SandboxedPolicy {
             };
             typed.map_err(|error| LoadProblem::Link {
                 id: id(),
-                problem: types(error.context(format!("its export `{phase}`"))),
+                problem: types(error.context(format!("export `{phase}`"))),
             })?;
         }
         Ok(())
@@ -142,7 +142,7 @@ impl SandboxedPolicy {
         run.call(&mut *store, (context,)).map(|(result,)| result)
     }
 
-    /// What an error means: by its type, never by its text.
+    /// Classifies an error by its type, never by its text.
     fn ended(&self, error: &wasmtime::Error, panic_message: Option<String>) -> CallFailure {
         let limits = &self.plugin.settings.limits;
         if let Some(fault) = error.downcast_ref::<Faulted>() {

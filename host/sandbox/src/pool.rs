@@ -1,20 +1,20 @@
-//! The fixed threads that plugin calls run on: a call blocks its thread, so that probes and webhooks need others.
+//! The threads for plugin calls. Calls block their thread, so probes and webhooks use other threads.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rayon::prelude::*;
 
-/// What ran on one of the pool's threads panicked. Rust's panic hook has told where, and why.
+/// A task on one of the pool's threads panicked. Rust's panic hook has printed where and why.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the host panicked, which is a bug of Trainyard: please report it, with what it said")]
+#[error("the host panicked; this is a bug in Trainyard, please report it with the message")]
 pub struct Panicked;
 
 /// A fixed number of blocking threads.
 pub struct Pool(rayon::ThreadPool);
 
 impl Pool {
-    /// How many results a thread may be ahead of what takes them: few enough that large ones fit into memory, and enough that
-    /// threads seldom wait for the slowest.
+    /// The number of results per thread that can wait for `take`: small enough that large results fit into memory, and large enough that
+    /// threads seldom wait for each other.
     pub const AHEAD: usize = 4;
 
     pub(crate) fn new(threads: usize) -> Result<Self, rayon::ThreadPoolBuildError> {
@@ -22,36 +22,36 @@ impl Pool {
         rayon::ThreadPoolBuilder::new()
             .num_threads(threads)
             .thread_name(name)
-            // Without one, rayon ends the whole process, and with it the TrainJobs that have nothing to do with the panic.
+            // By default, rayon aborts the process, which would affect all TrainJobs.
             .panic_handler(|_| {
-                tracing::error!("what ran beside others panicked, which is a bug of Trainyard")
+                tracing::error!("a background task panicked; this is a bug in Trainyard")
             })
             .build()
             .map(Self)
     }
 
-    /// Runs `run` on one of the pool's threads, and waits for it. A panic of it is the caller's.
+    /// Runs a closure on one of the pool's threads and waits for it. Its panic is propagated to the caller.
     pub fn run<R: Send>(&self, run: impl FnOnce() -> R + Send) -> R {
         self.0.install(run)
     }
 
-    /// Runs `run` on one of the pool's threads, and does not wait for it. A panic of it is logged, and goes no further.
+    /// Runs a closure on one of the pool's threads without waiting for it. Its panic is logged.
     pub fn spawn(&self, run: impl FnOnce() + Send + 'static) {
         self.0.spawn(run);
     }
 
-    /// Runs `run` for each item on the pool's threads, and gives each result to `take`, in the order of the items. At most
-    /// [`Self::AHEAD`] results a thread wait for `take`. A panic is the result of its item, and keeps no other from its own.
+    /// Runs `run` for each item on the pool's threads, and passes the results to `take` in the order of the items. At most
+    /// [`Self::AHEAD`] results per thread wait for `take`. A panic is the result of its item, and does not affect the others.
     ///
     /// # Errors
-    /// The first error of `take`: no further item is run.
+    /// The first error of `take`. No further item is run.
     pub fn run_in_order<T: Sync, R: Send, E>(
         &self,
         items: &[T],
         run: impl Fn(&T) -> R + Sync,
         mut take: impl FnMut(&T, Result<R, Panicked>) -> Result<(), E>,
     ) -> Result<(), E> {
-        // Unwind-safe: policies and renderers are never written, and the store of a call, which is, goes with its call.
+        // This is unwind-safe: policies and renderers are immutable, and the store of a call is dropped with it.
         let one = |item| catch_unwind(AssertUnwindSafe(|| run(item))).map_err(|_| Panicked);
         for some in items.chunks(Self::AHEAD * self.0.current_num_threads()) {
             let results: Vec<_> = self.0.install(|| some.par_iter().map(one).collect());

@@ -1,4 +1,4 @@
-//! What every plugin runs in: one engine, one linker, one contract, and the cache of compiled components.
+//! The environment that all plugins of a loader share: engine, linker, contract, and the cache of compiled components.
 
 use std::sync::Arc;
 
@@ -13,10 +13,10 @@ use crate::{
     error::{LoadProblem, not_compiled},
     policy::SandboxedPolicy,
     state::State,
-    vouched::{self, Vouched},
+    trusted_code::{self, TrustedCode},
 };
 
-/// The parts that all plugins of a loader share.
+/// The environment of plugins.
 pub(crate) struct Sandbox {
     pub(crate) engine: Arc<RunningEngine>,
     pub(crate) contract: Contract,
@@ -28,12 +28,12 @@ impl Sandbox {
     /// Loads the code of a plugin from the cache, or compiles it, and links it.
     ///
     /// # Errors
-    /// It is not compiled, or does not fit the contract.
+    /// It could not be compiled, or does not match the contract.
     pub(crate) fn load(
         &self,
         plugin: Arc<Plugin>,
         bytes: &[u8],
-        compile: impl FnOnce(&Plugin, &[u8]) -> Result<Vouched, LoadProblem>,
+        compile: impl FnOnce(&Plugin, &[u8]) -> Result<TrustedCode, LoadProblem>,
     ) -> Result<SandboxedPolicy, LoadProblem> {
         let component = self.component(&plugin, bytes, compile)?;
         let id = plugin.id.clone();
@@ -42,17 +42,17 @@ impl Sandbox {
             .map_err(|problem| LoadProblem::Link { id, problem })
     }
 
-    /// The same for a component that is part of this program: it is compiled in this process.
+    /// Like [`Self::load`], for a component that is part of this program and is compiled in this process.
     ///
     /// # Errors
-    /// As of [`Self::load`].
+    /// See [`Self::load`].
     pub(crate) fn load_trusted(
         &self,
         plugin: Arc<Plugin>,
         bytes: &[u8],
     ) -> Result<SandboxedPolicy, LoadProblem> {
         self.load(plugin, bytes, |plugin, bytes| {
-            compile::here(&self.engine.engine, bytes).map_err(not_compiled(plugin))
+            compile::in_process(&self.engine.engine, bytes).map_err(not_compiled(plugin))
         })
     }
 
@@ -61,30 +61,31 @@ impl Sandbox {
         &self,
         plugin: &Plugin,
         bytes: &[u8],
-        compile: impl FnOnce(&Plugin, &[u8]) -> Result<Vouched, LoadProblem>,
+        compile: impl FnOnce(&Plugin, &[u8]) -> Result<TrustedCode, LoadProblem>,
     ) -> Result<Component, LoadProblem> {
         let (id, engine) = (&plugin.id, &self.engine.engine);
         let name = entry_name(&id.digest, self.compatibility());
         if let Some(code) = self.cache.as_ref().and_then(|cache| cache.get(&name)) {
-            match vouched::deserialize(engine, &code) {
+            match trusted_code::deserialize(engine, &code) {
                 Ok(component) => return Ok(component),
                 Err(error) => {
-                    tracing::warn!(%error, "a cached plugin does not load; it is compiled again")
+                    tracing::warn!(%error, "cannot load a plugin from the cache; compiling it again")
                 }
             }
         }
         let code = compile(plugin, bytes)?;
-        let component = vouched::deserialize(engine, &code).map_err(|error| LoadProblem::Code {
-            id: id.clone(),
-            problem: clean(&format!("{error:#}")),
-        })?;
+        let component =
+            trusted_code::deserialize(engine, &code).map_err(|error| LoadProblem::Code {
+                id: id.clone(),
+                problem: clean(&format!("{error:#}")),
+            })?;
         if let Some(cache) = &self.cache {
             cache.put(&name, &code);
         }
         Ok(component)
     }
 
-    /// A number that differs between engines whose code does not fit each other, and between contracts.
+    /// A number that differs between incompatible engines and between contracts.
     fn compatibility(&self) -> u64 {
         use std::hash::{DefaultHasher, Hash, Hasher};
         let mut hasher = DefaultHasher::new();

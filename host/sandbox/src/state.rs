@@ -1,4 +1,4 @@
-//! What a store holds while a call runs: the call itself, and what the sandbox counts.
+//! The data of a store: the call, and the counters of the sandbox.
 
 use trainyard_model::call::{Call, Fault};
 use wasmtime::{ResourceLimiter, StoreContextMut, Trap};
@@ -23,13 +23,12 @@ impl State {
     }
 }
 
-/// Fuel of one import, beside its bytes: it costs the host about as much time as that many instructions, so that fuel,
-/// which is the same on every machine, runs out before the wall clock does.
+/// The fuel for calling an import, in addition to its bytes. It takes the host about as long as that many instructions, so fuel, which does
+/// not depend on the machine, runs out before the wall-clock limit.
 const CROSSING: u64 = 100;
 
-/// Runs one import against the call, and charges fuel for it and for the bytes that went over it. `name` is the method's
-/// in the contract.
-pub(crate) fn host<T>(
+/// Runs an import, and charges fuel for it and for the bytes that it passed. `name` is the name of the method in the contract.
+pub(crate) fn call_host<T>(
     store: &mut StoreContextMut<'_, State>,
     name: &'static str,
     method: impl FnOnce(&mut Call) -> Result<T, Fault>,
@@ -43,7 +42,7 @@ pub(crate) fn host<T>(
     Ok(value)
 }
 
-/// Charges fuel for an import over which so many bytes went.
+/// Charges fuel for an import that passed a number of bytes.
 pub(crate) fn charge(store: &mut StoreContextMut<'_, State>, bytes: u64) -> wasmtime::Result<()> {
     match store
         .get_fuel()?
@@ -61,13 +60,13 @@ pub(crate) struct MemoryLimiter {
     used: u64,
 }
 
-/// A memory or table would grow beyond the limit.
+/// A memory or table would exceed the limit.
 #[derive(Debug, thiserror::Error)]
 #[error("memory limit")]
 pub(crate) struct OutOfMemory;
 
 impl MemoryLimiter {
-    /// Bytes of a table's element on the host.
+    /// The bytes of a table element on the host.
     const ELEMENT: u64 = 16;
 
     fn grow(&mut self, more: u64) -> wasmtime::Result<bool> {

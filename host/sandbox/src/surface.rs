@@ -1,4 +1,4 @@
-//! How a component meets its host: what it imports and exports.
+//! A component's surface: its imports and exports.
 
 use std::collections::BTreeSet;
 
@@ -13,24 +13,24 @@ use crate::{contract::Contract, error::ScreenError};
 /// The most names that an error lists.
 const MAX_NAMES: usize = 20;
 
-/// How a component meets its host. It is found out in the limited child: validating takes memory that no count of the bytes
-/// bounds.
+/// The imports and exports of a component. It is read in the compiler process with its limits, because the number of bytes does not bound
+/// the memory for validation.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Surface {
     /// The methods of the contract that it imports, sorted.
     imports: Vec<String>,
     /// The phases that it exports.
     phases: BTreeSet<Phase>,
-    /// What it imports and the contract does not have.
+    /// Imports that the contract does not have.
     unknown_imports: Vec<String>,
-    /// What it exports and is no phase.
+    /// Exports that are not phases.
     unknown_exports: Vec<String>,
-    /// Why it is no component.
+    /// Why it is not a valid component.
     malformed: Option<String>,
 }
 
 impl Surface {
-    /// By the types that validation gives: it is made for hostile bytes, as a reader of WIT is not.
+    /// Reads the surface from the types of validation, which, unlike a parser of WIT, is made for hostile input.
     pub(crate) fn of(bytes: &[u8], contract: &Contract) -> Self {
         Self::read(bytes, contract).unwrap_or_else(|error| Self {
             malformed: Some(clean(&error.to_string())),
@@ -38,17 +38,17 @@ impl Surface {
         })
     }
 
-    /// Whether nothing keeps it from being compiled.
+    /// Whether the component can be compiled.
     pub(crate) fn is_whole(&self) -> bool {
         self.malformed.is_none()
             && self.unknown_imports.is_empty()
             && self.unknown_exports.is_empty()
     }
 
-    /// The methods that a plugin with those phases imports.
+    /// The methods that the component imports, if it is a plugin with those phases.
     ///
     /// # Errors
-    /// What keeps it from being such a plugin.
+    /// Why it is not such a plugin.
     pub(crate) fn imports_of(self, declared: &[Phase]) -> Result<Vec<String>, ScreenError> {
         if let Some(problem) = self.malformed {
             return Err(ScreenError::Malformed(problem));

@@ -76,7 +76,7 @@ fn folder_is_refused() {
     let folder = Folder::new();
     let error = refused(folder.0.path());
     assert!(
-        matches!(error, ScreenError::NotAFile("a folder")),
+        matches!(error, ScreenError::NotAFile("a directory")),
         "{error}"
     );
 }

@@ -68,7 +68,7 @@ fn code_that_does_not_link_ends_each_call() {
         assert_eq!(end.kind(), "load");
         let error = end.to_string();
         let expected =
-            "its code does not load: its manifest names the phase build, which it does not export";
+            "cannot load its code: its manifest declares the phase build, which it does not export";
         assert!(error.starts_with(expected), "{error}");
     }
 }

@@ -270,7 +270,7 @@ fn write_outside_the_claims_names_the_missing_claim() {
         "{ended:?}"
     );
     assert!(
-        text.starts_with("`container.put-env`: it may not")
+        text.starts_with("`container.put-env`: cannot")
             && text.contains("EVIL")
             && text.contains("claims.writes"),
         "{text}"
@@ -325,7 +325,7 @@ fn read_outside_the_claims_names_the_missing_claim() {
         "{ended:?}"
     );
     assert!(
-        text.starts_with("`container.args`: it may not") && text.contains("claims.reads"),
+        text.starts_with("`container.args`: cannot") && text.contains("claims.reads"),
         "{text}"
     );
 }
@@ -341,7 +341,7 @@ fn write_inside_the_claims_but_outside_the_grants_is_refused() {
     let claims = r#"{"writes":["pod-sets[*].containers[node].mounts[*]"]}"#;
     let loader = loader();
     let policy = loader
-        .load_foreign(
+        .load_untrusted(
             transform_claiming(claims, r#"(data (i32.const 1500) "/")"#, body),
             |_| Settings::default(),
         )
@@ -360,7 +360,7 @@ fn claim_without_a_grant_is_refused_at_load() {
     let claims = r#"{"writes":["pod-sets[*].containers[node].image"]}"#;
     let loader = loader();
     let problem = loader
-        .load_foreign(transform_claiming(claims, "", ""), |_| Settings::default())
+        .load_untrusted(transform_claiming(claims, "", ""), |_| Settings::default())
         .map(drop)
         .unwrap_err()
         .to_string();
@@ -435,7 +435,7 @@ fn too_many_concurrent_calls_are_retriable() {
         ..Limits::default()
     };
     let policy = loader
-        .load_foreign(transform("", &forever("")), |_| settings(limits))
+        .load_untrusted(transform("", &forever("")), |_| settings(limits))
         .unwrap();
     let ends: Vec<CallFailure> = std::thread::scope(|scope| {
         let calls: Vec<_> = (0..8)

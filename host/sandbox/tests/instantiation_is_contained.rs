@@ -18,7 +18,7 @@ use crate::common::{good, loader, next_job_renders, settings, transform, with_in
 /// Loads a component that must be refused, and gives why.
 fn refused(bytes: Vec<u8>, limits: Limits) -> LoadProblem {
     let loader = loader();
-    let problem = match loader.load_foreign(bytes, |_| settings(limits)) {
+    let problem = match loader.load_untrusted(bytes, |_| settings(limits)) {
         Ok(_) => panic!("it was loaded"),
         Err(problem) => problem,
     };

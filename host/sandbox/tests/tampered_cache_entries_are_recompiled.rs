@@ -259,7 +259,7 @@ fn recompiling_is_logged() {
         .find(|line| line.contains(&path))
         .unwrap_or_default();
     assert!(
-        line.contains("WARN") && line.contains("compiled again"),
+        line.contains("WARN") && line.contains("compiling it again"),
         "{text}"
     );
 }

@@ -7,7 +7,7 @@ use trainyard_model::{
     claims::{ClaimPath, Claims, Grants, Verb},
     facts::Facts,
     manifest::{ActiveWhen, NodeSet},
-    plan::{Because, Edge, Generation, PossibleClash, Slot},
+    plan::{Edge, EdgeReason, Generation, PossibleClash, Slot},
     plugin::Plugin,
 };
 use trainyard_render::{Active, plan_of};
@@ -96,8 +96,8 @@ pub(super) struct Reason {
 impl From<&Edge> for Reason {
     fn from(edge: &Edge) -> Self {
         let (touch, path) = match &edge.because {
-            Because::Path { first, path } => (Some(first.to_string()), Some(path.clone())),
-            Because::Declared => (None, None),
+            EdgeReason::Path { first, path } => (Some(first.to_string()), Some(path.clone())),
+            EdgeReason::Declared => (None, None),
         };
         Self {
             first: edge.first.to_string(),

@@ -137,7 +137,7 @@ impl Inspection {
             manifest
                 .claims
                 .iter()
-                .map(|(touch, path)| format!("  {touch}s {path}{}", note(touch, path))),
+                .map(|(verb, path)| format!("  {verb}s {path}{}", note(verb, path))),
         );
         lines.push("imports:".to_owned());
         lines.extend(self.imports.iter().map(|import| format!("  {import}")));
@@ -146,8 +146,8 @@ impl Inspection {
 }
 
 /// Returns a note for the operator on a claim.
-fn note(touch: Verb, path: &ClaimPath) -> &'static str {
-    match permission(touch, path) {
+fn note(verb: Verb, path: &ClaimPath) -> &'static str {
+    match permission(verb, path) {
         Permission::Grant => " (needs a grant)",
         Permission::OwnOnly => " (without a grant: only its own objects and volumes)",
         Permission::Default | Permission::Host => "",

@@ -56,7 +56,7 @@ pub(super) fn renderer(
             ));
             continue;
         }
-        match loader.load_foreign(bytes, |_| entry.settings()) {
+        match loader.load_untrusted(bytes, |_| entry.settings()) {
             Ok(policy) if is_named(&policy.plugin().id, &entry) => policies.push(Arc::new(policy)),
             Ok(policy) => failure.add(format!(
                 "{place}: contains plugin {}, but the index names it `{} {}`",

@@ -208,7 +208,7 @@ fn exhausted_limit_names_the_method() {
     assert_eq!(ended.kind(), "limit");
     assert_eq!(
         ended.to_string(),
-        "`container.remove-env`: used up its 1 writes; `limits.writes` in the policy file raises it"
+        "`container.remove-env`: exceeded its limit of 1 writes; raise `limits.writes` in the policy file"
     );
 }
 
@@ -219,5 +219,5 @@ fn missing_lookup_is_not_a_fault() {
     };
     let ended = ended("transform", ask);
     assert!(matches!(ended, CallFailure::Missing(_)), "{ended:?}");
-    assert_eq!((ended.kind(), ended.is_made_again()), ("missing", true));
+    assert_eq!((ended.kind(), ended.is_repeated()), ("missing", true));
 }

@@ -232,7 +232,10 @@ fn grants_and_limits_match_a_policy_file() {
     assert_eq!(selected, Some(json!("training")));
     let granted = || job().grants(&[grant]);
     for (job, problem) in [
-        (granted().limit("writes", 1), "used up its 1 writes"),
+        (
+            granted().limit("writes", 1),
+            "exceeded its limit of 1 writes",
+        ),
         (
             granted().limit("write", 1),
             "the limits are refused: unknown field `write`",

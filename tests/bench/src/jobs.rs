@@ -264,7 +264,7 @@ impl Job {
         let job = self.job()?;
         let session = renderer.session(&job.train_job, &job.runtime, &job.namespace);
         let session = session.map_err(|problems| anyhow::anyhow!("{problems:?}"))?;
-        Ok(session.knowing(self.lookups.clone()))
+        Ok(session.with_lookups(self.lookups.clone()))
     }
 
     /// Renders it.

@@ -175,13 +175,19 @@ async fn each_kind_of_failure_is_reported_counted_and_contained(shared: &Bad) ->
     namespace.fate(Fate::Succeed);
     let started = Instant::now();
     let harms = [
-        ("trap", "hostile", "trap", "crashed: ", "on purpose"),
-        ("loop", "hostile", "limit", "used up its ", "`limits.fuel`"),
+        ("trap", "hostile", "trap", "trapped: ", "on purpose"),
+        (
+            "loop",
+            "hostile",
+            "limit",
+            "exceeded its limit of ",
+            "`limits.fuel`",
+        ),
         (
             "fill",
             "hostile",
             "limit",
-            "used up its ",
+            "exceeded its limit of ",
             "`limits.memoryBytes`",
         ),
         ("burn", "endless", "busy", "", "4000"),

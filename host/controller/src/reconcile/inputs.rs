@@ -6,7 +6,7 @@
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use trainyard_model::{lookup::Lookups, plan::Planned};
+use trainyard_model::{lookup::Lookups, plan::PlannedPlugin};
 
 use crate::{plugins::Plugins, watch::TrainJobState};
 
@@ -19,7 +19,7 @@ impl CommonInputs {
         let renderer = &plugins.renderer;
         let plugins = renderer.generation().plugins();
         // The configuration of a runtime is in the snapshot.
-        let plugins = plugins.map(|plugin| json!(Planned::of(plugin, &Value::Null)));
+        let plugins = plugins.map(|plugin| json!(PlannedPlugin::of(plugin, &Value::Null)));
         let facts = renderer.facts();
         let all = json!({
             "sources": crate::SOURCES,

@@ -1,4 +1,4 @@
-//! What a call may touch: phase, claims, grants and meter, and the faults that say what is missing.
+//! The checks of every access in a call: phase, claims, grants and meter.
 
 use super::{Call, Fault, Numbered, Target};
 use crate::{
@@ -10,7 +10,7 @@ use crate::{
 };
 
 impl Call {
-    /// The pod set of a handle, as a place.
+    /// The pod set of a handle, as a target.
     pub(super) fn pod_set_target(&self, handle: handle::PodSet) -> Result<(Target, u32), Fault> {
         self.pod_set(handle)?;
         let (at, base) = handle.split();
@@ -18,7 +18,7 @@ impl Call {
         Ok((Target { scope, base }, at))
     }
 
-    /// The pod set of a handle, for what needs no claim.
+    /// The pod set of a handle, for accesses that need no claim.
     pub(super) fn pod_set(&self, handle: handle::PodSet) -> Result<&PodSet, Fault> {
         let (at, base) = handle.split();
         self.record_of(base)
@@ -26,7 +26,7 @@ impl Call {
             .ok_or(Fault::DeadHandle { what: "pod set" })
     }
 
-    /// The container of a handle, as a place.
+    /// The container of a handle, as a target.
     pub(super) fn container_target(&self, handle: handle::Container) -> Result<Target, Fault> {
         self.container(handle)?;
         let (id, base) = handle.split();
@@ -34,7 +34,7 @@ impl Call {
         Ok(Target { scope, base })
     }
 
-    /// The container of a handle, for what needs no claim, or after the check of one.
+    /// The container of a handle, for accesses that need no claim or have been checked.
     pub(super) fn container(&self, handle: handle::Container) -> Result<&Container, Fault> {
         let (id, base) = handle.split();
         self.record_of(base)
@@ -42,8 +42,8 @@ impl Call {
             .ok_or(Fault::DeadHandle { what: "container" })
     }
 
-    /// Checks a read of one value, or of the set of keys (`None`), by the claims. Only transform reads by claims; base is
-    /// free; what this plugin created is its own.
+    /// Checks a read of one value, or of the set of keys (`None`). Reads need claims only in transform. The base record and containers
+    /// that this plugin added need none.
     pub(super) fn may_read(
         &mut self,
         target: Target,
@@ -74,7 +74,7 @@ impl Call {
         Err(self.pattern_not_claimed(target.scope, field, KeyPattern::Any))
     }
 
-    /// Checks a read of a field of every container in one list of a pod set, those that other plugins may add included.
+    /// Checks a read of a field of every container in one list of a pod set, including those that other plugins may add.
     pub(super) fn may_read_in_all(
         &mut self,
         pod_set: Target,
@@ -100,12 +100,12 @@ impl Call {
         ))
     }
 
-    /// Checks a write by phase, claims and meter. The grant says how far it reaches. In a container that this plugin added, what
-    /// is of the container alone needs no claim; what reaches further needs one as in any other.
+    /// Checks a write by phase, claims and meter, and returns the extent of its permission. In a container that this plugin added, only
+    /// writes that affect more than the container need a claim.
     pub(super) fn may_write(
         &mut self,
         target: Target,
-        touch: Verb,
+        verb: Verb,
         field: Field,
         key: &str,
     ) -> Result<Grant, Fault> {
@@ -121,27 +121,26 @@ impl Call {
         self.meter.write()?;
         if self.is_mine(target.scope) && field != Field::ContainerRaw {
             return Ok(self
-                .claimed(target, touch, field, key)
+                .claimed(target, verb, field, key)
                 .unwrap_or(Grant::OwnOnly));
         }
-        self.claimed(target, touch, field, key)
+        self.claimed(target, verb, field, key)
     }
 
-    /// The grant of the claim on a place, whether or not this plugin created what it stands in.
+    /// The grant of the claim on an entry, even in a container that this plugin added.
     pub(super) fn claimed(
         &mut self,
         target: Target,
-        touch: Verb,
+        verb: Verb,
         field: Field,
         key: &str,
     ) -> Result<Grant, Fault> {
         self.access
-            .find(&self.record, touch, target.scope, field, Some(key))
-            .ok_or_else(|| self.not_claimed(touch, target.scope, field, key))
+            .find(&self.record, verb, target.scope, field, Some(key))
+            .ok_or_else(|| self.not_claimed(verb, target.scope, field, key))
     }
 
-    /// The fault for a write whose kind of value needs a grant: of the claim, which in a container that this plugin added may be
-    /// missing.
+    /// The fault for a write whose value needs a grant, or in a container that this plugin added, a claim and a grant.
     pub(super) fn not_granted(
         &mut self,
         target: Target,
@@ -165,10 +164,10 @@ impl Call {
         }
     }
 
-    /// The fault for a touch that no claim allows.
+    /// The fault for an access that no claim allows.
     pub(super) fn not_claimed(
         &self,
-        touch: Verb,
+        verb: Verb,
         scope: EntryScope,
         field: Field,
         key: &str,
@@ -177,8 +176,8 @@ impl Call {
         let key = field.is_keyed().then(|| KeyPattern::Literal(key.into()));
         let claim = self
             .access
-            .missing_claim(&self.record, touch, scope, field, key);
-        missing(touch, path, &claim)
+            .missing_claim(&self.record, verb, scope, field, key);
+        missing(verb, path, &claim)
     }
 
     /// The fault for objects that no claim allows.
@@ -196,7 +195,7 @@ impl Call {
         missing(verb, path, &claim)
     }
 
-    /// The same for a read of several keys: of the set of keys, of all of them, or of those with a prefix.
+    /// The fault for a read of several keys: the set of keys, all of them, or those with a prefix.
     pub(super) fn pattern_not_claimed(
         &self,
         scope: EntryScope,
@@ -210,7 +209,7 @@ impl Call {
         missing(Verb::Read, path, &claim)
     }
 
-    /// The fault for a write over what the runtime, a patch or the TrainJob set, and the plugin does not reserve.
+    /// The fault for overwriting a value of the runtime, a patch or the TrainJob that the plugin does not reserve.
     pub(super) fn not_reserved(
         &self,
         target: Target,
@@ -244,10 +243,10 @@ impl Call {
     }
 }
 
-/// The fault for a touch that needs that claim. Keys come from guests.
-fn missing(touch: Verb, path: String, claim: &ClaimPath) -> Fault {
+/// The fault for an access that needs the claim. Keys come from guests, so they are cleaned.
+fn missing(verb: Verb, path: String, claim: &ClaimPath) -> Fault {
     Fault::NotClaimed {
-        touch,
+        verb,
         path,
         claim: clean(&claim.to_string()),
     }

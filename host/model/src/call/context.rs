@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::{Call, Fault, LogLine, raw::room_of, wrong};
 use crate::{contract::handle, names::fit_name, quantity::Quantity, text::clean, value::Failure};
 
-/// Features that came after contract 1.0.0.
+/// Features added after contract 1.0.0.
 const FEATURES: &[&str] = &[];
 
-/// The longest JSON text that is parsed: an API server takes annotations of 256 KiB in all.
+/// The longest JSON text that is parsed. The API server limits annotations to 256 KiB in total.
 const MAX_JSON: usize = 256 << 10;
 
 /// The handle of the record.
@@ -120,11 +120,11 @@ impl Call {
         value.transpose()
     }
 
-    /// Counts a text that is about to be read as JSON.
+    /// Charges for a text before it is parsed as JSON.
     pub(super) fn pay_for_json(&mut self, json: &str) -> Result<(), Fault> {
         self.meter.text(json)?;
         if json.len() > MAX_JSON {
-            return wrong(format!("the text has more than {MAX_JSON} bytes"));
+            return wrong(format!("the text is longer than {MAX_JSON} bytes"));
         }
         self.meter.add_bytes(room_of(json))
     }

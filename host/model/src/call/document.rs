@@ -1,4 +1,4 @@
-//! `types.document`: opaque JSON by pointer.
+//! `types.document`: JSON that is read by pointers.
 
 use std::{collections::BTreeSet, sync::Arc};
 
@@ -12,13 +12,13 @@ use crate::{
     record::Field,
 };
 
-/// JSON that a guest holds a handle to.
+/// JSON that a guest has a handle to.
 #[derive(Debug)]
 pub(super) struct Document {
     value: Arc<Value>,
     /// Whether each pointer needs a claim `job[POINTER]`.
     is_job_spec: bool,
-    /// The lookup that it is from.
+    /// The lookup that returned it.
     looked_up: Option<Arc<LookupKey>>,
 }
 
@@ -38,7 +38,7 @@ impl Call {
         Ok(handle)
     }
 
-    /// A handle to an object that was looked up: what is read of it is noted.
+    /// Returns a handle to an object that was looked up. Reads of it are recorded.
     pub(super) fn new_looked_up(
         &mut self,
         value: Arc<Value>,
@@ -51,7 +51,7 @@ impl Call {
         Ok(handle)
     }
 
-    /// Notes that a looked-up object is read at a pointer. Fails where that is not known of it.
+    /// Records that a looked-up object is read at a pointer. Fails if that part of it is not available.
     pub(super) fn note_read(&mut self, key: &LookupKey, at: &str) -> Result<(), Fault> {
         let known = self.inputs.lookups.known(key);
         if known.is_some_and(|known| !is_known(known, at)) {
@@ -196,8 +196,8 @@ fn is_pointer(text: &str) -> bool {
                 .all(|after| after.starts_with(['0', '1'])))
 }
 
-/// What stands at a pointer. Most pointers name one or two members and escape nothing, and every read of a plugin's
-/// configuration comes through here.
+/// The value at a pointer. This is optimized for pointers with one or two members and no escapes, because every read of a plugin's
+/// configuration uses it.
 fn find<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
     if pointer.as_bytes().contains(&b'~') {
         return value.pointer(pointer);

@@ -5,22 +5,22 @@ use crate::{
     reserved::Reserved, text::quoted,
 };
 
-/// Why the host ended a call. The guest never sees it: in the sandbox it is a trap. "It" is the plugin.
+/// Why the host ended a call. The guest never sees it: in the sandbox it is a trap.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum Fault {
-    /// No claim allows the touch.
-    #[error("it may not {touch} `{path}`: no claim allows it; add `{}` to `claims.{}` in the manifest", quoted(claim), touch.list())]
+    /// No claim allows the access.
+    #[error("cannot {verb} `{path}`, because no claim allows it; add `{}` to `claims.{}` in the manifest", quoted(claim), verb.list())]
     NotClaimed {
-        /// How it touched.
-        touch: Verb,
+        /// The access.
+        verb: Verb,
         /// The place.
         path: String,
         /// The claim that is missing.
         claim: String,
     },
-    /// A claim allows it, the operator does not.
+    /// A claim allows it, but the operator did not grant it.
     #[error(
-        "it may not write {what} at `{path}`: the claim is granted for {allowed} only; `grants: [{}]` in the policy file allows more",
+        "`{path}`: {what} needs a grant; without one, only {allowed} are allowed; add `grants: [{}]` to the policy file",
         quoted(claim)
     )]
     NotGranted {
@@ -28,14 +28,14 @@ pub enum Fault {
         path: String,
         /// The claim on it.
         claim: String,
-        /// What it tried to write.
+        /// The write that needs a grant.
         what: &'static str,
-        /// What is allowed there.
+        /// What is allowed without a grant.
         allowed: &'static str,
     },
     /// The runtime, a patch or the TrainJob set the env var.
     #[error(
-        "it may not change `{path}`, which the {owner} set; use `default-env` to leave it unchanged, or reserve the name with `reservedEnv` in the manifest"
+        "cannot change `{path}`, which the {owner} set; use `default-env` to leave it unchanged, or reserve the name with `reservedEnv` in the manifest"
     )]
     NotReserved {
         /// The place.
@@ -45,7 +45,7 @@ pub enum Fault {
     },
     /// The host keeps the name of an object for itself.
     #[error(
-        "it may not use the object name `{name}`: {reserved}; choose another suffix, or rename the TrainJob"
+        "cannot use the object name `{name}`: {reserved}; choose another suffix, or rename the TrainJob"
     )]
     Reserved {
         /// The name.
@@ -54,7 +54,7 @@ pub enum Fault {
         reserved: &'static Reserved,
     },
     /// The phase does not allow it.
-    #[error("it may not {what} in {phase}")]
+    #[error("cannot {what} in {phase}")]
     WrongPhase {
         /// What it tried.
         what: &'static str,
@@ -62,37 +62,37 @@ pub enum Fault {
         phase: Phase,
     },
     /// The base record was written.
-    #[error("it may not write the base record; write the record that `context.info` returns")]
+    #[error("cannot write the base record; write the record that `context.info` returns")]
     BaseWritten,
-    /// The handle means nothing any more, or never did.
-    #[error("it used a handle to a {what} that does not exist")]
+    /// The handle refers to nothing.
+    #[error("the handle refers to a {what} that does not exist")]
     DeadHandle {
-        /// What it should have been.
+        /// What the handle is for.
         what: &'static str,
     },
-    /// An argument is out of bounds.
-    #[error("wrong argument: {0}")]
+    /// An argument is invalid.
+    #[error("invalid argument: {0}")]
     Argument(String),
-    /// More was written into an object than a cluster takes.
+    /// An object is larger than a cluster accepts.
     #[error(
-        "`{path}`: {written} bytes were written, but an object of a plugin may have at most {most}; use fewer nodes, or emit less for each of them", most = EmittedObject::MOST_BYTES
+        "`{path}`: {written} bytes exceed the limit of {most} bytes per object; use fewer nodes, or emit less for each node", most = EmittedObject::MOST_BYTES
     )]
     TooLarge {
         /// The object.
         path: String,
-        /// How many bytes were written into it.
+        /// The number of bytes that were written to it.
         written: usize,
     },
-    /// A limit of the meter ran out.
-    #[error("{}", .0.used_up())]
+    /// The call exceeded a limit.
+    #[error("{}", .0.exceeded())]
     Limit(Limit),
-    /// The host does not hold an object that it asked for: the call is made again once it does.
-    #[error("it needs {0}")]
+    /// The host does not have an object that the plugin looks up. The host fetches it and repeats the call.
+    #[error("needs {0}")]
     Missing(LookupKey),
 }
 
 impl Fault {
-    /// The same with the method that was called, as the contract names it: `container.put-env`.
+    /// Adds the method that was called, by its name in the contract, such as `container.put-env`.
     #[must_use]
     pub const fn in_method(self, method: &'static str) -> Faulted {
         Faulted {
@@ -102,12 +102,12 @@ impl Fault {
     }
 }
 
-/// A fault with the method that it ended: helpers that many methods share do not know which one was called, so that it
-/// is added where the guest's call comes in.
+/// A fault with the method that was called. Helpers that several methods share do not know the method, so it is added where the
+/// guest's call enters the host.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{}{fault}", method.map(|method| format!("`{method}`: ")).unwrap_or_default())]
 pub struct Faulted {
-    /// The contract's method; none where a policy called it by no name, as in tests of the record's own methods.
+    /// The contract's method. `None` if the method was called directly, as some tests do.
     pub method: Option<&'static str>,
     /// What is wrong.
     pub fault: Fault,

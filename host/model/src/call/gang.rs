@@ -1,4 +1,4 @@
-//! What a gang of pods is and asks for, as the scheduler counts it.
+//! The members and resource requests of a gang of pods, as the scheduler counts them.
 
 use std::collections::BTreeSet;
 
@@ -8,13 +8,13 @@ use super::{Call, Fault, Target, raw::weight, wrong};
 use crate::{
     contract::handle,
     lookup::{LookupAnswer, LookupKey},
-    pod_requests::{self, Amounts, Defaults, InitContainer, NoAmount, Pod, Resources},
+    pod_requests::{self, AmountError, Amounts, Defaults, InitContainer, Pod, Resources},
     quantity::Quantity as Amount,
     record::{Container, ContainerId, EntryScope, Field, Record},
     value::Quantity,
 };
 
-/// Members of the pod spec that the sum stands on, beside the containers.
+/// Members of the pod spec that affect the sum, in addition to the containers.
 const RESOURCES: &str = "resources";
 const OVERHEAD: &str = "overhead";
 const RUNTIME_CLASS: &str = "runtimeClassName";
@@ -78,7 +78,7 @@ impl Call {
                 ));
             };
             if !seen.insert(at) {
-                return wrong(format!("the pod set `{name}` is given twice"));
+                return wrong(format!("duplicate pod set `{name}`"));
             }
             let Some(pods) = set.count.checked_mul(set.replicas) else {
                 return too_many_pods();
@@ -89,8 +89,8 @@ impl Call {
         Ok(gang)
     }
 
-    /// What the scheduler counts of a pod set's pods, after the checks of all that it stands on. They do not depend on which
-    /// containers there are: a container that another plugin adds counts, so that every claim is on all of them.
+    /// What the scheduler counts for a pod set's pods, after checking every read that it depends on. The reads cover all containers,
+    /// because containers that other plugins add count, too.
     fn counted(&mut self, target: Target, at: u32) -> Result<Pod, Fault> {
         for list in [Field::Containers, Field::InitContainers] {
             for field in [Field::Requests, Field::Limits] {
@@ -103,7 +103,7 @@ impl Call {
         }
         let record = self.record_of(target.base);
         let set = record.pod_set(at).map(|set| &*set.name).unwrap_or_default();
-        let place = |below: &str, problem: NoAmount| {
+        let place = |below: &str, problem: AmountError| {
             Fault::Argument(format!("pod-sets[{set}].{below}{problem}"))
         };
         let containers = |list: Field| {
@@ -132,7 +132,7 @@ impl Call {
                 .map_err(|problem| place("raw[resources].", problem))?,
             overhead: overhead.map_err(|problem| place("raw[overhead].", problem))?,
         };
-        // The API server takes a pod with an overhead only if it is that of the RuntimeClass; an empty one is none.
+        // The API server accepts only the overhead of the RuntimeClass; an empty one counts as none.
         let overhead = member(OVERHEAD).and_then(Value::as_object);
         let has_overhead = overhead.is_some_and(|overhead| !overhead.is_empty());
         let class = member(RUNTIME_CLASS)
@@ -145,7 +145,7 @@ impl Call {
         Ok(pod)
     }
 
-    /// What the namespace's LimitRanges give.
+    /// The defaults of the namespace's LimitRanges.
     fn container_defaults(&mut self) -> Result<Defaults, Fault> {
         let key = LookupKey::All {
             api_version: "v1".to_owned(),
@@ -183,7 +183,7 @@ impl Call {
         })
     }
 
-    /// Counts the amounts that are added up.
+    /// Charges for the amounts that are added up.
     fn pay_for(&mut self, pod: &Pod) -> Result<(), Fault> {
         let inits = pod.init_containers.iter().map(|init| &init.resources);
         let all = pod.containers.iter().chain(inits).chain([&pod.resources]);
@@ -212,14 +212,14 @@ impl Call {
 
 fn too_many_pods<T>() -> Result<T, Fault> {
     wrong(format!(
-        "the pod sets have more than {} pods together",
+        "the pod sets have more than {} pods in total",
         u32::MAX
     ))
 }
 
-/// What a container asks for.
-fn resources(record: &Record, id: ContainerId) -> Result<Resources, NoAmount> {
-    let list = |field: Field| -> Result<Amounts, NoAmount> {
+/// The resource requests of a container.
+fn resources(record: &Record, id: ContainerId) -> Result<Resources, AmountError> {
+    let list = |field: Field| -> Result<Amounts, AmountError> {
         let fields = record.fields(EntryScope::Container(id));
         let entries = fields
             .into_iter()

@@ -11,7 +11,7 @@ use crate::{
 };
 
 impl Call {
-    /// The host's answer; ends the call where it holds none yet.
+    /// The host's answer. Ends the call if the host does not have it yet.
     pub(super) fn answer(&mut self, key: LookupKey) -> Result<LookupAnswer, Fault> {
         let asked = ObjectPattern::from(&key);
         self.meter.add_bytes(asked.len())?;
@@ -28,7 +28,7 @@ impl Call {
         let asker = Requester::from(&*self.inputs.job);
         match self.inputs.lookups.get(&key) {
             Some(LookupAnswer::Object(object)) if !asker.may_see(object) => {
-                wrong("the object is emitted for this TrainJob; a plugin can't look it up")
+                wrong("the object is emitted for this TrainJob; plugins cannot look it up")
             }
             Some(answer) => Ok(answer.clone()),
             None => Err(Fault::Missing(key)),

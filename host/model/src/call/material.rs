@@ -1,4 +1,4 @@
-//! `objects.key-pair` and `objects.random`: key material by id.
+//! `objects.key-pair` and `objects.random`: key material, by id.
 
 use super::{Call, Fault, wrong};
 use crate::{
@@ -8,27 +8,27 @@ use crate::{
     phase::Phase,
 };
 
-/// What is wrong with an id.
+/// The error for an invalid id.
 const NO_ID: &str = "the id of key material is not a DNS label, such as `ssh`";
 
-/// The key material that a call asked for.
+/// The key material that a call requested.
 #[derive(Debug, Default)]
-pub(super) struct Asked {
-    /// What is made, by id: what handles of key pairs mean is among them.
-    made: Vec<ById>,
-    /// What handles of texts mean.
+pub(super) struct RequestedMaterial {
+    /// The key pairs and random texts, by id. Handles of key pairs refer to these.
+    made: Vec<MaterialEntry>,
+    /// The texts that handles refer to.
     texts: Vec<SecretText>,
 }
 
 #[derive(Debug)]
-struct ById {
+struct MaterialEntry {
     id: String,
     material: Material,
-    /// The object that it has its place in.
+    /// The object that contains it.
     place: Option<handle::Object>,
 }
 
-impl ById {
+impl MaterialEntry {
     /// The id and the algorithm of a key pair.
     fn key_pair(&self) -> Option<(&str, Algorithm)> {
         match self.material {
@@ -39,59 +39,59 @@ impl ById {
 }
 
 impl Call {
-    /// The number of the key material of that id, which is noted if it is new.
+    /// The number of the key material with that id, which is added if it is new.
     fn material(&mut self, id: &str, material: Material) -> Result<usize, Fault> {
         if self.phase != Phase::Build {
             return Err(Fault::WrongPhase {
-                what: "ask for key material",
+                what: "request key material",
                 phase: self.phase,
             });
         }
         if !is_dns_label(id) {
             return wrong(NO_ID);
         }
-        let made = &self.asked.made;
+        let made = &self.requested.made;
         if let Some(at) = made.iter().position(|known| known.id == id) {
             return match made.get(at) {
                 Some(known) if known.material == material => Ok(at),
                 _ => wrong(format!(
-                    "it has already asked for key material of the id `{id}` with another algorithm, length or encoding"
+                    "key material with the id `{id}` was already requested with another algorithm, length or encoding"
                 )),
             };
         }
         self.meter.key_material()?;
-        self.asked.made.push(ById {
+        self.requested.made.push(MaterialEntry {
             id: id.to_owned(),
             material,
             place: None,
         });
-        Ok(self.asked.made.len() - 1)
+        Ok(self.requested.made.len() - 1)
     }
 
-    /// A text of the key material of that id, as a handle.
+    /// A handle to a text of the key material.
     fn new_text(&mut self, id: &str, form: Form) -> Result<handle::SecretText, Fault> {
         let text = SecretText::new(id, form).map_or_else(|| wrong(NO_ID), Ok)?;
-        let number = u32::try_from(self.asked.texts.len()).unwrap_or(u32::MAX);
+        let number = u32::try_from(self.requested.texts.len()).unwrap_or(u32::MAX);
         let handle = self.give_handle(handle::SecretText(number))?;
-        self.asked.texts.push(text);
+        self.requested.texts.push(text);
         Ok(handle)
     }
 
     /// The text of a handle.
     pub(super) fn secret_text(&self, handle: handle::SecretText) -> Result<SecretText, Fault> {
-        let text = self.asked.texts.get(handle.0 as usize);
+        let text = self.requested.texts.get(handle.0 as usize);
         text.cloned().ok_or(Fault::DeadHandle {
             what: "secret text",
         })
     }
 
-    /// Gives the key material of a text its place in an object: made again for a second one, it would be another.
+    /// Assigns the key material of a text to an object. Key material can be in only one object, because it is generated with it.
     pub(super) fn give_place(
         &mut self,
         text: &SecretText,
         object: handle::Object,
     ) -> Result<(), Fault> {
-        let mut made = self.asked.made.iter_mut();
+        let mut made = self.requested.made.iter_mut();
         let Some(known) = made.find(|known| known.id == text.id()) else {
             return Err(Fault::DeadHandle {
                 what: "secret text",
@@ -135,13 +135,15 @@ impl Call {
     ) -> Result<handle::SecretText, Fault> {
         self.meter.add_bytes(id.len() + encoding.len())?;
         let Some(text) = RandomText::new(bytes, encoding) else {
-            return wrong("random text must have 16 to 1,024 bytes, as `hex` or `base64`");
+            return wrong(
+                "random text must have 16 to 1,024 bytes and the encoding `hex` or `base64`",
+            );
         };
         self.material(id, Material::Random(text))?;
         self.new_text(id, Form::Random(text))
     }
 
-    /// The text of a half of a key pair.
+    /// A text of one half of a key pair.
     fn half(
         &mut self,
         handle: handle::KeyPair,
@@ -149,8 +151,8 @@ impl Call {
         encoding: &str,
     ) -> Result<handle::SecretText, Fault> {
         self.meter.text(encoding)?;
-        let pair = self.asked.made.get(handle.0 as usize);
-        let Some((id, algorithm)) = pair.and_then(ById::key_pair) else {
+        let pair = self.requested.made.get(handle.0 as usize);
+        let Some((id, algorithm)) = pair.and_then(MaterialEntry::key_pair) else {
             return Err(Fault::DeadHandle { what: "key pair" });
         };
         let mut texts = algorithm.texts(half);
@@ -158,7 +160,7 @@ impl Call {
             let known: Vec<_> = algorithm.texts(half).map(KeyText::encoding).collect();
             let (half, algorithm) = (half.name(), algorithm.name());
             return wrong(format!(
-                "a {half} of {algorithm} has the encodings {}, and no other",
+                "unsupported encoding; the encodings of a {half} of {algorithm} are {}",
                 known.join(", ")
             ));
         };

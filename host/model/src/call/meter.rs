@@ -1,7 +1,7 @@
 use super::Fault;
 use crate::limits::{Limit, Limits};
 
-/// What a call has used of everything that the host counts.
+/// The resources that a call has used.
 #[derive(Clone, Copy, Debug)]
 pub struct Meter {
     limits: Limits,
@@ -28,7 +28,7 @@ impl Meter {
         }
     }
 
-    /// Bytes over imports so far, in and out; the sandbox charges fuel for them.
+    /// Bytes passed through imports so far, in both directions. The sandbox charges fuel for them.
     #[must_use]
     pub const fn bytes(&self) -> u64 {
         self.bytes
@@ -64,25 +64,24 @@ impl Meter {
         over(self.log_lines, self.limits.log_lines, Limit::LogLines)
     }
 
-    /// Counts a container that is added. A TrainJob has one transform call of a plugin, so that the call's limit is the
-    /// TrainJob's.
+    /// Counts an added container. A plugin has one transform call per TrainJob, so the limit of the call is that of the TrainJob.
     pub(super) fn container(&mut self) -> Result<(), Fault> {
         self.containers += 1;
         over(self.containers, self.limits.containers, Limit::Containers)
     }
 
-    /// Checks how much a plugin keeps for its later phases.
+    /// Checks the size of the texts that a plugin keeps for later phases.
     pub(super) fn kept(&self, bytes: usize) -> Result<(), Fault> {
         over(bytes as u64, self.limits.kept_bytes, Limit::KeptBytes)
     }
 
-    /// Counts an object that is emitted. A TrainJob has one build call of a plugin.
+    /// Counts an emitted object. A plugin has one build call per TrainJob.
     pub(super) fn object(&mut self) -> Result<(), Fault> {
         self.objects += 1;
         over(self.objects, self.limits.objects, Limit::Objects)
     }
 
-    /// Counts a key pair or random text that is asked for by a new id. It costs when it is made.
+    /// Counts a key pair or random text that is requested with a new id, because generating it is expensive.
     pub(super) fn key_material(&mut self) -> Result<(), Fault> {
         self.key_material += 1;
         over(

@@ -1,8 +1,8 @@
-//! One call of one phase: everything that a policy can reach, one method here for each method of the contract.
+//! A call of one phase: everything that a policy can reach, with a method for each method of the contract.
 //!
-//! The rule of names: `RESOURCE.METHOD(...)` in `wit/` is `Call::RESOURCE_METHOD(handle, ...)` here. All else that has to know
-//! of a method is printed from `wit/` by tools/bindings (`make bindings`). Claims, grants and the meter are checked in these methods and nowhere else, so
-//! that a sandboxed component and a native policy meet the very same rules.
+//! `RESOURCE.METHOD(...)` in `wit/` is `Call::RESOURCE_METHOD(handle, ...)` here. tools/bindings generates everything else that depends
+//! on the methods from `wit/` (`make bindings`). Claims, grants and the meter are checked only in these methods, so the same rules apply
+//! to sandboxed components and native policies.
 
 mod access;
 mod container;
@@ -43,7 +43,7 @@ use crate::{
     value::Failure,
 };
 
-/// The bit of a pod set's or container's handle that says it is one of the base record.
+/// The bit of a pod set's or container's handle that marks it as part of the base record.
 const BASE: u32 = 1 << 31;
 
 /// The texts that a plugin keeps for its later phases, by key.
@@ -58,44 +58,44 @@ pub struct LogLine {
     pub line: String,
 }
 
-/// A write of a plugin: an entry of its journal.
+/// A write of a plugin: an entry of the journal.
 #[derive(Clone, Debug)]
 pub struct Write {
     /// The change of the record.
     pub change: Change,
-    /// The reason, in the plugin's own words (`context.because`).
+    /// The plugin's reason (`context.because`).
     pub reason: Option<Arc<str>>,
 }
 
-/// A volume or env var that a call put over a ConfigMap or Secret of its plugin.
+/// A volume or env var that refers to a ConfigMap or Secret of the same plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OwnDataUse {
     /// The volume or env var.
     pub place: EntryRef,
     /// The plugin, as the record knows it.
     pub owner: Owner,
-    /// What the object is.
+    /// The object's kind.
     pub kind: DataKind,
     /// The name of the object.
     pub name: String,
 }
 
-/// What a call is made of.
+/// The inputs of a call.
 #[derive(Debug)]
 pub struct CallInputs {
     /// The plugin.
     pub plugin: Arc<Plugin>,
-    /// Its place among the plan's plugins sorted by name.
+    /// Its position among the plan's plugins sorted by name.
     pub rank: u16,
-    /// Its block of the runtime's configuration, complete.
+    /// Its configuration in the runtime, with defaults.
     pub config: Arc<Value>,
     /// The TrainJob.
     pub job: Arc<Job>,
-    /// The record as resolve left it.
+    /// The record after resolve, before any plugin.
     pub base: Arc<Record>,
-    /// The objects of the cluster that are at hand.
+    /// The answers to lookups that the host has.
     pub lookups: Arc<Lookups>,
-    /// What the plugin kept in transform.
+    /// The texts that the plugin kept in transform.
     pub kept: Arc<Kept>,
 }
 
@@ -116,41 +116,41 @@ pub struct Call {
     facts: BTreeSet<String>,
     objects: Vec<EmittedObject>,
     on_own_data: Vec<OwnDataUse>,
-    asked: material::Asked,
+    requested: material::RequestedMaterial,
     warnings: Vec<Failure>,
     errors: Vec<Failure>,
     log: Vec<LogLine>,
     reason: Option<Arc<str>>,
 }
 
-/// What a call leaves once it is over.
+/// The result of a call.
 #[derive(Debug)]
 pub struct CallResult {
     /// The record, with the call's changes.
     pub record: Record,
-    /// The writes, the first one first.
+    /// The writes, in order.
     pub writes: Vec<Write>,
-    /// How many containers there were before.
+    /// The number of containers before the call.
     pub containers_before: u32,
     /// The objects that it emitted.
     pub objects: Vec<EmittedObject>,
-    /// What it put that stands on objects which its plugin has to emit.
+    /// The volumes and env vars that refer to objects which the plugin has to emit.
     pub on_own_data: Vec<OwnDataUse>,
-    /// What it warned of.
+    /// The warnings.
     pub warnings: Vec<Failure>,
-    /// What it refuses the TrainJob for.
+    /// The errors for which it refuses the TrainJob.
     pub errors: Vec<Failure>,
-    /// What it logged.
+    /// The log lines.
     pub log: Vec<LogLine>,
-    /// What it read of looked-up objects.
+    /// The pointers that it read of looked-up objects.
     pub reads: Reads,
-    /// What the plugin has kept.
+    /// The texts that the plugin has kept.
     pub kept: Arc<Kept>,
     /// The names of the operator's facts that it read.
     pub facts: BTreeSet<String>,
 }
 
-/// A pod set or container, of the record or of its base.
+/// A pod set or container, of the record or of the base record.
 #[derive(Clone, Copy)]
 struct Target {
     scope: EntryScope,
@@ -161,7 +161,7 @@ impl Call {
     /// The handle that a phase is called with.
     pub const CONTEXT: handle::Context = handle::Context(0);
 
-    /// A call of one phase over the record.
+    /// Starts a call of one phase on the record.
     #[must_use]
     pub fn new(phase: Phase, record: Record, inputs: CallInputs) -> Self {
         let variables = Variables {
@@ -183,7 +183,7 @@ impl Call {
             reads: Reads::new(),
             objects: Vec::new(),
             on_own_data: Vec::new(),
-            asked: material::Asked::default(),
+            requested: material::RequestedMaterial::default(),
             warnings: Vec::new(),
             errors: Vec::new(),
             log: Vec::new(),
@@ -209,19 +209,19 @@ impl Call {
         self.phase
     }
 
-    /// What the call has used so far.
+    /// The resources that the call has used so far.
     #[must_use]
     pub const fn meter(&self) -> &Meter {
         &self.meter
     }
 
-    /// Returns what the call has written so far.
+    /// The writes of the call so far.
     #[must_use]
     pub fn writes(&self) -> &[Write] {
         &self.writes
     }
 
-    /// Ends the call, and gives what it leaves.
+    /// Ends the call and returns its result.
     #[must_use]
     pub fn finish(self) -> CallResult {
         CallResult {
@@ -252,7 +252,7 @@ impl Call {
     }
 }
 
-/// Handles of pod sets and containers, of the record or of its base.
+/// A handle of a pod set or container, of the record or of the base record.
 trait Numbered: Handle {
     /// The handle of a number.
     fn numbered(number: u32, base: bool) -> Self {
@@ -268,7 +268,7 @@ trait Numbered: Handle {
 impl Numbered for handle::PodSet {}
 impl Numbered for handle::Container {}
 
-/// Ends a call over an argument.
+/// Ends a call because of an invalid argument.
 fn wrong<T>(problem: impl Into<String>) -> Result<T, Fault> {
     Err(Fault::Argument(problem.into()))
 }

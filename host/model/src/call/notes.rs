@@ -1,11 +1,11 @@
-//! What a plugin keeps for its later phases, and what the host lets it know.
+//! Texts that a plugin keeps for its later phases, and the facts that it can read.
 
 use std::sync::Arc;
 
 use super::{Call, Fault};
 use crate::{contract::handle, facts::HOST_VERSION, phase::Phase};
 
-/// What a kept text costs beside its bytes and those of its key: without it, empty texts would cost nothing.
+/// The charge for a kept text in addition to the bytes of text and key, so that empty texts are not free.
 const PER_TEXT: usize = 32;
 
 impl Call {

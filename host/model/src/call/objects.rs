@@ -16,14 +16,15 @@ use crate::{
     text::clean,
 };
 
-/// Members of an object that are the host's, or the cluster's.
+/// Members of an object that only the host or the cluster sets.
 const HOSTS: [&str; 4] = ["apiVersion", "kind", "metadata", "status"];
 
-/// What is wrong where a key is written of an object that has none.
-const NO_DATA: &str = "it is neither a ConfigMap nor a Secret; set its content with `set-body`";
+/// The error for writing a key of an object without keys.
+const NO_DATA: &str =
+    "the object is neither a ConfigMap nor a Secret; set its content with `set-body`";
 
-/// What is wrong where something of Secrets is asked of another object.
-const NO_SECRET: &str = "it is not a Secret";
+/// The error for calling a method for Secrets on another object.
+const NO_SECRET: &str = "the object is not a Secret";
 
 impl Call {
     /// The checked kind and name of an object.
@@ -65,8 +66,8 @@ impl Call {
         Err(self.objects_not_claimed(Verb::Write, Field::Objects, object))
     }
 
-    /// The name of the ConfigMap or Secret that this plugin emits under a suffix: one that it may emit. That it did is known
-    /// after build only: see [`Self::stands_on_own_data`].
+    /// The name of the ConfigMap or Secret that this plugin may emit under a suffix. Whether it emits the object is known only after
+    /// build: see [`Self::stands_on_own_data`].
     pub(super) fn own_data(&mut self, kind: DataKind, suffix: &str) -> Result<String, Fault> {
         let (version, kind) = (DataKind::API_VERSION, kind.name());
         let (kind, name) = self.checked_name(version, kind, suffix, None)?;
@@ -74,7 +75,7 @@ impl Call {
         Ok(name.to_string())
     }
 
-    /// Keeps where this plugin put what stands on an object of its own, so that no other object comes into its pods by that name.
+    /// Records a reference to an object of this plugin, so that pods never refer to an object of the same name from elsewhere.
     pub(super) fn stands_on_own_data(&mut self, place: EntryRef, kind: DataKind, name: String) {
         self.on_own_data.push(OwnDataUse {
             place,
@@ -121,7 +122,9 @@ impl Call {
             .iter()
             .any(|object| object.kind == kind && object.name == name)
         {
-            return wrong(format!("it has already emitted the {kind} `{name}`"));
+            return wrong(format!(
+                "the plugin has already emitted the {kind} `{name}`"
+            ));
         }
         self.meter.object()?;
         let content = Content::of(&kind);
@@ -143,7 +146,7 @@ impl Call {
         Ok(handle::Object(number))
     }
 
-    /// An emitted object, to write to; counts as a write of so many bytes.
+    /// Returns an emitted object for a write, and charges for its bytes.
     fn object(
         &mut self,
         handle: handle::Object,
@@ -203,7 +206,7 @@ impl Call {
 
     /// `object.set-body`
     pub fn object_set_body(&mut self, handle: handle::Object, json: &str) -> Result<(), Fault> {
-        // A body may be larger than other JSON that plugins give: its values count, and the meter ends it.
+        // A body may be larger than other JSON from plugins: its values are charged, and the meter limits them.
         self.meter.add_bytes(room_of(json))?;
         let object = self.object(handle, json.len())?;
         let Content::Body(body) = &mut object.content else {
@@ -224,7 +227,7 @@ impl Call {
         Ok(())
     }
 
-    /// The keys of a Secret, to write to.
+    /// Returns the keys of a Secret for a write.
     fn secret(&mut self, handle: handle::Object) -> Result<&mut Data<SecretValue>, Fault> {
         match &mut self.emitted(handle)?.content {
             Content::Secret { data, .. } => Ok(data),

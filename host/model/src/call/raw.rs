@@ -1,4 +1,4 @@
-//! Members of a pod spec or container that have no method of their own.
+//! Members of a pod spec or container without a method of their own.
 
 use std::sync::Arc;
 
@@ -80,7 +80,7 @@ impl Call {
         self.may_write(target, Verb::Write, field, member)?;
         let value = self.json_argument(json)?;
         if field == Field::PodRaw && member == "restartPolicy" && !is_of_a_job(&value) {
-            return wrong("the restart policy of a Job's pods is `Never` or `OnFailure`");
+            return wrong("the restart policy of a Job's pods must be `Never` or `OnFailure`");
         }
         let is_absent = self.record.member(target.scope, member).is_none();
         if !(value.is_null() && is_absent) {
@@ -94,16 +94,16 @@ impl Call {
         field.raw_member_problem(member).map_or(Ok(()), wrong)
     }
 
-    /// The JSON that a plugin gives, within the meter.
+    /// Parses JSON from a plugin, and charges for it.
     pub(super) fn json_argument(&mut self, json: &str) -> Result<Value, Fault> {
         self.pay_for_json(json)?;
         match serde_json::from_str(json) {
             Ok(value) => Ok(value),
-            Err(error) => wrong(format!("the text is not JSON: {error}")),
+            Err(error) => wrong(format!("the text is not valid JSON: {error}")),
         }
     }
 
-    /// The JSON of what Kubernetes takes from one of several sources: the source's name, with what is said of it.
+    /// Parses an object with one member: the name of a source, and its content.
     pub(super) fn source_argument(&mut self, json: &str) -> Result<(String, Value), Fault> {
         let mut members = match self.json_argument(json)? {
             Value::Object(members) if members.len() == 1 => members.into_iter(),
@@ -113,12 +113,12 @@ impl Call {
     }
 }
 
-/// What is wrong with a source of none or of several members.
+/// The error for a source with no member or several.
 const NO_SOURCE: &str =
     "the source is not a JSON object with one member, such as `{\"secretKeyRef\": {...}}`";
 
-/// About how many bytes the values of a JSON text take, which is more than their text: from the first one on there is room for
-/// four in a list, and for four members in an object.
+/// Estimates the memory of the values of a JSON text, which is more than the text itself: lists and objects are allocated for at least
+/// four entries.
 pub(super) fn room_of(json: &str) -> usize {
     const VALUE: usize = size_of::<Value>();
     const LIST: usize = 4 * VALUE;
@@ -146,12 +146,12 @@ pub(super) fn room_of(json: &str) -> usize {
     room.sum()
 }
 
-/// What a Job demands of its pods' restart policy.
+/// The restart policies that a Job allows for its pods.
 fn is_of_a_job(policy: &Value) -> bool {
     matches!(policy, Value::Null) || matches!(policy.as_str(), Some("Never" | "OnFailure"))
 }
 
-/// About as many bytes as a value takes.
+/// The approximate size of a value in memory.
 pub(super) fn weight(value: &Value) -> usize {
     let below = match value {
         Value::String(text) => text.len(),

@@ -1,4 +1,4 @@
-//! What goes over the boundary: texts and handles to the guest, each paid for, and values into the record.
+//! Passing texts and handles to the guest, which is charged, and values into the record.
 
 use super::{Call, Fault, Target, Write};
 use crate::{
@@ -8,31 +8,31 @@ use crate::{
 };
 
 impl Call {
-    /// A text on its way to the guest.
+    /// Charges for a text and passes it to the guest.
     pub(super) fn give(&mut self, text: &str) -> Result<String, Fault> {
         self.meter.text(text)?;
         Ok(text.to_owned())
     }
 
-    /// A text on its way to the guest, where there is one.
+    /// Charges for an optional text and passes it to the guest.
     pub(super) fn give_some(&mut self, text: Option<&str>) -> Result<Option<String>, Fault> {
         text.map(|text| self.give(text)).transpose()
     }
 
-    /// Texts on their way to the guest.
+    /// Charges for texts and passes them to the guest.
     pub(super) fn give_all(&mut self, texts: Vec<String>) -> Result<Vec<String>, Fault> {
         self.meter
             .add_bytes(texts.iter().map(|text| text.len() + 8).sum())?;
         Ok(texts)
     }
 
-    /// A handle on its way to the guest.
+    /// Charges for a handle and passes it to the guest.
     pub(super) fn give_handle<H: Handle>(&mut self, handle: H) -> Result<H, Fault> {
         self.meter.add_handles(1)?;
         Ok(handle)
     }
 
-    /// A handle on its way to the guest, where there is one.
+    /// Charges for an optional handle and passes it to the guest.
     pub(super) fn give_some_handle<H: Handle>(
         &mut self,
         handle: Option<H>,
@@ -40,7 +40,7 @@ impl Call {
         handle.map(|handle| self.give_handle(handle)).transpose()
     }
 
-    /// Handles on their way to the guest.
+    /// Charges for handles and passes them to the guest.
     pub(super) fn give_handles<H: Handle>(&mut self, handles: Vec<H>) -> Result<Vec<H>, Fault> {
         self.meter.add_handles(handles.len())?;
         Ok(handles)
@@ -77,7 +77,7 @@ impl Call {
             .extend(change.map(|change| Write { change, reason }));
     }
 
-    /// Checks and writes a field for which a claim is all that is needed.
+    /// Checks and writes a field that needs nothing beyond a claim.
     pub(super) fn set(
         &mut self,
         target: Target,

@@ -1,4 +1,4 @@
-//! The check on every read and write: a mask of claims for each container, a field's mask, then a key or two.
+//! The claim check of every read and write: a mask of claims per container and per field, then a comparison of keys.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub struct Variables {
 }
 
 impl Variables {
-    /// The value of a variable; none where the configuration has no text there.
+    /// The value of a variable. `None` if the configuration has no string there.
     #[must_use]
     pub fn value(&self, variable: &Variable) -> Option<&str> {
         match variable {
@@ -40,7 +40,7 @@ impl Variables {
         }
     }
 
-    /// Whether a claim on those pod sets means this one.
+    /// Whether a claim on those pod sets matches this one.
     pub(super) fn mean_pod_set(&self, pod_sets: &PodSetPattern, set: &PodSet) -> bool {
         match pod_sets {
             PodSetPattern::Ancestor(ancestor) => set.ancestor.as_deref() == Some(ancestor),
@@ -48,7 +48,7 @@ impl Variables {
         }
     }
 
-    /// Whether a claim on containers of that list and name means this one, if it means its pod set.
+    /// Whether a claim on containers of that list and name matches this one, provided that it matches the pod set.
     pub(super) fn mean_container(
         &self,
         list: Field,
@@ -96,30 +96,30 @@ impl Access {
         }
     }
 
-    /// The grant of the claim that allows the touch, the widest one; none where no claim does. An empty key stands for a
-    /// field's one value; a key of none for its set of keys.
+    /// Returns the widest grant of the claims that allow the access, or `None` if no claim does. An empty key is the value of a field
+    /// without keys; `None` is the set of keys.
     pub fn find(
         &mut self,
         record: &Record,
-        touch: Verb,
+        verb: Verb,
         scope: EntryScope,
         field: Field,
         key: Option<&str>,
     ) -> Option<Grant> {
-        let claim = self.claim(record, touch, scope, field, key);
+        let claim = self.claim(record, verb, scope, field, key);
         claim.map(|(_, grant)| grant)
     }
 
-    /// The same with the claim.
+    /// Like [`Self::find`], with the claim.
     pub fn claim(
         &mut self,
         record: &Record,
-        touch: Verb,
+        verb: Verb,
         scope: EntryScope,
         field: Field,
         key: Option<&str>,
     ) -> Option<(&ClaimPath, Grant)> {
-        let among = self.scope_mask(record, scope) & self.claims.candidates(touch, field);
+        let among = self.scope_mask(record, scope) & self.claims.candidates(verb, field);
         let key = key.map(|key| field.compared(key));
         let mut found = None;
         for (path, grant) in patterns(&self.claims, among) {
@@ -130,9 +130,9 @@ impl Access {
                 (Some(pattern), Some(key)) if field == Field::JobSpec => {
                     covers_pointer(pattern, key, value(pattern).as_deref())
                 }
-                // What carries power is claimed by its name, which needs a grant.
+                // A security-relevant annotation needs a claim by its name, which needs a grant.
                 (Some(pattern), Some(key))
-                    if touch == Verb::Write && field.is_named_to_write(key) =>
+                    if verb == Verb::Write && field.is_named_to_write(key) =>
                 {
                     matches!(pattern, KeyPattern::Literal(name) if **name == **key)
                 }
@@ -147,8 +147,8 @@ impl Access {
         found
     }
 
-    /// Whether the plugin may look up what the key asks for. A claim on the list of a kind, or on all its objects, includes asking
-    /// whether the kind is served.
+    /// Whether the plugin may make the lookup. A claim on the list of a kind, or on all its objects, includes the lookup whether the
+    /// kind is served.
     #[must_use]
     pub fn may_look_up(&self, key: &LookupKey) -> bool {
         let asked = ObjectPattern::from(key);
@@ -177,7 +177,7 @@ impl Access {
         patterns(&self.claims, among).any(|(path, _)| matches!(path.key, Some(KeyPattern::Any)))
     }
 
-    /// Whether a field of every container in one list of a pod set may be read, whatever containers there will be.
+    /// Whether a field of every container in one list of a pod set may be read, including containers that other plugins add.
     pub fn covers_all_in(&self, pod_set: u32, list: Field, field: Field) -> bool {
         let in_set = self.pod_sets.get(pod_set as usize).copied().unwrap_or(0);
         let among = in_set & self.claims.in_container & self.claims.candidates(Verb::Read, field);
@@ -187,8 +187,8 @@ impl Access {
         })
     }
 
-    /// Whether any claim speaks of the container: of the container itself, of its list's keys, or of what is in it. The
-    /// plan then has this plugin run after whoever adds it.
+    /// Whether any claim concerns the container: the container itself, the set of keys of its list, or its fields. The plan then
+    /// orders this plugin after the one that adds the container.
     pub fn knows(&mut self, record: &Record, id: ContainerId) -> bool {
         let Some((scope, list, name)) = record
             .container(id)
@@ -257,12 +257,12 @@ fn covers_pointer(pattern: &KeyPattern, pointer: &str, value: Option<&str>) -> b
         .is_some_and(|below| below.is_empty() || below.starts_with('/'))
 }
 
-/// The claims that a mask names.
+/// The claims in a mask.
 fn patterns(claims: &CompiledClaims, among: u128) -> impl Iterator<Item = &(ClaimPath, Grant)> {
     bits(among).filter_map(|at| claims.patterns.get(at))
 }
 
-/// The mask of those claims among some that are wanted.
+/// The mask of the claims that meet a condition.
 fn select(
     claims: &CompiledClaims,
     among: u128,

@@ -1,4 +1,4 @@
-//! Claims and grants as bit masks, made once when a plugin is loaded.
+//! Claims and grants as bit masks, computed when a plugin is loaded.
 
 use std::collections::BTreeMap;
 
@@ -19,14 +19,14 @@ pub const MAX_CLAIMS: usize = 128;
 /// What the operator allows a plugin to write beyond the default.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Grants {
-    /// All that it claims: built-in plugins ship so.
+    /// Everything that it claims, as for built-in plugins.
     AsClaimed,
     /// These paths.
     Paths(Vec<ClaimPath>),
 }
 
 impl Grants {
-    /// Whether the operator allows the path by name.
+    /// Whether the grants cover the path.
     #[must_use]
     pub fn allow(&self, path: &ClaimPath) -> bool {
         match self {
@@ -42,12 +42,12 @@ impl Default for Grants {
     }
 }
 
-/// How far a claim is allowed.
+/// The extent of a claim's permission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grant {
-    /// Whatever is written.
+    /// Every value.
     Full,
-    /// For what stands on the plugin's own objects and volumes, or on none.
+    /// Only values that refer to the plugin's own objects and volumes, or to none.
     OwnOnly,
 }
 
@@ -56,7 +56,7 @@ pub enum Grant {
 pub enum ClaimError {
     /// More than [`MAX_CLAIMS`].
     #[error(
-        "it declares {0} claims, but at most {MAX_CLAIMS} are allowed; combine some with a prefix or `*`"
+        "declares {0} claims, but at most {MAX_CLAIMS} are allowed; combine some with a prefix or `*`"
     )]
     TooMany(usize),
     /// A claim that no plugin can have.
@@ -71,18 +71,18 @@ pub enum ClaimError {
     },
     /// A claim that is not granted.
     #[error(
-        "it claims to {touch} `{path}`, which is not granted; the operator can grant it with `grants: [{}]` in the policy file",
+        "claims to {verb} `{path}`, which is not granted; add `grants: [{}]` to the policy file",
         quoted(path)
     )]
     NotGranted {
-        /// How it would touch.
-        touch: Verb,
+        /// The access.
+        verb: Verb,
         /// The claim.
         path: String,
     },
     /// A pod set of `nodeSets` that is not granted.
     #[error(
-        "its `nodeSets` let `numNodes` set `{path}`, which is not granted; the operator can grant it with `grants: [{}]` in the policy file",
+        "has `nodeSets` by which `numNodes` sets `{path}`, which is not granted; add `grants: [{}]` to the policy file",
         quoted(path)
     )]
     NodeSetNotGranted {
@@ -105,7 +105,7 @@ pub struct CompiledClaims {
 }
 
 impl CompiledClaims {
-    /// Checks claims against each other's rules and the grants.
+    /// Checks claims against the rules for claims and against the grants.
     ///
     /// # Errors
     /// Every claim that is impossible or beyond the grants.
@@ -125,10 +125,10 @@ impl CompiledClaims {
             writes: 0,
         };
         let mut errors = Vec::new();
-        for (at, (touch, path)) in claims.iter().enumerate() {
-            let grant = check_possible(touch, path).and_then(|()| granted(touch, path, grants));
+        for (at, (verb, path)) in claims.iter().enumerate() {
+            let grant = check_possible(verb, path).and_then(|()| granted(verb, path, grants));
             match grant {
-                Ok(grant) => out.add(1 << at, touch, path.clone(), grant),
+                Ok(grant) => out.add(1 << at, verb, path.clone(), grant),
                 Err(error) => errors.push(error),
             }
         }
@@ -139,14 +139,14 @@ impl CompiledClaims {
         }
     }
 
-    fn add(&mut self, bit: u128, touch: Verb, path: ClaimPath, grant: Grant) {
+    fn add(&mut self, bit: u128, verb: Verb, path: ClaimPath, grant: Grant) {
         *self.by_field.entry(path.field).or_default() |= bit;
         *match path.scope {
             ClaimScope::Job => &mut self.in_job,
             ClaimScope::PodSet(_) => &mut self.in_pod_set,
             ClaimScope::Container { .. } => &mut self.in_container,
         } |= bit;
-        *match touch {
+        *match verb {
             Verb::Read => &mut self.reads,
             Verb::Create => &mut self.creates,
             Verb::Write => &mut self.writes,
@@ -154,21 +154,21 @@ impl CompiledClaims {
         self.patterns.push((path, grant));
     }
 
-    /// The bits of the claims that allow a touch of a field.
-    pub(super) fn candidates(&self, touch: Verb, field: Field) -> u128 {
-        let by_touch = match touch {
+    /// The bits of the claims that allow an access to a field.
+    pub(super) fn candidates(&self, verb: Verb, field: Field) -> u128 {
+        let by_verb = match verb {
             Verb::Read => self.reads | self.creates | self.writes,
             Verb::Create => self.creates,
             Verb::Write => self.writes,
         };
-        self.by_field.get(&field).copied().unwrap_or(0) & by_touch
+        self.by_field.get(&field).copied().unwrap_or(0) & by_verb
     }
 }
 
-/// What the operator has to allow for a claim.
+/// Returns the permission that a claim needs.
 #[must_use]
-pub fn permission(touch: Verb, path: &ClaimPath) -> Permission {
-    match touch {
+pub fn permission(verb: Verb, path: &ClaimPath) -> Permission {
+    match verb {
         Verb::Read => permission_to_read(path),
         Verb::Write if path.field == Field::Objects => permission_to_emit(path),
         Verb::Write if is_security_annotation(path) => Permission::Grant,
@@ -176,32 +176,32 @@ pub fn permission(touch: Verb, path: &ClaimPath) -> Permission {
     }
 }
 
-fn check_possible(touch: Verb, path: &ClaimPath) -> Result<(), ClaimError> {
-    match possible::problem(touch, path) {
+fn check_possible(verb: Verb, path: &ClaimPath) -> Result<(), ClaimError> {
+    match possible::problem(verb, path) {
         None => Ok(()),
         Some(problem) => Err(ClaimError::Impossible {
             path: path.to_string(),
-            list: touch.list(),
+            list: verb.list(),
             problem,
         }),
     }
 }
 
-/// How far the grants allow a claim.
-fn granted(touch: Verb, path: &ClaimPath, grants: &Grants) -> Result<Grant, ClaimError> {
-    match permission(touch, path) {
+/// Returns the extent to which the grants allow a claim.
+fn granted(verb: Verb, path: &ClaimPath, grants: &Grants) -> Result<Grant, ClaimError> {
+    match permission(verb, path) {
         _ if grants.allow(path) => Ok(Grant::Full),
         Permission::Default => Ok(Grant::Full),
         Permission::OwnOnly => Ok(Grant::OwnOnly),
         Permission::Grant | Permission::Host => Err(ClaimError::NotGranted {
-            touch,
+            verb,
             path: path.to_string(),
         }),
     }
 }
 
-/// What a plugin needs to read: nothing for the TrainJob and its record, and nothing for a ConfigMap by its name, since the claim shows
-/// which one. Other objects of the cluster need a grant.
+/// The permission to read: none for the TrainJob and its record, and none for a ConfigMap with a fixed name, because the claim names it.
+/// Other objects of the cluster need a grant.
 fn permission_to_read(path: &ClaimPath) -> Permission {
     let is_named = |objects: &ObjectPattern| matches!(&objects.names, NamePattern::Literal(name) if !name.is_empty());
     match (path.field, &path.key) {
@@ -215,7 +215,7 @@ fn permission_to_read(path: &ClaimPath) -> Permission {
     }
 }
 
-/// What a plugin needs to emit: nothing for ConfigMaps, which do nothing by themselves.
+/// The permission to emit: none for ConfigMaps, which have no effect by themselves.
 fn permission_to_emit(path: &ClaimPath) -> Permission {
     match &path.key {
         Some(KeyPattern::Objects(objects)) if objects.data_kind() == Some(DataKind::ConfigMap) => {
@@ -225,7 +225,7 @@ fn permission_to_emit(path: &ClaimPath) -> Permission {
     }
 }
 
-/// Whether the claim names an annotation of pods that Kubernetes reads as a part of their security context.
+/// Whether the claim names a pod annotation that Kubernetes reads as part of the security context.
 fn is_security_annotation(path: &ClaimPath) -> bool {
     matches!(&path.key, Some(KeyPattern::Literal(key)) if path.field.is_named_to_write(key))
 }

@@ -1,4 +1,4 @@
-//! What a plugin declares that it reads, creates and writes, and what the operator allows.
+//! Claims, by which a plugin declares what it reads, creates and writes, and the grants of the operator.
 
 mod access;
 mod compiled;
@@ -21,19 +21,19 @@ pub use self::{
     },
 };
 
-/// How a place is touched.
+/// A kind of access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verb {
-    /// It is read in transform.
+    /// Reading in transform.
     Read,
-    /// A container is added.
+    /// Adding a container.
     Create,
-    /// It is set or removed; includes reading it.
+    /// Setting or removing, which includes reading.
     Write,
 }
 
 impl Verb {
-    /// The manifest's key.
+    /// The key of the manifest's list.
     #[must_use]
     pub const fn list(self) -> &'static str {
         match self {
@@ -56,7 +56,7 @@ impl fmt::Display for Verb {
 
 /// The claims of a manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(try_from = "Texts")]
+#[serde(try_from = "UnparsedClaims")]
 #[schemars(rename_all = "camelCase", deny_unknown_fields, default, !try_from)]
 pub struct Claims {
     /// Paths that transform reads, and, in any phase, pointers into the TrainJob's spec (`job[/trainer/args]`) and
@@ -73,27 +73,27 @@ pub struct Claims {
     pub writes: Vec<ClaimPath>,
 }
 
-/// The same before its paths are read.
+/// [`Claims`] before their paths are parsed.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-struct Texts {
+struct UnparsedClaims {
     reads: Vec<String>,
     creates: Vec<String>,
     writes: Vec<String>,
 }
 
-impl TryFrom<Texts> for Claims {
-    /// All paths that are none, each with its list.
+impl TryFrom<UnparsedClaims> for Claims {
+    /// All invalid paths, each with its list.
     type Error = String;
 
-    fn try_from(texts: Texts) -> Result<Self, String> {
+    fn try_from(texts: UnparsedClaims) -> Result<Self, String> {
         let mut problems = Vec::new();
-        let mut paths = |touch: Verb, list: Vec<String>| {
+        let mut paths = |verb: Verb, list: Vec<String>| {
             let mut paths = Vec::with_capacity(list.len());
             for text in list {
                 match text.parse() {
                     Ok(path) => paths.push(path),
-                    Err(problem) => problems.push(format!("{}: {problem}", touch.list())),
+                    Err(problem) => problems.push(format!("{}: {problem}", verb.list())),
                 }
             }
             paths
@@ -112,7 +112,7 @@ impl TryFrom<Texts> for Claims {
 }
 
 impl Claims {
-    /// All claims with how they touch, reads first.
+    /// All claims with their kind of access, reads first.
     pub fn iter(&self) -> impl Iterator<Item = (Verb, &ClaimPath)> {
         self.reads
             .iter()

@@ -1,9 +1,9 @@
-//! When two claims may mean the same place, and when one covers the other.
+//! When two claims overlap, and when one covers the other.
 
 use super::path::{ClaimPath, ClaimScope, KeyPattern, ObjectPattern, PodSetPattern};
 
 impl KeyPattern {
-    /// Whether some key is meant by both. A variable may be any key; the set of keys meets itself alone.
+    /// Whether some key matches both. A variable can be any key; the set of keys overlaps only itself.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
@@ -14,7 +14,7 @@ impl KeyPattern {
             (Self::Objects(a), Self::Objects(b)) => a.overlaps(b),
             (Self::Objects(objects), Self::Prefix(prefix))
             | (Self::Prefix(prefix), Self::Objects(objects)) => objects.kind_begins_with(prefix),
-            // A literal key of these fields that is not a pattern of objects means none.
+            // A literal key of these fields that is not an object pattern matches nothing.
             (Self::Objects(_), Self::Literal(_)) | (Self::Literal(_), Self::Objects(_)) => false,
             (Self::Literal(a), Self::Literal(b)) => a == b,
             (Self::Literal(key), Self::Prefix(prefix))
@@ -23,7 +23,7 @@ impl KeyPattern {
         }
     }
 
-    /// Whether every key that `other` means is meant by this one.
+    /// Whether this pattern matches every key that `other` matches.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         match (self, other) {
@@ -41,7 +41,7 @@ impl KeyPattern {
         }
     }
 
-    /// Whether the pattern means the key `key`; a variable is compared by `value`. [`Self::Base`] may mean any name: the caller knows
+    /// Whether the pattern matches a key; a variable is compared by `value`. [`Self::Base`] matches any name, because the caller knows
     /// which containers plugins added. Objects are compared by [`Self::matches_objects`].
     #[must_use]
     pub fn matches(&self, key: &str, value: Option<&str>) -> bool {
@@ -54,7 +54,7 @@ impl KeyPattern {
         }
     }
 
-    /// Whether the pattern means all of these objects; a variable is compared by `value`.
+    /// Whether the pattern matches all of these objects; a variable is compared by `value`.
     pub(super) fn matches_objects(&self, asked: &ObjectPattern, value: Option<&str>) -> bool {
         match self {
             Self::Any => true,
@@ -67,8 +67,7 @@ impl KeyPattern {
 }
 
 impl KeyPattern {
-    /// The narrower of two keys that overlap: what is written where both claims meet. A variable stands for itself, since its
-    /// value is not known.
+    /// The intersection of two keys that overlap. A variable is kept as it is, because its value is not known.
     fn meet(&self, other: &Self) -> Self {
         let width = |key: &Self| match key {
             Self::Literal(_) | Self::Set => (0, 0),
@@ -87,7 +86,7 @@ impl KeyPattern {
 }
 
 impl PodSetPattern {
-    /// The narrower of two choices that overlap; a name is narrower than an ancestor.
+    /// The narrower of two patterns that overlap; a name is narrower than an ancestor.
     fn meet(&self, other: &Self) -> Self {
         match (self, other) {
             (Self::Named(a), Self::Named(b)) => Self::Named(a.meet(b)),
@@ -99,7 +98,7 @@ impl PodSetPattern {
         }
     }
 
-    /// Whether some pod set may be meant by both: a name and an ancestor are never proven apart here.
+    /// Whether some pod set may match both. A name and an ancestor always overlap, because a name does not determine the ancestor.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
@@ -120,7 +119,7 @@ impl PodSetPattern {
 }
 
 impl ClaimScope {
-    /// The narrower parts of two scopes that overlap.
+    /// The intersection of two scopes that overlap.
     fn meet(&self, other: &Self) -> Self {
         match (self, other) {
             (Self::PodSet(a), Self::PodSet(b)) => Self::PodSet(a.meet(b)),
@@ -186,7 +185,7 @@ impl ClaimScope {
 }
 
 impl ClaimPath {
-    /// Whether some place in some record is meant by both.
+    /// Whether some entry of some record matches both.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         self.field == other.field
@@ -197,7 +196,7 @@ impl ClaimPath {
             }
     }
 
-    /// The path where two paths that overlap meet, for people: as narrow as one path can say it.
+    /// The intersection of two paths that overlap, for messages: the narrowest path that contains it.
     #[must_use]
     pub fn meet(&self, other: &Self) -> Self {
         Self {
@@ -210,7 +209,7 @@ impl ClaimPath {
         }
     }
 
-    /// Whether every place that `other` means is meant by this path.
+    /// Whether this path matches every entry that `other` matches.
     #[must_use]
     pub fn covers(&self, other: &Self) -> bool {
         self.field == other.field
@@ -221,15 +220,14 @@ impl ClaimPath {
             }
     }
 
-    /// Whether a read of this path may see what a write to `write` changes: the same place, or the set of keys that the
-    /// write may add to.
+    /// Whether a read of this path may see the effect of a write to `write`: on the same entry, or on the set of keys.
     #[must_use]
     pub fn sees_write(&self, write: &Self) -> bool {
         self.overlaps(write)
             || (self.is_key_set() && self.field == write.field && self.scope.overlaps(&write.scope))
     }
 
-    /// Whether the container that `self` creates may be, or may hold, what `other` means.
+    /// Whether `other` may match the container that `self` creates, or something in it.
     #[must_use]
     pub fn creates_around(&self, other: &Self) -> bool {
         if self.sees_write(other) || other.sees_write(self) {
@@ -246,14 +244,14 @@ impl ClaimPath {
         else {
             return false;
         };
-        // What a plugin adds is none of those that no plugin added.
+        // `@base` never matches a container that a plugin adds.
         *name != KeyPattern::Base
             && *list == self.field
             && mine.overlaps(pod_sets)
             && self.key.as_ref().is_none_or(|key| key.overlaps(name))
     }
 
-    /// Whether both speak of the names in one list of containers: the one of those in it, or of one, the other of one.
+    /// Whether both concern the set of names in one list of containers: one the set or a container, the other a container.
     #[must_use]
     pub fn is_of_list(&self, other: &Self) -> bool {
         self.field == other.field

@@ -1,5 +1,4 @@
-//! Whether any plugin could have a claim: one that can match nothing is a mistake, which its author hears of when the manifest is
-//! checked.
+//! Claims that can match nothing are mistakes, and are refused when the manifest is checked.
 
 use super::{ClaimPath, ClaimScope, KeyPattern, NamePattern, PodSetPattern, Verb};
 use crate::{
@@ -10,32 +9,38 @@ use crate::{
     text::nearest,
 };
 
-/// The steps of a TrainJob that an ancestor label names.
+/// The known values of the ancestor label.
 const STEPS: [&str; 3] = ["dataset-initializer", "model-initializer", "trainer"];
 
-/// What keeps every plugin from having the claim.
-pub(super) fn problem(touch: Verb, path: &ClaimPath) -> Option<String> {
-    touch_problem(touch, path)
+/// Returns why no plugin can have the claim.
+pub(super) fn problem(verb: Verb, path: &ClaimPath) -> Option<String> {
+    verb_problem(verb, path)
         .or_else(|| scope_problem(&path.scope))
         .or_else(|| key_problem(path.field, path.key.as_ref()?))
 }
 
-/// What is wrong with touching a field so.
-fn touch_problem(touch: Verb, path: &ClaimPath) -> Option<String> {
+/// What is wrong with this kind of access to a field.
+fn verb_problem(verb: Verb, path: &ClaimPath) -> Option<String> {
     let is_set = path.key == Some(KeyPattern::Set);
-    let problem = match (touch, path.field) {
+    let problem = match (verb, path.field) {
         (Verb::Read, Field::Objects) => "objects are emitted, not read",
-        (Verb::Read, Field::Placement) => "placements can't be read",
+        (Verb::Read, Field::Placement) => "placements cannot be read",
         (Verb::Create, field) if !field.holds_containers() => {
             "only containers and init containers are created; claim other fields in `writes`"
         }
         (Verb::Write, field) if field.holds_containers() => "claim containers in `creates`",
-        (Verb::Create | Verb::Write, _) if is_set => "the set of keys can't be written",
-        (Verb::Write, field) if field.permission() == Permission::Host => "only the host writes it",
-        (Verb::Read, field) if is_set && field.is_raw() => "raw members are read one by one",
-        (Verb::Read, Field::JobSpec) if is_set => "the TrainJob's spec is read by pointer",
+        (Verb::Create | Verb::Write, _) if is_set => "the set of keys cannot be written",
+        (Verb::Write, field) if field.permission() == Permission::Host => {
+            "only the host writes this field"
+        }
+        (Verb::Read, field) if is_set && field.is_raw() => {
+            "raw members are read one by one; claim each by its name"
+        }
+        (Verb::Read, Field::JobSpec) if is_set => {
+            "the TrainJob's spec is read by pointer; claim `job[POINTER]`"
+        }
         (Verb::Read, Field::Lookups) if is_set => {
-            "whether a kind is served is `lookups[VERSION/KIND/#]`"
+            "to look up whether a kind is served, claim `lookups[VERSION/KIND/#]`"
         }
         _ => return None,
     };
@@ -87,9 +92,9 @@ fn key_problem(field: Field, key: &KeyPattern) -> Option<String> {
     }
 }
 
-/// The names that keys of a field are.
+/// The form of the names that are keys of a field.
 struct Names {
-    /// What has such a name.
+    /// The kind of thing that is named.
     of: &'static str,
     /// What the name must be.
     form: &'static str,
@@ -140,7 +145,7 @@ impl Names {
             KeyPattern::Literal(name) if !is_name(name) => Some(format!(
                 "`{name}` is not a valid {of} name; it must be {form}"
             )),
-            // What is a whole name, or lacks a character of one.
+            // A prefix may be a whole name, or lack one character of it.
             KeyPattern::Prefix(prefix) if !is_name(prefix) && !is_name(&format!("{prefix}0")) => {
                 Some(format!(
                     "no {of} name begins with `{prefix}`; it must be {form}"
@@ -203,7 +208,7 @@ fn lookup_problem(key: &KeyPattern) -> Option<String> {
     let problem = match key {
         KeyPattern::Objects(objects) => objects.example().problem(),
         KeyPattern::Literal(_) => Some(NO_LOOKUP),
-        // The kind is not whole yet.
+        // The kind is still incomplete.
         KeyPattern::Prefix(text) => (text.matches('/').count() > 2).then_some(NO_LOOKUP),
         _ => None,
     };
@@ -240,7 +245,7 @@ fn suffix_problem(names: &NamePattern) -> Option<String> {
     if !suffix.starts_with('-') && (is_whole || !suffix.is_empty()) {
         return Some("the suffix that follows the TrainJob's name must begin with `-`".to_owned());
     }
-    // A name may go on: with a hash of what the plugin says of the content, or after a prefix.
+    // A name can continue: with a hash of the content, or after a prefix.
     let is_part = [suffix, &format!("{suffix}0"), &format!("{suffix}-0")]
         .iter()
         .any(|suffix| is_dns_subdomain(&format!("a{suffix}")));
@@ -249,7 +254,7 @@ fn suffix_problem(names: &NamePattern) -> Option<String> {
             "with the suffix `{suffix}`, the object's name would not be a DNS subdomain"
         ));
     }
-    // A prefix may end so and still mean names that do not: those that do are refused when they are emitted.
+    // A prefix may end like a reserved name and still match names that do not; reserved ones are refused when they are emitted.
     let reserved = is_whole.then(|| reserved(suffix)).flatten()?;
     Some(format!("{reserved}; choose another suffix"))
 }

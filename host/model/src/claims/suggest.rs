@@ -1,4 +1,4 @@
-//! The claim that a plugin lacks, as its manifest should have it.
+//! The claim that a plugin lacks, as its author can add it to the manifest.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ impl Access {
     pub fn missing_claim(
         &self,
         record: &Record,
-        touch: Verb,
+        verb: Verb,
         scope: EntryScope,
         field: Field,
         key: Option<KeyPattern>,
@@ -31,7 +31,7 @@ impl Access {
                 .and_then(|container| self.container_as_claimed(record, container))
                 .unwrap_or(ClaimScope::Job),
         };
-        let is_by_name = |key: &str| touch == Verb::Write && field.is_named_to_write(key);
+        let is_by_name = |key: &str| verb == Verb::Write && field.is_named_to_write(key);
         let key = key.map(|key| match key {
             KeyPattern::Literal(text) if !is_by_name(&text) => self.key_as_claimed(field, text),
             key => key,
@@ -39,7 +39,7 @@ impl Access {
         ClaimPath { scope, field, key }
     }
 
-    /// The same for a field of every container in one list of a pod set.
+    /// Like [`missing_claim`](CompiledClaims::missing_claim), for a field of every container in one list of a pod set.
     #[must_use]
     pub fn missing_claim_on_all(
         &self,
@@ -124,8 +124,8 @@ impl Access {
     }
 }
 
-/// The pointer to the first text in maps of a configuration that is the value. What is in a list has no pointer that holds for each
-/// configuration.
+/// The pointer to the first string in a configuration that equals the value. Lists are not searched, because a pointer into a list does
+/// not apply to every configuration.
 fn pointer_to(config: &Value, is_value: &impl Fn(&str) -> bool) -> Option<String> {
     config.as_object()?.iter().find_map(|(name, value)| {
         let below = match value {
@@ -137,7 +137,7 @@ fn pointer_to(config: &Value, is_value: &impl Fn(&str) -> bool) -> Option<String
     })
 }
 
-/// Whether a claim can have the variable as a key: a name in its pointer may hold what no key may.
+/// Whether the variable is valid as a key of a claim. A name in its pointer may contain characters that a key cannot.
 fn is_writable(variable: &Variable) -> bool {
     let key = KeyPattern::Variable(variable.clone());
     let claim = ClaimPath {

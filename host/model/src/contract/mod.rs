@@ -1,8 +1,8 @@
-//! The contract of `wit/`: which one this host speaks, its handles, and its values (in [`crate::value`]).
+//! The contract in `wit/`: its version, its handles, and its values (in [`crate::value`]).
 //!
-//! What only repeats `wit/` is printed by tools/bindings.
+//! tools/bindings generates what follows from `wit/`.
 
-/// Makes a type of each resource.
+/// Defines a type for each resource.
 macro_rules! handles {
     ($($(#[$doc:meta])* $name:ident,)+) => {$(
         $(#[$doc])*
@@ -29,59 +29,59 @@ use semver::Version;
 
 pub use self::version::{PACKAGE, VERSION};
 
-/// A number that stands for something of one call. A policy in the sandbox can't make one up: it holds only what it was given.
+/// A number that identifies something within one call. A sandboxed policy cannot forge one: it can use only handles that it was given.
 pub trait Handle: Copy {
     /// The handle of a number.
     fn of(number: u32) -> Self;
 
-    /// Its number.
+    /// The number of the handle.
     fn number(self) -> u32;
 }
 
-/// An interface of the contract by its whole name: `trainyard:policy/context@1.0.0`.
+/// The full name of an interface of the contract, such as `trainyard:policy/context@1.0.0`.
 #[must_use]
 pub fn interface(name: &str) -> String {
     interface_of(name, VERSION)
 }
 
-/// An interface of that version of the contract.
+/// The full name of an interface in that version of the contract.
 #[must_use]
 pub fn interface_of(name: &str, version: &str) -> String {
     format!("{PACKAGE}/{name}@{version}")
 }
 
-/// The short name of an interface, `context`; none where it is none of this contract, or of a version that a host of version
-/// `ours` does not speak.
+/// The short name of an interface, such as `context`. `None` if it is not part of this contract, or of a version that a host of version
+/// `ours` does not support.
 #[must_use]
 pub fn short_name<'n>(interface: &'n str, ours: &str) -> Option<&'n str> {
     let (name, version) = interface.split_once('@')?;
     let name = name.strip_prefix(PACKAGE)?.strip_prefix('/')?;
-    (age(version, ours) == Age::Spoken).then_some(name)
+    (version_support(version, ours) == VersionSupport::Supported).then_some(name)
 }
 
-/// How a version of the contract stands to the host's own.
+/// How a version of the contract relates to the host's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Age {
-    /// From 1.0.0 up to the host's own: everything of it is there.
-    Spoken,
-    /// It came after the host.
+pub enum VersionSupport {
+    /// From 1.0.0 up to the host's own version, all of which the host supports.
+    Supported,
+    /// Newer than the host's own.
     Newer,
-    /// It was never released, or is no version at all.
+    /// Never released, or not a version.
     Unknown,
 }
 
-/// How a plugin's version of the contract stands to the version of a host.
+/// Compares a plugin's version of the contract with that of a host.
 #[must_use]
-pub fn age(theirs: &str, ours: &str) -> Age {
+pub fn version_support(theirs: &str, ours: &str) -> VersionSupport {
     let (Ok(theirs), Ok(ours)) = (Version::parse(theirs), Version::parse(ours)) else {
-        return Age::Unknown;
+        return VersionSupport::Unknown;
     };
     let first = Version::new(ours.major, 0, 0);
     if !theirs.pre.is_empty() || !theirs.build.is_empty() || theirs < first {
-        Age::Unknown
+        VersionSupport::Unknown
     } else if theirs > ours {
-        Age::Newer
+        VersionSupport::Newer
     } else {
-        Age::Spoken
+        VersionSupport::Supported
     }
 }

@@ -1,4 +1,4 @@
-//! What is kept of looked-up objects: what plugins read of them.
+//! Storage of looked-up objects: the parts that plugins read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,30 +11,31 @@ use crate::names::sha256_digest;
 /// The JSON pointers that plugins read of the objects of each lookup.
 pub type Reads = BTreeMap<LookupKey, BTreeSet<String>>;
 
-/// The most bytes of JSON that are kept of one lookup. Of more, a digest is: thousands of TrainJobs may read the same list.
+/// The most bytes of JSON that are stored for one lookup. A larger part is replaced by its digest, because thousands of TrainJobs may read
+/// the same list.
 pub(super) const MOST: usize = 16 << 10;
 
-/// What the host holds of an answer.
+/// The stored part of an answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", from = "Written")]
+#[serde(rename_all = "camelCase", from = "SnapshotForm")]
 pub(super) enum StoredAnswer {
-    /// All of it.
+    /// The whole answer.
     Whole(LookupAnswer),
-    /// The part at these pointers: no other can be read of it.
+    /// The part at these pointers. Nothing else can be read.
     Part {
-        /// The part; places that were not read are null or left out.
+        /// The part; values that were not read are null or omitted.
         answer: LookupAnswer,
         /// The pointers.
         pointers: BTreeSet<String>,
     },
-    /// The digest of the part that was read, which is too large to be kept.
+    /// The digest of the part that was read, which is too large to be stored.
     Digest(String),
 }
 
-/// What is held as a snapshot has it. Those of earlier releases hold whole answers as they are.
+/// The form in a snapshot. Snapshots of earlier releases have whole answers.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", untagged)]
-enum Written {
+enum SnapshotForm {
     Answer(LookupAnswer),
     Stored(Tagged),
 }
@@ -50,18 +51,22 @@ enum Tagged {
     Digest(String),
 }
 
-impl From<Written> for StoredAnswer {
-    fn from(written: Written) -> Self {
+impl From<SnapshotForm> for StoredAnswer {
+    fn from(written: SnapshotForm) -> Self {
         match written {
-            Written::Answer(answer) | Written::Stored(Tagged::Whole(answer)) => Self::Whole(answer),
-            Written::Stored(Tagged::Part { answer, pointers }) => Self::Part { answer, pointers },
-            Written::Stored(Tagged::Digest(digest)) => Self::Digest(digest),
+            SnapshotForm::Answer(answer) | SnapshotForm::Stored(Tagged::Whole(answer)) => {
+                Self::Whole(answer)
+            }
+            SnapshotForm::Stored(Tagged::Part { answer, pointers }) => {
+                Self::Part { answer, pointers }
+            }
+            SnapshotForm::Stored(Tagged::Digest(digest)) => Self::Digest(digest),
         }
     }
 }
 
 impl StoredAnswer {
-    /// What is kept of an answer of which these pointers were read, or its digest if that has more bytes of JSON than `most`.
+    /// The part of an answer at the pointers that were read, or its digest if it has more bytes of JSON than `most`.
     pub(super) fn part(answer: &LookupAnswer, pointers: &BTreeSet<String>, most: usize) -> Self {
         let part = |object: &Value| self::part(object, pointers);
         let answer = match answer {
@@ -84,7 +89,7 @@ impl StoredAnswer {
     }
 }
 
-/// Whether what stands at a pointer is known where only these were read.
+/// Whether the value at a pointer is available if only these pointers were read.
 pub(crate) fn is_known(pointers: &BTreeSet<String>, at: &str) -> bool {
     let ends = at.match_indices('/').map(|(end, _)| end);
     let mut known = ends.chain([at.len()]).filter_map(|end| at.get(..end));
@@ -105,7 +110,7 @@ fn part(value: &Value, pointers: &BTreeSet<String>) -> Value {
     part
 }
 
-/// Puts what was found at a pointer of a value at the same pointer of its part.
+/// Copies the value at a pointer to the same pointer of the part.
 fn put(part: &mut Value, value: &Value, pointer: &str, found: &Value) {
     let (mut part, mut value) = (part, value);
     for segment in pointer.split('/').skip(1) {
@@ -145,7 +150,7 @@ fn put(part: &mut Value, value: &Value, pointer: &str, found: &Value) {
             _ => return,
         }
     }
-    // What was read above it is there already, and this with it.
+    // A value above it was read, and includes this one.
     if part.is_null() {
         *part = found.clone();
     }

@@ -1,4 +1,4 @@
-//! Objects of the cluster that plugins ask for.
+//! Objects of the cluster that plugins look up.
 
 mod kept;
 
@@ -20,13 +20,13 @@ use crate::{
     reserved::is_runtime_snapshot,
 };
 
-/// What a plugin asked for. The keys of a TrainJob are what replay needs and what a controller watches.
+/// A lookup of a plugin. Replay needs the lookups of a TrainJob, and the controller watches their objects.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum LookupKey {
     /// One object by name.
     Object {
-        /// As `v1` or `resource.k8s.io/v1`.
+        /// The API version, such as `v1` or `resource.k8s.io/v1`.
         api_version: String,
         /// The kind.
         kind: String,
@@ -35,14 +35,14 @@ pub enum LookupKey {
     },
     /// All objects of a kind.
     All {
-        /// As `v1` or `resource.k8s.io/v1`.
+        /// The API version, such as `v1` or `resource.k8s.io/v1`.
         api_version: String,
         /// The kind.
         kind: String,
     },
     /// Whether a kind is served.
     Served {
-        /// As `v1` or `resource.k8s.io/v1`.
+        /// The API version, such as `v1` or `resource.k8s.io/v1`.
         api_version: String,
         /// The kind.
         kind: String,
@@ -50,7 +50,7 @@ pub enum LookupKey {
 }
 
 impl LookupKey {
-    /// Why no plugin is given what it asks for, whatever is claimed and granted.
+    /// Why no plugin can make this lookup, even with a claim and a grant.
     pub(crate) fn problem(&self) -> Option<&'static str> {
         let (Self::Object {
             api_version, kind, ..
@@ -61,7 +61,7 @@ impl LookupKey {
             return Some(NO_KIND);
         }
         if DataKind::meant(api_version, kind) == Some(DataKind::Secret) {
-            return Some("Secrets are never given to a plugin");
+            return Some("plugins cannot look up Secrets");
         }
         if DataKind::is_misspelled(api_version, kind) {
             return Some(NO_KIND);
@@ -73,11 +73,11 @@ impl LookupKey {
             return Some("the name is not a valid object name");
         }
         is_runtime_snapshot(api_version, kind, name)
-            .then_some("runtime snapshots of TrainJobs are never given to a plugin")
+            .then_some("plugins cannot look up runtime snapshots of TrainJobs")
     }
 }
 
-/// What the API server takes as a segment of a path; `*` and `#` mean other things in a claim.
+/// Whether the text is valid as a path segment of the API server. `*` and `#` have another meaning in a claim.
 fn is_object_name(text: &str) -> bool {
     (1..=253).contains(&text.len())
         && !matches!(text, "." | "..")
@@ -104,8 +104,8 @@ impl fmt::Display for LookupKey {
 
 /// The TrainJob that a lookup is made for.
 ///
-/// What a rendering leads to is not an input of it. A snapshot holds the answers of its TrainJob's lookups, so that a list with
-/// a snapshot in it would grow with every reconcile.
+/// The results of a TrainJob are not visible to its own lookups. A snapshot contains the answers of lookups, so a list that contained the
+/// snapshot would grow with every reconcile.
 #[derive(Clone, Copy, Debug)]
 pub struct Requester<'a> {
     /// `metadata.name`.
@@ -115,7 +115,7 @@ pub struct Requester<'a> {
 }
 
 impl Requester<'_> {
-    /// Whether an object can be an answer: it is not a snapshot, and this TrainJob does not control it.
+    /// Whether the TrainJob's plugins can see an object: it is not a snapshot, and the TrainJob does not control it.
     #[must_use]
     pub fn may_see(&self, object: &Value) -> bool {
         let metadata = object.get("metadata");
@@ -126,7 +126,7 @@ impl Requester<'_> {
         let owners = metadata.and_then(|metadata| metadata.get("ownerReferences"));
         let mut owners = owners.and_then(Value::as_array).into_iter().flatten();
         let controls = |owner: &Value| owner.get("controller") == Some(&Value::Bool(true));
-        // An object of an earlier TrainJob of this name is about to be collected.
+        // An object of an earlier TrainJob with this name will be garbage-collected.
         let is_this = |owner: &Value| {
             text(owner, "kind") == "TrainJob"
                 && (text(owner, "name") == self.name
@@ -136,12 +136,12 @@ impl Requester<'_> {
     }
 }
 
-/// A member that is text; empty if there is none.
+/// A string member; empty if it is absent.
 fn text<'v>(object: &'v Value, name: &str) -> &'v str {
     object.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// What the host holds for a key.
+/// The answer to a lookup.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum LookupAnswer {
@@ -149,16 +149,16 @@ pub enum LookupAnswer {
     Object(Arc<Value>),
     /// The kind is not served.
     NotServed,
-    /// The objects by name; [`Self::all`] makes it.
+    /// The objects by name, from [`Self::all`].
     #[non_exhaustive]
     All(Vec<Arc<Value>>),
-    /// Whether it is served.
+    /// Whether the kind is served.
     Served(bool),
 }
 
 impl LookupAnswer {
-    /// The objects of a kind that the TrainJob may see. A plugin gets them by name, and by namespace if two namespaces have one:
-    /// whatever order a host holds them in, a plugin sees one.
+    /// The objects of a kind that the TrainJob's plugins can see, sorted by name, then by namespace, so that the order does not depend on
+    /// the host.
     #[must_use]
     pub fn all(mut objects: Vec<Arc<Value>>, asker: Requester<'_>) -> Self {
         objects.retain(|object| asker.may_see(object));
@@ -170,7 +170,7 @@ impl LookupAnswer {
     }
 }
 
-/// The answers that the host holds for one TrainJob. As JSON, a list of pairs in the order of the keys.
+/// The answers for one TrainJob. Its JSON is a list of pairs in the order of the keys.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(
     from = "Vec<(LookupKey, StoredAnswer)>",
@@ -191,7 +191,7 @@ impl From<Lookups> for Vec<(LookupKey, StoredAnswer)> {
 }
 
 impl Lookups {
-    /// The answer, if the host holds it, whole or in part.
+    /// The answer, or the stored part of it.
     #[must_use]
     pub fn get(&self, key: &LookupKey) -> Option<&LookupAnswer> {
         match self.0.get(key)? {
@@ -200,7 +200,7 @@ impl Lookups {
         }
     }
 
-    /// The only pointers whose content is known of an answer; none if all is.
+    /// The pointers whose values are available. `None` if the whole answer is.
     pub(crate) fn known(&self, key: &LookupKey) -> Option<&BTreeSet<String>> {
         match self.0.get(key)? {
             StoredAnswer::Part { pointers, .. } => Some(pointers),
@@ -213,13 +213,13 @@ impl Lookups {
         self.0.insert(key, StoredAnswer::Whole(answer));
     }
 
-    /// Whether only the digest of what was read is kept of an answer: it has to be looked up again.
+    /// Whether only a digest is stored, so that the lookup has to be repeated.
     #[must_use]
     pub fn is_digest(&self, key: &LookupKey) -> bool {
         matches!(self.0.get(key), Some(StoredAnswer::Digest(_)))
     }
 
-    /// Whether others, which were kept as these were, have all digests that these have.
+    /// Whether others, stored in the same way, have all digests of these.
     #[must_use]
     pub fn has_digests_of(&self, others: &Self) -> bool {
         let mut held = self.0.iter();
@@ -228,14 +228,14 @@ impl Lookups {
         })
     }
 
-    /// What has to be kept of them, so that calls which read no more than this can be made again: what was read, or its digest
-    /// if that is too large.
+    /// Returns what has to be stored to repeat calls that read no more than this: the parts that were read, or their digests if they are
+    /// too large.
     #[must_use]
     pub fn keeping(&self, reads: &Reads) -> Self {
         self.keeping_up_to(reads, kept::MOST)
     }
 
-    /// The same with all that was read, however large.
+    /// Returns the parts that were read, including large ones.
     #[must_use]
     pub fn keeping_all(&self, reads: &Reads) -> Self {
         self.keeping_up_to(reads, usize::MAX)
@@ -254,7 +254,7 @@ impl Lookups {
         Self(self.0.iter().map(kept).collect())
     }
 
-    /// How many answers there are.
+    /// The number of answers.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
@@ -266,7 +266,7 @@ impl Lookups {
         self.0.is_empty()
     }
 
-    /// All keys that were ever asked for and answered.
+    /// All lookups that were answered.
     pub fn keys(&self) -> impl Iterator<Item = &LookupKey> {
         self.0.keys()
     }
@@ -331,7 +331,7 @@ mod tests {
             }
             Arc::new(object)
         };
-        // Offline a file may leave the namespace out: that says nothing of its place.
+        // Offline a file may omit the namespace, so a missing one does not mean that the kind is cluster-scoped.
         let names = [
             ("c", None),
             ("b", Some("ml")),

@@ -3,7 +3,7 @@ use std::{fmt, str::FromStr};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What switches a plugin on: one of a closed list.
+/// When a plugin is active.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ActiveWhen {
     /// The runtime's `mlPolicy` has this key.
@@ -65,7 +65,7 @@ impl FromStr for ActiveWhen {
         };
         known.ok_or_else(|| {
             format!(
-                "`{text}` is none of mlPolicy.KEY, mlPolicy.plugin, podGroupPolicy.KEY, plugins, resourceClaims, always"
+                "unsupported value `{text}`; supported values are mlPolicy.KEY, mlPolicy.plugin, podGroupPolicy.KEY, plugins, resourceClaims and always"
             )
         })
     }

@@ -1,11 +1,11 @@
-//! What a manifest's type can't say of its values.
+//! Rules for a manifest's values that its type does not express.
 
 use std::collections::BTreeSet;
 
 use semver::Version;
 use thiserror::Error;
 
-use super::{Manifest, ReservedEnv, When};
+use super::{ConfigCondition, Manifest, ReservedEnv};
 use crate::{
     names::{is_dns_label, is_env_name},
     text::clean,
@@ -28,7 +28,7 @@ pub struct FieldProblem {
 }
 
 impl Manifest {
-    /// All that is wrong with its values.
+    /// Returns everything that is wrong with its values.
     pub(super) fn problems(&self) -> Vec<FieldProblem> {
         let problems = [
             ("name", self.name_problem()),
@@ -57,12 +57,12 @@ impl Manifest {
         (!is_dns_label(&self.name)).then(|| problem.to_owned())
     }
 
-    /// A version stands in labels of metrics, in Events and in provenance, so it is nothing but a version.
+    /// Versions are printed in labels of metrics, in Events and in provenance, so their form is restricted.
     fn version_problem(&self) -> Option<String> {
         let is_version = self.version.len() <= MAX_VERSION && Version::parse(&self.version).is_ok();
         (!is_version).then(|| {
             format!(
-                "must be a semantic version of at most {MAX_VERSION} characters, such as 1.2.3, and is `{}`",
+                "must be a semantic version of at most {MAX_VERSION} characters, such as 1.2.3; found `{}`",
                 clean(&self.version)
             )
         })
@@ -71,8 +71,8 @@ impl Manifest {
     fn phases_problem(&self) -> Option<String> {
         let different: BTreeSet<_> = self.phases.iter().collect();
         let problem = match self.phases.len() {
-            0 => "is empty: a plugin has at least one of transform, build, check",
-            len if different.len() < len => "names a phase twice",
+            0 => "must have at least one of transform, build and check",
+            len if different.len() < len => "has a duplicate phase; remove it",
             _ => return None,
         };
         Some(problem.to_owned())
@@ -105,23 +105,23 @@ impl Manifest {
     }
 }
 
-/// What is wrong with the pointer of a condition: a wrong one would lead to nothing in each configuration.
-fn pointer_problem(when: &When) -> Option<String> {
+/// What is wrong with the pointer of a condition. An invalid pointer would not match in any configuration.
+fn pointer_problem(when: &ConfigCondition) -> Option<String> {
     let pointer = when.pointer();
     let is_pointer = pointer.starts_with('/');
     (!is_pointer).then(|| {
         format!(
-            "looks at `{}` of the configuration, which is not a JSON pointer: begin it with `/`",
+            "has the pointer `{}` into the configuration, which is not a JSON pointer; begin it with `/`",
             clean(pointer)
         )
     })
 }
 
-/// What is wrong with a list of names: they stand in messages and in the order of plugins.
+/// What is wrong with a list of names.
 fn names_problem(names: &[String], of: &str, is_name: impl Fn(&str) -> bool) -> Option<String> {
     if names.len() > MAX_NAMES {
         return Some(format!(
-            "has {} names; {MAX_NAMES} are allowed",
+            "has {} names, but at most {MAX_NAMES} are allowed",
             names.len()
         ));
     }

@@ -1,4 +1,4 @@
-//! What a plugin declares of itself: JSON in a custom section of the component, read without running it.
+//! A plugin's manifest: JSON in a custom section of the component, read without running it.
 
 mod active_when;
 mod check;
@@ -18,11 +18,11 @@ pub use self::{
     check::FieldProblem,
     parts::{FILE_SECTION, FROM_CODE, Origin, PARTS_SECTION, PartsError},
     unknown::UnknownKey,
-    when::{ReservedEnv, ReservedNames, TextAt, When},
+    when::{ConfigCondition, ReservedEnv, ReservedNames, TextCondition},
 };
 use crate::{
     claims::{ClaimPath, ClaimScope, Claims, KeyPattern, PodSetPattern, permission},
-    contract::{self, Age, VERSION},
+    contract::{self, VERSION, VersionSupport},
     phase::Phase,
     record::{Field, Permission},
     schema::Schema,
@@ -46,7 +46,7 @@ pub struct Manifest {
     pub name: String,
     /// The plugin's version, a semantic version.
     pub version: String,
-    /// The version of the contract that it was built for.
+    /// The version of the contract that the plugin was built for.
     pub contract: String,
     /// One sentence that describes the plugin.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -55,12 +55,12 @@ pub struct Manifest {
     /// plugin), `podGroupPolicy.KEY`, `plugins` (the runtime's list names it), `resourceClaims` (the pods have resource
     /// claims) or `always`.
     pub active_when: ActiveWhen,
-    /// The phases that it exports: `transform`, `build`, `check`.
+    /// The phases that the plugin exports: `transform`, `build`, `check`.
     pub phases: Vec<Phase>,
     /// The pod sets that `numNodes` counts when this plugin is active; otherwise those with the trainer ancestor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub node_sets: Vec<NodeSet>,
-    /// What it reads, creates and writes.
+    /// What the plugin reads, creates and writes.
     #[serde(default)]
     pub claims: Claims,
     /// Plugins that run before this one if both write the same path.
@@ -82,7 +82,7 @@ pub struct Manifest {
     pub operator_config_schema: Option<Schema>,
 }
 
-/// Pod sets that count as nodes.
+/// A pod set that `numNodes` counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NodeSet {
@@ -91,11 +91,11 @@ pub struct NodeSet {
     /// A condition on the plugin's configuration: a pointer to a boolean, or `{"at": POINTER, "in": [TEXT, ...]}`. Always true if
     /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub when: Option<When>,
+    pub when: Option<ConfigCondition>,
 }
 
 impl NodeSet {
-    /// The count that follows `numNodes`, as a grant and `plan --claims` name it.
+    /// The path of the pod set's count, for grants and `plan --claims`.
     #[must_use]
     pub fn count(&self) -> ClaimPath {
         let name = KeyPattern::Literal(self.pod_set.as_str().into());
@@ -120,26 +120,26 @@ impl fmt::Display for NodeSet {
 #[derive(Debug, Error)]
 pub enum ManifestError {
     /// Longer than [`MAX_BYTES`].
-    #[error("the manifest has {0} bytes; {MAX_BYTES} are allowed")]
+    #[error("the manifest has {0} bytes, but at most {MAX_BYTES} are allowed")]
     TooLong(usize),
     /// Not JSON.
     #[error("the manifest is not valid JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// It has keys that mean nothing: all of them.
+    /// Unknown keys: all of them.
     #[error("the manifest is not valid: {}", join(.0, "; "))]
     UnknownKeys(Vec<UnknownKey>),
-    /// Not of the manifest's form.
+    /// A value has the wrong type.
     #[error("the manifest is not valid: {}{}", at(path), clean(&error.to_string()))]
     Form {
-        /// Where: `claims` or `nodeSets[0].if`; empty at its top.
+        /// The path, such as `claims` or `nodeSets[0].when`; empty at the top level.
         path: String,
         /// What is wrong there.
         #[source]
         error: serde_json::Error,
     },
-    /// Built for a contract that came after this host.
+    /// Built for a newer contract than that of this host.
     #[error(
-        "it was built for contract {theirs}, which is newer than {ours}, that of this host: upgrade the host, or build the plugin with the SDK of this host's release"
+        "built for contract {theirs}, but this host supports contracts up to {ours}; upgrade the host, or build the plugin with the SDK of this host's release"
     )]
     Newer {
         /// The manifest's version.
@@ -147,9 +147,9 @@ pub enum ManifestError {
         /// The host's.
         ours: String,
     },
-    /// Built for a contract that never was.
+    /// Built for a contract that was never released.
     #[error(
-        "it says that it was built for contract `{theirs}`, which this host, of contract {ours}, does not speak: build it with the SDK of this host's release"
+        "built for contract `{theirs}`, which this host (contract {ours}) does not support; build the plugin with the SDK of this host's release"
     )]
     Contract {
         /// The manifest's version.
@@ -173,30 +173,30 @@ impl Manifest {
     /// Reads and checks a manifest. Grants are checked later, when the plugin is loaded.
     ///
     /// # Errors
-    /// What keeps it from being read, or all that is wrong with what it says.
+    /// Why it cannot be parsed, or everything that is invalid in it.
     pub fn parse(bytes: &[u8]) -> Result<Self, ManifestError> {
         Self::parse_for(VERSION, bytes)
     }
 
-    /// The same for a host of that version of the contract.
+    /// Like [`Self::parse`], for a host with that version of the contract.
     ///
     /// # Errors
-    /// What keeps it from being read, or all that is wrong with what it says.
+    /// Why it cannot be parsed, or everything that is invalid in it.
     pub fn parse_for(ours: &str, bytes: &[u8]) -> Result<Self, ManifestError> {
         if bytes.len() > MAX_BYTES {
             return Err(ManifestError::TooLong(bytes.len()));
         }
         let mut json: Value = serde_json::from_slice(bytes)?;
         if let Some(theirs) = json.get("contract").and_then(Value::as_str) {
-            let age = contract::age(theirs, ours);
+            let support = contract::version_support(theirs, ours);
             let (theirs, ours) = (clean(theirs), ours.to_owned());
-            match age {
-                Age::Spoken => {}
-                Age::Newer => return Err(ManifestError::Newer { theirs, ours }),
-                Age::Unknown => return Err(ManifestError::Contract { theirs, ours }),
+            match support {
+                VersionSupport::Supported => {}
+                VersionSupport::Newer => return Err(ManifestError::Newer { theirs, ours }),
+                VersionSupport::Unknown => return Err(ManifestError::Contract { theirs, ours }),
             }
         }
-        // It names the schema for the author's editor.
+        // It is for the author's editor.
         if let Some(members) = json.as_object_mut() {
             members.remove(SCHEMA_KEY);
         }
@@ -217,16 +217,16 @@ impl Manifest {
         }
     }
 
-    /// Returns the paths that the operator has to grant before the plugin is loaded.
+    /// Returns the paths that the operator has to grant before the plugin can be loaded.
     #[must_use]
     pub fn needed_grants(&self) -> BTreeSet<ClaimPath> {
         let claims = self.claims.iter();
-        let claims = claims.filter(|(touch, path)| permission(*touch, path) == Permission::Grant);
+        let claims = claims.filter(|(verb, path)| permission(*verb, path) == Permission::Grant);
         let counts = self.node_sets.iter().map(NodeSet::count);
         claims.map(|(_, path)| path.clone()).chain(counts).collect()
     }
 
-    /// Whether it has the phase.
+    /// Whether the plugin exports the phase.
     #[must_use]
     pub fn has(&self, phase: Phase) -> bool {
         self.phases.contains(&phase)

@@ -1,4 +1,4 @@
-//! One manifest from two sources: the author's `manifest.json`, and what the SDK's macro knows of the code.
+//! A manifest from two parts: the author's `manifest.json`, and what the SDK's macro derives from the code.
 
 use std::fmt;
 
@@ -11,43 +11,44 @@ use crate::{
     text::join,
 };
 
-/// The custom section of the core module that holds the crate's `manifest.json` as it stands.
+/// The custom section of the core module that holds the crate's `manifest.json` unchanged.
 pub const FILE_SECTION: &str = "trainyard:manifest-json";
 
 /// The custom section of the core module with what the SDK's macro adds: version, contract, phases, schemas, and the
 /// crate's name as the plugin's unless `manifest.json` has one.
 pub const PARTS_SECTION: &str = "trainyard:manifest-parts";
 
-/// The keys of a manifest that [`PARTS_SECTION`] always has, so that `manifest.json` needs none of them. Of these, it may have `name`
-/// alone.
+/// The keys of a manifest that are in [`PARTS_SECTION`]. Of these, `manifest.json` can have only `name`.
 pub const FROM_CODE: [&str; 4] = ["name", "version", "contract", "phases"];
 
-/// Why two parts make no manifest.
+/// Why two parts cannot be merged to a manifest.
 #[derive(Debug, thiserror::Error)]
 pub enum PartsError {
     /// A part is not a JSON object.
     #[error("{origin} is not a JSON object: {error}")]
     Json {
-        /// Which of the two.
+        /// The part.
         origin: Origin,
-        /// Where it stops being one.
+        /// What is wrong with it.
         #[source]
         error: serde_json::Error,
     },
-    /// More than one plugin in a crate: the linker joined the sections of both.
+    /// Two plugins are in one module: the linker joined their sections.
     #[error(
-        "two plugins are linked into one module: call `trainyard_sdk::plugin!` in one crate of those that are linked"
+        "two plugins are linked into one module; call `trainyard_sdk::plugin!` in only one of the linked crates"
     )]
     TwoPlugins,
-    /// Both parts have a key that only the code decides.
-    #[error("manifest.json has `{key}`, which comes from the code: take it out of manifest.json")]
+    /// `manifest.json` has a key that is derived from the code.
+    #[error(
+        "manifest.json has `{key}`, which is derived from the code; remove it from manifest.json"
+    )]
     Double {
         /// The key.
         key: String,
     },
-    /// The merged manifest is refused.
+    /// The merged manifest is invalid.
     #[error(
-        "the plugin's manifest is wrong (manifest.json and what `trainyard_sdk::plugin!` adds): {0}"
+        "the plugin's manifest (manifest.json and what `trainyard_sdk::plugin!` adds) is not valid: {0}"
     )]
     Manifest(#[from] ManifestError),
     /// Claims that no plugin can have: all of them.
@@ -55,7 +56,7 @@ pub enum PartsError {
     Claims(Vec<ClaimError>),
 }
 
-/// Where a part of the manifest comes from.
+/// The source of a part.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
     /// The author's file.
@@ -74,12 +75,12 @@ impl fmt::Display for Origin {
 }
 
 impl Manifest {
-    /// The manifest of a plugin: both parts in one, checked.
+    /// Merges both parts and checks the result.
     ///
     /// # Errors
     ///
-    /// A part that is no JSON object, a key that both have (other than `name`, where the file wins), or what
-    /// [`Manifest::parse`] refuses.
+    /// A part that is not a JSON object, a key in both parts (other than `name`, for which the file takes precedence), or an error of
+    /// [`Manifest::parse`].
     pub fn from_parts(file: &[u8], from_macro: &[u8]) -> Result<Self, PartsError> {
         let mut merged = object(Origin::File, file)?;
         for (key, value) in object(Origin::Macro, from_macro)? {
@@ -91,12 +92,12 @@ impl Manifest {
         }
         let merged = Value::Object(merged).to_string();
         let manifest = Self::parse(merged.as_bytes())?;
-        // Whatever is granted: what is wrong then can't be mended by an operator.
+        // Errors that remain with all claims granted cannot be fixed by an operator.
         CompiledClaims::new(&manifest.claims, &Grants::AsClaimed).map_err(PartsError::Claims)?;
         Ok(manifest)
     }
 
-    /// Checks a `manifest.json` without the code beside it, so that its author need not wait for a compiler.
+    /// Checks a `manifest.json` without the code, before anything is compiled.
     ///
     /// # Errors
     ///
@@ -209,7 +210,7 @@ mod tests {
                 "`claims`: unknown field `write`; did you mean `writes`?"),
             (br#"{"activeWhen": "always", "claims": {"writes": ["pod-sets[@trainr].volumes[x]"]}}"#,
                 "manifest.json: the claim `pod-sets[@trainr].volumes[x]` in `claims.writes`: unknown ancestor `@trainr`; did you mean `@trainer`?"),
-            (br#"{"activeWhen": "always", "version": "1.0.0"}"#, "manifest.json has `version`, which comes from the code"),
+            (br#"{"activeWhen": "always", "version": "1.0.0"}"#, "manifest.json has `version`, which is derived from the code"),
             (b"{\n  \"activeWhen\": always\n}", "manifest.json is not a JSON object: expected value at line 2 column 17"),
         ] {
             let error = Manifest::check_file(file).unwrap_err().to_string();

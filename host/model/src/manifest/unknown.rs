@@ -1,4 +1,4 @@
-//! Keys of a manifest that mean nothing.
+//! Unknown keys of a manifest.
 
 use std::fmt;
 
@@ -7,14 +7,14 @@ use serde_json::Value;
 use super::Manifest;
 use crate::text::{clean, nearest};
 
-/// A key that no manifest has.
+/// An unknown key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownKey {
-    /// The object that has it: `claims` or `nodeSets[0]`; empty at the top.
+    /// The object that has it, such as `claims` or `nodeSets[0]`; empty at the top level.
     pub place: String,
     /// The key.
     pub key: String,
-    /// The keys that may stand there.
+    /// The keys that are valid there.
     pub known: Vec<String>,
 }
 
@@ -27,12 +27,12 @@ impl fmt::Display for UnknownKey {
         let known = self.known.iter().map(String::as_str);
         match nearest(&self.key, known) {
             Some(nearest) => write!(f, "did you mean `{nearest}`?"),
-            None => write!(f, "the fields are {}", self.known.join(", ")),
+            None => write!(f, "valid fields are {}", self.known.join(", ")),
         }
     }
 }
 
-/// Finds the unknown keys of a manifest by its JSON Schema. Serde stops at the first one and knows no suggestion.
+/// Finds all unknown keys of a manifest with its JSON Schema; serde stops at the first one.
 pub(super) fn unknown_keys(manifest: &Value) -> Vec<UnknownKey> {
     let root = schemars::schema_for!(Manifest).to_value();
     let mut found = Vec::new();
@@ -71,7 +71,7 @@ fn walk(root: &Value, schema: &Value, value: &Value, place: &str, found: &mut Ve
     }
 }
 
-/// The schema itself, that which it refers to, or the one of its alternatives that describes a map.
+/// Resolves a `$ref`, or an `anyOf` to the alternative for objects.
 fn of_maps<'s>(root: &'s Value, schema: &'s Value) -> &'s Value {
     let definition = |reference: &str| root.pointer(reference.strip_prefix('#')?);
     let reference = schema.get("$ref").and_then(Value::as_str);

@@ -1,4 +1,4 @@
-//! Parts of a manifest that hold for some configurations alone.
+//! Parts of a manifest that depend on the configuration.
 
 use std::{fmt, slice};
 
@@ -6,58 +6,58 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// A condition on the plugin's configuration, with the defaults of its schema: a pointer to a boolean that is true, or a
-/// pointer (`at`) and the texts of which one stands there (`in`).
+/// A condition on the plugin's configuration, with the defaults of its schema: a pointer to a boolean, or a
+/// pointer (`at`) with the texts that match (`in`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     untagged,
     expecting = "expected a pointer to a boolean, or `at` (a pointer) and `in` (a list of texts)"
 )]
-pub enum When {
+pub enum ConfigCondition {
     /// The boolean there is true.
     True(String),
-    /// The text there is one of those given.
-    Text(TextAt),
+    /// The text there is one of several.
+    Text(TextCondition),
 }
 
 /// A text in the plugin's configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct TextAt {
+pub struct TextCondition {
     /// A pointer into the plugin's configuration.
     pub at: String,
-    /// The texts that may stand there.
+    /// The texts that match.
     #[serde(rename = "in")]
     pub texts: Vec<String>,
 }
 
-impl When {
-    /// Whether it holds in a configuration.
+impl ConfigCondition {
+    /// Whether the condition holds for a configuration.
     #[must_use]
     pub fn holds(&self, config: &Value) -> bool {
         let found = config.pointer(self.pointer());
         match self {
             Self::True(_) => found == Some(&Value::Bool(true)),
-            Self::Text(TextAt { texts, .. }) => found
+            Self::Text(TextCondition { texts, .. }) => found
                 .and_then(Value::as_str)
                 .is_some_and(|found| texts.iter().any(|text| text == found)),
         }
     }
 
-    /// The place in the configuration that it looks at.
+    /// The pointer into the configuration.
     #[must_use]
     pub fn pointer(&self) -> &str {
         match self {
-            Self::True(at) | Self::Text(TextAt { at, .. }) => at,
+            Self::True(at) | Self::Text(TextCondition { at, .. }) => at,
         }
     }
 }
 
-impl fmt::Display for When {
+impl fmt::Display for ConfigCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::True(at) => write!(f, "if `{at}` of its configuration is true"),
-            Self::Text(TextAt { at, texts }) => {
+            Self::Text(TextCondition { at, texts }) => {
                 let texts: Vec<_> = texts.iter().map(|text| format!("{text:?}")).collect();
                 write!(
                     f,
@@ -69,28 +69,27 @@ impl fmt::Display for When {
     }
 }
 
-/// Env vars that a plugin keeps for itself: the name of one, or `names` of which the plugin keeps those for itself `when` its
-/// configuration says so.
+/// Env vars that a plugin reserves: one name, or `names` that it reserves only `when` its configuration meets a condition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     untagged,
     expecting = "expected the name of an env var, or `names` and `when`"
 )]
 pub enum ReservedEnv {
-    /// One, in each configuration.
+    /// One name, for every configuration.
     Always(String),
-    /// Some, in certain configurations.
+    /// Names for certain configurations.
     Sometimes(ReservedNames),
 }
 
-/// Env vars that a plugin keeps for itself in certain configurations.
+/// Env vars that a plugin reserves in certain configurations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ReservedNames {
     /// The names of the env vars.
     pub names: Vec<String>,
-    /// In which configurations.
-    pub when: When,
+    /// The configurations.
+    pub when: ConfigCondition,
 }
 
 impl ReservedEnv {
@@ -103,16 +102,16 @@ impl ReservedEnv {
         }
     }
 
-    /// In which configurations; `None` if in each.
+    /// The condition. `None` if the names are always reserved.
     #[must_use]
-    pub fn when(&self) -> Option<&When> {
+    pub fn when(&self) -> Option<&ConfigCondition> {
         match self {
             Self::Always(_) => None,
             Self::Sometimes(some) => Some(&some.when),
         }
     }
 
-    /// Whether the plugin keeps them for itself in that configuration.
+    /// Whether the plugin reserves the names in that configuration.
     #[must_use]
     pub fn applies(&self, config: &Value) -> bool {
         self.when().is_none_or(|when| when.holds(config))

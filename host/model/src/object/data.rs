@@ -1,10 +1,10 @@
-//! Data by key, as ConfigMaps and Secrets hold it: the rules of their keys.
+//! The data of ConfigMaps and Secrets, and the rules for its keys.
 
 use std::collections::BTreeMap;
 
 use thiserror::Error;
 
-/// The keys of a ConfigMap or Secret, each with a text `T` or with bytes.
+/// The keys of a ConfigMap or Secret, each with a text `T` or bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Data<T> {
     keys: BTreeMap<String, DataValue<T>>,
@@ -12,7 +12,7 @@ pub struct Data<T> {
     pub immutable: bool,
 }
 
-/// What a key holds.
+/// The value of a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DataValue<T> {
     /// Text.
@@ -21,17 +21,17 @@ pub enum DataValue<T> {
     Bytes(Vec<u8>),
 }
 
-/// Why a key can't be written.
+/// Why a key cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum DataError {
-    /// No ConfigMap or Secret has such a key.
+    /// The key is invalid.
     #[error("the key of a ConfigMap or Secret must be 1 to 253 letters, digits, `-`, `_` and `.`")]
     NoKey,
-    /// It holds text.
-    #[error("the key already holds text")]
+    /// The key has text.
+    #[error("the key already has text")]
     HoldsText,
-    /// It holds bytes.
-    #[error("the key already holds bytes")]
+    /// The key has bytes.
+    #[error("the key already has bytes")]
     HoldsBytes,
 }
 
@@ -45,12 +45,12 @@ impl<T> Default for Data<T> {
 }
 
 impl<T> Data<T> {
-    /// The keys with what they hold, in the order of their names.
+    /// The keys with their values, in the order of their names.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &DataValue<T>)> {
         self.keys.iter().map(|(key, held)| (key.as_str(), held))
     }
 
-    /// The text of a key, if it holds one.
+    /// The text of a key, if it has one.
     #[must_use]
     pub fn text(&self, key: &str) -> Option<&T> {
         match self.keys.get(key)? {
@@ -62,7 +62,7 @@ impl<T> Data<T> {
     /// Sets the bytes of a key.
     ///
     /// # Errors
-    /// It is not a key, or holds text.
+    /// The key is invalid, or has text.
     pub fn set_bytes(&mut self, key: &str, bytes: &[u8]) -> Result<(), DataError> {
         match self.keys.get(key) {
             Some(DataValue::Text(_)) => return Err(DataError::HoldsText),
@@ -76,10 +76,10 @@ impl<T> Data<T> {
 }
 
 impl<T: Default> Data<T> {
-    /// The text of a key, to write to; it begins empty.
+    /// Returns the text of a key for a write; it is empty at first.
     ///
     /// # Errors
-    /// It is not a key, or holds bytes.
+    /// The key is invalid, or has bytes.
     pub fn text_mut(&mut self, key: &str) -> Result<&mut T, DataError> {
         if !is_key(key) {
             return Err(DataError::NoKey);
@@ -94,7 +94,7 @@ impl<T: Default> Data<T> {
 
 fn is_key(key: &str) -> bool {
     let is_allowed = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
-    // A file of that name in a volume would be its folder, or one above it.
+    // As a file of a volume, the name would be a directory.
     !key.is_empty()
         && key.len() <= 253
         && key.bytes().all(is_allowed)

@@ -1,4 +1,4 @@
-//! Objects that plugins emit beside the JobSet.
+//! Objects that plugins emit in addition to the JobSet.
 
 mod data;
 mod refused;
@@ -19,38 +19,36 @@ use crate::{
     reserved::{Reserved, reserved},
 };
 
-/// A kind of object that plugins can emit, some of them by a grant: it can stand in a path of the API server, and is none that carries
-/// power of its own.
+/// A kind of object that plugins can emit, some of them with a grant: it is valid in a path of the API server, and it does not grant
+/// privileges by itself.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectKind {
     api_version: Arc<str>,
     kind: Arc<str>,
 }
 
-/// Why no plugin emits objects of a kind.
+/// Why plugins cannot emit objects of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ObjectKindError {
-    /// There is no such kind.
+    /// It is not a valid kind.
     #[error("is not a kind, such as `v1/ConfigMap`")]
     Malformed,
-    /// It carries power of its own, or is the host's.
-    #[error("is a kind that no plugin may emit")]
+    /// It grants privileges by itself, or only the host emits it.
+    #[error("is a kind that plugins cannot emit")]
     Powerful,
-    /// Its objects live in no namespace, and a TrainJob's objects in its own.
-    #[error(
-        "is a cluster-scoped kind, and a plugin emits objects in the TrainJob's namespace only"
-    )]
+    /// It is cluster-scoped.
+    #[error("is a cluster-scoped kind; plugins can emit objects only in the TrainJob's namespace")]
     ClusterScoped,
 }
 
 impl ObjectKind {
-    /// The most bytes of an `apiVersion` and of a `kind`; a cluster takes fewer.
+    /// The most bytes of an `apiVersion` and of a `kind`. The API server allows fewer.
     const LONGEST: usize = 253;
 
-    /// The kind of that `apiVersion` and `kind`.
+    /// Returns the kind with that `apiVersion` and `kind`.
     ///
     /// # Errors
-    /// Why no plugin emits such objects.
+    /// Why plugins cannot emit such objects.
     pub fn new(api_version: &str, kind: &str) -> Result<Self, ObjectKindError> {
         let is_short = api_version.len().max(kind.len()) <= Self::LONGEST;
         if !is_short || !is_api_version(api_version) || !is_kind(kind) {
@@ -59,7 +57,7 @@ impl ObjectKind {
         if let Some(refused) = refused::refused(api_version, kind) {
             return Err(refused);
         }
-        // Of the API server's answers; no object is one.
+        // These are kinds of the API server's responses, not of objects.
         let is_list = (api_version, kind) == (DataKind::API_VERSION, "List");
         if is_list || DataKind::is_misspelled(api_version, kind) {
             return Err(ObjectKindError::Malformed);
@@ -70,19 +68,19 @@ impl ObjectKind {
         })
     }
 
-    /// As `v1`.
+    /// The API version, such as `v1`.
     #[must_use]
     pub fn api_version(&self) -> &str {
         &self.api_version
     }
 
-    /// Whether its objects hold what no one may read on the way to the cluster.
+    /// Whether its objects are Secrets.
     #[must_use]
     pub fn is_secret(&self) -> bool {
         DataKind::of(&self.api_version, &self.kind) == Some(DataKind::Secret)
     }
 
-    /// As `ConfigMap`.
+    /// The kind, such as `ConfigMap`.
     #[must_use]
     pub fn kind(&self) -> &str {
         &self.kind
@@ -95,30 +93,29 @@ impl fmt::Display for ObjectKind {
     }
 }
 
-/// The name of an object that a plugin can emit for a TrainJob: it can stand in a path of the API server, and is not the name of an
-/// object of the host.
+/// The name of an object that a plugin can emit for a TrainJob: it is valid in a path of the API server, and not reserved for the host.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectName(String);
 
-/// Why a text is not the name of an object that a plugin can emit.
+/// Why a plugin cannot emit an object with this name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ObjectNameError {
-    /// It begins otherwise.
+    /// It does not begin with the TrainJob's name.
     #[error("does not begin with the TrainJob's name and `-`")]
     OfAnother,
-    /// It is not a name at all.
+    /// It is not a valid name.
     #[error("is not a DNS subdomain of at most 253 characters")]
     Malformed,
-    /// It is the host's.
+    /// It is reserved for the host.
     #[error("is reserved: {0}")]
     Reserved(&'static Reserved),
 }
 
 impl ObjectName {
-    /// The text, if it is such a name for the TrainJob of that name.
+    /// Returns the name, if it is valid for an object of that TrainJob.
     ///
     /// # Errors
-    /// Why it is not.
+    /// Why it is not valid.
     pub fn new(job: &str, text: String) -> Result<Self, ObjectNameError> {
         let suffix = text.strip_prefix(job);
         if !suffix.is_some_and(|suffix| suffix.starts_with('-')) {
@@ -146,22 +143,21 @@ impl fmt::Display for ObjectName {
     }
 }
 
-/// How an object is applied. In every mode it is made before the JobSet, and made again where it is missing.
+/// When an object is applied. In every mode it is created before the JobSet, and recreated if it is missing.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum ApplyMode {
-    /// Changed only while the JobSet has never run: running pods never see a new script under a live mount, and neither do
-    /// those that go on after a suspension.
+    /// Updated only until the JobSet runs for the first time, so that running or resumed pods never see a changed script in a volume.
     #[default]
     #[serde(rename = "with-jobset")]
     WithJobSet,
-    /// Never changed; what is there is used.
+    /// Created once and never updated.
     Once,
-    /// Changed only while the JobSet is suspended, also one that has run: for the last time just before its pods start.
+    /// Updated only while the JobSet is suspended, for the last time just before its pods start.
     WhileSuspended,
-    /// Changed whenever it differs, also while the JobSet runs.
+    /// Updated whenever it differs, even while the JobSet runs.
     Live,
 }
 
@@ -174,7 +170,7 @@ impl ApplyMode {
         Self::Live,
     ];
 
-    /// As the contract spells it.
+    /// The name in the contract.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -185,7 +181,7 @@ impl ApplyMode {
         }
     }
 
-    /// The mode of that spelling.
+    /// The mode with that name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|mode| mode.name() == name)
@@ -198,7 +194,7 @@ impl fmt::Display for ApplyMode {
     }
 }
 
-/// The kinds of objects that hold data by key, which a pod gets as files and env vars.
+/// The kinds of objects whose keys pods use as files and env vars.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DataKind {
     /// A ConfigMap.
@@ -218,7 +214,7 @@ impl DataKind {
         all.find(|it| api_version == Self::API_VERSION && kind == it.name())
     }
 
-    /// The kind whose objects the API server or a role would take another spelling for: it has the same resource in the core group.
+    /// The kind that a spelling means: the API server and roles use the resource, which is the same for several spellings.
     #[must_use]
     pub fn meant(api_version: &str, kind: &str) -> Option<Self> {
         let resource = (!api_version.contains('/')).then(|| resource_of(kind))?;
@@ -226,12 +222,12 @@ impl DataKind {
         all.find(|it| resource_of(it.name()) == resource)
     }
 
-    /// Whether it means one of these kinds in a spelling that is not theirs.
+    /// Whether it means one of these kinds, but is spelled differently.
     pub(crate) fn is_misspelled(api_version: &str, kind: &str) -> bool {
         Self::meant(api_version, kind) != Self::of(api_version, kind)
     }
 
-    /// As `ConfigMap`.
+    /// The kind, such as `ConfigMap`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -241,12 +237,12 @@ impl DataKind {
     }
 }
 
-/// An emitted object. Namespace and owner are added when it is assembled.
+/// An emitted object. Assembly adds namespace and owner.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EmittedObject {
     /// `apiVersion` and `kind`.
     pub kind: ObjectKind,
-    /// What stands behind the TrainJob's name.
+    /// The suffix that follows the TrainJob's name.
     pub suffix: String,
     /// `metadata.name`.
     pub name: ObjectName,
@@ -254,17 +250,16 @@ pub struct EmittedObject {
     pub labels: BTreeMap<String, String>,
     /// `metadata.annotations`.
     pub annotations: BTreeMap<String, String>,
-    /// What it holds.
+    /// Its content.
     pub content: Content,
-    /// How it is applied; a Secret `once`.
+    /// When it is applied; `once` for a Secret.
     pub apply: ApplyMode,
-    /// How many bytes its plugin wrote into it.
+    /// The number of bytes that the plugin wrote to it.
     pub written: usize,
 }
 
 impl EmittedObject {
-    /// The most bytes that a plugin writes into an object: a cluster takes no larger ConfigMap or Secret, and few larger objects of
-    /// other kinds.
+    /// The most bytes that a plugin can write to an object. This is the limit of Kubernetes for ConfigMaps and Secrets.
     pub const MOST_BYTES: usize = 1 << 20;
 
     /// The text of a key of a ConfigMap or Secret, with placeholders for key material.
@@ -278,24 +273,24 @@ impl EmittedObject {
     }
 }
 
-/// What an emitted object holds beside its header.
+/// The content of an emitted object.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content {
-    /// That of a ConfigMap.
+    /// The content of a ConfigMap.
     ConfigMap(Data<String>),
-    /// That of a Secret.
+    /// The content of a Secret.
     Secret {
         /// `type`.
         secret_type: SecretType,
         /// Its keys.
         data: Data<SecretValue>,
     },
-    /// That of any other kind: the members beside `apiVersion`, `kind` and `metadata`.
+    /// The content of any other kind: the members other than `apiVersion`, `kind` and `metadata`.
     Body(Map<String, Value>),
 }
 
 impl Content {
-    /// An empty one of that kind.
+    /// Returns the empty content of a kind.
     #[must_use]
     pub fn of(kind: &ObjectKind) -> Self {
         match DataKind::of(kind.api_version(), kind.kind()) {
@@ -309,11 +304,11 @@ impl Content {
     }
 }
 
-/// Digits of the hash in a name.
+/// The number of digits of the hash in a name.
 const HASH_DIGITS: usize = 10;
 
 /// The name of an object: the TrainJob's name and the suffix; with content, a hash over it and the job's identity
-/// (job `a` with suffix `-b-c` and job `a-b` with suffix `-c` would meet otherwise).
+/// (otherwise job `a` with suffix `-b-c` and job `a-b` with suffix `-c` would have the same name).
 #[must_use]
 pub fn object_name(job: &str, uid: &str, suffix: &str, content: Option<&str>) -> String {
     match content {

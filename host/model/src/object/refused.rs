@@ -1,12 +1,11 @@
-//! Kinds that no plugin emits, whatever is granted.
+//! Kinds that plugins cannot emit, even with a grant.
 //!
-//! They are compared by the names of their resources, which roles allow: `v1/POD`, and a kind whose plural is `pods` too, would be
-//! given the rights for Pods.
+//! They are compared by resource, as in roles: `v1/POD`, and any other kind with the plural `pods`, would use the permissions for Pods.
 
 use super::ObjectKindError;
 use crate::names::resource_of;
 
-/// Resources that carry power of their own, and those that the host makes, in every group.
+/// Resources that grant privileges by themselves, and those that only the host creates, in every group.
 const POWERFUL: &[&str] = &[
     "pods",
     // A Binding sets the node of a Pod.
@@ -35,7 +34,7 @@ const POWERFUL: &[&str] = &[
     "clustertrainingruntimes",
 ];
 
-/// Resources of Kubernetes' own groups that live in no namespace, beside those above.
+/// Further cluster-scoped resources of Kubernetes' own groups.
 const CLUSTER_SCOPED: &[(&str, &[&str])] = &[
     (
         "",
@@ -97,7 +96,7 @@ const CLUSTER_SCOPED: &[(&str, &[&str])] = &[
     ("storagemigration.k8s.io", &["storageversionmigrations"]),
 ];
 
-/// Why no plugin emits objects of a kind; nothing if a plugin can.
+/// Why plugins cannot emit objects of a kind. `None` if they can.
 pub(super) fn refused(api_version: &str, kind: &str) -> Option<ObjectKindError> {
     let resource = resource_of(kind);
     let group = api_version.split_once('/').map_or("", |(group, _)| group);

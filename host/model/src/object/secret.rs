@@ -1,10 +1,10 @@
-//! What Secrets hold.
+//! The content of Secrets.
 
 use thiserror::Error;
 
 use crate::material::SecretText;
 
-/// The text of a Secret's key: texts of a plugin and key material, in their order.
+/// The text of a Secret's key: plain text and key material, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SecretValue {
     parts: Vec<Part>,
@@ -14,14 +14,14 @@ pub struct SecretValue {
 /// A part of such a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// A plugin's own text.
+    /// Plain text of the plugin.
     Plain(String),
-    /// Text that is made when the Secret is created.
+    /// Key material, generated when the Secret is created.
     Material(SecretText),
 }
 
 impl SecretValue {
-    /// Appends a plugin's own text.
+    /// Appends plain text.
     pub fn append(&mut self, text: &str) {
         self.shown.push_str(text);
         match self.parts.last_mut() {
@@ -30,26 +30,26 @@ impl SecretValue {
         }
     }
 
-    /// Appends text that is made when the Secret is created.
+    /// Appends key material.
     pub fn append_material(&mut self, text: SecretText) {
         self.shown.push_str(&text.to_string());
         self.parts.push(Part::Material(text));
     }
 
-    /// The parts, in their order.
+    /// The parts, in order.
     #[must_use]
     pub fn parts(&self) -> &[Part] {
         &self.parts
     }
 
-    /// Whether there is key material in it.
+    /// Whether it contains key material.
     #[must_use]
     pub fn has_material(&self) -> bool {
         let mut parts = self.parts.iter();
         parts.any(|part| matches!(part, Part::Material(_)))
     }
 
-    /// The text as it is shown: with a placeholder for each piece of key material.
+    /// The text with a placeholder for each piece of key material.
     #[must_use]
     pub fn shown(&self) -> &str {
         &self.shown
@@ -60,32 +60,32 @@ impl SecretValue {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretType(String);
 
-/// Why a text is not the type of a Secret that a plugin can emit.
+/// Why a plugin cannot emit a Secret of this type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum SecretTypeError {
-    /// It is not a type at all.
+    /// It is not a valid type.
     #[error(
         "the type of a Secret must be 1 to 253 letters, digits, `.`, `-`, `_` and `/`, such as `kubernetes.io/ssh-auth`"
     )]
     Malformed,
-    /// Secrets of it carry power.
+    /// It holds a token.
     #[error(
-        "a Secret of this type holds a token for a ServiceAccount or for joining a cluster; no plugin may emit it"
+        "plugins cannot emit Secrets of this type, because it holds a token for a ServiceAccount or for joining a cluster"
     )]
     Token,
 }
 
-/// Types of Secrets that Kubernetes fills with a token, or takes for one.
+/// Types of Secrets that Kubernetes fills with a token or accepts as one.
 const TOKENS: [&str; 2] = [
     "kubernetes.io/service-account-token",
     "bootstrap.kubernetes.io/token",
 ];
 
 impl SecretType {
-    /// The type of that spelling.
+    /// Returns the type with that name.
     ///
     /// # Errors
-    /// Why no plugin emits Secrets of it.
+    /// Why plugins cannot emit Secrets of it.
     pub fn new(text: &str) -> Result<Self, SecretTypeError> {
         let is_allowed = |b: u8| b.is_ascii_alphanumeric() || b"./-_".contains(&b);
         if text.is_empty() || text.len() > 253 || !text.bytes().all(is_allowed) {
@@ -97,7 +97,7 @@ impl SecretType {
         Ok(Self(text.to_owned()))
     }
 
-    /// As `Opaque`.
+    /// The name, such as `Opaque`.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0

@@ -1,4 +1,4 @@
-//! The way of one resolved TrainJob through the plugins of its plan. Renderings and the SDK's mock host run plugins by it.
+//! Running the plugins of a plan for one resolved TrainJob, in a rendering and in the SDK's mock host.
 
 mod stopped;
 
@@ -23,16 +23,16 @@ use crate::{
 /// The most objects that may be looked up for one TrainJob.
 const MAX_LOOKUPS: usize = 64;
 
-/// The most calls of one phase of one plugin while the host is busy.
+/// The most attempts of a call while the host is busy.
 const MAX_BUSY_TRIES: usize = 3;
 
-/// A plugin of a plan, with what it is called with.
+/// A plugin of a plan, with its inputs.
 pub struct Step<'a> {
     /// The plugin.
     pub policy: &'a dyn Policy,
     /// Its complete configuration.
     pub config: Arc<Value>,
-    /// Its place among the plan's plugins sorted by name.
+    /// Its position among the plan's plugins sorted by name.
     pub rank: u16,
 }
 
@@ -46,30 +46,30 @@ impl Step<'_> {
 pub struct Pipeline<'a> {
     /// The plugins in their order.
     pub plan: &'a [Step<'a>],
-    /// Where their order comes from.
+    /// The generation that ordered them.
     pub generation: &'a Generation,
-    /// By when all of them have to be done.
+    /// The deadline for all of them.
     pub deadline: &'a Deadline,
 }
 
-/// Why a phase of a plugin does not count.
+/// Why a phase of a plugin failed.
 #[derive(Debug, Error)]
 pub enum PhaseError {
-    /// The call failed, or the plugin refused the TrainJob by how it ended the call.
+    /// The call failed, or returned an error.
     #[error(transparent)]
     Call(#[from] Box<CallError>),
-    /// The plugin reported an error of the TrainJob and went on.
+    /// The plugin reported an error in the TrainJob with `context.error`.
     #[error("plugin {} in {}: {}", .0.plugin, .0.phase, .0.failure)]
     Reported(Diagnostic),
-    /// Plugins look up one object after another without end.
+    /// Plugins look up too many objects.
     #[error(transparent)]
     TooManyLookups(#[from] TooManyLookups),
-    /// The time was up before the call.
+    /// The deadline passed before the call.
     #[error("plugin {plugin} in {phase}: {overdue}")]
     Overdue {
-        /// How long all calls may take.
+        /// The deadline.
         overdue: Overdue,
-        /// The plugin that was to be called next.
+        /// The plugin that would have been called next.
         plugin: PluginId,
         /// The phase.
         phase: Phase,
@@ -79,21 +79,21 @@ pub enum PhaseError {
 /// The lookup that exceeds the limit of a TrainJob.
 #[derive(Debug, Error)]
 #[error(
-    "plugin {plugin} in {phase} asks for {key}, but {most} objects have already been looked up for this TrainJob, which is the limit"
+    "plugin {plugin} in {phase} looks up {key}, but the limit of {most} lookups per TrainJob is reached"
 )]
 pub struct TooManyLookups {
-    /// The plugin that asked last.
+    /// The plugin.
     pub plugin: PluginId,
     /// The phase.
     pub phase: Phase,
-    /// What it asked for.
+    /// The lookup.
     pub key: LookupKey,
-    /// How many a TrainJob may have.
+    /// The limit.
     pub most: usize,
 }
 
 impl PhaseError {
-    /// Whether the host is too busy.
+    /// Whether the host was too busy.
     #[must_use]
     pub fn is_transient(&self) -> bool {
         match self {
@@ -104,13 +104,13 @@ impl PhaseError {
     }
 }
 
-/// Why a plugin's call has to be made again, or does not count.
-enum Failed {
+/// Why a plugin's call failed, or has to be repeated.
+enum CallStopped {
     Needs(Box<PendingLookup>),
     Error(Box<PhaseError>),
 }
 
-/// Returns the ranks of plugins: their places among themselves sorted by name.
+/// Returns the ranks of plugins: their positions when sorted by name.
 pub fn ranks<'a>(ids: impl Iterator<Item = &'a PluginId>) -> BTreeMap<Arc<str>, u16> {
     let mut names: Vec<_> = ids.map(|id| id.name.clone()).collect();
     names.sort();
@@ -121,9 +121,9 @@ impl Pipeline<'_> {
     /// Runs the plugins through one phase.
     ///
     /// # Errors
-    /// Why each plugin failed, ordered by plugin, and what it looks up. In transform, a plugin that is ordered after one that failed is not
-    /// called, because what it depends on is missing. Every other plugin is called, so that the errors do not depend on which legal order
-    /// the plan took. Only a host that is too busy ends the phase at once.
+    /// Why each plugin failed, ordered by plugin, and the lookups without an answer. In transform, a plugin that is ordered after one that
+    /// failed is not called, because what it depends on is missing. Every other plugin is called, so the errors do not depend on which
+    /// legal order the plan has. If the host is too busy, the phase ends immediately.
     pub fn run(&self, session: &mut Session, phase: Phase) -> Result<(), Stopped<PhaseError>> {
         let mut lookups: Vec<PendingLookup> = Vec::new();
         let mut problems: Vec<(Arc<str>, PhaseError)> = Vec::new();
@@ -137,8 +137,8 @@ impl Pipeline<'_> {
             }
             match self.call(session, phase, step) {
                 Ok(()) => continue,
-                Err(Failed::Needs(lookup)) => lookups.push(*lookup),
-                Err(Failed::Error(error)) => {
+                Err(CallStopped::Needs(lookup)) => lookups.push(*lookup),
+                Err(CallStopped::Error(error)) => {
                     let is_busy = error.is_transient();
                     problems.push((name.clone(), *error));
                     if is_busy {
@@ -162,13 +162,18 @@ impl Pipeline<'_> {
         }
     }
 
-    /// Calls a phase of a plugin once, or again while the host is busy.
-    fn call(&self, session: &mut Session, phase: Phase, step: &Step<'_>) -> Result<(), Failed> {
+    /// Calls a phase of a plugin, and repeats the call while the host is busy.
+    fn call(
+        &self,
+        session: &mut Session,
+        phase: Phase,
+        step: &Step<'_>,
+    ) -> Result<(), CallStopped> {
         let mut busy = 0;
         let error = loop {
             if let Err(overdue) = self.deadline.check() {
                 let plugin = step.plugin().id.clone();
-                return Err(Failed::Error(Box::new(PhaseError::Overdue {
+                return Err(CallStopped::Error(Box::new(PhaseError::Overdue {
                     overdue,
                     plugin,
                     phase,
@@ -176,18 +181,18 @@ impl Pipeline<'_> {
             }
             match session.call(step.policy, phase, step.rank, step.config.clone()) {
                 Ok(()) => return Ok(()),
-                Err(error) if error.cause.is_worth_another_call() && busy + 1 < MAX_BUSY_TRIES => {
+                Err(error) if error.cause.is_retryable_now() && busy + 1 < MAX_BUSY_TRIES => {
                     busy += 1;
                 }
                 Err(error) => break error,
             }
         };
         let Some(key) = error.missing().cloned() else {
-            return Err(Failed::Error(Box::new(PhaseError::Call(error))));
+            return Err(CallStopped::Error(Box::new(PhaseError::Call(error))));
         };
         let plugin = error.plugin;
         Err(if session.lookups().len() < MAX_LOOKUPS {
-            Failed::Needs(Box::new(PendingLookup {
+            CallStopped::Needs(Box::new(PendingLookup {
                 plugin,
                 phase,
                 key,
@@ -200,7 +205,7 @@ impl Pipeline<'_> {
                 key,
                 most: MAX_LOOKUPS,
             };
-            Failed::Error(Box::new(error.into()))
+            CallStopped::Error(Box::new(error.into()))
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Why a TrainJob did not get through its plugins, and the loop that answers what they look up.
+//! Why a rendering stopped, and the loop that answers lookups.
 
 use std::{fmt, sync::Arc};
 
@@ -11,21 +11,21 @@ use crate::{
 /// Why a rendering has no result, with problems of type `P`.
 #[derive(Debug)]
 pub enum Stopped<P> {
-    /// Plugins look up objects that the host does not hold. Rendering starts over once it holds them.
+    /// Plugins look up objects that the host does not have. Rendering starts over once it has them.
     Needs(Needs<P>),
-    /// The TrainJob can't be rendered.
+    /// The TrainJob cannot be rendered.
     Refused(Vec<P>),
 }
 
 /// The lookups that a rendering waits for.
 ///
-/// They come before the problems of the same run: a plugin that gets its answer may refuse the TrainJob, too, and the user is to learn
-/// of everything at once. The problems count if a lookup can't be answered.
+/// They are answered before problems are reported: a plugin that gets its answer may report problems, too, and the user should see all of
+/// them at once. The problems are reported if a lookup cannot be answered.
 #[derive(Debug)]
 pub struct Needs<P> {
-    /// What plugins look up, ordered by plugin; at least one.
+    /// The lookups, ordered by plugin; at least one.
     pub lookups: Vec<PendingLookup>,
-    /// What else is wrong.
+    /// The problems of the same run.
     pub problems: Vec<P>,
 }
 
@@ -34,9 +34,9 @@ pub struct Needs<P> {
 pub struct PendingLookup {
     /// The plugin.
     pub plugin: PluginId,
-    /// The phase in which it asked.
+    /// The phase.
     pub phase: Phase,
-    /// What it asked for.
+    /// The lookup.
     pub key: LookupKey,
     /// The TrainJob's namespace.
     pub namespace: Arc<str>,
@@ -58,7 +58,7 @@ impl fmt::Display for PendingLookup {
 }
 
 impl<P> Stopped<P> {
-    /// The same with another type of problems.
+    /// Converts the problems to another type.
     pub fn map<Q>(self, convert: impl Fn(P) -> Q) -> Stopped<Q> {
         let all = |problems: Vec<P>| problems.into_iter().map(&convert).collect();
         match self {
@@ -70,7 +70,7 @@ impl<P> Stopped<P> {
         }
     }
 
-    /// The lookups that have no answer; none if the TrainJob is refused.
+    /// The lookups without an answer; empty if the TrainJob cannot be rendered.
     #[must_use]
     pub fn lookups(&self) -> &[PendingLookup] {
         match self {
@@ -79,14 +79,14 @@ impl<P> Stopped<P> {
         }
     }
 
-    /// What is wrong beside lookups that have no answer.
+    /// The problems.
     #[must_use]
     pub fn problems(&self) -> &[P] {
         let (Self::Needs(Needs { problems, .. }) | Self::Refused(problems)) = self;
         problems
     }
 
-    /// The same without the lookups.
+    /// Drops the lookups.
     #[must_use]
     pub fn into_problems(self) -> Vec<P> {
         let (Self::Needs(Needs { problems, .. }) | Self::Refused(problems)) = self;
@@ -95,7 +95,7 @@ impl<P> Stopped<P> {
 }
 
 impl<P: fmt::Display> Stopped<P> {
-    /// Each problem and each lookup in a line of its own.
+    /// Each problem and each lookup as one line.
     #[must_use]
     pub fn lines(&self) -> Vec<String> {
         let problems = self.problems().iter().map(ToString::to_string);
@@ -110,10 +110,10 @@ impl<P> From<Vec<P>> for Stopped<P> {
     }
 }
 
-/// Renders until no lookup is left that `answer` knows the answer to. Each rendering starts from the beginning, with the answers so far.
+/// Renders until `answer` cannot answer any further lookup. Each rendering starts from the beginning, with the answers so far.
 ///
 /// # Errors
-/// Why the last rendering stopped; [`Stopped::Needs`] if no lookup of it has an answer.
+/// Why the last rendering stopped; [`Stopped::Needs`] if none of its lookups has an answer.
 pub fn with_answers<T, P>(
     answer: impl Fn(&LookupKey) -> Option<LookupAnswer>,
     mut render: impl FnMut(&Arc<Lookups>) -> Result<T, Stopped<P>>,

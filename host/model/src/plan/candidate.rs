@@ -7,7 +7,7 @@ use super::{
 };
 use crate::{facts::Facts, plugin::Plugin};
 
-/// A set of plugins with all that keeps it from being used: what would be, also where it would be refused.
+/// A set of plugins with its errors, for showing the plan even if it would be refused.
 #[derive(Debug)]
 pub struct Candidate {
     draft: Generation,
@@ -47,7 +47,7 @@ impl Candidate {
     /// The generation, if nothing is wrong.
     ///
     /// # Errors
-    /// As of [`Self::errors`].
+    /// See [`Self::errors`].
     pub fn into_generation(self) -> Result<Generation, Vec<PlanError>> {
         if self.errors.is_empty() {
             Ok(self.draft)
@@ -62,25 +62,25 @@ impl Candidate {
         &self.errors
     }
 
-    /// What orders the plugins.
+    /// The edges that order the plugins.
     #[must_use]
     pub fn edges(&self) -> &[Edge] {
         &self.draft.edges
     }
 
-    /// As of [`Generation::possible_clashes`].
+    /// See [`Generation::possible_clashes`].
     #[must_use]
     pub fn possible_clashes(&self) -> Vec<PossibleClash> {
         self.draft.possible_clashes()
     }
 
-    /// As of [`Generation::overview`], without the plugins that are in a cycle or after one.
+    /// See [`Generation::overview`]; without the plugins that are in a cycle or after one.
     #[must_use]
     pub fn overview(&self) -> Vec<Vec<Slot>> {
         self.draft.overview()
     }
 
-    /// As of [`Generation::digest`].
+    /// See [`Generation::digest`].
     #[must_use]
     pub fn digest(&self, facts: &Facts) -> String {
         self.draft.digest(facts)

@@ -1,4 +1,4 @@
-//! Cycles that can come up: among plugins of which no two are of one union.
+//! Cycles among plugins that can be active together.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -10,17 +10,17 @@ use crate::plugin::Plugin;
 
 type Names<'a> = BTreeSet<&'a str>;
 
-/// The most selections that are searched. Where the plugins that exclude each other make more, some are not told apart: a cycle
-/// that can never come up may be reported then, and none is missed.
+/// The most selections that are searched. If exclusions lead to more, some exclusions are ignored: a cycle that cannot occur may then be
+/// reported, but none is missed.
 const MAX_SELECTIONS: usize = 256;
 
-/// The edges by the plugin that they lead from.
-type From<'a> = BTreeMap<&'a str, Vec<&'a Edge>>;
+/// The edges by their first plugin.
+type EdgesFrom<'a> = BTreeMap<&'a str, Vec<&'a Edge>>;
 
-/// A shortest cycle through each of the plugins that is in one, each cycle once. Every choice of one member from each union is
-/// searched on its own, so that the work grows with the plugins and not with the ways through them.
+/// Finds a shortest cycle through each plugin that is in one, without duplicates. Every selection is searched separately, so the work is
+/// bounded by the number of plugins, not of paths.
 pub(super) fn find(plugins: &[(&Arc<str>, &Arc<Plugin>)], edges: &[Edge]) -> Vec<PlanError> {
-    let mut from = From::new();
+    let mut from = EdgesFrom::new();
     for edge in edges {
         from.entry(&edge.first).or_default().push(edge);
     }
@@ -71,8 +71,8 @@ fn selections<'a>(plugins: &'a [(&'a Arc<str>, &'a Arc<Plugin>)]) -> Vec<Names<'
     out
 }
 
-/// The same selections, each that has both plugins without the one and without the other. What is part of another selection adds
-/// nothing to it.
+/// Splits each selection with both plugins into one without the first and one without the second. Subsets of other selections are
+/// dropped.
 fn apart<'a>(selections: Vec<Names<'a>>, a: &str, b: &str) -> Vec<Names<'a>> {
     let (both, mut out): (Vec<_>, Vec<_>) = selections
         .into_iter()
@@ -92,8 +92,8 @@ fn apart<'a>(selections: Vec<Names<'a>>, a: &str, b: &str) -> Vec<Names<'a>> {
     out
 }
 
-/// The shortest way from a plugin back to itself by those plugins, breadth first.
-fn shortest_cycle(start: &str, names: &Names<'_>, from: &From<'_>) -> Option<Vec<Edge>> {
+/// The shortest path from a plugin back to itself, by breadth-first search.
+fn shortest_cycle(start: &str, names: &Names<'_>, from: &EdgesFrom<'_>) -> Option<Vec<Edge>> {
     let mut by: BTreeMap<&str, &Edge> = BTreeMap::new();
     let mut queue = VecDeque::from([start]);
     while let Some(name) = queue.pop_front() {
@@ -111,7 +111,7 @@ fn shortest_cycle(start: &str, names: &Names<'_>, from: &From<'_>) -> Option<Vec
     None
 }
 
-/// The edges that led to `start`, the first one first.
+/// The edges of the path that led back to `start`, in order.
 fn way_back(start: &str, by: &BTreeMap<&str, &Edge>) -> Vec<Edge> {
     let mut cycle = Vec::new();
     let mut at = start;

@@ -1,4 +1,4 @@
-//! The digest of a plan: one text for all that decides what plugins make of a TrainJob, so that two processes can be compared.
+//! The digest of a plan, which covers everything that determines the effect of plugins on a TrainJob, for comparing two processes.
 //!
 //! It is `sha256:` and the SHA-256 of this text in lower-case hexadecimal. Each line ends with a line feed, and the words of a line
 //! are separated by one space:
@@ -11,18 +11,18 @@
 //! order NAME NAME|NAME
 //! ```
 //!
-//! - One `plugin` line for each plugin, by name. `CONTENT` is the digest of its component. Behind `config` stands the digest of its
-//!   configuration in the runtime, with the defaults of its schema. Behind `operator` stand those of what the operator set: the
-//!   grants, the configuration, and `after` and `before` ([`PinnedSettings`](crate::plugin::PinnedSettings)). These digests are over
-//!   JSON without white space and with sorted keys. A word that is not known is `-`: without a TrainJob there is no configuration in
-//!   a runtime, and a plan of an earlier release pins no settings.
+//! - One `plugin` line for each plugin, by name. `CONTENT` is the digest of its component. `config` is followed by the digest of its
+//!   configuration in the runtime, with the defaults of its schema. `operator` is followed by the digests of the operator's settings:
+//!   the grants, the configuration, and `after` and `before` ([`PinnedSettings`](crate::plugin::PinnedSettings)). These digests are over
+//!   JSON without white space and with sorted keys. An unknown word is `-`: without a TrainJob there is no configuration in a runtime,
+//!   and a plan of an earlier release pins no settings.
 //! - One `facts` line with the digest of the operator's facts, if there are any.
-//! - One `excludes` line for each pair that the operator keeps apart, of plans without a TrainJob.
-//! - One `order` line for each order: one for a TrainJob, and otherwise one for each member of `mlPolicy` that has an order of its
-//!   own. Members that stand in for each other are joined by `|`.
+//! - One `excludes` line for each pair that the operator excludes from running together, in plans without a TrainJob.
+//! - One `order` line for each order: one for a TrainJob, and otherwise one for each member of `mlPolicy` with a different
+//!   order. Members with the same order are joined by `|`.
 //!
-//! None of these words can hold a space. Limits are not part of it: they decide whether a call ends, and never what it writes, and a
-//! release that knows a further limit would change every digest.
+//! None of these words can contain a space. Limits are not included: they determine whether a call fails, but not what it writes, and a
+//! release with a further limit would change every digest.
 
 use std::fmt::Write as _;
 
@@ -36,13 +36,13 @@ use crate::{
     plugin::{PinnedSettings, Plugin},
 };
 
-/// The first line: which form of the text follows.
+/// The first line: the version of the format.
 const FORM: &str = "trainyard plan 1";
 
-/// A word that is not known.
+/// An unknown word.
 const UNKNOWN: &str = "-";
 
-/// One plugin in the digest's text.
+/// A plugin's line in the digest's text.
 pub(super) struct Line<'a> {
     pub(super) name: &'a str,
     pub(super) version: &'a str,
@@ -64,7 +64,7 @@ impl<'a> Line<'a> {
 }
 
 impl Generation {
-    /// The digest of all loaded plugins in their orders, under the operator's facts: the same in whatever order they were loaded.
+    /// The digest of all loaded plugins with their orders and the operator's facts. It does not depend on the order of loading.
     #[must_use]
     pub fn digest(&self, facts: &Facts) -> String {
         let plugins = self.plugins().map(|plugin| Line::of_loaded(plugin));

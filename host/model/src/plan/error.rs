@@ -1,32 +1,32 @@
-//! What keeps plugins from being loaded together, or from running for one TrainJob.
+//! Why plugins cannot be loaded together, or cannot run for one TrainJob.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use thiserror::Error;
 
-use super::{Because, Edge, MAX_PLUGINS, MAX_SHARED, ways_out};
+use super::{Edge, EdgeReason, MAX_PLUGINS, MAX_SHARED, remedies};
 use crate::{claims::ClaimPath, manifest::ActiveWhen};
 
-/// Why a set of plugins can't run together.
+/// Why a set of plugins cannot run together.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PlanError {
-    /// Two plugins of one name.
-    #[error("two plugins have the name `{name}`; leave one out, or give one of them another name")]
+    /// Two plugins have the same name.
+    #[error("two plugins have the name `{name}`; remove or rename one of them")]
     SameName {
         /// The name.
         name: Arc<str>,
     },
-    /// There are more plugins than a generation has.
-    #[error("{} plugins are loaded, but at most {MAX_PLUGINS} can be; leave some out, or disable them in the policy file", .plugins.len())]
+    /// More than [`MAX_PLUGINS`] are loaded.
+    #[error("{} plugins are loaded, but at most {MAX_PLUGINS} are supported; remove some, or disable them in the policy file", .plugins.len())]
     TooMany {
         /// Their names.
         plugins: Vec<Arc<str>>,
     },
-    /// Two plugins write one path.
+    /// Two plugins write the same path.
     #[error(
-        "plugins `{first}` and `{second}` both write {}: declare `after` in the manifest of one, or {}",
+        "plugins `{first}` and `{second}` both write {}; declare `after` in one of the manifests, or {}",
         shared.in_words(first, second),
-        ways_out::ordered_or_apart(first, second)
+        remedies::ordered_or_apart(first, second)
     )]
     Conflict {
         /// One of them.
@@ -36,10 +36,10 @@ pub enum PlanError {
         /// The paths that both write.
         shared: SharedPaths,
     },
-    /// Two plugins say which pod sets are nodes.
+    /// Two plugins define which pod sets are nodes.
     #[error(
-        "plugins `{first}` and `{second}` both have `nodeSets`, but `numNodes` counts the pod sets of one plugin: take them out of one manifest, switch both on by `mlPolicy`, which has one member at a time, or {}",
-        ways_out::apart(first, second)
+        "plugins `{first}` and `{second}` both have `nodeSets`, but only one plugin can define which pod sets `numNodes` counts; remove `nodeSets` from one of the manifests, activate both by `mlPolicy`, which has one member at a time, or {}",
+        remedies::apart(first, second)
     )]
     NodeSets {
         /// One of them.
@@ -47,22 +47,22 @@ pub enum PlanError {
         /// The other.
         second: Arc<str>,
     },
-    /// Two plugins are switched on by one key.
+    /// Two plugins are activated by the same key.
     #[error(
-        "plugins `{first}` and `{second}` are both switched on by `{when}`, which can switch on only one plugin: leave one out, or add {} to `plugins` in the policy file",
-        ways_out::one_of(first, second)
+        "plugins `{first}` and `{second}` are both activated by `{when}`, which can activate only one plugin; remove one of them, or add {} to `plugins` in the policy file",
+        remedies::one_of(first, second)
     )]
     SameSwitch {
         /// One of them.
         first: Arc<str>,
         /// The other.
         second: Arc<str>,
-        /// What switches both on.
+        /// What activates both.
         when: ActiveWhen,
     },
-    /// Two plugins are active for one TrainJob, and the operator keeps them apart.
+    /// Two plugins are active for one TrainJob, but the operator excludes this.
     #[error(
-        "plugins `{first}` and `{second}` are both active for this TrainJob, but the policy file does not let them run together; switch one off in the runtime, or remove it from `excludes`"
+        "plugins `{first}` and `{second}` are both active for this TrainJob, but the policy file excludes the combination; disable one in the runtime, or remove it from `excludes`"
     )]
     Excluded {
         /// One of them.
@@ -70,14 +70,14 @@ pub enum PlanError {
         /// The other.
         second: Arc<str>,
     },
-    /// Each of some plugins has to run before the next.
+    /// Each of these plugins must run before the next.
     #[error(
         "these plugins depend on each other in a cycle: {}; {}, or set `excludes` or `disabled` for one in the policy file",
         .cycle.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
         openings(cycle)
     )]
     Cycle {
-        /// The edges of the cycle, in turn.
+        /// The edges of the cycle, in order.
         cycle: Vec<Edge>,
     },
 }
@@ -85,7 +85,7 @@ pub enum PlanError {
 /// A path that two plugins write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SharedPath {
-    /// Where the two claims meet.
+    /// The path where the two claims overlap.
     pub place: String,
     /// What the first plugin claims.
     pub first_claim: String,
@@ -93,17 +93,17 @@ pub struct SharedPath {
     pub second_claim: String,
 }
 
-/// The paths that two plugins write, each once.
+/// The paths that two plugins write, without duplicates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SharedPaths {
     /// The first ones, by the order of the claims.
     pub listed: Vec<SharedPath>,
-    /// How many more there are than are listed.
+    /// The number of paths that are not listed.
     pub more: usize,
 }
 
 impl SharedPaths {
-    /// The paths at which claims meet; `None` if there are none.
+    /// The paths where claims overlap. `None` if there are none.
     pub(super) fn of<'c>(
         meetings: impl Iterator<Item = (&'c ClaimPath, &'c ClaimPath, ClaimPath)>,
     ) -> Option<Self> {
@@ -145,7 +145,7 @@ impl SharedPaths {
 }
 
 impl SharedPath {
-    /// The place, with a claim only if it is another path.
+    /// The path, with each claim that differs from it.
     fn in_words(&self, first: &str, second: &str) -> String {
         let claims = [(first, &self.first_claim), (second, &self.second_claim)];
         let claims = claims
@@ -161,11 +161,11 @@ impl SharedPath {
     }
 }
 
-/// What opens a cycle, beside leaving a plugin out.
+/// How the authors of the plugins can break the cycle.
 fn openings(cycle: &[Edge]) -> String {
     let declared = cycle
         .iter()
-        .filter(|edge| edge.because == Because::Declared);
+        .filter(|edge| edge.because == EdgeReason::Declared);
     let declared = declared.count();
     let mut ways = Vec::new();
     if declared < cycle.len() {
@@ -180,7 +180,7 @@ fn openings(cycle: &[Edge]) -> String {
 }
 
 impl PlanError {
-    /// The plugins that it names: without one of them it would be gone.
+    /// The plugins that it names. Without any one of them, the error would not occur.
     #[must_use]
     pub fn plugins(&self) -> Vec<&str> {
         match self {

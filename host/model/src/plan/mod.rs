@@ -1,8 +1,8 @@
-//! The order in which plugins run: declared by claims, checked when a set of plugins is loaded.
+//! The order in which plugins run. It follows from their claims, and is checked when a set of plugins is loaded.
 //!
-//! Who reads a path runs after everyone who writes it; the creator of a container runs before those that touch it; two
-//! that write one path are a conflict unless one of them says `after`; ties go by name. Only plugins that can be active
-//! together count: the members of one union never are, and neither are two of which the operator excludes one for the other.
+//! A plugin that reads a path runs after every plugin that writes it. A plugin that adds a container runs before those that access it. Two
+//! plugins that write the same path conflict, unless an order is declared. Ties are broken by name. Only plugins that can be active
+//! together are compared: members of one union are not, and neither are plugins that the operator excludes from running together.
 
 mod candidate;
 mod cycles;
@@ -12,7 +12,7 @@ mod overview;
 mod pair;
 mod planned;
 mod precedence;
-mod ways_out;
+mod remedies;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -24,8 +24,8 @@ pub use self::{
     candidate::Candidate,
     error::{PlanError, SharedPath, SharedPaths},
     overview::Slot,
-    planned::{Plan, Planned},
-    ways_out::ordered_or_apart,
+    planned::{Plan, PlannedPlugin},
+    remedies::ordered_or_apart,
 };
 use self::{pair::Pair, precedence::Precedence};
 use crate::{
@@ -34,7 +34,7 @@ use crate::{
     plugin::Plugin,
 };
 
-/// The most plugins that are loaded together. Each is checked against each other one.
+/// The most plugins that are loaded together. Every pair is checked.
 pub const MAX_PLUGINS: usize = 64;
 
 /// The most possible clashes of two plugins that are listed.
@@ -45,48 +45,47 @@ const MAX_SHARED: usize = 32;
 
 /// Why one plugin runs before another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Because {
-    /// The first writes or creates what the second reads.
+pub enum EdgeReason {
+    /// The first writes or creates a path that the second reads.
     Path {
-        /// What the first does.
+        /// The access of the first.
         first: Verb,
         /// The path as the second claims it.
         path: String,
     },
-    /// A manifest or the policy file says so.
+    /// The order is declared, in a manifest or the policy file.
     Declared,
 }
 
 /// Two plugins in their order.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Edge {
-    /// Who runs first.
+    /// The plugin that runs first.
     pub first: Arc<str>,
-    /// Who runs after it.
+    /// The plugin that runs after it.
     pub then: Arc<str>,
     /// Why.
-    pub because: Because,
+    pub because: EdgeReason,
 }
 
 impl fmt::Display for Edge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.because {
-            Because::Path { first, path } => {
+            EdgeReason::Path { first, path } => {
                 write!(
                     f,
                     "{} {first}s `{path}`, which {} depends on",
                     self.first, self.then
                 )
             }
-            Because::Declared => {
+            EdgeReason::Declared => {
                 write!(f, "{} is declared to run before {}", self.first, self.then)
             }
         }
     }
 }
 
-/// Two plugins that write one path if the values of some TrainJob's variables make it one: such a TrainJob is refused, and
-/// no other.
+/// Two plugins that write the same path for certain values of variables. Only TrainJobs with such values are refused.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PossibleClash {
     /// One of them.
@@ -109,15 +108,15 @@ impl fmt::Display for PossibleClash {
     }
 }
 
-/// A set of plugins that was checked: every selection of it that can be active together has an order.
+/// A checked set of plugins: every selection that can be active together has an order.
 #[derive(Debug)]
 pub struct Generation {
     plugins: BTreeMap<Arc<str>, Arc<Plugin>>,
     edges: Vec<Edge>,
     precedence: Precedence,
-    /// The pairs that write one path if a TrainJob's own values make it one.
+    /// The pairs that write the same path for certain values of variables.
     uncertain: Vec<(Arc<str>, Arc<str>)>,
-    /// The pairs that the operator keeps apart.
+    /// The pairs that the operator excludes from running together.
     excluded: Vec<(Arc<str>, Arc<str>)>,
     preferred: Vec<Arc<str>>,
 }
@@ -131,10 +130,9 @@ impl Generation {
         Candidate::new(plugins).into_generation()
     }
 
-    /// The same with ties going by this list in place of names. Every legal order can be had so, and a TrainJob becomes the same
-    /// in each of them: what tests of that guarantee need.
+    /// Breaks ties by this list instead of names. Tests use it to prove that every legal order has the same result.
     #[must_use]
-    pub fn preferring(mut self, names: impl IntoIterator<Item = Arc<str>>) -> Self {
+    pub fn with_preference(mut self, names: impl IntoIterator<Item = Arc<str>>) -> Self {
         self.preferred = names.into_iter().collect();
         self
     }
@@ -150,13 +148,13 @@ impl Generation {
         self.plugins.get(name)
     }
 
-    /// What orders the plugins.
+    /// The edges that order the plugins.
     #[must_use]
     pub fn edges(&self) -> &[Edge] {
         &self.edges
     }
 
-    /// Whether a manifest or the policy file says which of the two runs first.
+    /// Whether the order of the two is declared, in a manifest or the policy file.
     #[must_use]
     pub fn is_declared(&self, a: &str, b: &str) -> bool {
         self.precedence.is_declared(a, b)
@@ -168,7 +166,7 @@ impl Generation {
         self.precedence.is_after_any(name, others)
     }
 
-    /// The pairs of plugins that the operator keeps apart, each in the order of their names.
+    /// The pairs of plugins that the operator excludes from running together, each sorted by name.
     #[must_use]
     pub fn excluded(&self) -> &[(Arc<str>, Arc<str>)] {
         &self.excluded
@@ -177,7 +175,7 @@ impl Generation {
     /// The order of the active plugins.
     ///
     /// # Errors
-    /// Two that are kept apart, and clashes that this TrainJob's own values make.
+    /// Excluded pairs, and conflicts by the values of this TrainJob's variables.
     pub fn plan(
         &self,
         active: &BTreeMap<Arc<str>, Variables>,
@@ -205,7 +203,7 @@ impl Generation {
             .collect())
     }
 
-    /// The paths that two plugins both write if a TrainJob's own values make them one; 16 of each two plugins at most.
+    /// The paths that two plugins both write for certain values of variables, at most 16 for each pair.
     #[must_use]
     pub fn possible_clashes(&self) -> Vec<PossibleClash> {
         self.uncertain()
@@ -213,7 +211,7 @@ impl Generation {
             .collect()
     }
 
-    /// The pairs that write one path if a TrainJob's own values make it one.
+    /// The pairs that write the same path for certain values of variables.
     fn uncertain(&self) -> impl Iterator<Item = Pair<'_>> {
         let pairs = self.uncertain.iter();
         pairs.filter_map(|(a, b)| Pair::of(self.plugin(a)?, self.plugin(b)?))
@@ -228,7 +226,7 @@ impl Generation {
         })
     }
 
-    /// Derives the edges of each pair; returns what is wrong with pairs.
+    /// Derives the edges of each pair, and returns the errors of pairs.
     fn connect(&mut self) -> Vec<PlanError> {
         let mut errors = Vec::new();
         let mut edges = Vec::new();
@@ -249,7 +247,7 @@ impl Generation {
         errors
     }
 
-    /// The pairs that the operator keeps apart.
+    /// The pairs that the operator excludes from running together.
     fn kept_apart(&self) -> Vec<(Arc<str>, Arc<str>)> {
         let plugins = self.plugins.values().enumerate();
         let pairs = plugins.flat_map(|(at, a)| {
@@ -260,7 +258,7 @@ impl Generation {
         pairs.collect()
     }
 
-    /// The cycles among the plugins. What is in none and after none is not searched.
+    /// The cycles among the plugins. Plugins that are not in or after a cycle are not searched.
     fn cycles(&self) -> Vec<PlanError> {
         let names: BTreeSet<&str> = self.plugins.keys().map(|name| &**name).collect();
         let in_order: BTreeSet<&str> = self.sorted(&names).into_iter().collect();
@@ -271,7 +269,7 @@ impl Generation {
         cycles::find(&rest, &self.edges)
     }
 
-    /// A key of a union means one plugin.
+    /// Pairs that are activated by the same key of a union.
     fn same_switches(&self) -> Vec<PlanError> {
         let mut seen: BTreeMap<&ActiveWhen, &Arc<str>> = BTreeMap::new();
         let mut errors = Vec::new();
@@ -290,7 +288,7 @@ impl Generation {
         errors
     }
 
-    /// The names in order, the smallest one first wherever the edges leave a choice.
+    /// The names in order. Ties are broken by name.
     fn sorted<'a>(&self, names: &BTreeSet<&'a str>) -> Vec<&'a str> {
         self.precedence.sorted(names, &self.preferred)
     }

@@ -1,22 +1,22 @@
-//! The order of a generation, for people.
+//! An overview of the orders of a generation.
 
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::Generation;
 use crate::{manifest::ActiveWhen, plugin::Plugin};
 
-/// A place in [`Generation::overview`].
+/// A position in an order of [`Generation::overview`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// The plugin, or members of `mlPolicy` that stand in for each other.
+    /// The plugin, or several members of `mlPolicy`, of which one is active.
     pub names: Vec<Arc<str>>,
-    /// What switches the first of them on.
+    /// When the first of them is active.
     pub when: ActiveWhen,
     is_ml: bool,
 }
 
 impl Slot {
-    /// The place of one plugin.
+    /// Returns the slot of one plugin.
     #[must_use]
     pub fn of(plugin: &Plugin) -> Self {
         Self {
@@ -28,8 +28,7 @@ impl Slot {
 }
 
 impl Generation {
-    /// The orders of all that can be active: one list for each member of `mlPolicy` that has an order of its own, with
-    /// the members that share it side by side.
+    /// All orders: one list for each member of `mlPolicy` with a different order. Members with the same order share a slot.
     #[must_use]
     pub fn overview(&self) -> Vec<Vec<Slot>> {
         let in_ml_policy =

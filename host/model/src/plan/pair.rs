@@ -1,6 +1,6 @@
-//! What two plugins mean for each other's order.
+//! The order and the conflicts of two plugins.
 
-use super::{Because, Edge, PlanError, PossibleClash, SharedPaths};
+use super::{Edge, EdgeReason, PlanError, PossibleClash, SharedPaths};
 use crate::{
     claims::{ClaimPath, ClaimScope, KeyPattern, PodSetPattern, Variables, Verb},
     plugin::Plugin,
@@ -15,12 +15,12 @@ pub(super) struct Pair<'a> {
 }
 
 impl<'a> Pair<'a> {
-    /// None where the two are never active together.
+    /// `None` if the two are never active together.
     pub(super) fn of(a: &'a Plugin, b: &'a Plugin) -> Option<Self> {
         can_meet(a, b).then_some(Self { a, b })
     }
 
-    /// The conflict over the paths that both write, other than by a variable, if no order is declared.
+    /// The conflict over the paths that both write, without those with variables, if no order is declared.
     pub(super) fn shared_write(self) -> Option<PlanError> {
         if !self.declared().is_empty() {
             return None;
@@ -31,7 +31,7 @@ impl<'a> Pair<'a> {
         self.conflict(certain.map(|(x, y)| (x, y, x.meet(y))))
     }
 
-    /// The conflict over the paths that both write by the values of one TrainJob's variables, if no order is declared.
+    /// The conflict over the paths that both write for one TrainJob's values of variables, if no order is declared.
     pub(super) fn clash(self, of_a: &Variables, of_b: &Variables) -> Option<PlanError> {
         if !self.declared().is_empty() {
             return None;
@@ -45,7 +45,7 @@ impl<'a> Pair<'a> {
         }))
     }
 
-    /// The conflict of two plugins that both say which pod sets `numNodes` counts.
+    /// The conflict of two plugins that both define which pod sets `numNodes` counts.
     pub(super) fn node_sets(self) -> Option<PlanError> {
         let has = |plugin: &Plugin| !plugin.manifest.node_sets.is_empty();
         (has(self.a) && has(self.b)).then(|| PlanError::NodeSets {
@@ -54,7 +54,7 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// The paths that both may turn out to write.
+    /// The paths that both write for certain values of variables.
     pub(super) fn possible_clashes(self) -> impl Iterator<Item = PossibleClash> {
         let is_undecided = self.declared().is_empty();
         is_undecided
@@ -81,7 +81,7 @@ impl<'a> Pair<'a> {
         })
     }
 
-    /// What orders the two. Both directions make a cycle.
+    /// The edges between the two. Edges in both directions are a cycle.
     pub(super) fn edges(self) -> Vec<Edge> {
         let declared = self.declared();
         let is_declared = !declared.is_empty();
@@ -95,7 +95,7 @@ impl<'a> Pair<'a> {
             .collect()
     }
 
-    /// The order that `after` and `before` declare: what the operator says counts before what manifests say.
+    /// The order that `after` and `before` declare. The operator's take precedence over those of manifests.
     fn declared(self) -> Vec<Edge> {
         let by_operator = self.declared_in(|plugin| {
             let settings = &plugin.settings;
@@ -112,7 +112,7 @@ impl<'a> Pair<'a> {
         let names = |list: &[String], plugin: &Plugin| list.iter().any(|n| **n == *plugin.id.name);
         let in_order = |first: &Plugin, then: &Plugin| {
             (names(lists(then).0, first) || names(lists(first).1, then))
-                .then(|| edge(first, then, Because::Declared))
+                .then(|| edge(first, then, EdgeReason::Declared))
         };
         [in_order(self.a, self.b), in_order(self.b, self.a)]
             .into_iter()
@@ -120,7 +120,7 @@ impl<'a> Pair<'a> {
             .collect()
     }
 
-    /// What both write or create, as each claims it.
+    /// The overlapping write and create claims of both.
     fn shared_writes(self) -> impl Iterator<Item = (&'a ClaimPath, &'a ClaimPath)> {
         writes_of(self.a).flat_map(move |(_, x)| {
             writes_of(self.b)
@@ -136,14 +136,14 @@ fn can_meet(a: &Plugin, b: &Plugin) -> bool {
     (union.is_none() || union != b.manifest.active_when.union()) && !are_excluded(a, b)
 }
 
-/// Whether the operator keeps the two apart.
+/// Whether the operator excludes the two from running together.
 pub(super) fn are_excluded(a: &Plugin, b: &Plugin) -> bool {
     let excludes =
         |a: &Plugin, b: &Plugin| a.settings.excludes.iter().any(|name| **name == *b.id.name);
     excludes(a, b) || excludes(b, a)
 }
 
-fn edge(first: &Plugin, then: &Plugin, because: Because) -> Edge {
+fn edge(first: &Plugin, then: &Plugin, because: EdgeReason) -> Edge {
     Edge {
         first: first.id.name.clone(),
         then: then.id.name.clone(),
@@ -151,39 +151,39 @@ fn edge(first: &Plugin, then: &Plugin, because: Because) -> Edge {
     }
 }
 
-/// What a plugin creates and writes.
+/// The create and write claims of a plugin.
 fn writes_of(plugin: &Plugin) -> impl Iterator<Item = (Verb, &ClaimPath)> {
     let claims = plugin.manifest.claims.iter();
-    claims.filter(|(touch, _)| *touch != Verb::Read)
+    claims.filter(|(verb, _)| *verb != Verb::Read)
 }
 
-/// Why `first` runs before `then`, by what they claim in transform. A declared order stands in for the derived one on
-/// what both write, and on the names in a list of containers to which both add.
+/// Why `first` runs before `then`, by their claims in transform. A declared order replaces the derived one for paths that both write, and
+/// for the set of names in a list of containers to which both add.
 fn derived_order(first: &Plugin, then: &Plugin, is_declared: bool) -> Option<Edge> {
     let in_transform =
         |path: &ClaimPath| !matches!(path.field, Field::JobSpec | Field::Lookups | Field::Objects);
     let both_write =
         |path: &ClaimPath| is_declared && writes_of(then).any(|(_, own)| covers(own, path));
-    // What `then` claims, and whether it is decided by itself: worked out once, and not for each path that `first` writes.
+    // The claims of `then`, computed once and not for each path that `first` writes.
     let claims = then.manifest.claims.iter();
     let claims: Vec<_> = claims
-        .map(|(touch, path)| (touch, path, both_write(path)))
+        .map(|(verb, path)| (verb, path, both_write(path)))
         .collect();
-    let seen_by_then = |touch: Verb, made: &ClaimPath| {
-        let both_make = match touch {
+    let seen_by_then = |verb: Verb, made: &ClaimPath| {
+        let both_make = match verb {
             Verb::Create => is_declared && writes_of(then).any(|(_, own)| own.is_of_list(made)),
             _ => both_write(made),
         };
         let mut claims = claims.iter();
-        claims.find_map(|(their_touch, path, is_written)| {
-            let (sees, is_decided) = match touch {
-                // A name that is read tells nothing but what both decide: who is in the list.
+        claims.find_map(|(their_verb, path, is_written)| {
+            let (sees, is_decided) = match verb {
+                // If both add to the list, a declared order also covers reads of its names.
                 Verb::Create => (
-                    made.creates_around(path) && *their_touch != Verb::Create,
+                    made.creates_around(path) && *their_verb != Verb::Create,
                     both_make && made.is_of_list(path),
                 ),
                 _ => (
-                    *their_touch == Verb::Read && path.sees_write(made),
+                    *their_verb == Verb::Read && path.sees_write(made),
                     both_make || *is_written,
                 ),
             };
@@ -192,20 +192,20 @@ fn derived_order(first: &Plugin, then: &Plugin, is_declared: bool) -> Option<Edg
     };
     writes_of(first)
         .filter(|(_, path)| in_transform(path))
-        .find_map(|(touch, made)| {
-            let path = seen_by_then(touch, made)?;
-            Some(edge(first, then, Because::Path { first: touch, path }))
+        .find_map(|(verb, made)| {
+            let path = seen_by_then(verb, made)?;
+            Some(edge(first, then, EdgeReason::Path { first: verb, path }))
         })
 }
 
-/// Whether whoever may write `own` may write the whole path.
+/// Whether a claim on `own` covers the whole path.
 fn covers(own: &ClaimPath, path: &ClaimPath) -> bool {
     #[cfg(test)]
     tests::COMPARISONS.set(tests::COMPARISONS.get() + 1);
     own.covers(path)
 }
 
-/// The keys of a path, those of its scope included.
+/// The keys of a path, including those of its scope.
 fn keys_mut(path: &mut ClaimPath) -> impl Iterator<Item = &mut KeyPattern> {
     let (pod_sets, name) = match &mut path.scope {
         ClaimScope::Job => (None, None),
@@ -223,7 +223,7 @@ fn has_variable(path: &ClaimPath) -> bool {
     keys_mut(&mut path.clone()).any(|key| matches!(key, KeyPattern::Variable(_)))
 }
 
-/// The path with this job's values. None where a variable has none: the claim then means nothing.
+/// The path with this TrainJob's values of variables. `None` if a variable has no value, so that the claim matches nothing.
 fn resolve(path: &ClaimPath, variables: &Variables) -> Option<ClaimPath> {
     let mut out = path.clone();
     for key in keys_mut(&mut out) {
@@ -301,7 +301,7 @@ mod tests {
         let error = Generation::new((0..=MAX_PLUGINS).map(|at| plugin(at, 1, 0..at))).unwrap_err();
         assert_eq!(
             error.first().unwrap().to_string(),
-            "65 plugins are loaded, but at most 64 can be; leave some out, or disable them in the policy file"
+            "65 plugins are loaded, but at most 64 are supported; remove some, or disable them in the policy file"
         );
         assert_eq!(error.len(), 1);
     }

@@ -1,4 +1,4 @@
-//! The plan of a TrainJob: the plugins that it was rendered by, with all that was set for them.
+//! The plan of a TrainJob: the plugins that rendered it, with their configuration and settings.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,7 +11,7 @@ use crate::{
 
 /// One plugin of a plan, with its complete configuration.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Planned {
+pub struct PlannedPlugin {
     /// Its name.
     pub name: String,
     /// Its version.
@@ -20,13 +20,13 @@ pub struct Planned {
     pub digest: String,
     /// Its configuration in the runtime, with the defaults of its schema.
     pub config: Value,
-    /// What the operator had set for it. `None` in a plan that an earlier Trainyard wrote: then it pins no settings.
+    /// The operator's settings. `None` in a plan of an earlier release, which pins no settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settings: Option<PinnedSettings>,
 }
 
-impl Planned {
-    /// A loaded plugin with that configuration.
+impl PlannedPlugin {
+    /// Returns the entry of a loaded plugin with a configuration.
     #[must_use]
     pub fn of(plugin: &Plugin, config: &Value) -> Self {
         Self {
@@ -53,7 +53,7 @@ impl Planned {
         (&self.name, &self.version, &self.digest) == (&now.name, &now.version, &now.digest)
     }
 
-    /// The parts in which it differs from the same plugin now.
+    /// The parts that have changed.
     fn changes(&self, now: &Self) -> Vec<&'static str> {
         let settings = self.settings.as_ref().zip(now.settings.as_ref());
         let mut changes = settings.map_or_else(Vec::new, |(then, now)| then.changes(now));
@@ -67,24 +67,24 @@ impl Planned {
 /// The plan of a TrainJob.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
-    /// Its digest, whose form the digest module of this folder says: two TrainJobs of one digest went the same way.
+    /// Its digest, as documented in the digest module. Two TrainJobs with the same digest were rendered in the same way.
     pub digest: String,
     /// The plugins in their order.
-    pub plugins: Vec<Planned>,
+    pub plugins: Vec<PlannedPlugin>,
 }
 
 impl Plan {
-    /// A plan of plugins in that order, under the operator's facts.
+    /// Returns a plan of plugins in that order, with the operator's facts.
     #[must_use]
-    pub fn new(plugins: Vec<Planned>, facts: &Facts) -> Self {
+    pub fn new(plugins: Vec<PlannedPlugin>, facts: &Facts) -> Self {
         let order: Vec<_> = plugins.iter().map(|planned| &*planned.name).collect();
-        let lines = plugins.iter().map(Planned::line);
+        let lines = plugins.iter().map(PlannedPlugin::line);
         let digest = digest(lines.collect(), facts, [], [order.join(" ")]);
         Self { digest, plugins }
     }
 
-    /// Whether a TrainJob that is pinned to this plan may be rendered by that one: the same plugins in the same order, each
-    /// with what it pins.
+    /// Whether a TrainJob that is pinned to this plan can be rendered with the plan `now`: the same plugins in the same order, with the same
+    /// configuration and pinned settings.
     #[must_use]
     pub fn is_kept_by(&self, now: &Self) -> bool {
         self.has_the_files_of(now)
@@ -100,11 +100,14 @@ impl Plan {
                 .all(|(then, now)| then.is_the_same_file(now))
     }
 
-    fn pairs<'p>(&'p self, now: &'p Self) -> impl Iterator<Item = (&'p Planned, &'p Planned)> {
+    fn pairs<'p>(
+        &'p self,
+        now: &'p Self,
+    ) -> impl Iterator<Item = (&'p PlannedPlugin, &'p PlannedPlugin)> {
         self.plugins.iter().zip(&now.plugins)
     }
 
-    /// What is different in the plan by which a TrainJob that is pinned to this one would be rendered now.
+    /// Describes how the plan `now` differs from this one.
     #[must_use]
     pub fn change(&self, now: &Self) -> String {
         if !self.has_the_files_of(now) {
@@ -123,11 +126,12 @@ impl Plan {
         }
     }
 
-    /// The plugins in one sentence.
+    /// The plugins, for messages.
     #[must_use]
     pub fn in_words(&self) -> String {
-        let named =
-            |plugin: &Planned| format!("{} {} ({})", plugin.name, plugin.version, plugin.digest);
+        let named = |plugin: &PlannedPlugin| {
+            format!("{} {} ({})", plugin.name, plugin.version, plugin.digest)
+        };
         match &*self.plugins {
             [] => "none".to_owned(),
             plugins => plugins.iter().map(named).collect::<Vec<_>>().join(", "),
@@ -146,13 +150,13 @@ mod tests {
     use super::*;
     use crate::{claims::Grants, limits::Limits, manifest::Manifest, plugin::Settings};
 
-    fn planned(name: &str, digest: &str, settings: Settings) -> Planned {
+    fn planned(name: &str, digest: &str, settings: Settings) -> PlannedPlugin {
         let manifest = json!({
             "name": name, "version": "1.0.0", "contract": "1.0.0", "activeWhen": "always", "phases": ["build"],
             "operatorConfigSchema": {"properties": {"level": {"type": "integer", "default": 1}}},
         });
         let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
-        Planned::of(
+        PlannedPlugin::of(
             &Plugin::new(manifest, digest, settings).unwrap(),
             &json!({}),
         )
@@ -231,7 +235,7 @@ mod tests {
         assert!(!old.is_kept_by(&Plan::new(vec![planned_elsewhere()], &Facts::default())));
     }
 
-    fn planned_elsewhere() -> Planned {
+    fn planned_elsewhere() -> PlannedPlugin {
         planned("a", "sha256:other", Settings::default())
     }
 

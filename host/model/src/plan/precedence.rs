@@ -1,16 +1,16 @@
-//! Which plugins run before which, found by name: TrainJobs ask for it again and again.
+//! The edges indexed by name, for the lookups of each TrainJob.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
-use super::{Because, Edge};
+use super::{Edge, EdgeReason};
 
-/// Plugins with those that run after them.
+/// For each plugin, those that run after it.
 type Followers = BTreeMap<Arc<str>, BTreeSet<Arc<str>>>;
 
-/// The edges of a generation, by the plugins that they lead from.
+/// The edges of a generation, by their first plugin.
 #[derive(Debug, Default)]
 pub(super) struct Precedence {
     followers: Followers,
@@ -29,14 +29,14 @@ impl Precedence {
                     .insert(then);
             };
             add(&mut precedence.followers);
-            if edge.because == Because::Declared {
+            if edge.because == EdgeReason::Declared {
                 add(&mut precedence.declared);
             }
         }
         precedence
     }
 
-    /// Whether one of them runs before the other because somebody declared it.
+    /// Whether the order of the two is declared.
     pub(super) fn is_declared(&self, a: &str, b: &str) -> bool {
         let is_before = |first, then| {
             let followers = self.declared.get(first);
@@ -57,8 +57,7 @@ impl Precedence {
         followers.map(|name| &**name)
     }
 
-    /// The names in order. Wherever the edges leave a choice, the first one in `preferred` comes first, and then the smallest. The
-    /// names that are in a cycle, or after one, are left out.
+    /// The names in order. Ties are broken by the position in `preferred`, then by name. Names in a cycle, or after one, are omitted.
     pub(super) fn sorted<'a>(
         &self,
         names: &BTreeSet<&'a str>,

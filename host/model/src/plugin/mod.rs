@@ -1,4 +1,4 @@
-//! A loaded plugin: who it is, what it declares, what the operator allows and sets.
+//! A loaded plugin: its identity, its manifest, and the operator's settings.
 
 mod pinned;
 
@@ -11,29 +11,29 @@ pub use self::pinned::PinnedSettings;
 use crate::{
     claims::{ClaimError, CompiledClaims, Grants},
     limits::Limits,
-    manifest::{Manifest, NodeSet, When},
+    manifest::{ConfigCondition, Manifest, NodeSet},
     schema::{ConfigError, Schema},
     text::join,
 };
 
-/// What the operator sets for a plugin.
+/// The operator's settings for a plugin.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// What it may write, look up and count beyond the default.
+    /// The grants: what it can write, look up and count beyond the default.
     pub grants: Grants,
-    /// What a call may use.
+    /// The limits of a call.
     pub limits: Limits,
     /// Its operator configuration.
     pub operator_config: Arc<Value>,
-    /// Plugins that run before it where both write a path, beside the manifest's.
+    /// Plugins that run before it if both write the same path, in addition to the manifest's `after`.
     pub after: Vec<String>,
-    /// Plugins that run after it where both write a path, beside the manifest's.
+    /// Plugins that run after it if both write the same path, in addition to the manifest's `before`.
     pub before: Vec<String>,
-    /// Plugins that are never active for one TrainJob together with it.
+    /// Plugins that must not be active for the same TrainJob.
     pub excludes: Vec<String>,
-    /// Whether it is left out.
+    /// Whether it is disabled.
     pub is_disabled: bool,
-    /// The only content that is accepted under its name, as `sha256:HEX`; any where none is given.
+    /// The only digest that is accepted for its name, in the form `sha256:HEX`. `None` accepts any.
     pub digest: Option<String>,
 }
 
@@ -63,7 +63,7 @@ impl Settings {
     }
 }
 
-/// A plugin by name, version and content: how errors, logs and provenance speak of it.
+/// Identifies a plugin in errors, logs and provenance: by name, version and digest.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct PluginId {
     /// Its name.
@@ -81,31 +81,29 @@ impl fmt::Display for PluginId {
     }
 }
 
-/// A plugin with its settings.
+/// A loaded plugin.
 #[derive(Debug)]
 pub struct Plugin {
-    /// Who it is.
+    /// Its name, version and digest.
     pub id: PluginId,
-    /// What it declares.
+    /// Its manifest.
     pub manifest: Manifest,
     /// Its claims, checked against its grants.
     pub claims: Arc<CompiledClaims>,
-    /// What the operator set.
+    /// The operator's settings.
     pub settings: Settings,
-    /// In which configurations each env var is the plugin's; `None` is each of them.
-    reserved_env: BTreeMap<String, Vec<Option<When>>>,
+    /// The conditions under which the plugin reserves each env var; `None` means always.
+    reserved_env: BTreeMap<String, Vec<Option<ConfigCondition>>>,
 }
 
 /// Why a plugin is not loaded.
 #[derive(Debug, Error)]
 pub enum PluginError {
-    /// The operator does not want it.
+    /// The operator disabled it.
     #[error("the plugin `{0}` is disabled in the policy file")]
     Disabled(String),
-    /// Its content is not the one that the operator accepts under its name.
-    #[error(
-        "plugin {id}: only the digest {wanted} is accepted under this name, by `digest` in the policy file"
-    )]
+    /// The policy file accepts only another digest for its name.
+    #[error("plugin {id}: the policy file accepts only digest {wanted} for this name")]
     Digest {
         /// The plugin.
         id: PluginId,
@@ -117,25 +115,25 @@ pub enum PluginError {
     Claims {
         /// The plugin.
         id: PluginId,
-        /// All that is wrong.
+        /// All errors.
         errors: Vec<ClaimError>,
     },
-    /// The operator's configuration fails the plugin's schema.
+    /// The operator configuration is invalid according to the plugin's schema.
     #[error("plugin {id}: `config` in the policy file: {}", join(errors, "; "))]
     OperatorConfig {
         /// The plugin.
         id: PluginId,
-        /// All that is wrong.
+        /// All errors.
         errors: Vec<ConfigError>,
     },
 }
 
 impl Plugin {
-    /// A plugin of that manifest and content under those settings.
+    /// Loads a plugin with a manifest, a digest and settings.
     ///
     /// # Errors
-    /// A plugin that is disabled; a digest that the settings do not accept; all claims that are impossible or beyond the grants; an operator
-    /// configuration that fails its schema.
+    /// The plugin is disabled, its digest is not accepted, claims are impossible or not granted, or the operator configuration is
+    /// invalid.
     pub fn new(
         manifest: Manifest,
         digest: &str,
@@ -181,7 +179,7 @@ impl Plugin {
         })
     }
 
-    /// Whether the plugin keeps an env var for itself in that configuration.
+    /// Whether the plugin reserves an env var in that configuration.
     #[must_use]
     pub fn reserves(&self, name: &str, config: &Value) -> bool {
         let whens = self.reserved_env.get(name).into_iter().flatten();
@@ -190,7 +188,7 @@ impl Plugin {
             .any(|when| when.as_ref().is_none_or(|when| when.holds(config)))
     }
 
-    /// What a started TrainJob keeps of the plugin's settings.
+    /// The settings that a started TrainJob is pinned to.
     #[must_use]
     pub fn pinned_settings(&self) -> PinnedSettings {
         PinnedSettings::of(&self.settings)
@@ -199,16 +197,16 @@ impl Plugin {
     /// Its configuration, with the defaults of its schema filled in.
     ///
     /// # Errors
-    /// All that is wrong with it, each with its pointer. A plugin without a schema takes no configuration.
+    /// All errors, each with its pointer. A plugin without a schema takes no configuration.
     pub fn config(&self, mut config: Value) -> Result<Arc<Value>, Vec<ConfigError>> {
         complete(self.manifest.config_schema.as_ref(), &mut config, NO_CONFIG)?;
         Ok(Arc::new(config))
     }
 }
 
-/// The env vars that the plugin keeps for itself, by name.
-fn reserved_env(manifest: &Manifest) -> BTreeMap<String, Vec<Option<When>>> {
-    let mut reserved: BTreeMap<String, Vec<Option<When>>> = BTreeMap::new();
+/// The env vars that the plugin reserves, by name.
+fn reserved_env(manifest: &Manifest) -> BTreeMap<String, Vec<Option<ConfigCondition>>> {
+    let mut reserved: BTreeMap<String, Vec<Option<ConfigCondition>>> = BTreeMap::new();
     for some in &manifest.reserved_env {
         for name in some.names() {
             let whens = reserved.entry(name.clone()).or_default();
@@ -218,7 +216,7 @@ fn reserved_env(manifest: &Manifest) -> BTreeMap<String, Vec<Option<When>>> {
     reserved
 }
 
-/// The pod sets of `nodeSets` whose count the operator does not let the plugin move to `numNodes`.
+/// The errors for pod sets of `nodeSets` whose count is not granted.
 fn node_sets_not_granted(manifest: &Manifest, grants: &Grants) -> Vec<ClaimError> {
     let counts = manifest.node_sets.iter().map(NodeSet::count);
     counts
@@ -230,9 +228,9 @@ fn node_sets_not_granted(manifest: &Manifest, grants: &Grants) -> Vec<ClaimError
 }
 
 const NO_CONFIG: &str = "this plugin takes no configuration";
-const NO_OPERATOR_CONFIG: &str = "this plugin takes no configuration from the operator (its manifest has no operatorConfigSchema); what a runtime sets stands in its `config` there";
+const NO_OPERATOR_CONFIG: &str = "this plugin takes no configuration from the operator, because its manifest has no `operatorConfigSchema`; set its configuration in the runtime";
 
-/// Fills in defaults and validates; null is the empty object.
+/// Fills in defaults and validates. Null counts as an empty object.
 fn complete(
     schema: Option<&Schema>,
     config: &mut Value,

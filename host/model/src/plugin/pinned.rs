@@ -1,4 +1,4 @@
-//! What a started TrainJob keeps of the settings under which its plugins ran.
+//! The operator's settings that a started TrainJob is pinned to.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,11 +8,10 @@ use serde_json::{Value, json};
 use super::Settings;
 use crate::{claims::Grants, digest::canonical_digest};
 
-/// The operator's settings for a plugin, to be compared with later ones.
+/// The operator's settings for a plugin, for comparison with later ones.
 ///
-/// It stands in a ConfigMap of the TrainJob's namespace, so it holds digests: a tenant learns that the operator's settings
-/// changed, and not what they are. Limits are plain numbers, so that a limit that one release of Trainyard knows and
-/// another does not is no change.
+/// It is stored in a ConfigMap in the TrainJob's namespace, so it has digests: users can see that the operator's settings changed, but
+/// not what they are. Limits are plain numbers, so a limit that only one of two releases has does not count as a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PinnedSettings {
@@ -22,12 +21,12 @@ pub struct PinnedSettings {
     pub limits: BTreeMap<String, u64>,
     /// The digest of the operator's configuration, with the defaults of its schema.
     pub operator_config: String,
-    /// The digest of the plugins that the operator puts before and after it.
+    /// The digest of `after` and `before` in the policy file.
     pub order: String,
 }
 
 impl PinnedSettings {
-    /// The settings of a loaded plugin: its operator configuration is complete.
+    /// Returns the settings of a loaded plugin, with the complete operator configuration.
     #[must_use]
     pub(super) fn of(settings: &Settings) -> Self {
         let sorted = |names: &[String]| names.iter().cloned().collect::<BTreeSet<_>>();
@@ -39,7 +38,7 @@ impl PinnedSettings {
         }
     }
 
-    /// The parts in which later settings differ, in words for the TrainJob's user.
+    /// The parts in which later settings differ, for messages.
     #[must_use]
     pub fn changes(&self, now: &Self) -> Vec<&'static str> {
         let mut limits = self.limits.iter();

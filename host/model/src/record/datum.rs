@@ -2,11 +2,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-/// A container of a record. Never used again for another, so that a handle to a removed one fails cleanly.
+/// Identifies a container of a record. Ids are not reused, so a handle to a removed container is detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ContainerId(pub u32);
 
-/// What one entry of a field holds.
+/// The value of an entry.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Datum {
     /// A text: an image, a label, the plain value of an env var, a quantity.
@@ -15,7 +15,7 @@ pub enum Datum {
     List(Arc<[Arc<str>]>),
     /// A whole number: a count.
     Integer(i64),
-    /// A Kubernetes fragment as its author wrote it: a volume, a port, a mount, the `valueFrom` of an env var.
+    /// Kubernetes JSON as its author wrote it: a volume, a port, a mount, the `valueFrom` of an env var.
     Json(Arc<Value>),
     /// A container.
     Container(ContainerId),
@@ -49,7 +49,7 @@ impl Datum {
         }
     }
 
-    /// The fragment, if it is one.
+    /// The JSON, if it is one.
     #[must_use]
     pub fn as_json(&self) -> Option<&Arc<Value>> {
         match self {
@@ -58,7 +58,7 @@ impl Datum {
         }
     }
 
-    /// As JSON, for people and for the JobSet; none for a container.
+    /// The value as JSON, for messages and for the JobSet. `None` for a container.
     #[must_use]
     pub fn to_json(&self) -> Option<Value> {
         match self {
@@ -89,7 +89,7 @@ impl From<&[String]> for Datum {
     }
 }
 
-/// An env var as a pod spec writes it: a text is its value, a fragment its `valueFrom`.
+/// An env var as in a pod spec: a text is its `value`, JSON its `valueFrom`.
 #[must_use]
 pub fn env_json(name: &str, datum: &Datum) -> Value {
     let key = if datum.as_json().is_some() {

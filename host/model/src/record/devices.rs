@@ -1,16 +1,16 @@
-//! What counts as an accelerator, and how many processes a node runs.
+//! Accelerators, and the number of processes per node.
 
 use std::sync::Arc;
 
 use super::{ContainerId, Datum, EntryScope, Field, Fields, Record};
 use crate::{quantity::Quantity, value::Devices};
 
-/// Extended resources that are accelerators. The operator's list replaces the shipped one.
+/// The extended resources that are accelerators. The operator's list replaces the default one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accelerators(Arc<[Box<str>]>);
 
 impl Accelerators {
-    /// The names; a trailing `*` stands for any ending.
+    /// The names; a trailing `*` matches any ending.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(|name| &**name)
     }
@@ -18,7 +18,7 @@ impl Accelerators {
 
 impl Default for Accelerators {
     /// The resource names of the vendors' device plugins, and of device classes of GPUs (DRAExtendedResource, KEP-5004). Shares of
-    /// a device (`nvidia.com/gpumem`) are none.
+    /// a device (`nvidia.com/gpumem`) are not accelerators.
     fn default() -> Self {
         Self::new([
             "nvidia.com/gpu",
@@ -44,12 +44,12 @@ impl Default for Accelerators {
 }
 
 impl Accelerators {
-    /// A list of resource names; a trailing `*` stands for any ending.
+    /// Returns accelerators with these names; a trailing `*` matches any ending.
     pub fn new<S: Into<Box<str>>>(names: impl IntoIterator<Item = S>) -> Self {
         Self(names.into_iter().map(Into::into).collect())
     }
 
-    /// Whether the resource is one.
+    /// Whether the resource is an accelerator.
     #[must_use]
     pub fn contains(&self, resource: &str) -> bool {
         self.0.iter().any(|name| match name.strip_suffix('*') {
@@ -59,8 +59,8 @@ impl Accelerators {
     }
 }
 
-/// Shares of a device's memory or cores, by which schedulers of shared devices are asked for some part of one. Without a device
-/// beside them they say that there is one, and not how many.
+/// Shares of a device's memory or cores, which request a part of a device from schedulers of shared devices. On their own they mean that
+/// there is a device, but not how many.
 const SHARES: [&str; 8] = [
     "nvidia.com/gpumem",
     "nvidia.com/gpumem-percentage",
@@ -72,7 +72,7 @@ const SHARES: [&str; 8] = [
     "tencent.com/vcuda-memory",
 ];
 
-/// The extended resources of a container that are accelerators and not 0; where there are none, shares of one, whose number is not
+/// The extended resources of a container that are accelerators and not 0. If there are none, shares of a device, whose number is not
 /// known.
 fn extended_resources(fields: &Fields, accelerators: &Accelerators) -> Vec<Devices> {
     let (requests, limits) = (fields.all(Field::Requests), fields.all(Field::Limits));
@@ -105,7 +105,7 @@ fn extended_resources(fields: &Fields, accelerators: &Accelerators) -> Vec<Devic
 }
 
 impl Record {
-    /// What a node container asks of a resource: its request, else its limit.
+    /// The amount of a resource in a node container: its request, else its limit.
     fn node_request(&self, node: Option<ContainerId>, resource: &str) -> Option<&str> {
         let id = node?;
         let fields = self.fields(EntryScope::Container(id))?;
@@ -150,8 +150,8 @@ impl Record {
         out
     }
 
-    /// Accelerators of the node container: extended resources where it has any, else claims; none where the number
-    /// can't be known.
+    /// The number of accelerators of the node container: those of extended resources if it has any, else those of claims. `None` if the
+    /// number is not known.
     #[must_use]
     pub fn accelerators(
         &self,
@@ -172,7 +172,7 @@ impl Record {
         }
     }
 
-    /// Processes per node: the explicit number, else accelerators, else whole CPUs, at least 1 (W24, W25).
+    /// The number of processes per node: the explicit number, else accelerators, else whole CPUs, at least 1 (W24, W25).
     #[must_use]
     pub fn processes(
         &self,
@@ -190,7 +190,7 @@ impl Record {
         }
     }
 
-    /// CPUs of the node container, rounded up, at least 1.
+    /// The number of CPUs of the node container, rounded up, at least 1.
     fn whole_cpus(&self, node: Option<ContainerId>) -> u32 {
         let cpu = self
             .node_request(node, "cpu")

@@ -56,7 +56,7 @@ impl Record {
         })
     }
 
-    /// Undoes changes, the last one first: the record is then as it was before the first.
+    /// Undoes changes, the last one first, so the record is as it was before them.
     pub fn undo(&mut self, changes: impl DoubleEndedIterator<Item = Change>) {
         for change in changes.rev() {
             if let Some(fields) = self.fields_mut(change.entry.scope) {
@@ -65,7 +65,7 @@ impl Record {
         }
     }
 
-    /// Returns the path of an entry, with names in the place of positions.
+    /// Returns the path of an entry, with names instead of positions.
     #[must_use]
     pub fn path(&self, entry: &EntryRef) -> EntryPath {
         let (pod_set, container) = match entry.scope {
@@ -129,7 +129,7 @@ impl fmt::Display for EntryPath {
     }
 }
 
-/// A name with a literal key behind it.
+/// A name followed by a literal key.
 fn keyed(f: &mut fmt::Formatter<'_>, name: impl fmt::Display, key: &str) -> fmt::Result {
     write!(f, "{name}[")?;
     write_literal(f, &clean(key))?;

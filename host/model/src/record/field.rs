@@ -1,42 +1,42 @@
-//! The closed table of what the record holds: every field's name, place, and what a plugin needs to write it.
+//! The table of all fields of the record: their names, levels, and the permissions to write them.
 
 use std::{borrow::Cow, fmt};
 
 use super::mount_path::{clean_path, clean_prefix};
 
-/// Where a field stands.
+/// The level of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// Of the whole TrainJob: `labels[KEY]`.
+    /// The TrainJob: `labels[KEY]`.
     Job,
-    /// Of a pod set: `pod-sets[P].volumes[NAME]`.
+    /// A pod set: `pod-sets[P].volumes[NAME]`.
     PodSet,
-    /// Of a container or init container: `pod-sets[P].containers[C].env[NAME]`.
+    /// A container or init container: `pod-sets[P].containers[C].env[NAME]`.
     Container,
 }
 
-/// What a plugin needs, beside its claim, to write a field.
+/// What a plugin needs to write a field, in addition to its claim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Permission {
     /// Nothing.
     Default,
-    /// Nothing for what stands on the plugin's own objects and volumes, or on none; a grant otherwise.
+    /// Nothing for values that refer to the plugin's own objects and volumes, or to none; a grant otherwise.
     OwnOnly,
     /// A grant of the operator.
     Grant,
-    /// No plugin writes it.
+    /// Only the host writes it.
     Host,
 }
 
 macro_rules! fields {
     ($($(#[doc = $doc:literal])+ $variant:ident $level:ident $name:literal $shape:ident $permission:ident,)+) => {
-        /// A field of the record, or one of the other things that claims speak of.
+        /// A field of the record, or one of the other subjects of claims.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
         pub enum Field { $($(#[doc = $doc])+ $variant,)+ }
 
         impl Field {
-            /// All fields, in the order of the manual.
+            /// All fields, in the order of docs/contract.md.
             pub const ALL: &[Self] = &[$(Self::$variant,)+];
 
             /// The name in a path.
@@ -45,25 +45,25 @@ macro_rules! fields {
                 match self { $(Self::$variant => $name,)+ }
             }
 
-            /// What it is, in a sentence.
+            /// Its description, one sentence.
             #[must_use]
             pub fn description(self) -> &'static str {
                 match self { $(Self::$variant => concat!($($doc),+).trim_start(),)+ }
             }
 
-            /// Where it stands.
+            /// Its level.
             #[must_use]
             pub const fn level(self) -> Level {
                 match self { $(Self::$variant => Level::$level,)+ }
             }
 
-            /// Whether it holds one value for each key, or one value.
+            /// Whether it has keys. Otherwise it holds a single value.
             #[must_use]
             pub const fn is_keyed(self) -> bool {
                 match self { $(Self::$variant => fields!(@keyed $shape),)+ }
             }
 
-            /// What a plugin needs to write it.
+            /// The permission to write it.
             #[must_use]
             pub const fn permission(self) -> Permission {
                 match self { $(Self::$variant => Permission::$permission,)+ }
@@ -173,7 +173,7 @@ impl Field {
             .find(|f| f.level() == level && f.name() == name)
     }
 
-    /// The key as it is compared: two spellings of one mount path or DNS domain are one key.
+    /// The canonical form of a key: two spellings of one mount path or DNS domain are equal.
     #[must_use]
     pub fn compared(self, key: &str) -> Cow<'_, str> {
         match self {
@@ -183,7 +183,7 @@ impl Field {
         }
     }
 
-    /// The same of what keys begin with.
+    /// The canonical form of a prefix of keys.
     #[must_use]
     pub fn compared_prefix(self, prefix: &str) -> Cow<'_, str> {
         match self {
@@ -192,8 +192,8 @@ impl Field {
         }
     }
 
-    /// Whether a key is written only by a claim that names it, with a grant: annotations of pods that Kubernetes reads, or once
-    /// read, as a part of their security context, as `container.apparmor.security.beta.kubernetes.io/node`.
+    /// Whether writing the key needs a claim that names it and a grant. This applies to pod annotations that Kubernetes reads, or used to
+    /// read, as part of the security context, such as `container.apparmor.security.beta.kubernetes.io/node`.
     #[must_use]
     pub fn is_named_to_write(self, key: &str) -> bool {
         let domain = key.split_once('/').map_or("", |(domain, _)| domain);

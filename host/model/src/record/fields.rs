@@ -5,16 +5,16 @@ use super::{
     ordered::{Keyed, Ordered, Seat},
 };
 
-/// One value of a field.
+/// An entry of a field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Entry {
-    /// Its key; empty where the field holds one value.
+    /// Its key; empty if the field holds one value.
     pub key: Arc<str>,
     /// The value.
     pub datum: Datum,
     /// Who set it last.
     pub owner: Owner,
-    /// Who added it: what decides where it stands.
+    /// Who added it, which determines its position.
     pub home: Owner,
 }
 
@@ -26,14 +26,14 @@ impl Keyed for Entry {
     }
 }
 
-/// The entries of one field: in order, and found by their keys.
+/// The entries of one field, in order and by key.
 pub type Entries = Ordered<Entry>;
 
 /// The entries of a field that nobody wrote.
 static NONE: Entries = Entries::new();
 
-/// What a [`Fields::set`] did: where, and what stood there before.
-pub(super) type Set = (Seat, Option<Entry>);
+/// The result of [`Fields::set`]: the seat of the entry, and the old entry.
+pub(super) type SetResult = (Seat, Option<Entry>);
 
 /// The fields of one level.
 #[derive(Clone, Debug, Default)]
@@ -63,7 +63,7 @@ impl Fields {
         self.all(field).first().map(|entry| &entry.datum)
     }
 
-    /// Adds an entry of the runtime as its author wrote it: the last one of a key counts, at the first one's place.
+    /// Adds an entry of the runtime. If a key is repeated, the last value counts, at the position of the first.
     pub fn load(&mut self, field: Field, key: &str, datum: Datum) {
         let entries = self.entries_mut(field);
         let held = entries.seat(key).and_then(|seat| entries.at_mut(seat));
@@ -80,14 +80,14 @@ impl Fields {
         entries.push(Owner::Runtime, entry);
     }
 
-    /// Sets or removes (`None`) the entry of a key. `None` if nothing was to remove.
+    /// Sets or removes (`None`) the entry of a key. `None` if there was nothing to remove.
     pub(super) fn set(
         &mut self,
         field: Field,
         key: &Arc<str>,
         datum: Option<Datum>,
         owner: Owner,
-    ) -> Option<Set> {
+    ) -> Option<SetResult> {
         let entries = self.entries_mut(field);
         let seat = entries.seat(&**key);
         let Some(datum) = datum else {
@@ -109,7 +109,7 @@ impl Fields {
         }
     }
 
-    /// Takes back a [`Fields::set`] that returned `seat` and `old`; in reverse order of the sets.
+    /// Undoes a [`Fields::set`] that returned `seat` and `old`. Sets are undone in reverse order.
     pub(super) fn undo(&mut self, field: Field, seat: Seat, old: Option<Entry>) {
         let entries = self.entries_mut(field);
         match (old, entries.at_mut(seat)) {
@@ -127,7 +127,6 @@ impl Fields {
                 self.lists.len() - 1
             }
         };
-        // The index was found or made on the lines above.
         #[expect(
             clippy::indexing_slicing,
             reason = "the list at this index was found or made just above"
@@ -137,7 +136,7 @@ impl Fields {
 }
 
 impl PartialEq for Fields {
-    /// The same entries in the same order; which empty lists were ever touched does not count.
+    /// Compares entries and their order; empty lists are ignored.
     fn eq(&self, other: &Self) -> bool {
         Field::ALL
             .iter()

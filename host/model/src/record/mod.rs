@@ -1,8 +1,8 @@
-//! The info record: everything of the pods that policies may see or change, for one TrainJob; one copy, the host's.
+//! The info record: everything about the pods of one TrainJob that policies can see or change. The host has the only copy.
 //!
-//! A field is a list of entries with a key each (one entry with an empty key where the field holds one value). Entries
-//! stand in an order that does not depend on the order in which plugins ran: what resolve left first, then additions
-//! grouped by plugin name, each group as its plugin wrote it.
+//! A field is a list of entries with keys, or one entry with an empty key if the field holds one value. The order of entries does not
+//! depend on the order in which plugins ran: the entries of resolve come first, then additions grouped by plugin name, each group in
+//! the order in which its plugin wrote them.
 
 mod datum;
 mod devices;
@@ -33,10 +33,10 @@ pub use self::{
 /// The container that policies act on, in every pod set.
 pub const NODE_CONTAINER: &str = "node";
 
-/// The record of one TrainJob. The default is one of nothing.
+/// The record of one TrainJob.
 #[derive(Clone, Debug, Default)]
 pub struct Record {
-    /// The TrainJob's name, which pod addresses begin with.
+    /// The TrainJob's name, with which pod addresses begin.
     pub job_name: Arc<str>,
     /// The DNS subdomain of the pods.
     pub subdomain: Arc<str>,
@@ -48,7 +48,7 @@ pub struct Record {
     pub fields: Fields,
     /// The pod sets, in the runtime's order.
     pub pod_sets: PodSets,
-    /// The JobSet's spec that the pod sets are of, in their order: what the record has no field for stands there.
+    /// The JobSet's spec, with the pod sets in the same order. It has everything for which the record has no field.
     pub template: Option<Arc<Value>>,
     containers: Vec<Container>,
 }
@@ -73,7 +73,7 @@ pub struct Container {
 }
 
 impl Container {
-    /// Whether it is an init container that runs beside the containers that follow.
+    /// Whether it is a sidecar: an init container with the restart policy `Always`.
     #[must_use]
     pub fn is_sidecar(&self) -> bool {
         let policy = self.fields.one(Field::RestartPolicy);
@@ -143,7 +143,7 @@ impl Record {
         container.or(init)
     }
 
-    /// The container of that name, and the init container: two plugins may have added one each.
+    /// The container and the init container of that name, because two plugins may have added one each.
     pub(crate) fn containers_named(&self, pod_set: u32, name: &str) -> [Option<ContainerId>; 2] {
         let set = self.pod_set(pod_set);
         [Field::Containers, Field::InitContainers].map(|list| {
@@ -154,21 +154,21 @@ impl Record {
         })
     }
 
-    /// The container of that name among `containers`, which a step runs in; never an init container of that name.
+    /// The container of that name among `containers`, never an init container.
     #[must_use]
     pub fn main_container(&self, pod_set: u32, name: &str) -> Option<ContainerId> {
         let [container, _] = self.containers_named(pod_set, name);
         container
     }
 
-    /// The container `node` of a pod set, which is never an init container of that name.
+    /// The container `node` of a pod set, never an init container.
     #[must_use]
     pub fn node_container(&self, pod_set: u32) -> Option<ContainerId> {
         self.main_container(pod_set, NODE_CONTAINER)
     }
 
-    /// Adds a container of the runtime, last in its list, or in place of the one of that name. Its command and arguments
-    /// are kept as the runtime's too.
+    /// Adds a container of the runtime at the end of its list, or replaces the one of that name. Its command and arguments are also kept
+    /// as the runtime's.
     pub fn load_container(
         &mut self,
         pod_set: u32,
@@ -192,25 +192,25 @@ impl Record {
         id
     }
 
-    /// Makes room for a container and gives its id; it stands in no list until a write of its list names it.
+    /// Adds a container and returns its id. It is in no list until a write to the list names it.
     pub(crate) fn new_container(&mut self, container: Container) -> ContainerId {
         let id = ContainerId(u32::try_from(self.containers.len()).unwrap_or(u32::MAX));
         self.containers.push(container);
         id
     }
 
-    /// How many containers there ever were: the ids below are taken.
+    /// The number of ids that are in use.
     #[must_use]
     pub fn container_ids(&self) -> u32 {
         u32::try_from(self.containers.len()).unwrap_or(u32::MAX)
     }
 
-    /// Forgets containers from that id on, which no list names any more.
+    /// Removes containers from that id on, which are in no list.
     pub(crate) fn forget_containers(&mut self, from: u32) {
         self.containers.truncate(from as usize);
     }
 
-    /// The fields at a scope; none where the pod set or container does not exist.
+    /// The fields of a scope. `None` if the pod set or container does not exist.
     #[must_use]
     pub fn fields(&self, scope: EntryScope) -> Option<&Fields> {
         match scope {
@@ -220,7 +220,7 @@ impl Record {
         }
     }
 
-    /// The same, to write.
+    /// The fields of a scope, mutable.
     pub(crate) fn fields_mut(&mut self, scope: EntryScope) -> Option<&mut Fields> {
         match scope {
             EntryScope::Job => Some(&mut self.fields),
@@ -229,14 +229,14 @@ impl Record {
         }
     }
 
-    /// The entry at a place.
+    /// An entry.
     #[must_use]
     pub fn entry(&self, scope: EntryScope, field: Field, key: &str) -> Option<&Entry> {
         self.fields(scope)?.get(field, key)
     }
 
-    /// The DNS name of a pod within the namespace (JobSet's `JOB-REPLICATEDJOB-JOBINDEX-PODINDEX.SUBDOMAIN`); none
-    /// beyond the counts.
+    /// The DNS name of a pod within the namespace (JobSet's `JOB-REPLICATEDJOB-JOBINDEX-PODINDEX.SUBDOMAIN`).
+    /// `None` if there is no such pod.
     #[must_use]
     pub fn address(&self, pod_set: u32, job_index: u32, pod_index: u32) -> Option<String> {
         let set = self.pod_set(pod_set)?;

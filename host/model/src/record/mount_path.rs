@@ -1,9 +1,9 @@
-//! When two mount paths are one.
+//! Comparison of mount paths.
 
 use std::borrow::Cow;
 
-/// A mount path as a node sees it: the kubelet puts a `/` before a relative one, and the container runtime cleans it before it
-/// mounts there, so that `/dev/shm/`, `//dev/shm` and `/dev/./shm` are all `/dev/shm`.
+/// A mount path in its canonical form. The kubelet prepends `/` to a relative path, and the container runtime cleans it, so `/dev/shm/`,
+/// `//dev/shm` and `/dev/./shm` are all `/dev/shm`.
 #[must_use]
 pub(super) fn clean_path(path: &str) -> Cow<'_, str> {
     let is_clean = path.starts_with('/')
@@ -26,7 +26,7 @@ pub(super) fn clean_path(path: &str) -> Cow<'_, str> {
     format!("/{}", parts.join("/")).into()
 }
 
-/// What clean paths that begin with the text begin with: its last part may go on, and stays as it is.
+/// The canonical form of a prefix of mount paths. Its last part may be incomplete, and is not changed.
 #[must_use]
 pub(super) fn clean_prefix(prefix: &str) -> Cow<'_, str> {
     match prefix.rsplit_once('/') {

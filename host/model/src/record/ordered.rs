@@ -1,35 +1,33 @@
-//! Values that are found by a key and stand in an order that is not the keys'.
+//! A list whose values are found by key, in an order that is independent of the keys.
 
 use std::{borrow::Borrow, collections::BTreeMap, fmt};
 
 use super::Owner;
 
-/// The most values that are searched one by one. Most lists of a record are this short, and an index of them would cost
-/// more than it saves.
+/// The most values that are searched linearly. Most lists of a record are this short, and an index would cost more than it saves.
 const SHORT: usize = 16;
 
 /// A value of an [`Ordered`] list.
 pub trait Keyed {
-    /// What tells it apart from the others.
+    /// The type of the key.
     type Key: Ord + Clone;
 
     /// Its key.
     fn key(&self) -> &Self::Key;
 }
 
-/// Where a value stands: behind all values whose home comes before its own, and behind those that its home added before.
+/// The position of a value: ordered by home, then by the order in which values were added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Seat {
     home: Owner,
     turn: u64,
 }
 
-/// A list without double keys. Whatever its length, finding, adding, replacing and removing a value take a number of
-/// comparisons that grows with its logarithm.
+/// A list without duplicate keys. Finding, adding, replacing and removing a value take O(log n) comparisons.
 #[derive(Clone)]
 pub struct Ordered<T: Keyed> {
     values: BTreeMap<Seat, T>,
-    /// Where each key's value stands, once the list is long.
+    /// The index by key, once the list is long.
     seats: Option<BTreeMap<T::Key, Seat>>,
     turns: u64,
 }
@@ -95,7 +93,7 @@ impl<T: Keyed> Ordered<T> {
         self.values.get_mut(&seat)
     }
 
-    /// Adds a value whose key is not there, last of what its home added.
+    /// Adds a value with a new key, after the other values of its home.
     pub(super) fn push(&mut self, home: Owner, value: T) -> Seat {
         let seat = Seat {
             home,
@@ -106,7 +104,7 @@ impl<T: Keyed> Ordered<T> {
         seat
     }
 
-    /// Puts a value back where it stood.
+    /// Restores a value at its seat.
     pub(super) fn put(&mut self, seat: Seat, value: T) {
         if let Some(seats) = &mut self.seats {
             seats.insert(value.key().clone(), seat);

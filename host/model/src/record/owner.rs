@@ -1,4 +1,4 @@
-/// Who added an entry, or set it last. The order is that in which entries stand.
+/// Who added an entry, or set it last. Entries are sorted in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Owner {
     /// The runtime's author.
@@ -7,12 +7,12 @@ pub enum Owner {
     Patch,
     /// The TrainJob's author.
     TrainJob,
-    /// A plugin, by its place among the plan's plugins sorted by name.
+    /// A plugin, by its position among the plan's plugins sorted by name.
     Plugin(u16),
 }
 
 impl Owner {
-    /// As the contract's `env-owner` says it.
+    /// The name in the contract's `env-owner`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {

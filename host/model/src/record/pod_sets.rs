@@ -7,16 +7,16 @@ use std::{
 use super::{ContainerId, Fields};
 use crate::value::Dependency;
 
-/// The pod sets of a record: in order, and found by their names, which do not change.
+/// The pod sets of a record, in order and by name.
 #[derive(Clone, Debug, Default)]
 pub struct PodSets {
     sets: Vec<PodSet>,
-    /// Where each name stands first.
+    /// The first position of each name.
     named: BTreeMap<Arc<str>, u32>,
 }
 
 impl PodSets {
-    /// Adds a pod set, last.
+    /// Adds a pod set at the end.
     pub fn push(&mut self, set: PodSet) {
         let at = u32::try_from(self.sets.len()).unwrap_or(u32::MAX);
         self.named.entry(set.name.clone()).or_insert(at);
@@ -62,23 +62,23 @@ pub struct PodSet {
     pub ancestor: Option<Arc<str>>,
     /// Pod sets that it waits for.
     pub depends_on: Vec<Dependency>,
-    /// Pods in each job, at least 1.
+    /// The number of pods in each job, at least 1.
     pub count: u32,
-    /// Jobs, at least 1 in a runtime that runs anything.
+    /// The number of jobs.
     pub replicas: u32,
     /// Whether `numNodes` counts it.
     pub counts_nodes: bool,
     /// Whether each pod has an index in its job, and a host name that ends in it.
     pub is_indexed: bool,
-    /// The init containers in the order of the pod's list, once the places that they asked for are solved. None before that, and
-    /// where none asked for one: then they stand as the record has them.
+    /// The init containers in the order of the pod's list, after their placements are resolved. `None` before that, and if no container
+    /// has a placement; the order is then that of the record.
     pub init_order: Option<Arc<[ContainerId]>>,
     /// Fields of [`Level::PodSet`].
     pub fields: Fields,
 }
 
 impl PodSet {
-    /// A pod set of one pod, with nothing in it.
+    /// Returns an empty pod set of one pod.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self {
@@ -94,7 +94,7 @@ impl PodSet {
         }
     }
 
-    /// Pods in all.
+    /// The number of pods in all jobs.
     #[must_use]
     pub fn pods(&self) -> u32 {
         self.count.saturating_mul(self.replicas)

@@ -1,13 +1,14 @@
 //! Members of a pod spec or container that the record has no field for.
 //!
-//! The record holds none of them until a plugin sets one: what the runtime's author wrote is read from the template itself, which
-//! the record shares. A TrainJob whose plugins have no claim on raw members pays for a pointer.
+//! The record stores only members that a plugin sets. Those of the runtime are read from the template, which the record shares, so raw
+//! members cost nothing if they are not used.
 
 use serde_json::Value;
 
 use super::{EntryScope, Field, Level, Record};
 
-/// Objects whose members count one by one, as `securityContext/runAsUser`; each with those that one may look for outside of it.
+/// Objects whose members are separate raw members, such as `securityContext/runAsUser`, each with member names that authors may use without
+/// the object.
 const OPENED: [(Level, &str, &[&str]); 3] = [
     (
         Level::PodSet,
@@ -53,7 +54,7 @@ const OPENED: [(Level, &str, &[&str]); 3] = [
     ),
 ];
 
-/// Members that are not raw, each with the way to it.
+/// Members that are not raw, each with the method to use instead.
 const TAKEN: [(Level, &str, &str); 31] = [
     (Level::PodSet, "containers", "use `pod-set.container`"),
     (Level::PodSet, "initContainers", "use `pod-set.container`"),
@@ -76,17 +77,17 @@ const TAKEN: [(Level, &str, &str); 31] = [
     (
         Level::PodSet,
         "priority",
-        "the API server sets it from the priority class; set that with `pod-set.set-priority-class`",
+        "the API server derives it from the priority class; use `pod-set.set-priority-class`",
     ),
     (
         Level::PodSet,
         "preemptionPolicy",
-        "the API server sets it from the priority class; set that with `pod-set.set-priority-class`",
+        "the API server derives it from the priority class; use `pod-set.set-priority-class`",
     ),
     (
         Level::PodSet,
         "serviceAccount",
-        "it is the older name of `serviceAccountName`; use that",
+        "it is deprecated; use `serviceAccountName`",
     ),
     (
         Level::PodSet,
@@ -119,7 +120,7 @@ const TAKEN: [(Level, &str, &str); 31] = [
     (
         Level::PodSet,
         "ephemeralContainers",
-        "no pod template has it",
+        "it is not allowed in a pod template",
     ),
     (Level::Container, "name", "use `container.name`"),
     (Level::Container, "image", "use `container.set-image`"),
@@ -160,7 +161,7 @@ const TAKEN: [(Level, &str, &str); 31] = [
     (
         Level::Container,
         "resizePolicy",
-        "a pod of a Job is not resized",
+        "pods of a Job are not resized",
     ),
 ];
 
@@ -171,7 +172,7 @@ impl Field {
         matches!(self, Self::PodRaw | Self::ContainerRaw)
     }
 
-    /// What is wrong with the name of a raw member; nothing is where it may be read and set.
+    /// What is wrong with the name of a raw member. `None` if plugins can read and set it.
     pub(crate) fn raw_member_problem(self, member: &str) -> Option<String> {
         let level = self.level();
         if let Some((.., way)) = TAKEN
@@ -184,7 +185,7 @@ impl Field {
         let is_opened = |name: &str| opened().any(|(_, object, _)| *object == name);
         if is_opened(member) {
             return Some(format!(
-                "`{member}` is read and set member by member, as `{member}/NAME`"
+                "`{member}` is read and set member by member; name one, such as `{member}/NAME`"
             ));
         }
         if let Some((_, object, _)) = opened().find(|(.., names)| names.contains(&member)) {
@@ -206,14 +207,14 @@ impl Field {
         })
     }
 
-    /// What is wrong with what the names of raw members begin with: nothing where some member may begin so.
+    /// What is wrong with a prefix of names of raw members. `None` if some raw member can begin with it.
     pub(crate) fn raw_prefix_problem(self, prefix: &str) -> Option<String> {
         let is_possible = match prefix.split_once('/') {
             Some((object, "")) => {
                 let mut opened = OPENED.iter();
                 opened.any(|(at, name, _)| (*at, *name) == (self.level(), object))
             }
-            // One more letter makes a name that nothing keeps for itself.
+            // With one more letter, no table has the name.
             _ => self.raw_member_problem(&format!("{prefix}x")).is_none(),
         };
         (!is_possible)
@@ -222,7 +223,7 @@ impl Field {
 }
 
 impl Record {
-    /// A raw member of a pod set's pods or of a container, as the template has it; none where it is absent.
+    /// A raw member of a pod set's pods or of a container in the template. `None` if it is absent.
     #[must_use]
     pub fn template_member(&self, scope: EntryScope, member: &str) -> Option<&Value> {
         let object = match scope {
@@ -236,7 +237,7 @@ impl Record {
             .filter(|value| !value.is_null())
     }
 
-    /// A raw member with what plugins made of it; none where it is absent.
+    /// A raw member after the writes of plugins. `None` if it is absent.
     #[must_use]
     pub fn member(&self, scope: EntryScope, member: &str) -> Option<&Value> {
         let field = match scope {
@@ -253,7 +254,7 @@ impl Record {
         }
     }
 
-    /// The pod template of a pod set, as the JobSet's template has it.
+    /// The pod template of a pod set in the JobSet's template.
     #[must_use]
     pub fn pod_template(&self, at: u32) -> Option<&Value> {
         let job = self

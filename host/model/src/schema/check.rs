@@ -1,4 +1,4 @@
-//! Checks a value by its schema. Each pair of a value and a schema is a step, and the steps are counted.
+//! Validation of a configuration. Each pair of a value and a schema is a step, and the steps are counted.
 
 use std::{cmp::Ordering, collections::BTreeSet};
 
@@ -17,15 +17,15 @@ use crate::text::nearest;
 /// The maximum length of an unknown key for which a similar one is searched, in bytes.
 const MAX_MISSPELLED: usize = 64;
 
-/// A place in a value; its text is made only for a problem.
+/// A location in the configuration. Its pointer is built only for problems.
 #[derive(Clone, Copy)]
-pub(super) enum At<'a> {
+pub(super) enum Location<'a> {
     Root,
-    Key(&'a At<'a>, &'a str),
-    Index(&'a At<'a>, usize),
+    Key(&'a Location<'a>, &'a str),
+    Index(&'a Location<'a>, usize),
 }
 
-impl At<'_> {
+impl Location<'_> {
     fn pointer(&self) -> String {
         match self {
             Self::Root => String::new(),
@@ -35,22 +35,22 @@ impl At<'_> {
     }
 }
 
-/// One walk of a value.
+/// One traversal of a value.
 pub(super) struct Check<'s, 'b> {
     pub(super) nodes: &'s Nodes,
     pub(super) budget: &'b mut Budget,
 }
 
-/// What a walk finds: the first problems, of which there may be no more than so many.
+/// The first problems that a traversal finds.
 type Found<'s> = Vec<Problem<'s>>;
 
 impl<'s> Check<'s, '_> {
-    /// Adds what is wrong with a value. `description` is the nearest one above.
+    /// Adds the problems of a value. `description` is that of the nearest schema above.
     pub(super) fn value(
         &mut self,
         id: Id,
         value: &Value,
-        at: &At<'_>,
+        at: &Location<'_>,
         description: Option<&'s str>,
         found: &mut Found<'s>,
     ) -> Result<(), Exhausted> {
@@ -61,17 +61,17 @@ impl<'s> Check<'s, '_> {
         if found.len() >= MAX_PROBLEMS {
             return Ok(());
         }
-        let mut place = Place {
+        let mut instance = Instance {
             value,
             at,
             description: node.description.as_deref().or(description),
             found,
         };
         if node.never {
-            return self.report(&mut place, Fault::NotAllowed);
+            return self.report(&mut instance, Fault::NotAllowed);
         }
-        self.itself(node, &mut place)?;
-        let (description, found) = (place.description, place.found);
+        self.itself(node, &mut instance)?;
+        let (description, found) = (instance.description, instance.found);
         match value {
             Value::Array(items) => self.items(&node.list, items, at, description, found)?,
             Value::Object(object) => self.members(&node.object, object, at, description, found)?,
@@ -83,24 +83,28 @@ impl<'s> Check<'s, '_> {
         self.branches(node, value, at, description, found)
     }
 
-    /// What is required of the value, apart from what is in it.
-    fn itself(&mut self, node: &'s Node, place: &mut Place<'_, 's, '_>) -> Result<(), Exhausted> {
-        let value = place.value;
+    /// Checks the value itself, without the values in it.
+    fn itself(
+        &mut self,
+        node: &'s Node,
+        instance: &mut Instance<'_, 's, '_>,
+    ) -> Result<(), Exhausted> {
+        let value = instance.value;
         if let Some(types) = &node.types
             && !types.iter().any(|kind| kind.has(value))
         {
-            self.report(place, Fault::Type(types))?;
+            self.report(instance, Fault::Type(types))?;
         }
         for choices in &node.choices {
             if !self.is_one_of(choices, value)? {
-                self.report(place, Fault::Choice(choices))?;
+                self.report(instance, Fault::Choice(choices))?;
             }
         }
         match value {
-            Value::Number(number) => self.number(&node.number, number, place)?,
-            Value::String(text) => self.text(&node.text, text, place)?,
-            Value::Array(items) => self.list(&node.list, items, place)?,
-            Value::Object(object) => self.object(&node.object, object, place)?,
+            Value::Number(number) => self.number(&node.number, number, instance)?,
+            Value::String(text) => self.text(&node.text, text, instance)?,
+            Value::Array(items) => self.list(&node.list, items, instance)?,
+            Value::Object(object) => self.object(&node.object, object, instance)?,
             _ => {}
         }
         Ok(())
@@ -119,7 +123,7 @@ impl<'s> Check<'s, '_> {
         &mut self,
         rules: &'s NumberRules,
         value: &Number,
-        place: &mut Place<'_, 's, '_>,
+        instance: &mut Instance<'_, 's, '_>,
     ) -> Result<(), Exhausted> {
         use Ordering::{Equal, Greater, Less};
         let bounds = [
@@ -132,13 +136,13 @@ impl<'s> Check<'s, '_> {
             if let Some(bound) = bound
                 && wrong.contains(&number::compare(value, bound))
             {
-                self.report(place, fault(bound))?;
+                self.report(instance, fault(bound))?;
             }
         }
         if let Some(factor) = rules.multiple_of
             && !number::is_multiple(value, factor)
         {
-            self.report(place, Fault::NotAMultiple(factor))?;
+            self.report(instance, Fault::NotAMultiple(factor))?;
         }
         Ok(())
     }
@@ -147,16 +151,16 @@ impl<'s> Check<'s, '_> {
         &mut self,
         rules: &'s TextRules,
         text: &str,
-        place: &mut Place<'_, 's, '_>,
+        instance: &mut Instance<'_, 's, '_>,
     ) -> Result<(), Exhausted> {
         self.budget.steps(of_text(text))?;
         if rules.min.is_some() || rules.max.is_some() {
             let length = text.chars().count() as u64;
             if let Some(min) = rules.min.filter(|min| length < *min) {
-                self.report(place, Fault::Shorter(min))?;
+                self.report(instance, Fault::Shorter(min))?;
             }
             if let Some(max) = rules.max.filter(|max| length > *max) {
-                self.report(place, Fault::Longer(max))?;
+                self.report(instance, Fault::Longer(max))?;
                 return Ok(());
             }
         }
@@ -164,7 +168,7 @@ impl<'s> Check<'s, '_> {
             self.budget
                 .steps((text.len() as u64 + 1) * STEPS_OF_A_PATTERN)?;
             if !pattern.is_match(text) {
-                self.report(place, Fault::Pattern(pattern.as_str()))?;
+                self.report(instance, Fault::Pattern(pattern.as_str()))?;
             }
         }
         Ok(())
@@ -174,20 +178,20 @@ impl<'s> Check<'s, '_> {
         &mut self,
         rules: &'s ListRules,
         items: &[Value],
-        place: &mut Place<'_, 's, '_>,
+        instance: &mut Instance<'_, 's, '_>,
     ) -> Result<(), Exhausted> {
         let size = items.len() as u64;
         if let Some(min) = rules.min.filter(|min| size < *min) {
-            self.report(place, Fault::FewerItems(min))?;
+            self.report(instance, Fault::FewerItems(min))?;
         }
         if let Some(max) = rules.max.filter(|max| size > *max) {
-            self.report(place, Fault::MoreItems(max))?;
+            self.report(instance, Fault::MoreItems(max))?;
         }
         if rules.unique {
             let mut seen = BTreeSet::new();
             for item in items {
                 if !seen.insert(values::identity(item, self.budget)?) {
-                    self.report(place, Fault::Repeated(short(item)))?;
+                    self.report(instance, Fault::Repeated(short(item)))?;
                     break;
                 }
             }
@@ -199,19 +203,19 @@ impl<'s> Check<'s, '_> {
         &mut self,
         rules: &'s ObjectRules,
         object: &Map<String, Value>,
-        place: &mut Place<'_, 's, '_>,
+        instance: &mut Instance<'_, 's, '_>,
     ) -> Result<(), Exhausted> {
         let size = object.len() as u64;
         if let Some(min) = rules.min.filter(|min| size < *min) {
-            self.report(place, Fault::FewerKeys(min))?;
+            self.report(instance, Fault::FewerKeys(min))?;
         }
         if let Some(max) = rules.max.filter(|max| size > *max) {
-            self.report(place, Fault::MoreKeys(max))?;
+            self.report(instance, Fault::MoreKeys(max))?;
         }
         for name in &rules.required {
             self.budget.steps(1)?;
             if !object.contains_key(name) {
-                self.report(place, Fault::Missing(name))?;
+                self.report(instance, Fault::Missing(name))?;
             }
         }
         let never = |id: Id| self.nodes.get(id).is_some_and(|node| node.never);
@@ -226,7 +230,7 @@ impl<'s> Check<'s, '_> {
             let first: Vec<_> = first.collect();
             if !first.is_empty() {
                 let more = unknown.count();
-                self.report(place, Fault::Unknown(first, more))?;
+                self.report(instance, Fault::Unknown(first, more))?;
             }
         }
         self.budget.steps(size)
@@ -236,13 +240,19 @@ impl<'s> Check<'s, '_> {
         &mut self,
         rules: &'s ListRules,
         items: &[Value],
-        at: &At<'_>,
+        at: &Location<'_>,
         description: Option<&'s str>,
         found: &mut Found<'s>,
     ) -> Result<(), Exhausted> {
         if let Some(schema) = rules.items {
             for (index, item) in items.iter().enumerate() {
-                self.value(schema, item, &At::Index(at, index), description, found)?;
+                self.value(
+                    schema,
+                    item,
+                    &Location::Index(at, index),
+                    description,
+                    found,
+                )?;
             }
         }
         Ok(())
@@ -252,17 +262,17 @@ impl<'s> Check<'s, '_> {
         &mut self,
         rules: &'s ObjectRules,
         object: &Map<String, Value>,
-        at: &At<'_>,
+        at: &Location<'_>,
         description: Option<&'s str>,
         found: &mut Found<'s>,
     ) -> Result<(), Exhausted> {
-        // Keys that nothing allows are reported at the object, all at once.
+        // Unknown keys are reported together, at the object.
         let others = rules.others;
         let others = others.filter(|id| self.nodes.get(*id).is_some_and(|node| !node.never));
         for (key, value) in object {
             let schema = rules.properties.get(key).copied().or(others);
             if let Some(schema) = schema {
-                self.value(schema, value, &At::Key(at, key), description, found)?;
+                self.value(schema, value, &Location::Key(at, key), description, found)?;
             }
         }
         Ok(())
@@ -273,7 +283,7 @@ impl<'s> Check<'s, '_> {
         &mut self,
         node: &'s Node,
         value: &Value,
-        at: &At<'_>,
+        at: &Location<'_>,
         description: Option<&'s str>,
         found: &mut Found<'s>,
     ) -> Result<(), Exhausted> {
@@ -298,41 +308,45 @@ impl<'s> Check<'s, '_> {
                 faults.push(Fault::NotAllowed);
             }
         }
-        let mut place = Place {
+        let mut instance = Instance {
             value,
             at,
             description,
             found,
         };
         for fault in faults {
-            self.report(&mut place, fault)?;
+            self.report(&mut instance, fault)?;
         }
         Ok(())
     }
 
-    /// Notes a problem. It costs as what it holds: most of the problems within branches are dropped again.
-    fn report(&mut self, place: &mut Place<'_, 's, '_>, fault: Fault<'s>) -> Result<(), Exhausted> {
-        if place.found.len() >= MAX_PROBLEMS {
+    /// Adds a problem, and charges for it, because most problems in branches are dropped later.
+    fn report(
+        &mut self,
+        instance: &mut Instance<'_, 's, '_>,
+        fault: Fault<'s>,
+    ) -> Result<(), Exhausted> {
+        if instance.found.len() >= MAX_PROBLEMS {
             return Ok(());
         }
-        let pointer = place.at.pointer();
+        let pointer = instance.at.pointer();
         self.budget.steps(STEPS_OF_A_PROBLEM + of_text(&pointer))?;
-        place.found.push(Problem {
+        instance.found.push(Problem {
             pointer,
-            shown: short(place.value),
+            shown: short(instance.value),
             fault,
-            description: place.description,
+            description: instance.description,
         });
         Ok(())
     }
 
-    /// How many of the schemas a value fits, and what is wrong by each of the others. It looks for no more than so many.
+    /// Returns how many of the schemas the value matches, at most `most`, and the problems with each of the others.
     fn each(
         &mut self,
         schemas: &[Id],
         most: usize,
         value: &Value,
-        at: &At<'_>,
+        at: &Location<'_>,
         description: Option<&'s str>,
     ) -> Result<(usize, Vec<Found<'s>>), Exhausted> {
         let (mut fits, mut problems) = (0, Vec::new());
@@ -352,10 +366,10 @@ impl<'s> Check<'s, '_> {
     }
 }
 
-/// A value under a schema, where problems are reported.
-struct Place<'a, 's, 'f> {
+/// The value that is checked (JSON Schema's instance), with the list of problems.
+struct Instance<'a, 's, 'f> {
     value: &'a Value,
-    at: &'a At<'a>,
+    at: &'a Location<'a>,
     description: Option<&'s str>,
     found: &'f mut Found<'s>,
 }

@@ -1,10 +1,10 @@
-//! Defaults, as an API server fills them in: parents first, so that a default object gets the defaults of its own properties.
+//! Defaulting in the order of the API server: parents first, so a default object gets the defaults of its properties.
 
 use serde_json::Value;
 
 use super::{
     limits::{Budget, Exhausted},
-    node::{Default_, Id, Nodes},
+    node::{DefaultValue, Id, Nodes},
 };
 
 /// Sets the default of each absent property, below `properties`, `additionalProperties`, `items` and `$ref`.
@@ -57,8 +57,8 @@ pub(super) fn fill(
     Ok(())
 }
 
-/// The default of a schema, or of what it refers to.
-fn default(nodes: &Nodes, id: Id) -> Option<&Default_> {
+/// The default of a schema, or of the schema that it refers to.
+fn default(nodes: &Nodes, id: Id) -> Option<&DefaultValue> {
     let node = nodes.get(id)?;
     match (&node.default, node.reference) {
         (Some(default), _) => Some(default),

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use super::limits::{Exhausted, MAX_LEVELS, MAX_SCHEMA_LEVELS};
 
-/// The keywords that are supported, as the documentation lists them.
+/// The supported keywords, in the order of the documentation.
 pub const KEYWORDS: [&str; 29] = [
     "$defs",
     "$ref",
@@ -51,7 +51,7 @@ pub const ANNOTATIONS: [&str; 8] = [
 
 /// Why a schema is refused.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("it is not a schema that Trainyard supports: {}{problem}", if pointer.is_empty() { String::new() } else { format!("{pointer}: ") })]
+#[error("not a schema that Trainyard supports: {}{problem}", if pointer.is_empty() { String::new() } else { format!("{pointer}: ") })]
 pub struct SchemaError {
     /// RFC 6901 pointer into the schema.
     pub pointer: String,
@@ -59,49 +59,49 @@ pub struct SchemaError {
     pub problem: SchemaProblem,
 }
 
-/// What is wrong at a place of a schema.
+/// A problem at one location of a schema.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SchemaProblem {
     /// Neither an object nor a boolean.
     #[error("a schema must be an object, true or false")]
     NotASchema,
-    /// A keyword outside of the subset.
-    #[error("the keyword `{keyword}` is not supported; the supported ones are {}", KEYWORDS.join(", "))]
+    /// A keyword that is not supported.
+    #[error("unsupported keyword `{keyword}`; supported keywords are {}", KEYWORDS.join(", "))]
     Keyword {
         /// The keyword.
         keyword: String,
     },
-    /// The value of a keyword is of another form.
+    /// The value of a keyword has the wrong type.
     #[error("`{keyword}` must be {expected}")]
     Form {
         /// The keyword.
         keyword: &'static str,
-        /// What it has to be.
+        /// The type that it must have.
         expected: &'static str,
     },
-    /// A pattern that does not compile, or to more than is allowed.
+    /// A pattern that does not compile, or exceeds the limit when compiled.
     #[error("`pattern` is not supported: {0}")]
     Pattern(String),
-    /// A reference to something that is not a definition.
+    /// A reference that is not to a definition.
     #[error(
-        "`$ref` must be `#/$defs/NAME` or `#/definitions/NAME` of a definition at the top of the schema, and is `{0}`"
+        "`$ref` must be `#/$defs/NAME` or `#/definitions/NAME` of a definition at the top level of the schema; found `{0}`"
     )]
     Reference(String),
-    /// More of something than allowed.
+    /// A limit is exceeded.
     #[error("has more than {allowed} {what}")]
     TooMany {
-        /// Of what.
+        /// What is limited.
         what: &'static str,
-        /// How many are allowed.
+        /// The limit.
         allowed: u64,
     },
-    /// Defaults that grow beyond bounds, in an empty configuration already.
+    /// Defaults that exceed the limit even for an empty configuration.
     #[error("an empty configuration {0}")]
     Defaults(Exhausted),
-    /// Schemas within schemas, or a schema that refers to itself.
+    /// Schemas that are nested too deeply, or refer to themselves.
     #[error("schemas nest deeper than {MAX_SCHEMA_LEVELS} levels, or one refers to itself")]
     Levels,
-    /// Values within values.
+    /// A default that is nested too deeply.
     #[error("the default nests deeper than {MAX_LEVELS} levels")]
     DeepDefault,
 }

@@ -1,4 +1,4 @@
-//! How deep schemas lead into each other.
+//! The nesting depth of schemas.
 
 use super::{
     error::{SchemaError, SchemaProblem},
@@ -6,7 +6,7 @@ use super::{
     node::{Id, Node, Nodes},
 };
 
-/// Fails if a schema leads to itself, or through more levels than allowed: each walk of a schema is recursive.
+/// Fails if a schema refers to itself or is nested too deeply, because every traversal of a schema is recursive.
 pub(super) fn check_levels(nodes: &Nodes) -> Result<(), SchemaError> {
     let mut levels = vec![None; nodes.len()];
     for id in 0..nodes.len() {
@@ -15,7 +15,7 @@ pub(super) fn check_levels(nodes: &Nodes) -> Result<(), SchemaError> {
     Ok(())
 }
 
-/// The levels from a schema on, itself included.
+/// The levels from a schema downward, including itself.
 fn levels_below(
     nodes: &Nodes,
     id: Id,

@@ -1,36 +1,37 @@
-//! What reading and applying a schema may cost. A vendor writes the schema, and a tenant the configuration.
+//! The limits of parsing and applying a schema. Neither the vendor, who writes the schema, nor the user, who writes the configuration, is
+//! trusted.
 
 use thiserror::Error;
 
-/// Schemas within one schema, itself included.
+/// The most schemas within one schema, including itself.
 pub const MAX_SCHEMAS: usize = 1_000;
 
-/// Levels of schemas within schemas. A schema that a `$ref` leads to is a level below it.
+/// The most levels of nested schemas. The target of a `$ref` is one level below it.
 pub const MAX_SCHEMA_LEVELS: usize = 64;
 
-/// Levels of values within a configuration, and within a default.
+/// The most levels of nested values in a configuration or a default.
 pub const MAX_LEVELS: usize = 32;
 
-/// Patterns of one schema.
+/// The most patterns in one schema.
 pub const MAX_PATTERNS: usize = 64;
 
-/// Bytes of one pattern.
+/// The most bytes of one pattern.
 pub const MAX_PATTERN: usize = 512;
 
-/// Bytes of one compiled pattern, which bound the states that each character is matched against.
+/// The most bytes of one compiled pattern, which bounds the work per character.
 pub(super) const MAX_COMPILED_PATTERN: usize = 32 << 10;
 
-/// What the defaults of one configuration may add: 64 for each value, and the bytes of its texts.
+/// The most bytes that defaults add to one configuration: 64 for each value, and the bytes of its strings.
 pub const MAX_FILLED: u64 = 1 << 20;
 
-/// Steps of one check. A step is one value against one schema, a key, 16 bytes that are compared, or a character against a
-/// 64th of the largest pattern.
+/// The most steps of one check. A step is one value against one schema, one key, a comparison of 16 bytes, or a 64th of matching one
+/// character against the largest pattern.
 pub const MAX_STEPS: u64 = 4_000_000;
 
-/// What one byte of a text costs when it is matched against a pattern.
+/// The steps of matching one byte against a pattern.
 pub(super) const STEPS_OF_A_PATTERN: u64 = 64;
 
-/// What a problem costs, as it is held until all branches of an `anyOf` are checked.
+/// The steps of a problem, which is kept until all branches of an `anyOf` are checked.
 pub(super) const STEPS_OF_A_PROBLEM: u64 = 64;
 
 /// The most problems that one check reports.
@@ -39,20 +40,20 @@ pub(super) const MAX_PROBLEMS: usize = 32;
 /// Why a check ended early.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum Exhausted {
-    /// It takes too long.
-    #[error("takes more than {MAX_STEPS} steps to check by the plugin's schema; shorten it")]
+    /// Too many steps.
+    #[error("takes more than {MAX_STEPS} steps to check with the plugin's schema; shorten it")]
     Steps,
-    /// It would be too large with its defaults.
+    /// Too many bytes of defaults.
     #[error(
         "gets more than {MAX_FILLED} bytes of defaults from the plugin's schema; shorten its lists and maps"
     )]
     Filled,
-    /// It is too deep.
+    /// Nested too deeply.
     #[error("nests deeper than {MAX_LEVELS} levels; flatten it")]
     Levels,
 }
 
-/// What a check may still cost.
+/// The remaining budget of a check.
 #[derive(Debug)]
 pub(super) struct Budget {
     steps: u64,
@@ -79,7 +80,7 @@ impl Budget {
     }
 }
 
-/// What comparing or matching a text costs, beyond the step for the value.
+/// The steps of comparing or matching a string, in addition to the step for the value.
 pub(super) const fn of_text(text: &str) -> u64 {
     text.len() as u64 / 16
 }

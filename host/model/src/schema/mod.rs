@@ -1,5 +1,5 @@
-//! The schemas of plugins' configurations: a closed subset of JSON Schema, whose cost is bounded when it is read and counted
-//! when it is applied.
+//! The schemas of plugins' configurations: a closed subset of JSON Schema. The size of a schema is bounded, and the work of applying it is
+//! counted.
 
 mod check;
 mod defaults;
@@ -20,7 +20,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 use self::{
-    check::{At, Check},
+    check::{Check, Location},
     limits::{Budget, MAX_PROBLEMS},
     node::Nodes,
 };
@@ -42,7 +42,7 @@ pub struct Schema {
     nodes: Arc<Nodes>,
 }
 
-/// One thing that is wrong with a configuration.
+/// An error in a configuration.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[error("{}{problem}", if pointer.is_empty() { String::new() } else { format!("{pointer}: ") })]
 pub struct ConfigError {
@@ -53,16 +53,16 @@ pub struct ConfigError {
 }
 
 impl Schema {
-    /// Reads a schema.
+    /// Parses a schema.
     ///
     /// # Errors
-    /// The first place that is not of the subset, or that is larger than allowed.
+    /// The first keyword that is not in the subset, or a limit that is exceeded.
     pub fn new(source: Value) -> Result<Self, SchemaError> {
         let schema = Self {
             nodes: Arc::new(read::read(&source)?),
             source,
         };
-        // Whoever loads the plugin hears of defaults that grow beyond bounds, and not each TrainJob.
+        // Defaults that exceed the limit are reported when the plugin is loaded, not for each TrainJob.
         let filled = schema.fill(
             &mut Value::Object(serde_json::Map::new()),
             &mut Budget::new(),
@@ -74,7 +74,7 @@ impl Schema {
         Ok(schema)
     }
 
-    /// As its author wrote it.
+    /// The schema as its author wrote it.
     #[must_use]
     pub const fn source(&self) -> &Value {
         &self.source
@@ -83,7 +83,7 @@ impl Schema {
     /// Fills the defaults into a configuration and checks it.
     ///
     /// # Errors
-    /// What is wrong with it, or that finding out takes more than is allowed.
+    /// All errors, or that the check exceeds a limit.
     pub fn complete(&self, config: &mut Value) -> Result<(), Vec<ConfigError>> {
         self.complete_within(config, &mut Budget::new())
     }
@@ -115,7 +115,7 @@ impl Schema {
 
     fn check(&self, config: &Value, budget: &mut Budget) -> Result<Vec<ConfigError>, Exhausted> {
         let (nodes, mut found) = (&*self.nodes, Vec::new());
-        Check { nodes, budget }.value(ROOT, config, &At::Root, None, &mut found)?;
+        Check { nodes, budget }.value(ROOT, config, &Location::Root, None, &mut found)?;
         let errors = found.into_iter().flat_map(problem::Problem::errors);
         Ok(errors.take(MAX_PROBLEMS).collect())
     }

@@ -1,13 +1,13 @@
-//! A schema in memory: what is required of one value, and of the values in it.
+//! A parsed schema.
 
 use indexmap::IndexMap;
 use regex_lite::Regex;
 use serde_json::{Number, Value};
 
-/// The place of a schema in [`Nodes`].
+/// The index of a schema in [`Nodes`].
 pub(super) type Id = usize;
 
-/// All schemas of one schema. References are resolved to places, so that a schema that is referred to often is held once.
+/// All schemas within one schema. References are resolved to indices, so a schema with several references is stored once.
 pub(super) type Nodes = Vec<Node>;
 
 /// One schema.
@@ -16,10 +16,10 @@ pub(super) struct Node {
     /// No value fits the schema `false`.
     pub(super) never: bool,
     pub(super) description: Option<String>,
-    pub(super) default: Option<Default_>,
+    pub(super) default: Option<DefaultValue>,
     pub(super) reference: Option<Id>,
     pub(super) types: Option<Vec<Type>>,
-    /// The values of `enum`, and the one of `const`: each of the two lists has the value.
+    /// The values of `enum`, and that of `const`. The value must be in each list.
     pub(super) choices: Vec<Vec<Value>>,
     pub(super) number: NumberRules,
     pub(super) text: TextRules,
@@ -31,9 +31,9 @@ pub(super) struct Node {
     pub(super) not: Option<Id>,
 }
 
-/// A default with what adding it costs.
+/// A default with its size.
 #[derive(Debug)]
-pub(super) struct Default_ {
+pub(super) struct DefaultValue {
     pub(super) value: Value,
     pub(super) size: u64,
 }
@@ -73,7 +73,7 @@ pub(super) struct ObjectRules {
 }
 
 impl Node {
-    /// The schemas that it leads to: how deep they nest bounds every walk.
+    /// The schemas below it.
     pub(super) fn children(&self) -> impl Iterator<Item = Id> {
         let one = [
             self.reference,
@@ -112,7 +112,7 @@ impl Type {
         Self::Object,
     ];
 
-    /// As a schema spells it.
+    /// The name in a schema.
     pub(super) const fn name(self) -> &'static str {
         match self {
             Self::Null => "null",

@@ -1,4 +1,4 @@
-//! Numbers by their value: `1` and `1.0` are the same one.
+//! Comparison of numbers by value: `1` and `1.0` are equal.
 
 use std::cmp::Ordering;
 
@@ -28,7 +28,7 @@ pub(super) fn compare(one: &Number, other: &Number) -> Ordering {
     }
 }
 
-/// An integer with a float that is none: the float's whole part decides, or else its fraction.
+/// Compares an integer with a float that is not one.
 fn compare_mixed(integer: i128, float: f64) -> Ordering {
     if float.abs() >= LARGE {
         return 0.0_f64.total_cmp(&float);
@@ -41,10 +41,10 @@ fn compare_mixed(integer: i128, float: f64) -> Ordering {
     }
 }
 
-/// Beyond this float no integer is held.
+/// Larger floats are not converted to integers.
 const LARGE: f64 = 1e38;
 
-/// The number as an integer: floats without a fraction too.
+/// The number as an integer, including floats without a fraction.
 fn integer(number: &Number) -> Option<i128> {
     let whole = number.as_i64().map(i128::from);
     let whole = whole.or_else(|| number.as_u64().map(i128::from));
@@ -55,7 +55,7 @@ fn integer(number: &Number) -> Option<i128> {
     })
 }
 
-/// A text that two numbers share exactly if they are equal.
+/// A text that is the same for two numbers if and only if they are equal.
 pub(super) fn identity(number: &Number) -> String {
     match integer(number) {
         Some(integer) => integer.to_string(),

@@ -1,28 +1,28 @@
-//! What is wrong with a value by its schema, in words for the one who wrote the value.
+//! Problems of a configuration, and their messages for its author.
 
 use serde_json::{Number, Value};
 
 use super::{ConfigError, node::Type};
 use crate::text::clean;
 
-/// The most of a value that is repeated.
+/// The most characters of a value in a message.
 const MOST: usize = 60;
 
-/// The most values that a sentence lists.
+/// The most values in a message.
 const MOST_CHOICES: usize = 20;
 
 /// One problem of a value.
 #[derive(Debug)]
 pub(super) struct Problem<'s> {
     pub(super) pointer: String,
-    /// The value.
+    /// The value, shortened.
     pub(super) shown: String,
     pub(super) fault: Fault<'s>,
-    /// What the vendor says of the value: which keyword refused it tells a person little.
+    /// The schema's description, which explains more than the keyword.
     pub(super) description: Option<&'s str>,
 }
 
-/// In what a value does not fit its schema.
+/// The rule that a value violates.
 #[derive(Debug)]
 pub(super) enum Fault<'s> {
     Type(&'s [Type]),
@@ -41,22 +41,22 @@ pub(super) enum Fault<'s> {
     FewerKeys(u64),
     MoreKeys(u64),
     Missing(&'s str),
-    /// The first unknown keys, and how many more there are.
+    /// The first unknown keys, and the number of the others.
     Unknown(Vec<String>, usize),
-    /// None of the branches, with what is wrong by each.
+    /// The value matches no branch. Has the problems with each.
     NoBranch(Vec<Vec<Problem<'s>>>),
-    /// More than one of the branches of a `oneOf`.
+    /// The value matches more than one branch of a `oneOf`.
     SeveralBranches,
     NotAllowed,
 }
 
 impl Fault<'_> {
-    /// The most unknown keys that are named.
+    /// The most unknown keys in a message.
     pub(super) const KEYS: usize = 10;
 }
 
 impl Problem<'_> {
-    /// The errors that are reported. Where one form of several was meant, its own ones.
+    /// The errors that are reported. If one of several forms was clearly meant, its errors.
     pub(super) fn errors(self) -> Vec<ConfigError> {
         let allowed = self.allowed();
         match self.fault {
@@ -65,10 +65,7 @@ impl Problem<'_> {
                 None => vec![ConfigError {
                     pointer: self.pointer,
                     problem: clean(&with_description(
-                        format!(
-                            "is {}, which has none of the forms that are allowed",
-                            self.shown
-                        ),
+                        format!("is {}, which matches none of the allowed forms", self.shown),
                         self.description,
                     )),
                 }],
@@ -83,7 +80,7 @@ impl Problem<'_> {
         }
     }
 
-    /// What may stand there instead; none if that can't be told in a list.
+    /// The values that are allowed instead. `None` if they cannot be listed.
     fn allowed(&self) -> Option<Allowed> {
         match &self.fault {
             Fault::Type(types) => Some(Allowed {
@@ -110,7 +107,7 @@ impl Problem<'_> {
         }
     }
 
-    /// What one branch allows: its values, if it says which, or else its types.
+    /// The values that one branch allows, or else its types.
     fn of_branch(&self, branch: &[Self]) -> Option<Allowed> {
         let here = |problem: &Self| problem.pointer == self.pointer;
         let allowed = branch.iter().map(|one| here(one).then(|| one.allowed())?);
@@ -120,7 +117,7 @@ impl Problem<'_> {
     }
 }
 
-/// The problems of the one branch that allows a value of that type.
+/// The problems of the only branch that allows the type of the value.
 fn meant(branches: Vec<Vec<Problem<'_>>>) -> Option<Vec<Problem<'_>>> {
     let of_type = |branch: &Vec<Problem<'_>>| {
         let mut faults = branch.iter().map(|problem| &problem.fault);
@@ -133,7 +130,7 @@ fn meant(branches: Vec<Vec<Problem<'_>>>) -> Option<Vec<Problem<'_>>> {
     }
 }
 
-/// What may stand at a place: values, or anything of some types.
+/// The allowed values or types.
 #[derive(Default)]
 struct Allowed {
     values: Vec<String>,
@@ -189,16 +186,16 @@ fn words(fault: &Fault<'_>, shown: &str, allowed: Option<Allowed>) -> String {
         Fault::Shorter(1) => "must not be empty".to_owned(),
         Fault::Shorter(limit) => must(format!("at least {} long", counted(*limit, "character"))),
         Fault::Longer(limit) => must(format!("no longer than {}", counted(*limit, "character"))),
-        Fault::Pattern(pattern) => must(format!("a text that matches `{pattern}`")),
+        Fault::Pattern(pattern) => must(format!("a string that matches `{pattern}`")),
         Fault::FewerItems(limit) => have(format!("at least {}", counted(*limit, "item"))),
         Fault::MoreItems(limit) => have(format!("at most {}", counted(*limit, "item"))),
-        Fault::Repeated(item) => format!("has {item} twice; its items must differ"),
+        Fault::Repeated(item) => format!("has the duplicate item {item}; items must be unique"),
         Fault::FewerKeys(limit) => have(format!("at least {}", counted(*limit, "key"))),
         Fault::MoreKeys(limit) => have(format!("at most {}", counted(*limit, "key"))),
-        Fault::Missing(name) => format!("`{name}` is missing"),
+        Fault::Missing(name) => format!("the required key `{name}` is missing"),
         Fault::Unknown(keys, more) => unknown_keys(keys, *more),
         Fault::SeveralBranches => {
-            format!("is {shown}, which has several of the forms that exclude each other")
+            format!("is {shown}, which matches several forms, of which only one is allowed")
         }
         Fault::NotAllowed => format!("is {shown}, which is not allowed here"),
     }
@@ -234,14 +231,14 @@ fn type_words(types: &[Type]) -> Vec<&'static str> {
         Type::Boolean => Some("true or false"),
         Type::Integer => Some("a whole number"),
         Type::Number => Some("a number"),
-        Type::String => Some("a text"),
+        Type::String => Some("a string"),
         Type::Array => Some("a list"),
         Type::Object => Some("a map"),
     };
     types.iter().filter_map(words).collect()
 }
 
-/// What stands there: a large value by what it is.
+/// The value for a message: lists and maps by their type.
 pub(super) fn short(value: &Value) -> String {
     match value {
         Value::Array(_) => "a list".to_owned(),
@@ -251,7 +248,7 @@ pub(super) fn short(value: &Value) -> String {
     }
 }
 
-/// A text in quotes, or how it begins.
+/// The text in quotes, truncated if it is long.
 pub(super) fn short_text(text: &str) -> String {
     match text.char_indices().nth(MOST) {
         Some((end, _)) => format!("`{}…`", text.get(..end).unwrap_or_default()),

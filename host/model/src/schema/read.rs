@@ -1,7 +1,7 @@
-//! Reads a schema: the closed subset of JSON Schema that a plugin's configuration may be described by.
+//! Parsing of schemas: a closed subset of JSON Schema for the configurations of plugins.
 //!
-//! A general engine runs what a vendor wrote: references that double, patterns that backtrack, keywords that compare all with
-//! all. Here every keyword is known, with its cost.
+//! In a general implementation, a vendor's schema can be expensive: by references that multiply, patterns that backtrack, or keywords that
+//! compare every pair of items. Here, every supported keyword has a known cost.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ use super::{
     limits::{
         MAX_COMPILED_PATTERN, MAX_FILLED, MAX_LEVELS, MAX_PATTERN, MAX_PATTERNS, MAX_SCHEMAS,
     },
-    node::{Default_, Id, Node, Nodes, Type},
+    node::{DefaultValue, Id, Node, Nodes, Type},
     values,
 };
 
-/// Reads a schema; its root is the first.
+/// Parses a schema; its root is the first node.
 pub(super) fn read(source: &Value) -> Result<Nodes, SchemaError> {
     let mut reader = Reader::default();
     let root = reader.reserve("")?;
@@ -47,7 +47,7 @@ pub(super) fn read(source: &Value) -> Result<Nodes, SchemaError> {
 #[derive(Default)]
 struct Reader {
     nodes: Nodes,
-    /// By the text of a reference.
+    /// The definitions, by the text of a reference to them.
     definitions: BTreeMap<String, Id>,
     patterns: usize,
 }
@@ -187,7 +187,7 @@ impl Reader {
     }
 }
 
-/// The value of a keyword, read by its form.
+/// The keywords of a schema, with accessors that check the type.
 struct Form<'v> {
     value: &'v Value,
     at: &'v str,
@@ -265,7 +265,7 @@ fn factor(form: &Form<'_>) -> Result<u64, SchemaError> {
     factor.ok_or_else(|| form.must("multipleOf", "a whole number of at least 1"))
 }
 
-fn default(value: &Value, at: &str) -> Result<Default_, SchemaError> {
+fn default(value: &Value, at: &str) -> Result<DefaultValue, SchemaError> {
     if values::is_deeper_than(value, MAX_LEVELS) {
         return Err(error(at, SchemaProblem::DeepDefault));
     }
@@ -273,7 +273,7 @@ fn default(value: &Value, at: &str) -> Result<Default_, SchemaError> {
     if size > MAX_FILLED {
         return Err(too_many(at, "bytes in a default", MAX_FILLED));
     }
-    Ok(Default_ {
+    Ok(DefaultValue {
         value: value.clone(),
         size,
     })
@@ -305,7 +305,7 @@ fn too_many(pointer: &str, what: &'static str, allowed: u64) -> SchemaError {
     error(pointer, SchemaProblem::TooMany { what, allowed })
 }
 
-/// A key as it stands in a pointer.
+/// A key, escaped for a pointer.
 pub(super) fn escaped(key: &str) -> String {
     key.replace('~', "~0").replace('/', "~1")
 }

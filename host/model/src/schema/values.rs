@@ -1,4 +1,4 @@
-//! Values of JSON: how large they are, and when two are the same.
+//! The size and equality of JSON values.
 
 use std::cmp::Ordering;
 
@@ -9,7 +9,7 @@ use super::{
     number,
 };
 
-/// What holding a value costs: 64 for each value in it, and the bytes of its texts and keys.
+/// The size of a value in memory: 64 bytes for each value in it, and the bytes of its strings and keys.
 pub(super) fn size(value: &Value) -> u64 {
     let below = match value {
         Value::String(text) => text.len() as u64,
@@ -23,7 +23,7 @@ pub(super) fn size(value: &Value) -> u64 {
     64 + below
 }
 
-/// Whether a value nests deeper; it looks no deeper than that itself.
+/// Whether a value is nested deeper than that. The recursion is limited to that depth.
 pub(super) fn is_deeper_than(value: &Value, levels: usize) -> bool {
     let deeper = |value: &Value| match levels.checked_sub(1) {
         Some(levels) => is_deeper_than(value, levels),
@@ -36,7 +36,7 @@ pub(super) fn is_deeper_than(value: &Value, levels: usize) -> bool {
     }
 }
 
-/// Whether two values are equal: numbers by value, objects in any order of keys.
+/// Whether two values are equal: numbers by value, objects independent of the order of keys.
 pub(super) fn equal(one: &Value, other: &Value, budget: &mut Budget) -> Result<bool, Exhausted> {
     budget.steps(1)?;
     Ok(match (one, other) {
@@ -70,7 +70,7 @@ pub(super) fn equal(one: &Value, other: &Value, budget: &mut Budget) -> Result<b
     })
 }
 
-/// A text that two values share exactly if they are equal, so that many are compared by sorting.
+/// A text that is the same for two values if and only if they are equal, so that many values can be compared by sorting.
 pub(super) fn identity(value: &Value, budget: &mut Budget) -> Result<String, Exhausted> {
     let mut out = String::new();
     write_identity(value, &mut out, budget)?;
@@ -105,7 +105,7 @@ fn write_identity(value: &Value, out: &mut String, budget: &mut Budget) -> Resul
     Ok(())
 }
 
-/// A text behind its length, so that no text can end another.
+/// Writes a string after its length, so the result is unambiguous.
 fn write_text(text: &str, out: &mut String, budget: &mut Budget) -> Result<(), Exhausted> {
     budget.steps(1 + of_text(text))?;
     out.push_str(&format!("\"{}:", text.len()));

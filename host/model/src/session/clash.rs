@@ -1,5 +1,5 @@
-//! What two plugins may not both do to one TrainJob, whatever their claims said. Each finding is the same in every legal
-//! order of the plugins.
+//! Conflicts between plugins of one TrainJob that their claims do not show. The findings do not depend on which legal order the plugins
+//! ran in.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use crate::{
     record::{EntryPath, EntryRef},
 };
 
-/// Two plugins that changed one place without a declared order, the first one by name.
+/// Two plugins changed the same entry without a declared order. `first` is the first by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WriteConflict {
     /// One of them.
     pub first: PluginId,
     /// The other.
     pub second: PluginId,
-    /// The place; the first one by path if there are several.
+    /// The entry; the first one by path if there are several.
     pub place: EntryPath,
-    /// How many more places both changed.
+    /// The number of further entries that both changed.
     pub more: usize,
 }
 
-/// Two plugins that emitted one object, the first one by name.
+/// Two plugins emitted the same object. `first` is the first by name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DuplicateObject {
     /// One of them.
@@ -39,7 +39,7 @@ impl Session {
     /// Finds the plugins that changed one place and of which `is_declared` knows no order, by what their calls changed: a
     /// claim does not show everything, such as what a plugin writes into the containers that it added.
     #[must_use]
-    pub fn contested(
+    pub fn find_write_conflicts(
         &self,
         is_declared: impl Fn(&PluginId, &PluginId) -> bool,
     ) -> Vec<WriteConflict> {
@@ -59,10 +59,10 @@ impl Session {
                 let place = self.record.path(place);
                 found
                     .entry((first, second))
-                    .and_modify(|contested| {
-                        contested.more += 1;
-                        if place < contested.place {
-                            contested.place = place.clone();
+                    .and_modify(|find_write_conflicts| {
+                        find_write_conflicts.more += 1;
+                        if place < find_write_conflicts.place {
+                            find_write_conflicts.place = place.clone();
                         }
                     })
                     .or_insert_with(|| WriteConflict {
@@ -76,9 +76,9 @@ impl Session {
         found.into_values().collect()
     }
 
-    /// Finds the objects that more than one plugin emitted: of a kind and name there is one for each TrainJob.
+    /// Finds the objects that more than one plugin emitted.
     #[must_use]
-    pub fn emitted_twice(&self) -> Vec<DuplicateObject> {
+    pub fn find_duplicate_objects(&self) -> Vec<DuplicateObject> {
         let mut by_name: BTreeMap<(&str, &str), Vec<&PluginId>> = BTreeMap::new();
         for Emitted { plugin, object } in &self.emitted {
             let authors = by_name
@@ -102,7 +102,7 @@ impl Session {
     }
 }
 
-/// Each two of them.
+/// Each pair of plugins.
 fn pairs<'i, 'a>(
     ids: &'i [&'a PluginId],
 ) -> impl Iterator<Item = (&'a PluginId, &'a PluginId)> + use<'i, 'a> {

@@ -1,4 +1,4 @@
-//! One TrainJob's way through the plugins: calls, what they commit, and what is left of it.
+//! The plugin calls of one TrainJob, with the record, the committed writes and all other results.
 
 mod clash;
 mod own;
@@ -33,7 +33,7 @@ use crate::{
 pub struct Committed {
     /// The plugin.
     pub plugin: PluginId,
-    /// Its writes, the first one first.
+    /// Its writes, in order.
     pub writes: Vec<Write>,
 }
 
@@ -46,14 +46,14 @@ pub struct Emitted {
     pub object: EmittedObject,
 }
 
-/// A sentence of a plugin for the user.
+/// A warning or error of a plugin for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Diagnostic {
     /// The plugin.
     pub plugin: PluginId,
-    /// The phase in which it said so.
+    /// The phase.
     pub phase: Phase,
-    /// The sentence.
+    /// The text, with its field.
     pub failure: Failure,
 }
 
@@ -62,14 +62,13 @@ pub struct Diagnostic {
 pub struct Logged {
     /// The plugin.
     pub plugin: PluginId,
-    /// The phase in which it did.
+    /// The phase.
     pub phase: Phase,
     /// The line.
     pub line: LogLine,
 }
 
-/// A call that counts for nothing, with everything that is known of it. A cause may hold the guest's own texts, as the
-/// key of a write: they are cleaned and cut.
+/// A call that failed. The cause may contain texts of the guest, such as the key of a write, so it is cleaned and truncated.
 #[derive(Debug, Error)]
 #[error("plugin {plugin} in {phase}: {}", clean(&cause.to_string()))]
 pub struct CallError {
@@ -82,7 +81,7 @@ pub struct CallError {
 }
 
 impl CallError {
-    /// The object that the call needs before it can be made again.
+    /// The lookup without an answer, if that is why the call ended.
     #[must_use]
     pub const fn missing(&self) -> Option<&LookupKey> {
         match &self.cause {
@@ -92,7 +91,7 @@ impl CallError {
     }
 }
 
-/// A TrainJob between resolve and assemble.
+/// The plugin calls of one TrainJob, from resolve to assemble.
 #[derive(Clone, Debug)]
 pub struct Session {
     job: Arc<Job>,
@@ -111,7 +110,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// A session over the record as resolve left it.
+    /// Starts a session with the record after resolve.
     #[must_use]
     pub fn new(job: Arc<Job>, base: Record) -> Self {
         Self {
@@ -131,19 +130,19 @@ impl Session {
         }
     }
 
-    /// The same session with answers to lookups.
+    /// Adds answers to lookups.
     #[must_use]
-    pub fn knowing(mut self, lookups: Arc<Lookups>) -> Self {
+    pub fn with_lookups(mut self, lookups: Arc<Lookups>) -> Self {
         self.lookups = lookups;
         self
     }
 
-    /// Calls one phase of a plugin. What it wrote counts if it returns `Ok`, and not at all otherwise.
+    /// Calls one phase of a plugin. Its writes are committed if it returns `Ok`, and discarded otherwise.
     ///
-    /// `rank` is the plugin's place among the plan's plugins sorted by name, `config` its complete configuration.
+    /// `rank` is the plugin's position among the plan's plugins sorted by name, `config` its complete configuration.
     ///
     /// # Errors
-    /// How the call ended. After [`CallError::missing`] the call can be made again once the answer was [`Self::learn`]ed.
+    /// Why the call failed. After [`CallError::missing`], the call can be repeated once [`Self::learn`] has added the answer.
     pub fn call(
         &mut self,
         policy: &dyn Policy,
@@ -160,14 +159,14 @@ impl Session {
             lookups: self.lookups.clone(),
             kept: self.kept(&policy.plugin().id.name),
         };
-        // The trait gives the call back in every case, and the record with it.
+        // The trait returns the call, and with it the record, in every case.
         let record = std::mem::take(&mut self.record);
         let CallOutcome { call, end, .. } =
             policy.run(phase, Box::new(Call::new(phase, record, inputs)));
         self.settle(policy.plugin().id.clone(), phase, call.finish(), end)
     }
 
-    /// Takes the record back, with what the call wrote or without it, and keeps what it said.
+    /// Takes the record back, with or without the call's writes, and keeps its warnings, errors and log lines.
     fn settle(
         &mut self,
         plugin: PluginId,
@@ -175,8 +174,8 @@ impl Session {
         mut result: CallResult,
         end: Result<(), CallFailure>,
     ) -> Result<(), Box<CallError>> {
-        // What is said in a call that is made again would be said twice.
-        if !end.as_ref().is_err_and(CallFailure::is_made_again) {
+        // A call that is repeated would report everything twice.
+        if !end.as_ref().is_err_and(CallFailure::is_repeated) {
             self.log.extend(result.log.into_iter().map(|line| Logged {
                 plugin: plugin.clone(),
                 phase,
@@ -226,14 +225,14 @@ impl Session {
         Ok(())
     }
 
-    /// Puts the init containers of a pod set in the order of the pod's list, before build.
+    /// Sets the order of a pod set's init containers, before build.
     pub fn place_init_containers(&mut self, pod_set: u32, order: &[ContainerId]) {
         if let Some(set) = self.record.pod_sets.get_mut(pod_set as usize) {
             set.init_order = Some(order.into());
         }
     }
 
-    /// Keeps the answer to a lookup for this TrainJob's calls.
+    /// Adds the answer to a lookup.
     pub fn learn(&mut self, key: LookupKey, answer: LookupAnswer) {
         Arc::make_mut(&mut self.lookups).insert(key, answer);
     }
@@ -244,25 +243,25 @@ impl Session {
         &self.job
     }
 
-    /// The record with all that counts.
+    /// The record, with all committed writes.
     #[must_use]
     pub fn record(&self) -> &Record {
         &self.record
     }
 
-    /// The record as resolve left it.
+    /// The record after resolve, before any plugin.
     #[must_use]
     pub fn base(&self) -> &Record {
         &self.base
     }
 
-    /// Returns what the plugins wrote, in the order of the plan.
+    /// The committed writes, in the order of the plan.
     #[must_use]
     pub fn committed(&self) -> &[Committed] {
         &self.committed
     }
 
-    /// Takes what the plugins wrote, once nothing is checked by it any more.
+    /// Takes the committed writes, after all checks of them.
     pub fn take_committed(&mut self) -> Vec<Committed> {
         std::mem::take(&mut self.committed)
     }
@@ -273,31 +272,31 @@ impl Session {
         &self.emitted
     }
 
-    /// What the plugins warned of, by phase and then by plugin, whatever order they ran in.
+    /// The warnings, ordered by phase and then by plugin, independent of the order in which plugins ran.
     #[must_use]
     pub fn warnings(&self) -> Vec<&Diagnostic> {
         in_one_order(&self.warnings)
     }
 
-    /// What the plugins refuse the TrainJob for, in the same order.
+    /// The errors for which plugins refuse the TrainJob, in the same order.
     #[must_use]
     pub fn errors(&self) -> Vec<&Diagnostic> {
         in_one_order(&self.errors)
     }
 
-    /// What the plugins logged, also in calls that failed; not in those that are made again.
+    /// The log lines of plugins, including those of failed calls, but not those of repeated ones.
     #[must_use]
     pub fn log(&self) -> &[Logged] {
         &self.log
     }
 
-    /// What was read of what was asked of the cluster: with it, the same calls can be made again.
+    /// The parts of lookups that were read, with which the same calls can be repeated.
     #[must_use]
     pub fn read_lookups(&self) -> Lookups {
         self.lookups.keeping(&self.reads)
     }
 
-    /// The same with all that was read, however large.
+    /// The parts of lookups that were read, including large ones.
     #[must_use]
     pub fn all_read_lookups(&self) -> Lookups {
         self.lookups.keeping_all(&self.reads)
@@ -315,14 +314,14 @@ impl Session {
         self.kept.get(plugin).cloned().unwrap_or_default()
     }
 
-    /// What was asked of the cluster.
+    /// The lookups and their answers.
     #[must_use]
     pub fn lookups(&self) -> &Lookups {
         &self.lookups
     }
 }
 
-/// By phase and then by plugin; what one plugin said in a phase stays as it said it.
+/// Sorts by phase and then by plugin, and keeps the order within one call.
 fn in_one_order(said: &[Diagnostic]) -> Vec<&Diagnostic> {
     let mut sorted: Vec<&Diagnostic> = said.iter().collect();
     sorted.sort_by(|a, b| (a.phase, &a.plugin).cmp(&(b.phase, &b.plugin)));

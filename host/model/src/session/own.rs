@@ -1,4 +1,5 @@
-//! What stands on a plugin's own ConfigMaps and Secrets stands on those that it emitted: an object of that name may be another's.
+//! References of a plugin to its own ConfigMaps and Secrets. The plugin must emit these objects, because an object of the same name could
+//! have another owner.
 
 use std::collections::BTreeSet;
 
@@ -12,19 +13,19 @@ use crate::{
     record::{EntryPath, EntryScope},
 };
 
-/// A volume or env var that a plugin put over an object of its own, which it did not emit.
+/// A volume or env var refers to an object of its plugin, but the plugin did not emit it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Error)]
 #[error(
-    "the plugin {plugin} refers here to its own {kind} `{name}`, but does not emit it; emit it in build under the same suffix, without content, or remove the reference"
+    "the plugin {plugin} refers to its own {kind} `{name}`, but does not emit it; emit it in build under the same suffix, without content, or remove the reference"
 )]
 pub struct MissingObject {
     /// The volume or env var.
     pub place: EntryPath,
     /// The plugin.
     pub plugin: PluginId,
-    /// What the object would be.
+    /// The object's kind.
     pub kind: &'static str,
-    /// The name that it would have.
+    /// The object's name.
     pub name: String,
 }
 
@@ -32,7 +33,7 @@ impl Session {
     /// Finds what plugins put over objects of their own and did not emit under that very name, after build. What was replaced or
     /// removed since counts for nothing.
     #[must_use]
-    pub fn not_emitted(&self) -> BTreeSet<MissingObject> {
+    pub fn find_missing_objects(&self) -> BTreeSet<MissingObject> {
         let missing = |(plugin, put): &&(PluginId, OwnDataUse)| {
             self.stands(put) && !self.emitted.iter().any(|one| is_it(one, plugin, put))
         };
@@ -47,7 +48,7 @@ impl Session {
             .collect()
     }
 
-    /// Whether the record still has it.
+    /// Whether the record still has the reference.
     fn stands(&self, put: &OwnDataUse) -> bool {
         let place = &put.place;
         let is_there = match place.scope {
@@ -69,7 +70,7 @@ impl Session {
     }
 }
 
-/// Whether the object is the one that the plugin spoke of.
+/// Whether the reference is to this object.
 fn is_it(emitted: &Emitted, plugin: &PluginId, put: &OwnDataUse) -> bool {
     let object = &emitted.object;
     emitted.plugin == *plugin

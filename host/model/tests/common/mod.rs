@@ -240,7 +240,7 @@ pub fn mount(volume: &str, path: &str) -> Mount {
 /// The missing claim of a fault, with how the place was touched.
 pub fn missing_claim(fault: &Fault) -> (&'static str, String) {
     match fault {
-        Fault::NotClaimed { touch, path, .. } => (touch.list(), path.clone()),
+        Fault::NotClaimed { verb, path, .. } => (verb.list(), path.clone()),
         other => panic!("no claim is missing: {other}"),
     }
 }

@@ -70,7 +70,7 @@ pub(crate) fn write_conflicts(
         }
     };
     session
-        .contested(is_declared)
+        .find_write_conflicts(is_declared)
         .into_iter()
         .map(problem)
         .collect()
@@ -88,7 +88,11 @@ pub(crate) fn check_emitted_once(session: &Session) -> Result<(), Vec<Problem>> 
             twice.first, twice.second
         ),
     };
-    let problems: Vec<_> = session.emitted_twice().into_iter().map(problem).collect();
+    let problems: Vec<_> = session
+        .find_duplicate_objects()
+        .into_iter()
+        .map(problem)
+        .collect();
     if problems.is_empty() {
         Ok(())
     } else {
@@ -105,7 +109,11 @@ pub(crate) fn check_own_data(session: &Session) -> Result<(), Vec<Problem>> {
         place: missing.place.to_string(),
         message: missing.to_string(),
     };
-    let problems: Vec<_> = session.not_emitted().into_iter().map(problem).collect();
+    let problems: Vec<_> = session
+        .find_missing_objects()
+        .into_iter()
+        .map(problem)
+        .collect();
     if problems.is_empty() {
         Ok(())
     } else {

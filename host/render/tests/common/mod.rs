@@ -179,7 +179,7 @@ pub fn render_edited(
 /// Renders the TrainJob with these plugins, and breaks ties between them by this list of names.
 pub fn render_preferring(plugins: &[Scripted], order: &[String]) -> Result<Rendered, Vec<Problem>> {
     let renderer = renderer(plugins).unwrap_or_else(|errors| panic!("{errors:?}"));
-    let renderer = renderer.preferring(order.iter().map(|name| name.as_str().into()));
+    let renderer = renderer.with_preference(order.iter().map(|name| name.as_str().into()));
     let catalog = catalog(&input(plugins));
     let job = &catalog.jobs[0];
     let rendered = renderer.render(&job.train_job, &job.runtime, "default", &Arc::default());

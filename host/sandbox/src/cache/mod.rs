@@ -1,5 +1,5 @@
-//! Compiled components on disk. An entry is authenticated before it is used: who can write to the cache folder can
-//! make the host compile again, and nothing else.
+//! The cache of compiled components on disk. Entries are authenticated before use, so write access to the cache can only cause components to
+//! be compiled again.
 
 mod room;
 
@@ -12,27 +12,27 @@ use std::{
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::vouched::Vouched;
+use crate::trusted_code::TrustedCode;
 
-/// Bytes of the key and of an authenticator.
+/// The length of the key and of an authentication code, in bytes.
 const KEY_BYTES: usize = 32;
 
-/// The largest entry that is read: compiled code has a limit too.
+/// The largest entry that is read.
 const MAX_ENTRY: u64 = 1 << 30;
 
-/// Where the cache and its key are.
+/// The paths of the cache and its key.
 #[derive(Clone, Debug)]
 pub struct CachePaths {
-    /// The folder of compiled components. May be lost at any time.
+    /// The directory of compiled components. It can be deleted at any time.
     pub folder: PathBuf,
-    /// The file of the key, outside of the folder, for the host's user alone.
+    /// The file of the key, outside of the directory, readable only by the host's user.
     pub key: PathBuf,
 }
 
 impl CachePaths {
-    /// That folder and the user's key, by the XDG base directory specification, and the user's folder where none is given. The key
-    /// lies beside the compiled components where the user has no place for it, as in a container without a home; without a folder
-    /// there is no cache then.
+    /// Returns the paths for a user, by the XDG base directory specification, with `folder` instead of the default directory if it is set.
+    /// If there is no directory for the key, such as in a container without a home, the key is in `folder`, next to the compiled
+    /// components. `None` if `folder` is not set either.
     #[must_use]
     pub fn of_user(folder: Option<&Path>) -> Option<Self> {
         let path = |variable: &str| {
@@ -65,15 +65,15 @@ impl CachePaths {
 pub(crate) struct Cache {
     folder: PathBuf,
     key: [u8; KEY_BYTES],
-    /// Bytes of all entries.
+    /// The most bytes of all entries.
     limit: u64,
 }
 
 impl Cache {
-    /// Opens the cache; makes its folder and key where they are missing.
+    /// Opens the cache, and creates its directory and key if they are missing.
     ///
     /// # Errors
-    /// A folder or the key can't be made, or is not the user's own: then nothing in it can be trusted.
+    /// A directory or the key cannot be created, or others have access to it, so its contents cannot be trusted.
     pub(crate) fn open(paths: &CachePaths, limit: u64) -> io::Result<Self> {
         private_folder(&paths.folder)?;
         if let Some(parent) = paths.key.parent() {
@@ -81,7 +81,7 @@ impl Cache {
         }
         if inside(&paths.key, &paths.folder)? {
             return Err(io::Error::other(format!(
-                "the key {} lies in the folder that it protects",
+                "the key {} is in the directory that it protects; move it elsewhere",
                 paths.key.display()
             )));
         }
@@ -96,7 +96,7 @@ impl Cache {
         self.folder.join(format!("{name}.{}", room::ENDING))
     }
 
-    /// The authenticator covers the name too: an entry can't stand in for another one.
+    /// The authentication code of an entry. It covers the name, so an entry cannot replace another one.
     fn authenticator(&self, name: &str, code: &[u8]) -> Option<Hmac<Sha256>> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.key).ok()?;
         mac.update(&(name.len() as u64).to_le_bytes());
@@ -105,8 +105,8 @@ impl Cache {
         Some(mac)
     }
 
-    /// The entry of that name, if it is there and nobody changed it.
-    pub(crate) fn get(&self, name: &str) -> Option<Vouched> {
+    /// The entry with that name, if it exists and is authentic.
+    pub(crate) fn get(&self, name: &str) -> Option<TrustedCode> {
         let path = self.path(name);
         let mut entry = regular_file(&path)?;
         let tag_at = entry.len().checked_sub(KEY_BYTES);
@@ -117,21 +117,21 @@ impl Cache {
                     .is_some_and(|mac| mac.verify_slice(tag).is_ok())
             });
         if !authentic {
-            tracing::warn!(path = %path.display(), "a cached plugin is not as it was written; it is compiled again");
+            tracing::warn!(path = %path.display(), "a cached plugin was modified; compiling it again");
             return None;
         }
         entry.truncate(tag_at?);
-        Some(Vouched::by_origin(entry))
+        Some(TrustedCode::new(entry))
     }
 
-    /// Writes an entry, whole or not at all. Those that were used longest ago make room for it.
-    pub(crate) fn put(&self, name: &str, code: &Vouched) {
+    /// Writes an entry atomically, and evicts the least recently used ones.
+    pub(crate) fn put(&self, name: &str, code: &TrustedCode) {
         let bytes = (code.bytes().len() + KEY_BYTES) as u64;
         if bytes > self.limit {
             tracing::warn!(
                 bytes,
                 limit = self.limit,
-                "a compiled plugin is larger than the cache; it is compiled again next time"
+                "a compiled plugin is larger than the cache; it will be compiled again"
             );
             return;
         }
@@ -139,7 +139,7 @@ impl Cache {
             room::make_room(&self.folder, bytes, self.limit)?;
             let mac = self
                 .authenticator(name, code.bytes())
-                .ok_or_else(|| io::Error::other("no authenticator"))?;
+                .ok_or_else(|| io::Error::other("no authentication code"))?;
             let mut file = tempfile::Builder::new()
                 .prefix(room::UNFINISHED)
                 .tempfile_in(&self.folder)?;
@@ -149,16 +149,16 @@ impl Cache {
             Ok(())
         };
         if let Err(error) = write() {
-            tracing::warn!(folder = %self.folder.display(), %error, "a compiled plugin can't be kept; it is compiled again next time");
+            tracing::warn!(folder = %self.folder.display(), %error, "cannot cache a compiled plugin; it will be compiled again");
         }
     }
 }
 
-/// The bytes of a file, and of nothing else: who can write to the folder could put a pipe there, or an endless device.
+/// Reads a regular file. Others could have replaced it by a pipe or an endless device.
 fn regular_file(path: &Path) -> Option<Vec<u8>> {
     let metadata = fs::symlink_metadata(path).ok()?;
     if !metadata.is_file() || metadata.len() > MAX_ENTRY {
-        tracing::warn!(path = %path.display(), "a cached plugin is no file that this host wrote; it is compiled again");
+        tracing::warn!(path = %path.display(), "a cached plugin is not a regular file, or is too large; compiling it again");
         return None;
     }
     let mut bytes = Vec::new();
@@ -168,10 +168,10 @@ fn regular_file(path: &Path) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// Makes a folder that only its user can enter, if it is not there.
+/// Creates a directory for this user only, if it does not exist.
 ///
 /// # Errors
-/// It can't be made; or others own it or may write to it, and so could take the place of what is in it.
+/// It cannot be created, or others own it or can write to it.
 fn private_folder(path: &Path) -> io::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     fs::DirBuilder::new()
@@ -180,40 +180,40 @@ fn private_folder(path: &Path) -> io::Result<()> {
         .create(path)?;
     if !is_own(&fs::metadata(path)?, 0o022) {
         return Err(io::Error::other(format!(
-            "{} belongs to another user, or others may write to it; `chmod go-w` mends the latter",
+            "{} belongs to another user, or others can write to it; run `chmod go-w` on it",
             path.display()
         )));
     }
     Ok(())
 }
 
-/// Whether it is the user's own, and gives others none of those permissions.
+/// Whether it belongs to this user, and others have none of the permissions.
 fn is_own(metadata: &fs::Metadata, others: u32) -> bool {
     use std::os::unix::fs::MetadataExt;
     metadata.uid() == rustix::process::geteuid().as_raw() && metadata.mode() & others == 0
 }
 
-/// Whether a file's folder is that folder or lies in it.
+/// Whether a file is in a directory, or below it.
 fn inside(file: &Path, folder: &Path) -> io::Result<bool> {
     let parent = file.parent().unwrap_or_else(|| Path::new("."));
     Ok(fs::canonicalize(parent)?.starts_with(fs::canonicalize(folder)?))
 }
 
-/// Reads the key, or makes one. One that is damaged or that others know is replaced: then every entry is compiled again.
+/// Reads the key, or creates one. A key that is damaged or readable by others is replaced, so every entry is compiled again.
 fn key(path: &Path) -> io::Result<[u8; KEY_BYTES]> {
     let mut key = [0; KEY_BYTES];
     if fs::symlink_metadata(path).is_ok() {
         if stored_key(path, &mut key).unwrap_or(false) {
             return Ok(key);
         }
-        tracing::warn!(path = %path.display(), "the key of the compiled cache is damaged or open to others; a new one is made");
+        tracing::warn!(path = %path.display(), "the key of the cache is damaged or accessible to others; replacing it");
         fs::remove_file(path)?;
     }
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
     fs::File::open("/dev/urandom")?.read_exact(&mut key)?;
     let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(&key)?;
-    // Another process may have been faster: then its key counts.
+    // If another process was faster, its key is used.
     match file.persist_noclobber(path) {
         Ok(_) => Ok(key),
         Err(_) if stored_key(path, &mut key)? => Ok(key),
@@ -221,7 +221,7 @@ fn key(path: &Path) -> io::Result<[u8; KEY_BYTES]> {
     }
 }
 
-/// Reads a key; false where the file is no such key, or not the user's alone.
+/// Reads a key. False if the file is not a key, or is accessible to others.
 fn stored_key(path: &Path, key: &mut [u8; KEY_BYTES]) -> io::Result<bool> {
     let metadata = fs::symlink_metadata(path)?;
     if !metadata.is_file() || metadata.len() != KEY_BYTES as u64 || !is_own(&metadata, 0o077) {
@@ -231,7 +231,7 @@ fn stored_key(path: &Path, key: &mut [u8; KEY_BYTES]) -> io::Result<bool> {
     Ok(true)
 }
 
-/// The name of an entry: the content's digest and the engine that the code is for.
+/// The name of an entry: the digest of the component, and the engine of the code.
 pub(crate) fn entry_name(digest: &str, engine: u64) -> String {
     format!(
         "{}-{}",

@@ -1,4 +1,4 @@
-//! The size of the cache: what was used longest ago goes first.
+//! The size limit of the cache. The least recently used entries are evicted first.
 
 use std::{
     fs, io,
@@ -6,13 +6,13 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-/// The ending of an entry's name.
+/// The file extension of entries.
 pub(super) const ENDING: &str = "cwasm";
 
-/// How a file is named that becomes an entry once it is whole.
+/// The prefix of a file that is being written.
 pub(super) const UNFINISHED: &str = "unfinished-";
 
-/// After this time nobody writes to an unfinished file any more: its process was ended.
+/// An unfinished file that is older belongs to a process that has ended.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// A file of the cache.
@@ -22,15 +22,15 @@ struct Stored {
     used: SystemTime,
 }
 
-/// Notes that an entry is used.
+/// Marks an entry as used now.
 pub(super) fn mark_used(entry: &fs::File) {
-    // Without the mark it goes a little earlier than it should.
+    // If this fails, the entry is evicted earlier.
     let _ = entry.set_modified(SystemTime::now());
 }
 
-/// Deletes what was used longest ago, until the others and `new` bytes fit.
+/// Evicts the least recently used entries, until the others and `new` bytes fit.
 ///
-/// Another process may read or delete entries at the same time: it has read a whole one, or compiles again.
+/// This is safe if another process reads or deletes entries at the same time.
 pub(super) fn make_room(folder: &Path, new: u64, limit: u64) -> io::Result<()> {
     let mut stored = Vec::new();
     let mut used = new;

@@ -1,4 +1,5 @@
-//! The child's side: limits itself, reads a task and a component from standard input, writes the answer to standard output.
+//! The compiler process: it limits its own resources, reads a task and a component from standard input, and writes the answer to standard
+//! output.
 
 use std::{
     io::{Read, Write},
@@ -11,7 +12,7 @@ use wasmtime::Engine;
 use super::{REFUSED, Task, header::Header};
 use crate::{contract::OURS, engine, surface::Surface};
 
-/// The whole of the child.
+/// The main function of the compiler process.
 #[must_use]
 pub fn child_main() -> ExitCode {
     match child() {
@@ -28,10 +29,10 @@ fn child() -> Result<(), String> {
     die_with_parent().map_err(text)?;
     let mut input = std::io::stdin().lock();
     let header = Header::read(&mut input).map_err(text)?;
-    // A parent that ended before the signal was asked for sends none: then this process is another one's child already.
+    // If the parent ended before the signal was requested, this process already has another parent.
     if rustix::process::getppid().map(|parent| parent.as_raw_nonzero().get()) != Some(header.parent)
     {
-        return Err("the process that asked for it has ended".to_owned());
+        return Err("the parent process has ended".to_owned());
     }
     let (memory, seconds) = (header.memory, header.seconds);
     Resource::DATA.set(memory, memory).map_err(text)?;
@@ -40,7 +41,7 @@ fn child() -> Result<(), String> {
     let mut bytes = Vec::new();
     input.read_to_end(&mut bytes).map_err(|error| {
         if error.kind() == std::io::ErrorKind::OutOfMemory {
-            // As any other allocation that fails does: the parent tells the limit by it.
+            // Like any other failed allocation, by which the parent recognizes the memory limit.
             std::process::abort();
         }
         text(error)
@@ -66,14 +67,14 @@ fn compiled(bytes: &[u8]) -> Result<Vec<u8>, String> {
     code.map_err(|error| format!("{error:#}"))
 }
 
-/// Asks the kernel to end this process when the thread that started it ends, which waits for it.
+/// Asks the kernel to kill this process when the thread that started it ends.
 #[cfg(target_os = "linux")]
 fn die_with_parent() -> std::io::Result<()> {
     use rustix::process::{Signal, set_parent_process_death_signal};
     Ok(set_parent_process_death_signal(Some(Signal::KILL))?)
 }
 
-/// Elsewhere the limit of CPU time ends it.
+/// On other systems, the limit of CPU time ends the process.
 #[cfg(not(target_os = "linux"))]
 const fn die_with_parent() -> std::io::Result<()> {
     Ok(())

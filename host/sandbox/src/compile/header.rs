@@ -1,4 +1,4 @@
-//! What stands before the component on the child's standard input.
+//! The header before the component on the compiler process's standard input.
 
 use std::io::{self, Read};
 
@@ -15,7 +15,7 @@ pub(super) struct Header {
 }
 
 impl Header {
-    /// Of this process.
+    /// Returns a header from this process.
     pub(super) fn new(task: Task, limits: &LoadLimits) -> Self {
         Self {
             task,

@@ -1,4 +1,4 @@
-//! Checking and compiling what nobody vouches for: in a child process, since a small file can cost much memory and time.
+//! Checking and compiling of untrusted components, in a child process with limits, because a small file can take much memory and time.
 
 mod child;
 mod header;
@@ -16,35 +16,37 @@ use wasmtime::Engine;
 
 pub use self::child::child_main;
 use self::header::Header;
-use crate::{error::CompileError, load_limits::LoadLimits, surface::Surface, vouched::Vouched};
+use crate::{
+    error::CompileError, load_limits::LoadLimits, surface::Surface, trusted_code::TrustedCode,
+};
 
-/// The child's exit code for a component that the compiler refuses.
+/// The child's exit code for a component that the compiler rejects.
 const REFUSED: u8 = 3;
 
-/// Bytes of the child's message that are kept.
+/// The most bytes of the child's error message that are read.
 const MAX_MESSAGE: u64 = 16 << 10;
 
-/// Bytes of what the child may say of a component.
+/// The most bytes of the surface in the answer.
 const MAX_SURFACE: u64 = 1 << 20;
 
-/// What the child is to do with a component.
+/// A task of the compiler process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Task {
-    /// Say how it meets its host.
+    /// Read the surface of a component.
     Screen,
-    /// That, and compile it if it is whole.
+    /// Read the surface, and compile the component if the surface is valid.
     Compile,
 }
 
-/// What the child says of a component.
+/// The answer of the compiler process.
 pub(crate) struct Answer {
-    /// How it meets its host.
+    /// The component's surface.
     pub(crate) surface: Surface,
-    /// Its code; empty if it was not asked for, or the component is not whole.
-    pub(crate) code: Vouched,
+    /// The compiled code; empty if it was not requested, or the surface is not valid.
+    pub(crate) code: TrustedCode,
 }
 
-/// The program that compiles: one whose main calls [`child_main`].
+/// The command of the compiler process, a program that calls [`child_main`].
 #[derive(Clone, Debug)]
 pub struct CompilerCommand {
     /// The program.
@@ -54,7 +56,7 @@ pub struct CompilerCommand {
 }
 
 impl CompilerCommand {
-    /// The running program, by an argument that makes it call [`child_main`].
+    /// Returns the running program, with an argument that makes it call [`child_main`].
     ///
     /// # Errors
     /// The program's own path is not known.
@@ -66,7 +68,7 @@ impl CompilerCommand {
     }
 }
 
-/// Does a task in a child process under the limits.
+/// Runs a task in a child process with limits.
 pub(crate) fn in_child(
     command: &CompilerCommand,
     task: Task,
@@ -84,13 +86,13 @@ pub(crate) fn in_child(
     let header = Header::new(task, limits).bytes();
     let deadline = Instant::now() + Duration::from_secs(limits.compile_seconds);
     std::thread::scope(|scope| {
-        // The threads of the scope wait for the child, so it is ended before the scope is left.
-        let child = Running(&mut child);
-        // A child that dies early closes its end; how it ended says why.
+        // The threads of the scope wait for the child, so it is killed before the scope ends.
+        let child = KillOnDrop(&mut child);
+        // If the child ends early, writing fails; its exit status has the reason.
         scope.spawn(move || {
             stdin.map(|mut pipe| pipe.write_all(&header).and_then(|()| pipe.write_all(bytes)))
         });
-        // One byte more than there may be, so that what was cut is known.
+        // One byte more than the limit, to detect truncation.
         let most = MAX_SURFACE + limits.code_bytes + 1;
         let answer = scope.spawn(move || read_all(stdout, most));
         let message = scope.spawn(move || read_all(stderr, MAX_MESSAGE));
@@ -111,18 +113,18 @@ pub(crate) fn in_child(
     })
 }
 
-/// A child that is killed if it still runs when nobody waits for it any more.
-struct Running<'c>(&'c mut Child);
+/// A child process that is killed when this is dropped.
+struct KillOnDrop<'c>(&'c mut Child);
 
-impl Drop for Running<'_> {
+impl Drop for KillOnDrop<'_> {
     fn drop(&mut self) {
-        // Of a child that has ended, both say so and do nothing.
+        // If the child has ended, both fail without effect.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// Reads a pipe to its end, and keeps so many bytes of it.
+/// Reads a pipe to its end, and returns at most `most` bytes.
 fn read_all(pipe: Option<impl Read>, most: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     if let Some(mut pipe) = pipe {
@@ -149,13 +151,13 @@ fn outcome(
             &String::from_utf8_lossy(message),
         ))),
         (_, Some(SIGXCPU | SIGKILL)) => Err(CompileError::Time(limits.compile_seconds)),
-        // An allocation that fails aborts; a thread whose stack can't be mapped, too.
+        // A failed allocation aborts, and so does a thread whose stack cannot be mapped.
         (_, Some(SIGABRT | SIGSEGV)) => Err(CompileError::Memory(limits.compile_memory_bytes)),
         _ => Err(CompileError::Ended(status)),
     }
 }
 
-/// The answer: the length of the surface, the surface, the code.
+/// Parses the answer: the length of the surface, the surface, the code.
 fn read_answer(answer: &[u8], limits: &LoadLimits) -> Result<Answer, CompileError> {
     let parts = || {
         let (length, rest) = answer.split_first_chunk()?;
@@ -169,15 +171,15 @@ fn read_answer(answer: &[u8], limits: &LoadLimits) -> Result<Answer, CompileErro
     }
     Ok(Answer {
         surface: serde_json::from_slice(surface).map_err(|_| CompileError::Answer)?,
-        code: Vouched::by_origin(code.to_vec()),
+        code: TrustedCode::new(code.to_vec()),
     })
 }
 
-/// Compiles in this process what is vouched for: built-in plugins.
-pub(crate) fn here(engine: &Engine, bytes: &[u8]) -> Result<Vouched, CompileError> {
+/// Compiles a trusted component, a built-in plugin, in this process.
+pub(crate) fn in_process(engine: &Engine, bytes: &[u8]) -> Result<TrustedCode, CompileError> {
     engine
         .precompile_component(bytes)
-        .map(Vouched::by_origin)
+        .map(TrustedCode::new)
         .map_err(|error| CompileError::Refused(clean(&format!("{error:#}"))))
 }
 
@@ -190,9 +192,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_child_ends_when_nobody_waits_for_it() {
+    fn child_is_killed_when_dropped() {
         let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
-        drop(Running(&mut child));
+        drop(KillOnDrop(&mut child));
         let status = child.try_wait().unwrap().unwrap();
         assert_eq!(status.signal(), Some(9));
     }

@@ -1,7 +1,7 @@
 use trainyard_model::contract::Handle;
 use wasmtime::component::Resource;
 
-/// What the model gives, as the guest gets it.
+/// Conversion of values of the model to values for the guest.
 pub(super) trait Give<T> {
     /// Converts it.
     fn give(self) -> T;

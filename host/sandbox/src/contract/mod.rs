@@ -1,8 +1,7 @@
-//! The contract as a component meets it: which interfaces there are, and what answers.
+//! The contract for components: its interfaces, and the methods that implement them.
 //!
-//! A row names a method, its parameters and result as they cross the boundary, and the [`Call`] method that answers; what it
-//! may do is decided there. Rows and records are printed from `wit/` by tools/bindings. That they fit it is seen when a
-//! component that imports all of them is linked (`tests/every_method_links.rs`).
+//! A row has a method, its parameters and result types, and the [`Call`] method that implements it and checks its permissions.
+//! tools/bindings generates rows and records from `wit/`. `tests/every_method_links.rs` links a component that imports all of them.
 //!
 //! [`Call`]: trainyard_model::call::Call
 
@@ -34,7 +33,7 @@ macro_rules! methods {
             concat!("[method]", $name),
             |mut store: wasmtime::StoreContextMut<'_, State>, (this, $($arg,)*): (Resource<$handle>, $($ty,)*)| {
                 let this = super::lent(this);
-                let value = crate::state::host(&mut store, $name, |call| call.$call(this $(, $pass)*))?;
+                let value = crate::state::call_host(&mut store, $name, |call| call.$call(this $(, $pass)*))?;
                 Ok(methods!(@give value $(, $ret)?))
             },
         )?;)*
@@ -43,7 +42,7 @@ macro_rules! methods {
     (@give $value:ident, $ret:ty) => { (super::give::Give::<$ret>::give($value),) };
 }
 
-/// Makes records that cross the boundary, and of each the model's of that name and back.
+/// Defines the records of the contract, with conversions from and to the model's.
 macro_rules! records {
     ($($(#[$doc:meta])* $name:ident { $($(#[$name_in_wit:meta])? $field:ident: $ty:ty,)+ })+) => {$(
         $(#[$doc])*
@@ -75,16 +74,16 @@ pub(crate) use self::records::Failure;
 /// The contract of a host.
 #[derive(Clone, Copy)]
 pub(crate) struct Contract {
-    /// Its version: what was built for it, or for an earlier one of 1.x, runs.
+    /// Its version. Components for this version and for earlier 1.x versions run.
     version: &'static str,
-    /// What a component may import.
+    /// The interfaces that a component can import.
     interfaces: &'static [Interface],
 }
 
 /// An interface that a component may import.
 #[derive(Clone, Copy)]
 struct Interface {
-    /// Its short name, as `context`.
+    /// Its short name, such as `context`.
     name: &'static str,
     /// Its functions and types, by their names in a component.
     members: &'static [&'static str],
@@ -104,8 +103,7 @@ impl Contract {
         self.version
     }
 
-    /// Adds everything that a component may import. Under the name of this version wasmtime finds it for every other
-    /// one of 1.x too; [`Self::members`] has refused those that are later.
+    /// Adds all interfaces. wasmtime also links them to imports of other 1.x versions; [`Self::members`] refuses newer ones.
     pub(crate) fn add_to_linker(&self, linker: &mut Linker<State>) -> wasmtime::Result<()> {
         for interface in self.interfaces {
             let name = contract::interface_of(interface.name, self.version);
@@ -114,8 +112,7 @@ impl Contract {
         Ok(())
     }
 
-    /// The functions and types of an interface by its whole name; none where the contract has no such interface, or not
-    /// yet of that version.
+    /// The functions and types of an interface by its full name. `None` if the contract does not have it, or not in that version.
     pub(crate) fn members(&self, import: &str) -> Option<&'static [&'static str]> {
         let name = contract::short_name(import, self.version)?;
         let mut interfaces = self.interfaces.iter();
@@ -124,18 +121,18 @@ impl Contract {
             .map(|known| known.members)
     }
 
-    /// The phase that an export is; none where it is no phase, or of a later version.
+    /// The phase of an export. `None` if it is not a phase, or of a newer version.
     pub(crate) fn phase(&self, export: &str) -> Option<Phase> {
         let name = contract::short_name(export, self.version)?;
         Phase::ALL.into_iter().find(|phase| phase.name() == name)
     }
 
-    /// The name of a phase's interface, by which wasmtime finds it of every version of 1.x.
+    /// The full name of a phase's interface. wasmtime finds it in components of every 1.x version.
     pub(crate) fn export(&self, phase: Phase) -> String {
         contract::interface_of(phase.name(), self.version)
     }
 
-    /// A number that differs between contracts: what fits one may not fit the other.
+    /// A number that differs between contracts, because code for one may not link with another.
     pub(crate) fn fingerprint(&self) -> u64 {
         let mut hasher = std::hash::DefaultHasher::new();
         self.version.hash(&mut hasher);
@@ -151,7 +148,7 @@ fn lent<H: Handle + 'static>(resource: Resource<H>) -> H {
     H::of(resource.rep())
 }
 
-/// `panics`, the one interface that stands on no handle.
+/// `panics`, the only interface without a handle.
 fn panics(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
     instance.func_wrap(
         "message",

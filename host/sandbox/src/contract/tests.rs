@@ -70,7 +70,7 @@ fn loader(contract: Contract) -> Loader {
         limits: LoadLimits::default(),
         threads: 1,
     };
-    Loader::speaking(contract, options).unwrap()
+    Loader::for_contract(contract, options).unwrap()
 }
 
 fn load(contract: Contract, bytes: &[u8]) -> Result<SandboxedPolicy, LoadError> {
@@ -203,7 +203,7 @@ fn a_component_of_tomorrow_is_linked_by_a_host_of_tomorrow_alone() {
     assert!(imports.unwrap().contains(&fresh), "{fresh}");
     let error = load(OURS, &component).map(drop).unwrap_err().to_string();
     let told = format!(
-        "was built for contract {}, which is newer than {VERSION}",
+        "built for contract {}, but this host supports contracts up to {VERSION}",
         later(1)
     );
     assert!(error.contains(&told), "{error}");
@@ -218,7 +218,7 @@ fn a_component_of_the_day_after_is_refused_by_a_host_of_tomorrow() {
     assert_eq!(
         error,
         format!(
-            "built-in test: it was built for contract {}, which is newer than {}, that of this host: upgrade the host, or build the plugin with the SDK of this host's release",
+            "built-in test: built for contract {}, but this host supports contracts up to {}; upgrade the host, or build the plugin with the SDK of this host's release",
             later(2),
             later(1)
         )

@@ -2,7 +2,7 @@ use std::{fs::File, io::Read, path::Path};
 
 use crate::{error::ScreenError, load_limits::LoadLimits};
 
-/// Reads a file, without ever reading more than allowed or waiting for a device.
+/// Reads a file up to the limit, and never waits for a device.
 ///
 /// # Errors
 /// What is wrong with the file.
@@ -10,7 +10,7 @@ pub fn read(path: &Path, limits: &LoadLimits) -> Result<Vec<u8>, ScreenError> {
     let kind = std::fs::metadata(path)?;
     if !kind.is_file() {
         return Err(ScreenError::NotAFile(if kind.is_dir() {
-            "a folder"
+            "a directory"
         } else {
             "a device or a pipe"
         }));

@@ -1,4 +1,4 @@
-//! What a file says of itself, read without compiling or running anything of it.
+//! Screening of plugin files, without compiling or running them.
 
 mod file;
 mod sections;
@@ -16,22 +16,22 @@ use crate::{
     surface::Surface,
 };
 
-/// A component with its manifest. What else is in it is not checked yet.
+/// A component with its manifest. Its imports and exports are not checked yet.
 #[derive(Debug)]
 pub(crate) struct Outlined {
     /// Its bytes.
     pub(crate) bytes: Vec<u8>,
-    /// `sha256:` and their digest.
+    /// Their digest: `sha256:` and hexadecimal digits.
     pub(crate) digest: String,
     /// Its manifest.
     pub(crate) manifest: Manifest,
 }
 
 impl Outlined {
-    /// Reads the manifest of a component, and counts what the component is made of.
+    /// Reads the manifest of a component, and checks the limits of its contents.
     ///
     /// # Errors
-    /// The first thing that keeps it from being a plugin.
+    /// The first reason why it is not a plugin.
     pub(crate) fn new(
         bytes: Vec<u8>,
         limits: &LoadLimits,
@@ -57,12 +57,12 @@ impl Outlined {
     }
 }
 
-/// A component that may be compiled.
+/// A component that has passed screening.
 #[derive(Debug)]
 pub struct Screened {
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// `sha256:` and their digest.
+    /// Their digest: `sha256:` and hexadecimal digits.
     pub digest: String,
     /// Its manifest.
     pub manifest: Manifest,
@@ -70,11 +70,11 @@ pub struct Screened {
     pub imports: Vec<String>,
 }
 
-/// Checks the bytes of a component against the limits and the contract. It is validated in the compiling process, under its
+/// Checks the bytes of a component against the limits and the contract. It is validated in the compiler process, with its
 /// limits.
 ///
 /// # Errors
-/// The first thing that keeps it from being a plugin.
+/// The first reason why it is not a plugin.
 pub fn screen(
     bytes: Vec<u8>,
     limits: &LoadLimits,

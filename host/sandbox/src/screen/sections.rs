@@ -3,9 +3,9 @@ use wasmparser::{Encoding, FunctionBody, Parser, Payload};
 
 use crate::{error::ScreenError, load_limits::LoadLimits};
 
-/// The manifest of a component, as it is written, once what compiling costs was counted.
+/// Checks the limits of a component, and returns its manifest.
 ///
-/// Nothing here takes memory by what the component holds: sections are counted and measured, and only the child reads them.
+/// This counts and measures sections without parsing them, so memory is bounded. Only the compiler process parses them.
 pub(super) fn manifest<'b>(bytes: &'b [u8], limits: &LoadLimits) -> Result<&'b [u8], ScreenError> {
     let (mut depth, mut counts) = (0u32, Counts::default());
     let (mut manifests, mut manifest) = (0, None);
@@ -32,7 +32,7 @@ pub(super) fn manifest<'b>(bytes: &'b [u8], limits: &LoadLimits) -> Result<&'b [
     }
 }
 
-/// What was counted so far, over all modules.
+/// The counts over all modules.
 #[derive(Default)]
 struct Counts {
     modules: u64,
@@ -90,7 +90,7 @@ impl Counts {
     }
 }
 
-/// Bytes of a section; none of what is no section.
+/// The bytes of a section; 0 for other payloads.
 fn length(payload: &Payload<'_>) -> u32 {
     let section = payload.as_section();
     section.map_or(0, |(_, range)| {

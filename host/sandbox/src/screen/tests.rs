@@ -1,5 +1,5 @@
-//! Screening a corrupt component ends with a result, and never crashes the host. Nothing but the child's process is left out here, which
-//! costs too much for thousands of components.
+//! Screening a corrupt component ends with a result, and never crashes the host. These tests screen in this process, because a
+//! process for each of thousands of components would be too slow.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 

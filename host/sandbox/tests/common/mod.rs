@@ -250,7 +250,7 @@ pub fn settings(limits: Limits) -> Settings {
 
 /// Loads a component with default settings.
 pub fn load(loader: &Loader, bytes: Vec<u8>) -> Result<SandboxedPolicy, LoadProblem> {
-    loader.load_foreign(bytes, |_| settings(Limits::default()))
+    loader.load_untrusted(bytes, |_| settings(Limits::default()))
 }
 
 /// The record of a TrainJob with one pod set `node` of one container `node`.
@@ -301,7 +301,7 @@ pub fn env_of(record: &Record, name: &str) -> Option<String> {
 /// next TrainJob renders in the same process.
 pub fn contained(loader: &Loader, bytes: Vec<u8>, limits: Limits) -> CallFailure {
     let policy = loader
-        .load_foreign(bytes, |_| settings(limits))
+        .load_untrusted(bytes, |_| settings(limits))
         .unwrap_or_else(|problem| panic!("{problem}"));
     let error = call(&policy).expect_err("the call must not count");
     let text = error.to_string();

@@ -372,7 +372,8 @@ impl MockJob {
         // What a plugin did before it reported errors is what tests look at, too.
         let mut session = None;
         let ended = with_answers(answer, |lookups| {
-            let fresh = Session::new(job.clone(), self.record.clone()).knowing(lookups.clone());
+            let fresh =
+                Session::new(job.clone(), self.record.clone()).with_lookups(lookups.clone());
             let session = session.insert(fresh);
             for phase in phases {
                 pipeline.run(session, *phase)?;
@@ -396,9 +397,9 @@ impl MockJob {
 }
 
 fn own_data_is_emitted(session: &Session) -> Result<(), MockError> {
-    let first = session.not_emitted().pop_first();
-    first.map_or(Ok(()), |not_emitted| {
-        Err(MockError::MissingObject(not_emitted))
+    let first = session.find_missing_objects().pop_first();
+    first.map_or(Ok(()), |find_missing_objects| {
+        Err(MockError::MissingObject(find_missing_objects))
     })
 }
 

@@ -11,7 +11,7 @@ use trainyard_model::{
     deadline::Deadline,
     lookup::Lookups,
     object::ApplyMode,
-    plan::{Plan, Planned},
+    plan::{Plan, PlannedPlugin},
 };
 use trainyard_render::{ClusterFacts, Needs, Problem, RenderedObject, Renderer, Stopped};
 
@@ -77,9 +77,9 @@ pub(super) async fn get(
 fn still_loaded(cx: &Context<'_>, plan: &Plan) -> Result<(), ReconcileError> {
     let renderer = &cx.reconciler.plugins.renderer;
     let generation = renderer.generation();
-    let loaded = |planned: &Planned| {
+    let loaded = |planned: &PlannedPlugin| {
         let plugin = generation.plugin(&planned.name)?;
-        Some(Planned::of(plugin, &planned.config))
+        Some(PlannedPlugin::of(plugin, &planned.config))
     };
     let now = Plan::new(
         plan.plugins.iter().filter_map(loaded).collect(),

@@ -1,4 +1,4 @@
-//! What a container uses of its pod's resource claims.
+//! A container's uses of its pod's resource claims.
 
 use super::*;
 use crate::{names::is_dns_label, value::ResourceClaimUse};

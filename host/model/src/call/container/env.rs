@@ -55,7 +55,7 @@ impl Call {
         Ok(entry.map(|e| e.owner.name().to_owned()))
     }
 
-    /// Checks a write of an env var: over a value of the runtime, a patch or the TrainJob only by a reserved name.
+    /// Checks a write of an env var. A value of the runtime, a patch or the TrainJob can be replaced only if the name is reserved.
     fn set_env(
         &mut self,
         handle: handle::Container,
@@ -170,7 +170,7 @@ impl Call {
         self.put_env_own(handle, name, DataKind::Secret, suffix, key)
     }
 
-    /// An env var over a ConfigMap or Secret that this plugin emits.
+    /// Sets an env var from a ConfigMap or Secret that this plugin emits.
     fn put_env_own(
         &mut self,
         handle: handle::Container,
@@ -205,7 +205,7 @@ impl Call {
     ) -> Result<(), Fault> {
         let target = self.container_target(handle)?;
         self.meter.text(name)?;
-        // A source may be any Secret of the namespace: also in a container that this plugin added.
+        // A source may refer to any Secret of the namespace, so this needs a grant even in a container that this plugin added.
         match self.claimed(target, Verb::Write, Field::Env, name)? {
             Grant::Full => {
                 let (kind, source) = self.source_argument(source)?;

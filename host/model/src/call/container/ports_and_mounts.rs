@@ -3,16 +3,16 @@
 use super::*;
 use crate::{call::Target, text::clean};
 
-/// What the default grant of mounts allows.
+/// What mounts are allowed without a grant.
 const OWN_MOUNTS: &str = "mounts of the plugin's own volumes";
 
-/// What the default grant of ports allows.
-const OWN_PORTS: &str = "ports of the container alone";
+/// What ports are allowed without a grant.
+const OWN_PORTS: &str = "ports without a host port";
 
-/// How far what is read-only reaches, as Kubernetes knows it.
+/// The modes of recursive read-only mounts in Kubernetes.
 const RECURSIVE_READ_ONLY: [&str; 3] = ["Disabled", "IfPossible", "Enabled"];
 
-/// How mounts spread, as Kubernetes knows it.
+/// The modes of mount propagation in Kubernetes.
 const PROPAGATIONS: [&str; 3] = ["None", "HostToContainer", "Bidirectional"];
 
 impl Call {
@@ -137,8 +137,7 @@ impl Call {
         let (key, over) = self.mount_at(target, &mount.path);
         let own = volume == Some(self.owner()) && over.is_none_or(|owner| owner == self.owner());
         if grant == Grant::OwnOnly && !own {
-            let what =
-                "a mount of a volume that it did not add, or over a mount that it did not add,";
+            let what = "a mount of a volume, or over a mount, that the plugin did not add";
             return Err(self.not_granted(target, Field::Mounts, &mount.path, what, OWN_MOUNTS));
         }
         let json = mount_json(mount, &key);
@@ -157,20 +156,19 @@ impl Call {
         let grant = self.may_write(target, Verb::Write, Field::Mounts, path)?;
         let (key, owner) = self.mount_at(target, path);
         if grant == Grant::OwnOnly && owner.is_some_and(|owner| owner != self.owner()) {
-            let what = "the removal of a mount that it did not add";
+            let what = "the removal of a mount that the plugin did not add";
             return Err(self.not_granted(target, Field::Mounts, path, what, OWN_MOUNTS));
         }
         self.put(target.scope, Field::Mounts, &key, None);
         Ok(())
     }
 
-    /// The key and the owner of the mount at a path, whichever way its author wrote the path, and the clean path if there is
-    /// none.
+    /// The key and the owner of the mount at a path, however its author wrote the path. If there is no mount, the clean path.
     fn mount_at(&self, target: Target, path: &str) -> (Arc<str>, Option<Owner>) {
         let field = Field::Mounts;
         let path = field.compared(path);
         let entry = self.record.entry(target.scope, field, &path).or_else(|| {
-            // Plugins' keys are clean, and stand behind those of the runtime and of patches.
+            // Plugins' keys are clean, and come after those of the runtime and of patches.
             let mounts = self.record.fields(target.scope)?.all(field).iter();
             let mut written = mounts.take_while(|mount| !matches!(mount.home, Owner::Plugin(_)));
             written.find(|mount| field.compared(&mount.key) == path)
@@ -181,7 +179,7 @@ impl Call {
         }
     }
 
-    /// The fragments of a field that is read as a whole.
+    /// The values of a field that is read as a whole.
     pub(super) fn fragments(
         &mut self,
         handle: handle::Container,
@@ -197,7 +195,7 @@ impl Call {
     }
 }
 
-/// What no API server accepts of a mount.
+/// Why the API server would reject a mount.
 fn mount_problem(mount: &Mount) -> Option<String> {
     if !mount.path.starts_with('/') || mount.path.contains(':') {
         return Some("the path must begin with `/` and must not contain `:`".to_owned());
@@ -247,7 +245,7 @@ fn mount_problem(mount: &Mount) -> Option<String> {
     })
 }
 
-/// As in a pod spec, where TCP is the default.
+/// A port from its JSON in a pod spec, where TCP is the default.
 fn port_json(port: &Port) -> Value {
     let mut object = Map::new();
     let name = port.name.as_deref();
@@ -263,7 +261,7 @@ fn port_json(port: &Port) -> Value {
     Value::Object(object)
 }
 
-/// As in a pod spec, at the path of the record's key.
+/// A mount from its JSON in a pod spec, with the path of the record's key.
 fn mount_json(mount: &Mount, path: &str) -> Value {
     let mut object = Map::new();
     object.insert("name".to_owned(), mount.volume.as_str().into());

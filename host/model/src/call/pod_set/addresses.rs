@@ -15,7 +15,7 @@ impl Call {
         let (_, at) = self.pod_set_target(handle)?;
         match self.record.address(at, job_index, pod_index) {
             Some(address) => self.give(&address),
-            None => wrong(format!("there is no pod {pod_index} of job {job_index}")),
+            None => wrong(format!("job {job_index} has no pod {pod_index}")),
         }
     }
 
@@ -60,8 +60,8 @@ impl Call {
         Ok(out)
     }
 
-    /// Gives up to `max` addresses from the one numbered `start`, each with `more` bytes beside it; refuses before it
-    /// builds what the meter can't pay.
+    /// Returns up to `max` addresses beginning at number `start`, each charged with `more` additional bytes. Fails before it builds more
+    /// than the meter allows.
     fn each_address(
         &mut self,
         handle: handle::PodSet,

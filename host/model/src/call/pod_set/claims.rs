@@ -1,9 +1,9 @@
-//! Resource claims of a pod set's pods, and the devices that come of them.
+//! Resource claims of a pod set's pods, and their devices.
 
 use super::*;
 use crate::value::{Devices, PodResourceClaim};
 
-/// What the sources of the host's own entries begin with.
+/// The prefix of the host's own sources.
 const HOSTS_SOURCES: &str = "resource/";
 
 impl Call {
@@ -43,7 +43,11 @@ impl Call {
         let (member, object) = match (&claim.resource_claim, &claim.resource_claim_template) {
             (Some(name), None) => ("resourceClaimName", name),
             (None, Some(name)) => ("resourceClaimTemplateName", name),
-            _ => return wrong("it must name either a ResourceClaim or a ResourceClaimTemplate"),
+            _ => {
+                return wrong(
+                    "the claim must name either a ResourceClaim or a ResourceClaimTemplate",
+                );
+            }
         };
         self.meter.text(object)?;
         let value = json!({ "name": claim.name, member: object });
@@ -75,7 +79,7 @@ impl Call {
         let source = &devices.source;
         if source.is_empty() || source.starts_with(HOSTS_SOURCES) {
             return wrong(format!(
-                "the source is empty or begins with `{HOSTS_SOURCES}`"
+                "the source must not be empty and must not begin with `{HOSTS_SOURCES}`"
             ));
         }
         let value = json!({ "count": devices.count, "accelerator": devices.accelerator });
@@ -83,7 +87,7 @@ impl Call {
     }
 }
 
-/// A resource claim as the record holds it.
+/// A resource claim from its JSON in the record.
 fn resource_claim(name: &str, value: &Value) -> PodResourceClaim {
     let text = |key: &str| {
         let text = value.get(key).and_then(Value::as_str);

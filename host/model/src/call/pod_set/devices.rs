@@ -1,10 +1,10 @@
-//! Devices of a pod set's node container, and the processes that they make.
+//! Devices of a pod set's node container, and the number of processes.
 
 use super::*;
 use crate::value::Devices;
 
 /// A pod set whose devices the plugin may count.
-struct Counted {
+struct CountedPodSet {
     base: bool,
     pod_set: u32,
     node: Option<ContainerId>,
@@ -46,9 +46,9 @@ impl Call {
         ))
     }
 
-    /// Checks the reads that counting devices stands on. A node container that another plugin added and that this one may not
-    /// see counts as one that is not there: otherwise the count would depend on the order of the two.
-    fn may_count_devices(&mut self, handle: handle::PodSet) -> Result<Counted, Fault> {
+    /// Checks the reads that counting devices depends on. A node container of another plugin that this one cannot see is ignored;
+    /// otherwise the count would depend on the order of the two plugins.
+    fn may_count_devices(&mut self, handle: handle::PodSet) -> Result<CountedPodSet, Fault> {
         let (target, pod_set) = self.pod_set_target(handle)?;
         self.may_read_all(target, Field::Devices)?;
         let base = target.base;
@@ -61,7 +61,7 @@ impl Call {
             self.may_read_all(Target { scope, base }, Field::Requests)?;
             self.may_read_all(Target { scope, base }, Field::Limits)?;
         }
-        Ok(Counted {
+        Ok(CountedPodSet {
             base,
             pod_set,
             node,

@@ -21,7 +21,7 @@ use crate::{
     value::{Dependency, KeyFile},
 };
 
-/// What is wrong with the name of a container or volume.
+/// The error for an invalid name of a container or volume.
 const NO_LABEL: &str = "the name must be a DNS label: at most 63 of a-z, 0-9 and `-`";
 
 impl Call {
@@ -83,7 +83,7 @@ impl Call {
         self.set(target, Field::BackoffLimit, "", Some(limit))
     }
 
-    /// The value of a field that holds one integer; none if it is not set.
+    /// The value of an integer field. `None` if it is not set.
     fn integer(&mut self, handle: handle::PodSet, field: Field) -> Result<Option<i64>, Fault> {
         let (target, _) = self.pod_set_target(handle)?;
         self.may_read(target, field, Some(""))?;
@@ -140,8 +140,8 @@ impl Call {
         self.give_some_handle(found)
     }
 
-    /// Whether this plugin may know that the container is there. One that another plugin added is out of sight where no
-    /// claim makes this plugin run after it: the answer would depend on the order.
+    /// Whether this plugin can see that the container exists. A container of another plugin is visible only if a claim orders this plugin
+    /// after it; otherwise the answer would depend on the order.
     fn is_in_sight(&mut self, id: ContainerId) -> bool {
         let of_another = self
             .record
@@ -208,8 +208,8 @@ impl Call {
         Ok(handle::Container::numbered(id.0, false))
     }
 
-    /// Whether a new container of that name is this plugin's own mistake. Two plugins that add one to each list under one
-    /// name do not know of each other; both are named once the record is frozen.
+    /// Whether the name of a new container is already taken in a way that this plugin can see. If two plugins use one name in different
+    /// lists, the conflict is reported after transform.
     fn is_taken(&self, target: Target, list: Field, name: &str) -> bool {
         [Field::Containers, Field::InitContainers]
             .into_iter()

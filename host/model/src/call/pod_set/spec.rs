@@ -1,12 +1,12 @@
-//! Where the pods of a pod set may run, and how they look up names and share files.
+//! Placement, DNS settings and file ownership of a pod set's pods.
 
 use super::*;
 use crate::names::{is_dns_subdomain, is_qualified_name};
 
-/// The largest id of a group, as Kubernetes takes it.
+/// The largest group id in Kubernetes.
 const MAX_GROUP: i64 = i32::MAX as i64;
 
-/// What the scheduler does about what it can't have, in an affinity and in the list's name of [`AffinityList`].
+/// Whether the scheduler must or should respect a term, in an affinity and in the name of an [`AffinityList`].
 const WHEN: [(&str, &str); 2] = [
     ("required", "requiredDuringSchedulingIgnoredDuringExecution"),
     (
@@ -116,7 +116,7 @@ impl Call {
         if !is_dns_subdomain(name) {
             return wrong("the domain is not a DNS name, such as `team.svc.cluster.local`");
         }
-        // A resolver takes it with a dot at its end and without as the same.
+        // For a resolver, a dot at the end makes no difference.
         let dotted = format!("{name}.");
         let there = self
             .record
@@ -140,7 +140,7 @@ impl Call {
         self.set(target, Field::FsGroup, "", Some(Datum::Integer(gid)))
     }
 
-    /// Adds a value to a set; one that is there stays as it is.
+    /// Adds a value to a set unless it is already in it.
     fn add(&mut self, target: Target, field: Field, key: &str, value: Datum) -> Result<(), Fault> {
         self.meter.text(key)?;
         self.may_write(target, Verb::Write, field, key)?;
@@ -166,7 +166,7 @@ impl Call {
     fn object_argument(&mut self, json: &str) -> Result<Value, Fault> {
         match self.json_argument(json)? {
             object @ Value::Object(_) => Ok(object),
-            _ => wrong("the text is not a JSON object"),
+            _ => wrong("the text is not a valid JSON object"),
         }
     }
 }
@@ -186,7 +186,7 @@ impl AffinityList {
         Some(Self { of, when })
     }
 
-    /// Whether its terms are alternatives, which an addition narrows: those of the other required lists all count.
+    /// Whether its terms are alternatives, each of which an added term narrows. In the other required lists, all terms apply.
     fn narrows(&self) -> bool {
         self.of == "nodeAffinity" && self.is_required()
     }

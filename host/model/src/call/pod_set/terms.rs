@@ -1,5 +1,5 @@
-//! The JSON of tolerations and affinity terms, checked as the API server checks it in a pod: what it would refuse there, or drop
-//! as a member that it does not know, ends the call of the plugin that gave it.
+//! The JSON of tolerations and affinity terms. The rules are those of the API server for pods. Invalid JSON, and members that the API
+//! server would drop, end the call.
 
 use std::collections::BTreeSet;
 
@@ -10,22 +10,22 @@ use crate::{
     text::{clean, join},
 };
 
-/// What is wrong, with the place in the JSON.
+/// A problem, with its place in the JSON.
 type Problem = String;
 
 /// What a requirement is on.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum On {
+enum RequirementKind {
     Pods,
     Nodes,
-    /// The fields of nodes, of which their name is the only one.
+    /// Fields of nodes. Only `metadata.name` is supported.
     NodeFields,
 }
 
 /// Checks a toleration.
 pub(super) fn toleration(json: &Value) -> Result<(), Problem> {
     let members = ["key", "operator", "value", "effect", "tolerationSeconds"];
-    let toleration = Item::root(json).object("a toleration", &members)?;
+    let toleration = JsonItem::root(json).object("a toleration", &members)?;
     let text = |name| toleration.text(name);
     let (key, operator, value, effect) = (
         text("key")?,
@@ -74,9 +74,9 @@ pub(super) fn toleration(json: &Value) -> Result<(), Problem> {
 
 /// Checks a required term of a node affinity.
 pub(super) fn required_of_nodes(json: &Value) -> Result<(), Problem> {
-    match of_nodes(&Item::root(json))? {
+    match of_nodes(&JsonItem::root(json))? {
         0 => Err(
-            "a required term of a node affinity needs `matchExpressions` or `matchFields`: without both it matches no node"
+            "a required term of a node affinity needs `matchExpressions` or `matchFields`; without them it matches no node"
                 .to_owned(),
         ),
         _ => Ok(()),
@@ -90,7 +90,7 @@ pub(super) fn preferred_of_nodes(json: &Value) -> Result<(), Problem> {
 
 /// Checks a required term of a pod affinity or anti-affinity.
 pub(super) fn required_of_pods(json: &Value) -> Result<(), Problem> {
-    of_pods(&Item::root(json))
+    of_pods(&JsonItem::root(json))
 }
 
 /// Checks a preferred term of a pod affinity or anti-affinity.
@@ -98,10 +98,10 @@ pub(super) fn preferred_of_pods(json: &Value) -> Result<(), Problem> {
     of_pods(&preferred(json, "a pod affinity", "podAffinityTerm")?)
 }
 
-/// What stands below the weight of a preferred term.
-fn preferred<'v>(json: &'v Value, of: &str, inner: &'static str) -> Result<Item<'v>, Problem> {
+/// The term of a preferred term, without its weight.
+fn preferred<'v>(json: &'v Value, of: &str, inner: &'static str) -> Result<JsonItem<'v>, Problem> {
     let what = format!("a preferred term of {of}");
-    let term = Item::root(json).object(&what, &["weight", inner])?;
+    let term = JsonItem::root(json).object(&what, &["weight", inner])?;
     let weight = term.integer("weight")?;
     if !weight.is_some_and(|weight| (1..=100).contains(&weight)) {
         return term.wrong("a preferred term needs `weight`, from 1 to 100");
@@ -112,26 +112,26 @@ fn preferred<'v>(json: &'v Value, of: &str, inner: &'static str) -> Result<Item<
     }
 }
 
-/// Checks a node selector's term, and counts its requirements.
-fn of_nodes(term: &Item<'_>) -> Result<usize, Problem> {
+/// Checks a node selector term, and returns the number of its requirements.
+fn of_nodes(term: &JsonItem<'_>) -> Result<usize, Problem> {
     let term = term.object(
         "a term of a node affinity",
         &["matchExpressions", "matchFields"],
     )?;
     let mut count = 0;
-    for (list, on) in [
-        ("matchExpressions", On::Nodes),
-        ("matchFields", On::NodeFields),
+    for (list, of) in [
+        ("matchExpressions", RequirementKind::Nodes),
+        ("matchFields", RequirementKind::NodeFields),
     ] {
         for item in term.list(list)? {
-            requirement(&item, on)?;
+            requirement(&item, of)?;
             count += 1;
         }
     }
     Ok(count)
 }
 
-fn of_pods(term: &Item<'_>) -> Result<(), Problem> {
+fn of_pods(term: &JsonItem<'_>) -> Result<(), Problem> {
     let members = [
         "labelSelector",
         "topologyKey",
@@ -183,8 +183,8 @@ fn of_pods(term: &Item<'_>) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Checks a label selector, and collects the keys that it names.
-fn keys_of_selector<'v>(selector: &Item<'v>) -> Result<BTreeSet<&'v str>, Problem> {
+/// Checks a label selector, and collects its keys.
+fn keys_of_selector<'v>(selector: &JsonItem<'v>) -> Result<BTreeSet<&'v str>, Problem> {
     let selector = selector.object("a label selector", &["matchLabels", "matchExpressions"])?;
     let mut keys = BTreeSet::new();
     if let Some(labels) = selector.get("matchLabels") {
@@ -201,25 +201,25 @@ fn keys_of_selector<'v>(selector: &Item<'v>) -> Result<BTreeSet<&'v str>, Proble
         }
     }
     for item in selector.list("matchExpressions")? {
-        keys.insert(requirement(&item, On::Pods)?);
+        keys.insert(requirement(&item, RequirementKind::Pods)?);
     }
     Ok(keys)
 }
 
-/// Checks a requirement, and gives its key.
-fn requirement<'v>(item: &Item<'v>, on: On) -> Result<&'v str, Problem> {
+/// Checks a requirement, and returns its key.
+fn requirement<'v>(item: &JsonItem<'v>, of: RequirementKind) -> Result<&'v str, Problem> {
     let item = item.object("a requirement", &["key", "operator", "values"])?;
     let (key, operator) = (item.text("key")?, item.text("operator")?);
     let values = item.texts("values")?;
-    let known: &[&str] = match on {
-        On::Pods => &["In", "NotIn", "Exists", "DoesNotExist"],
-        On::Nodes => &["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"],
-        On::NodeFields => &["In", "NotIn"],
+    let known: &[&str] = match of {
+        RequirementKind::Pods => &["In", "NotIn", "Exists", "DoesNotExist"],
+        RequirementKind::Nodes => &["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"],
+        RequirementKind::NodeFields => &["In", "NotIn"],
     };
     if !known.contains(&operator) {
         return item.wrong(&format!("the operator must be one of {}", known.join(", ")));
     }
-    if on == On::NodeFields {
+    if of == RequirementKind::NodeFields {
         return match (key, values.as_slice()) {
             ("metadata.name", [_]) => Ok(key),
             _ => item.wrong("`matchFields` supports only `metadata.name`, with one value"),
@@ -241,43 +241,43 @@ fn requirement<'v>(item: &Item<'v>, on: On) -> Result<&'v str, Problem> {
     }
 }
 
-/// Whether a text is an integer of 64 bits as Kubernetes writes it.
+/// Whether the text is a 64-bit integer in the form that Kubernetes accepts.
 fn is_integer(text: &str) -> bool {
     text.parse::<i64>()
         .is_ok_and(|value| value.to_string() == text)
 }
 
 /// A value in the JSON, with its place.
-struct Item<'v> {
+struct JsonItem<'v> {
     value: &'v Value,
     path: String,
 }
 
-impl<'v> Item<'v> {
+impl<'v> JsonItem<'v> {
     fn root(value: &'v Value) -> Self {
         let path = String::new();
         Self { value, path }
     }
 
-    /// Reads an object that has no other members than these.
-    fn object(&self, what: &str, known: &[&str]) -> Result<Object<'v>, Problem> {
+    /// Reads an object that has only these members.
+    fn object(&self, what: &str, known: &[&str]) -> Result<JsonObject<'v>, Problem> {
         let Value::Object(members) = self.value else {
             return self.wrong("is not an object");
         };
         if let Some(unknown) = members.keys().find(|name| !known.contains(&&***name)) {
             return self.wrong(&format!(
-                "{what} has no member `{unknown}`; it has {}",
+                "unknown field `{unknown}` in {what}; valid fields are {}",
                 join(known, ", ")
             ));
         }
         let path = self.path.clone();
-        Ok(Object { members, path })
+        Ok(JsonObject { members, path })
     }
 
     fn text(&self) -> Result<&'v str, Problem> {
         self.value
             .as_str()
-            .map_or_else(|| self.wrong("is not a text"), Ok)
+            .map_or_else(|| self.wrong("is not a string"), Ok)
     }
 
     fn wrong<T>(&self, problem: &str) -> Result<T, Problem> {
@@ -286,23 +286,23 @@ impl<'v> Item<'v> {
 }
 
 /// An object in the JSON, with its place.
-struct Object<'v> {
+struct JsonObject<'v> {
     members: &'v Map<String, Value>,
     path: String,
 }
 
-impl<'v> Object<'v> {
-    /// A member; null is as good as none.
-    fn get(&self, name: &str) -> Option<Item<'v>> {
+impl<'v> JsonObject<'v> {
+    /// A member. Null counts as absent.
+    fn get(&self, name: &str) -> Option<JsonItem<'v>> {
         let value = self.members.get(name).filter(|value| !value.is_null())?;
         let path = match &*self.path {
             "" => name.to_owned(),
             path => format!("{path}.{name}"),
         };
-        Some(Item { value, path })
+        Some(JsonItem { value, path })
     }
 
-    /// A text; the empty one is as good as none.
+    /// A text. The empty text counts as absent.
     fn text(&self, name: &str) -> Result<&'v str, Problem> {
         self.get(name).map_or(Ok(""), |item| item.text())
     }
@@ -317,14 +317,14 @@ impl<'v> Object<'v> {
         }
     }
 
-    fn list(&self, name: &str) -> Result<Vec<Item<'v>>, Problem> {
+    fn list(&self, name: &str) -> Result<Vec<JsonItem<'v>>, Problem> {
         let Some(list) = self.get(name) else {
             return Ok(Vec::new());
         };
         let Value::Array(items) = list.value else {
             return list.wrong("is not a list");
         };
-        let items = items.iter().enumerate().map(|(at, value)| Item {
+        let items = items.iter().enumerate().map(|(at, value)| JsonItem {
             value,
             path: format!("{}[{at}]", list.path),
         });
@@ -332,7 +332,7 @@ impl<'v> Object<'v> {
     }
 
     fn texts(&self, name: &str) -> Result<Vec<&'v str>, Problem> {
-        self.list(name)?.iter().map(Item::text).collect()
+        self.list(name)?.iter().map(JsonItem::text).collect()
     }
 
     fn wrong<T>(&self, problem: &str) -> Result<T, Problem> {

@@ -2,8 +2,8 @@
 
 use super::*;
 
-/// What the default grant of volumes allows.
-const OWN_VOLUMES: &str = "empty volumes and volumes over the plugin's own objects";
+/// What volumes are allowed without a grant.
+const OWN_VOLUMES: &str = "empty volumes and volumes of the plugin's own objects";
 
 impl Call {
     /// `pod-set.volumes`
@@ -46,7 +46,11 @@ impl Call {
         name: &str,
     ) -> Result<(), Fault> {
         let (target, _) = self.pod_set_target(handle)?;
-        self.own_volume_only(target, name, "the removal of a volume that it did not put")?;
+        self.own_volume_only(
+            target,
+            name,
+            "the removal of a volume that the plugin did not add",
+        )?;
         self.put(target.scope, Field::Volumes, name, None);
         Ok(())
     }
@@ -98,7 +102,7 @@ impl Call {
         self.put_own(handle, name, DataKind::Secret, suffix, default_mode, items)
     }
 
-    /// A volume over a ConfigMap or Secret that this plugin emits.
+    /// Sets a volume of a ConfigMap or Secret that this plugin emits.
     fn put_own(
         &mut self,
         handle: handle::PodSet,
@@ -154,7 +158,7 @@ impl Call {
         }
         let (kind, source) = self.source_argument(source)?;
         if kind == "name" {
-            return wrong("`name` is not a source of a volume");
+            return wrong("`name` is not a volume source");
         }
         let volume = json!({ "name": name, kind: source });
         self.put(target.scope, Field::Volumes, name, Some(volume.into()));
@@ -172,13 +176,17 @@ impl Call {
         if !is_dns_label(name) {
             return wrong(NO_LABEL);
         }
-        self.own_volume_only(target, name, "over a volume that it did not put")?;
+        self.own_volume_only(
+            target,
+            name,
+            "a volume over one that the plugin did not add",
+        )?;
         let volume = json!({ "name": name, kind: source });
         self.put(target.scope, Field::Volumes, name, Some(volume.into()));
         Ok(())
     }
 
-    /// Checks a write of a volume; without a full grant, only of one that this plugin put, or that is not there.
+    /// Checks a write of a volume. Without a full grant, an existing volume must be one that this plugin added.
     fn own_volume_only(
         &mut self,
         target: Target,

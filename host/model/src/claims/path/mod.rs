@@ -3,7 +3,7 @@
 //! `labels[KEY]`, `pod-sets[P].volumes[KEY]`, `pod-sets[P].containers[C].env[KEY]`, where `P` is a name or `@ancestor`.
 //! The containers that no plugin added are `containers[@base]`: those of the base record, whatever their names.
 //! A key is a literal, a prefix (`PET_*`), everything (`*`), the set of keys (`#`), or a variable (`$job`,
-//! `$config./pointer`). It is quoted (`"a]b"`) where it holds a bracket, a quote or a blank, or begins like a variable.
+//! `$config./pointer`). It is quoted (`"a]b"`) if it contains a bracket, a quote or a blank, or begins like a variable.
 
 mod objects;
 mod parse;
@@ -21,7 +21,7 @@ use crate::{
 /// The longest path, in bytes.
 pub const MAX_PATH: usize = 512;
 
-/// A value that is known once a TrainJob is.
+/// A value of the TrainJob that a claim refers to.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Variable {
     /// The TrainJob's name.
@@ -35,21 +35,21 @@ pub enum Variable {
 pub enum KeyPattern {
     /// Every key.
     Any,
-    /// The set of keys, apart from what they hold.
+    /// The set of keys, without their values.
     Set,
-    /// Objects of one kind. The key of a claim on `lookups` or `objects` alone.
+    /// Objects of one kind. Only for claims on `lookups` and `objects`.
     Objects(ObjectPattern),
     /// One key.
     Literal(Box<str>),
-    /// Every key that begins so.
+    /// Every key with this prefix.
     Prefix(Box<str>),
-    /// One key, known per TrainJob.
+    /// One key, which depends on the TrainJob.
     Variable(Variable),
-    /// Every container that no plugin added. Stands for the name of a container alone.
+    /// Every container that no plugin added. Only for the name of a container.
     Base,
 }
 
-/// Which pod sets.
+/// A pattern of pod sets.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PodSetPattern {
     /// By name.
@@ -58,14 +58,14 @@ pub enum PodSetPattern {
     Ancestor(Box<str>),
 }
 
-/// Where the field of a claim stands.
+/// The scope of a claim's field.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ClaimScope {
-    /// Of the TrainJob.
+    /// The TrainJob.
     Job,
-    /// Of pod sets.
+    /// Pod sets.
     PodSet(PodSetPattern),
-    /// Of containers (`list` says which of the two lists) with that name.
+    /// Containers with that name, in one of the two lists.
     Container {
         /// The pod sets.
         pod_sets: PodSetPattern,
@@ -79,25 +79,25 @@ pub enum ClaimScope {
 /// A path of a claim or a grant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClaimPath {
-    /// Where.
+    /// The scope.
     pub scope: ClaimScope,
-    /// What.
+    /// The field.
     pub field: Field,
-    /// Which of it; none where the field holds one value.
+    /// The key. `None` if the field holds one value.
     pub key: Option<KeyPattern>,
 }
 
-/// Why a text is no path.
+/// Why a text is not a valid path.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum PathError {
-    /// No such field there.
+    /// An unknown field.
     #[error("`{path}`: unknown field `{name}`; {}", meant(name, known))]
     UnknownField {
         /// The whole text.
         path: String,
-        /// What stands in its place.
+        /// The unknown name.
         name: String,
-        /// The fields that do exist there.
+        /// The valid fields.
         known: Vec<&'static str>,
     },
     /// The field needs a key.
@@ -111,7 +111,7 @@ pub enum PathError {
         field: &'static str,
     },
     /// The field has one value.
-    #[error("`{path}`: `{field}` holds one value and takes no key")]
+    #[error("`{path}`: `{field}` is a single value and takes no key")]
     KeyNotTaken {
         /// The whole text.
         path: String,
@@ -119,12 +119,12 @@ pub enum PathError {
         field: &'static str,
     },
     /// Longer than [`MAX_PATH`].
-    #[error("`{path}`: a path has at most {MAX_PATH} bytes")]
+    #[error("`{path}`: longer than {MAX_PATH} bytes; shorten it")]
     TooLong {
-        /// The text, cut.
+        /// The text, truncated.
         path: String,
     },
-    /// A bracket or quote is left open, or something follows the end.
+    /// A syntax error, such as an unclosed bracket or quote.
     #[error("`{path}`: {problem}")]
     Syntax {
         /// The whole text.
@@ -134,17 +134,17 @@ pub enum PathError {
     },
 }
 
-/// The field that was probably meant, or those that there are.
+/// The field that was probably meant, or all valid ones.
 fn meant(name: &str, known: &[&'static str]) -> String {
     match nearest(name, known.iter().copied()) {
         Some(nearest) => format!("did you mean `{nearest}`?"),
-        None => format!("the fields are {}", known.join(", ")),
+        None => format!("valid fields are {}", known.join(", ")),
     }
 }
 
 impl KeyPattern {
-    /// Returns the pattern as it is compared with other keys of a field: two spellings of one mount path are one, and a key that names
-    /// a kind is [`Self::Objects`].
+    /// Returns the canonical form of the pattern in a field: two spellings of one mount path are equal, and a key that names a kind is
+    /// [`Self::Objects`].
     #[must_use]
     pub fn in_field(self, field: Field) -> Self {
         let (text, is_prefix) = match &self {

@@ -1,4 +1,4 @@
-//! The objects that a claim means, by the parts of its key: `lookups[v1/Node/*]`, `objects[v1/ConfigMap/-scripts]`.
+//! Patterns of objects, by the parts of a key: `lookups[v1/Node/*]`, `objects[v1/ConfigMap/-scripts]`.
 
 use std::fmt;
 
@@ -9,23 +9,23 @@ use crate::{
     text::write_literal,
 };
 
-/// The objects of one kind that a claim on `lookups` or `objects` means.
+/// The objects of one kind that a claim on `lookups` or `objects` matches.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectPattern {
     /// The API version, such as `v1` or `resource.k8s.io/v1`.
     pub api_version: Box<str>,
     /// The kind, such as `ConfigMap`.
     pub kind: Box<str>,
-    /// Which objects of the kind.
+    /// The objects of the kind.
     pub names: NamePattern,
 }
 
-/// Which objects of a kind a claim means: by their names, or, for objects that a plugin emits, by what follows the TrainJob's name.
+/// A pattern of names, or, for objects that a plugin emits, of the suffix that follows the TrainJob's name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum NamePattern {
-    /// No object, but whether the kind is served: `#`.
+    /// Whether the kind is served, without any object: `#`.
     Served,
-    /// The list of all objects, but none by its name: `*` in a quoted key.
+    /// The list of all objects, but no object by its name: `*` in a quoted key.
     List,
     /// One object.
     Literal(Box<str>),
@@ -53,7 +53,7 @@ impl NamePattern {
         }
     }
 
-    /// Orders patterns by how many names they mean, the fewest first.
+    /// The order of patterns by how many names they match, the fewest first.
     const fn width(&self) -> usize {
         match self {
             Self::Served | Self::List | Self::Literal(_) => 0,
@@ -67,7 +67,7 @@ impl ObjectPattern {
     pub(super) fn parse(text: &str, is_prefix: bool) -> Option<Self> {
         let (version_and_kind, name) = text.rsplit_once('/')?;
         let (api_version, kind) = version_and_kind.rsplit_once('/')?;
-        // Otherwise a group could pass for a version, and a version for a kind.
+        // Otherwise a group could be parsed as a version, and a version as a kind.
         (is_api_version(api_version) && is_kind(kind)).then(|| Self {
             api_version: api_version.into(),
             kind: kind.into(),
@@ -108,7 +108,7 @@ impl ObjectPattern {
         Self { names, ..self }
     }
 
-    /// How many bytes the key has, without quotes.
+    /// The length of the key in bytes, without quotes.
     #[must_use]
     pub(crate) fn len(&self) -> usize {
         let name = match &self.names {
@@ -119,13 +119,13 @@ impl ObjectPattern {
         self.api_version.len() + self.kind.len() + name + 2
     }
 
-    /// The kind as one that holds data by key, if it is one.
+    /// The kind as a [`DataKind`], if it is one.
     #[must_use]
     pub fn data_kind(&self) -> Option<DataKind> {
         DataKind::of(&self.api_version, &self.kind)
     }
 
-    /// Returns a lookup that the pattern means.
+    /// Returns an example of a lookup that matches the pattern.
     pub(crate) fn example(&self) -> LookupKey {
         let (api_version, kind) = (self.api_version.to_string(), self.kind.to_string());
         match &self.names {
@@ -144,7 +144,7 @@ impl ObjectPattern {
         }
     }
 
-    /// Whether version and kind begin with a text that does not reach the name.
+    /// Whether version and kind begin with a prefix that ends before the name.
     pub(in crate::claims) fn kind_begins_with(&self, prefix: &str) -> bool {
         let (version, kind) = (&*self.api_version, &*self.kind);
         match prefix.strip_prefix(version) {

@@ -1,4 +1,4 @@
-//! A path from its text.
+//! Parsing of paths.
 
 use std::str::FromStr;
 
@@ -8,7 +8,7 @@ use crate::{
     text::clean,
 };
 
-/// The segments of a path that are not read yet.
+/// The segments of a path that are not parsed yet.
 type Rest = std::vec::IntoIter<(String, Option<RawKey>)>;
 
 impl FromStr for ClaimPath {
@@ -31,9 +31,11 @@ impl FromStr for ClaimPath {
     }
 }
 
-/// Where the path leads: its scope, and the field there with the key as it is written.
+/// The scope of the path, and its field with the key as written.
 fn place(rest: &mut Rest, path: &str) -> Result<(ClaimScope, Field, Option<RawKey>), PathError> {
-    let (first, key) = rest.next().ok_or_else(|| syntax(path, "a path is empty"))?;
+    let (first, key) = rest
+        .next()
+        .ok_or_else(|| syntax(path, "the path is empty"))?;
     if first != "pod-sets" {
         return Ok((ClaimScope::Job, named(Level::Job, &first, path)?, key));
     }
@@ -58,7 +60,7 @@ fn place(rest: &mut Rest, path: &str) -> Result<(ClaimScope, Field, Option<RawKe
     }
 }
 
-/// The key that the field takes, if it takes one.
+/// The key, if the field takes one.
 fn key_of(field: Field, key: Option<RawKey>, path: &str) -> Result<Option<KeyPattern>, PathError> {
     match (field.is_keyed(), key) {
         (true, Some(key)) => Ok(Some(key.parse(path)?.in_field(field))),
@@ -103,14 +105,14 @@ fn named(level: Level, name: &str, path: &str) -> Result<Field, PathError> {
     })
 }
 
-/// A key as it stands between the brackets.
+/// A key as written between the brackets.
 enum RawKey {
     Plain(String),
     Quoted(String),
 }
 
 impl RawKey {
-    /// As a name: what stands below the set of keys is nothing.
+    /// Parses it as a name. The set of keys has no fields below it.
     fn name(self, path: &str) -> Result<KeyPattern, PathError> {
         match self.parse(path)? {
             KeyPattern::Set => Err(syntax(
@@ -121,7 +123,7 @@ impl RawKey {
         }
     }
 
-    /// As the name of a container: `@base` means all that no plugin added.
+    /// Parses it as the name of a container. `@base` matches all that no plugin added.
     fn container(self, path: &str) -> Result<KeyPattern, PathError> {
         match &self {
             Self::Plain(text) if text == "@base" => Ok(KeyPattern::Base),
@@ -133,7 +135,7 @@ impl RawKey {
         }
     }
 
-    /// As the key of `pod-sets`: `@` stands before an ancestor.
+    /// Parses it as the key of `pod-sets`. `@` begins an ancestor.
     fn pod_sets(self, path: &str) -> Result<PodSetPattern, PathError> {
         match &self {
             Self::Plain(text) if text.starts_with('@') => {
@@ -158,7 +160,7 @@ impl RawKey {
             Self::Plain(text) => text,
         };
         Ok(match text.as_str() {
-            "" => return Err(syntax("a key is empty")),
+            "" => return Err(syntax("the key is empty")),
             "*" => KeyPattern::Any,
             "#" => KeyPattern::Set,
             "$job" => KeyPattern::Variable(Variable::Job),
@@ -188,7 +190,7 @@ impl RawKey {
     }
 }
 
-/// Cuts `a[x].b["y"]` into names and keys.
+/// Splits `a[x].b["y"]` into names and keys.
 fn segments(path: &str) -> Result<Vec<(String, Option<RawKey>)>, PathError> {
     let syntax = |problem| syntax(path, problem);
     let mut out = Vec::new();
@@ -197,7 +199,7 @@ fn segments(path: &str) -> Result<Vec<(String, Option<RawKey>)>, PathError> {
         let end = rest.find(['.', '[']).unwrap_or(rest.len());
         let (name, after) = rest
             .split_at_checked(end)
-            .ok_or_else(|| syntax("it is no text"))?;
+            .ok_or_else(|| syntax("the quoted key is not a valid JSON string"))?;
         if name.is_empty() {
             return Err(syntax("a field's name is missing"));
         }

@@ -1,6 +1,6 @@
-//! What an operator can write to have two plugins that can't run side by side: lines that work when they are pasted.
+//! The entries of a policy file that resolve a conflict of two plugins. They can be pasted as they are.
 
-/// Returns the entries of a policy file that order two plugins, or keep them apart.
+/// Returns the entries that order two plugins, or exclude one of them.
 #[must_use]
 pub fn ordered_or_apart(first: &str, second: &str) -> String {
     let after = |name, other| entry(name, &format!("after: [{}]", plain(other)));
@@ -12,13 +12,13 @@ pub fn ordered_or_apart(first: &str, second: &str) -> String {
     )
 }
 
-/// The entries that keep two plugins apart.
+/// Returns the entries that exclude the combination of two plugins.
 pub(super) fn apart(first: &str, second: &str) -> String {
     let by = apart_by(first, second);
     format!("add one of these lines to `plugins` in the policy file: {by}")
 }
 
-/// The entries that leave one of two plugins out.
+/// Returns the entries that disable one of two plugins.
 pub(super) fn one_of(first: &str, second: &str) -> String {
     let disabled = |name| entry(name, "disabled: true");
     format!("{} or {}", disabled(first), disabled(second))
@@ -26,7 +26,7 @@ pub(super) fn one_of(first: &str, second: &str) -> String {
 
 fn apart_by(first: &str, second: &str) -> String {
     format!(
-        "{} to refuse TrainJobs that use both, {} to leave one out",
+        "{} to refuse TrainJobs that use both, {} to disable one",
         entry(first, &format!("excludes: [{}]", plain(second))),
         one_of(first, second)
     )
@@ -36,7 +36,7 @@ fn entry(name: &str, setting: &str) -> String {
     format!("`- {{name: {}, {setting}}}`", plain(name))
 }
 
-/// A plugin's name in YAML: in quotes if it would be a number or a word with a meaning of its own.
+/// A plugin's name as a YAML string: quoted if YAML would parse it as a number, a boolean or null.
 fn plain(name: &str) -> String {
     let is_word = matches!(
         name,
