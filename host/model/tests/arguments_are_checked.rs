@@ -431,7 +431,7 @@ fn scheduling_fields_are_validated_as_by_kubernetes() {
         ),
         (
             r#"{"operator": "Exists", "foo": 1}"#,
-            "a toleration has no member `foo`; it has key, ",
+            "unknown field `foo` in a toleration; valid fields are key, ",
         ),
         (
             r#"{"key": "a b!!", "operator": "Exists"}"#,
@@ -497,7 +497,7 @@ fn scheduling_fields_are_validated_as_by_kubernetes() {
         (
             "nodeAffinity/required",
             r#"{"matchExpressions": [{"key": "a", "operator": "Exists"}], "weight": 1}"#,
-            "has no member `weight`",
+            "unknown field `weight`",
         ),
         (
             "nodeAffinity/required",

@@ -135,7 +135,10 @@ fn errors_name_their_field() {
             json!({"activeWhen": "sometimes"}),
             "supported values are mlPolicy.KEY",
         ),
-        (json!({"activeWhen": "mlPolicy."}), "is none of"),
+        (
+            json!({"activeWhen": "mlPolicy."}),
+            "unsupported value `mlPolicy.`",
+        ),
         (json!({"after": ["p"]}), "names the plugin itself"),
         (json!({"before": ["p"]}), "names the plugin itself"),
         (json!({"after": ["q"], "before": ["q"]}), "both name `q`"),

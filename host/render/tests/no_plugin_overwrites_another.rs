@@ -183,7 +183,7 @@ fn volumes_of_own_objects_refer_only_to_emitted_objects() {
         let wanted = |missing: &[(&str, &str)]| -> Vec<String> {
             let problem = |(place, object): &(&str, &str)| {
                 format!(
-                    "{place}: the plugin a 1.0.0 (native) refers here to its own {kind} `{object}`, but does not emit it; emit it in build under the same suffix, without content, or remove the reference"
+                    "{place}: the plugin a 1.0.0 (native) refers to its own {kind} `{object}`, but does not emit it; emit it in build under the same suffix, without content, or remove the reference"
                 )
             };
             missing.iter().map(problem).collect()

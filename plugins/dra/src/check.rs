@@ -1,4 +1,4 @@
-//! What a user may want to know of claims, once everything is in place.
+//! Warnings about claims.
 
 use trainyard_sdk::{Context, NODE, PodSet};
 
@@ -10,7 +10,7 @@ use crate::{
     wish::{MAX_DEVICES, Wishes},
 };
 
-/// Warns of what is no error and may still be a mistake.
+/// Warns about possible mistakes.
 pub(crate) fn check(ctx: &Context, config: &DraConfig) {
     if !ctx.lookups().served(API, TEMPLATE) {
         return;
@@ -20,7 +20,7 @@ pub(crate) fn check(ctx: &Context, config: &DraConfig) {
         shared(ctx, &set);
     }
     if ctx.job().processes_per_node().is_some() {
-        // The claims were not looked at.
+        // Claims were not counted.
         return;
     }
     let wishes = Wishes::read(ctx).list;
@@ -29,7 +29,7 @@ pub(crate) fn check(ctx: &Context, config: &DraConfig) {
         allocated_twice(ctx, &set);
         if let Some(node) = set.container(NODE) {
             let counted = devices::of_node(ctx, &set, &node, &wishes, config);
-            // What can't be counted was refused in transform.
+            // Transform has refused claims that cannot be counted.
             let used: Vec<_> = counted.into_iter().filter_map(Result::ok).collect();
             no_accelerator(ctx, &set, &used);
             used.iter().for_each(|used| amount(ctx, &set, used));
@@ -37,7 +37,7 @@ pub(crate) fn check(ctx: &Context, config: &DraConfig) {
     }
 }
 
-/// A claim that no container uses: the devices are allocated for nothing.
+/// Warns about claims that no container uses.
 fn not_used(ctx: &Context, set: &PodSet) {
     let containers = set.init_containers().into_iter().chain(set.containers());
     let containers: Vec<_> = containers.collect();
@@ -50,13 +50,13 @@ fn not_used(ctx: &Context, set: &PodSet) {
                 ctx,
                 set,
                 &claim.name,
-                "is not used by any container; its devices are allocated for nothing",
+                "is not used by any container; remove it, because its devices are allocated anyway",
             );
         }
     }
 }
 
-/// One claim by its name for several pods: they get the same devices, and run where these are.
+/// Warns about a ResourceClaim that several pods share.
 fn shared(ctx: &Context, set: &PodSet) {
     for claim in set
         .resource_claims()
@@ -66,7 +66,7 @@ fn shared(ctx: &Context, set: &PodSet) {
         if claim.resource_claim.is_some() {
             let pods = set.address_count();
             let message = format!(
-                "is one ResourceClaim for {pods} pods, which share its devices and its node; a ResourceClaimTemplate gives each pod its own"
+                "is one ResourceClaim for {pods} pods, so they share its devices and run on one node; use a ResourceClaimTemplate to give each pod its own"
             );
             warn(ctx, set, &claim.name, &message);
         }
@@ -79,18 +79,18 @@ fn warn(ctx: &Context, set: &PodSet, claim: &str, message: &str) {
     ctx.warn(&message, None);
 }
 
-/// Frameworks that have to know the number of processes can't be told.
+/// Warns if the number of processes cannot be derived from devices.
 fn not_known(ctx: &Context, set: &PodSet) {
     if set.accelerators().is_none() {
         let message = format!(
-            "the devices of replicated job `{}` are known only once its pods are scheduled; give the number of processes, or each framework uses its own default",
+            "the number of devices of replicated job `{}` is known only after scheduling; set the number of processes, or the framework uses its own default",
             set.name()
         );
         ctx.warn(&message, Some("spec.trainer.numProcPerNode"));
     }
 }
 
-/// Devices of classes whose names do not say what they are, and no accelerator beside them: there would be a process for each CPU.
+/// Warns about device classes of an unknown kind without accelerators, because the number of processes is then the number of CPUs.
 fn no_accelerator(ctx: &Context, set: &PodSet, used: &[Used]) {
     if set.accelerators() != Some(0) {
         return;
@@ -106,7 +106,7 @@ fn no_accelerator(ctx: &Context, set: &PodSet, used: &[Used]) {
             .map(|class| format!("`{class}`"))
             .collect();
         let message = format!(
-            "the devices of replicated job `{}` are of classes that are not known as accelerators ({}), so that its CPUs give the number of processes; give the number, or have the operator list the classes as accelerators",
+            "the devices of replicated job `{}` are of classes that are not known as accelerators ({}), so its number of CPUs is the number of processes; set the number of processes, or ask the operator to list the classes as accelerators",
             set.name(),
             classes.join(", ")
         );
@@ -114,7 +114,7 @@ fn no_accelerator(ctx: &Context, set: &PodSet, used: &[Used]) {
     }
 }
 
-/// A claim of nothing, or of more than the scheduler allocates.
+/// Warns about a claim for no device, or for more than the scheduler allocates.
 fn amount(ctx: &Context, set: &PodSet, used: &Used) {
     let Some(requests) = &used.requests else {
         return;
@@ -134,7 +134,7 @@ fn amount(ctx: &Context, set: &PodSet, used: &Used) {
     ctx.warn(&message, Some(&claim_path(set, name)));
 }
 
-/// Accelerators from both ways of asking: each is allocated.
+/// Warns about accelerators that are requested both as resources and by claims, because both are allocated.
 fn allocated_twice(ctx: &Context, set: &PodSet) {
     let devices = set.devices();
     let accelerators = || devices.iter().filter(|device| device.accelerator);
@@ -142,7 +142,7 @@ fn allocated_twice(ctx: &Context, set: &PodSet) {
     let claim = accelerators().find(|device| device.source.starts_with("resource-claim/"));
     if let (Some(resource), Some(claim)) = (resource, claim) {
         let message = format!(
-            "replicated job `{}` gets accelerators twice, by {} and by {}; only the resource counts toward the number of processes",
+            "replicated job `{}` requests accelerators twice, by {} and by {}; only the resource counts toward the number of processes",
             set.name(),
             resource.source,
             claim.source

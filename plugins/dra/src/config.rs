@@ -1,28 +1,28 @@
-//! What the operator sets: which device classes are accelerators.
+//! The operator configuration: the device classes that are accelerators.
 
 use trainyard_sdk::Config;
 
 /// The operator's configuration.
 #[derive(Config, Debug)]
 pub(crate) struct DraConfig {
-    /// Device classes whose devices count as accelerators, in place of the shipped rule; `*` stands for any text, as in `*.gpu.example.com`.
+    /// Device classes whose devices count as accelerators, instead of the default rule; `*` matches any text, such as in `*.gpu.example.com`.
     #[config(max_items = 64)]
     pub(crate) accelerator_classes: Vec<String>,
 }
 
-/// What a device is to a framework.
+/// The kind of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum DeviceKind {
-    /// Something beside an accelerator, as a network card.
+    /// Not an accelerator, such as a network card.
     Other,
-    /// Its class does not say.
+    /// Unknown from its class.
     Unknown,
-    /// A process of its own can run on each.
+    /// An accelerator, which can run one process.
     Accelerator,
 }
 
-/// Words of a class's name that mean an accelerator, also in the plural and with a number behind them; so does every name that
-/// holds `gpu`, the rule of the proposal for Kubeflow Trainer.
+/// Words in a class's name that mean an accelerator, also in the plural and with a number after them. So does every name that contains
+/// `gpu`, as in the proposal for Kubeflow Trainer.
 const ACCELERATORS: [&str; 7] = [
     "tpu",
     "npu",
@@ -32,11 +32,11 @@ const ACCELERATORS: [&str; 7] = [
     "neuroncore",
     "accelerator",
 ];
-/// Those that mean something beside one.
+/// Words that mean another device.
 const OTHERS: [&str; 5] = ["nic", "rdma", "channel", "daemon", "infiniband"];
 
 impl DraConfig {
-    /// What the devices of a class are.
+    /// The kind of the devices of a class.
     pub(crate) fn kind(&self, class: &str) -> DeviceKind {
         if !self.accelerator_classes.is_empty() {
             let mut patterns = self.accelerator_classes.iter();
@@ -63,7 +63,7 @@ impl DraConfig {
     }
 }
 
-/// Whether a text is of a pattern in which `*` stands for any text.
+/// Whether a text matches a pattern in which `*` matches any text.
 fn matches(pattern: &str, text: &str) -> bool {
     let Some((head, rest)) = pattern.split_once('*') else {
         return pattern == text;

@@ -1,4 +1,4 @@
-//! The devices of a claim, as the requests of its ResourceClaim or ResourceClaimTemplate say them.
+//! Counting the devices of a claim, by the requests of its ResourceClaim or ResourceClaimTemplate.
 
 use trainyard_sdk::{Document, ResourceClaimUse};
 
@@ -7,23 +7,23 @@ use crate::{
     made::API,
 };
 
-/// What one request gives.
+/// The devices of one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Counted {
     /// The request's name.
     pub(crate) request: String,
-    /// None where it is known only once the pod is scheduled.
+    /// The number of devices. `None` if it is known only after scheduling.
     pub(crate) count: Option<u32>,
-    /// What the devices are.
+    /// The kind of the devices.
     pub(crate) kind: DeviceKind,
     /// The device classes that it names.
     pub(crate) classes: Vec<String>,
 }
 
-/// Those requests of a claim that a container uses, as it uses them.
+/// The requests of a claim that a container uses.
 ///
 /// # Errors
-/// The request that it names, if the claim does not have it.
+/// The claim does not have the request that it names.
 pub(crate) fn used(one: &ResourceClaimUse, requests: &[Counted]) -> Result<Vec<Counted>, String> {
     let Some(named) = &one.request else {
         return Ok(requests.to_vec());
@@ -31,9 +31,9 @@ pub(crate) fn used(one: &ResourceClaimUse, requests: &[Counted]) -> Result<Vec<C
     let mut of_name = requests.iter().filter(|counted| counted.request == *named);
     let Some(counted) = of_name.next() else {
         let names: Vec<_> = requests.iter().map(|counted| &*counted.request).collect();
-        // An alternative, as `REQUEST/ALTERNATIVE`, is not for containers to choose: the API server refuses such a pod.
+        // Containers cannot use an alternative, such as `REQUEST/ALTERNATIVE`: the API server rejects such a pod.
         return Err(format!(
-            "uses the request `{named}` of the resource claim `{}`, which has these: {}",
+            "uses the request `{named}`, which the resource claim `{}` does not have; its requests are {}",
             one.name,
             names.join(", ")
         ));
@@ -44,7 +44,7 @@ pub(crate) fn used(one: &ResourceClaimUse, requests: &[Counted]) -> Result<Vec<C
 /// Reads the requests at a pointer of a ResourceClaim or ResourceClaimTemplate.
 ///
 /// # Errors
-/// What of the requests can't be counted, with its place in the object.
+/// The first request that cannot be counted, with its path in the object.
 pub(crate) fn requests(
     object: &Document,
     at: &str,
@@ -72,7 +72,7 @@ fn request(object: &Document, at: &str, config: &DraConfig) -> Result<Counted, S
         && object.kind(&format!("{at}/{}", places.concat())).as_deref() != Some("object")
     {
         return Err(format!(
-            ": has neither `exactly` nor `firstAvailable`, so the number of devices is not known; {API} has the class and the count under `exactly`"
+            ": has neither `exactly` nor `firstAvailable`, so the devices cannot be counted; use the format of {API}, with the class and the count under `exactly`"
         ));
     }
     let text = |member: &str| object.text(&format!("{at}/{member}"));
@@ -97,7 +97,7 @@ fn request(object: &Document, at: &str, config: &DraConfig) -> Result<Counted, S
     })
 }
 
-/// How many devices one alternative is, and what they are.
+/// The number and the kind of the devices of one alternative.
 fn devices(
     object: &Document,
     at: &str,
@@ -113,13 +113,13 @@ fn devices(
         }
     };
     let count = match text("allocationMode").as_deref() {
-        // It looks at devices that others use.
+        // Admin access does not allocate devices.
         _ if object.boolean(&format!("{at}/adminAccess")) == Some(true) => Some(0),
         None | Some("" | "ExactCount") => exact(),
         Some("All") => None,
         Some(mode) => {
             return Err(format!(
-                ".allocationMode: is `{mode}`, which this release does not know, so that the devices can't be counted"
+                ".allocationMode: unknown mode `{mode}`, so the devices cannot be counted; supported modes are ExactCount and All"
             ));
         }
     };

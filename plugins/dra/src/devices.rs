@@ -1,4 +1,4 @@
-//! The devices that the node container gets of its claims.
+//! The devices of the node container's claims.
 
 use trainyard_sdk::{
     Container, Context, Devices, Failure, NODE, PodResourceClaim, PodSet, names::is_dns_subdomain,
@@ -12,10 +12,10 @@ use crate::{
     wish::{Source, Wish},
 };
 
-/// The kind of claims that are there.
+/// The kind of existing claims.
 const CLAIM: &str = "ResourceClaim";
 
-/// Notes the devices of a pod set, and refuses what can't be counted.
+/// Records the devices of a pod set, and reports claims that cannot be counted.
 pub(crate) fn note(ctx: &Context, set: &PodSet, wishes: &[Wish], config: &DraConfig) {
     let Some(node) = set.container(NODE) else {
         return;
@@ -49,17 +49,17 @@ fn put(set: &PodSet, claim: &str, requests: Option<Vec<Counted>>) {
     }
 }
 
-/// What the node container uses of a claim.
+/// A claim that the node container uses.
 pub(crate) struct Used {
     pub(crate) claim: PodResourceClaim,
-    /// None where the number of processes is given, so that no TrainJob waits for the object that says what they are.
+    /// The requests that it uses. `None` if the number of processes is set, so that the TrainJob does not wait for the claim's object.
     pub(crate) requests: Option<Vec<Counted>>,
-    /// False where all of it was counted already, for another claim of the pod.
+    /// False if all of its devices were already counted, for another claim of the pod.
     pub(crate) is_first: bool,
 }
 
-/// What the node container uses of each claim, or why that can't be said. What two claims of the pod give by one ResourceClaim is
-/// counted once.
+/// The claims that the node container uses, or why they cannot be counted. If two claims of the pod refer to the same ResourceClaim, its
+/// devices are counted once.
 pub(crate) fn of_node(
     ctx: &Context,
     set: &PodSet,
@@ -102,7 +102,7 @@ pub(crate) fn of_node(
     out
 }
 
-/// What the requests of a claim give; none where the number of processes is given.
+/// The devices of a claim's requests. `None` if the number of processes is set.
 fn requests(
     ctx: &Context,
     set: &PodSet,
@@ -122,7 +122,7 @@ fn requests(
     let (kind, name, at) = match (&claim.resource_claim_template, &claim.resource_claim) {
         (Some(name), None) => (TEMPLATE, name, "/spec/spec"),
         (None, Some(name)) => (CLAIM, name, "/spec"),
-        // Refused where the claims are wired.
+        // `wire` refuses these.
         _ => return Ok(Some(Vec::new())),
     };
     let problem = |message: String| {
@@ -143,7 +143,7 @@ fn requests(
     }
 }
 
-/// Where the runtime has a resource claim of the pods.
+/// The path of a resource claim of the pods in the runtime.
 pub(crate) fn claim_path(set: &PodSet, claim: &str) -> String {
     set.path(&format!("resourceClaims[{claim}]"))
 }

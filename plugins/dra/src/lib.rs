@@ -1,5 +1,5 @@
-//! The DRA policy: claims of Dynamic Resource Allocation (KEP-4381) reach the pods of the nodes and the containers that use them, and
-//! their devices are counted, so that frameworks start as many processes.
+//! The DRA policy: it adds claims of Dynamic Resource Allocation (KEP-4381) to the pods of the nodes and to the containers that use them,
+//! and counts their devices, so that frameworks start the same number of processes.
 
 mod check;
 mod config;
@@ -40,7 +40,7 @@ impl Transform for Dra {
         exclude(ctx);
         if let (Some(wish), true) = (wishes.first(), ctx.info().nodes().is_empty()) {
             let message =
-                "can't be applied: no replicated job of the runtime is counted by `numNodes`";
+                "has no effect, because `numNodes` counts no replicated job of the runtime";
             return Err(Failure::from(message).at(&*wish.path));
         }
         for set in ctx.info().nodes() {
@@ -73,28 +73,27 @@ impl Build for Dra {
 
 impl Check for Dra {
     fn check(ctx: &Context) {
-        // What was refused in transform is not checked.
+        // Transform has refused an invalid configuration.
         if let Ok(config) = ctx.job().operator_config_as::<DraConfig>() {
             check::check(ctx, &config);
         }
     }
 }
 
-/// Refuses the TrainJob; the call goes on, so that all that is wrong is told at once.
+/// Refuses the TrainJob. The call continues, so that all errors are reported.
 fn refuse(ctx: &Context, problem: &Failure) {
     ctx.error(&problem.message, problem.field.as_deref());
 }
 
-/// Without the API there are no claims: what is asked for can't be had, and what the runtime has is the API server's to judge.
+/// Without the API, requested claims are refused, and claims of the pods are left to the API server.
 fn not_served(ctx: &Context, wishes: &[Wish]) -> Result<(), Failure> {
-    let message =
-        format!("the API server does not serve {API}, so that there are no resource claims");
+    let message = format!("the API server does not serve {API}, so there are no resource claims");
     match wishes.first() {
         Some(wish) => Err(Failure::from(message).at(&*wish.path)),
         None => {
             ctx.warn(
                 &format!(
-                    "{message}: the pods' own claims are left unchanged, and no device is counted"
+                    "{message}; the pods' own claims are left unchanged, and no devices are counted"
                 ),
                 None,
             );
@@ -103,7 +102,7 @@ fn not_served(ctx: &Context, wishes: &[Wish]) -> Result<(), Failure> {
     }
 }
 
-/// Takes out the claims that the TrainJob does without, with their uses.
+/// Removes the claims that the TrainJob excludes, with their uses.
 fn exclude(ctx: &Context) {
     let excluded = wish::excluded(ctx);
     if excluded.is_empty() {
@@ -129,7 +128,7 @@ fn exclude(ctx: &Context) {
     }
 }
 
-/// Gives the pods of a node the claim that is asked for, in place of one of that name, and the containers the use of it.
+/// Adds a requested claim to the pods of a node, replacing one of that name, and its uses to the containers.
 fn grant(ctx: &Context, set: &PodSet, wish: &Wish) {
     let (claim, template) = match &wish.source {
         Source::Claim(name) => (Some(name.clone()), None),
@@ -145,7 +144,7 @@ fn grant(ctx: &Context, set: &PodSet, wish: &Wish) {
     let claims = set.resource_claims();
     let before = claims.iter().find(|before| before.name == claim.name);
     if before.is_some_and(|before| *before != claim) {
-        // The requests that the runtime's containers name are those of the runtime's claim.
+        // The runtime's containers name requests of the runtime's claim, which the new one may not have.
         for container in containers(ctx, set) {
             if uses(&container, &wish.name).is_some_and(|one| one.request.is_some()) {
                 container.put_resource_claim_use(&whole(&wish.name));
@@ -170,7 +169,7 @@ fn grant(ctx: &Context, set: &PodSet, wish: &Wish) {
     }
 }
 
-/// A container's use of all that a claim gives.
+/// A container's use of a whole claim.
 fn whole(claim: &str) -> ResourceClaimUse {
     ResourceClaimUse {
         name: claim.to_owned(),
@@ -178,7 +177,7 @@ fn whole(claim: &str) -> ResourceClaimUse {
     }
 }
 
-/// Claims that no container uses are for the container that trains.
+/// Lets the node container use claims that no container uses, and checks all claims and uses.
 fn wire(ctx: &Context, set: &PodSet) {
     let containers: Vec<_> = containers(ctx, set)
         .into_iter()
@@ -187,13 +186,14 @@ fn wire(ctx: &Context, set: &PodSet) {
     let claims = set.resource_claims();
     for claim in &claims {
         if !is_dns_label(&claim.name) {
-            let message = "is not a DNS label, which the name of a pod's resource claim must be: at most 63 of a-z, 0-9 and `-`";
+            let message = "must have a name that is a DNS label: at most 63 of a-z, 0-9 and `-`";
             ctx.error(message, Some(&devices::claim_path(set, &claim.name)));
             continue;
         }
         let sources = [&claim.resource_claim, &claim.resource_claim_template];
         if sources.into_iter().flatten().count() != 1 {
-            let message = "names a ResourceClaim and a ResourceClaimTemplate, or neither; name one of `resourceClaimName` and `resourceClaimTemplateName`";
+            let message =
+                "must have exactly one of `resourceClaimName` and `resourceClaimTemplateName`";
             ctx.error(message, Some(&devices::claim_path(set, &claim.name)));
         }
         let mut uses = containers.iter().flat_map(|(uses, _)| uses);
@@ -218,7 +218,7 @@ fn wire(ctx: &Context, set: &PodSet) {
     }
 }
 
-/// Where it is said that a container uses a claim: the TrainJob may say it of the trainer's.
+/// The path of a container's use of a claim: in the TrainJob or in the runtime.
 fn used_at(ctx: &Context, set: &PodSet, container: &Container, claim: &str) -> String {
     let spec = ctx.job().spec();
     let claims = "/trainer/resourcesPerNode/claims";
@@ -231,7 +231,7 @@ fn used_at(ctx: &Context, set: &PodSet, container: &Container, claim: &str) -> S
     set.path_in(container, "resources.claims")
 }
 
-/// The containers of the pods, as the runtime and the TrainJob have them: what other plugins add uses no claims of theirs.
+/// The containers of the runtime, without those that other plugins add.
 fn containers(ctx: &Context, set: &PodSet) -> Vec<Container> {
     let Some(base) = ctx.base().pod_set(&set.name()) else {
         return Vec::new();
@@ -241,7 +241,7 @@ fn containers(ctx: &Context, set: &PodSet) -> Vec<Container> {
         .collect()
 }
 
-/// What a container uses of a claim; none where it does not use it.
+/// A container's use of a claim. `None` if it does not use it.
 pub(crate) fn uses(container: &Container, claim: &str) -> Option<ResourceClaimUse> {
     let mut uses = container.resource_claim_uses().into_iter();
     uses.find(|one| one.name == claim)

@@ -1,4 +1,4 @@
-//! ResourceClaimTemplates that are made of a few words, so that a runtime for all namespaces needs none to be there.
+//! Generated ResourceClaimTemplates, so that a ClusterTrainingRuntime does not need one in each namespace.
 
 use trainyard_sdk::{Context, json::quoted};
 
@@ -7,10 +7,10 @@ pub(crate) const API: &str = "resource.k8s.io/v1";
 /// The kind of the templates.
 pub(crate) const TEMPLATE: &str = "ResourceClaimTemplate";
 
-/// What a template asks for: so many devices of one class.
+/// A template for a number of devices of one class.
 #[derive(Debug)]
 pub(crate) struct Policy {
-    /// The name of its request, which is the claim's.
+    /// The name of its request, which is that of the claim.
     pub(crate) request: String,
     /// The DeviceClass.
     pub(crate) class: String,
@@ -42,7 +42,7 @@ impl Policy {
         format!("-{}", self.request)
     }
 
-    /// The template's name. What it asks for is part of it, since a template can't be changed.
+    /// The template's name. It includes a hash of the content, because templates are immutable.
     pub(crate) fn name(&self, ctx: &Context) -> String {
         let content = self.body();
         ctx.objects()

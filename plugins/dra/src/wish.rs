@@ -1,5 +1,5 @@
-//! What a TrainJob and its runtime ask for beside the claims of the pods: `spec.trainer.resourceClaimsPerNode`, and annotations that
-//! say the same.
+//! The claims per node that a TrainJob or its runtime requests, in addition to the claims of the pods: `spec.trainer.resourceClaimsPerNode`,
+//! and equivalent annotations.
 
 use trainyard_sdk::{
     Context, Document, Failure, NODE,
@@ -8,18 +8,18 @@ use trainyard_sdk::{
 
 use crate::made::Policy;
 
-/// A list of claims as JSON: on a TrainJob in place of the field, which typed clients drop, and on a runtime.
+/// The annotation with a list of claims as JSON: on a runtime, and on a TrainJob instead of the field, which typed clients drop.
 const PER_NODE: &str = "trainyard.dev/resource-claims-per-node";
-/// Names of claims that the runtime has and the TrainJob does without, separated by commas.
+/// The annotation with the names of claims of the runtime that the TrainJob excludes, separated by commas.
 const EXCLUDED: &str = "trainyard.dev/exclude-resource-claims";
-/// The field of the TrainJob, as a pointer and as people write it.
+/// The field of the TrainJob, as a pointer and as a path.
 const FIELD: (&str, &str) = (
     "/trainer/resourceClaimsPerNode",
     "spec.trainer.resourceClaimsPerNode",
 );
-/// The most devices of a claim: the scheduler allocates no more (`AllocationResultsMaxSize` of resource.k8s.io/v1).
+/// The most devices that the scheduler allocates for a claim (`AllocationResultsMaxSize` of resource.k8s.io/v1).
 pub(crate) const MAX_DEVICES: u32 = 32;
-/// The most selectors of a request, and the most bytes of one, as the API server has them.
+/// The limits of the API server for the selectors of a request: their number, and the bytes of one.
 const MAX_SELECTORS: usize = 32;
 const MAX_CEL: usize = 10 << 10;
 /// The members of an entry.
@@ -38,36 +38,36 @@ const MEMBERS: [&str; 7] = [
 pub(crate) struct Wish {
     /// Its name in the pods.
     pub(crate) name: String,
-    /// Where it comes from.
+    /// Its source.
     pub(crate) source: Source,
     /// The containers that use it.
     pub(crate) containers: Vec<String>,
-    /// Where it is asked for.
+    /// The path of the request.
     pub(crate) path: String,
 }
 
-/// Where a claim comes from.
+/// The source of a claim.
 #[derive(Debug)]
 pub(crate) enum Source {
-    /// A ResourceClaim that is there.
+    /// An existing ResourceClaim.
     Claim(String),
-    /// A ResourceClaimTemplate that is there.
+    /// An existing ResourceClaimTemplate.
     Template(String),
-    /// A ResourceClaimTemplate that is made for this TrainJob.
+    /// A ResourceClaimTemplate that is generated for this TrainJob.
     Made(Policy),
 }
 
-/// What is asked for, and what is wrong with it.
+/// The requested claims, with all errors.
 #[derive(Debug, Default)]
 pub(crate) struct Wishes {
-    /// One for each claim.
+    /// The valid claims.
     pub(crate) list: Vec<Wish>,
-    /// Why others are not among them.
+    /// The errors of the others.
     pub(crate) problems: Vec<Failure>,
 }
 
 impl Wishes {
-    /// Reads all wishes. A TrainJob's takes the place of its runtime's of the same name.
+    /// Reads all claims. A claim of the TrainJob replaces a claim of the runtime with the same name.
     pub(crate) fn read(ctx: &Context) -> Self {
         let job = ctx.job();
         let mut wishes = Self::default();
@@ -89,7 +89,7 @@ impl Wishes {
         wishes
     }
 
-    /// Those of the runtime's annotation, without a look at what the TrainJob says of them.
+    /// Reads the claims of the runtime's annotation, regardless of the TrainJob.
     pub(crate) fn of_runtime(ctx: &Context) -> Self {
         let mut wishes = Self::default();
         if let Some(text) = ctx.job().runtime_annotation(PER_NODE) {
@@ -104,14 +104,14 @@ impl Wishes {
             Some(list) if list.kind("").as_deref() == Some("array") => self.add(&list, "", &place),
             _ => self.problems.push(
                 Failure::from(
-                    "is not a JSON list of claims; write it as `[{\"name\": \"gpu\", \"resourceClaimTemplateName\": \"four-gpus\"}]`",
+                    "must be a JSON list of claims, such as `[{\"name\": \"gpu\", \"resourceClaimTemplateName\": \"four-gpus\"}]`",
                 )
                 .at(place),
             ),
         }
     }
 
-    /// Adds a list, which no schema has checked where it stands in an annotation.
+    /// Adds a list. If it is from an annotation, no schema has checked it.
     fn add(&mut self, list: &Document, at: &str, path: &str) {
         for index in 0..list.len(at) {
             let entry = Entry {
@@ -122,8 +122,7 @@ impl Wishes {
             match entry.read() {
                 Ok(wish) if self.list.iter().any(|other| other.name == wish.name) => {
                     let name = wish.name;
-                    let message =
-                        format!("the claim `{name}` is already asked for; a claim has one source");
+                    let message = format!("duplicate claim `{name}`; request it once");
                     self.problems.push(Failure::from(message).at(wish.path));
                 }
                 Ok(wish) => self.list.push(wish),
@@ -133,7 +132,7 @@ impl Wishes {
     }
 }
 
-/// The names of claims that the TrainJob does without.
+/// The names of claims that the TrainJob excludes.
 pub(crate) fn excluded(ctx: &Context) -> Vec<String> {
     let text = ctx.job().annotation(EXCLUDED).unwrap_or_default();
     let names = text.split(',').map(str::trim);
@@ -146,7 +145,7 @@ pub(crate) fn excluded(ctx: &Context) -> Vec<String> {
     names
 }
 
-/// Where the names of [`excluded`] stand.
+/// The path of the annotation of [`excluded`].
 pub(crate) fn excluded_path() -> String {
     format!("metadata.annotations[{EXCLUDED}]")
 }
@@ -163,10 +162,7 @@ impl Entry<'_> {
         let members = self.document.keys(&self.at);
         if let Some(unknown) = members.iter().find(|member| !MEMBERS.contains(&&***member)) {
             let known = MEMBERS.join(", ");
-            return Err(self.problem(
-                unknown,
-                &format!("is not a field of a claim; the fields are: {known}"),
-            ));
+            return Err(self.problem(unknown, &format!("unknown field; valid fields are {known}")));
         }
         let name = self.text("name")?;
         if let Some(name) = name.as_deref().filter(|name| !is_dns_label(name)) {
@@ -176,7 +172,7 @@ impl Entry<'_> {
         let name = name.ok_or_else(|| {
             self.problem(
                 "name",
-                "is required: the name that the claim has in the pods",
+                "is required; it is the name of the claim in the pods",
             )
         })?;
         let source = self.source(&name)?;
@@ -245,7 +241,7 @@ impl Entry<'_> {
         })
     }
 
-    /// A text that is not empty; none where it is absent.
+    /// A string that is not empty. `None` if it is absent.
     fn text(&self, member: &str) -> Result<Option<String>, Failure> {
         let at = self.pointer(member);
         if self.document.kind(&at).is_none() {
@@ -258,7 +254,7 @@ impl Entry<'_> {
         }
     }
 
-    /// The name of an object; none where it is absent.
+    /// The name of an object. `None` if it is absent.
     fn object_name(&self, member: &str) -> Result<Option<String>, Failure> {
         let text = self.text(member)?;
         match text.as_deref().filter(|name| !is_dns_subdomain(name)) {
@@ -269,7 +265,7 @@ impl Entry<'_> {
         }
     }
 
-    /// A list of texts; empty where it is absent.
+    /// A list of strings; empty if it is absent.
     fn texts(&self, member: &str) -> Result<Vec<String>, Failure> {
         let at = self.pointer(member);
         let text = |index| self.document.text(&format!("{at}/{index}"));

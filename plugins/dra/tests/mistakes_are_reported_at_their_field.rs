@@ -66,7 +66,7 @@ fn invalid_device_requests_are_refused() {
         ),
         (
             json!([{"name": "a", "resourceClaimName": "b", "container": "x"}]),
-            "[0].container: is not a field of a claim",
+            "[0].container: unknown field",
         ),
         (
             json!([{"name": "a", "resourceClaimTemplateName": "four-gpus", "containerNames": "node"}]),
@@ -78,7 +78,7 @@ fn invalid_device_requests_are_refused() {
         ),
         (
             json!([{"name": "a", "resourceClaimTemplateName": "four-gpus"}, {"name": "a", "resourceClaimName": "b"}]),
-            "[1]: the claim `a` is already asked for; a claim has one source",
+            "[1]: duplicate claim `a`; request it once",
         ),
     ] {
         let found = errors(&wishes);
@@ -104,8 +104,7 @@ fn claim_in_both_field_and_annotation_is_refused() {
         .object(four_gpus())
         .all_phases(&PLUGIN);
     let errors = outcome.map_or_else(|error| error.to_string(), |o| o.errors().join("\n"));
-    let expected =
-        format!("metadata.annotations[{PER_NODE}][0]: the claim `gpu` is already asked for");
+    let expected = format!("metadata.annotations[{PER_NODE}][0]: duplicate claim `gpu`");
     assert!(errors.contains(&expected), "{errors}");
 }
 
@@ -117,7 +116,7 @@ fn annotation_that_is_not_a_list_is_refused() {
             .all_phases(&PLUGIN);
         let errors = outcome.map_or_else(|error| error.to_string(), |o| o.errors().join("\n"));
         assert!(
-            errors.contains("is not a JSON list of claims"),
+            errors.contains("must be a JSON list of claims"),
             "{text}: {errors}"
         );
     }
@@ -196,7 +195,7 @@ fn device_request_without_nodes_is_refused() {
         .spec(json!({"trainer": {"resourceClaimsPerNode": wishes}}));
     let error = without_nodes.all_phases(&PLUGIN).unwrap_err().to_string();
     assert!(
-        error.contains("spec.trainer.resourceClaimsPerNode[0]: can't be applied"),
+        error.contains("spec.trainer.resourceClaimsPerNode[0]: has no effect, because `numNodes`"),
         "{error}"
     );
 }
@@ -205,20 +204,16 @@ fn device_request_without_nodes_is_refused() {
 fn mistakes_in_runtime_claims_are_refused() {
     let at = "spec.template.spec.replicatedJobs[node].template.spec.template.spec.resourceClaims";
     for (name, claim, expected) in [
-        (
-            "gpu",
-            json!({}),
-            "[gpu]: names a ResourceClaim and a ResourceClaimTemplate, or neither",
-        ),
+        ("gpu", json!({}), "[gpu]: must have exactly one of"),
         (
             "gpu",
             json!({"resourceClaimName": "c", "resourceClaimTemplateName": "four-gpus"}),
-            "[gpu]: names a ResourceClaim and a ResourceClaimTemplate, or neither",
+            "[gpu]: must have exactly one of",
         ),
         (
             "gpu/a",
             json!({"resourceClaimName": "c"}),
-            "[gpu/a]: is not a DNS label",
+            "[gpu/a]: must have a name that is a DNS label",
         ),
     ] {
         let outcome = job(|set| set.resource_claim(name, claim.clone()))
@@ -252,7 +247,7 @@ fn unknown_request_of_a_claim_is_refused() {
             .unwrap();
         let errors = outcome.errors().join("\n");
         let expected = format!(
-            "containers[node].resources.claims: container `node` uses the request `{request}` of the resource claim `gpu`, which has these: a"
+            "containers[node].resources.claims: container `node` uses the request `{request}`, which the resource claim `gpu` does not have; its requests are a"
         );
         assert_eq!(errors.contains(&expected), !found, "{request}: {errors}");
         assert_eq!(errors.is_empty(), found, "{request}: {errors}");
@@ -267,6 +262,6 @@ fn unknown_allocation_mode_is_refused() {
         .all_phases(&PLUGIN)
         .unwrap();
     let errors = outcome.errors().join("\n");
-    let expected = "ResourceClaimTemplate `t`: spec.spec.devices.requests[0].exactly.allocationMode: is `Most`, which this release does not know";
+    let expected = "ResourceClaimTemplate `t`: spec.spec.devices.requests[0].exactly.allocationMode: unknown mode `Most`";
     assert!(errors.contains(expected), "{errors}");
 }

@@ -5,8 +5,7 @@ use trainyard_sdk::Config;
 /// `mlPolicy.flux`.
 #[derive(Config, Debug)]
 pub(crate) struct FluxConfig {
-    /// Tasks on each node where the TrainJob gives no number; the host counts it among the explicit ones from 2 on, since 1 is what
-    /// the API server writes where nothing was written.
+    /// The number of tasks per node if the TrainJob does not set it. 1 is the same as unset, because the API server sets it by default.
     #[expect(
         dead_code,
         reason = "the host counts the number, and this is its schema"

@@ -1,14 +1,14 @@
-//! When the run fails, the TrainJob does.
+//! A failed run fails the TrainJob.
 //!
-//! The followers end in order, with status 0, before the first pod has the status of a run that failed. A first pod that started
-//! again by itself would wait for them without end: an instance starts again as a whole, or not at all.
+//! The followers exit with status 0 before the first pod exits with the status of the run. If only the first pod restarted, it would wait
+//! for them forever, so the instance has to restart as a whole.
 
 use trainyard_sdk::{Context, PodSet};
 
-/// The member of the pod spec that says whether its containers start again.
+/// The member of the pod spec that determines whether containers are restarted.
 const RESTART_POLICY: &str = "restartPolicy";
 
-/// Has the Job fail with its first pod, unless the runtime says otherwise; then a warning tells what follows from it.
+/// Makes the Job fail with its first pod, or warns if the runtime sets another `backoffLimit`.
 pub(crate) fn ends_the_job(ctx: &Context, pod_set: &PodSet) {
     let Some(runtimes) = ctx.base().pod_set(&pod_set.name()) else {
         return;
@@ -21,7 +21,7 @@ pub(crate) fn ends_the_job(ctx: &Context, pod_set: &PodSet) {
         Some(0) => {}
         Some(limit) => {
             let message = format!(
-                "is {limit}: if the run fails, its first pod restarts alone and waits for the others forever; set it to 0, and let the JobSet restart all pods with `failurePolicy.maxRestarts`"
+                "is {limit}, so the first pod of a failed run restarts alone and waits for the others forever; set it to 0, and use the JobSet's `failurePolicy.maxRestarts` to restart all pods"
             );
             ctx.warn(&message, Some(&pod_set.job_path("backoffLimit")));
         }

@@ -1,14 +1,14 @@
-//! The scripts and what they are told. The scripts are files as they run, which no value is spliced into.
+//! The scripts and their settings. No values are interpolated into the scripts.
 
 use crate::instance::Instance;
 
-/// The files of the ConfigMap that need no value.
+/// The files of the ConfigMap without values.
 pub(crate) const SCRIPTS: [(&str, &str); 2] = [
     ("entrypoint.sh", include_str!("../scripts/entrypoint.sh")),
     ("init.sh", include_str!("../scripts/init.sh")),
 ];
 
-/// The names of the files that hold values.
+/// The names of the files with values.
 pub(crate) const SETTINGS: &str = "settings.sh";
 pub(crate) const BROKER: &str = "broker.toml";
 
@@ -35,7 +35,7 @@ pub(crate) fn settings(instance: &Instance) -> String {
     filled(include_str!("../scripts/settings.sh"), &values)
 }
 
-/// The configuration of the brokers. Its values hold nothing that TOML gives a meaning: see [`crate::settings`].
+/// The configuration of the brokers. Its values contain no characters that need quoting in TOML: see [`crate::settings`].
 pub(crate) fn broker(instance: &Instance) -> String {
     let settings = &instance.settings;
     let values = [
@@ -47,14 +47,14 @@ pub(crate) fn broker(instance: &Instance) -> String {
     filled(include_str!("../scripts/broker.toml"), &values)
 }
 
-/// The text with a value in place of each `@NAME@`.
+/// Replaces each `@NAME@` by its value.
 fn filled(text: &str, values: &[(&str, String)]) -> String {
     let fill =
         |text: String, (name, value): &(&str, String)| text.replace(&format!("@{name}@"), value);
     values.iter().fold(text.to_owned(), fill)
 }
 
-/// The ids from 0 of so many, as Flux writes a set of them.
+/// The ids from 0 to `count` - 1, in Flux's format.
 fn ids(count: u32) -> String {
     match count.saturating_sub(1) {
         0 => "0".to_owned(),
@@ -62,7 +62,7 @@ fn ids(count: u32) -> String {
     }
 }
 
-/// The text as one word of a shell.
+/// Quotes the text as one word of a shell.
 fn shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }

@@ -1,4 +1,4 @@
-//! What the Flux instance of a TrainJob is: which hosts it has, what each of them has, and what the command runs on.
+//! The Flux instance of a TrainJob: its hosts, their resources, and the tasks.
 
 use trainyard_sdk::{Container, Context, Failure, PROCESSES, PodSet};
 
@@ -6,23 +6,23 @@ use crate::settings::Settings;
 
 /// The Flux instance of a TrainJob.
 pub(crate) struct Instance {
-    /// The hosts as Flux writes them, and the one whose broker leads.
+    /// The hosts in Flux's hostlist format, and the host of the lead broker.
     pub(crate) hosts: String,
     pub(crate) lead: String,
-    /// What stands behind a host's name in its DNS name.
+    /// The domain of the hosts' DNS names.
     pub(crate) domain: String,
     pub(crate) nodes: u32,
     pub(crate) tasks: u32,
     pub(crate) tasks_because: &'static str,
-    /// Cores of each node.
+    /// The number of cores per node.
     pub(crate) cores: u32,
-    /// GPUs of each node; none where Flux hands out none.
+    /// The number of GPUs per node. `None` if Flux assigns none.
     pub(crate) gpus: Option<u32>,
     pub(crate) settings: Settings,
 }
 
 impl Instance {
-    /// Reads what the instance is, with all that is wrong with it.
+    /// Reads the instance, with all errors.
     pub(crate) fn read(ctx: &Context, pod_set: &PodSet, node: &Container) -> (Self, Vec<Failure>) {
         let mut problems = Vec::new();
         let settings = Settings::read(node, pod_set, &mut problems);
@@ -56,7 +56,7 @@ impl Instance {
     }
 }
 
-/// Tasks on each node, and why.
+/// The number of tasks per node, and the reason.
 fn tasks(
     ctx: &Context,
     pod_set: &PodSet,
@@ -65,14 +65,14 @@ fn tasks(
     let Some(explicit) = ctx.job().processes_per_node() else {
         return pod_set.processes_by_accelerators().ok_or_else(|| {
             Failure::from(
-                "is required: the number of devices in a node's resource claims is not known",
+                "is required, because the number of devices in a node's resource claims is not known",
             )
             .at(PROCESSES)
         });
     };
     if let Some(accelerators) = accelerators.filter(|count| (1..explicit).contains(count)) {
         let message = format!(
-            "is {explicit}, and a node has {accelerators} accelerators; give at most {accelerators}, or give each node more of them"
+            "must be at most {accelerators}, the number of accelerators per node, is {explicit}; lower it, or request more accelerators"
         );
         return Err(Failure::from(message).at(ctx.job().processes_path("flux")));
     }

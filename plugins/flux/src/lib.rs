@@ -1,12 +1,12 @@
-//! The Flux policy (KEP-2841): the nodes become one Flux instance, which runs the TrainJob's command. An init container brings Flux
-//! from an image, and a script in front of the command joins the instance.
+//! The Flux policy (KEP-2841): the nodes become one Flux instance, which runs the TrainJob's command. An init container installs Flux
+//! from an image, and a script that runs before the command joins the instance.
 
 mod config;
 mod failure;
 mod files;
 mod instance;
+mod requirements;
 mod settings;
-mod unfit;
 
 use trainyard_sdk::{
     Build, Container, Context, Failure, Mount, NODE, PodSet, Transform, json::quoted,
@@ -14,12 +14,12 @@ use trainyard_sdk::{
 
 use self::{config::FluxConfig, instance::Instance, settings::Settings};
 
-/// The init container that brings Flux.
+/// The init container that installs Flux.
 const INSTALLER: &str = "flux-installer";
-/// The image that it has where nobody names another.
+/// Its default image.
 const VIEW_IMAGE: &str = "ghcr.io/converged-computing/flux-view-ubuntu:tag-jammy";
 
-/// The volumes: Flux itself, what its programs link to, the scripts, the certificate, and shared memory.
+/// The volumes: Flux, its libraries, the scripts, the certificate, and shared memory.
 const INSTALL: &str = "flux-install";
 const SPACK: &str = "spack-install";
 const CONFIG: &str = "flux-config";
@@ -27,21 +27,21 @@ const CURVE: &str = "flux-curve";
 const MEMORY: &str = "shared-memory";
 const VOLUMES: [&str; 5] = [INSTALL, SPACK, CONFIG, CURVE, MEMORY];
 
-/// Where they are mounted.
+/// Their mount paths.
 const INSTALL_PATH: &str = "/mnt/flux";
 const SPACK_PATH: &str = "/opt/software";
 const CONFIG_PATH: &str = "/etc/flux-config";
 const CURVE_PATH: &str = "/curve";
 const MEMORY_PATH: &str = "/dev/shm";
 
-/// The ConfigMap with the scripts and the Secret with the certificate, whose key is the file's name.
+/// The suffixes of the ConfigMap with the scripts and the Secret with the certificate, and the Secret's key.
 const SCRIPTS: &str = "-flux-entrypoint";
 const CERTIFICATE: &str = "-flux-curve";
 const CERTIFICATE_FILE: &str = "curve.cert";
 
-/// The size of shared memory where the node container has no memory request and limit.
+/// The size of shared memory if the node container has neither a memory request nor a limit.
 const MEMORY_SIZE: &str = "8Gi";
-/// The group of a pod's files where its user is not root, and not known.
+/// The group of a pod's files if its user is not root, but not known.
 const SOME_GROUP: i64 = 1000;
 
 /// The Flux policy.
@@ -53,7 +53,7 @@ impl Transform for Flux {
     fn transform(ctx: &Context) -> Result<(), Failure> {
         let (pod_set, node) = ctx.trainer("flux")?;
         let (instance, mut problems) = Instance::read(ctx, &pod_set, &node);
-        problems.extend(unfit::problems(ctx, &pod_set, &node));
+        problems.extend(requirements::problems(ctx, &pod_set, &node));
         if !problems.is_empty() {
             for problem in problems {
                 ctx.error(&problem.message, problem.field.as_deref());
@@ -90,7 +90,7 @@ impl Build for Flux {
     }
 }
 
-/// Emits the certificate: text around two keys that the host makes.
+/// Emits the certificate, which contains two keys that the host generates.
 fn certify(ctx: &Context) {
     let objects = ctx.objects();
     let pair = objects.key_pair("curve", "curve25519");
@@ -105,12 +105,12 @@ fn certify(ctx: &Context) {
     append("\"\n");
 }
 
-/// Has Flux copied from its image to a volume, by the runtime's own init container where it has one.
+/// Adds the init container that copies Flux from its image to a volume, or configures that of the runtime.
 fn install(ctx: &Context, pod_set: &PodSet, settings: &Settings) {
     let asked = settings.view_image.as_ref();
     let installer = match pod_set.container(INSTALLER) {
         Some(installer) => {
-            // The runtime's container outweighs the runtime's env var, and not the TrainJob's.
+            // The runtime's container takes precedence over the runtime's env var, but not over the TrainJob's.
             if let Some((image, _)) = asked.filter(|(_, is_train_jobs)| *is_train_jobs) {
                 ctx.because("FLUX_VIEW_IMAGE of the TrainJob");
                 installer.set_image(image);
@@ -133,7 +133,7 @@ fn install(ctx: &Context, pod_set: &PodSet, settings: &Settings) {
     installer.put_mount(&Mount::new(CONFIG, CONFIG_PATH).read_only());
 }
 
-/// Gives the node container memory to share between tasks, unless the runtime mounts its own.
+/// Mounts shared memory in the node container, unless the runtime does.
 fn share_memory(ctx: &Context, pod_set: &PodSet, node: &Container, runtimes: Option<&PodSet>) {
     let mounts = runtimes
         .and_then(|set| set.container(NODE))
@@ -152,7 +152,7 @@ fn share_memory(ctx: &Context, pod_set: &PodSet, node: &Container, runtimes: Opt
     node.put_mount(&Mount::new(MEMORY, MEMORY_PATH));
 }
 
-/// Lets a user that is not root read the certificate, by the group of the pod's files.
+/// Lets users other than root read the certificate, by the group of the pod's files.
 fn let_group_read(ctx: &Context, pod_set: &PodSet, runtimes: Option<&PodSet>) {
     let Some(runtimes) = runtimes else { return };
     let node = runtimes.container(NODE);
@@ -185,7 +185,7 @@ fn let_group_read(ctx: &Context, pod_set: &PodSet, runtimes: Option<&PodSet>) {
     }
 }
 
-/// Warns where the image of the installer decides whether its container starts.
+/// Warns if it depends on the installer's image whether its container can start.
 fn warn_of_unknown_user(ctx: &Context, pod_set: &PodSet, runtimes: Option<&PodSet>) {
     let Some(runtimes) = runtimes else { return };
     let member = |name: &str| {
@@ -197,14 +197,14 @@ fn warn_of_unknown_user(ctx: &Context, pod_set: &PodSet, runtimes: Option<&PodSe
     let is_not_root = member("runAsNonRoot").and_then(|value| value.boolean(""));
     if is_not_root == Some(true) && member("runAsUser").is_none() {
         let message = format!(
-            "is true, and no `runAsUser` is given: if the image of `{INSTALLER}` runs as root, its container never starts; set `runAsUser` beside it"
+            "is true without `runAsUser`; if the image of `{INSTALLER}` runs as root, its container cannot start; set `runAsUser`"
         );
         let field = pod_set.path("securityContext.runAsNonRoot");
         ctx.warn(&message, Some(&field));
     }
 }
 
-/// Asks for a machine for each node, where there are enough.
+/// Prefers a different machine for each node.
 fn spread(ctx: &Context, pod_set: &PodSet, instance: &Instance) {
     if instance.nodes < 2 {
         return;
@@ -220,7 +220,7 @@ fn spread(ctx: &Context, pod_set: &PodSet, instance: &Instance) {
     pod_set.add_affinity_term("flux", "podAntiAffinity/preferred", &term);
 }
 
-/// Puts the script that joins the instance in front of the command, whose words stay as they are.
+/// Runs the script that joins the instance before the command, which is not changed.
 fn wrap(ctx: &Context, node: &Container, instance: &Instance) {
     let mut words = node.command().unwrap_or_default();
     words.extend(node.args().unwrap_or_default());

@@ -1,19 +1,19 @@
-//! What people set by env vars of the node container, as with the reference.
+//! Settings by env vars of the node container, as in the Kubeflow Trainer.
 
 use trainyard_sdk::{Container, Failure, PodSet};
 
 /// The image that Flux is copied from.
 const VIEW_IMAGE: &str = "FLUX_VIEW_IMAGE";
-/// The network device that brokers listen at.
+/// The network device on which brokers listen.
 const NETWORK_DEVICE: &str = "FLUX_NETWORK_DEVICE";
 /// The order in which Fluxion runs jobs.
 const QUEUE_POLICY: &str = "FLUX_QUEUE_POLICY";
 /// How long tasks may run after the first of them has ended.
 const EXIT_TIMEOUT: &str = "FLUX_EXIT_TIMEOUT";
 
-/// Env vars that say how Flux runs.
+/// The settings of Flux.
 pub(crate) struct Settings {
-    /// The image that the TrainJob or the runtime asks for, and whether it is the TrainJob that does.
+    /// The image, and whether the TrainJob sets it rather than the runtime.
     pub(crate) view_image: Option<(String, bool)>,
     pub(crate) network_device: String,
     pub(crate) queue_policy: String,
@@ -21,15 +21,15 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Reads the env vars of the node container, and adds what is wrong with them.
+    /// Reads the env vars of the node container, and adds their errors.
     pub(crate) fn read(node: &Container, pod_set: &PodSet, problems: &mut Vec<Failure>) -> Self {
         let mut read = |name: &str, is_right: fn(&str) -> bool, what: &str| {
             let owner = node.env_owner(name)?;
             let is_train_jobs = owner == "trainjob";
             let problem = match node.env(name) {
                 Some(value) if is_right(&value) => return Some((value, is_train_jobs)),
-                Some(value) => format!("must be {what}, is `{value}`"),
-                None => format!("must be {what}, and has a source instead of a value"),
+                Some(value) => format!("must be {what}; found `{value}`"),
+                None => format!("must be {what}; `valueFrom` is not supported"),
             };
             let field = match is_train_jobs {
                 true => format!("spec.trainer.env[{name}]"),
@@ -67,7 +67,7 @@ fn is_image(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_graphic())
 }
 
-/// The longest name of a network device on Linux has 15 characters.
+/// Names of network devices have at most 15 characters on Linux.
 fn is_device(text: &str) -> bool {
     let is_part = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
     (1..=15).contains(&text.len()) && text.bytes().all(is_part)
@@ -78,7 +78,7 @@ fn is_policy(text: &str) -> bool {
     (1..=63).contains(&text.len()) && text.bytes().all(is_part)
 }
 
-/// Flux's durations: a number, and `ms`, `s`, `m`, `h` or `d`.
+/// Whether the text is a duration of Flux: a number with `ms`, `s`, `m`, `h` or `d`.
 fn is_duration(text: &str) -> bool {
     let units = ["ms", "s", "m", "h", "d"];
     let number = units

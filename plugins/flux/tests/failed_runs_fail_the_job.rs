@@ -46,7 +46,7 @@ fn runtime_that_restarts_single_pods_gets_a_warning() {
     let outcome = outcome(|set| set.backoff_limit(3));
     assert_eq!(written(&outcome), [None, Some(json!("Never"))]);
     let warnings = outcome.warnings();
-    let field = "spec.template.spec.replicatedJobs[node].template.spec.backoffLimit: is 3: ";
+    let field = "spec.template.spec.replicatedJobs[node].template.spec.backoffLimit: is 3, ";
     assert!(
         warnings.len() == 1
             && warnings[0].starts_with(field)

@@ -101,7 +101,7 @@ fn devices_of_resource_claims_are_counted() {
     );
     let errors = errors(claimed(None));
     assert!(
-        errors[0].starts_with("spec.trainer.numProcPerNode: is required: "),
+        errors[0].starts_with("spec.trainer.numProcPerNode: is required, "),
         "{errors:?}"
     );
 }

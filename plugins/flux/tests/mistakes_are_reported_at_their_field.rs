@@ -32,16 +32,16 @@ fn more_tasks_than_devices_are_refused() {
         many(gpus()).spec(json!({"trainer": {"numProcPerNode": 8}})),
         &[(
             "spec.trainer.numProcPerNode",
-            "is 8, and a node has 4 accelerators",
+            "must be at most 4, the number of accelerators per node, is 8",
         )],
     );
     assert_reported(
         many(gpus()),
-        &[("spec.mlPolicy.flux.numProcPerNode", "give at most 4")],
+        &[("spec.mlPolicy.flux.numProcPerNode", "must be at most 4")],
     );
     assert_reported(
         many(job(|set| set.claimed_devices("gpu", Some(2)), |c| c)),
-        &[("spec.mlPolicy.flux.numProcPerNode", "2 accelerators")],
+        &[("spec.mlPolicy.flux.numProcPerNode", "must be at most 2")],
     );
 }
 
@@ -55,7 +55,7 @@ fn missing_command_is_refused() {
     for (word, problem) in [
         ("", "an empty word"),
         (" ", "an empty word"),
-        ("-n", "begins with `-n`, an option"),
+        ("-n", "found the option `-n`"),
     ] {
         assert_reported(
             of_node(|c| c.train_job_command(&[word, "lmp"])),
@@ -69,7 +69,10 @@ fn missing_command_is_refused() {
     });
     assert_reported(
         none,
-        &[("spec.trainer.command", "does not know the image's own")],
+        &[(
+            "spec.trainer.command",
+            "cannot use the image's default command",
+        )],
     );
 }
 
@@ -83,8 +86,8 @@ fn env_vars_that_would_break_a_file_are_refused() {
     assert_reported(
         job,
         &[
-            ("spec.trainer.env[FLUX_VIEW_IMAGE]", "is `an image`"),
-            ("spec.trainer.env[FLUX_NETWORK_DEVICE]", "is `$(id)`"),
+            ("spec.trainer.env[FLUX_VIEW_IMAGE]", "found `an image`"),
+            ("spec.trainer.env[FLUX_NETWORK_DEVICE]", "found `$(id)`"),
             (
                 &format!("{POD}.containers[node].env[FLUX_QUEUE_POLICY]"),
                 "must be a queue policy",
@@ -96,7 +99,7 @@ fn env_vars_that_would_break_a_file_are_refused() {
         of_node(|c| c.env_source("FLUX_NETWORK_DEVICE", source)),
         &[(
             &format!("{POD}.containers[node].env[FLUX_NETWORK_DEVICE]"),
-            "has a source instead of a value",
+            "`valueFrom` is not supported",
         )],
     );
     for timeout in ["", "soon", "-1s", "1 s", ".5s", "1.", "5w", "1.2.3s"] {
@@ -179,7 +182,7 @@ fn installer_with_unknown_user_is_refused() {
     assert!(
         reported.len() == 1
             && reported[0].starts_with(&field)
-            && reported[0].contains("never starts"),
+            && reported[0].contains("cannot start"),
         "{reported:?}"
     );
     for with_user in [

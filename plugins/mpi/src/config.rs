@@ -5,11 +5,11 @@ use trainyard_sdk::{Config, Document, Setting};
 /// `mlPolicy.mpi`.
 #[derive(Config, Debug)]
 pub(crate) struct MpiConfig {
-    /// Processes on each node if the TrainJob gives no number; 1, which the API server writes if nothing was written, is as if absent.
+    /// The number of processes per node if the TrainJob does not set it. 1 is the same as unset, because the API server sets it by default.
     #[config(minimum = 1, maximum = 2147483647)]
     #[allow(dead_code, reason = "the host counts it among the explicit numbers")]
     num_proc_per_node: Option<u32>,
-    /// The implementation of MPI in the image: OpenMPI, Intel or MPICH. An empty text is as OpenMPI.
+    /// The implementation of MPI in the image: OpenMPI, Intel or MPICH. Empty means OpenMPI.
     #[config(default = "OpenMPI")]
     pub(crate) mpi_implementation: Implementation,
     /// Where the SSH keys are mounted.

@@ -1,15 +1,15 @@
-//! What the implementations of MPI want to be told, each in its own words.
+//! The hostfile format and the env vars of each MPI implementation.
 
 use crate::config::Implementation;
 
-/// Where the launcher has the hostfile.
+/// The directory of the hostfile in the launcher.
 pub(crate) const HOSTFILE_DIR: &str = "/etc/mpi";
-/// The hostfile's name there, and its key in the ConfigMap.
+/// The name of the hostfile, and its key in the ConfigMap.
 pub(crate) const HOSTFILE: &str = "hostfile";
-/// What ssh is told: a name of a pod may take a moment to be known.
+/// The arguments of ssh. It retries, because a pod's DNS name may not resolve at first.
 const SSH_ARGS: &str = "-o ConnectionAttempts=10";
 
-/// An env var of the launcher, and why it is there.
+/// An env var of the launcher, with the reason for it.
 pub(crate) struct Var {
     pub(crate) name: &'static str,
     pub(crate) value: String,
@@ -26,7 +26,7 @@ impl Implementation {
         }
     }
 
-    /// What stands behind a host in its line of the hostfile, the line's end included.
+    /// The end of a line of the hostfile, after the host.
     pub(crate) fn line_end(self, slots: u32) -> String {
         match self {
             Self::OpenMpi => format!(" slots={slots}\n"),
@@ -34,13 +34,13 @@ impl Implementation {
         }
     }
 
-    /// Whether its daemons on the nodes call back to the launcher by its host name, which only the pod itself knows. Those of
-    /// Open MPI are given addresses.
+    /// Whether its daemons on the nodes connect to the launcher by its host name, which is not a DNS name. Those of Open MPI use
+    /// addresses.
     pub(crate) const fn calls_back_by_name(self) -> bool {
         matches!(self, Self::Intel | Self::Mpich)
     }
 
-    /// Whether it starts as many processes on each host, whatever the hostfile says.
+    /// Whether it starts the same number of processes on each host, regardless of the hostfile.
     pub(crate) const fn has_one_number_for_all_hosts(self) -> bool {
         matches!(self, Self::Intel)
     }
@@ -79,7 +79,7 @@ impl Implementation {
         vars.into_iter().map(var).collect()
     }
 
-    /// The env var by which it resolves the hostfile's names to find its own host. Open MPI 4 does so in any case.
+    /// The env var with which it resolves the names in the hostfile to recognize its own host. Open MPI 4 always does so.
     pub(crate) fn resolving(self) -> Option<Var> {
         (self == Self::OpenMpi).then(|| Var {
             name: "PRTE_MCA_prte_do_not_resolve",
@@ -88,7 +88,7 @@ impl Implementation {
         })
     }
 
-    /// Its versions that find their own line of the hostfile by the host name alone, whatever they are told.
+    /// The versions that recognize their own line of the hostfile only by the host name.
     pub(crate) const fn compares_names(self) -> Option<&'static str> {
         match self {
             Self::OpenMpi => None,

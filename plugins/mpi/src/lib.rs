@@ -1,12 +1,12 @@
-//! The MPI policy: mpirun in the launcher's pod starts processes on the nodes by SSH. This plugin gives it the nodes' names with
-//! the number of processes on each, the keys, and the environment that the implementation of MPI reads.
+//! The MPI policy: mpirun in the launcher's pod starts processes on the nodes by SSH. This plugin provides the hostfile with the number of
+//! processes on each node, the SSH keys, and the env vars of the MPI implementation.
 
 mod config;
-mod fit;
 mod implementation;
 mod mount_path;
 mod own_name;
 mod pods;
+mod requirements;
 
 use trainyard_sdk::{Build, Context, Failure, KeyFile, Mount, NODE, Transform};
 
@@ -18,13 +18,13 @@ use self::{
     pods::{Hosts, Members, Pods},
 };
 
-/// The volume with the keys, and that with the hostfile.
+/// The volumes with the keys and with the hostfile.
 const KEYS_VOLUME: &str = "mpi-ssh-auth";
 const HOSTFILE_VOLUME: &str = "mpi-hostfile";
-/// The same as endings of objects' names.
+/// The suffixes of their objects.
 const KEYS_SUFFIX: &str = "-mpi-ssh-auth";
 const HOSTFILE_SUFFIX: &str = "-mpi-hostfile";
-/// The keys of the Secret. The first is the one that its type demands.
+/// The keys of the Secret. Its type requires the first.
 const PRIVATE_KEY: &str = "ssh-privatekey";
 const PUBLIC_KEY: &str = "ssh-publickey";
 
@@ -40,7 +40,7 @@ impl Transform for Mpi {
         let members = Members::find(ctx, &config);
         if let Some(members) = &members {
             members.check_counts(ctx, &config);
-            fit::check(ctx, &config, members);
+            requirements::check(ctx, &config, members);
         }
         let hosts = Hosts::of(ctx, &config);
         if let (Some(members), Some(hosts), Some(path)) = (members, hosts, mount_path) {
@@ -64,10 +64,10 @@ impl Build for Mpi {
     }
 }
 
-/// The keys in each pod: the launcher's mpirun logs in by them, and the nodes let it in by them.
+/// Mounts the keys in each pod. mpirun in the launcher logs in with them, and the nodes authorize them.
 fn mount_keys(ctx: &Context, members: &Members, path: &MountPath) {
-    // ssh refuses a private key that others than its owner may read if its owner, which is root, runs it. Where the pods have an
-    // `fsGroup`, the kubelet lets that group read the file in any case.
+    // ssh rejects a private key that others can read if it runs as the file's owner, which is root. If the pods have an `fsGroup`, the
+    // kubelet makes the file readable for that group in any case.
     let mode = if path.is_of_root() { 0o600 } else { 0o640 };
     for Pods { set, container } in members.all() {
         ctx.because("the keys with which mpirun starts processes on the nodes");
@@ -83,8 +83,8 @@ fn mount_keys(ctx: &Context, members: &Members, path: &MountPath) {
 }
 
 fn mount_hostfile(ctx: &Context, launcher: &Pods, hosts: &[Hosts]) {
-    let told: Vec<_> = hosts.iter().map(Hosts::told).collect();
-    ctx.because(&format!("mpirun starts {}", told.join("; ")));
+    let summaries: Vec<_> = hosts.iter().map(Hosts::summary).collect();
+    ctx.because(&format!("mpirun starts {}", summaries.join("; ")));
     let files = [KeyFile::new(HOSTFILE, HOSTFILE).mode(0o444)];
     let set = &launcher.set;
     set.put_own_config_map(HOSTFILE_VOLUME, HOSTFILE_SUFFIX, None, &files);
@@ -108,7 +108,7 @@ fn set_environment(ctx: &Context, config: &MpiConfig, launcher: &Pods, hosts: &[
     }
 }
 
-/// Makes the pods' host names known to each other, without their subdomain.
+/// Lets pods resolve each other's host names without the subdomain.
 fn search_pods(ctx: &Context, members: &Members) {
     let info = ctx.info();
     let (subdomain, namespace) = (info.subdomain(), ctx.job().namespace());
@@ -128,7 +128,7 @@ fn emit_keys(ctx: &Context) {
     secret.append_secret(PUBLIC_KEY, &pair.public("openssh"));
 }
 
-/// A line for each pod that processes run in.
+/// Emits the hostfile, with a line for each pod that runs processes.
 fn emit_hostfile(ctx: &Context, config: &MpiConfig) {
     let hostfile = ctx.objects().emit("v1", "ConfigMap", HOSTFILE_SUFFIX, None);
     for Hosts { set, slots, .. } in Hosts::of(ctx, config).into_iter().flatten() {

@@ -6,19 +6,19 @@ use crate::{config::MpiConfig, implementation::HOSTFILE_DIR};
 
 /// The configuration's path.
 const FIELD: &str = "spec.mlPolicy.mpi.sshAuthMountPath";
-/// The home of root.
+/// The home directory of root.
 const ROOT_HOME: &str = "/root";
 
-/// `sshAuthMountPath`, at which something can be mounted.
+/// A valid `sshAuthMountPath`.
 #[derive(Debug)]
 pub(crate) struct MountPath {
     written: String,
-    /// Its folders: `..`, `.` and repeated slashes are resolved, as the kernel does it.
+    /// Its directories, with `..`, `.` and repeated slashes resolved.
     folders: Vec<String>,
 }
 
 impl MountPath {
-    /// Reads it; reports an error if nothing can be mounted there.
+    /// Reads the path. Reports an error if it is not a valid mount path.
     pub(crate) fn read(ctx: &Context, config: &MpiConfig) -> Option<Self> {
         let written = &config.ssh_auth_mount_path;
         let path = Self {
@@ -36,28 +36,29 @@ impl MountPath {
         } else {
             return Some(path);
         };
-        let message = format!("`{written}` {problem}; name the folder `.ssh` of the image's user");
+        let message =
+            format!("`{written}` {problem}; set the directory `.ssh` of the image's user");
         ctx.error(&message, Some(FIELD));
         None
     }
 
-    /// The path as the runtime has it.
+    /// The path as in the runtime.
     pub(crate) fn as_written(&self) -> &str {
         &self.written
     }
 
-    /// Whether it is below the home of root.
+    /// Whether it is below the home directory of root.
     pub(crate) fn is_of_root(&self) -> bool {
         self.is_in(ROOT_HOME) && self.folders.len() > 1
     }
 
-    /// Whether it is a folder or below it.
+    /// Whether it is a directory or below it.
     fn is_in(&self, folder: &str) -> bool {
         self.folders.starts_with(&folders(folder))
     }
 }
 
-/// The folders on the way to a path.
+/// The directories of a path.
 fn folders(path: &str) -> Vec<String> {
     let mut folders = Vec::new();
     for folder in path.split('/') {

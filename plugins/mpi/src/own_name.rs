@@ -1,19 +1,19 @@
-//! How the launcher's pod is named in its own hostfile, if it is a node.
+//! The name of the launcher's pod in its own hostfile, if it is a node.
 //!
-//! mpirun starts the processes of its own host itself, and those of every other host by SSH. Nothing listens for SSH in the launcher's
-//! pod, so mpirun has to find that one line of the hostfile is its own host. Open MPI 5, MPICH before 5 and Intel MPI find it by the
-//! host name alone, which the name of a pod with its subdomain is not.
+//! mpirun starts the processes of its own host directly, and those of other hosts by SSH. The launcher's pod has no SSH server, so mpirun
+//! has to recognize its own line of the hostfile. Open MPI 5, MPICH before 5 and Intel MPI compare the line with the host name, which does
+//! not include the subdomain.
 
 use trainyard_sdk::{Context, PodSet};
 
-/// What the launcher's pod has for a host name.
+/// The host name of the launcher's pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OwnName {
-    /// The pod's name, as of every pod of a Job with indexes.
+    /// The pod's name, as for every pod of an indexed Job.
     Short,
-    /// The same with its whole domain: `setHostnameAsFQDN`.
+    /// The fully qualified name: `setHostnameAsFQDN`.
     Full,
-    /// The machine's, which is not known before the pod runs: `hostNetwork`. The line is found by the pod's address.
+    /// The machine's name, which is not known before the pod runs: `hostNetwork`. The hostfile has the pod's DNS name.
     Machine,
 }
 
@@ -33,7 +33,7 @@ impl OwnName {
         }
     }
 
-    /// Whether mpirun has to resolve the hostfile's names to find its own.
+    /// Whether mpirun has to resolve the names in the hostfile to recognize its own.
     pub(crate) fn is_resolved(self) -> bool {
         self == Self::Machine
     }

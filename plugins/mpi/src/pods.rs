@@ -1,4 +1,4 @@
-//! The pods that take part, and how many processes each of them runs.
+//! The launcher and the nodes, and the number of processes of each pod.
 
 use trainyard_sdk::{
     Container, Context, Devices, NODE, PROCESSES, PodSet, TRAINER, paths::REPLICATED_JOBS,
@@ -18,12 +18,12 @@ pub(crate) struct Pods {
 /// The pods of a TrainJob.
 pub(crate) struct Members {
     pub(crate) launcher: Pods,
-    /// None if the launcher is the only node, in a runtime without others.
+    /// `None` if the launcher is the only node.
     pub(crate) nodes: Option<Pods>,
 }
 
 impl Members {
-    /// Finds them, or tells what the runtime lacks.
+    /// Finds the pods, and reports what the runtime lacks.
     pub(crate) fn find(ctx: &Context, config: &MpiConfig) -> Option<Self> {
         let launcher = pods(ctx, LAUNCHER, "runs mpirun");
         let is_alone = config.run_launcher_as_node
@@ -48,17 +48,17 @@ impl Members {
         self.nodes.iter().chain([&self.launcher])
     }
 
-    /// Tells of counts with which mpirun would run more than once, or nodes would go uncounted.
+    /// Reports counts with which mpirun would run more than once, or nodes would not be counted.
     pub(crate) fn check_counts(&self, ctx: &Context, config: &MpiConfig) {
-        // With the label of a step, the host demands one.
+        // With an ancestor label, the host requires one replica.
         let unlabelled = self.all().filter(|pods| pods.set.ancestor().is_none());
         for Pods { set, .. } in unlabelled {
             let (name, replicas) = (set.name(), set.replicas());
-            // The host leaves the nodes none of the jobs if the launcher is the only node.
+            // If the launcher is the only node, the host sets the replicas of the nodes to 0.
             let is_left_out = name == NODE && config.run_launcher_as_node && ctx.job().nodes() == 1;
             if replicas != 1 && !(is_left_out && replicas == 0) {
                 let message =
-                    format!("is {replicas}, and mpi needs 1; set the number of pods by `numNodes`");
+                    format!("must be 1, is {replicas}; set the number of pods with `numNodes`");
                 ctx.error(
                     &message,
                     Some(&format!("{REPLICATED_JOBS}[{name}].replicas")),
@@ -68,14 +68,14 @@ impl Members {
         let pods = self.launcher.set.count();
         if pods != 1 {
             let message =
-                format!("is {pods}, and mpi needs 1, since mpirun runs in one pod; remove it");
+                format!("must be 1, because mpirun runs in one pod, is {pods}; remove it");
             let path = format!("{REPLICATED_JOBS}[{LAUNCHER}].template.spec.parallelism");
             ctx.error(&message, Some(&path));
         }
     }
 }
 
-/// The pod set of that name and its container; an error if the runtime lacks one of them.
+/// The pod set of that name and its container. Reports an error if the runtime lacks one of them.
 fn pods(ctx: &Context, name: &str, what: &str) -> Option<Pods> {
     let Some(set) = ctx.info().pod_set(name) else {
         let message = format!(
@@ -86,27 +86,27 @@ fn pods(ctx: &Context, name: &str, what: &str) -> Option<Pods> {
     };
     match set.container(NODE).filter(|container| !container.is_init()) {
         Some(container) => Some(Pods { set, container }),
-        // The host demands it of the trainer.
+        // For the trainer, the host reports it.
         None if set.ancestor().as_deref() == Some(TRAINER) => None,
         None => {
-            let message = format!("mpi needs a container `{NODE}` here, which {what}");
+            let message = format!("must have a container `{NODE}`, which {what}");
             ctx.error(&message, Some(&set.path("containers")));
             None
         }
     }
 }
 
-/// Pods that processes run in, all of them with the same number.
+/// Pods that run processes, each the same number.
 pub(crate) struct Hosts {
     pub(crate) set: PodSet,
     pub(crate) slots: u32,
-    /// Where the number is from.
+    /// The reason for the number.
     pub(crate) because: String,
 }
 
 impl Hosts {
-    /// The hosts in the order of the runtime's replicated jobs, as in the hostfile; none if their processes can't be counted, which
-    /// is told.
+    /// The hosts in the order of the runtime's replicated jobs, as in the hostfile. `None` if processes cannot be counted, which is
+    /// reported.
     pub(crate) fn of(ctx: &Context, config: &MpiConfig) -> Option<Vec<Self>> {
         let is_host = |set: &PodSet| {
             let name = set.name();
@@ -114,7 +114,7 @@ impl Hosts {
             runs && set.address_count() > 0
         };
         let sets = ctx.info().pod_sets().into_iter().filter(is_host);
-        // All of them, so that each is told that can't be counted.
+        // Each one is counted, so that all errors are reported.
         let hosts: Vec<_> = sets.map(|set| Self::counted(ctx, set)).collect();
         let hosts = hosts.into_iter().collect::<Option<Vec<_>>>()?;
         one_number(ctx, config.mpi_implementation, &hosts).then_some(hosts)
@@ -129,7 +129,7 @@ impl Hosts {
         let Some(slots) = explicit.or_else(|| counted.map(|accelerators| accelerators.max(1)))
         else {
             let message = format!(
-                "is required: how many accelerators a pod of replicated job `{name}` gets is not known, and the hostfile needs the number of its processes"
+                "is required, because the number of accelerators per pod of replicated job `{name}` is not known and the hostfile needs the number of processes"
             );
             ctx.error(&message, Some(PROCESSES));
             return None;
@@ -137,7 +137,7 @@ impl Hosts {
         let accelerators = known.unwrap_or_default();
         if accelerators > 0 && slots > accelerators {
             let message = format!(
-                "is {slots}, but a pod of replicated job `{name}` has {accelerators} accelerators, one for each process; give {accelerators} or less, or ask for more accelerators"
+                "must be at most {accelerators}, the number of accelerators per pod of replicated job `{name}`, is {slots}; lower it, or request more accelerators"
             );
             ctx.error(&message, Some(&ctx.job().processes_path("mpi")));
             return None;
@@ -156,20 +156,20 @@ impl Hosts {
         })
     }
 
-    /// How many processes run in its pods, and why.
-    pub(crate) fn told(&self) -> String {
+    /// The number of processes per pod, with the reason.
+    pub(crate) fn summary(&self) -> String {
         let (name, slots, because) = (self.set.name(), self.slots, &self.because);
         let processes = if slots == 1 { "process" } else { "processes" };
         format!("{slots} {processes} in each pod of `{name}`, {because}")
     }
 }
 
-/// Where a number of processes is from that nobody gave.
+/// The reason for a number of processes that is derived from devices.
 fn because_of(devices: &[Devices], accelerators: u32) -> String {
     if accelerators > 0 {
         let is_resource = |device: &Devices| device.source.starts_with("resource/");
         let known = || devices.iter().filter(|device| device.accelerator);
-        // Beside resources, claims do not count.
+        // If there are resources, claims do not count.
         let by_resource = known().any(is_resource);
         let counted = known().filter(|device| is_resource(device) == by_resource);
         let sources: Vec<_> = counted.map(|device| &*device.source).collect();
@@ -182,7 +182,7 @@ fn because_of(devices: &[Devices], accelerators: u32) -> String {
     .to_owned()
 }
 
-/// Whether the implementation can start the processes; an error if it can't.
+/// Whether the implementation supports the numbers of processes. Reports an error if not.
 fn one_number(ctx: &Context, implementation: Implementation, hosts: &[Hosts]) -> bool {
     let [first, others @ ..] = hosts else {
         return true;
@@ -192,7 +192,7 @@ fn one_number(ctx: &Context, implementation: Implementation, hosts: &[Hosts]) ->
         return true;
     };
     let message = format!(
-        "is required: a pod of replicated job `{}` can run {} processes and one of `{}` {}, but {} starts as many on each host; give a number that fits both",
+        "is required, because a pod of replicated job `{}` can run {} processes and one of `{}` {}, but {} starts the same number on each host; set a number that fits both",
         first.set.name(),
         first.slots,
         other.set.name(),

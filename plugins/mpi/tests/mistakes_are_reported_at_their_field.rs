@@ -50,11 +50,11 @@ fn replicated_job_without_its_container_is_refused() {
         found,
         [
             format!(
-                "{}: mpi needs a container `node` here, which runs mpirun",
+                "{}: must have a container `node`, which runs mpirun",
                 path("launcher")
             ),
             format!(
-                "{}: mpi needs a container `node` here, which runs the processes that mpirun starts",
+                "{}: must have a container `node`, which runs the processes that mpirun starts",
                 path("node")
             ),
         ]
@@ -70,8 +70,8 @@ fn counts_that_would_run_mpirun_twice_are_refused() {
     assert_eq!(
         errors(job),
         [
-            "spec.template.spec.replicatedJobs[node].replicas: is 2, and mpi needs 1; set the number of pods by `numNodes`",
-            "spec.template.spec.replicatedJobs[launcher].template.spec.parallelism: is 2, and mpi needs 1, since mpirun runs in one pod; remove it",
+            "spec.template.spec.replicatedJobs[node].replicas: must be 1, is 2; set the number of pods with `numNodes`",
+            "spec.template.spec.replicatedJobs[launcher].template.spec.parallelism: must be 1, because mpirun runs in one pod, is 2; remove it",
         ]
     );
     let none = without_pods()
@@ -84,20 +84,22 @@ fn counts_that_would_run_mpirun_twice_are_refused() {
 
 #[test]
 fn more_processes_than_accelerators_are_refused() {
-    let too_many = "but a pod of replicated job `node` has 2 accelerators, one for each process; give 2 or less, or ask for more accelerators";
+    let too_many = |found: u32| {
+        format!(
+            "must be at most 2, the number of accelerators per pod of replicated job `node`, is {found}; lower it, or request more accelerators"
+        )
+    };
     let by_runtime = job(gpus).processes_per_node(4);
     assert_eq!(
         errors(by_runtime),
-        [format!(
-            "spec.mlPolicy.mpi.numProcPerNode: is 4, {too_many}"
-        )]
+        [format!("spec.mlPolicy.mpi.numProcPerNode: {}", too_many(4))]
     );
     let by_train_job = job(gpus)
         .processes_per_node(3)
         .spec(json!({"trainer": {"numProcPerNode": 3}}));
     assert_eq!(
         errors(by_train_job),
-        [format!("spec.trainer.numProcPerNode: is 3, {too_many}")]
+        [format!("spec.trainer.numProcPerNode: {}", too_many(3))]
     );
     assert_eq!(
         errors(job(|c| c.request("cpu", "1")).processes_per_node(8)),
@@ -109,7 +111,7 @@ fn more_processes_than_accelerators_are_refused() {
 
 #[test]
 fn empty_command_is_refused() {
-    let empty = "is empty: nothing would start mpirun; write it as `[mpirun, python, train.py]`, or leave it out for the runtime's own";
+    let empty = "must not be empty; set it to a command such as `[mpirun, python, train.py]`, or remove it to use the runtime's";
     for command in [json!([]), json!([""])] {
         let given = command.as_array().unwrap().len();
         let job = job(|c| match given {
@@ -146,7 +148,7 @@ fn unusable_mount_path_is_refused() {
         assert_eq!(
             errors(job(gpus).config(json!({"sshAuthMountPath": path}))),
             [format!(
-                "spec.mlPolicy.mpi.sshAuthMountPath: `{path}` {problem}; name the folder `.ssh` of the image's user"
+                "spec.mlPolicy.mpi.sshAuthMountPath: `{path}` {problem}; set the directory `.ssh` of the image's user"
             )]
         );
     }
@@ -167,7 +169,7 @@ fn trainer_label_on_the_nodes_is_refused() {
         assert_eq!(
             errors(labelled(json!({"trainer": {word: ["mpirun"]}}))),
             [format!(
-                "spec.template.spec.replicatedJobs[node].template.metadata.labels[trainer.kubeflow.org/trainjob-ancestor-step]: is on the nodes, so that the TrainJob's `{word}` would replace their SSH server; move the label to the replicated job `launcher`"
+                "spec.template.spec.replicatedJobs[node].template.metadata.labels[trainer.kubeflow.org/trainjob-ancestor-step]: must not be on the nodes, because the TrainJob's `{word}` would replace their SSH server; move the label to the replicated job `launcher`"
             )]
         );
     }
@@ -202,7 +204,7 @@ fn runtime_volumes_with_the_policys_names_are_refused() {
     };
     let error = |set: &str, volume: &str| {
         format!(
-            "spec.template.spec.replicatedJobs[{set}].template.spec.template.spec.volumes[{volume}].name: the volume name `{volume}` is reserved for MPI; rename the runtime's volume"
+            "spec.template.spec.replicatedJobs[{set}].template.spec.template.spec.volumes[{volume}].name: the volume name `{volume}` is reserved by the MPI plugin; rename the volume"
         )
     };
     for (set, volume) in [
@@ -230,14 +232,14 @@ fn pods_without_host_names_are_refused() {
             })
             .config(json!({"runLauncherAsNode": is_node, "mpiImplementation": implementation}))
     };
-    let no_host_names = "spec.template.spec.network.enableDNSHostnames: is false, so mpirun can't find the pods by name; remove it, or set it to true";
+    let no_host_names = "spec.template.spec.network.enableDNSHostnames: must not be false, because mpirun finds the pods by their DNS names";
     assert_eq!(
         errors(of("OpenMPI", false, "").without_host_names()),
         [no_host_names]
     );
     let not_indexed = |set: &str| {
         format!(
-            "spec.template.spec.replicatedJobs[{set}].template.spec.completionMode: is `NonIndexed`, so mpirun can't find its pods by name; remove it, or set it to `Indexed`"
+            "spec.template.spec.replicatedJobs[{set}].template.spec.completionMode: must not be `NonIndexed`, because mpirun finds the pods by their indexed names"
         )
     };
     assert_eq!(errors(of("OpenMPI", false, "node")), [not_indexed("node")]);
@@ -267,11 +269,11 @@ fn launcher_on_the_host_network_gets_a_warning() {
         assert_eq!(outcome.errors(), [""; 0]);
         outcome.warnings()
     };
-    let path = "spec.template.spec.replicatedJobs[launcher].template.spec.template.spec.hostNetwork: is true, and the launcher is a node:";
+    let path = "spec.template.spec.replicatedJobs[launcher].template.spec.template.spec.hostNetwork: is true on a launcher that is a node;";
     for (implementation, versions) in [("MPICH", "MPICH before 5"), ("Intel", "Intel MPI")] {
         let found = warnings(implementation, true);
         assert_eq!(found.len(), 1);
-        let start = format!("{path} {versions} does not find");
+        let start = format!("{path} {versions} does not recognize");
         assert!(
             found.iter().all(|warning| warning.starts_with(&start)),
             "{found:?}"

@@ -187,7 +187,7 @@ fn intel_mpi_uses_one_number_for_all_hosts() {
     assert_eq!(
         errors,
         [
-            "spec.trainer.numProcPerNode: is required: a pod of replicated job `node` can run 8 processes and one of `launcher` 2, but Intel MPI starts as many on each host; give a number that fits both"
+            "spec.trainer.numProcPerNode: is required, because a pod of replicated job `node` can run 8 processes and one of `launcher` 2, but Intel MPI starts the same number on each host; set a number that fits both"
         ]
     );
     let lines = "llm-node-0-0.llm:2\nllm-launcher-0-0:2\n";

@@ -5,13 +5,13 @@ use trainyard_sdk::{Config, Document, Setting};
 /// `mlPolicy.torch`.
 #[derive(Config, Debug)]
 pub(crate) struct TorchConfig {
-    /// Processes on each node where the TrainJob gives no number: a number, auto, cpu or gpu.
+    /// The number of processes per node if the TrainJob does not set it: a number, auto, cpu or gpu.
     pub(crate) num_proc_per_node: Option<Processes>,
     /// Further containers that get the same environment.
     pub(crate) env_injection: Option<EnvInjection>,
 }
 
-/// Containers that get the environment beside the node container.
+/// Containers that get the environment in addition to the node container.
 #[derive(Config, Debug)]
 pub(crate) struct EnvInjection {
     /// The containers, by replicated job.
@@ -25,7 +25,7 @@ pub(crate) struct Target {
     /// The replicated job's name.
     #[config(min_length = 1, max_length = 253)]
     pub(crate) job_name: String,
-    /// Containers or init containers of it; `node` has the environment anyway and is not allowed.
+    /// Its containers or init containers. `node` is not allowed, because it always gets the environment.
     #[config(min_items = 1, max_items = 8, unique_items)]
     pub(crate) container_names: Vec<ContainerName>,
 }
@@ -43,10 +43,10 @@ impl Setting for ContainerName {
     }
 }
 
-/// How many processes a node runs, where it is no number: the host counts those among the explicit ones.
+/// The number of processes per node, if it is not a number. The host handles numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Processes {
-    /// As torchrun finds it: the accelerators, else the CPUs.
+    /// As determined by torchrun: the accelerators, else the CPUs.
     Auto,
     /// One for each CPU.
     Cpu,

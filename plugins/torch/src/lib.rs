@@ -1,5 +1,4 @@
-//! The Torch policy: PyTorch's elastic launcher reads `PET_*` env vars; this plugin sets them, and opens the port on
-//! which the nodes meet.
+//! The Torch policy: it sets the `PET_*` env vars of PyTorch's elastic launcher, and opens the port of the rendezvous.
 
 mod config;
 
@@ -28,7 +27,7 @@ impl Transform for Torch {
     }
 }
 
-/// torchtune's recipes and their arguments are a policy of their own.
+/// torchtune is not supported yet.
 fn refuse_torchtune(pod_set: &PodSet, node: &Container) -> Result<(), Failure> {
     let command = node.command();
     let mut line = command.clone().unwrap_or_default();
@@ -41,7 +40,7 @@ fn refuse_torchtune(pod_set: &PodSet, node: &Container) -> Result<(), Failure> {
     }
     let message =
         "`tune run` (torchtune) is not supported yet; use torchrun with a script of your own";
-    // Where the runtime's command is still there, the TrainJob's author has nothing to mend.
+    // If the command is the runtime's, the TrainJob's author cannot correct it.
     let field = if node.runtime_command() == command {
         pod_set.path_in(node, "command")
     } else {
@@ -50,7 +49,7 @@ fn refuse_torchtune(pod_set: &PodSet, node: &Container) -> Result<(), Failure> {
     Err(Failure::from(message).at(field))
 }
 
-/// What every node is told.
+/// The environment of every node.
 struct Environment {
     nodes: String,
     processes: String,
@@ -83,7 +82,7 @@ impl Environment {
     }
 }
 
-/// Processes on each node, and why. torchrun is told `auto` where it can count accelerators better than anybody.
+/// The number of processes per node, and the reason. It is `auto` if torchrun itself can count the accelerators.
 fn processes(
     ctx: &Context,
     pod_set: &PodSet,
@@ -135,7 +134,7 @@ fn processes(
     }
 }
 
-/// Whole CPUs of the node container, at least 1.
+/// The number of whole CPUs of the node container, at least 1.
 fn cpus(ctx: &Context, node: &Container) -> i64 {
     node.request("cpu")
         .and_then(|amount| ctx.quantity_ceil(&amount))

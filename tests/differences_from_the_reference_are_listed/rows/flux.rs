@@ -120,11 +120,12 @@ pub(super) fn installer(seen: &Seen<'_>) -> bool {
 }
 
 pub(super) fn command(seen: &Seen<'_>) -> bool {
-    we_say(seen, "Flux runs a command on the nodes")
+    we_say(seen, "Flux cannot use the image's default command")
+        || we_say(seen, "must begin with the name of a program")
 }
 
 pub(super) fn too_many_tasks(seen: &Seen<'_>) -> bool {
-    we_say(seen, "or give each node more of them")
+    we_say(seen, "the number of accelerators per node")
         || we_say(seen, "the number of devices in a node's resource claims")
 }
 
@@ -140,12 +141,12 @@ pub(super) fn settings(seen: &Seen<'_>) -> bool {
 
 pub(super) fn unfit(seen: &Seen<'_>) -> bool {
     let all = [
-        "finds its rank by the short name",
+        "derives its rank from the short host name",
         "Flux brokers connect by the DNS names",
-        "finds its rank by the index",
-        "finds its rank by the host name of its pod",
-        "ends before the node container starts",
-        "is reserved for",
+        "derives its rank from the index",
+        "derives its rank from the host name of its pod",
+        "must end before the node container starts",
+        "is reserved ",
         "flux needs a container `node`",
     ];
     all.iter().any(|words| we_say(seen, words))

@@ -85,9 +85,9 @@ pub(super) fn mutable_keys(seen: &Seen<'_>) -> bool {
 pub(super) fn unfit(seen: &Seen<'_>) -> bool {
     let reasons = [
         "would replace their SSH server",
-        "is reserved for MPI",
-        "find the pods by name",
-        "find its pods by name",
+        "is reserved by the MPI plugin",
+        "finds the pods by their DNS names",
+        "finds the pods by their indexed names",
     ];
     is_mpi(seen)
         && seen
@@ -154,7 +154,12 @@ pub(super) fn roots_key(seen: &Seen<'_>) -> bool {
 
 /// A setting with which MPI cannot run.
 pub(super) fn runtime_not_whole(seen: &Seen<'_>) -> bool {
-    let reasons = ["mpi needs ", "other pod sets already use"];
+    let reasons = [
+        "mpi needs ",
+        "must have a container `node`, which runs",
+        "must be 1, ",
+        "other pod sets already use",
+    ];
     is_mpi(seen)
         && seen
             .our_refusal()
@@ -166,7 +171,7 @@ pub(super) fn mount_path(seen: &Seen<'_>) -> bool {
 }
 
 pub(super) fn command(seen: &Seen<'_>) -> bool {
-    let is_empty = "is empty: nothing would start mpirun";
+    let is_empty = "must not be empty; set it to a command such as";
     is_mpi(seen)
         && seen
             .our_refusal()
@@ -174,9 +179,9 @@ pub(super) fn command(seen: &Seen<'_>) -> bool {
 }
 
 pub(super) fn processes(seen: &Seen<'_>) -> bool {
-    let reasons = ["accelerators, one for each process", "gets is not known"];
+    let reason = "the number of accelerators per pod";
     is_mpi(seen)
         && seen
             .our_refusal()
-            .is_some_and(|refusal| reasons.iter().any(|reason| refusal.error.contains(reason)))
+            .is_some_and(|refusal| refusal.error.contains(reason))
 }

@@ -27,7 +27,7 @@ handles! {
         fn because(text: &str) = "context.because" context_because(text);
         /// Warns the user; the TrainJob is not refused. `field` is a path as in `failure`.
         fn warn(message: &str, field: Option<&str>) = "context.warn" context_warn(message, field);
-        /// Refuses the TrainJob. The call continues, so that further errors can be reported. `field` is as with `warn`.
+        /// Refuses the TrainJob. The call continues, so that further errors can be reported. `field` is as for `warn`.
         fn error(message: &str, field: Option<&str>) = "context.error" context_error(message, field);
         /// Writes a line to the host's log. The level is `error`, `warn`, `info`, `debug` or `trace`; any other level
         /// ends the call.

@@ -142,7 +142,7 @@ handles! {
         /// Needs the claim to read `pod-sets[P].volumes[NAME]`.
         fn volume(name: &str) -> Option<Document> = "pod-set.volume" pod_set_volume(name);
         /// Removes a volume; does nothing if there is none. Without a grant, only a volume that this plugin added. Its
-        /// mounts are not removed, and a mount without a volume refuses the TrainJob.
+        /// mounts are not removed, and the TrainJob is refused if a mount has no volume.
         ///
         /// Needs the claim to write `pod-sets[P].volumes[NAME]`.
         fn remove_volume(name: &str) = "pod-set.remove-volume" pod_set_remove_volume(name);
@@ -180,8 +180,8 @@ handles! {
         ///
         /// Needs the claim to write `pod-sets[P].resource-claims[NAME]`.
         fn put_resource_claim(claim: &PodResourceClaim) = "pod-set.put-resource-claim" pod_set_put_resource_claim(&claim.clone().into());
-        /// Removes a resource claim from the pods; does nothing if there is none with that name. A container that still
-        /// uses it refuses the TrainJob.
+        /// Removes a resource claim from the pods; does nothing if there is none with that name. The TrainJob is
+        /// refused if a container still uses it.
         ///
         /// Needs the claim to write `pod-sets[P].resource-claims[NAME]`.
         fn remove_resource_claim(name: &str) = "pod-set.remove-resource-claim" pod_set_remove_resource_claim(name);
@@ -235,7 +235,7 @@ handles! {
         /// Needs the claim to write `pod-sets[P].pod-annotations[KEY]`.
         fn set_pod_annotation(key: &str, value: &str) = "pod-set.set-pod-annotation" pod_set_set_pod_annotation(key, value);
         /// Removes an annotation from the pods; does nothing if they have no such annotation. Annotations of the
-        /// security context need the same claim as with `set_pod_annotation`.
+        /// security context need the same claim as for `set_pod_annotation`.
         ///
         /// Needs the claim to write `pod-sets[P].pod-annotations[KEY]`.
         fn remove_pod_annotation(key: &str) = "pod-set.remove-pod-annotation" pod_set_remove_pod_annotation(key);
@@ -251,7 +251,7 @@ handles! {
         ///
         /// Needs the claim to read `pod-sets[P].priority-class`.
         fn priority_class() -> Option<String> = "pod-set.priority-class" pod_set_priority_class();
-        /// Sets the name of the pods' PriorityClass, which has to exist.
+        /// Sets the name of the pods' PriorityClass, which must exist.
         ///
         /// Needs the claim to write `pod-sets[P].priority-class`.
         fn set_priority_class(name: &str) = "pod-set.set-priority-class" pod_set_set_priority_class(name);
@@ -278,8 +278,8 @@ handles! {
         /// Adds an affinity term after those of the runtime, as JSON as in a pod spec. `at` is the list:
         /// `nodeAffinity`, `podAffinity` or `podAntiAffinity`, followed by `/required` or `/preferred`. The term's
         /// requirements are added to every alternative of a required node affinity, so it narrows the runtime's
-        /// affinity. An alternative without requirements matches no node, and is not changed; a list without
-        /// alternatives refuses the TrainJob. `id` and errors are as with `add_toleration`.
+        /// affinity. An alternative without requirements matches no node, and is not changed; the TrainJob is refused
+        /// if the list has no alternatives. `id` and errors are as for `add_toleration`.
         ///
         /// Needs the claim to write `pod-sets[P].affinity-terms[ID]`.
         fn add_affinity_term(id: &str, at: &str, json: &str) = "pod-set.add-affinity-term" pod_set_add_affinity_term(id, at, json);
@@ -390,7 +390,7 @@ handles! {
         ///
         /// Needs the claim to write `C.args`.
         fn clear_args() = "container.clear-args" container_clear_args();
-        /// The command in the runtime, before the TrainJob's override. Reading it does not affect the order, as with
+        /// The command in the runtime, before the TrainJob's override. Reading it does not affect the order, as for
         /// `base`.
         fn runtime_command() -> Option<Vec<String>> = "container.runtime-command" container_runtime_command();
         /// The arguments in the runtime, before the TrainJob's override.
@@ -464,7 +464,7 @@ handles! {
         /// Needs the claim to write `C.env[NAME]`.
         fn put_env_raw(name: &str, source: &str) = "container.put-env-raw" container_put_env_raw(name, source);
         /// Removes an env var; does nothing if there is no such env var. An env var of the runtime, a patch or the
-        /// TrainJob is removed only if the manifest reserves the name, as with `put_env`.
+        /// TrainJob is removed only if the manifest reserves the name, as for `put_env`.
         ///
         /// Needs the claim to write `C.env[NAME]`.
         fn remove_env(name: &str) = "container.remove-env" container_remove_env(name);
@@ -477,9 +477,9 @@ handles! {
         /// Needs the claim to read `C.ports[NUMBER/PROTOCOL]`.
         fn port(number: u16, protocol: &str) -> Option<Port> = "container.port" container_port(number, protocol);
         /// Adds a port, or replaces the port with the same number and protocol. A host port or host address needs a
-        /// grant, even in a container that this plugin added. A name that another port of the container has, or a host
-        /// port that another port of the pod has, refuses the TrainJob. A port or host port 0, another protocol, or an
-        /// invalid IP address ends the call.
+        /// grant, even in a container that this plugin added. The TrainJob is refused if another port of the container
+        /// has the same name, or another port of the pod the same host port. A port or host port 0, another protocol,
+        /// or an invalid IP address ends the call.
         ///
         /// Needs the claim to write `C.ports[NUMBER/PROTOCOL]`.
         fn put_port(port: &Port) = "container.put-port" container_put_port(&port.clone().into());
@@ -532,8 +532,8 @@ handles! {
         ///
         /// Needs the claim to read `C.resource-claims[*]`.
         fn resource_claim_uses() -> Vec<ResourceClaimUse> = "container.resource-claim-uses" container_resource_claim_uses();
-        /// Lets the container use a resource claim of the pod, replacing an earlier use of the claim. A claim that the
-        /// pod does not have refuses the TrainJob.
+        /// Lets the container use a resource claim of the pod, replacing an earlier use of the claim. The TrainJob is
+        /// refused if the pod does not have the claim.
         ///
         /// Needs the claim to write `C.resource-claims[NAME]`.
         fn put_resource_claim_use(r#use: &ResourceClaimUse) = "container.put-resource-claim-use" container_put_resource_claim_use(&r#use.clone().into());

@@ -1,10 +1,10 @@
-//! What no Flux instance can run with, each with the field where it can be mended.
+//! The requirements of a Flux instance. Each error has the field to correct.
 
 use trainyard_sdk::{Container, Context, Failure, PodSet, paths::HOST_NAMES};
 
 use crate::{INSTALLER, VOLUMES};
 
-/// Returns all that no instance can run with.
+/// Returns all requirements that are not met.
 pub(crate) fn problems(ctx: &Context, pod_set: &PodSet, node: &Container) -> Vec<Failure> {
     let mut problems = Vec::new();
     problems.extend(command(node));
@@ -17,69 +17,70 @@ pub(crate) fn problems(ctx: &Context, pod_set: &PodSet, node: &Container) -> Vec
     problems
 }
 
-/// A command that Flux can't run.
+/// Checks that Flux can run the command.
 fn command(node: &Container) -> Option<Failure> {
     let command = node.command().unwrap_or_default();
     let message = match command.first().map(String::as_str) {
         None => {
-            "is required: Flux runs a command on the nodes, and does not know the image's own; `sleep infinity` keeps an instance for interactive use".to_owned()
+            "is required, because Flux cannot use the image's default command; use `sleep infinity` for an interactive instance".to_owned()
         }
         Some(program) if program.trim().is_empty() => {
-            "begins with an empty word: Flux runs a command on the nodes; begin with the name of a program".to_owned()
+            "must begin with the name of a program; found an empty word".to_owned()
         }
-        // `flux run` would read it as an option, and takes a `--` in front of it for the command.
+        // `flux run` would parse it as its own option, and would run a preceding `--` as the command.
         Some(option) if option.starts_with('-') => format!(
-            "begins with `{option}`, an option: Flux runs a command on the nodes; begin with the name of a program"
+            "must begin with the name of a program; found the option `{option}`"
         ),
         Some(_) => return None,
     };
     Some(Failure::from(message).at("spec.trainer.command"))
 }
 
-/// Pods that do not find each other.
+/// Checks that brokers can connect to each other.
 fn host_names(ctx: &Context, pod_set: &PodSet) -> Vec<Failure> {
     let mut problems = Vec::new();
-    // One broker connects to no other.
+    // A single broker has no connections.
     if !ctx.info().has_host_names() && pod_set.address_count() > 1 {
-        let message = "must not be false: Flux brokers connect by the DNS names of their pods";
+        let message =
+            "must not be false, because Flux brokers connect by the DNS names of their pods";
         problems.push(Failure::from(message).at(HOST_NAMES));
     }
     if !pod_set.is_indexed() {
-        let message = "must not be `NonIndexed`: a Flux broker finds its rank by the index that its host name ends in";
+        let message = "must not be `NonIndexed`, because a Flux broker derives its rank from the index in its host name";
         problems.push(Failure::from(message).at(pod_set.job_path("completionMode")));
     }
     problems
 }
 
-/// Pods that do not have the host names that the brokers know.
+/// Checks that pods have the host names that brokers expect.
 fn hosts(runtimes: &PodSet) -> Vec<Failure> {
     let is_true = |member: &str| runtimes.raw(member).and_then(|value| value.boolean(""));
     let mut problems = Vec::new();
     if is_true("setHostnameAsFQDN") == Some(true) {
         let message =
-            "must not be true: a Flux broker finds its rank by the short name of its host";
+            "must not be true, because a Flux broker derives its rank from the short host name";
         problems.push(Failure::from(message).at(runtimes.path("setHostnameAsFQDN")));
     }
     if is_true("hostNetwork") == Some(true) {
-        let message = "must not be true: a Flux broker finds its rank by the host name of its pod, and would have that of its machine";
+        let message = "must not be true, because a Flux broker derives its rank from the host name of its pod";
         problems.push(Failure::from(message).at(runtimes.path("hostNetwork")));
     }
     problems
 }
 
-/// Names that Flux needs, where the runtime has something else of them.
+/// Checks that the runtime does not use names that this plugin needs.
 fn names(runtimes: &PodSet) -> Vec<Failure> {
     let mut problems = Vec::new();
     match runtimes.container(INSTALLER) {
         Some(container) if !container.is_init() => {
             let message = format!(
-                "the container name `{INSTALLER}` is reserved for the init container that brings Flux"
+                "the container name `{INSTALLER}` is reserved for the init container that installs Flux; rename the container"
             );
             let field = runtimes.path_in(&container, "name");
             problems.push(Failure::from(message).at(field));
         }
         Some(installer) if installer.is_sidecar() => {
-            let message = "must not be `Always`: the init container that brings Flux ends before the node container starts";
+            let message = "must not be `Always`, because the init container that installs Flux must end before the node container starts";
             let field = runtimes.path_in(&installer, "restartPolicy");
             problems.push(Failure::from(message).at(field));
         }
@@ -88,7 +89,7 @@ fn names(runtimes: &PodSet) -> Vec<Failure> {
     for volume in VOLUMES {
         if runtimes.volume(volume).is_some() {
             let message = format!(
-                "the volume name `{volume}` is reserved for Flux: rename the runtime's volume"
+                "the volume name `{volume}` is reserved by the Flux plugin; rename the volume"
             );
             let field = runtimes.path(&format!("volumes[{volume}].name"));
             problems.push(Failure::from(message).at(field));

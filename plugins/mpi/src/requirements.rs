@@ -1,4 +1,4 @@
-//! What a runtime and a TrainJob have that mpirun can't run with.
+//! The requirements of mpirun on a runtime and a TrainJob.
 
 use trainyard_sdk::{
     Context, NODE, TRAINER,
@@ -12,10 +12,10 @@ use crate::{
     pods::{LAUNCHER, Members, Pods},
 };
 
-/// The label whose pods run a TrainJob's command.
+/// The label of pods that run the TrainJob's command.
 const ANCESTOR_LABEL: &str = "trainer.kubeflow.org/trainjob-ancestor-step";
 
-/// Reports what can't run.
+/// Reports all requirements that are not met.
 pub(crate) fn check(ctx: &Context, config: &MpiConfig, members: &Members) {
     command(ctx, &members.launcher);
     label(ctx, members);
@@ -26,7 +26,7 @@ pub(crate) fn check(ctx: &Context, config: &MpiConfig, members: &Members) {
     }
 }
 
-/// A TrainJob that takes the launcher's command away leaves nothing that starts mpirun.
+/// Checks that the launcher has a command, which starts mpirun.
 fn command(ctx: &Context, launcher: &Pods) {
     let path = "/trainer/command";
     let spec = ctx.job().spec();
@@ -43,11 +43,12 @@ fn command(ctx: &Context, launcher: &Pods) {
     } else {
         launcher.set.path_in(&launcher.container, "command")
     };
-    let message = "is empty: nothing would start mpirun; write it as `[mpirun, python, train.py]`, or leave it out for the runtime's own";
+    let message = "must not be empty; set it to a command such as `[mpirun, python, train.py]`, or remove it to use the runtime's";
     ctx.error(message, Some(&field));
 }
 
-/// A TrainJob's command takes the place of that of the pods with the trainer's label. On the nodes that is the SSH server.
+/// Checks that the TrainJob's command does not replace the SSH server of the nodes. It replaces the command of pods with the trainer's
+/// label.
 fn label(ctx: &Context, members: &Members) {
     let nodes = members.nodes.iter();
     let mut labelled = nodes.filter(|nodes| nodes.set.ancestor().as_deref() == Some(TRAINER));
@@ -58,14 +59,14 @@ fn label(ctx: &Context, members: &Members) {
     };
     if labelled.next().is_some() {
         let message = format!(
-            "is on the nodes, so that the TrainJob's `{word}` would replace their SSH server; move the label to the replicated job `{LAUNCHER}`"
+            "must not be on the nodes, because the TrainJob's `{word}` would replace their SSH server; move the label to the replicated job `{LAUNCHER}`"
         );
         let path = format!("{REPLICATED_JOBS}[{NODE}].template.metadata.labels[{ANCESTOR_LABEL}]");
         ctx.error(&message, Some(&path));
     }
 }
 
-/// A volume of the runtime under a name of this plugin's would have to go, and what mounts it would have the keys instead.
+/// Checks that the runtime does not use the names of this plugin's volumes.
 fn volumes(ctx: &Context, members: &Members) {
     for Pods { set, .. } in members.all() {
         let Some(base) = ctx.base().pod_set(&set.name()) else {
@@ -75,7 +76,7 @@ fn volumes(ctx: &Context, members: &Members) {
             let is_own = volume == KEYS_VOLUME || set.name() == LAUNCHER;
             if is_own && base.volume(volume).is_some() {
                 let message = format!(
-                    "the volume name `{volume}` is reserved for MPI; rename the runtime's volume"
+                    "the volume name `{volume}` is reserved by the MPI plugin; rename the volume"
                 );
                 ctx.error(
                     &message,
@@ -86,13 +87,12 @@ fn volumes(ctx: &Context, members: &Members) {
     }
 }
 
-/// mpirun finds each host of its hostfile by the name of a pod; and the nodes find the launcher so, if their daemons call it back.
+/// Checks that pods have DNS names: mpirun finds each host of its hostfile by name, and daemons on the nodes may call the launcher by name.
 fn names(ctx: &Context, config: &MpiConfig, members: &Members) {
     let nodes = members.nodes.as_ref();
     let has_others = nodes.is_some_and(|nodes| nodes.set.address_count() > 0);
     if has_others && !ctx.info().has_host_names() {
-        let message =
-            "is false, so mpirun can't find the pods by name; remove it, or set it to true";
+        let message = "must not be false, because mpirun finds the pods by their DNS names";
         ctx.error(message, Some(HOST_NAMES));
     }
     let is_called_back = has_others && config.mpi_implementation.calls_back_by_name();
@@ -102,20 +102,21 @@ fn names(ctx: &Context, config: &MpiConfig, members: &Members) {
             _ => has_others,
         };
         if is_named && !set.is_indexed() {
-            let message = "is `NonIndexed`, so mpirun can't find its pods by name; remove it, or set it to `Indexed`";
+            let message =
+                "must not be `NonIndexed`, because mpirun finds the pods by their indexed names";
             ctx.error(message, Some(&set.job_path("completionMode")));
         }
     }
 }
 
-/// With the machine's host name, which is not known here, only some versions of mpirun find that the launcher is one of the hosts.
+/// Warns if mpirun may not recognize the launcher as one of the hosts, because its host name is that of the machine.
 fn host_network(ctx: &Context, config: &MpiConfig, launcher: &Pods) {
     let Some(versions) = config.mpi_implementation.compares_names() else {
         return;
     };
     if OwnName::of(ctx, &launcher.set) == OwnName::Machine {
         let message = format!(
-            "is true, and the launcher is a node: {versions} does not find its own line of the hostfile by the machine's name, and would call itself by SSH; take `hostNetwork` out of the launcher, or set `runLauncherAsNode: false`"
+            "is true on a launcher that is a node; {versions} does not recognize its own line of the hostfile under the machine's name, and connects to itself by SSH; remove `hostNetwork` from the launcher, or set `runLauncherAsNode: false`"
         );
         ctx.warn(&message, Some(&launcher.set.path("hostNetwork")));
     }
