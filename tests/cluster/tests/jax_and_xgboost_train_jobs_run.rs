@@ -60,11 +60,14 @@ fn env<'p>(pod: &'p Value, name: &str) -> &'p Value {
     of_name.next().unwrap_or(&Value::Null)
 }
 
-/// Checks the pods of a TrainJob against their names in the cluster.
+/// Checks the pods of a TrainJob, once both exist, against their names in the cluster.
 async fn check_pods(namespace: &Namespace<'_>, job: &Job) -> Result<()> {
-    let pods = namespace.api(&namespace.pods).items().await?;
     let is_its =
         |pod: &&Value| pod["metadata"]["labels"]["jobset.sigs.k8s.io/jobset-name"] == job.name;
+    // A Job counts as active once it has its first pod.
+    let both_exist = |pods: &[Value]| pods.iter().filter(is_its).count() == 2;
+    let pods = namespace.api(&namespace.pods);
+    let pods = pods.until_all("both pods exist", both_exist).await?;
     let pods: Vec<_> = pods.iter().filter(is_its).collect();
     let (address, wanted) = job.address;
     let host_names: BTreeSet<_> = pods
@@ -76,7 +79,7 @@ async fn check_pods(namespace: &Namespace<'_>, job: &Job) -> Result<()> {
         .collect();
     let host = wanted.strip_suffix(":29500").unwrap_or(wanted);
     ensure!(
-        pods.len() == 2 && host_names.len() == 2 && host_names.contains(host),
+        host_names.len() == 2 && host_names.contains(host),
         "{host_names:?}"
     );
     let mut indexes = BTreeSet::new();
