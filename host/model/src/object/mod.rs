@@ -74,12 +74,6 @@ impl ObjectKind {
         &self.api_version
     }
 
-    /// Whether its objects are Secrets.
-    #[must_use]
-    pub fn is_secret(&self) -> bool {
-        DataKind::of(&self.api_version, &self.kind) == Some(DataKind::Secret)
-    }
-
     /// The kind, such as `ConfigMap`.
     #[must_use]
     pub fn kind(&self) -> &str {
