@@ -15,7 +15,7 @@ fn pinned_digest_is_required() {
     let error = refused("plan", policy(&format!("digest: \"{wanted}\"")), NO_JOB);
     assert!(
         error.contains(&format!(
-            "only the digest {wanted} is accepted under this name"
+            "the policy file accepts only digest {wanted} for this name"
         )),
         "{error}"
     );

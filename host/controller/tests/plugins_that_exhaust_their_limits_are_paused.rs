@@ -67,7 +67,7 @@ fn plugin_is_paused_after_five_calls_in_that_namespace_only() {
         let problem = render(&renderer, "bad").unwrap_err().remove(0);
         assert!(problem.is_transient());
         let printed = problem.to_string();
-        let begins = "plugin loops 1.0.0 (native) in transform: is not called for TrainJobs of this namespace for a while: 5 of its calls ";
+        let begins = "plugin loops 1.0.0 (native) in transform: is paused for TrainJobs in this namespace, because 5 of its calls ";
         assert!(printed.starts_with(begins), "{printed}");
         let text = metrics.text().unwrap();
         for line in [
