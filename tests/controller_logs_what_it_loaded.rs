@@ -5,7 +5,7 @@ use std::fs;
 
 use trainyard_model::names::sha256_digest;
 
-use crate::common::{command, stderr};
+use crate::common::{command, root, stderr};
 
 #[test]
 fn one_line_names_version_plugins_and_policy_digest() {
@@ -36,7 +36,14 @@ fn one_line_names_version_plugins_and_policy_digest() {
     ] {
         assert!(line.contains(&wanted), "no {wanted}: {line}");
     }
-    for plugin in ["torch ", "mpi ", "flux ", "dra "] {
-        assert!(line.contains(plugin), "no {plugin}: {line}");
+    let plugins = fs::read_dir(root().join("plugins")).unwrap();
+    let plugins = plugins.map(|plugin| plugin.unwrap().path());
+    let built_in: Vec<_> = plugins
+        .filter(|plugin| plugin.join("manifest.json").exists())
+        .collect();
+    assert!(built_in.len() > 5, "{built_in:?}");
+    for plugin in built_in {
+        let wanted = format!("{} ", plugin.file_name().unwrap().display());
+        assert!(line.contains(&wanted), "no {wanted}: {line}");
     }
 }

@@ -146,7 +146,8 @@ pub(super) fn unfit(seen: &Seen<'_>) -> bool {
         "derives its rank from the index",
         "derives its rank from the host name of its pod",
         "must end before the node container starts",
-        "is reserved ",
+        "is reserved by the Flux plugin",
+        "is reserved for the init container",
         "flux needs a container `node`",
     ];
     all.iter().any(|words| we_say(seen, words))

@@ -148,5 +148,14 @@ pub(super) fn jax_reserved_env(seen: &Seen<'_>) -> bool {
 }
 
 pub(super) fn xgboost_workers(seen: &Seen<'_>) -> bool {
-    seen.path().contains(".env[DMLC_NUM_WORKER]") && !seen.trainer()["numProcPerNode"].is_null()
+    // Theirs is a number of workers for each of the same nodes.
+    let is_of_nodes = |per_node: u64| {
+        let of = |side: Option<&Value>| side?.as_str()?.parse::<u64>().ok();
+        let (ours, theirs) = (of(seen.ours())?, of(seen.theirs())?);
+        let nodes = ours.checked_div(per_node)?;
+        Some(nodes > 0 && ours == nodes * per_node && theirs.is_multiple_of(nodes))
+    };
+    let per_node = seen.trainer()["numProcPerNode"].as_u64();
+    seen.path().contains(".env[DMLC_NUM_WORKER]")
+        && per_node.and_then(is_of_nodes).unwrap_or_default()
 }

@@ -52,10 +52,15 @@ pub(super) fn counts(seen: &Seen<'_>) -> bool {
                 .map_or_else(|| ours.to_string(), str::to_owned)
         });
         let workers = |ours: &str, nodes: &String| {
-            // A worker for each accelerator of these nodes.
+            // As many workers for each of these nodes as the TrainJob sets, or as they have for their only node.
             let (ours, nodes) = (ours.parse::<u64>().ok()?, nodes.parse::<u64>().ok()?);
-            path.contains(".env[DMLC_NUM_WORKER]")
-                .then(|| nodes > 1 && ours.is_multiple_of(nodes))
+            let theirs = seen.theirs().and_then(Value::as_str);
+            let of_one = theirs.and_then(|theirs| theirs.parse().ok());
+            let set = seen.trainer()["numProcPerNode"].as_u64();
+            path.contains(".env[DMLC_NUM_WORKER]").then(|| {
+                let is_of_nodes = |workers: u64| nodes > 1 && ours == nodes * workers;
+                [set, of_one].into_iter().flatten().any(is_of_nodes)
+            })
         };
         ours.is_some_and(|ours| {
             let is_written = |nodes| workers(&ours, nodes).unwrap_or(*nodes == ours);
@@ -136,11 +141,7 @@ pub(super) fn count_below_one(seen: &Seen<'_>) -> bool {
 }
 
 pub(super) fn override_without_place(seen: &Seen<'_>) -> bool {
-    let reasons = [
-        "cannot be applied",
-        "can't be applied",
-        "has no effect: no replicated job",
-    ];
+    let reasons = ["cannot be applied", "has no effect: no replicated job"];
     seen.our_refusal().is_some_and(|refusal| {
         reasons
             .iter()
