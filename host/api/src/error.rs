@@ -32,10 +32,10 @@ impl From<InputError> for Located {
 /// What can be wrong with the input.
 #[derive(Debug, Error)]
 pub enum InputProblem {
-    /// The file or folder cannot be read.
+    /// The file or directory cannot be read.
     #[error("cannot be read: {0}")]
     Read(#[from] io::Error),
-    /// A folder, FIFO, socket or device.
+    /// A directory, FIFO, socket or device.
     #[error("is not a regular file; pass a file, or a link to one")]
     NotAFile,
     /// There are more errors than are listed.
@@ -53,8 +53,8 @@ pub enum InputProblem {
         /// Whether it begins with the byte order mark of UTF-16.
         utf16: bool,
     },
-    /// A folder contains no file to read.
-    #[error("contains no .yaml, .yml or .json file; subfolders are not read")]
+    /// A directory contains no file to read.
+    #[error("contains no .yaml, .yml or .json file; subdirectories are not read")]
     EmptyFolder,
     /// `-` was passed more than once.
     #[error("can be read only once; pass `-f -` once")]
@@ -68,9 +68,9 @@ pub enum InputProblem {
     /// A document is not a Kubernetes object.
     #[error("is not a Kubernetes object, but {0}; an object has apiVersion, kind and metadata")]
     NotAnObject(String),
-    /// A Kustomization that was not found in a folder.
+    /// A Kustomization that was not found in a directory.
     #[error(
-        "is a Kustomization, which only lists other files; pass its folder, or pipe the output of `kubectl kustomize` into `-f -`"
+        "is a Kustomization, which only lists other files; pass its directory, or pipe the output of `kubectl kustomize` into `-f -`"
     )]
     Kustomization,
     /// A field of an object is wrong.

@@ -38,7 +38,7 @@ pub struct Inputs {
 
 impl Inputs {
     /// Reads files, folders and `stdin`, for which the path is `-`. Of a folder, `*.yaml`, `*.yml` and `*.json` are read, sorted by name;
-    /// subfolders and a Kustomization, which lists the same files, are skipped.
+    /// subdirectories and a Kustomization, which lists the same files, are skipped.
     pub fn read(paths: &[PathBuf], stdin: impl Read) -> Self {
         let mut reader = Reader::default();
         let mut stdin = Some(stdin);

@@ -101,7 +101,7 @@ fn kustomization_in_a_folder_is_skipped() {
     );
     assert_eq!(warned, [wanted]);
 
-    let refused = "is a Kustomization, which only lists other files; pass its folder, or pipe the output of `kubectl kustomize` into `-f -`";
+    let refused = "is a Kustomization, which only lists other files; pass its directory, or pipe the output of `kubectl kustomize` into `-f -`";
     for (paths, stdin, place) in [
         (&[&*file][..], "", file.display().to_string()),
         (&[folder.path(), &file], "", file.display().to_string()),

@@ -38,10 +38,10 @@ pub struct Limits {
     /// limits. Default 16.
     #[schemars(range(min = 0))]
     pub objects: u64,
-    /// Key pairs and random texts for one TrainJob. Default 16.
+    /// Key pairs and random strings for one TrainJob. Default 16.
     #[schemars(range(min = 0))]
     pub key_material: u64,
-    /// Bytes of the texts that the plugin keeps for later phases, including their keys and 32 bytes each. Default 64 KiB.
+    /// Bytes of the strings that the plugin keeps for later phases, including their keys and 32 bytes each. Default 64 KiB.
     #[schemars(range(min = 0))]
     pub kept_bytes: u64,
 }

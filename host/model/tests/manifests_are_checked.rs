@@ -62,7 +62,7 @@ fn errors_name_their_field() {
         ),
         (
             json!({"nodeSets": [{"podSet": "a", "when": 1}]}),
-            "expected a pointer to a boolean, or `at` (a pointer) and `in` (a list of texts)",
+            "expected a pointer to a boolean, or `at` (a pointer) and `in` (a list of strings)",
         ),
         (json!({"name": "Torch"}), "`name` must be a DNS label"),
         (json!({"name": ""}), "`name` must be a DNS label"),

@@ -347,7 +347,9 @@ fn one_plugin_sets_num_nodes_and_explain_names_it() {
         counter("a", json!([{"podSet": "node"}])),
         counter("b", json!([{"podSet": "other"}])),
     ];
-    let errors = renderer(&two).err().expect("both say what numNodes counts");
+    let errors = renderer(&two)
+        .err()
+        .expect("both define which pods are the nodes");
     assert!(
         errors[0].to_string().contains("both have `nodeSets`"),
         "{errors:?}"
@@ -366,7 +368,7 @@ fn one_plugin_sets_num_nodes_and_explain_names_it() {
     let field = "spec.trainer.numNodes".to_owned();
     assert_eq!(who(&[]), Setter::TrainJob { field });
     let Setter::Plugin { name, reason, .. } = who(&two[..1]) else {
-        panic!("numNodes counts this pod set by the plugin")
+        panic!("the plugin makes the pods of this pod set the nodes")
     };
     assert_eq!(name, "a");
     assert_eq!(

@@ -14,7 +14,7 @@ use trainyard_render::Rendered;
 
 use crate::common::{Scripted, render_edited, texts};
 
-/// A separate launcher, like in MPI: the trainer is the launcher, and `numNodes` counts the pods of `node`.
+/// A separate launcher, like in MPI: the trainer is the launcher, and the pods of `node` are the nodes.
 const RUNTIME: &str = r#"
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: ClusterTrainingRuntime
@@ -204,7 +204,7 @@ fn node_without_its_container_is_reported() {
     assert_eq!(
         texts(&problems),
         [
-            "spec.trainer: cannot be applied: replicated job `node` of the runtime, which `numNodes` counts, has no container `node`"
+            "spec.trainer: cannot be applied: replicated job `node` of the runtime, whose pods are the nodes, has no container `node`"
         ]
     );
 }

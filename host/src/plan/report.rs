@@ -48,7 +48,7 @@ pub(super) struct PluginReport<'a> {
     pub(super) phases: Vec<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) claims: Option<&'a Claims>,
-    /// The pod sets that `numNodes` counts by this plugin.
+    /// The pod sets whose pods are the nodes by this plugin.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub(super) node_sets: &'a [NodeSet],
     /// Its grants.

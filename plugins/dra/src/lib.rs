@@ -39,8 +39,7 @@ impl Transform for Dra {
         let config = ctx.job().operator_config_as::<DraConfig>()?;
         exclude(ctx);
         if let (Some(wish), true) = (wishes.first(), ctx.info().nodes().is_empty()) {
-            let message =
-                "has no effect, because `numNodes` counts no replicated job of the runtime";
+            let message = "has no effect, because no replicated job of the runtime runs the nodes";
             return Err(Failure::from(message).at(&*wish.path));
         }
         for set in ctx.info().nodes() {

@@ -195,7 +195,9 @@ fn device_request_without_nodes_is_refused() {
         .spec(json!({"trainer": {"resourceClaimsPerNode": wishes}}));
     let error = without_nodes.all_phases(&PLUGIN).unwrap_err().to_string();
     assert!(
-        error.contains("spec.trainer.resourceClaimsPerNode[0]: has no effect, because `numNodes`"),
+        error.contains(
+            "spec.trainer.resourceClaimsPerNode[0]: has no effect, because no replicated job"
+        ),
         "{error}"
     );
 }

@@ -204,7 +204,7 @@ fn warn_of_unknown_user(ctx: &Context, pod_set: &PodSet, runtimes: Option<&PodSe
     }
 }
 
-/// Prefers a different machine for each node.
+/// Prefers a different Kubernetes node for each of the TrainJob's nodes.
 fn spread(ctx: &Context, pod_set: &PodSet, instance: &Instance) {
     if instance.nodes < 2 {
         return;
@@ -216,7 +216,7 @@ fn spread(ctx: &Context, pod_set: &PodSet, instance: &Instance) {
     let term = format!(
         r#"{{"weight": 100, "podAffinityTerm": {{"topologyKey": "kubernetes.io/hostname", "labelSelector": {{"matchLabels": {labels}}}}}}}"#
     );
-    ctx.because("each broker gets its own machine if there are enough");
+    ctx.because("each broker gets its own Kubernetes node if there are enough");
     pod_set.add_affinity_term("flux", "podAntiAffinity/preferred", &term);
 }
 

@@ -1,10 +1,10 @@
-//! The accelerators of a node, and how many processes they make.
+//! The accelerators of a node, and the number of processes that follows from them.
 
 use crate::contract::PodSet;
 
 impl PodSet {
-    /// Returns whether all that the node container has of accelerators are shares of one, such as `nvidia.com/gpumem`. Their amounts
-    /// are memory or cores, so that [`PodSet::accelerators`] is not known; one process can use them.
+    /// Returns whether all accelerators of the node container are shares of one, such as `nvidia.com/gpumem`. Their amounts
+    /// are memory or cores, so [`PodSet::accelerators`] is not known. One process can use them.
     ///
     /// Needs the same claims as [`PodSet::devices`].
     #[must_use]

@@ -1,4 +1,4 @@
-//! The call that the handles of this thread use, natively.
+//! The current call of the thread, which native handles use.
 
 use std::{
     cell::RefCell,
@@ -8,11 +8,11 @@ use std::{
 use trainyard_model::call::{Call, Fault};
 
 thread_local! {
-    /// The call that the handles on this thread mean.
+    /// The call that the handles on this thread use.
     static CALL: RefCell<Option<Box<Call>>> = const { RefCell::new(None) };
 }
 
-/// Runs a phase with the call in reach of its handles, and gives the call back however the phase ends.
+/// Runs a phase with this call as the thread's current call. Returns the call, even if the phase panics.
 pub(crate) fn during<T>(
     call: Box<Call>,
     phase: impl FnOnce() -> T,
@@ -27,7 +27,7 @@ pub(crate) fn during<T>(
     }
 }
 
-/// Calls one method of the contract, which names it so. A fault ends the phase, as a trap does in the sandbox.
+/// Calls a method of the contract by its name. A fault ends the phase, as a trap does in the sandbox.
 pub(crate) fn with_call<T>(
     name: &'static str,
     method: impl FnOnce(&mut Call) -> Result<T, Fault>,

@@ -1,13 +1,14 @@
-//! Configuration as a struct: its JSON Schema goes into the manifest, and the host checks by it before a call.
+//! Configuration as a struct. Its JSON Schema is embedded in the manifest, and the host validates the configuration before
+//! each call.
 
 use std::collections::BTreeMap;
 
 use crate::{Document, Failure, Job};
 
-/// A configuration struct, by `#[derive(Config)]`.
+/// A configuration struct, implemented by `#[derive(Config)]`.
 ///
-/// Doc comments become descriptions; `#[config(default = ..., minimum = ..., maximum = ..., min_length = ...,
-/// max_length = ..., min_items = ..., max_items = ..., unique_items, rename = "...")]` on a field bounds it. A field is
+/// Doc comments become descriptions. `#[config(default = ..., minimum = ..., maximum = ..., min_length = ...,
+/// max_length = ..., min_items = ..., max_items = ..., unique_items, rename = "...")]` on a field sets its constraints. A field is
 /// required unless it is an `Option`, a `Vec`, a map or has a default. Names are written in camelCase. Unknown fields are
 /// refused.
 pub trait Config: Setting {
@@ -16,32 +17,33 @@ pub trait Config: Setting {
 }
 
 impl Job {
-    /// [`Job::config`] as the plugin's configuration struct.
+    /// Returns [`Job::config`] as the plugin's configuration struct.
     ///
     /// # Errors
-    /// It is of another form, which the host refuses before any call where the struct stands in the `plugin!` macro.
+    /// The configuration cannot be decoded. This cannot happen if the same struct is passed to the `plugin!` macro, because the host
+    /// then validates the configuration before the call.
     pub fn config_as<C: Config>(&self) -> Result<C, Failure> {
         let error =
             "the plugin's configuration is not of its form: is it `config = ...` of `plugin!`?";
         C::read(&self.config(), "").ok_or_else(|| error.into())
     }
 
-    /// [`Job::operator_config`] as the struct of what the operator sets.
+    /// Returns [`Job::operator_config`] as the struct of the operator's configuration.
     ///
     /// # Errors
-    /// As with [`Job::config_as`].
+    /// The same as for [`Job::config_as`].
     pub fn operator_config_as<C: Config>(&self) -> Result<C, Failure> {
         let error = "the plugin's operator configuration is not of its form: is it `operator_config = ...` of `plugin!`?";
         C::read(&self.operator_config(), "").ok_or_else(|| error.into())
     }
 }
 
-/// A value that can stand in a configuration.
+/// A value that a configuration can contain.
 pub trait Setting: Sized {
     /// The members of its JSON Schema, without braces.
     const BODY: &'static str;
 
-    /// Reads it at a pointer; none where nothing or something else stands there.
+    /// Reads the value at a pointer. `None` if it does not exist or has another type.
     fn read(document: &Document, at: &str) -> Option<Self>;
 }
 

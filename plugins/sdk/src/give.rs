@@ -1,8 +1,8 @@
-//! Conversion of what a method of the host returns into what an author gets.
+//! Conversion of the values that the host returns into the SDK's types.
 
-/// What the host gives, as an author gets it.
+/// Conversion of a value of the host into a type of the SDK.
 pub(crate) trait Give<T> {
-    /// Converts it.
+    /// Converts the value.
     fn give(self) -> T;
 }
 

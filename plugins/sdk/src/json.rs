@@ -1,6 +1,6 @@
-//! JSON that plugins write, without a serializer in each component.
+//! Writing JSON without linking a serializer into each component.
 
-/// The text as a JSON string, quotes included.
+/// Returns the string as a JSON string, including the quotes.
 ///
 /// ```
 /// assert_eq!(trainyard_sdk::json::quoted("a \"b\"\n"), r#""a \"b\"\u000a""#);

@@ -1,4 +1,4 @@
-//! What a plugin for Trainyard is made of.
+//! The SDK for Trainyard plugins.
 //!
 //! A plugin is a type with one or more phases, and a macro call:
 //!
@@ -21,11 +21,10 @@
 //! # fn main() {}
 //! ```
 //!
-//! In the crate of a plugin, `trainyard_sdk::plugin!(Greeter: transform)` follows: it exports the phases that it names
-//! and no others, and embeds `manifest.json`, which stands beside `Cargo.toml`. `trainyard plugin build` makes a
-//! component of the crate.
+//! In a plugin's crate, `trainyard_sdk::plugin!(Greeter: transform)` follows: it exports only the phases that it names,
+//! and embeds `manifest.json`, which is next to `Cargo.toml`. `trainyard plugin build` builds a component from the crate.
 //!
-//! On a machine's own target the same code runs against the host's record: see [`mock`].
+//! Compiled natively, the same code runs against the host's record: see [`mock`].
 
 mod accelerators;
 #[cfg(not(target_family = "wasm"))]
@@ -64,23 +63,23 @@ pub use self::{
 
 /// Changes the record.
 pub trait Transform {
-    /// Called once for each TrainJob. On an error nothing that was written counts, and the TrainJob is refused.
+    /// Called once for each TrainJob. If it returns an error, its writes are discarded, and the TrainJob is refused.
     ///
     /// # Errors
-    /// Why the TrainJob is refused.
+    /// The reason why the TrainJob is refused.
     fn transform(ctx: &Context) -> Result<(), Failure>;
 }
 
-/// Emits objects, with the frozen record at hand.
+/// Emits objects. The record is frozen.
 pub trait Build {
     /// Called after the last transform.
     ///
     /// # Errors
-    /// Why the TrainJob is refused.
+    /// The reason why the TrainJob is refused.
     fn build(ctx: &Context) -> Result<(), Failure>;
 }
 
-/// Looks at everything, writes nothing, and warns or refuses by [`Context::warn`] and [`Context::error`].
+/// Inspects the result, and warns or refuses with [`Context::warn`] and [`Context::error`]. It cannot write anything.
 pub trait Check {
     /// Called after build.
     fn check(ctx: &Context);

@@ -1,13 +1,13 @@
-//! Which texts Kubernetes takes as names.
+//! Validation of Kubernetes names.
 
-/// Whether the text is a DNS label (RFC 1123), as the name of a container, volume or resource claim of a pod: at most 63 of `a-z`,
+/// Returns whether the string is a DNS label (RFC 1123), such as the name of a container, volume or resource claim of a pod: at most 63 of `a-z`,
 /// `0-9` and `-`, which neither begins nor ends it.
 #[must_use]
 pub fn is_dns_label(text: &str) -> bool {
     text.len() <= 63 && is_part(text)
 }
 
-/// Whether the text is a DNS subdomain (RFC 1123), as the name of most objects: at most 253 characters, of which each part between
+/// Returns whether the string is a DNS subdomain (RFC 1123), such as the name of most objects: at most 253 characters, of which each part between
 /// dots is like a DNS label of any length.
 #[must_use]
 pub fn is_dns_subdomain(text: &str) -> bool {

@@ -1,4 +1,4 @@
-//! A plugin as native code behind the host's own trait: for tests and benchmarks, and for hosts that trust it.
+//! A plugin as native code that implements the host's trait, for tests, benchmarks, and hosts that trust it.
 
 use std::sync::Arc;
 
@@ -18,22 +18,22 @@ use crate::{
     parts::{Phases, PluginParts},
 };
 
-/// Why the parts make no plugin.
+/// The reason why a plugin cannot be created from its parts.
 #[derive(Debug, thiserror::Error)]
 pub enum NativeError {
-    /// `manifest.json` and the macro's part of the manifest make none.
+    /// `manifest.json` and the macro's part of the manifest are not a valid manifest.
     #[error(transparent)]
     Parts(#[from] PartsError),
-    /// Its claims or configuration are refused.
+    /// The plugin's claims or its configuration are refused.
     #[error(transparent)]
     Plugin(#[from] PluginError),
 }
 
 impl PluginParts {
-    /// The whole manifest, as a component carries it.
+    /// Returns the complete manifest, as it is embedded in a component.
     ///
     /// # Errors
-    /// What is wrong with `manifest.json`.
+    /// The manifest is invalid.
     pub fn manifest(&self) -> Result<Manifest, PartsError> {
         Manifest::from_parts(self.manifest.as_bytes(), self.parts.as_bytes())
     }
@@ -47,10 +47,10 @@ pub struct NativePolicy {
 }
 
 impl NativePolicy {
-    /// The plugin under those settings.
+    /// Creates the plugin with these settings.
     ///
     /// # Errors
-    /// What is wrong with its manifest, its claims or its operator configuration.
+    /// The manifest, the claims or the operator's configuration are invalid.
     pub fn new(parts: &PluginParts, settings: Settings) -> Result<Self, NativeError> {
         let plugin = Plugin::new(parts.manifest()?, "native", settings)?;
         Ok(Self {
@@ -96,7 +96,7 @@ impl Policy for NativePolicy {
     }
 }
 
-/// What unwound: a fault of the host, or the plugin's own panic.
+/// Returns the cause of a panic: a fault of the host, or the plugin's own panic.
 fn ended(panic: Box<dyn std::any::Any + Send>) -> CallFailure {
     match panic.downcast::<Faulted>() {
         Ok(fault) => (*fault).into(),

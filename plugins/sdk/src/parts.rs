@@ -1,22 +1,22 @@
-//! What the [`plugin!`](crate::plugin) macro puts into a plugin.
+//! The items that the [`plugin!`](crate::plugin) macro adds to a plugin.
 
 #[cfg(not(target_family = "wasm"))]
 use crate::contract::{Context, Failure};
 
-/// A plugin's manifest in its parts, and its phases as functions.
+/// The parts of a plugin's manifest, and its phases as functions.
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
 pub struct PluginParts {
-    /// `manifest.json` as its author wrote it.
+    /// The content of `manifest.json`.
     pub manifest: &'static str,
-    /// What the macro knows, as JSON: version, contract, phases and schemas.
+    /// The members that the macro adds, as JSON: version, contract, phases and schemas.
     pub parts: &'static str,
     /// The phases.
     #[cfg(not(target_family = "wasm"))]
     pub phases: Phases,
 }
 
-/// A phase that writes: transform or build.
+/// A phase that can write: transform or build.
 #[cfg(not(target_family = "wasm"))]
 pub type Writing = fn(&Context) -> Result<(), Failure>;
 
@@ -24,17 +24,17 @@ pub type Writing = fn(&Context) -> Result<(), Failure>;
 #[cfg(not(target_family = "wasm"))]
 #[derive(Clone, Copy, Debug)]
 pub struct Phases {
-    /// Its transform.
+    /// The transform phase.
     pub transform: Option<Writing>,
-    /// Its build.
+    /// The build phase.
     pub build: Option<Writing>,
-    /// Its check.
+    /// The check phase.
     pub check: Option<fn(&Context)>,
 }
 
 #[cfg(not(target_family = "wasm"))]
 impl Phases {
-    /// No phase at all.
+    /// No phases.
     pub const NONE: Self = Self {
         transform: None,
         build: None,
@@ -49,7 +49,7 @@ impl From<crate::guest::RawContext> for crate::contract::Context {
     }
 }
 
-/// The name of a plugin whose manifest has none: its package's, without `trainyard-plugin-`.
+/// Returns the name of a plugin whose manifest sets none: the package's name without `trainyard-plugin-`.
 #[doc(hidden)]
 #[must_use]
 pub const fn plugin_name(package: &'static str) -> &'static str {
@@ -67,14 +67,14 @@ pub const fn plugin_name(package: &'static str) -> &'static str {
     package.split_at(package.len() - rest.len()).1
 }
 
-/// Makes a plugin of a type: exports the phases that are named, and no others, and embeds the manifest.
+/// Defines a plugin from a type: exports only the phases that it names, and embeds the manifest.
 ///
 /// ```ignore
 /// trainyard_sdk::plugin!(Torch: transform, check; config = TorchConfig);
 /// trainyard_sdk::plugin!(Tracer: transform, build; config = TracerConfig; operator_config = Collector);
 /// ```
 ///
-/// `manifest.json` beside `Cargo.toml` holds the rest: description, what switches the plugin on, its claims. The
+/// `manifest.json`, next to `Cargo.toml`, declares the rest: the description, what activates the plugin, and its claims. The
 /// macro also defines `PLUGIN`, which native tests and hosts run.
 #[macro_export]
 macro_rules! plugin {
@@ -132,7 +132,7 @@ macro_rules! __native_phase {
     };
 }
 
-/// Puts the manifest's parts into custom sections of the core module, from where `trainyard plugin build` takes them.
+/// Embeds the manifest's parts as custom sections of the core module, from which `trainyard plugin build` reads them.
 #[cfg(target_family = "wasm")]
 #[doc(hidden)]
 #[macro_export]
@@ -165,7 +165,7 @@ macro_rules! __export {
     ($phase:ident, $type:ty) => {};
 }
 
-/// Exports one phase by the world that has it alone.
+/// Exports one phase through the world that has only this phase.
 #[cfg(target_family = "wasm")]
 #[doc(hidden)]
 #[macro_export]

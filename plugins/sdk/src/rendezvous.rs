@@ -1,4 +1,4 @@
-//! Where the nodes of a TrainJob meet: shared by policies whose first node coordinates the others.
+//! The rendezvous of the nodes of a TrainJob, for policies whose first node coordinates the others.
 
 use crate::{
     contract::{Container, Context, PodSet, Port},
@@ -12,7 +12,7 @@ pub const RENDEZVOUS_PORT: u16 = 29500;
 pub const POD_INDEX: &str = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
 
 impl Container {
-    /// Opens [`RENDEZVOUS_PORT`], unless it is open: a name or host port that the runtime gave it stays.
+    /// Adds [`RENDEZVOUS_PORT`] to the container, unless it has the port: the runtime's name and host port of it are kept.
     pub fn open_rendezvous_port(&self) {
         if self.port(RENDEZVOUS_PORT, "TCP").is_none() {
             self.put_port(&Port::tcp(RENDEZVOUS_PORT));
@@ -21,7 +21,7 @@ impl Container {
 }
 
 impl Context {
-    /// Warns if the runtime keeps the nodes of a policy from meeting: if the first pod has no DNS name, or the pods have no index.
+    /// Warns if the nodes of a policy cannot connect to the first pod: it has no DNS name, or the pods have no index.
     pub fn warn_of_unreachable_nodes(&self, policy: &str, pod_set: &PodSet) {
         if !self.info().has_host_names() {
             let message = format!(

@@ -1,4 +1,4 @@
-//! Where a TrainJob's command runs, and what it says of it: what policies of frameworks have in common.
+//! The container that runs a TrainJob's command and its settings, for policies of frameworks.
 
 use crate::{
     Failure,
@@ -6,20 +6,20 @@ use crate::{
     paths::REPLICATED_JOBS,
 };
 
-/// The value of the ancestor label that pods with a TrainJob's command have.
+/// The ancestor label's value on pods that run a TrainJob's command.
 pub const TRAINER: &str = "trainer";
 
-/// The container in which the command runs.
+/// The name of the container that runs the command.
 pub const NODE: &str = "node";
 
-/// Where a TrainJob gives the number of processes on each node.
+/// The field of a TrainJob that sets the number of processes per node.
 pub const PROCESSES: &str = "spec.trainer.numProcPerNode";
 
 impl Context {
     /// Returns the container that trains, with its pod set: the container `node` of the first pod set with the trainer label.
     ///
     /// # Errors
-    /// The runtime has none, which `policy` needs.
+    /// The runtime has no such container, which `policy` needs.
     pub fn trainer(&self, policy: &str) -> Result<(PodSet, Container), Failure> {
         let pod_set = self.info().with_ancestor(TRAINER).into_iter().next();
         let found = pod_set.and_then(|set| set.container(NODE).map(|node| (set, node)));

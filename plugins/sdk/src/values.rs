@@ -1,9 +1,9 @@
-//! Values of the contract, made in one line.
+//! Constructors for values of the contract.
 
 use crate::{Failure, KeyFile, Mount, Port};
 
 impl Port {
-    /// A TCP port without a name.
+    /// Creates a TCP port without a name.
     #[must_use]
     pub fn tcp(number: u16) -> Self {
         Self {
@@ -13,21 +13,21 @@ impl Port {
         }
     }
 
-    /// The same port with a name.
+    /// Sets the port's name.
     #[must_use]
     pub fn named(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// The same port, to which a port of the machine leads.
+    /// Sets the port of the Kubernetes node that is forwarded to the port.
     #[must_use]
     pub fn host_port(mut self, number: u16) -> Self {
         self.host_port = Some(number);
         self
     }
 
-    /// The same port, whose port of the machine listens at one address of it.
+    /// Sets the address of the Kubernetes node on which the host port listens.
     #[must_use]
     pub fn host_ip(mut self, address: impl Into<String>) -> Self {
         self.host_ip = Some(address.into());
@@ -36,7 +36,7 @@ impl Port {
 }
 
 impl Mount {
-    /// The whole of a volume at a path, writable.
+    /// Creates a writable mount of a whole volume at a path.
     #[must_use]
     pub fn new(volume: impl Into<String>, path: impl Into<String>) -> Self {
         Self {
@@ -46,35 +46,35 @@ impl Mount {
         }
     }
 
-    /// The same mount, but the container can't write to it.
+    /// Makes the mount read-only.
     #[must_use]
     pub fn read_only(mut self) -> Self {
         self.read_only = true;
         self
     }
 
-    /// The same mount of a part of the volume.
+    /// Mounts only this part of the volume.
     #[must_use]
     pub fn sub_path(mut self, path: impl Into<String>) -> Self {
         self.sub_path = Some(path.into());
         self
     }
 
-    /// The same with `$(NAME)` for env vars of the container.
+    /// Mounts only this part of the volume, with `$(NAME)` for env vars of the container.
     #[must_use]
     pub fn sub_path_expr(mut self, path: impl Into<String>) -> Self {
         self.sub_path_expr = Some(path.into());
         self
     }
 
-    /// The same mount, of which the container and its machine share later ones: `HostToContainer` or `Bidirectional`.
+    /// Sets how later mounts are propagated between the container and its Kubernetes node: `HostToContainer` or `Bidirectional`.
     #[must_use]
     pub fn mount_propagation(mut self, propagation: impl Into<String>) -> Self {
         self.mount_propagation = Some(propagation.into());
         self
     }
 
-    /// The same mount, read-only with all that is mounted below it: `IfPossible` or `Enabled`.
+    /// Makes the mount and all mounts below it read-only: `IfPossible` or `Enabled`.
     #[must_use]
     pub fn recursive_read_only(mut self, how: impl Into<String>) -> Self {
         self.read_only = true;
@@ -84,7 +84,7 @@ impl Mount {
 }
 
 impl KeyFile {
-    /// A key as a file of its own path, with the volume's permission bits.
+    /// Creates a file from a key, with the volume's permission bits.
     #[must_use]
     pub fn new(key: impl Into<String>, path: impl Into<String>) -> Self {
         Self {
@@ -94,7 +94,7 @@ impl KeyFile {
         }
     }
 
-    /// The same file with permission bits of its own, as `0o440`.
+    /// Sets the file's permission bits, such as `0o440`.
     #[must_use]
     pub fn mode(mut self, mode: u32) -> Self {
         self.mode = Some(mode);
@@ -103,7 +103,7 @@ impl KeyFile {
 }
 
 impl Failure {
-    /// Names the field where the user can mend it.
+    /// Sets the field that the user has to correct.
     #[must_use]
     pub fn at(mut self, field: impl Into<String>) -> Self {
         self.field = Some(field.into());

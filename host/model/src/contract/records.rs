@@ -22,9 +22,9 @@ pub struct Port {
     pub number: u16,
     /// `TCP`, `UDP` or `SCTP`.
     pub protocol: String,
-    /// The port of the machine that is forwarded to it, at least 1; none if there is none.
+    /// The port of the Kubernetes node that is forwarded to it, at least 1; none if it has no host port.
     pub host_port: Option<u16>,
-    /// The address of the machine on which the host port listens; none for all addresses.
+    /// The address of the Kubernetes node on which the host port listens; none for all addresses.
     pub host_ip: Option<String>,
 }
 
@@ -41,7 +41,7 @@ pub struct Mount {
     pub sub_path_expr: Option<String>,
     /// Whether the container cannot write to it.
     pub read_only: bool,
-    /// How later mounts are propagated between the container and its machine: `None`, `HostToContainer` or
+    /// How later mounts are propagated between the container and its Kubernetes node: `None`, `HostToContainer` or
     /// `Bidirectional`; none means `None`.
     pub mount_propagation: Option<String>,
     /// Whether mounts below a read-only mount are read-only, too: `Disabled`, `IfPossible` or `Enabled`; none means

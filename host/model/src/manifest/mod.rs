@@ -57,7 +57,7 @@ pub struct Manifest {
     pub active_when: ActiveWhen,
     /// The phases that the plugin exports: `transform`, `build`, `check`.
     pub phases: Vec<Phase>,
-    /// The pod sets that `numNodes` counts when this plugin is active; otherwise those with the trainer ancestor.
+    /// The pod sets whose pods are the nodes when this plugin is active; otherwise those with the trainer ancestor.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub node_sets: Vec<NodeSet>,
     /// What the plugin reads, creates and writes.
@@ -82,13 +82,13 @@ pub struct Manifest {
     pub operator_config_schema: Option<Schema>,
 }
 
-/// A pod set that `numNodes` counts.
+/// A pod set whose pods are the nodes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NodeSet {
     /// The replicated job's name.
     pub pod_set: String,
-    /// A condition on the plugin's configuration: a pointer to a boolean, or `{"at": POINTER, "in": [TEXT, ...]}`. Always true if
+    /// A condition on the plugin's configuration: a pointer to a boolean, or `{"at": POINTER, "in": [STRING, ...]}`. Always true if
     /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when: Option<ConfigCondition>,

@@ -7,26 +7,26 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// A condition on the plugin's configuration, with the defaults of its schema: a pointer to a boolean, or a
-/// pointer (`at`) with the texts that match (`in`).
+/// pointer (`at`) with the strings that match (`in`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(
     untagged,
-    expecting = "expected a pointer to a boolean, or `at` (a pointer) and `in` (a list of texts)"
+    expecting = "expected a pointer to a boolean, or `at` (a pointer) and `in` (a list of strings)"
 )]
 pub enum ConfigCondition {
     /// The boolean there is true.
     True(String),
-    /// The text there is one of several.
+    /// The string at the pointer is one of several.
     Text(TextCondition),
 }
 
-/// A text in the plugin's configuration.
+/// A string in the plugin's configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TextCondition {
     /// A pointer into the plugin's configuration.
     pub at: String,
-    /// The texts that match.
+    /// The strings that match.
     #[serde(rename = "in")]
     pub texts: Vec<String>,
 }

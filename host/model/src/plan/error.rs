@@ -38,7 +38,7 @@ pub enum PlanError {
     },
     /// Two plugins define which pod sets are nodes.
     #[error(
-        "plugins `{first}` and `{second}` both have `nodeSets`, but only one plugin can define which pod sets `numNodes` counts; remove `nodeSets` from one of the manifests, activate both by `mlPolicy`, which has one member at a time, or {}",
+        "plugins `{first}` and `{second}` both have `nodeSets`, but only one plugin can define which pods are the nodes; remove `nodeSets` from one of the manifests, activate both by `mlPolicy`, which has one member at a time, or {}",
         remedies::apart(first, second)
     )]
     NodeSets {

@@ -45,7 +45,7 @@ impl<'a> Pair<'a> {
         }))
     }
 
-    /// The conflict of two plugins that both define which pod sets `numNodes` counts.
+    /// The conflict of two plugins that both define which pods are the nodes.
     pub(super) fn node_sets(self) -> Option<PlanError> {
         let has = |plugin: &Plugin| !plugin.manifest.node_sets.is_empty();
         (has(self.a) && has(self.b)).then(|| PlanError::NodeSets {

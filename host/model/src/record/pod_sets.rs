@@ -66,7 +66,7 @@ pub struct PodSet {
     pub count: u32,
     /// The number of jobs.
     pub replicas: u32,
-    /// Whether `numNodes` counts it.
+    /// Whether its pods are the nodes.
     pub counts_nodes: bool,
     /// Whether each pod has an index in its job, and a host name that ends in it.
     pub is_indexed: bool,

@@ -215,7 +215,7 @@ fn claims(out: &mut String) {
     out.push_str(
         "\n## Claims and grants\n\n\
          A claim is a path. A key is a literal, a prefix (`PET_*`), everything (`*`), the set of keys without their contents \
-         (`#`), or a variable: `$job` is the TrainJob's name, and `$config./pointer` is a text in the plugin's configuration. \
+         (`#`), or a variable: `$job` is the TrainJob's name, and `$config./pointer` is a string in the plugin's configuration. \
          Quote a key that contains a bracket, a quote or a space, or begins with `$`, `@` or `#`: `annotations[\"a]b\"]`. \
          `pod-sets[@trainer]` means the pod sets with that ancestor, `pod-sets[node]` the pod set with that name, and \
          `containers[@base]` the containers that no plugin added. A claim to write a path includes reading it. What a plugin has \

@@ -1,11 +1,11 @@
-//! The pod sets that `numNodes` counts.
+//! The pod sets whose pods are the nodes.
 
 use trainyard_api::names;
 use trainyard_model::{manifest::NodeSet, plugin::PluginId, record::Record};
 
 use crate::select::Active;
 
-/// The pod sets that `numNodes` counts.
+/// The pod sets whose pods are the nodes.
 pub(super) struct NodeSets {
     /// Their positions. The first one gets the nodes that the others do not use.
     pub(super) positions: Vec<u32>,

@@ -93,7 +93,7 @@ impl Overrides<'_> {
         }
     }
 
-    /// Returns the containers of the nodes. Reports each pod set that `numNodes` counts and that has no such container.
+    /// Returns the containers of the nodes. Reports each pod set whose pods are the nodes and that has no such container.
     fn node_containers(&mut self, sets: &NodeSets, path: &FieldPath) -> Vec<ContainerId> {
         let mut found = Vec::new();
         for position in &sets.positions {
@@ -103,7 +103,7 @@ impl Overrides<'_> {
                     let set = self.record.pod_set(*position);
                     let name = set.map_or("", |set| &*set.name);
                     let message = format!(
-                        "cannot be applied: replicated job `{name}` of the runtime, which `numNodes` counts, has no container `{NODE_CONTAINER}`"
+                        "cannot be applied: replicated job `{name}` of the runtime, whose pods are the nodes, has no container `{NODE_CONTAINER}`"
                     );
                     self.problems.push(Problem::job(path.clone(), message));
                 }

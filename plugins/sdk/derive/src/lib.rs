@@ -1,4 +1,4 @@
-//! `#[derive(Config)]` of the plugin SDK.
+//! The derive macro `Config` of the plugin SDK.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -7,7 +7,7 @@ use syn::{
     parse_macro_input, spanned::Spanned,
 };
 
-/// Gives a struct, or an enum of unit variants, its JSON Schema and its reader. See `trainyard_sdk::Config`.
+/// Derives the JSON Schema and the decoder of a struct or an enum of unit variants. See `trainyard_sdk::Config`.
 #[proc_macro_derive(Config, attributes(config))]
 pub fn derive_config(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -52,7 +52,7 @@ fn expand(input: &DeriveInput) -> syn::Result<TokenStream> {
     })
 }
 
-/// What an attribute says of a field.
+/// The content of a field's attribute.
 #[derive(Default)]
 struct Options {
     name: Option<String>,
@@ -126,7 +126,7 @@ fn of_struct<'f>(
     Ok((
         body,
         quote! {
-            // At the root stands an object in any case: the host has checked it.
+            // The root is always an object: the host has validated it.
             if !at.is_empty() && document.kind(at).as_deref() != ::core::option::Option::Some("object") {
                 return ::core::option::Option::None;
             }
@@ -187,7 +187,7 @@ fn options(field: &Field) -> syn::Result<Options> {
     Ok(options)
 }
 
-/// A literal as JSON.
+/// Returns a literal as JSON.
 fn literal(expression: &Expr) -> syn::Result<String> {
     let wrong = || {
         syn::Error::new(
@@ -209,7 +209,7 @@ fn literal(expression: &Expr) -> syn::Result<String> {
     }
 }
 
-/// How a field's type holds its values.
+/// The container type of a field's values.
 #[derive(Clone, Copy)]
 enum Shape {
     One,
@@ -217,7 +217,7 @@ enum Shape {
     Map,
 }
 
-/// Whether a type is an `Option`, and what is in it.
+/// Returns whether a type is an `Option`, and its inner type.
 fn optional(ty: &Type) -> (bool, &Type) {
     match generic(ty) {
         Some((name, inner)) if name == "Option" => (true, inner),
@@ -225,7 +225,7 @@ fn optional(ty: &Type) -> (bool, &Type) {
     }
 }
 
-/// The shape of a type, and the type of its values.
+/// Returns the container type of a type, and the type of its values.
 fn shape(ty: &Type) -> (Shape, &Type) {
     match generic(ty) {
         Some((name, inner)) if name == "Vec" => (Shape::List, inner),
@@ -234,7 +234,7 @@ fn shape(ty: &Type) -> (Shape, &Type) {
     }
 }
 
-/// The name of a generic type and its last type argument.
+/// Returns the name of a generic type and its last type argument.
 fn generic(ty: &Type) -> Option<(&syn::Ident, &Type)> {
     let Type::Path(path) = ty else { return None };
     let last = path.path.segments.last()?;
@@ -252,7 +252,7 @@ fn generic(ty: &Type) -> Option<(&syn::Ident, &Type)> {
     Some((&last.ident, inner?))
 }
 
-/// The doc comment of a field in one line.
+/// Returns the doc comment of a field as one line.
 fn description(field: &Field) -> Option<String> {
     let lines: Vec<String> = field
         .attrs
@@ -271,7 +271,7 @@ fn description(field: &Field) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join(" "))
 }
 
-/// `max_items` and `MaxItems` as `maxItems`.
+/// Returns `max_items` and `MaxItems` as `maxItems`.
 fn camel_case(name: &str) -> String {
     let mut out = String::new();
     let mut upper = false;
@@ -286,7 +286,7 @@ fn camel_case(name: &str) -> String {
     out
 }
 
-/// A text as JSON.
+/// Returns a string as JSON.
 fn json_text(text: &str) -> String {
     let mut out = String::from("\"");
     for c in text.chars() {

@@ -22,8 +22,8 @@ handles! {
         /// Returns the record as it was before any plugin. Reading it needs no claim and does not affect the order. It
         /// cannot be written.
         fn base() -> Info = "context.base" context_base();
-        /// Sets the reason of the writes that follow: one sentence for the users of `trainyard explain`. An empty text
-        /// means no reason. The text is truncated to 1,024 characters.
+        /// Sets the reason of the writes that follow: one sentence for the users of `trainyard explain`. An empty
+        /// string means no reason. The string is truncated to 1,024 characters.
         fn because(text: &str) = "context.because" context_because(text);
         /// Warns the user; the TrainJob is not refused. `field` is a path as in `failure`.
         fn warn(message: &str, field: Option<&str>) = "context.warn" context_warn(message, field);
@@ -32,18 +32,18 @@ handles! {
         /// Writes a line to the host's log. The level is `error`, `warn`, `info`, `debug` or `trace`; any other level
         /// ends the call.
         fn log(level: &str, line: &str) = "context.log" context_log(level, line);
-        /// Stores a text under a key for the later phases of this plugin and TrainJob, replacing an earlier text. In
+        /// Stores a string under a key for the later phases of this plugin and TrainJob, replacing an earlier one. In
         /// transform only, and within the limit `keptBytes`.
         fn keep(key: &str, text: &str) = "context.keep" context_keep(key, text);
-        /// Returns the text stored under the key, in this call or in transform; none if there is none.
+        /// Returns the string stored under the key, in this call or in transform; none if it does not exist.
         fn kept(key: &str) -> Option<String> = "context.kept" context_kept(key);
         /// Returns a fact that the host knows: its version as `host/version`, or an entry of `facts` in the operator's
         /// policy file, such as `status/url`. None if there is no such fact.
         fn fact(name: &str) -> Option<String> = "context.fact" context_fact(name);
         /// Returns whether the host has a feature that was added after 1.0.0. False for unknown names.
         fn supports(feature: &str) -> bool = "context.supports" context_supports(feature);
-        /// Parses a JSON text, such as the value of an annotation; none if it is not valid JSON. A text of more than
-        /// 262,144 bytes, the limit for annotations, ends the call.
+        /// Parses JSON, such as the value of an annotation; none if it is not valid JSON. A string of more than 262,144
+        /// bytes, the limit for annotations, ends the call.
         fn parse_json(json: &str) -> Option<Document> = "context.parse-json" context_parse_json(json);
         /// Returns a quantity in whole units, rounded up: `1500m` is 2, `1Ki` is 1024. None if it is not a quantity or
         /// is out of range.
@@ -51,9 +51,9 @@ handles! {
         /// Returns a quantity in thousandths, rounded up: `1500m` is 1500, `2` is 2000. None if it is not a quantity or
         /// is out of range.
         fn quantity_milli(amount: &str) -> Option<i64> = "context.quantity-milli" context_quantity_milli(amount);
-        /// Returns the text as a DNS label of at most `max` characters, and at most 63. A text that is too long or
-        /// contains other characters is changed, and ends with a hash of the text, which takes 8 characters. Empty if
-        /// the text must be changed and `max` is below 8.
+        /// Returns the string as a DNS label of at most `max` characters, and at most 63. A string that is too long or
+        /// contains other characters is changed, and ends with a hash of the original, which takes 8 characters. Empty
+        /// if the string must be changed and `max` is below 8.
         fn fit_name(text: &str, max: u32) -> String = "context.fit-name" context_fit_name(text, max);
     }
 }

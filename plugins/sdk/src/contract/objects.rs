@@ -3,8 +3,8 @@
 //! Objects that are applied to the cluster in addition to the JobSet. The host sets their namespace and owner.
 
 handles! {
-    /// Secret text that the host generates when it applies the object that contains it. No plugin, explanation, record
-    /// or replay contains it; until it is applied, a placeholder has its id and algorithm.
+    /// A secret string that the host generates when it applies the object that contains it. No plugin, explanation,
+    /// bundle or replay contains it; until it is applied, a placeholder with its id and algorithm stands in for it.
     SecretText {
     }
 }
@@ -32,17 +32,17 @@ handles! {
         /// Sets an annotation of the object.
         fn set_annotation(key: &str, value: &str) = "object.set-annotation" object_set_annotation(key, value);
         /// Sets everything except `apiVersion`, `kind` and `metadata`, as a JSON object: `{"spec": {...}}`, replacing
-        /// an earlier body. For all kinds except ConfigMaps and Secrets. Another kind of object, `status`, `metadata`,
-        /// or JSON that is not an object ends the call.
+        /// an earlier body. Ends the call for a ConfigMap or a Secret, and if the JSON is not an object or contains
+        /// `status` or `metadata`.
         fn set_body(json: &str) = "object.set-body" object_set_body(json);
-        /// Appends to the text of a key, which is empty at first. For ConfigMaps and Secrets. A key that holds bytes,
-        /// or another kind of object, ends the call.
+        /// Appends a string to the value of a key of a ConfigMap or a Secret; the value is empty at first. Ends the
+        /// call for any other kind, or if the key already holds bytes.
         fn append(key: &str, text: &str) = "object.append" object_append(key, text);
-        /// Appends secret text to a key of a Secret. A key pair or random text can be used in one object only; using it
-        /// in a second one ends the call.
+        /// Appends a secret string to the value of a key of a Secret. A key pair or a random string can be used in one
+        /// object only; using it in a second one ends the call.
         fn append_secret(key: &str, text: &SecretText) = "object.append-secret" object_append_secret(key, text.lend());
-        /// Sets the bytes of a key. For ConfigMaps (`binaryData`) and Secrets. A key that holds text, or another kind
-        /// of object, ends the call.
+        /// Sets the bytes of a key of a ConfigMap (`binaryData`) or a Secret. Ends the call for any other kind, or if
+        /// the key already holds a string.
         fn set_binary(key: &str, value: &[u8]) = "object.set-binary" object_set_binary(key, value);
         /// Sets the type of a Secret, such as `kubernetes.io/ssh-auth`; `Opaque` by default. A type for tokens or an
         /// invalid type ends the call.
@@ -78,10 +78,11 @@ handles! {
         fn emit(api_version: &str, kind: &str, suffix: &str, content: Option<&str>) -> Object = "objects.emit" objects_emit(api_version, kind, suffix, content);
         /// Returns the key pair with that id, a DNS label. In build only. The algorithm is `ecdsa-p521` for SSH, or
         /// `curve25519` for CURVE. The same id is the same pair within this plugin and TrainJob; using it with another
-        /// algorithm, or for random text, ends the call.
+        /// algorithm, or for a random string, ends the call.
         fn key_pair(id: &str, algorithm: &str) -> KeyPair = "objects.key-pair" objects_key_pair(id, algorithm);
-        /// Returns 16 to 1,024 random bytes with that id, a DNS label, as text in `hex` or `base64`. In build only. The
-        /// same id is the same text; using it with another length or encoding, or for a key pair, ends the call.
+        /// Returns 16 to 1,024 random bytes with that id, a DNS label, as a string in `hex` or `base64`. In build only.
+        /// The same id gives the same string; using it with another length or encoding, or for a key pair, ends the
+        /// call.
         fn random(id: &str, bytes: u32, encoding: &str) -> SecretText = "objects.random" objects_random(id, bytes, encoding);
     }
 }

@@ -21,12 +21,12 @@ handles! {
     Info {
         /// All pod sets, in the runtime's order.
         fn pod_sets() -> Vec<PodSet> = "info.pod-sets" info_pod_sets();
-        /// The pod set with that name, which is the name of its replicated job; none if there is none.
+        /// The pod set with that name, which is the name of its replicated job; none if it does not exist.
         fn pod_set(name: &str) -> Option<PodSet> = "info.pod-set" info_pod_set(name);
         /// The pod sets with that value of the label `trainer.kubeflow.org/trainjob-ancestor-step`: `trainer`,
         /// `dataset-initializer` or `model-initializer`.
         fn with_ancestor(ancestor: &str) -> Vec<PodSet> = "info.with-ancestor" info_with_ancestor(ancestor);
-        /// The pod sets that `numNodes` counts: the active plugins' `nodeSets`, or else those with the trainer
+        /// The pod sets whose pods are the nodes: the active plugins' `nodeSets`, or else those with the trainer
         /// ancestor.
         fn nodes() -> Vec<PodSet> = "info.nodes" info_nodes();
         /// The value of a label of the JobSet; none if it has no such label.
@@ -107,7 +107,7 @@ handles! {
         /// The DNS names of up to `max` pods, from the pod with the number `start` (the first is 0), job by job. Empty
         /// beyond the last pod.
         fn addresses(start: u32, max: u32) -> Vec<String> = "pod-set.addresses" pod_set_addresses(start, max);
-        /// The same names, joined to one text, which costs half as much for long lists.
+        /// The same names, joined into one string, which costs half as much for long lists.
         fn joined_addresses(start: u32, max: u32, separator: &str) -> String = "pod-set.joined-addresses" pod_set_joined_addresses(start, max, separator);
         /// The host names of all pods as a hostlist, the format of Flux and Slurm: `JOB-PODSET-0-[0-3]`, or
         /// `JOB-PODSET-0-0` for one pod, with commas between the jobs.
@@ -137,12 +137,12 @@ handles! {
         ///
         /// Needs the claim to read `pod-sets[P].volumes[#]`.
         fn volumes() -> Vec<String> = "pod-set.volumes" pod_set_volumes();
-        /// The volume with that name, as in a pod spec: `{"name": ..., "emptyDir": {...}}`; none if there is none.
+        /// The volume with that name, as in a pod spec: `{"name": ..., "emptyDir": {...}}`; none if it does not exist.
         ///
         /// Needs the claim to read `pod-sets[P].volumes[NAME]`.
         fn volume(name: &str) -> Option<Document> = "pod-set.volume" pod_set_volume(name);
-        /// Removes a volume; does nothing if there is none. Without a grant, only a volume that this plugin added. Its
-        /// mounts are not removed, and the TrainJob is refused if a mount has no volume.
+        /// Removes a volume; does nothing if it does not exist. Without a grant, only a volume that this plugin added.
+        /// Its mounts are not removed, and the TrainJob is refused if a mount has no volume.
         ///
         /// Needs the claim to write `pod-sets[P].volumes[NAME]`.
         fn remove_volume(name: &str) = "pod-set.remove-volume" pod_set_remove_volume(name);
@@ -180,8 +180,8 @@ handles! {
         ///
         /// Needs the claim to write `pod-sets[P].resource-claims[NAME]`.
         fn put_resource_claim(claim: &PodResourceClaim) = "pod-set.put-resource-claim" pod_set_put_resource_claim(&claim.clone().into());
-        /// Removes a resource claim from the pods; does nothing if there is none with that name. The TrainJob is
-        /// refused if a container still uses it.
+        /// Removes a resource claim from the pods; does nothing if it does not exist. The TrainJob is refused if a
+        /// container still uses it.
         ///
         /// Needs the claim to write `pod-sets[P].resource-claims[NAME]`.
         fn remove_resource_claim(name: &str) = "pod-set.remove-resource-claim" pod_set_remove_resource_claim(name);
@@ -264,8 +264,8 @@ handles! {
         /// Needs the claim to write `pod-sets[P].scheduler-name`.
         fn set_scheduler_name(name: &str) = "pod-set.set-scheduler-name" pod_set_set_scheduler_name(name);
         /// Adds a scheduling gate, which has to be removed before the pods are scheduled; does nothing if they have it.
-        /// A name that is not qualified, such as `example.com/quota`, ends the call. Pods with a node name refuse the
-        /// TrainJob.
+        /// A name that is not qualified, such as `example.com/quota`, ends the call. The TrainJob is refused if the
+        /// pods have a node name.
         ///
         /// Needs the claim to write `pod-sets[P].scheduling-gates[NAME]`.
         fn add_scheduling_gate(name: &str) = "pod-set.add-scheduling-gate" pod_set_add_scheduling_gate(name);
@@ -288,7 +288,7 @@ handles! {
         /// Needs the claim to read `pod-sets[P].dns-searches[#]`.
         fn dns_searches() -> Vec<String> = "pod-set.dns-searches" pod_set_dns_searches();
         /// Adds a DNS domain at the end; does nothing if it exists, with or without a trailing dot. An invalid DNS name
-        /// ends the call. More domains than a pod can have refuse the TrainJob.
+        /// ends the call. The TrainJob is refused if the pods have more domains than Kubernetes allows.
         ///
         /// Needs the claim to write `pod-sets[P].dns-searches[DOMAIN]`.
         fn add_dns_search(domain: &str) = "pod-set.add-dns-search" pod_set_add_dns_search(domain);
@@ -348,15 +348,15 @@ handles! {
         fn is_sidecar() -> bool = "container.is-sidecar" container_is_sidecar();
         /// Whether this plugin added it, in this call or in an earlier phase.
         fn created_by_me() -> bool = "container.created-by-me" container_created_by_me();
-        /// Places an init container that this plugin added before all others that did not request the same. Placements
-        /// are resolved when the JobSet is written; contradictory placements refuse the TrainJob. Any other container
-        /// ends the call.
+        /// Moves this init container, which this plugin must have added, before all others, except those that also
+        /// asked to be first. Placements are resolved when the JobSet is written; the TrainJob is refused if they
+        /// contradict each other. Any other container ends the call.
         fn place_first() = "container.place-first" container_place_first();
-        /// Places an init container that this plugin added before that one. No effect if there is no init container
-        /// with that name.
+        /// Moves this init container, which this plugin must have added, before the init container `anchor`. No effect
+        /// if `anchor` does not exist.
         fn place_before(anchor: &str) = "container.place-before" container_place_before(anchor);
-        /// Places an init container that this plugin added after that one. No effect if there is no init container with
-        /// that name.
+        /// Moves this init container, which this plugin must have added, after the init container `anchor`. No effect
+        /// if `anchor` does not exist.
         fn place_after(anchor: &str) = "container.place-after" container_place_after(anchor);
         /// The image, such as `registry.example.com/trainer:1.2`; none if it is not set.
         ///
@@ -472,7 +472,7 @@ handles! {
         ///
         /// Needs the claim to read `C.ports[*]`.
         fn ports() -> Vec<Port> = "container.ports" container_ports();
-        /// The port with that number and protocol (`TCP`, `UDP` or `SCTP`); none if there is none.
+        /// The port with that number and protocol (`TCP`, `UDP` or `SCTP`); none if it does not exist.
         ///
         /// Needs the claim to read `C.ports[NUMBER/PROTOCOL]`.
         fn port(number: u16, protocol: &str) -> Option<Port> = "container.port" container_port(number, protocol);
@@ -496,8 +496,8 @@ handles! {
         ///
         /// Needs the claim to write `C.mounts[PATH]`.
         fn put_mount(mount: &Mount) = "container.put-mount" container_put_mount(&mount.clone().into());
-        /// Removes the mount at a path; does nothing if there is none. Without a grant, only a mount that this plugin
-        /// added.
+        /// Removes the mount at a path; does nothing if it does not exist. Without a grant, only a mount that this
+        /// plugin added.
         ///
         /// Needs the claim to write `C.mounts[PATH]`.
         fn remove_mount(path: &str) = "container.remove-mount" container_remove_mount(path);
@@ -537,7 +537,7 @@ handles! {
         ///
         /// Needs the claim to write `C.resource-claims[NAME]`.
         fn put_resource_claim_use(r#use: &ResourceClaimUse) = "container.put-resource-claim-use" container_put_resource_claim_use(&r#use.clone().into());
-        /// Removes the container's use of a resource claim; does nothing if there is none.
+        /// Removes the container's use of a resource claim; does nothing if it does not exist.
         ///
         /// Needs the claim to write `C.resource-claims[NAME]`.
         fn remove_resource_claim_use(name: &str) = "container.remove-resource-claim-use" container_remove_resource_claim_use(name);

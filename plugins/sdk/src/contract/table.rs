@@ -1,7 +1,7 @@
-//! The macros that make handles and values of the tables in `contract/`, for both targets. In a component a method calls the
-//! host's import; natively it calls the host's record, by the same names and with the same checks.
+//! The macros that define handles and values from the tables in `contract/`, for both targets. In a component, a method calls the
+//! host's import. Natively, it calls the host's record, with the same names and checks.
 
-/// Makes a handle of its methods: each with its name in the contract, and the host's method with what is passed on.
+/// Defines a handle from its methods, each with its name in the contract, and the host's method with its arguments.
 macro_rules! handles {
     (
         $(#[$doc:meta])*
@@ -27,14 +27,14 @@ macro_rules! handles {
                 }
             )*
 
-            /// What another method borrows of it.
+            /// Borrows the handle for another method.
             #[cfg(target_family = "wasm")]
             #[allow(dead_code)]
             pub(crate) fn lend(&self) -> &crate::contract::raw::$handle {
                 &self.0
             }
 
-            /// What another method borrows of it.
+            /// Borrows the handle for another method.
             #[cfg(not(target_family = "wasm"))]
             #[allow(dead_code)]
             pub(crate) fn lend(&self) -> crate::contract::raw::$handle {
@@ -50,7 +50,7 @@ macro_rules! handles {
     };
 }
 
-/// Makes values of their fields.
+/// Defines values from their fields.
 macro_rules! records {
     ($($(#[$doc:meta])* $record:ident { $($(#[$field_doc:meta])* $field:ident: $ty:ty,)+ })+) => {$(
         $(#[$doc])*

@@ -5,8 +5,8 @@
 //! Version 1.0.0 contains what the policies for Torch, DRA, MPI, Flux and gang scheduling need. It is frozen with the
 //! first release: later 1.x versions add methods and interfaces, and change or remove nothing.
 //!
-//! The records are complete for all planned policies, because adding a field would break every existing plugin. For the
-//! same reason, open sets (a protocol, a status, a mode) are strings.
+//! The WIT records are complete for all planned policies, because adding a field would break every existing plugin. For
+//! the same reason, open sets (a protocol, a status, a mode) are strings.
 
 records! {
     /// An amount of a resource in Kubernetes' format: `memory`, `800Gi`.
@@ -24,9 +24,9 @@ records! {
         number: u16,
         /// `TCP`, `UDP` or `SCTP`.
         protocol: String,
-        /// The port of the machine that is forwarded to it, at least 1; none if there is none.
+        /// The port of the Kubernetes node that is forwarded to it, at least 1; none if it has no host port.
         host_port: Option<u16>,
-        /// The address of the machine on which the host port listens; none for all addresses.
+        /// The address of the Kubernetes node on which the host port listens; none for all addresses.
         host_ip: Option<String>,
     }
     /// A volume mount. Mounts are identified by path.
@@ -41,7 +41,7 @@ records! {
         sub_path_expr: Option<String>,
         /// Whether the container cannot write to it.
         read_only: bool,
-        /// How later mounts are propagated between the container and its machine: `None`, `HostToContainer` or
+        /// How later mounts are propagated between the container and its Kubernetes node: `None`, `HostToContainer` or
         /// `Bidirectional`; none means `None`.
         mount_propagation: Option<String>,
         /// Whether mounts below a read-only mount are read-only, too: `Disabled`, `IfPossible` or `Enabled`; none means
@@ -118,7 +118,7 @@ handles! {
         fn len(at: &str) -> u32 = "document.len" document_len(at);
         /// The keys of the object at the pointer, in its order; otherwise empty.
         fn keys(at: &str) -> Vec<String> = "document.keys" document_keys(at);
-        /// The JSON text of the value at the pointer; none if there is no value.
+        /// The value at the pointer as JSON; none if there is no value.
         fn json(at: &str) -> Option<String> = "document.json" document_json(at);
     }
 }

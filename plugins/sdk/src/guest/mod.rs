@@ -1,4 +1,4 @@
-//! The WebAssembly side: bindings, the allocator and the panic hook. Nothing here is for authors.
+//! The WebAssembly side: bindings, the allocator and the panic hook. Not for plugin authors.
 #![allow(
     unsafe_code,
     missing_docs,
@@ -21,7 +21,7 @@ pub use self::worlds::{
     },
 };
 
-/// The bytes of a text, for a custom section.
+/// Returns the bytes of a string, for a custom section.
 pub const fn bytes<const N: usize>(text: &str) -> [u8; N] {
     let mut out = [0; N];
     let mut at = 0;
@@ -32,22 +32,22 @@ pub const fn bytes<const N: usize>(text: &str) -> [u8; N] {
     out
 }
 
-/// Sends what a panic says to the host before the trap.
+/// Sends the message of a panic to the host before the trap.
 pub fn set_panic_hook() {
     std::panic::set_hook(Box::new(|info| {
         transformer::trainyard::policy::panics::message(&info.to_string());
     }));
 }
 
-/// Bytes that are there without growing the memory: growing costs more than a whole call.
+/// The bytes that are available without growing the memory. Growing costs more than a whole call.
 const ARENA: usize = 192 << 10;
 
-/// Gives out memory and never takes it back: an instance lives for one call.
+/// An allocator that never frees memory, because an instance lives for one call.
 struct Arena {
     memory: std::cell::UnsafeCell<[u8; ARENA]>,
-    /// Bytes that are given out of the arena.
+    /// The number of bytes allocated from the arena.
     used: Cell<usize>,
-    /// What is left of the memory that was grown: its start and its end.
+    /// The start and the end of the unused part of the grown memory.
     grown: Cell<(usize, usize)>,
 }
 

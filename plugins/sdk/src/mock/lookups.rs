@@ -5,16 +5,16 @@ use std::sync::Arc;
 use serde_json::Value;
 use trainyard_model::lookup::{LookupAnswer, LookupKey, Requester};
 
-/// The objects that a test gave, and the kinds that are not served.
+/// The objects of a test, and the kinds that are not served.
 #[derive(Debug, Default)]
 pub(super) struct Cluster {
     pub(super) objects: Vec<Value>,
-    /// By API version and kind.
+    /// The kinds that are not served, by API version and kind.
     pub(super) not_served: Vec<(String, String)>,
 }
 
 impl Cluster {
-    /// The answer to a lookup; none for an object that was not given, which a host has to fetch first.
+    /// Returns the answer to a lookup. `None` for an object that the test did not add, which a host would have to fetch first.
     pub(super) fn answer(&self, key: &LookupKey, asker: Requester<'_>) -> Option<LookupAnswer> {
         match key {
             LookupKey::Object {

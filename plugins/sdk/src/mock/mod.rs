@@ -1,4 +1,4 @@
-//! A mock host: the host's own record and rules behind the same handles, for unit tests of a plugin.
+//! A mock host for unit tests of a plugin. It uses the host's own record and rules.
 //!
 //! ```
 //! # use trainyard_sdk::{mock::MockJob, Context, Failure, Transform};
@@ -74,15 +74,15 @@ pub struct MockJob {
     cluster: Cluster,
 }
 
-/// Why a call counts for nothing: the host's own error, or a plugin that no host would load.
+/// The reason why a call failed: the host's own error, or a plugin that no host would load.
 ///
-/// `Debug` prints it as `Display` does, so that `unwrap` in a test shows the sentence.
+/// `Debug` prints the same as `Display`, so that `unwrap` in a test shows a readable message.
 #[derive(thiserror::Error)]
 pub enum MockError {
-    /// How the call ended.
+    /// The call failed.
     #[error(transparent)]
     Call(#[from] Box<CallError>),
-    /// What was wrong between two calls.
+    /// A phase failed after its call.
     #[error(transparent)]
     Phase(PhaseError),
     /// The plugin looks up an object that the test did not give to [`MockJob::object`].
@@ -97,13 +97,13 @@ pub enum MockError {
     /// The order that the plugin declares is impossible.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Order(Vec<PlanError>),
-    /// Its configuration fails its schema.
+    /// The configuration does not match its schema.
     #[error("the configuration is refused: {0}")]
     Config(String),
-    /// A grant is not a path.
+    /// A grant is not a valid path.
     #[error("the grant {0}")]
     Grant(#[from] PathError),
-    /// There is no such limit, or it can't have that value.
+    /// The limit does not exist or cannot have this value.
     #[error("the limits are refused: {0}")]
     Limits(#[from] serde_json::Error),
 }
@@ -115,7 +115,7 @@ impl fmt::Debug for MockError {
 }
 
 impl MockJob {
-    /// A TrainJob of that name with one node, and no pod sets yet.
+    /// Creates a TrainJob with this name, one node and no pod sets.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let job = Job {
@@ -137,56 +137,56 @@ impl MockJob {
         }
     }
 
-    /// The TrainJob's `spec`, which plugins read by claims `job[POINTER]`.
+    /// Sets the TrainJob's `spec`, which plugins read with claims `job[POINTER]`.
     #[must_use]
     pub fn spec(mut self, spec: Value) -> Self {
         self.job.spec = Arc::new(spec);
         self
     }
 
-    /// The number of nodes.
+    /// Sets the number of nodes.
     #[must_use]
     pub fn nodes(mut self, nodes: u32) -> Self {
         self.job.nodes = nodes;
         self
     }
 
-    /// An explicit number of processes per node.
+    /// Sets an explicit number of processes per node.
     #[must_use]
     pub fn processes_per_node(mut self, processes: u32) -> Self {
         self.job.processes_per_node = Some(processes);
         self
     }
 
-    /// Its namespace; `default` where nothing is said.
+    /// Sets the namespace; `default` by default.
     #[must_use]
     pub fn namespace(mut self, namespace: &str) -> Self {
         self.job.namespace = namespace.into();
         self
     }
 
-    /// Its UID, which goes into hashed names.
+    /// Sets the UID, which hashed names include.
     #[must_use]
     pub fn uid(mut self, uid: &str) -> Self {
         self.job.uid = uid.into();
         self
     }
 
-    /// It is suspended.
+    /// Suspends the TrainJob.
     #[must_use]
     pub fn suspended(mut self) -> Self {
         self.job.suspended = true;
         self
     }
 
-    /// A label of the TrainJob.
+    /// Sets a label of the TrainJob.
     #[must_use]
     pub fn label(mut self, key: &str, value: &str) -> Self {
         self.job.labels.insert(key.to_owned(), value.to_owned());
         self
     }
 
-    /// An annotation of the TrainJob.
+    /// Sets an annotation of the TrainJob.
     #[must_use]
     pub fn annotation(mut self, key: &str, value: &str) -> Self {
         self.job
@@ -195,7 +195,7 @@ impl MockJob {
         self
     }
 
-    /// The runtime that it names, as `ClusterTrainingRuntime` and `torch-distributed`.
+    /// Sets the runtime that the TrainJob names, such as `ClusterTrainingRuntime` and `torch-distributed`.
     #[must_use]
     pub fn runtime(mut self, kind: &str, name: &str) -> Self {
         self.job.runtime.kind = kind.into();
@@ -203,7 +203,7 @@ impl MockJob {
         self
     }
 
-    /// A label of the runtime.
+    /// Sets a label of the runtime.
     #[must_use]
     pub fn runtime_label(mut self, key: &str, value: &str) -> Self {
         let labels = &mut self.job.runtime.labels;
@@ -211,7 +211,7 @@ impl MockJob {
         self
     }
 
-    /// An annotation of the runtime.
+    /// Sets an annotation of the runtime.
     #[must_use]
     pub fn runtime_annotation(mut self, key: &str, value: &str) -> Self {
         let annotations = &mut self.job.runtime.annotations;
@@ -219,14 +219,14 @@ impl MockJob {
         self
     }
 
-    /// A label that the JobSet has.
+    /// Sets a label of the JobSet.
     #[must_use]
     pub fn job_set_label(mut self, key: &str, value: &str) -> Self {
         self.record.fields.load(Field::Labels, key, value.into());
         self
     }
 
-    /// An annotation that the JobSet has.
+    /// Sets an annotation of the JobSet.
     #[must_use]
     pub fn job_set_annotation(mut self, key: &str, value: &str) -> Self {
         let fields = &mut self.record.fields;
@@ -234,21 +234,21 @@ impl MockJob {
         self
     }
 
-    /// The plugin's configuration in the runtime.
+    /// Sets the plugin's configuration in the runtime.
     #[must_use]
     pub fn config(mut self, config: Value) -> Self {
         self.config = config;
         self
     }
 
-    /// What the operator sets for the plugin in the policy file's `config`.
+    /// Sets the plugin's configuration in the policy file (`config`).
     #[must_use]
     pub fn operator_config(mut self, config: Value) -> Self {
         self.settings.operator_config = Arc::new(config);
         self
     }
 
-    /// What the operator grants the plugin beyond the default, as in the policy file's `grants`.
+    /// Adds grants, as in the policy file's `grants`.
     #[must_use]
     pub fn grants(mut self, grants: &[&str]) -> Self {
         self.grants
@@ -256,56 +256,56 @@ impl MockJob {
         self
     }
 
-    /// Grants all that the plugin claims, as for the plugins that are built in.
+    /// Grants everything that the plugin claims, as for built-in plugins.
     #[must_use]
     pub fn all_granted(mut self) -> Self {
         self.settings.grants = Grants::AsClaimed;
         self
     }
 
-    /// A limit of one call, as in the policy file's `limits`. Fuel, memory and time are not measured here.
+    /// Sets a limit of one call, as in the policy file's `limits`. The mock host does not measure fuel, memory and time.
     #[must_use]
     pub fn limit(mut self, name: &str, limit: u64) -> Self {
         self.limits.insert(name.to_owned(), limit.into());
         self
     }
 
-    /// A fact of the operator's policy file, as `status/url`.
+    /// Sets a fact of the operator's policy file, such as `status/url`.
     #[must_use]
     pub fn fact(mut self, name: &str, text: &str) -> Self {
         self.job.facts = self.job.facts.with(name, text);
         self
     }
 
-    /// The DNS subdomain of the pods.
+    /// Sets the DNS subdomain of the pods.
     #[must_use]
     pub fn subdomain(mut self, subdomain: &str) -> Self {
         self.record.subdomain = subdomain.into();
         self
     }
 
-    /// The pods have no DNS names (`network.enableDNSHostnames: false`).
+    /// Disables the DNS names of the pods (`network.enableDNSHostnames: false`).
     #[must_use]
     pub const fn without_host_names(mut self) -> Self {
         self.record.has_host_names = false;
         self
     }
 
-    /// A pod set.
+    /// Adds a pod set.
     #[must_use]
     pub fn pod_set(mut self, name: &str, build: impl FnOnce(MockPodSet) -> MockPodSet) -> Self {
         build(MockPodSet::new(name)).load(&mut self.record);
         self
     }
 
-    /// An object that the plugin can look up.
+    /// Adds an object that the plugin can look up.
     #[must_use]
     pub fn object(mut self, object: Value) -> Self {
         self.cluster.objects.push(object);
         self
     }
 
-    /// The cluster does not serve the kind: a lookup of it gives none.
+    /// Makes the cluster not serve the kind: lookups of it return `None`.
     #[must_use]
     pub fn not_served(mut self, api_version: &str, kind: &str) -> Self {
         let kind = (api_version.to_owned(), kind.to_owned());
@@ -313,24 +313,24 @@ impl MockJob {
         self
     }
 
-    /// Runs transform alone.
+    /// Runs only the transform phase.
     ///
     /// # Errors
-    /// How the call ended.
+    /// The call failed.
     pub fn transform(self, plugin: &PluginParts) -> Result<Outcome, MockError> {
         self.run(plugin, &[Phase::Transform])
     }
 
-    /// Runs every phase that the plugin has, in the order of a TrainJob. As in a cluster, no phase follows one in which the plugin reports
-    /// an error, and the first phase starts over once an object was looked up.
+    /// Runs every phase that the plugin has, in the order of a TrainJob. As in a cluster, no further phase runs after a phase in which the plugin
+    /// reports an error, and the first phase is called again after each lookup.
     ///
     /// # Errors
-    /// How the first call that failed ended.
+    /// The first call that failed.
     pub fn all_phases(self, plugin: &PluginParts) -> Result<Outcome, MockError> {
         self.run(plugin, &Phase::ALL)
     }
 
-    /// Adds what was written as in a policy file to the operator's settings.
+    /// Parses the policy file's settings and adds them to the operator's settings.
     fn read_settings(&mut self) -> Result<(), MockError> {
         if let Grants::Paths(paths) = &mut self.settings.grants {
             for grant in &self.grants {
@@ -403,7 +403,7 @@ fn own_data_is_emitted(session: &Session) -> Result<(), MockError> {
     })
 }
 
-/// Fails unless the plugin went on: what it reported is part of the outcome.
+/// Converts the error of a phase. Errors that the plugin reported are part of the outcome instead.
 fn failed(error: PhaseError) -> Result<(), MockError> {
     match error {
         PhaseError::Reported(_) => Ok(()),

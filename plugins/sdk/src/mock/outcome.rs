@@ -1,4 +1,4 @@
-//! What is left of the calls of a test.
+//! The outcome of the calls of a test.
 
 use serde_json::Value;
 use trainyard_model::{
@@ -8,7 +8,7 @@ use trainyard_model::{
     session::{Diagnostic, Session},
 };
 
-/// What a plugin did to a TrainJob.
+/// The changes that a plugin made to a TrainJob, and everything that it reported.
 #[derive(Debug)]
 pub struct Outcome {
     session: Session,
@@ -19,8 +19,8 @@ impl Outcome {
         Self { session }
     }
 
-    /// The value at a path of the record (`pod-sets[node].containers[node].env[NAME]`) that the plugin wrote; none where
-    /// it wrote nothing there, or removed it.
+    /// Returns the value that the plugin wrote at a path of the record, such as `pod-sets[node].containers[node].env[NAME]`. `None` if
+    /// it did not write to the path, or removed the value.
     #[must_use]
     pub fn value(&self, path: &str) -> Option<Value> {
         self.last(path)?
@@ -30,13 +30,13 @@ impl Outcome {
             .and_then(Datum::to_json)
     }
 
-    /// Why it wrote there, in its words: what `trainyard explain` shows.
+    /// Returns the reason that the plugin gave for the write, which `trainyard explain` shows.
     #[must_use]
     pub fn reason(&self, path: &str) -> Option<String> {
         self.last(path)?.reason.as_deref().map(str::to_owned)
     }
 
-    /// Everything that the plugin wrote, in its order; none is a removal or a new container.
+    /// Returns everything that the plugin wrote, in order. `None` for a removal or a new container.
     #[must_use]
     pub fn writes(&self) -> Vec<(String, Option<Value>)> {
         self.journal()
@@ -60,7 +60,7 @@ impl Outcome {
         self.journal().rev().find(|write| self.path(write) == path)
     }
 
-    /// The objects that it emitted.
+    /// Returns the objects that the plugin emitted.
     #[must_use]
     pub fn objects(&self) -> Vec<&EmittedObject> {
         self.session
@@ -70,19 +70,19 @@ impl Outcome {
             .collect()
     }
 
-    /// What it warned of, each with its field.
+    /// Returns the plugin's warnings, each with its field.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         sentences(self.session.warnings())
     }
 
-    /// What it refuses the TrainJob for by [`Context::error`](crate::Context::error), each with its field.
+    /// Returns the errors that the plugin reported with [`Context::error`](crate::Context::error), each with its field.
     #[must_use]
     pub fn errors(&self) -> Vec<String> {
         sentences(self.session.errors())
     }
 
-    /// The lines that it logged, as `LEVEL: LINE`.
+    /// Returns the lines that the plugin logged, as `LEVEL: LINE`.
     #[must_use]
     pub fn log(&self) -> Vec<String> {
         let log = self.session.log().iter();

@@ -21,7 +21,7 @@ impl MockPodSet {
         }
     }
 
-    /// Puts it into the record, as resolve does with a runtime and a TrainJob.
+    /// Adds the pod set to the record, as the host does for a runtime and a TrainJob.
     pub(super) fn load(self, record: &mut Record) {
         let position = u32::try_from(record.pod_sets.len()).unwrap_or(u32::MAX);
         let mut set = self.set;
@@ -40,41 +40,41 @@ impl MockPodSet {
         }
     }
 
-    /// Its ancestor label, as `trainer`.
+    /// Sets the ancestor label, such as `trainer`.
     #[must_use]
     pub fn ancestor(mut self, ancestor: &str) -> Self {
         self.set.ancestor = Some(ancestor.into());
         self
     }
 
-    /// Pods in each of its jobs.
+    /// Sets the number of pods in each job.
     #[must_use]
     pub fn count(mut self, count: u32) -> Self {
         self.set.count = count;
         self
     }
 
-    /// Its jobs.
+    /// Sets the number of jobs.
     #[must_use]
     pub fn replicas(mut self, replicas: u32) -> Self {
         self.set.replicas = replicas;
         self
     }
 
-    /// How many of its pods may fail before their job fails.
+    /// Sets how many pods of a job may fail before the job fails.
     #[must_use]
     pub fn backoff_limit(self, limit: u32) -> Self {
         self.field(Field::BackoffLimit, "", Datum::Integer(limit.into()))
     }
 
-    /// Its pods have no index (`completionMode: NonIndexed`).
+    /// Removes the index of the pods (`completionMode: NonIndexed`).
     #[must_use]
     pub const fn not_indexed(mut self) -> Self {
         self.set.is_indexed = false;
         self
     }
 
-    /// A pod set that it waits for, until it is `Ready` or `Complete`.
+    /// Makes the pod set wait for another one, until that is `Ready` or `Complete`.
     #[must_use]
     pub fn depends_on(mut self, pod_set: &str, status: &str) -> Self {
         self.set.depends_on.push(Dependency {
@@ -84,13 +84,13 @@ impl MockPodSet {
         self
     }
 
-    /// A container.
+    /// Adds a container.
     #[must_use]
     pub fn container(self, name: &str, build: impl FnOnce(MockContainer) -> MockContainer) -> Self {
         self.add(Field::Containers, name, build)
     }
 
-    /// An init container.
+    /// Adds an init container.
     #[must_use]
     pub fn init_container(
         self,
@@ -100,7 +100,7 @@ impl MockPodSet {
         self.add(Field::InitContainers, name, build)
     }
 
-    /// A volume, by its source as in a pod spec: `json!({"emptyDir": {}})`.
+    /// Adds a volume with this source, as in a pod spec: `json!({"emptyDir": {}})`.
     #[must_use]
     pub fn volume(self, name: &str, source: Value) -> Self {
         let mut volume = Map::from_iter([("name".to_owned(), name.into())]);
@@ -110,37 +110,37 @@ impl MockPodSet {
         self.field(Field::Volumes, name, Value::Object(volume).into())
     }
 
-    /// A label of the pods.
+    /// Sets a label of the pods.
     #[must_use]
     pub fn pod_label(self, key: &str, value: &str) -> Self {
         self.field(Field::PodLabels, key, value.into())
     }
 
-    /// An annotation of the pods.
+    /// Sets an annotation of the pods.
     #[must_use]
     pub fn pod_annotation(self, key: &str, value: &str) -> Self {
         self.field(Field::PodAnnotations, key, value.into())
     }
 
-    /// A label that the pods' machines must have.
+    /// Requires a label of the Kubernetes nodes (`nodeSelector`).
     #[must_use]
     pub fn node_selector(self, key: &str, value: &str) -> Self {
         self.field(Field::NodeSelector, key, value.into())
     }
 
-    /// A member of the pod spec that has no method of its own, such as `hostNetwork` or `securityContext/runAsUser`.
+    /// Sets a member of the pod spec that has no method, such as `hostNetwork` or `securityContext/runAsUser`.
     #[must_use]
     pub fn raw(self, member: &str, value: Value) -> Self {
         self.field(Field::PodRaw, member, value.into())
     }
 
-    /// The group that owns the files of the pods' volumes.
+    /// Sets the group that owns the files of the pods' volumes.
     #[must_use]
     pub fn fs_group(self, gid: i64) -> Self {
         self.field(Field::FsGroup, "", Datum::Integer(gid))
     }
 
-    /// A resource claim of the pods, by its source as in a pod spec: `json!({"resourceClaimTemplateName": "gpus"})`.
+    /// Adds a resource claim of the pods with this source, as in a pod spec: `json!({"resourceClaimTemplateName": "gpus"})`.
     #[must_use]
     pub fn resource_claim(self, name: &str, source: Value) -> Self {
         let mut claim = Map::from_iter([("name".to_owned(), name.into())]);
@@ -150,7 +150,7 @@ impl MockPodSet {
         self.field(Field::ResourceClaims, name, Value::Object(claim).into())
     }
 
-    /// Devices of a resource claim, as a DRA policy leaves them.
+    /// Sets the devices of a resource claim, as a DRA policy does.
     #[must_use]
     pub fn claimed_devices(self, resource_claim: &str, count: Option<u32>) -> Self {
         let devices = json!({ "count": count, "accelerator": true });
@@ -182,7 +182,7 @@ impl MockPodSet {
     }
 }
 
-/// A container for a test: what the runtime has, and what the TrainJob puts over it.
+/// A container for a test: its fields in the runtime, and the TrainJob's overrides.
 #[derive(Debug)]
 pub struct MockContainer {
     list: Field,
@@ -192,37 +192,37 @@ pub struct MockContainer {
 }
 
 impl MockContainer {
-    /// Its image.
+    /// Sets the image.
     #[must_use]
     pub fn image(self, image: &str) -> Self {
         self.runtime(Field::Image, "", image.into())
     }
 
-    /// Its command in the runtime.
+    /// Sets the command in the runtime.
     #[must_use]
     pub fn command(self, command: &[&str]) -> Self {
         self.runtime(Field::Command, "", list(command))
     }
 
-    /// Its arguments in the runtime.
+    /// Sets the arguments in the runtime.
     #[must_use]
     pub fn args(self, args: &[&str]) -> Self {
         self.runtime(Field::Args, "", list(args))
     }
 
-    /// An env var of the runtime.
+    /// Adds an env var of the runtime.
     #[must_use]
     pub fn env(self, name: &str, value: &str) -> Self {
         self.runtime(Field::Env, name, value.into())
     }
 
-    /// An env var of the runtime whose value has a source: `json!({"fieldRef": {...}})`.
+    /// Adds an env var of the runtime whose value has a source: `json!({"fieldRef": {...}})`.
     #[must_use]
     pub fn env_source(self, name: &str, source: Value) -> Self {
         self.runtime(Field::Env, name, source.into())
     }
 
-    /// A port of the runtime.
+    /// Adds a port of the runtime.
     #[must_use]
     pub fn port(self, number: u16, protocol: &str, name: Option<&str>) -> Self {
         let mut port = json!({ "containerPort": number, "protocol": protocol });
@@ -232,38 +232,38 @@ impl MockContainer {
         self.runtime(Field::Ports, &format!("{number}/{protocol}"), port.into())
     }
 
-    /// A mount of the runtime.
+    /// Adds a mount of the runtime.
     #[must_use]
     pub fn mount(self, volume: &str, path: &str) -> Self {
         let mount = json!({ "name": volume, "mountPath": path });
         self.runtime(Field::Mounts, path, mount.into())
     }
 
-    /// `Always` makes a sidecar of an init container.
+    /// Sets the restart policy. `Always` turns an init container into a sidecar.
     #[must_use]
     pub fn restart_policy(self, policy: &str) -> Self {
         self.runtime(Field::RestartPolicy, "", policy.into())
     }
 
-    /// A resource request.
+    /// Sets a resource request.
     #[must_use]
     pub fn request(self, resource: &str, amount: &str) -> Self {
         self.runtime(Field::Requests, resource, amount.into())
     }
 
-    /// A resource limit.
+    /// Sets a resource limit.
     #[must_use]
     pub fn limit(self, resource: &str, amount: &str) -> Self {
         self.runtime(Field::Limits, resource, amount.into())
     }
 
-    /// A member of the container that has no method of its own, such as `tty` or `securityContext/privileged`.
+    /// Sets a member of the container that has no method, such as `tty` or `securityContext/privileged`.
     #[must_use]
     pub fn raw(self, member: &str, value: Value) -> Self {
         self.runtime(Field::ContainerRaw, member, value.into())
     }
 
-    /// A resource claim of the pod that it uses, or one request of it.
+    /// Makes the container use a resource claim of the pod, or one request of the claim.
     #[must_use]
     pub fn uses_resource_claim(self, name: &str, request: Option<&str>) -> Self {
         let mut claim = json!({ "name": name });
@@ -273,19 +273,19 @@ impl MockContainer {
         self.runtime(Field::ResourceClaimUses, name, claim.into())
     }
 
-    /// The command that the TrainJob puts over the runtime's.
+    /// Sets the TrainJob's command, which replaces the runtime's.
     #[must_use]
     pub fn train_job_command(self, command: &[&str]) -> Self {
         self.train_job(Field::Command, "", list(command))
     }
 
-    /// The arguments that the TrainJob puts over the runtime's.
+    /// Sets the TrainJob's arguments, which replace the runtime's.
     #[must_use]
     pub fn train_job_args(self, args: &[&str]) -> Self {
         self.train_job(Field::Args, "", list(args))
     }
 
-    /// An env var of the TrainJob.
+    /// Adds an env var of the TrainJob.
     #[must_use]
     pub fn train_job_env(self, name: &str, value: &str) -> Self {
         self.train_job(Field::Env, name, value.into())
