@@ -44,6 +44,7 @@ pub(super) const ROWS: &[Row] = &[
     row("name-too-long", overrides::name_too_long),
     row("too-many-entries", overrides::too_many_entries),
     row("count-below-one", overrides::count_below_one),
+    row("nodes-of-the-template", overrides::nodes_of_the_template),
     row("override-without-place", overrides::override_without_place),
     row(
         "framework-without-trainer",

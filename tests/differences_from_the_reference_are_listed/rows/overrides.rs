@@ -140,6 +140,12 @@ pub(super) fn count_below_one(seen: &Seen<'_>) -> bool {
     counted.iter().any(|field| seen.we_refuse(field)) && seen.our_refusal().is_some_and(low)
 }
 
+pub(super) fn nodes_of_the_template(seen: &Seen<'_>) -> bool {
+    let texts = ["needs at least one node", "of the pods run at once"];
+    seen.our_refusal()
+        .is_some_and(|refusal| texts.iter().any(|text| refusal.error.contains(text)))
+}
+
 pub(super) fn override_without_place(seen: &Seen<'_>) -> bool {
     let reasons = ["cannot be applied", "has no effect: no replicated job"];
     seen.our_refusal().is_some_and(|refusal| {

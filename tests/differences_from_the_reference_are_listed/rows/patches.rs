@@ -84,5 +84,11 @@ pub(super) fn patch_mounts_nothing(seen: &Seen<'_>) -> bool {
 }
 
 pub(super) fn patch_breaks_runtime(seen: &Seen<'_>) -> bool {
+    let has_two_trainers = |refusal: &Refusal| {
+        refusal
+            .error
+            .starts_with("another replicated job also has the label")
+    };
     refuses_patch(seen, "in the template with this patch")
+        || seen.our_refusal().is_some_and(has_two_trainers)
 }

@@ -1,12 +1,13 @@
 //! The number of nodes of a TrainJob, written to the pod sets. Only the host sets it, never a plugin.
 
-use trainyard_api::{FieldPath, Runtime, TrainJob, names};
+use serde_json::Value;
+use trainyard_api::{FieldPath, Runtime, TrainJob, names, runtime::Member};
 use trainyard_model::{
     plugin::PluginId,
     record::{Datum, EntryRef, EntryScope, Field, Owner},
 };
 
-use super::{node_sets::NodeSets, overrides::Overrides};
+use super::{node_sets::NodeSets, overrides::Overrides, template};
 use crate::{
     journal::Source,
     problem::{InputObject, Problem, Warning},
@@ -77,7 +78,10 @@ impl Overrides<'_> {
             (Some((first, others)), Some(requested)) => {
                 (self.share(requested, *first, others, declared_by), None)
             }
-            (Some(_), None) => (self.count(&sets).max(1), None),
+            (Some(_), None) => {
+                self.check_template_counts(runtime, &sets);
+                (self.count(&sets).max(1), None)
+            }
         };
         Nodes { count, warning }
     }
@@ -86,6 +90,61 @@ impl Overrides<'_> {
     fn count(&self, sets: &[u32]) -> u32 {
         let count = |set: &u32| self.record.pod_set(*set).map_or(1, |set| set.count);
         sets.iter().map(count).fold(0, u32::saturating_add)
+    }
+
+    /// Checks the counts of the runtime's template, which determine the nodes if nothing requests a number. The nodes of a framework wait
+    /// for each other, so they must all run at once.
+    fn check_template_counts(&mut self, runtime: &Runtime, sets: &[u32]) {
+        let policy = runtime.ml_policy.as_ref();
+        let Some(Member::Key { key, .. }) = policy.and_then(|policy| policy.member.as_ref()) else {
+            return;
+        };
+        let jobs = self.record.template.as_ref();
+        let jobs = jobs.and_then(|spec| spec.get("replicatedJobs")?.as_array());
+        let is_node = |name: &Value| {
+            let position = name
+                .as_str()
+                .and_then(|name| self.record.pod_set_named(name));
+            position.is_some_and(|position| sets.contains(&position))
+        };
+        let mut problems = Vec::new();
+        for (index, job) in jobs.into_iter().flatten().enumerate() {
+            if !job.get("name").is_some_and(is_node) {
+                continue;
+            }
+            let path = template::replicated_jobs()
+                .index(index)
+                .fields(["template", "spec"]);
+            let count = |field: &str| job.pointer(&format!("/template/spec/{field}"))?.as_u64();
+            let (parallelism, completions) = (count("parallelism"), count("completions"));
+            for (field, count) in [("parallelism", parallelism), ("completions", completions)] {
+                if count == Some(0) {
+                    let message = format!(
+                        "is 0, but mlPolicy.{key} needs at least one node; set it to at least 1, or set spec.mlPolicy.numNodes"
+                    );
+                    problems.push(Problem::runtime(path.field(field), message));
+                }
+            }
+            let at_once = parallelism.unwrap_or(1);
+            if let Some(completions) =
+                completions.filter(|completions| *completions > at_once && at_once > 0)
+            {
+                let message = format!(
+                    "is {completions}, but only {at_once} of the pods run at once (`parallelism`), and the nodes of mlPolicy.{key} wait for each other; set both to the same number, or set spec.mlPolicy.numNodes"
+                );
+                problems.push(Problem::runtime(path.field("completions"), message));
+            }
+        }
+        if problems.is_empty() {
+            return;
+        }
+        self.problems.extend(problems);
+        // Plugins still run, to report what they find, and expect that there is a node.
+        for set in sets {
+            if let Some(set) = self.record.pod_sets.get_mut(*set as usize) {
+                set.count = set.count.max(1);
+            }
+        }
     }
 
     /// Gives the first pod set the nodes that the others do not use. If none are left, it gets no jobs, because a Job without pods

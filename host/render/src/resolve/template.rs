@@ -97,10 +97,7 @@ impl<'a> TemplateReader<'a> {
         let mut set = PodSet::new(name);
         let job_path = at.field("template");
         set.ancestor = Ancestor::of(job).map(|ancestor| ancestor.step.into());
-        set.count = self.count(
-            job.pointer("/template/spec/parallelism"),
-            &job_path.fields(["spec", "parallelism"]),
-        );
+        set.count = self.pods(job, &job_path.field("spec"));
         set.replicas = self.count(job.get("replicas"), &at.field("replicas"));
         set.depends_on = dependencies(job);
         let mode = job.pointer("/template/spec/completionMode");
@@ -251,6 +248,17 @@ impl<'a> TemplateReader<'a> {
     }
 
     /// Returns a number of pods or jobs, which defaults to 1.
+    /// Returns how many pods of a replicated job run at once. A Job creates no more pods than it has completions.
+    fn pods(&mut self, job: &Value, path: &FieldPath) -> u32 {
+        let parallelism = job.pointer("/template/spec/parallelism");
+        let parallelism = self.count(parallelism, &path.field("parallelism"));
+        let completions = job.pointer("/template/spec/completions");
+        if completions.is_none_or(Value::is_null) {
+            return parallelism;
+        }
+        parallelism.min(self.count(completions, &path.field("completions")))
+    }
+
     fn count(&mut self, value: Option<&Value>, path: &FieldPath) -> u32 {
         let Some(value) = value else { return 1 };
         value
