@@ -30,7 +30,7 @@ impl ReconcileError {
     pub(crate) fn api(what: impl Into<String>, problem: kube::Error) -> Self {
         let what = what.into();
         match code(&problem) {
-            Some(409) => Self::Conflict { what },
+            Some(409) if !is_of_webhook(&problem) => Self::Conflict { what },
             _ => Self::Api {
                 what,
                 problem: Box::new(without_content(problem)),
@@ -43,10 +43,11 @@ impl ReconcileError {
         matches!(self, Self::Api { problem, .. } if is_transient(problem))
     }
 
-    /// Whether the API server is unreachable or overloaded for all TrainJobs. Status 500 may come from the webhook of one kind or
-    /// namespace.
+    /// Whether the API server is unreachable or overloaded for all TrainJobs. The error of a webhook concerns the objects that it is called
+    /// for, and status 500 may come from a webhook that failed.
     pub(crate) fn is_cluster_wide(&self) -> bool {
-        self.is_outage() && self.status() != Some(500)
+        let is_of_webhook = matches!(self, Self::Api { problem, .. } if is_of_webhook(problem));
+        self.is_outage() && !is_of_webhook && self.status() != Some(500)
     }
 
     /// Returns the HTTP status of the API server's answer, if it is an API error.
@@ -61,6 +62,12 @@ impl ReconcileError {
     pub(crate) fn is_immutable(&self) -> bool {
         matches!(self, Self::Api { problem, .. } if is_immutable(problem))
     }
+}
+
+/// Whether an admission webhook refused the call. It may do so with any status, and the API server puts this before its message
+/// (`ToStatusErr` in k8s.io/apiserver/pkg/admission/plugin/webhook/errors).
+fn is_of_webhook(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.message.starts_with("admission webhook "))
 }
 
 /// Whether JobSet's schema or webhook rejected a change only because fields of the spec are immutable. Quotas, permissions and other
@@ -134,6 +141,27 @@ mod tests {
         assert!(!is_immutable(&kube::Error::Api(
             plain.with_code(422).boxed()
         )));
+    }
+
+    #[test]
+    fn webhooks_that_refuse_are_neither_a_conflict_nor_an_outage_for_all() {
+        let error = |code, message| {
+            let status = Status::failure(message, "Denied").with_code(code);
+            ReconcileError::api("writing JobSet `a`", kube::Error::Api(status.boxed()))
+        };
+        let of_webhook = "admission webhook \"a.example.com\" denied the request: no";
+        assert_eq!(
+            error(409, "the object has been modified").kind(),
+            "conflict"
+        );
+        let refused = error(409, of_webhook);
+        assert_eq!(refused.kind(), "api");
+        assert!(refused.to_string().contains(of_webhook), "{refused}");
+        for code in [429, 503] {
+            assert!(error(code, "try again").is_cluster_wide());
+            let of_one = error(code, of_webhook);
+            assert!(of_one.is_outage() && !of_one.is_cluster_wide());
+        }
     }
 
     #[test]
