@@ -313,7 +313,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(4096))]
 
-        /// Whatever the text, it is an amount or none, and what is made of it agrees with itself. Overflow would panic here.
+        /// Every string is parsed as an amount or refused, and the operations on an amount agree with each other. An overflow would panic.
         #[test]
         fn any_text_is_an_amount_or_none(one in prop_oneof![quantity(), any::<String>()], other in quantity()) {
             let Some(one) = Quantity::parse(&one) else {

@@ -22,7 +22,7 @@ pub(crate) fn during<T>(
     let inner = CALL.replace(outer);
     match inner {
         Some(call) => (call, result),
-        // Only this function puts a call there and takes it away, and it nests.
+        // Only this function sets and removes the current call, and it nests.
         None => unreachable!("the call stays in its place while a phase runs"),
     }
 }

@@ -1,14 +1,14 @@
 //! Validation of Kubernetes names.
 
-/// Returns whether the string is a DNS label (RFC 1123), such as the name of a container, volume or resource claim of a pod: at most 63 of `a-z`,
-/// `0-9` and `-`, which neither begins nor ends it.
+/// Returns whether the string is a DNS label (RFC 1123), such as the name of a container, volume or resource claim of a pod: at most
+/// 63 characters `a-z`, `0-9` and `-`, not beginning or ending with `-`.
 #[must_use]
 pub fn is_dns_label(text: &str) -> bool {
     text.len() <= 63 && is_part(text)
 }
 
-/// Returns whether the string is a DNS subdomain (RFC 1123), such as the name of most objects: at most 253 characters, of which each part between
-/// dots is like a DNS label of any length.
+/// Returns whether the string is a DNS subdomain (RFC 1123), such as the name of most objects: at most 253 characters, consisting of
+/// DNS labels of any length, separated by dots.
 #[must_use]
 pub fn is_dns_subdomain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(is_part)

@@ -12,7 +12,7 @@ pub const RENDEZVOUS_PORT: u16 = 29500;
 pub const POD_INDEX: &str = "metadata.annotations['batch.kubernetes.io/job-completion-index']";
 
 impl Container {
-    /// Adds [`RENDEZVOUS_PORT`] to the container, unless it has the port: the runtime's name and host port of it are kept.
+    /// Adds [`RENDEZVOUS_PORT`] to the container, unless the container has it. The name and host port that the runtime sets are kept.
     pub fn open_rendezvous_port(&self) {
         if self.port(RENDEZVOUS_PORT, "TCP").is_none() {
             self.put_port(&Port::tcp(RENDEZVOUS_PORT));

@@ -1,5 +1,5 @@
-//! `envInjection` gives its targets, containers and init containers, the same five env vars. A missing target refuses the TrainJob with its
-//! path in the runtime.
+//! `envInjection` gives its targets, containers and init containers, the same five env vars. If a target is missing, the TrainJob is
+//! refused with the path in the runtime.
 
 #![allow(clippy::unwrap_used)]
 

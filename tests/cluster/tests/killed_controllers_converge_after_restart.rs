@@ -1,5 +1,5 @@
 //! If the controller is killed before or after any API call of a reconcile, it converges after the next start: every TrainJob has the same
-//! objects as without the interruption, none twice and none left over.
+//! objects as without the interruption, with no duplicates and no orphans.
 
 use std::{
     collections::BTreeSet,

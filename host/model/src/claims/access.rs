@@ -245,7 +245,7 @@ impl Access {
     }
 }
 
-/// A claim of a pointer includes what stands below it.
+/// Returns whether a claim covers a pointer. A claim of a pointer includes all pointers below it.
 fn covers_pointer(pattern: &KeyPattern, pointer: &str, value: Option<&str>) -> bool {
     let claimed = match pattern {
         KeyPattern::Literal(claimed) => Some(&**claimed),

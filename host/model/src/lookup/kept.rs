@@ -288,7 +288,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is known of a part stands there as it does in the whole.
+        /// At every pointer that a part covers, it has the same value as the whole document.
         #[test]
         fn a_part_answers_as_the_whole_does(
             value in value(),

@@ -12,7 +12,7 @@ macro_rules! handles {
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $handle(
-            // An instance lives for one call: giving a handle back would be a crossing for nothing.
+            // An instance lives for one call: dropping a handle would be a call to the host without effect.
             std::mem::ManuallyDrop<crate::contract::raw::$handle>,
         );
 

@@ -51,7 +51,7 @@ struct Arena {
     grown: Cell<(usize, usize)>,
 }
 
-// SAFETY: the guest has one thread; the contract's engine switches threads off.
+// SAFETY: the guest has one thread; the contract's engine disables threads.
 unsafe impl Sync for Arena {}
 
 #[global_allocator]
@@ -90,8 +90,8 @@ impl Arena {
     }
 }
 
-// SAFETY: each block lies between what was given out before and the end of the arena or of the grown memory, at the
-// alignment asked for, and is never given out again.
+// SAFETY: each block lies between the previously allocated blocks and the end of the arena or of the grown memory, has the
+// requested alignment, and is never allocated again.
 unsafe impl GlobalAlloc for Arena {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let at = (self.base() + self.used.get()).next_multiple_of(layout.align()) - self.base();
@@ -116,7 +116,7 @@ unsafe impl GlobalAlloc for Arena {
         if size <= layout.size() {
             return block;
         }
-        // SAFETY: the layout is that of the old block with a larger size, which the caller vouches for.
+        // SAFETY: the layout is that of the old block with a larger size, which the caller guarantees.
         let new = unsafe { self.alloc(Layout::from_size_align_unchecked(size, layout.align())) };
         if !new.is_null() {
             // SAFETY: the new block is larger and lies apart from the old one.

@@ -85,8 +85,8 @@ pub enum MockError {
     /// A phase failed after its call.
     #[error(transparent)]
     Phase(PhaseError),
-    /// The plugin looks up an object that the test did not give to [`MockJob::object`].
-    #[error("{0}; give the object with `MockJob::object`")]
+    /// The plugin looks up an object that the test did not add with [`MockJob::object`].
+    #[error("{0}; add the object with `MockJob::object`")]
     NoObject(PendingLookup),
     /// A volume or an env var refers to an object of the plugin that it did not emit.
     #[error("{}: {}", .0.place, .0)]
@@ -321,8 +321,8 @@ impl MockJob {
         self.run(plugin, &[Phase::Transform])
     }
 
-    /// Runs every phase that the plugin has, in the order of a TrainJob. As in a cluster, no further phase runs after a phase in which the plugin
-    /// reports an error, and the first phase is called again after each lookup.
+    /// Runs all phases of the plugin, in order. As in a cluster, a phase in which the plugin reports an error is the last one, and the
+    /// first phase is called again after each lookup.
     ///
     /// # Errors
     /// The first call that failed.
@@ -369,7 +369,7 @@ impl MockJob {
         };
         let (job, cluster) = (Arc::new(self.job), self.cluster);
         let answer = |key: &LookupKey| cluster.answer(key, (&*job).into());
-        // What a plugin did before it reported errors is what tests look at, too.
+        // Tests also inspect the writes before a reported error.
         let mut session = None;
         let ended = with_answers(answer, |lookups| {
             let fresh =
