@@ -114,8 +114,8 @@ fn plugins(
 ) -> Result<Plugins, ErrorList> {
     let (policy, policy_digest) = match &settings.policy_file {
         Some(path) => {
-            let policy = PolicyFile::read(path).map_err(ErrorList::from_iter)?;
-            (policy, Some(sha256_digest(std::fs::read(path)?)))
+            let (policy, text) = PolicyFile::read_with_text(path).map_err(ErrorList::from_iter)?;
+            (policy, Some(sha256_digest(text)))
         }
         None => (PolicyFile::default(), None),
     };

@@ -20,7 +20,7 @@ use crate::{
 };
 
 /// The maximum number of TrainJobs that an error lists.
-const MAX_LISTED: usize = 8;
+const MAX_LISTED_TRAIN_JOBS: usize = 8;
 
 /// TrainJobs and runtimes as they were read, before conversion and defaulting.
 #[derive(Default)]
@@ -240,7 +240,7 @@ fn selected(mut objects: Vec<Object>, args: &InputArgs, failure: &mut ErrorList)
     });
     let others = match others.is_empty() {
         true => String::new(),
-        false => format!(", which has {}", listed(&others, MAX_LISTED)),
+        false => format!(", which has {}", listed(&others, MAX_LISTED_TRAIN_JOBS)),
     };
     let missing = args.train_job.iter().enumerate();
     for (_, selected) in missing.filter(|(at, _)| !found.contains(at)) {

@@ -60,9 +60,20 @@ impl ConfigFile {
     /// # Errors
     /// The file cannot be read, is not YAML, or does not hold exactly one document.
     pub fn read(path: &Path, kinds: &'static [TypeMeta]) -> Result<Self, ConfigError> {
+        Self::read_with_text(path, kinds).map(|(file, _)| file)
+    }
+
+    /// Reads a file of one of the kinds, and returns its text too.
+    ///
+    /// # Errors
+    /// The file cannot be read, is not YAML, or does not hold exactly one document.
+    pub fn read_with_text(
+        path: &Path,
+        kinds: &'static [TypeMeta],
+    ) -> Result<(Self, String), ConfigError> {
         let file = path.display().to_string();
         match read_file(path, MAX_BYTES) {
-            Ok(text) => Self::parse(&file, &text, kinds),
+            Ok(text) => Self::parse(&file, &text, kinds).map(|file| (file, text)),
             Err(problem) => Err(ConfigError {
                 location: Location::file(file),
                 problem: problem.into(),

@@ -61,7 +61,7 @@ impl Failures {
     }
 
     /// Whether the last failure, which is about to be logged, is due to be logged in full. If it is, it counts as logged now.
-    pub(crate) fn is_due(&self, key: &NamespacedName, now: Instant) -> bool {
+    pub(crate) fn take_due(&self, key: &NamespacedName, now: Instant) -> bool {
         let mut last = self.last();
         let Some(last) = last.get_mut(key) else {
             return true;
@@ -132,7 +132,7 @@ mod tests {
         ] {
             let now = start + Duration::from_secs(minutes * 60);
             failures.note(&key, &error(name));
-            assert_eq!(failures.is_due(&key, now), is_due, "{minutes}");
+            assert_eq!(failures.take_due(&key, now), is_due, "{minutes}");
         }
     }
 
@@ -144,8 +144,8 @@ mod tests {
         for _ in 0..3 {
             failures.note(&key, &error("a"));
         }
-        assert!(failures.is_due(&key, now));
+        assert!(failures.take_due(&key, now));
         failures.note(&key, &error("a"));
-        assert!(!failures.is_due(&key, now));
+        assert!(!failures.take_due(&key, now));
     }
 }

@@ -62,7 +62,7 @@ async fn process_is_ready_when_all_its_parts_are() {
         answer.ends_with("not ready: jobsets, trainjobs"),
         "{answer}"
     );
-    readiness.lacks("jobsets", "install JobSet".to_owned());
+    readiness.note_missing("jobsets", "install JobSet".to_owned());
     let answer = get(health, "/readyz").await;
     assert!(
         answer.ends_with("not ready: jobsets (install JobSet), trainjobs"),

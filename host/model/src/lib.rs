@@ -1,4 +1,4 @@
-//! The info record and the rules over it: claims and grants on every access, a journal of every write, commit and
+//! The info record and the rules over it: claims and grants on every access, the committed writes that a journal is made from, commit and
 //! rollback, manifests, and the order in which plugins run.
 //!
 //! This crate depends on neither Kubernetes clients nor WebAssembly. A policy is a type that implements [`policy::Policy`]: a sandboxed

@@ -24,7 +24,7 @@ pub trait Policy: Send + Sync {
     fn run(&self, phase: Phase, call: Box<Call>) -> CallOutcome;
 }
 
-/// A call that has ended, with its journal.
+/// A call that has ended, with its writes.
 #[derive(Debug)]
 pub struct CallOutcome {
     /// The call, as the plugin left it.

@@ -112,7 +112,7 @@ pub struct Counts {
 }
 
 /// The maximum number of runtimes that an error lists.
-const MAX_LISTED: usize = 8;
+const MAX_LISTED_RUNTIMES: usize = 8;
 
 type RuntimeKey = (RuntimeKind, Option<String>, String);
 
@@ -259,7 +259,7 @@ impl CatalogBuilder {
         let existing: BTreeSet<_> = self.runtimes.keys().chain(&self.broken_runtimes).collect();
         let existing = match existing.is_empty() {
             true => "no runtimes".to_owned(),
-            false => listed(existing.into_iter().map(shown), MAX_LISTED),
+            false => listed(existing.into_iter().map(shown), MAX_LISTED_RUNTIMES),
         };
         let (mut jobs, mut without_runtime) = (Vec::new(), Vec::new());
         let (mut used, mut stand_ins) = (BTreeSet::new(), BTreeMap::new());

@@ -104,14 +104,20 @@ struct PluginPolicy {
 impl PolicyFile {
     /// Reads a policy file.
     pub(crate) fn read(path: &Path) -> Result<Self, Vec<ConfigError>> {
-        let file = ConfigFile::read(path, &[TYPE_META]).map_err(|error| vec![error])?;
+        Self::read_with_text(path).map(|(policy, _)| policy)
+    }
+
+    /// Reads a policy file. Also returns its text, whose digest is logged.
+    pub(crate) fn read_with_text(path: &Path) -> Result<(Self, String), Vec<ConfigError>> {
+        let file = ConfigFile::read_with_text(path, &[TYPE_META]);
+        let (file, text) = file.map_err(|error| vec![error])?;
         let schema = ConfigSchema {
             schema: &schema(),
             patterns: &[(DIGEST, "`sha256:` and 64 lowercase hexadecimal digits")],
         };
         let policy: Self = file.decode(&schema, |policy, _| check::faults(policy))?;
         let location = file.location(FieldPath::root());
-        Ok(Self { location, ..policy })
+        Ok((Self { location, ..policy }, text))
     }
 
     /// Returns the settings for all TrainJobs.

@@ -13,7 +13,7 @@ use super::{
     error::ReconcileError,
     failure::{Class, ErrorId, ReconcileFailure},
     inputs::Inputs,
-    job_set::SuspendedJobSet,
+    job_set::{self, SuspendedJobSet},
     object_ref::ObjectRef,
     placement::Entries,
     snapshot::Snapshot,
@@ -46,7 +46,7 @@ pub(super) struct LargeArtifacts {
     /// The lookups that the last rendering waits for.
     pub(super) pending: Vec<PendingLookup>,
     /// The last rendering.
-    pub(super) rendered: Option<RenderedPlan>,
+    pub(super) rendered: Option<RenderedObjects>,
     /// The suspended JobSet.
     pub(super) live: Option<Arc<SuspendedJobSet>>,
     /// A JobSet with the wanted placement.
@@ -60,7 +60,7 @@ pub(super) struct LargeArtifacts {
 }
 
 /// A rendering with its snapshot.
-pub(super) struct RenderedPlan {
+pub(super) struct RenderedObjects {
     pub(super) objects: Vec<RenderedObject>,
     pub(super) job_set: Arc<Value>,
     /// The digest of the inputs, for a suspended JobSet.
@@ -122,9 +122,23 @@ impl Artifacts {
     }
 
     /// Returns the last rendering.
-    pub(super) fn rendered(&self) -> Result<&RenderedPlan, ReconcileError> {
+    pub(super) fn rendered(&self) -> Result<&RenderedObjects, ReconcileError> {
         let rendered = self.large.rendered.as_ref();
         rendered.ok_or_else(|| ReconcileError::out_of_order("the rendering"))
+    }
+
+    /// Returns the rendered JobSet as it is applied ([`job_set::to_apply`]).
+    pub(super) fn job_set_to_apply(
+        &self,
+        held: bool,
+        recreated: bool,
+    ) -> Result<Value, ReconcileError> {
+        let rendered = self.rendered()?;
+        let changes = held.then(|| self.changes()).transpose()?;
+        let removed = changes.map(|changes| &changes.removed);
+        let job = self.job()?;
+        let (job_set, inputs) = (&rendered.job_set, &rendered.inputs);
+        Ok(job_set::to_apply(job_set, inputs, job, removed, recreated))
     }
 
     /// Returns a rendered object.

@@ -32,7 +32,7 @@ impl DeletedJobSets {
     }
 
     /// Forgets a JobSet that was recreated, unless another one was deleted since.
-    pub(super) fn replaced(&self, key: &NamespacedName, last: &Arc<JobSetState>) {
+    pub(super) fn forget_recreated(&self, key: &NamespacedName, last: &Arc<JobSetState>) {
         let mut all = self.all();
         if all.get(key).is_some_and(|known| Arc::ptr_eq(known, last)) {
             all.remove(key);
@@ -108,7 +108,7 @@ mod tests {
         let first = deleted_job_set.last(&key);
         deleted_job_set.note(&key, job_set(false), true);
         if let Some(first) = &first {
-            deleted_job_set.replaced(&key, first);
+            deleted_job_set.forget_recreated(&key, first);
         }
         assert!(
             deleted_job_set
@@ -116,7 +116,7 @@ mod tests {
                 .is_some_and(|last| last.end.is_none())
         );
         if let Some(second) = deleted_job_set.last(&key) {
-            deleted_job_set.replaced(&key, &second);
+            deleted_job_set.forget_recreated(&key, &second);
         }
         assert_eq!(deleted_job_set.len(), 0);
     }

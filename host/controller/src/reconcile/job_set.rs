@@ -4,16 +4,18 @@ use std::sync::Arc;
 
 use kube::api::DynamicObject;
 use serde_json::{Map, Value, json};
+use trainyard_api::TrainJob;
 
 use super::{
     object_version::ObjectVersion,
     observed::LiveJobSet,
+    owner,
     placement::{Entries, Index},
     snapshot::is_started,
 };
 use crate::{
     annotations::{INPUTS, RECREATED, REMOVED_PLACEMENT, STARTED},
-    wire,
+    wire::{self, Undecodable},
 };
 
 /// Returns the patch that suspends a running JobSet at any version. It also marks the JobSet as started and removes the digest of its
@@ -49,7 +51,7 @@ fn with_jobs(mut spec: Value, jobs: Option<Value>) -> Value {
 }
 
 /// Keeps a JobSet suspended, and notes the entries that its Jobs have to lose before it is unsuspended.
-pub(crate) fn hold(job_set: &mut Value, removed: &Entries) {
+fn hold(job_set: &mut Value, removed: &Entries) {
     if let Some(spec) = job_set.get_mut("spec").and_then(Value::as_object_mut) {
         spec.insert("suspend".to_owned(), json!(true));
     }
@@ -58,7 +60,7 @@ pub(crate) fn hold(job_set: &mut Value, removed: &Entries) {
 }
 
 /// Removes the annotations that only the controller may set, if a runtime or a plugin has set them.
-pub(crate) fn clear_marks(job_set: &mut Value) {
+fn clear_marks(job_set: &mut Value) {
     let annotations = job_set.pointer_mut("/metadata/annotations");
     if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
         annotations.retain(|key, _| {
@@ -67,13 +69,38 @@ pub(crate) fn clear_marks(job_set: &mut Value) {
     }
 }
 
+/// Returns the JobSet to apply for a TrainJob. An unsuspended one is marked as started; a suspended one has the digest of its inputs. With
+/// `held`, it stays suspended for now, and notes these entries, which its Jobs have to lose.
+pub(crate) fn to_apply(
+    rendered: &Value,
+    inputs: &str,
+    job: &TrainJob,
+    held: Option<&Entries>,
+    recreated: bool,
+) -> Value {
+    let mut job_set = rendered.clone();
+    owner::set(&mut job_set, job);
+    clear_marks(&mut job_set);
+    if recreated {
+        annotate(&mut job_set, RECREATED, "true".to_owned());
+    }
+    if let Some(removed) = held {
+        hold(&mut job_set, removed);
+    } else if job.suspend {
+        annotate(&mut job_set, INPUTS, inputs.to_owned());
+    } else {
+        mark_started(&mut job_set);
+    }
+    job_set
+}
+
 /// Marks a JobSet as started.
-pub(crate) fn mark_started(job_set: &mut Value) {
+fn mark_started(job_set: &mut Value) {
     annotate(job_set, STARTED, "true".to_owned());
 }
 
 /// Sets an annotation of a JobSet.
-pub(crate) fn annotate(job_set: &mut Value, key: &str, text: String) {
+fn annotate(job_set: &mut Value, key: &str, text: String) {
     let metadata = job_set.get_mut("metadata").and_then(Value::as_object_mut);
     let annotations = metadata.map(|metadata| {
         metadata
@@ -103,9 +130,15 @@ pub(crate) struct SuspendedJobSet {
 }
 
 impl SuspendedJobSet {
-    /// Parses a JobSet; `None` if it has another UID, runs, or is being deleted.
-    pub(crate) fn read(text: &str, uid: &str) -> Option<Self> {
-        let mut live: DynamicObject = wire::decode(text).ok()?;
+    /// Parses a JobSet; `None` if it has another UID, is not suspended, or is being deleted.
+    ///
+    /// # Errors
+    /// It cannot be decoded.
+    pub(crate) fn read(text: &str, uid: &str) -> Result<Option<Self>, Undecodable> {
+        wire::decode(text).map(|live| Self::of(live, uid))
+    }
+
+    fn of(mut live: DynamicObject, uid: &str) -> Option<Self> {
         if live.metadata.uid.as_deref() != Some(uid) {
             return None;
         }
@@ -161,6 +194,29 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+
+    #[test]
+    fn a_job_set_that_cannot_be_decoded_is_an_error() {
+        let read = |metadata: Value, suspend: bool| {
+            let live = json!({
+                "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet",
+                "metadata": metadata, "spec": {"suspend": suspend},
+            });
+            let read = SuspendedJobSet::read(&live.to_string(), "a");
+            read.map(|found| found.is_some())
+        };
+        let metadata = || json!({"name": "job", "uid": "a", "resourceVersion": "1"});
+        let mut undecodable = metadata();
+        undecodable["annotations"] = json!({"a": 1});
+        assert_eq!(
+            read(undecodable, true).unwrap_err().to_string(),
+            "metadata.annotations.a: the value cannot be decoded; correct it"
+        );
+        assert!(read(metadata(), true).unwrap());
+        assert!(!read(metadata(), false).unwrap());
+        let another = json!({"name": "job", "uid": "b", "resourceVersion": "1"});
+        assert!(!read(another, true).unwrap());
+    }
 
     #[test]
     fn a_held_job_set_is_not_marked_as_started() {

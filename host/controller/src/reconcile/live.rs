@@ -84,6 +84,7 @@ pub async fn live(client: Client, namespace: &str, name: &str) -> Result<Live, L
             name: name.to_owned(),
         });
     };
+    Snapshot::check_owner(&map, &job)?;
     // The listed objects are not read here, so their number does not matter.
     let snapshot = Snapshot::from_config_map(&map, &job, u64::MAX).map_err(ReconcileError::from)?;
     Ok(Live {

@@ -161,9 +161,9 @@ impl Reconciler {
         self.deleted_job_sets.len()
     }
 
-    /// Notes that a reconcile succeeded. Returns whether the TrainJob has to be reconciled again, because the watch has shown the annotation of
+    /// Notes that a reconcile succeeded, and forgets its write of the annotation about an error. Returns whether the TrainJob has to be reconciled again, because the watch has shown the annotation of
     /// an earlier reconcile only now.
-    pub(crate) fn recovered(&self, key: &NamespacedName) -> bool {
+    pub(crate) fn note_success(&self, key: &NamespacedName) -> bool {
         let had_error = {
             let mut annotated = self.annotated();
             let had_error = annotated.get(key).is_some_and(|last| last.text.is_some());

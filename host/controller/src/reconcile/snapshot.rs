@@ -21,7 +21,7 @@ use trainyard_model::{
 use trainyard_render::{ClusterFacts, Rendered, RenderedObject};
 
 use super::{
-    error::SnapshotError,
+    error::{ReconcileError, SnapshotError},
     object_ref::{self, ObjectRef},
     object_version::ObjectVersion,
     observed::SnapshotFacts,
@@ -57,7 +57,7 @@ pub struct Snapshot {
     /// The lookups of the plugins.
     pub lookups: Arc<Lookups>,
     config: Value,
-    /// The objects beside the JobSet; `None` in a snapshot of a controller that did not list them.
+    /// The objects beside the JobSet; empty in a snapshot of a controller that did not list them.
     pub objects: Vec<ObjectRef>,
     /// The placement by plugins, which is kept when patches change, even if the plugins are missing. `None` if it was not noted, or is too
     /// large.
@@ -165,16 +165,16 @@ impl Snapshot {
         })
     }
 
-    /// Notes the rendered objects. Returns whether they are unchanged.
-    pub fn list(&mut self, objects: &[RenderedObject]) -> bool {
+    /// Sets the list of rendered objects. Returns whether it is unchanged.
+    pub fn set_objects(&mut self, objects: &[RenderedObject]) -> bool {
         let objects: Vec<_> = objects.iter().map(ObjectRef::of).collect();
         let same = self.objects == objects;
         self.objects = objects;
         same
     }
 
-    /// Notes the placement by plugins. Returns whether it is unchanged.
-    pub(crate) fn place(&mut self, rendered: &Rendered) -> bool {
+    /// Sets the placement by plugins. Returns whether it is unchanged.
+    pub(crate) fn set_placement(&mut self, rendered: &Rendered) -> bool {
         let spec = rendered.job_set.get("spec").unwrap_or(&Value::Null);
         let placement = Entries::changes(rendered.patched(), spec);
         let same = self.placement == placement;
@@ -241,20 +241,30 @@ impl Snapshot {
         object_ref::read(text, job, most).map_err(|problem| unreadable(job, OBJECTS, &problem))
     }
 
-    /// Reads the ConfigMap of the snapshot of a TrainJob whose plugins emit at most so many objects.
+    /// Checks that the TrainJob owns the ConfigMap of its snapshot.
     ///
     /// # Errors
-    /// It has another owner, is malformed, or holds another runtime.
+    /// Another owner, or an earlier TrainJob of the same name, owns it.
+    pub(super) fn check_owner(map: &ConfigMap, job: &TrainJob) -> Result<(), ReconcileError> {
+        if owner::owns(job, &map.metadata) {
+            return Ok(());
+        }
+        let job = &job.metadata.name;
+        let name = Self::name(job);
+        Err(owner::foreign(job, "ConfigMap", &name, &map.metadata))
+    }
+
+    /// Parses the ConfigMap of the snapshot of a TrainJob whose plugins emit at most so many objects. The caller has checked that the
+    /// TrainJob owns it (`check_owner`).
+    ///
+    /// # Errors
+    /// It is malformed, or holds another runtime.
     pub fn from_config_map(
         map: &ConfigMap,
         job: &TrainJob,
         most_objects: u64,
     ) -> Result<Self, SnapshotError> {
         let name = Self::name(&job.metadata.name);
-        if !owner::owns(job, &map.metadata) {
-            let owner = owner::describe(&map.metadata);
-            return Err(SnapshotError::Foreign { name, owner });
-        }
         let unreadable = |key, problem: String| unreadable(&job.metadata.name, key, &problem);
         let data = |key: &str| map.data.as_ref()?.get(key).map(String::as_str);
         let text = data(RUNTIME).ok_or_else(|| unreadable(RUNTIME, "is missing".to_owned()))?;

@@ -95,9 +95,9 @@ pub(crate) enum Action {
     },
     /// Notes in memory that the JobSet ended without its end being observed.
     NoteUnseenEnd,
-    /// Remembers the result of this reconcile.
+    /// Remembers the result of this reconcile, and forgets the deleted JobSet that it has recreated.
     Remember(LastReconcile),
-    /// Updates the other state of the TrainJob in memory.
+    /// Updates the other state of the TrainJob in memory, and releases the large values of this reconcile.
     UpdateMemory(MemoryUpdate),
     /// Writes the status.
     WriteStatus(Arc<TrainJobStatus>),

@@ -177,7 +177,7 @@ impl Readiness {
     }
 
     /// Notes that a part is not ready, with the reason.
-    pub fn lacks(&self, part: &'static str, why: String) {
+    pub fn note_missing(&self, part: &'static str, why: String) {
         self.parts().insert(part, PartStatus::NotReady(Some(why)));
     }
 

@@ -22,7 +22,7 @@ use super::{
 use crate::{queue::Queue, rbac::WatchScope};
 
 /// The longest pause between two checks of whether a kind is served.
-const ASK_EVERY: Duration = Duration::from_secs(30);
+const CHECK_LOOKED_UP_KINDS_EVERY: Duration = Duration::from_secs(30);
 
 /// How often unused lists are removed.
 const SWEEP_EVERY: Duration = Duration::from_secs(60);
@@ -58,7 +58,7 @@ impl LookupWatches {
         let Some(kind) = source.kind() else {
             return;
         };
-        let mut pauses = backoff(ASK_EVERY);
+        let mut pauses = backoff(CHECK_LOOKED_UP_KINDS_EVERY);
         loop {
             let (resource, scope) = self.until_served(&source, kind).await;
             match &source {
@@ -74,7 +74,7 @@ impl LookupWatches {
                         namespaced,
                     };
                     if self.watch(feed, kind_watch).await {
-                        pauses = backoff(ASK_EVERY);
+                        pauses = backoff(CHECK_LOOKED_UP_KINDS_EVERY);
                     }
                 }
                 _ => self.while_served(&source, kind).await,
@@ -85,25 +85,25 @@ impl LookupWatches {
                 "a kind that plugins look up is no longer served"
             );
             // A kind that discovery shows but that cannot be listed is retried with backoff.
-            sleep(pauses.next().unwrap_or(ASK_EVERY)).await;
+            sleep(pauses.next().unwrap_or(CHECK_LOOKED_UP_KINDS_EVERY)).await;
         }
     }
 
     /// Polls discovery until the kind is served.
     async fn until_served(&self, source: &ChangeSource, kind: &WatchedKind) -> Served {
-        let mut pauses = backoff(ASK_EVERY);
+        let mut pauses = backoff(CHECK_LOOKED_UP_KINDS_EVERY);
         loop {
             if let Some(served) = self.check_served(source, kind).await.flatten() {
                 return served;
             }
-            sleep(pauses.next().unwrap_or(ASK_EVERY)).await;
+            sleep(pauses.next().unwrap_or(CHECK_LOOKED_UP_KINDS_EVERY)).await;
         }
     }
 
     /// Polls discovery until the kind is no longer served.
     async fn while_served(&self, source: &ChangeSource, kind: &WatchedKind) {
         loop {
-            sleep(ASK_EVERY).await;
+            sleep(CHECK_LOOKED_UP_KINDS_EVERY).await;
             if let Some(None) = self.check_served(source, kind).await {
                 return;
             }
@@ -118,7 +118,7 @@ impl LookupWatches {
     ) -> Option<Option<Served>> {
         match self.kinds.refresh(&kind.group_version_kind()).await {
             Ok(served) => {
-                self.wake(self.interests.is_served(source, served.is_some()));
+                self.wake(self.interests.note_served(source, served.is_some()));
                 Some(served)
             }
             Err(error) => {
@@ -152,9 +152,9 @@ impl LookupWatches {
                 Ok(FeedEvent::ListEnds) => {
                     (was_there, failing) = (true, false);
                     let listing = std::mem::take(&mut listing);
-                    let requeues = self
-                        .interests
-                        .listed(source, kind_watch.namespaced, &listing);
+                    let requeues =
+                        self.interests
+                            .note_listed(source, kind_watch.namespaced, &listing);
                     kind_watch.begin(&self.lists, listing);
                     requeues
                 }
@@ -163,7 +163,7 @@ impl LookupWatches {
                     if kind_watch.is_whole() {
                         self.lists.deleted(kind, object.hashes());
                     }
-                    self.interests.deleted(source, object.hashes())
+                    self.interests.note_deleted(source, object.hashes())
                 }
                 // No API server sends an object without metadata.
                 Ok(FeedEvent::Watching | FeedEvent::Changed(None) | FeedEvent::Deleted(None)) => {
@@ -192,7 +192,8 @@ impl LookupWatches {
         // For a watch of one object, its TrainJobs have noted what they saw.
         let counts = !kind_watch.is_whole() || self.lists.changed(kind_watch.kind, content);
         if counts {
-            self.interests.changed(kind_watch.source, content.hashes())
+            self.interests
+                .note_changed(kind_watch.source, content.hashes())
         } else {
             Vec::new()
         }

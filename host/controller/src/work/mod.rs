@@ -36,7 +36,7 @@ use crate::{
 };
 
 /// How long changes of a JobSet are batched before its TrainJob is reconciled. Each reconcile may write the status.
-const GATHER: Duration = Duration::from_millis(250);
+const GATHER_JOB_SET_CHANGES: Duration = Duration::from_millis(250);
 
 /// The reason of the Event when a reconcile fails. It is the reference's.
 const REASON: &str = "TrainJobResourcesCreationFailed";
@@ -45,7 +45,7 @@ const REASON: &str = "TrainJobResourcesCreationFailed";
 const WARNING: &str = "TrainJobWarning";
 
 /// How often an error that affects all TrainJobs, such as an outage of the API server, is reported while it lasts.
-const PERSISTS: Duration = Duration::from_secs(300);
+const CLUSTER_WIDE_EVENT_EVERY: Duration = Duration::from_secs(300);
 
 /// How long running reconciles may take to finish when the process stops.
 const DRAIN: Duration = Duration::from_secs(20);
@@ -90,7 +90,7 @@ impl Work {
                 if let Change::Deleted(gone) = change {
                     self.reconciler.job_set_deleted(key, gone);
                 }
-                self.add(key, GATHER);
+                self.add(key, GATHER_JOB_SET_CHANGES);
             })
             .boxed(),
             self.follow::<RuntimeObject>(
@@ -210,7 +210,7 @@ impl Work {
                 match result {
                     Ok(()) => {
                         self.failures.forget(&key);
-                        if self.reconciler.recovered(&key) {
+                        if self.reconciler.note_success(&key) {
                             self.add(&key, Duration::ZERO);
                         }
                         succeeded(running, requeue_after)
@@ -255,7 +255,7 @@ impl Work {
             tracing::debug!(%error, ?retry_after, "reconcile failed for a temporary reason; retrying");
             return Outcome::Error(error.kind());
         }
-        let is_due = self.failures.is_due(&key, Instant::now());
+        let is_due = self.failures.take_due(&key, Instant::now());
         let error_text = is_due.then(|| tracing::field::display(error));
         if times > 1 {
             tracing::warn!(
@@ -271,9 +271,9 @@ impl Work {
         // An Event with the same message is counted on the first one.
         if !error.is_cluster_wide() {
             self.record_warning(&key, REASON, &error.sentences());
-        } else if failing.passes(PERSISTS) {
+        } else if failing.passes(CLUSTER_WIDE_EVENT_EVERY) {
             // The error affects all TrainJobs. An Event for each of them at each retry would add to the load of the API server.
-            let minutes = PERSISTS.as_secs() / 60;
+            let minutes = CLUSTER_WIDE_EVENT_EVERY.as_secs() / 60;
             let note = format!("failing for more than {minutes} minutes; still retrying: {error}");
             self.record_warning(&key, REASON, &[note]);
         }
@@ -368,7 +368,7 @@ where
             }
             // If the kind is removed later, the known objects stay.
             Health::NotServed(_) if is_synced => {}
-            Health::NotServed(why) | Health::Lost(why) => readiness.lacks(self.part, why),
+            Health::NotServed(why) | Health::Lost(why) => readiness.note_missing(self.part, why),
         }
     }
 

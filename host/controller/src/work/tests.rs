@@ -211,7 +211,7 @@ async fn an_annotation_does_not_end_the_backoff_of_a_train_job_that_fails() {
     assert!(!wakes(plain(), annotated()));
     assert!(wakes(annotated(), plain()));
     // It is shown late, so the TrainJob is reconciled again, which removes it.
-    assert!(!work.reconciler.recovered(&key));
+    assert!(!work.reconciler.note_success(&key));
     assert!(wakes(plain(), annotated()));
     work.reconciler.note_annotation(&key, Some("Refused: a"));
     let shown = state(&|job| {
@@ -219,11 +219,11 @@ async fn an_annotation_does_not_end_the_backoff_of_a_train_job_that_fails() {
         job["metadata"]["resourceVersion"] = json!("2");
     });
     put(shown);
-    assert!(work.reconciler.recovered(&key));
-    assert!(!work.reconciler.recovered(&key));
+    assert!(work.reconciler.note_success(&key));
+    assert!(!work.reconciler.note_success(&key));
     work.reconciler.note_annotation(&key, None);
     assert!(!wakes(annotated(), plain()));
-    assert!(!work.reconciler.recovered(&key));
+    assert!(!work.reconciler.note_success(&key));
 }
 
 #[test]

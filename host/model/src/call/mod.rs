@@ -58,7 +58,7 @@ pub struct LogLine {
     pub line: String,
 }
 
-/// A write of a plugin: an entry of the journal.
+/// A write of a plugin. A committed one becomes an entry of the rendering's journal.
 #[derive(Clone, Debug)]
 pub struct Write {
     /// The change of the record.

@@ -21,12 +21,12 @@ pub(super) fn begin(cx: &Context<'_>) -> Effect {
     Effect::Done
 }
 
-/// Remembers the result of this reconcile.
+/// Remembers the result of this reconcile, and forgets the deleted JobSet that it has recreated.
 pub(super) fn remember(cx: &Context<'_>, last: &LastReconcile) -> Effect {
     if let Some(deleted_job_set) = &cx.deleted_job_set {
         cx.reconciler
             .deleted_job_sets
-            .replaced(cx.key, deleted_job_set);
+            .forget_recreated(cx.key, deleted_job_set);
     }
     cx.reconciler.last().insert(cx.key.clone(), last.clone());
     Effect::Done

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use trainyard_model::plan::Plan;
 
 use crate::{
-    annotations::{INPUTS, RECREATED},
     kubernetes::unless_gone,
     reconcile::{
         artifacts::Artifacts,
@@ -17,7 +16,6 @@ use crate::{
         job_set,
         object_version::ObjectVersion,
         observed::Effect,
-        owner,
     },
     watch::{JobSetObject, answer, objects},
 };
@@ -30,7 +28,7 @@ pub(super) async fn apply(
     held: bool,
     recreated: bool,
 ) -> Result<Effect, ReconcileError> {
-    let mut job_set = wanted(artifacts, held, recreated)?;
+    let mut job_set = artifacts.job_set_to_apply(held, recreated)?;
     let params = PatchParams::apply(MANAGER);
     let Some(over) = over else {
         let created = patch(cx, &Patch::Apply(&job_set), &params).await?;
@@ -45,31 +43,6 @@ pub(super) async fn apply(
         metadata.insert("resourceVersion".to_owned(), json!(over.version));
     }
     patch(cx, &Patch::Apply(&job_set), &params.force()).await
-}
-
-/// Returns the JobSet to apply. An unsuspended one is marked as started; a suspended one has the digest of its inputs. With `held` it stays
-/// suspended for now, and notes the entries that its Jobs have to lose.
-pub(in crate::reconcile) fn wanted(
-    artifacts: &Artifacts,
-    held: bool,
-    recreated: bool,
-) -> Result<Value, ReconcileError> {
-    let rendered = artifacts.rendered()?;
-    let job = artifacts.job()?;
-    let mut wanted = Value::clone(&rendered.job_set);
-    owner::set(&mut wanted, job);
-    job_set::clear_marks(&mut wanted);
-    if recreated {
-        job_set::annotate(&mut wanted, RECREATED, "true".to_owned());
-    }
-    if held {
-        job_set::hold(&mut wanted, &artifacts.changes()?.removed);
-    } else if job.suspend {
-        job_set::annotate(&mut wanted, INPUTS, rendered.inputs.to_string());
-    } else {
-        job_set::mark_started(&mut wanted);
-    }
-    Ok(wanted)
 }
 
 /// Suspends the JobSet.

@@ -1,7 +1,7 @@
 //! Actions: each changes one thing that was decided.
 
 mod bookkeeping;
-pub(super) mod job_set;
+mod job_set;
 mod jobs;
 mod objects;
 mod snapshot;

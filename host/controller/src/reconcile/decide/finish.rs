@@ -48,7 +48,7 @@ pub(super) fn finish(
 ) -> Decision {
     let requeue_after = deadline(job, &o.current, now);
     let failure = outcome.as_ref().err();
-    let of_status = match report(o, job, has_ended, failure.is_some(), now) {
+    let of_status = match write_outcome(o, job, has_ended, failure.is_some(), now) {
         Err(Pending::Step(step, reason)) => {
             return Decision::Next(step, reason.unwrap_or(Reason::Ends));
         }
@@ -154,7 +154,7 @@ fn pause(last: &AnnotationWrite, error: Option<&str>, now: Timestamp) -> Option<
 }
 
 /// Updates the state in memory and the status, and deletes a JobSet that is overdue.
-fn report(
+fn write_outcome(
     o: &Observed,
     job: &JobFacts,
     has_ended: bool,

@@ -53,22 +53,22 @@ pub(crate) enum Decision {
 pub(crate) struct End {
     /// When the TrainJob has to be reconciled again even if nothing changes, such as at its deadline.
     pub(crate) requeue_after: Option<Duration>,
-    /// Warnings for the TrainJob's author.
+    /// What did not stop the reconcile: warnings for the TrainJob's author, and facts that are only logged.
     pub(crate) reports: Vec<Report>,
     /// Why the reconcile failed, if it did.
     pub(crate) failure: Option<ReconcileFailure>,
 }
 
-/// A warning for the author of a TrainJob that did not stop the reconcile.
+/// A problem that did not stop the reconcile. It is a warning for the TrainJob's author, unless it is only logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Report {
     /// The warnings of the rendering.
     Rendering,
     /// A failure that did not stop the reconcile.
     Failure(ReconcileFailure),
-    /// Live objects are not updated, because the plan is pinned. It is logged.
+    /// Live objects are not updated, because the plan is pinned. It is only logged.
     NotFollowed(ReconcileFailure),
-    /// The annotation about the error could not be written or removed. It is logged.
+    /// The annotation about the error could not be written or removed. It is only logged.
     NotAnnotated(ReconcileFailure),
     /// The JobSet is marked as started, but has the digest of its inputs like one that has never run.
     BothMarks,
@@ -147,7 +147,7 @@ fn reconcile_job_set(o: &Observed, job: &JobFacts) -> Decided<Reports> {
         StoredJobSet::Ours(found) if !found.suspended => {
             running::maintain(o, job, found).because(Reason::Running)
         }
-        StoredJobSet::Ours(found) => update::update(o, job, found),
+        StoredJobSet::Ours(found) => update::update_or_resume(o, job, found),
         StoredJobSet::Missing => create::create(o, job).because(Reason::NoJobSet),
         // It must not be taken for a missing one.
         StoredJobSet::Unreadable => Ok(Reports::new()),

@@ -95,7 +95,7 @@ pub(super) fn choose_for_suspended(
     let failure = match o.tried(&o.observations.snapshot, || Observe::Snapshot)? {
         Ok(Some(snapshot)) => return existing_for_suspended(o, job, snapshot, never_run),
         Ok(None) if never_run => return choose_current_runtime(o, Reports::new()),
-        Ok(None) => return recreate(o),
+        Ok(None) => return create_missing(o),
         Err(failure) => failure,
     };
     let is_foreign = failure.is(Class::Foreign);
@@ -171,8 +171,8 @@ fn choose_current_runtime(o: &Observed, reports: Reports) -> Decided<RenderingCh
     })
 }
 
-/// Recreates the snapshot of a suspended JobSet that may have run, from the current runtime.
-fn recreate(o: &Observed) -> Decided<RenderingChoice> {
+/// Creates the missing snapshot of a suspended JobSet that may have run, from the current runtime.
+fn create_missing(o: &Observed) -> Decided<RenderingChoice> {
     let basis = RuntimeSource::Runtime.started();
     match rendered_now(o, basis)? {
         Ok(rendered) => {

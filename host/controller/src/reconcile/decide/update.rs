@@ -20,7 +20,11 @@ use crate::{
 };
 
 /// Updates or resumes a suspended JobSet.
-pub(super) fn update(o: &Observed, job: &JobFacts, found: &JobSetState) -> Decided<Reports> {
+pub(super) fn update_or_resume(
+    o: &Observed,
+    job: &JobFacts,
+    found: &JobSetState,
+) -> Decided<Reports> {
     // A JobSet that has never run has the digest of its inputs.
     let never_run = !job.has_run() && found.inputs.is_some();
     let reason = if never_run {
@@ -35,7 +39,7 @@ pub(super) fn update(o: &Observed, job: &JobFacts, found: &JobSetState) -> Decid
         }
         return Ok(Reports::new());
     }
-    change(o, job, found, never_run).because(reason)
+    bring_up_to_date(o, job, found, never_run).because(reason)
 }
 
 /// Whether a suspended JobSet is up to date, by the last reconcile or by its own digest.
@@ -54,7 +58,13 @@ fn is_up_to_date(o: &Observed, job: &JobFacts, found: &JobSetState) -> Decided<b
     Ok(inputs.are_all_of(Some(noted)))
 }
 
-fn change(o: &Observed, job: &JobFacts, found: &JobSetState, never_run: bool) -> Decided<Reports> {
+/// Reads the TrainJob, and updates the JobSet if its rendering may still change. Otherwise resumes it, or leaves it suspended.
+fn bring_up_to_date(
+    o: &Observed,
+    job: &JobFacts,
+    found: &JobSetState,
+    never_run: bool,
+) -> Decided<Reports> {
     o.begin()?;
     o.known(&o.observations.train_job, || Observe::TrainJob)?;
     let RenderingChoice {
@@ -65,7 +75,7 @@ fn change(o: &Observed, job: &JobFacts, found: &JobSetState, never_run: bool) ->
     if let Some(basis) = basis.filter(|_| is_new) {
         let live = live(o, found)?;
         if !live.started {
-            reports.splice(0..0, renew(o, job, basis, live)?);
+            reports.splice(0..0, update_never_run(o, job, basis, live)?);
             return Ok(reports);
         }
         // Another client suspended it, and its start was not noted.
@@ -94,8 +104,13 @@ fn live<'o>(o: &'o Observed, found: &JobSetState) -> Decided<&'o LiveJobSet> {
     o.known(&o.observations.live, || Observe::LiveJobSet { uid: uid() })
 }
 
-/// Updates a JobSet that has never run.
-fn renew(o: &Observed, job: &JobFacts, basis: Basis, live: &LiveJobSet) -> Decided<Reports> {
+/// Updates a JobSet that has never run: writes the snapshot, the objects beside it and then the JobSet.
+fn update_never_run(
+    o: &Observed,
+    job: &JobFacts,
+    basis: Basis,
+    live: &LiveJobSet,
+) -> Decided<Reports> {
     let rendered = snapshot::rendering(o, basis)?.map_err(Pending::Failed)?;
     snapshot::save(o, basis, rendered)?;
     let mut reports = vec![Report::Rendering];
@@ -108,14 +123,14 @@ fn renew(o: &Observed, job: &JobFacts, basis: Basis, live: &LiveJobSet) -> Decid
     let objects = objects::write_all(o, &rendered.objects, JobSetStage::Fresh)?;
     if !o.effects.relocated {
         let wanted = || Observe::Placement(PlacementSource::Applied);
-        if o.known(&o.observations.placement, wanted)?.loses && !replace(o, live, true)? {
+        if o.known(&o.observations.placement, wanted)?.loses && !apply_or_delete(o, live, true)? {
             remember(o, job, Some(objects))?;
             return Ok(reports);
         }
     } else {
         reports.extend(placement::delete_old_jobs(o, live)?);
     }
-    if !replace(o, live, false)? {
+    if !apply_or_delete(o, live, false)? {
         // Its deletion triggers another reconcile.
         remember(o, job, Some(objects))?;
         return Ok(reports);
@@ -127,7 +142,7 @@ fn renew(o: &Observed, job: &JobFacts, basis: Basis, live: &LiveJobSet) -> Decid
 
 /// Applies the JobSet over the suspended one. If immutable fields would change, deletes the existing JobSet, provided that another could be
 /// created. Returns whether it still exists.
-fn replace(o: &Observed, live: &LiveJobSet, held: bool) -> Decided<bool> {
+fn apply_or_delete(o: &Observed, live: &LiveJobSet, held: bool) -> Decided<bool> {
     if o.effects.job_set_deleted {
         return Ok(false);
     }

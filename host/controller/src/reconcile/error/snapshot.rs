@@ -5,16 +5,6 @@ use thiserror::Error;
 /// Why a snapshot cannot be used.
 #[derive(Debug, Error)]
 pub enum SnapshotError {
-    /// The ConfigMap of that name belongs to another owner.
-    #[error(
-        "ConfigMap `{name}` does not belong to this TrainJob: it is {owner}; delete it, or create the TrainJob under another name"
-    )]
-    Foreign {
-        /// The ConfigMap.
-        name: String,
-        /// The owner.
-        owner: String,
-    },
     /// Its content cannot be parsed.
     #[error(
         "ConfigMap `{name}`, key `{key}`: {problem}; delete the ConfigMap to have it recreated"

@@ -12,7 +12,6 @@ use trainyard_api::names;
 use crate::{
     kubernetes::unless_gone,
     reconcile::{
-        act::job_set::wanted,
         artifacts::Artifacts,
         context::{Context, creating},
         error::ReconcileError,
@@ -43,7 +42,7 @@ pub(super) async fn owner(
 /// Reads the suspended JobSet with that UID.
 ///
 /// # Errors
-/// It was deleted or unsuspended, and the store is outdated.
+/// It was deleted or unsuspended, and the store is outdated; or it cannot be decoded.
 pub(super) async fn live(
     cx: &Context<'_>,
     artifacts: &mut Artifacts,
@@ -55,8 +54,15 @@ pub(super) async fn live(
     let text = unless_gone(cx.text(request).await);
     let text = text.map_err(|error| ReconcileError::api(format!("reading {}", what()), error))?;
     let uid: Box<str> = uid.into();
-    let live = cx.on_thread(move |_, _| SuspendedJobSet::read(&text?, &uid));
-    let live = live.await?;
+    let live = cx.on_thread(move |_, _| match text {
+        Some(text) => SuspendedJobSet::read(&text, &uid),
+        None => Ok(None),
+    });
+    let live = live.await?.map_err(|why| ReconcileError::Unreadable {
+        kind: names::JOB_SET,
+        name: cx.key.name.to_string(),
+        why: why.to_string(),
+    })?;
     let live = live.ok_or_else(|| ReconcileError::Conflict { what: what() })?;
     let facts = live.facts();
     artifacts.large().live = Some(Arc::new(live));
@@ -77,7 +83,7 @@ pub(super) async fn creatable(
         let what = format!("recreating JobSet `{name}`, because immutable fields changed");
         ReconcileError::api(what, error)
     };
-    let job_set = wanted(artifacts, held, false)?;
+    let job_set = artifacts.job_set_to_apply(held, false)?;
     let object = serde_json::to_vec(&job_set);
     let object = object.map_err(|error| failed(kube::Error::SerdeError(error)))?;
     let params = PostParams {

@@ -17,7 +17,7 @@ use trainyard_render::{ClusterFacts, Needs, Problem, RenderedObject, Renderer, S
 
 use super::runtime::reserve_memory;
 use crate::reconcile::{
-    artifacts::{Artifacts, RenderedPlan},
+    artifacts::{Artifacts, RenderedObjects},
     context::Context,
     defaults,
     error::ReconcileError,
@@ -98,7 +98,7 @@ fn still_loaded(cx: &Context<'_>, plan: &Plan) -> Result<(), ReconcileError> {
     reason = "there is one of it at a time, and it is taken apart at once"
 )]
 enum RenderOutcome {
-    Rendered(RenderedPlan, Vec<String>, RenderedFacts),
+    Rendered(RenderedObjects, Vec<String>, RenderedFacts),
     /// Plugins need lookups.
     Needs(Needs),
 }
@@ -161,8 +161,8 @@ impl RenderTask {
         let same = match &pinned {
             Some(_) => same,
             None => {
-                let placed = snapshot.place(&rendered);
-                snapshot.list(&rendered.objects) && placed && same
+                let same_placement = snapshot.set_placement(&rendered);
+                snapshot.set_objects(&rendered.objects) && same_placement && same
             }
         };
         if self.write_defaults {
@@ -181,7 +181,7 @@ impl RenderTask {
             expires: ttl.is_some_and(|seconds| !seconds.is_null()),
             objects: rendered.objects.iter().map(facts_of).collect(),
         };
-        let plan = RenderedPlan {
+        let plan = RenderedObjects {
             objects: rendered.objects,
             job_set: Arc::new(rendered.job_set),
             inputs: facts.inputs.clone(),

@@ -31,7 +31,7 @@ pub(super) async fn get(
     let mut found = read(cx, runtimes.get(&runtime)).await?;
     if !matches!(found, Some(Ok(_))) {
         // The interest is registered before the runtime is read again, so that no change in between is missed.
-        cx.reconciler.interests.waits_for(cx.key, &runtime);
+        cx.reconciler.interests.wait_for(cx.key, &runtime);
         found = read(cx, runtimes.get(&runtime)).await?;
     }
     match found {

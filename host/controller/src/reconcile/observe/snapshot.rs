@@ -28,14 +28,7 @@ pub(super) async fn get(
         return Ok(Fact::Snapshot(None));
     };
     let job = artifacts.job()?.clone();
-    if !owner::owns(&job, &map.metadata) {
-        return Err(owner::foreign(
-            &cx.key.name,
-            "ConfigMap",
-            &name,
-            &map.metadata,
-        ));
-    }
+    Snapshot::check_owner(&map, &job)?;
     let texts = map.data.iter().flat_map(BTreeMap::values).map(String::len);
     // Values take at least four bytes, except for empty lists.
     reserve_memory(cx, artifacts, texts.sum::<usize>() / 4).await;

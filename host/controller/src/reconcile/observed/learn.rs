@@ -86,7 +86,7 @@ impl Observed {
                     }
                     Action::CreateObject(object) if failure.may_exist() => {
                         self.observations
-                            .object(object, |object| object.state = None);
+                            .update_object(object, |object| object.state = None);
                     }
                     _ => {}
                 }
@@ -104,11 +104,11 @@ impl Observed {
         match (action, effect) {
             (Action::Begin, _) => effects.begun = true,
             (Action::CreateSnapshot(basis), Effect::Snapshot(saved)) => {
-                observations.saved(*basis);
+                observations.note_saved(*basis);
                 effects.saved = Some(saved);
             }
             (Action::ReplaceSnapshot { basis, .. }, Effect::Snapshot(saved)) => {
-                observations.saved(*basis);
+                observations.note_saved(*basis);
                 // Its other marks stay.
                 let replaced = observations.snapshot.as_ref().and_then(Option::as_ref);
                 let recreate = replaced.is_some_and(|replaced| replaced.recreate);
@@ -130,7 +130,7 @@ impl Observed {
                 }
             }
             (Action::ApplyObject { object, .. }, Effect::At(at)) => {
-                observations.object(object, |it| {
+                observations.update_object(object, |it| {
                     it.written = Some(Some(Applied {
                         content: it.content,
                         version: at.version.clone(),
@@ -138,7 +138,7 @@ impl Observed {
                 })
             }
             (Action::CreateObject(object), _) => {
-                observations.object(object, |it| it.written = Some(None));
+                observations.update_object(object, |it| it.written = Some(None));
             }
             (Action::ApplyJobSet { held: true, .. } | Action::Relocate(_), _) => {
                 effects.relocated = true;
@@ -193,7 +193,7 @@ impl Observations {
                 self.listed_objects.push((object.clone(), state));
             }
             (Observe::Object(object), Fact::Object(state)) => {
-                self.object(object, |it| it.state = Some(state));
+                self.update_object(object, |it| it.state = Some(state));
             }
             (Observe::JobSetOwner, Fact::Owner(owner)) => self.owner = Some(owner),
             (Observe::LiveJobSet { .. }, Fact::JobSet(live)) => {
@@ -205,7 +205,21 @@ impl Observations {
             (Observe::Jobs, Fact::Jobs(jobs)) => self.jobs = Some(jobs),
             (Observe::Creatable { .. }, _) => self.creatable = Some(()),
             // Each observation has its own kind of fact.
-            _ => {}
+            (
+                Observe::Inputs
+                | Observe::Snapshot
+                | Observe::SnapshotMarks
+                | Observe::Rendering(_)
+                | Observe::Lookups(_)
+                | Observe::ListedObjects
+                | Observe::ListedObject(_)
+                | Observe::Object(_)
+                | Observe::JobSetOwner
+                | Observe::LiveJobSet { .. }
+                | Observe::Placement(_)
+                | Observe::Jobs,
+                _,
+            ) => {}
         }
     }
 
@@ -215,7 +229,8 @@ impl Observations {
         renderings.find_map(|(of, rendering)| (*of == basis).then_some(rendering))
     }
 
-    fn saved(&mut self, basis: Basis) {
+    /// Notes that the snapshot of the rendering on that basis was saved.
+    fn note_saved(&mut self, basis: Basis) {
         for (of, rendering) in &mut self.renderings {
             if let (true, Rendering::Rendered(rendered)) = (*of == basis, rendering) {
                 rendered.saved = true;
@@ -224,7 +239,7 @@ impl Observations {
     }
 
     /// Changes the facts of an object of the latest rendering, which is the one that is written.
-    fn object(&mut self, object: &ObjectRef, change: impl FnOnce(&mut RenderedObjectFacts)) {
+    fn update_object(&mut self, object: &ObjectRef, change: impl FnOnce(&mut RenderedObjectFacts)) {
         if let Some((_, Rendering::Rendered(rendered))) = self.renderings.last_mut() {
             let mut objects = rendered.objects.iter_mut();
             if let Some(found) = objects.find(|it| it.object == *object) {

@@ -124,7 +124,7 @@ impl Interests {
     }
 
     /// Registers that the TrainJob waits for a missing or invalid runtime.
-    pub(crate) fn waits_for(&self, key: &NamespacedName, runtime: &RuntimeKey) {
+    pub(crate) fn wait_for(&self, key: &NamespacedName, runtime: &RuntimeKey) {
         self.state()
             .register(key, Subject::of_runtime(runtime, key));
     }
@@ -151,7 +151,7 @@ impl Interests {
             .is_some_and(|interest| interest.outdated)
     }
 
-    /// Notes that a runtime was created, changed or deleted.
+    /// Notes that a runtime was created, changed or deleted. Returns the TrainJobs that it affects.
     pub(crate) fn runtime_changed(&self, runtime: &RuntimeKey) -> Vec<Requeue> {
         let (source, namespace) = match &runtime.namespace {
             Some(namespace) => (ChangeSource::TrainingRuntimes, Some(&**namespace)),
@@ -161,8 +161,12 @@ impl Interests {
         self.object_changed(&source, namespace, &runtime.name, SubjectState::NOTHING)
     }
 
-    /// Notes that an object was created or changed.
-    pub(crate) fn changed(&self, source: &ChangeSource, object: ObjectHashes<'_>) -> Vec<Requeue> {
+    /// Notes that an object was created or changed. Returns the TrainJobs that it affects.
+    pub(crate) fn note_changed(
+        &self,
+        source: &ChangeSource,
+        object: ObjectHashes<'_>,
+    ) -> Vec<Requeue> {
         self.object_changed(
             source,
             object.namespace,
@@ -171,8 +175,12 @@ impl Interests {
         )
     }
 
-    /// Notes that an object was deleted.
-    pub(crate) fn deleted(&self, source: &ChangeSource, object: ObjectHashes<'_>) -> Vec<Requeue> {
+    /// Notes that an object was deleted. Returns the TrainJobs that it affects.
+    pub(crate) fn note_deleted(
+        &self,
+        source: &ChangeSource,
+        object: ObjectHashes<'_>,
+    ) -> Vec<Requeue> {
         self.object_changed(source, object.namespace, object.name, SubjectState::NOTHING)
     }
 
@@ -194,27 +202,28 @@ impl Interests {
         requeues
     }
 
-    /// Notes a complete list of a source, whose objects are namespaced or not.
-    pub(crate) fn listed(
+    /// Notes a complete list of a source, whose objects are namespaced or not. Returns the TrainJobs that it affects.
+    pub(crate) fn note_listed(
         &self,
         source: &ChangeSource,
         namespaced: bool,
         listing: &Listing,
     ) -> Vec<Requeue> {
         let now = |selector: &ObjectSelector| listing.seen(selector, namespaced);
-        self.compared(source, |selector, seen| seen != now(selector))
+        self.wake_where(source, |selector, seen| seen != now(selector))
     }
 
-    /// Notes whether the kind of a source is served.
-    pub(crate) fn is_served(&self, source: &ChangeSource, served: bool) -> Vec<Requeue> {
-        self.compared(source, |_, seen| match seen {
+    /// Notes whether the kind of a source is served. Returns the TrainJobs that it affects.
+    pub(crate) fn note_served(&self, source: &ChangeSource, served: bool) -> Vec<Requeue> {
+        self.wake_where(source, |_, seen| match seen {
             SubjectState::Unknown => true,
             SubjectState::NotServed => served,
             SubjectState::Objects(_) => !served,
         })
     }
 
-    fn compared(
+    /// Marks the TrainJobs for which the state of an object of the source differs as outdated, and returns those to reconcile.
+    fn wake_where(
         &self,
         source: &ChangeSource,
         differs: impl Fn(&ObjectSelector, SubjectState) -> bool,

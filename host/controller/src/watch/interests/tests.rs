@@ -94,10 +94,10 @@ fn an_object_wakes_those_who_asked_for_it_in_its_namespace() {
     let flavors = source(FLAVOR, Some("a"));
     assert_eq!(interests.needed(), HashSet::from([flavors.clone()]));
     let came = object(Some("ml"), "a", "7");
-    assert_eq!(interests.changed(&flavors, came), woken(&mine, true));
+    assert_eq!(interests.note_changed(&flavors, came), woken(&mine, true));
     assert!(interests.is_outdated(&mine) && !interests.is_outdated(&other));
     assert_eq!(
-        interests.changed(&flavors, object(Some("ml"), "b", "7")),
+        interests.note_changed(&flavors, object(Some("ml"), "b", "7")),
         []
     );
     // It was rendered from the new object: the same version changes nothing, and another one does.
@@ -107,11 +107,11 @@ fn an_object_wakes_those_who_asked_for_it_in_its_namespace() {
         &[(one(FLAVOR, "a"), SubjectState::of([came]))],
     );
     assert!(!interests.is_outdated(&mine));
-    assert_eq!(interests.changed(&flavors, came), []);
+    assert_eq!(interests.note_changed(&flavors, came), []);
     let newer = object(Some("ml"), "a", "8");
-    assert_eq!(interests.changed(&flavors, newer), woken(&mine, false));
+    assert_eq!(interests.note_changed(&flavors, newer), woken(&mine, false));
     // It is already queued.
-    assert_eq!(interests.deleted(&flavors, newer), []);
+    assert_eq!(interests.note_deleted(&flavors, newer), []);
 }
 
 #[test]
@@ -129,10 +129,10 @@ fn an_object_without_a_namespace_wakes_those_of_every_namespace() {
     made(&interests, &other, &[(all(NODE), SubjectState::NOTHING)]);
     let nodes = source(NODE, None);
     assert_eq!(interests.needed(), HashSet::from([nodes.clone()]));
-    let mut both = interests.changed(&nodes, object(None, "n", "1"));
+    let mut both = interests.note_changed(&nodes, object(None, "n", "1"));
     both.sort();
     assert_eq!(both, [woken(&other, true), woken(&mine, true)].concat());
-    let another = interests.changed(&nodes, object(None, "m", "1"));
+    let another = interests.note_changed(&nodes, object(None, "m", "1"));
     assert_eq!(another, woken(&other, true));
 }
 
@@ -158,7 +158,7 @@ fn a_list_wakes_those_who_saw_something_else() {
     for object in found {
         listing.add(object);
     }
-    let mut requeued = interests.listed(&nodes, false, &listing);
+    let mut requeued = interests.note_listed(&nodes, false, &listing);
     requeued.sort();
     assert_eq!(
         requeued,
@@ -186,10 +186,10 @@ fn a_kind_that_comes_or_goes_wakes_those_who_saw_it_otherwise() {
         interests.needed(),
         HashSet::from([flavors.clone(), asks.clone()])
     );
-    assert_eq!(interests.is_served(&flavors, false), []);
-    assert_eq!(interests.is_served(&asks, true), []);
-    assert_eq!(interests.is_served(&flavors, true), woken(&key, true));
-    assert_eq!(interests.is_served(&asks, false), woken(&key, true));
+    assert_eq!(interests.note_served(&flavors, false), []);
+    assert_eq!(interests.note_served(&asks, true), []);
+    assert_eq!(interests.note_served(&flavors, true), woken(&key, true));
+    assert_eq!(interests.note_served(&asks, false), woken(&key, true));
 }
 
 #[tokio::test(start_paused = true)]
@@ -202,7 +202,7 @@ async fn what_changes_all_the_time_is_followed_ever_more_rarely() {
         version += 1;
         let seen = SubjectState::of([object(None, "n", "0")]);
         made(&interests, &key, &[(one(NODE, "n"), seen)]);
-        let requeued = interests.changed(&nodes, object(None, "n", &version.to_string()));
+        let requeued = interests.note_changed(&nodes, object(None, "n", &version.to_string()));
         requeued[0].after
     };
     let mut last = next();
@@ -255,7 +255,7 @@ fn a_runtime_wakes_those_who_wait_for_it_until_they_wait_no_more() {
     };
     for waited_for in [runtime(None), runtime(Some("ml"))] {
         interests.begin(&key);
-        interests.waits_for(&key, &waited_for);
+        interests.wait_for(&key, &waited_for);
         interests.settle(&key);
         assert_eq!(interests.needed(), HashSet::new());
         for other in [None, Some("ml"), Some("eu")].map(runtime) {
@@ -357,9 +357,9 @@ impl World {
             };
             let nodes = source(NODE, None);
             if there {
-                self.interests.changed(&nodes, requeued);
+                self.interests.note_changed(&nodes, requeued);
             } else {
-                self.interests.deleted(&nodes, requeued);
+                self.interests.note_deleted(&nodes, requeued);
             }
         }
     }
@@ -377,7 +377,8 @@ impl World {
                 });
             }
         }
-        self.interests.listed(&source(NODE, None), true, &listing);
+        self.interests
+            .note_listed(&source(NODE, None), true, &listing);
     }
 
     fn step(&mut self, step: Step) {

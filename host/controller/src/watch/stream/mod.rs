@@ -18,7 +18,7 @@ use super::{
 use crate::wire::Undecodable;
 
 /// The longest pause between two checks of whether the controller's own kinds are served.
-const ASK_EVERY: Duration = Duration::from_secs(4);
+const CHECK_OWN_KINDS_EVERY: Duration = Duration::from_secs(4);
 
 /// How long a watch may fail before it is lost and the stores count as outdated.
 const LOST_AFTER: Duration = Duration::from_secs(120);
@@ -82,7 +82,7 @@ pub(crate) async fn follow<W: Decode>(
     loop {
         watch.until_served(client).await;
         watch.while_served(client).await;
-        sleep(ASK_EVERY).await;
+        sleep(CHECK_OWN_KINDS_EVERY).await;
     }
 }
 
@@ -152,7 +152,7 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
     /// Waits until the kind is served.
     async fn until_served(&mut self, client: &Client) {
         let kind = GroupVersionKind::gvk(&W::group(&()), &W::version(&()), &W::kind(&()));
-        let mut pauses = backoff(ASK_EVERY);
+        let mut pauses = backoff(CHECK_OWN_KINDS_EVERY);
         loop {
             match discover(client, &kind).await {
                 Ok(Some(_)) => {
@@ -176,7 +176,7 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
                 }
                 Err(error) => self.failed("discovery", &error),
             }
-            sleep(pauses.next().unwrap_or(ASK_EVERY)).await;
+            sleep(pauses.next().unwrap_or(CHECK_OWN_KINDS_EVERY)).await;
         }
     }
 

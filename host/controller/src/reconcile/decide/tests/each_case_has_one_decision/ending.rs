@@ -18,16 +18,23 @@ fn the_end_of_a_reconcile() {
     assert_eq!(reason, Reason::StatusOutdated);
     assert!(status.is_true("Suspended").is_some());
 
-    // A status that cannot be written does not hide the earlier failure.
-    let mut cant = with(
-        suspended(),
-        failed(Step::Act(Action::WriteStatus(status)), Class::Other),
-    );
-    let Decision::Next(Step::Act(Action::WriteError(Some(_))), _) = decide(&cant, now()) else {
+    // If the status cannot be written either, the annotation shows the earlier failure, and the reconcile ends with that of the status.
+    let status_failed = failed(Step::Act(Action::WriteStatus(status)), Class::Other);
+    let mut both_failed = with(begun(to_suspend(job()), Some(job_set(true))), |o| {
+        o.effects.memory_updated = true;
+        o.observations.train_job = None;
+        failed(Step::Observe(Observe::TrainJob), Class::Input)(o);
+        status_failed(o);
+    });
+    let shown = failure(Class::Input).summary("job").text;
+    assert_ne!(shown, failure(Class::Other).summary("job").text);
+    let Decision::Next(Step::Act(Action::WriteError(error)), _) = decide(&both_failed, now())
+    else {
         panic!("it is not annotated");
     };
-    cant.effects.error_written = true;
-    let Decision::Done(end) = decide(&cant, now()) else {
+    assert_eq!(error, Some(shown));
+    both_failed.effects.error_written = true;
+    let Decision::Done(end) = decide(&both_failed, now()) else {
         panic!("it does not end");
     };
     assert_eq!(end.failure, Some(failure(Class::Other)));
