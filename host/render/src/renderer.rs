@@ -214,7 +214,7 @@ impl Renderer {
         run_phase(pipeline, session, Phase::Transform)?;
         // Checked first, because the next checks take a step for each container.
         totals::check_containers(session, pipeline.plan)?;
-        self.freeze(session, pipeline.plan, journal)?;
+        self.check_and_order_init_containers(session, pipeline.plan, journal)?;
         Problem::in_time(pipeline.deadline, || "the record was checked".to_owned())?;
         run_phase(pipeline, session, Phase::Build)?;
         totals::check_objects(session, pipeline.plan)?;
@@ -266,7 +266,7 @@ impl Renderer {
     }
 
     /// Checks the record after the last transform call, and orders the init containers.
-    fn freeze(
+    fn check_and_order_init_containers(
         &self,
         session: &mut Session,
         plan: &[Step<'_>],

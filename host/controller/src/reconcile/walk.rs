@@ -13,7 +13,7 @@ use super::{
     error::ReconcileError,
     failure::ReconcileFailure,
     observe::observe,
-    observed::{Cached, Effects, JobFacts, Observations, Observed, StoredJob, StoredJobSet},
+    observed::{CachedJobSet, Effects, JobFacts, Observations, Observed, StoredJob, StoredJobSet},
     reconciler::Reconciler,
     step::{Reason, Step},
 };
@@ -62,7 +62,7 @@ impl Reconciler {
     }
 
     /// Returns the state of a TrainJob in the stores.
-    fn cached(&self, key: &NamespacedName, uid: &str) -> Cached {
+    fn cached(&self, key: &NamespacedName, uid: &str) -> CachedJobSet {
         // The order matters: a deleted JobSet is noted before it is missing from the store, and a JobSet that becomes unreadable during the
         // lookup must not be taken for a missing one.
         let job_sets = &self.stores.job_sets;
@@ -75,7 +75,7 @@ impl Reconciler {
             Some(_) => StoredJobSet::Foreign,
         };
         let deleted_job_set = self.deleted_job_sets.of(key, uid);
-        Cached {
+        CachedJobSet {
             job_set,
             deleted_job_set,
         }

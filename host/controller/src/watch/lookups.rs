@@ -60,7 +60,7 @@ impl LookupWatches {
         };
         let mut pauses = backoff(CHECK_LOOKED_UP_KINDS_EVERY);
         loop {
-            let (resource, scope) = self.until_served(&source, kind).await;
+            let (resource, scope) = self.wait_until_served(&source, kind).await;
             match &source {
                 ChangeSource::Objects(_, watched) => {
                     let path = DynamicObject::url_path(&resource, None);
@@ -77,7 +77,7 @@ impl LookupWatches {
                         pauses = backoff(CHECK_LOOKED_UP_KINDS_EVERY);
                     }
                 }
-                _ => self.while_served(&source, kind).await,
+                _ => self.follow_while_served(&source, kind).await,
             }
             tracing::info!(
                 kind = &*kind.kind,
@@ -90,7 +90,7 @@ impl LookupWatches {
     }
 
     /// Polls discovery until the kind is served.
-    async fn until_served(&self, source: &ChangeSource, kind: &WatchedKind) -> Served {
+    async fn wait_until_served(&self, source: &ChangeSource, kind: &WatchedKind) -> Served {
         let mut pauses = backoff(CHECK_LOOKED_UP_KINDS_EVERY);
         loop {
             if let Some(served) = self.check_served(source, kind).await.flatten() {
@@ -101,7 +101,7 @@ impl LookupWatches {
     }
 
     /// Polls discovery until the kind is no longer served.
-    async fn while_served(&self, source: &ChangeSource, kind: &WatchedKind) {
+    async fn follow_while_served(&self, source: &ChangeSource, kind: &WatchedKind) {
         loop {
             sleep(CHECK_LOOKED_UP_KINDS_EVERY).await;
             if let Some(None) = self.check_served(source, kind).await {

@@ -30,7 +30,7 @@ pub(super) async fn apply(
 ) -> Result<Effect, ReconcileError> {
     let params = PatchParams::apply(MANAGER);
     let params = if force { params.force() } else { params };
-    let value = owned(artifacts, artifacts.object(object)?)?;
+    let value = with_owner(artifacts, artifacts.object(object)?)?;
     let patch = Patch::Apply(&value);
     let objects = cx.emitted(&object.kind);
     let applied = objects
@@ -49,7 +49,7 @@ pub(super) async fn create(
 ) -> Result<Effect, ReconcileError> {
     let failed = |error| ReconcileError::api(format!("creating {object}"), error);
     let rendered = artifacts.object(object)?;
-    let value = owned(artifacts, rendered)?;
+    let value = with_owner(artifacts, rendered)?;
     let objects = Request::new(cx.emitted(&object.kind).resource_url());
     let created = if rendered.material.is_empty() {
         let bytes = serde_json::to_vec(&value);
@@ -92,7 +92,7 @@ async fn create_with_keys(
 }
 
 /// Returns the object with its owner reference.
-fn owned(artifacts: &Artifacts, object: &RenderedObject) -> Result<Value, ReconcileError> {
+fn with_owner(artifacts: &Artifacts, object: &RenderedObject) -> Result<Value, ReconcileError> {
     let mut value = object.value.clone();
     owner::set(&mut value, artifacts.job()?);
     Ok(value)

@@ -37,14 +37,14 @@ fn apply(o: &Observed) -> Decided<()> {
     if o.effects.job_set_written {
         return Ok(());
     }
-    let failure = o.attempted(Action::ApplyJobSet {
+    let failure = o.failure_of(Action::ApplyJobSet {
         over: None,
         held: false,
         recreated: snapshot::is_to_recreate(o),
     })?;
     if failure.is_contested() {
         // Fields of another manager, or another controller's owner reference: another client created a JobSet of this name.
-        let owner = o.tried(&o.observations.owner, || Observe::JobSetOwner);
+        let owner = o.known_or_failure(&o.observations.owner, || Observe::JobSetOwner);
         if let Ok(Owner::Foreign(foreign)) = owner.because(Reason::ForeignJobSet)? {
             return Err(Pending::Failed(foreign.clone()));
         }

@@ -10,7 +10,7 @@ use crate::{
         error::AnnotationTiming,
         failure::ReconcileFailure,
         object_version::ObjectVersion,
-        observed::{AnnotationWrite, Cached, JobFacts, Observed},
+        observed::{AnnotationWrite, CachedJobSet, JobFacts, Observed},
         status,
         step::{Action, InterestChange, MemoryUpdate, Reason, Step},
     },
@@ -126,7 +126,7 @@ fn annotate(
             ..Annotation::default()
         });
     }
-    match o.attempted(Action::WriteError(error)) {
+    match o.failure_of(Action::WriteError(error)) {
         Err(Pending::Step(step, _)) => Err((step, Reason::ErrorOutdated)),
         // The failure of the reconcile is reported, not that of the annotation.
         Ok(refused) | Err(Pending::Failed(refused)) => Ok(Annotation {
@@ -230,7 +230,7 @@ fn memory_update(o: &Observed, job: &JobFacts, has_ended: bool) -> MemoryUpdate 
 /// Returns the status of a TrainJob that is suspended or not.
 pub(super) fn status(
     job: &JobFacts,
-    cached: &Cached,
+    cached: &CachedJobSet,
     suspend: bool,
     now: Timestamp,
 ) -> TrainJobStatus {
@@ -249,7 +249,7 @@ pub(super) fn status(
 }
 
 /// Returns the time until the TrainJob's deadline, if it is in the future.
-fn deadline(job: &JobFacts, cached: &Cached, now: Timestamp) -> Option<Duration> {
+fn deadline(job: &JobFacts, cached: &CachedJobSet, now: Timestamp) -> Option<Duration> {
     let desired = &job.desired;
     if desired.not_supported.is_some() {
         return None;

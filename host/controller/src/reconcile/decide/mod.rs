@@ -165,11 +165,11 @@ fn reconcile_job_set(o: &Observed, job: &JobFacts) -> Decided<Reports> {
 impl Observed {
     /// Returns the fact, or the observation that is needed for it. Fails if the observation failed.
     fn known<'a, T>(&self, fact: &'a Option<T>, what: impl FnOnce() -> Observe) -> Decided<&'a T> {
-        self.tried(fact, what)?.map_err(Pending::Failed)
+        self.known_or_failure(fact, what)?.map_err(Pending::Failed)
     }
 
     /// Returns the fact or the failure of its observation, or else the observation.
-    fn tried<'a, T>(
+    fn known_or_failure<'a, T>(
         &self,
         fact: &'a Option<T>,
         what: impl FnOnce() -> Observe,
@@ -182,11 +182,11 @@ impl Observed {
 
     /// Returns the action if it was not tried, and its failure otherwise.
     fn act<T>(&self, action: Action) -> Decided<T> {
-        Err(Pending::Failed(self.attempted(action)?))
+        Err(Pending::Failed(self.failure_of(action)?))
     }
 
     /// Returns the failure of the action, or the action if it was not tried.
-    fn attempted(&self, action: Action) -> Decided<ReconcileFailure> {
+    fn failure_of(&self, action: Action) -> Decided<ReconcileFailure> {
         self.failed(Step::Act(action))
     }
 

@@ -35,7 +35,7 @@ pub(super) fn delete_old_jobs(o: &Observed, live: &LiveJobSet) -> Decided<Report
     if !live.removed {
         return Ok(Reports::new());
     }
-    let jobs = o.tried(&o.observations.jobs, || Observe::Jobs);
+    let jobs = o.known_or_failure(&o.observations.jobs, || Observe::Jobs);
     let jobs = match jobs.because(Reason::OldPlacement)? {
         Ok(jobs) => jobs,
         // Without permission to list Jobs, the JobSet is unsuspended as JobSet allows.

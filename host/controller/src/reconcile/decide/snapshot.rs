@@ -12,7 +12,7 @@ use crate::reconcile::{
 pub(super) fn choose_for_new(o: &Observed, job: &JobFacts) -> Decided<Option<Basis>> {
     if job.has_run() {
         match o.known(&o.observations.snapshot, || Observe::Snapshot)? {
-            Some(snapshot) => return existing_for_new(o, job, snapshot),
+            Some(snapshot) => return choose_existing_for_new(o, job, snapshot),
             None if may_have_ended(o, job, None) => return Ok(None),
             None => {}
         }
@@ -21,7 +21,7 @@ pub(super) fn choose_for_new(o: &Observed, job: &JobFacts) -> Decided<Option<Bas
     let failure = match rendered_now(o, basis)? {
         Ok(rendered) if rendered.saved => return Ok(Some(basis)),
         Ok(_) => {
-            let failure = o.attempted(Action::CreateSnapshot(basis))?;
+            let failure = o.failure_of(Action::CreateSnapshot(basis))?;
             if !failure.is_conflict() {
                 return Err(Pending::Failed(failure));
             }
@@ -32,14 +32,14 @@ pub(super) fn choose_for_new(o: &Observed, job: &JobFacts) -> Decided<Option<Bas
         Err(failure) => return Err(Pending::Failed(failure)),
     };
     match o.known(&o.observations.snapshot, || Observe::Snapshot)? {
-        Some(snapshot) => existing_for_new(o, job, snapshot),
+        Some(snapshot) => choose_existing_for_new(o, job, snapshot),
         None => Err(Pending::Failed(failure)),
     }
 }
 
 /// Chooses the existing snapshot for a JobSet that is created or recreated. If the last JobSet has run, the snapshot is marked first, so
 /// that a controller that restarts before the JobSet is recreated knows.
-fn existing_for_new(
+fn choose_existing_for_new(
     o: &Observed,
     job: &JobFacts,
     snapshot: &SnapshotFacts,
@@ -92,8 +92,8 @@ pub(super) fn choose_for_suspended(
     job: &JobFacts,
     never_run: bool,
 ) -> Decided<RenderingChoice> {
-    let failure = match o.tried(&o.observations.snapshot, || Observe::Snapshot)? {
-        Ok(Some(snapshot)) => return existing_for_suspended(o, job, snapshot, never_run),
+    let failure = match o.known_or_failure(&o.observations.snapshot, || Observe::Snapshot)? {
+        Ok(Some(snapshot)) => return choose_existing_for_suspended(o, job, snapshot, never_run),
         Ok(None) if never_run => return choose_current_runtime(o, Reports::new()),
         Ok(None) => return create_missing(o),
         Err(failure) => failure,
@@ -110,7 +110,7 @@ pub(super) fn choose_for_suspended(
         }
     }
     let mut reports = vec![Report::Failure(failure)];
-    match o.tried(&o.observations.runtime, || Observe::Runtime)? {
+    match o.known_or_failure(&o.observations.runtime, || Observe::Runtime)? {
         Ok(()) => Ok(RenderingChoice {
             basis: Some(RuntimeSource::Runtime.started()),
             is_new: false,
@@ -136,7 +136,7 @@ impl RenderingChoice {
 
 /// Chooses the existing snapshot. If only the TrainJob's status shows that its JobSet has run, the snapshot is marked, because the counts
 /// of the next JobSet replace the status.
-fn existing_for_suspended(
+fn choose_existing_for_suspended(
     o: &Observed,
     job: &JobFacts,
     snapshot: &SnapshotFacts,
@@ -195,7 +195,7 @@ fn create_missing(o: &Observed) -> Decided<RenderingChoice> {
 
 /// Returns the rendering from the current runtime.
 fn rendered_now(o: &Observed, basis: Basis) -> Decided<Result<&RenderedFacts, ReconcileFailure>> {
-    match o.tried(&o.observations.runtime, || Observe::Runtime)? {
+    match o.known_or_failure(&o.observations.runtime, || Observe::Runtime)? {
         Ok(()) => rendering(o, basis),
         Err(failure) => Ok(Err(failure)),
     }

@@ -21,14 +21,14 @@ pub(super) fn suspend(o: &Observed, found: &JobSetState) -> Decided<Reports> {
 
 /// Marks the snapshot as started. If that is not possible, the JobSet is suspended nevertheless: it is marked itself.
 fn mark(o: &Observed) -> Decided<Reports> {
-    let marks = o.tried(&o.observations.snapshot_marks, || Observe::SnapshotMarks)?;
+    let marks = o.known_or_failure(&o.observations.snapshot_marks, || Observe::SnapshotMarks)?;
     let failure = match marks {
         // There is no snapshot if the JobSet is older than snapshots, or the snapshot was deleted.
         Ok(None) => return Ok(Reports::new()),
         Ok(Some(marks)) => match &marks.foreign {
             Some(failure) => return Ok(vec![Report::Failure(failure.clone())]),
             None if marks.started => return Ok(Reports::new()),
-            None => o.attempted(Action::MarkSnapshot {
+            None => o.failure_of(Action::MarkSnapshot {
                 mark: SnapshotMark::STARTED,
                 at: marks.at.clone(),
             })?,

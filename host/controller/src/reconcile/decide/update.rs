@@ -149,7 +149,7 @@ fn apply_or_delete(o: &Observed, live: &LiveJobSet, held: bool) -> Decided<bool>
     if o.effects.job_set_written {
         return Ok(true);
     }
-    let failure = o.attempted(Action::ApplyJobSet {
+    let failure = o.failure_of(Action::ApplyJobSet {
         over: Some(live.at.clone()),
         held,
         recreated: snapshot::is_to_recreate(o),

@@ -40,7 +40,7 @@ pub(super) async fn get(
     let snapshot = artifacts.snapshot(basis)?;
     let pinned = snapshot.plan.clone().filter(|_| snapshot.started);
     if let Some(plan) = &pinned {
-        still_loaded(cx, plan)?;
+        check_still_loaded(cx, plan)?;
     }
     let lookups = match &artifacts.large().lookups {
         Some((of, lookups)) if *of == basis => lookups.clone(),
@@ -74,7 +74,7 @@ pub(super) async fn get(
 }
 
 /// Fails if a plugin of the plan is not loaded, or in another version or with other settings.
-fn still_loaded(cx: &Context<'_>, plan: &Plan) -> Result<(), ReconcileError> {
+fn check_still_loaded(cx: &Context<'_>, plan: &Plan) -> Result<(), ReconcileError> {
     let renderer = &cx.reconciler.plugins.renderer;
     let generation = renderer.generation();
     let loaded = |planned: &PlannedPlugin| {

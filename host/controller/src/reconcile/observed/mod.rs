@@ -26,9 +26,9 @@ pub(crate) struct Observed {
     /// Why the JobSet could not be decoded when the reconcile began. Then nothing is changed.
     pub(crate) unreadable_job_set: Option<ReconcileFailure>,
     /// The cached state when the reconcile began, which selects the branch of the reconcile.
-    pub(crate) initial: Cached,
+    pub(crate) initial: CachedJobSet,
     /// The cached state as of the last step. The status is derived from it.
-    pub(crate) current: Cached,
+    pub(crate) current: CachedJobSet,
     /// The result of the last reconcile, if it was of the same TrainJob.
     pub(crate) last: Option<LastReconcile>,
     /// Whether something that the JobSet was rendered from has changed since.
@@ -104,14 +104,14 @@ impl JobFacts {
 
 /// The cached state of a TrainJob's JobSet.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Cached {
+pub(crate) struct CachedJobSet {
     /// The JobSet of its name.
     pub(crate) job_set: StoredJobSet,
     /// The last state of its deleted JobSet, if it is known.
     pub(crate) deleted_job_set: Option<Arc<JobSetState>>,
 }
 
-impl Cached {
+impl CachedJobSet {
     /// Returns the JobSet if it belongs to the TrainJob.
     pub(crate) fn job_set(&self) -> Option<&JobSetState> {
         match &self.job_set {

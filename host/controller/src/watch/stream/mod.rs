@@ -80,8 +80,8 @@ pub(crate) async fn follow<W: Decode>(
         failing_since: None,
     };
     loop {
-        watch.until_served(client).await;
-        watch.while_served(client).await;
+        watch.wait_until_served(client).await;
+        watch.follow_while_served(client).await;
         sleep(CHECK_OWN_KINDS_EVERY).await;
     }
 }
@@ -150,7 +150,7 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
     }
 
     /// Waits until the kind is served.
-    async fn until_served(&mut self, client: &Client) {
+    async fn wait_until_served(&mut self, client: &Client) {
         let kind = GroupVersionKind::gvk(&W::group(&()), &W::version(&()), &W::kind(&()));
         let mut pauses = backoff(CHECK_OWN_KINDS_EVERY);
         loop {
@@ -181,7 +181,7 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
     }
 
     /// Watches until the kind is no longer served.
-    async fn while_served(&mut self, client: &Client) {
+    async fn follow_while_served(&mut self, client: &Client) {
         let path = W::url_path(&(), None);
         let mut feed = Feed::new(client.clone(), path, ListParams::default(), read::<W>);
         let (mut listed, mut before) = (Vec::new(), 0);

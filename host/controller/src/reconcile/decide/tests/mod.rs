@@ -17,7 +17,9 @@ use crate::{
         error::{AnnotationTiming, ErrorSummary},
         failure::{Class, ErrorId, ReconcileFailure},
         object_ref::ObjectRef,
-        observed::{Cached, Effects, JobFacts, Observations, Observed, StoredJob, StoredJobSet},
+        observed::{
+            CachedJobSet, Effects, JobFacts, Observations, Observed, StoredJob, StoredJobSet,
+        },
     },
     watch::{DesiredState, JobCounts, JobSetState, TrainJobStatus},
 };
@@ -67,7 +69,7 @@ fn job_set(suspended: bool) -> JobSetState {
 /// The known state when a reconcile begins.
 fn observed(job: JobFacts, found: Option<JobSetState>) -> Observed {
     let found = found.map(|found| StoredJobSet::Ours(Arc::new(found)));
-    let cached = Cached {
+    let cached = CachedJobSet {
         job_set: found.unwrap_or(StoredJobSet::Missing),
         deleted_job_set: None,
     };

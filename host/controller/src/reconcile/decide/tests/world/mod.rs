@@ -17,7 +17,7 @@ use crate::{
         object_ref::ObjectRef,
         object_version::ObjectVersion,
         observed::{
-            Cached, Effect, Effects, Fact, JobFacts, LiveJobSet, ObjectState, Observations,
+            CachedJobSet, Effect, Effects, Fact, JobFacts, LiveJobSet, ObjectState, Observations,
             Observed, OldJob, Owner, Placement, RenderedFacts, RenderedObjectFacts, Rendering,
             SnapshotFacts, SnapshotMarks, StoredJob, StoredJobSet,
         },
@@ -161,14 +161,14 @@ impl World {
         Some(state)
     }
 
-    fn cached(&self) -> Cached {
+    fn cached(&self) -> CachedJobSet {
         let job_set = match self.state() {
             None => StoredJobSet::Missing,
             Some(state) if state.owner.is_none() => StoredJobSet::Foreign,
             Some(state) => StoredJobSet::Ours(Arc::new(state)),
         };
         let deleted_job_set = self.deleted_job_set.clone();
-        Cached {
+        CachedJobSet {
             job_set,
             deleted_job_set,
         }
