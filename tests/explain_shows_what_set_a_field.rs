@@ -56,7 +56,7 @@ fn mpi_processes_name_the_claim_whose_devices_they_use() {
     let hostfile = explained("pod-sets[launcher].volumes[mpi-hostfile]");
     for set in ["node", "launcher"] {
         let why = format!(
-            "2 processes in each pod of `{set}`, one for each accelerator by resource-claim/gpu"
+            "2 processes in each pod of `{set}`, one for each accelerator, counted from resource-claim/gpu"
         );
         assert!(hostfile.contains(&why), "{hostfile}");
     }
@@ -100,7 +100,7 @@ fn json_has_the_plugins_version_and_digest() {
         .pointer("/0/fields/0/steps/0/by")
         .unwrap()
         .to_string();
-    for part in ["torch", "0.1.0", "sha256:", "the nodes meet on this port"] {
+    for part in ["torch", "0.1.0", "sha256:", "rendezvous port"] {
         assert!(by.contains(part), "{by}");
     }
 }
@@ -255,7 +255,7 @@ spec.replicatedJobs[node].template.spec.template.spec.containers[node]
     set by TrainJob: spec.trainer.image
     was: registry.example.com/pytorch:2.10-cuda12.8
   ports[29500/TCP]: {\"containerPort\":29500}
-    set by torch 0.1.0: the nodes meet on this port
+    set by torch 0.1.0: rendezvous port
   resources.requests[memory]: 1536Gi
     set by TrainJob: spec.trainer.resourcesPerNode.requests[memory]
     was: 1Ti

@@ -194,7 +194,7 @@ fn index_is_validated() {
     let table: [(Change, &str); 12] = [
         (
             |index| index["form"] = json!(2),
-            "has form 2, but this release reads form 1",
+            "has format version 2, but this release reads version 1",
         ),
         (|index| index["form"] = json!("1"), "`form` is missing"),
         (|index| index["more"] = json!(1), "unknown field `more`"),
@@ -208,7 +208,7 @@ fn index_is_validated() {
         ),
         (
             |index| index["plugins"][0]["limits"]["memoryBytes"] = json!(u64::MAX),
-            "limits.memoryBytes: must be at most 1073741824 in a bundle, is 18446744073709551615",
+            "limits.memoryBytes: must be at most 1073741824 in a bundle; found 18446744073709551615",
         ),
         (
             |index| index["plugins"][0]["name"] = json!("other"),

@@ -154,11 +154,8 @@ impl Names {
         for path in &self.used {
             match path.as_slice() {
                 [path @ .., last] if last == GLOB => globs.push(path),
-                [path @ .., word, alias] if word == AS => {
-                    if alias == name {
-                        imported = Some(path);
-                    }
-                }
+                [path @ .., word, alias] if word == AS && alias == name => imported = Some(path),
+                [.., word, _] if word == AS => {}
                 [_, .., last] if last == name => imported = Some(path),
                 _ => {}
             }

@@ -148,7 +148,7 @@ fn unusable_cache_folder_is_a_warning() {
     let printed = text(output.stderr);
     assert!(output.status.success() && !output.stdout.is_empty());
     let wanted = format!(
-        "warning: no compiled cache; plugins are compiled each time (folder: {}, error: ",
+        "warning: compiled plugins cannot be cached; plugins are compiled each time (folder: {}, error: ",
         file.display()
     );
     assert_eq!(printed.lines().count(), 1, "{printed}");

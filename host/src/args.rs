@@ -107,7 +107,7 @@ pub(crate) struct CacheArgs {
     /// $XDG_STATE_HOME/trainyard, or in the cache directory if there is no home directory.
     #[arg(long, value_name = "DIR", env = "TRAINYARD_CACHE_DIR", value_hint = clap::ValueHint::DirPath)]
     pub(crate) cache_dir: Option<PathBuf>,
-    /// The maximum size of the cache, such as 512Mi. The least recently used plugins are deleted first.
+    /// The maximum size of the cache, such as 512Mi. The least recently used entries are deleted first.
     #[arg(long, value_name = "BYTES", env = "TRAINYARD_CACHE_SIZE", default_value = "512Mi", value_parser = bytes)]
     pub(crate) cache_size: u64,
 }

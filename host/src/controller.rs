@@ -40,7 +40,7 @@ pub(crate) struct ControllerArgs {
     // A plugin that is refused is skipped.
     #[command(flatten)]
     load: LoadArgs,
-    /// Enable leader election with the Lease trainer.kubeflow.org.
+    /// Enable leader election with the Lease trainer.kubeflow.org [default: false].
     #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     leader_elect: Option<bool>,
     /// The address that serves metrics, as HOST:PORT or :PORT; 0 disables them [default: :8080].
@@ -55,7 +55,7 @@ pub(crate) struct ControllerArgs {
     /// The maximum average number of API server calls per second; 0 for no limit [default: no limit].
     #[arg(long, value_name = "N", value_parser = qps)]
     kube_api_qps: Option<f64>,
-    /// The maximum burst of API server calls; used with --kube-api-qps [default: twice that].
+    /// The maximum burst of API server calls; used with --kube-api-qps [default: twice --kube-api-qps].
     #[arg(long, value_name = "N")]
     kube_api_burst: Option<u32>,
     /// The log format [default: json].

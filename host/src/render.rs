@@ -27,7 +27,7 @@ pub(crate) struct RenderArgs {
     /// with their settings in the policy file, and the result.
     #[arg(long, value_name = "BUNDLE", value_hint = clap::ValueHint::FilePath)]
     record: Option<PathBuf>,
-    /// Print to standard error what each plugin call used: fuel, bytes over the contract's imports, writes and time. See `limits` in the
+    /// Print to standard error what each plugin call used: fuel, bytes passed through imports, writes and time. See `limits` in the
     /// policy file.
     #[arg(long)]
     stats: bool,

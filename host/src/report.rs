@@ -78,8 +78,23 @@ impl<E: ToString> FromIterator<E> for ErrorList {
 
 impl From<anyhow::Error> for ErrorList {
     fn from(error: anyhow::Error) -> Self {
-        [format!("{error:#}")].into_iter().collect()
+        [with_causes(&error)].into_iter().collect()
     }
+}
+
+/// Formats an error with its causes, without those that the error before already contains.
+fn with_causes(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    let mut parent = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text.clone_from(&cause);
+        } else if !parent.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+        parent = cause;
+    }
+    text
 }
 
 impl From<std::io::Error> for ErrorList {

@@ -58,10 +58,10 @@ a: [
         "jobs.yaml:3: is not a Kubernetes object, but the string \"just text\"; an object has apiVersion, kind and metadata",
         "jobs.yaml:5: kind: is required",
         "jobs.yaml:5: metadata.name: is required",
-        "jobs.yaml:7: ConfigMap a: metadata.labels[true]: must be a string, but is the boolean true; quote it",
-        "jobs.yaml:9: metadata: must be an object, but is a list",
-        "jobs.yaml:11: apiVersion: must be a version, or a group and a version with / between them, but is \"a/b/c\"",
-        "jobs.yaml:11: kind: must be a string, but is the integer 5; quote it",
+        "jobs.yaml:7: ConfigMap a: metadata.labels[true]: must be a string; found the boolean true; quote it",
+        "jobs.yaml:9: metadata: must be an object; found a list",
+        "jobs.yaml:11: apiVersion: must be a version, or a group and a version with / between them; found \"a/b/c\"",
+        "jobs.yaml:11: kind: must be a string; found the integer 5; quote it",
         "jobs.yaml:11: metadata.name: is required",
         "jobs.yaml: document 7: line 13, column 5: invalid YAML: ",
         "jobs.yaml:17: items[0]: is not a Kubernetes object, but the integer 5; an object has apiVersion, kind and metadata",
@@ -103,21 +103,21 @@ spec:
         (16, "spec.annotations: is not supported yet; remove it"),
         (
             5,
-            "spec.runtimeRef.apiGroup: must be one of trainer.kubeflow.org, but is \"example.com\"",
+            "spec.runtimeRef.apiGroup: must be one of trainer.kubeflow.org; found \"example.com\"",
         ),
         (
             5,
-            "spec.runtimeRef.kind: must be one of ClusterTrainingRuntime, TrainingRuntime, but is \"Runtime\"",
+            "spec.runtimeRef.kind: must be one of ClusterTrainingRuntime, TrainingRuntime; found \"Runtime\"",
         ),
         (7, "spec.initializer.dataset.secretRef.name: is required"),
         (
             12,
             "spec.trainer.env[0].valueFrom: must not be set together with value; remove one of the two",
         ),
-        (9, "spec.trainer.numNodes: must be at least 1, but is -1"),
+        (9, "spec.trainer.numNodes: must be at least 1; found -1"),
         (
             10,
-            "spec.trainer.numProcPerNode: must be at least 1, but is 0",
+            "spec.trainer.numProcPerNode: must be at least 1; found 0",
         ),
     ];
     assert_eq!(errors(text), of_bert(&wanted));
@@ -158,56 +158,56 @@ spec:
 ";
     let wanted = [
         (5, "spec.runtimeRef.name: is required"),
-        (11, "spec.trainer.image: must be a string, but is an object"),
+        (11, "spec.trainer.image: must be a string; found an object"),
         (
             9,
-            "spec.trainer.command: must be a list, but is the string \"bash\"",
+            "spec.trainer.command: must be a list; found the string \"bash\"",
         ),
         (
             10,
-            "spec.trainer.args[1]: must be a string, but is the integer 5; quote it",
+            "spec.trainer.args[1]: must be a string; found the integer 5; quote it",
         ),
-        (10, "spec.trainer.args[2]: must be a string, but is null"),
+        (10, "spec.trainer.args[2]: must be a string; found null"),
         (
             14,
-            "spec.trainer.env[0].value: must be a string, but is the integer 1; quote it",
+            "spec.trainer.env[0].value: must be a string; found the integer 1; quote it",
         ),
         (
             15,
-            "spec.trainer.env[1]: must be an object, but is the string \"text\"",
+            "spec.trainer.env[1]: must be an object; found the string \"text\"",
         ),
         (
             7,
-            "spec.trainer.numNodes: must be an integer of 32 bits, but is the string \"two\"",
+            "spec.trainer.numNodes: must be an integer of 32 bits; found the string \"two\"",
         ),
         (
             12,
-            "spec.trainer.resourcesPerNode: must be an object, but is the integer 8",
+            "spec.trainer.resourcesPerNode: must be an object; found the integer 8",
         ),
         (
             8,
-            "spec.trainer.numProcPerNode: must be an integer of 32 bits, but is the integer 3000000000",
+            "spec.trainer.numProcPerNode: must be an integer of 32 bits; found the integer 3000000000",
         ),
         (19, "spec.runtimePatches[0].manager: is required"),
         (
             21,
-            "spec.runtimePatches[1].time: must be a string, but is the integer 5; quote it",
+            "spec.runtimePatches[1].time: must be a string; found the integer 5; quote it",
         ),
         (
             22,
-            "spec.runtimePatches[1].trainingRuntimeSpec.template.metadata.labels[a]: must be a string, but is the integer 1; quote it",
+            "spec.runtimePatches[1].trainingRuntimeSpec.template.metadata.labels[a]: must be a string; found the integer 1; quote it",
         ),
         (
             22,
-            "spec.runtimePatches[1].trainingRuntimeSpec.template.spec: must be an object, but is a list",
+            "spec.runtimePatches[1].trainingRuntimeSpec.template.spec: must be an object; found a list",
         ),
         (
             16,
-            "spec.suspend: must be true or false, but is the string \"yes\"",
+            "spec.suspend: must be true or false; found the string \"yes\"",
         ),
         (
             17,
-            "spec.activeDeadlineSeconds: must be an integer, but is the string \"a\"",
+            "spec.activeDeadlineSeconds: must be an integer; found the string \"a\"",
         ),
     ];
     assert_eq!(errors(text), of_bert(&wanted));
@@ -252,14 +252,14 @@ spec: {template: {spec: {}}}
     let torch = "ClusterTrainingRuntime torch";
     let wanted = [
         format!("12: {torch}: spec.podGroupPolicy: is not supported yet; remove it"),
-        format!("10: {torch}: spec.mlPolicy.numNodes: must be at least 1, but is 0"),
+        format!("10: {torch}: spec.mlPolicy.numNodes: must be at least 1; found 0"),
         format!("10: {torch}: spec.mlPolicy.plugin.name: is required"),
         format!("11: {torch}: spec.plugins[0].name: is required"),
         format!(
-            "14: {torch}: spec.template.metadata.labels[a]: must be a string, but is the integer 1; quote it"
+            "14: {torch}: spec.template.metadata.labels[a]: must be a string; found the integer 1; quote it"
         ),
-        format!("15: {torch}: spec.template.spec: must be an object, but is a list"),
-        format!("8: {torch}: {annotation}[0].config: must be an object, but is the integer 5"),
+        format!("15: {torch}: spec.template.spec: must be an object; found a list"),
+        format!("8: {torch}: {annotation}[0].config: must be an object; found the integer 5"),
         format!("8: {torch}: {annotation}[1].extra: unknown field; valid fields are name, config"),
         format!(
             "8: {torch}: {annotation}[1]: the name \"a\" is a duplicate; names in this list are unique"
@@ -272,7 +272,7 @@ spec: {template: {spec: {}}}
         format!(
             "26: TrainingRuntime two: {annotation}: differs from spec.plugins; set only one of the two"
         ),
-        format!("31: TrainingRuntime word: {annotation}: must be a list, but is an object"),
+        format!("31: TrainingRuntime word: {annotation}: must be a list; found an object"),
     ];
     let wanted: Vec<_> = wanted
         .iter()

@@ -84,7 +84,7 @@ fn processes_as_a_keyword_or_string_are_converted() {
     assert_eq!(value["spec"]["trainer"]["numProcPerNode"], 8);
     assert_eq!(warned(&conversion).len(), 1);
     let (_, conversion) = job("{trainer: {numProcPerNode: gpu}}");
-    let wanted = "spec.trainer.numProcPerNode: must be a number (set `cpu` and `gpu` in the runtime's mlPolicy.torch.numProcPerNode), but is";
+    let wanted = "spec.trainer.numProcPerNode: must be a number (set `cpu` and `gpu` in the runtime's mlPolicy.torch.numProcPerNode); found";
     assert!(errors(&conversion)[0].starts_with(wanted));
     let (value, conversion) = job("{trainer: {numProcPerNode: many}}");
     let kept = &value["spec"]["trainer"]["numProcPerNode"];
@@ -329,9 +329,9 @@ fn invalid_overrides_are_refused_with_their_paths() {
 "#);
     let wanted = [
         "spec.podTemplateOverrides[0].targetJobs: is required",
-        "spec.podTemplateOverrides[1].targetJobs: must be a list, but is the string \"node\"",
+        "spec.podTemplateOverrides[1].targetJobs: must be a list; found the string \"node\"",
         "spec.podTemplateOverrides[2].targetJobs[0].name: is required",
-        "spec.podTemplateOverrides[3]: must be an object, but is the integer 5",
+        "spec.podTemplateOverrides[3]: must be an object; found the integer 5",
     ];
     assert_eq!(errors(&conversion), wanted);
     let patches = value["spec"].get("runtimePatches");

@@ -25,7 +25,7 @@ pub(crate) fn problem(error: &ValidationError<'_>) -> String {
 
 /// Describes the value found and the requirement.
 pub(crate) fn must(error: &ValidationError<'_>, be: &str) -> String {
-    format!("is {}; it must be {be}", short(error.instance()))
+    format!("must be {be}; found {}", short(error.instance()))
 }
 
 /// The values, and the types of values, that are allowed.

@@ -75,10 +75,10 @@ fn all_errors_of_a_file_are_reported_at_once() {
         errors(FILE, check),
         [
             "a.yaml:10: plugins[1].zzz: unknown field; valid fields are name, grants",
-            "a.yaml:3: kind: is `Exampel`; it must be `Example`",
-            "a.yaml:4: digits: is `abc`; it must be digits",
+            "a.yaml:3: kind: must be `Example`; found `Exampel`",
+            "a.yaml:4: digits: must be digits; found `abc`",
             "a.yaml:6: plugins[0].name: is checked",
-            "a.yaml:8: plugins[0].grants[0]: is 5; it must be a string",
+            "a.yaml:8: plugins[0].grants[0]: must be a string; found 5",
             "a.yaml:9: plugins[1].grant: unknown field; did you mean `grants`?",
             "a.yaml:9: plugins[1].name: is missing",
         ]
@@ -134,6 +134,6 @@ fn hidden_characters_are_escaped() {
         "apiVersion: example.com/v1\nkind: Example\nplugins: [{name: a, grants: \"\\u202e\"}]\n";
     assert_eq!(
         errors(text, |_, _| Vec::new()),
-        [r"a.yaml:3: plugins[0].grants: is `\u{202e}`; it must be a list"]
+        [r"a.yaml:3: plugins[0].grants: must be a list; found `\u{202e}`"]
     );
 }

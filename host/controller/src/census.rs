@@ -1,4 +1,4 @@
-//! How many TrainJobs are in which state, as metrics show it. Pure.
+//! How many TrainJobs are in which state, as metrics show it.
 
 use crate::{
     failures::FailureCause,

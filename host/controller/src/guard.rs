@@ -67,7 +67,7 @@ impl GuardedPolicy {
                 plugin = %self.plugin().id,
                 namespace = &**namespace,
                 %phase,
-                "the plugin is suspended for TrainJobs in this namespace, because its calls keep exhausting their time or fuel"
+                "the plugin is paused for TrainJobs in this namespace, because its calls keep exhausting their time or fuel"
             );
         }
         self.sweep(&mut breakers, now);

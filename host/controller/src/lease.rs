@@ -105,14 +105,14 @@ impl Candidate {
         let mut logged = None;
         let renewed = loop {
             let started = Instant::now();
-            let news = match self.attempt().await {
+            let reason = match self.attempt().await {
                 Ok(Holder::Mine) => break started,
                 Ok(Holder::Other(holder)) => format!("it is held by {holder}"),
                 Err(error) => error.to_string(),
             };
-            if logged.as_ref() != Some(&news) {
-                tracing::info!(name, namespace, news, "waiting for the Lease");
-                logged = Some(news);
+            if logged.as_ref() != Some(&reason) {
+                tracing::info!(name, namespace, reason, "waiting for the Lease");
+                logged = Some(reason);
             }
             sleep(self.pause()).await;
         };

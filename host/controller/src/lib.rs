@@ -9,7 +9,7 @@
 //! - [`reconcile`] reconciles one TrainJob: observe, decide, act. [`keys`] generates the keys of a Secret, [`events`] reports errors to users,
 //!   and `census` counts the TrainJobs in each state.
 //!
-//! Plugins: [`plugins`] has the loaded ones, which are called on their own [`threads`]. `measure` measures their calls, and `guard` suspends a
+//! Plugins: [`plugins`] has the loaded ones, which are called on their own [`threads`]. `measure` measures their calls, and `guard` pauses a
 //! plugin that keeps exhausting its limits, by its `breaker`.
 //!
 //! The API server: [`client`] calls it, `wire` splits its lists into objects, `kubernetes` and `annotations` are shared by all modules, and

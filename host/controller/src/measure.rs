@@ -50,7 +50,7 @@ impl Policy for MeasuredPolicy {
             tracing::info!(parent: &span, kind = error.kind(), "the call failed and its writes are discarded");
             tracing::debug!(parent: &span, %error, "the call failed");
         }
-        tracing::debug!(parent: &span, ?took, fuel = finished.fuel, "called");
+        tracing::debug!(parent: &span, ?took, fuel = finished.fuel, "the plugin call ended");
         finished
     }
 }

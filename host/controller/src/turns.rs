@@ -1,4 +1,4 @@
-//! Fair scheduling among namespaces. Pure.
+//! Fair scheduling among namespaces.
 
 use std::{
     collections::{HashMap, VecDeque},

@@ -306,19 +306,19 @@ pluginsDir: /plugins
     assert_eq!(
         all,
         [
-            "c.yaml:10: logging.level: is `loud`; it must be `error`, `warn`, `info`, `debug` or `trace`",
+            "c.yaml:10: logging.level: must be `error`, `warn`, `info`, `debug` or `trace`; found `loud`",
             "c.yaml:11: pluginsDir: unknown field; did you mean `pluginDir`?",
-            "c.yaml:4: leaderElection.leaderElect: is `sometimes`; it must be true or false",
-            "c.yaml:4: leaderElection.leaseDuration: is 5; it must be a string",
+            "c.yaml:4: leaderElection.leaderElect: must be true or false; found `sometimes`",
+            "c.yaml:4: leaderElection.leaseDuration: must be a string; found 5",
             "c.yaml:4: leaderElection.retryPeriod: is 1s; renewDeadline, which is 1s, must be more than 1.2 times as long",
-            "c.yaml:5: metrics.bindAddress: is 8080; it must be a string",
+            "c.yaml:5: metrics.bindAddress: must be a string; found 8080",
             "c.yaml:6: health.healthProbeBindAddress: `nowhere` is not an address to listen on; use `HOST:PORT`, `:PORT` for all interfaces, or `0` to disable the server",
-            "c.yaml:7: controller.concurrency: is 0; it must be at least 1",
+            "c.yaml:7: controller.concurrency: must be at least 1; found 0",
             "c.yaml:7: controller.groupKindConcurrency: unknown field; valid fields are concurrency, renderTimeout",
-            "c.yaml:7: controller.renderTimeout: is 999ms; it must be at least 1s",
-            "c.yaml:8: clientConnection.burst: is 1.5; it must be an integer",
-            "c.yaml:8: clientConnection.qps: is -1; it must be at least 0",
-            "c.yaml:9: jobSet.writeDefaults: is 1; it must be true or false",
+            "c.yaml:7: controller.renderTimeout: must be at least 1s; found 999ms",
+            "c.yaml:8: clientConnection.burst: must be an integer; found 1.5",
+            "c.yaml:8: clientConnection.qps: must be at least 0; found -1",
+            "c.yaml:9: jobSet.writeDefaults: must be true or false; found 1",
         ]
     );
 }
@@ -330,38 +330,38 @@ fn errors_list_the_allowed_keys() {
         (
             OURS,
             "logging: {format: xml}",
-            "logging.format: is `xml`; it must be `json` or `text`",
+            "logging.format: must be `json` or `text`; found `xml`",
         ),
         (
             OURS,
             "logging: {format: 5}",
-            "logging.format: is 5; it must be `json` or `text`",
+            "logging.format: must be `json` or `text`; found 5",
         ),
         (
             OURS,
             "logging: loud",
-            "logging: is `loud`; it must be a mapping",
+            "logging: must be a mapping; found `loud`",
         ),
         (OURS, "pluginDir: ''", "pluginDir: must not be empty"),
         (
             OURS,
             "pluginDir: [a]",
-            "pluginDir: is a list; it must be a string",
+            "pluginDir: must be a string; found a list",
         ),
         (
             OURS,
             "controller: {concurrency: 2000}",
-            "controller.concurrency: is 2000; it must be at most 1024",
+            "controller.concurrency: must be at most 1024; found 2000",
         ),
         (
             OURS,
             "leaderElection: {resourceLock: endpoints}",
-            "leaderElection.resourceLock: is `endpoints`; it must be `leases`",
+            "leaderElection.resourceLock: must be `leases`; found `endpoints`",
         ),
         (
             OURS,
             "leaderElection: {leaseDuration: soon}",
-            "leaderElection.leaseDuration: is `soon`; it must be a duration, such as 15s, 1m30s or 500ms",
+            "leaderElection.leaseDuration: must be a duration, such as 15s, 1m30s or 500ms; found `soon`",
         ),
         (
             OURS,
@@ -371,22 +371,22 @@ fn errors_list_the_allowed_keys() {
         (
             REFERENCE,
             "leaderElection: {leaseDuration: soon}",
-            "leaderElection.leaseDuration: is `soon`; it must be a duration, such as 15s, 1m30s or 500ms",
+            "leaderElection.leaseDuration: must be a duration, such as 15s, 1m30s or 500ms; found `soon`",
         ),
         (
             REFERENCE,
             "leaderElection: {resourceLock: 1}",
-            "leaderElection.resourceLock: is 1; it must be `leases`",
+            "leaderElection.resourceLock: must be `leases`; found 1",
         ),
         (
             REFERENCE,
             "featureGates: {A: 'true'}",
-            "featureGates.A: is `true`; it must be true or false",
+            "featureGates.A: must be true or false; found `true`",
         ),
         (
             REFERENCE,
             "tls: {cipherSuites: all}",
-            "tls.cipherSuites: is `all`; it must be a list",
+            "tls.cipherSuites: must be a list; found `all`",
         ),
     ] {
         assert_eq!(

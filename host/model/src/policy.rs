@@ -153,7 +153,7 @@ impl From<Fault> for CallFailure {
 pub enum Busy {
     /// The call exceeded its wall-clock limit.
     #[error(
-        "exceeded {0} ms of wall-clock time, because it loops or the machine is busy; raise `limits.wallClockMs` in the policy file"
+        "exceeded {0} ms of wall-clock time; it may be looping, or the host may be busy; raise `limits.wallClockMs` in the policy file"
     )]
     WallClock(u64),
     /// All sandbox instances are in use.

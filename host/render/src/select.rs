@@ -174,7 +174,7 @@ impl Selection<'_> {
                     None => {
                         let is_it = |declared: &Declared| declared.active_when == wanted;
                         let message = "no loaded plugin handles this policy";
-                        self.not_loaded(InputObject::Runtime, path, message, is_it, |_| true);
+                        self.not_loaded(InputObject::Runtime, path, message, None, is_it, |_| true);
                     }
                 }
             }
@@ -202,7 +202,14 @@ impl Selection<'_> {
             let message = "no loaded plugin handles resource claims";
             let when = |declared: &Declared| declared.active_when == ActiveWhen::ResourceClaims;
             let fits = |plugin: &Plugin| plugin.manifest.active_when == ActiveWhen::ResourceClaims;
-            self.not_loaded(about, path, message, when, fits);
+            self.not_loaded(
+                about,
+                path,
+                message,
+                Some(&ActiveWhen::ResourceClaims),
+                when,
+                fits,
+            );
         }
         for one in self.skipped {
             // A loaded plugin with the same name replaces it. A plugin that the operator disabled is only missing if it is named.
@@ -251,6 +258,7 @@ impl Selection<'_> {
                     InputObject::Runtime,
                     path.clone(),
                     &message,
+                    Some(when),
                     is_it,
                     |plugin| plugin.manifest.active_when == *when,
                 );
@@ -280,6 +288,7 @@ impl Selection<'_> {
         about: InputObject,
         path: FieldPath,
         message: &str,
+        activation: Option<&ActiveWhen>,
         is_it: impl Fn(&Declared) -> bool,
         fits: impl Fn(&Plugin) -> bool,
     ) {
@@ -289,12 +298,12 @@ impl Selection<'_> {
         let message = match reason {
             SkipReason::Known(reasons) => format!("{message}: {reasons}"),
             SkipReason::Possible(reasons) => {
-                let loaded = self.loaded(fits);
+                let loaded = self.loaded(activation, fits);
                 format!(
                     "{message}; {loaded}; a plugin that failed to load may be the one requested: {reasons}"
                 )
             }
-            SkipReason::Unknown => format!("{message}; {}", self.loaded(fits)),
+            SkipReason::Unknown => format!("{message}; {}", self.loaded(activation, fits)),
         };
         self.problems.push(Problem::NotLoaded {
             about,
@@ -305,7 +314,7 @@ impl Selection<'_> {
     }
 
     /// Returns the loaded plugins that could be used, in words.
-    fn loaded(&self, fits: impl Fn(&Plugin) -> bool) -> String {
+    fn loaded(&self, activation: Option<&ActiveWhen>, fits: impl Fn(&Plugin) -> bool) -> String {
         let names: Vec<String> = self
             .generation
             .plugins()
@@ -313,7 +322,10 @@ impl Selection<'_> {
             .map(|plugin| format!("{} ({})", plugin.id.name, plugin.manifest.active_when))
             .collect();
         if names.is_empty() {
-            "no loaded plugin can be used here".to_owned()
+            match activation {
+                Some(when) => format!("no loaded plugin is activated by `{when}`"),
+                None => "no plugins are loaded".to_owned(),
+            }
         } else {
             format!("loaded: {}", names.join(", "))
         }

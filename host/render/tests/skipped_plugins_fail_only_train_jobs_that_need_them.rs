@@ -151,13 +151,13 @@ fn unreadable_plugin_may_be_the_missing_one() {
     ];
     let one = input("", "{name: wanted}", "");
     let refused = [
-        "spec.plugins[0].name: no loaded plugin has the name `wanted`; no loaded plugin can be used here; a plugin that failed to load may be the one requested: unread.wasm: is broken",
+        "spec.plugins[0].name: no loaded plugin has the name `wanted`; no loaded plugin is activated by `plugins`; a plugin that failed to load may be the one requested: unread.wasm: is broken",
     ];
     assert_eq!(problems(&one, &all, Vec::new()), refused);
     assert_eq!(
         problems(&one, &all[..1], Vec::new()),
         [
-            "spec.plugins[0].name: no loaded plugin has the name `wanted`; no loaded plugin can be used here"
+            "spec.plugins[0].name: no loaded plugin has the name `wanted`; no loaded plugin is activated by `plugins`"
         ]
     );
 }

@@ -155,10 +155,10 @@ pub enum CompileError {
     #[error("cannot start the compiler process: {0}")]
     Child(#[from] io::Error),
     /// It took too long.
-    #[error("exceeded {0} s to check and compile")]
+    #[error("took longer than {0} s to check and compile")]
     Time(u64),
     /// It took too much memory.
-    #[error("exceeded {0} bytes of memory to check and compile")]
+    #[error("took more than {0} bytes of memory to check and compile")]
     Memory(u64),
     /// The compiled code is too large.
     #[error("exceeds the limit of {0} bytes of compiled code")]

@@ -74,7 +74,7 @@ impl Loader {
         let cache = options.cache.as_ref().and_then(|paths| match Cache::open(paths, options.limits.cache_bytes) {
             Ok(cache) => Some(cache),
             Err(error) => {
-                tracing::warn!(folder = %paths.folder.display(), %error, "no compiled cache; plugins are compiled each time");
+                tracing::warn!(folder = %paths.folder.display(), %error, "compiled plugins cannot be cached; plugins are compiled each time");
                 None
             }
         });

@@ -34,7 +34,7 @@ pub(crate) const FORM: u32 = 1;
 /// The maximum size of a bundle, because it is read into memory.
 const MAX_BYTES: u64 = 512 << 20;
 
-/// The maximum size of the index and of another JSON file.
+/// The maximum size of the index and of any other JSON file.
 const MAX_JSON_BYTES: u64 = 32 << 20;
 
 /// The maximum number of TrainJobs of a bundle.

@@ -31,14 +31,14 @@ pub(crate) enum BundleProblem {
     Read(#[from] InputProblem),
     #[error("is larger than {MAX_BYTES} bytes, the limit for a bundle")]
     TooLarge,
-    #[error("is not a tar archive, or is damaged: {0}; record it again")]
-    Tar(String),
+    #[error("is not a tar archive, or is damaged; record it again")]
+    Tar,
     #[error("is not a Trainyard bundle: its first file is not `{INDEX}`")]
     NoIndex,
     #[error("`{INDEX}`: {0}")]
     Index(String),
     #[error(
-        "has form {0}, but this release reads form {FORM}; replay it with the release that recorded it"
+        "has format version {0}, but this release reads version {FORM}; replay it with the release that recorded it"
     )]
     Form(u64),
     #[error("`{0}`: is not a file of a bundle")]
@@ -152,7 +152,7 @@ fn bytes_of(path: &Path) -> Result<Vec<u8>, BundleProblem> {
 
 /// Returns the files of the archive. Extensions of tar, such as long names, links and sparse files, are refused.
 fn entries(bytes: &[u8]) -> Result<BTreeMap<String, Vec<u8>>, BundleProblem> {
-    let damaged = |error: std::io::Error| BundleProblem::Tar(clean(&error.to_string()));
+    let damaged = |_: std::io::Error| BundleProblem::Tar;
     let mut archive = Archive::new(bytes);
     let mut files = BTreeMap::new();
     for entry in archive.entries().map_err(damaged)?.raw(true) {

@@ -12,7 +12,7 @@ use serde_json::Value;
 use trainyard_model::{
     claims::{ClaimPath, Verb, permission},
     manifest::Manifest,
-    record::Permission,
+    record::{Field, Permission},
     text::clean,
 };
 use trainyard_sandbox::{
@@ -149,7 +149,11 @@ impl Inspection {
 fn note(verb: Verb, path: &ClaimPath) -> &'static str {
     match permission(verb, path) {
         Permission::Grant => " (needs a grant)",
-        Permission::OwnOnly => " (without a grant: only its own objects and volumes)",
+        Permission::OwnOnly => match path.field {
+            Field::Env => " (raw sources need a grant)",
+            Field::Ports => " (host ports need a grant)",
+            _ => " (without a grant: only its own objects and volumes)",
+        },
         Permission::Default | Permission::Host => "",
     }
 }

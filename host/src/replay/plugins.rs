@@ -94,7 +94,7 @@ fn check_limits(limits: &Limits, largest: &Limits) -> Result<(), String> {
     let too_large = limits.find_map(|(name, limit)| {
         let most = largest.get(name).and_then(Value::as_u64)?;
         (limit.as_u64()? > most)
-            .then(|| format!("limits.{name}: must be at most {most} in a bundle, is {limit}"))
+            .then(|| format!("limits.{name}: must be at most {most} in a bundle; found {limit}"))
     });
     too_large.map_or(Ok(()), Err)
 }

@@ -30,7 +30,10 @@ pub(crate) fn used(one: &ResourceClaimUse, requests: &[Counted]) -> Result<Vec<C
     };
     let mut of_name = requests.iter().filter(|counted| counted.request == *named);
     let Some(counted) = of_name.next() else {
-        let names: Vec<_> = requests.iter().map(|counted| &*counted.request).collect();
+        let names: Vec<_> = requests
+            .iter()
+            .map(|counted| format!("`{}`", counted.request))
+            .collect();
         // Containers cannot use an alternative, such as `REQUEST/ALTERNATIVE`: the API server rejects such a pod.
         return Err(format!(
             "uses the request `{named}`, which the resource claim `{}` does not have; its requests are {}",

@@ -139,7 +139,7 @@ fn grant(ctx: &Context, set: &PodSet, wish: &Wish) {
         resource_claim: claim,
         resource_claim_template: template,
     };
-    ctx.because(&format!("asked for by {}", wish.path));
+    ctx.because(&format!("requested by {}", wish.path));
     let claims = set.resource_claims();
     let before = claims.iter().find(|before| before.name == claim.name);
     if before.is_some_and(|before| *before != claim) {

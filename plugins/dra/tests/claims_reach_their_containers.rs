@@ -60,7 +60,7 @@ fn train_job_request_replaces_the_runtime_claim() {
     assert_eq!(used(&outcome), Some(json!({"name": "gpu"})));
     assert_eq!(
         outcome.reason(SET).as_deref(),
-        Some("asked for by spec.trainer.resourceClaimsPerNode[0]")
+        Some("requested by spec.trainer.resourceClaimsPerNode[0]")
     );
 }
 

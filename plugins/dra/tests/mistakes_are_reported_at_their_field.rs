@@ -249,7 +249,7 @@ fn unknown_request_of_a_claim_is_refused() {
             .unwrap();
         let errors = outcome.errors().join("\n");
         let expected = format!(
-            "containers[node].resources.claims: container `node` uses the request `{request}`, which the resource claim `gpu` does not have; its requests are a"
+            "containers[node].resources.claims: container `node` uses the request `{request}`, which the resource claim `gpu` does not have; its requests are `a`"
         );
         assert_eq!(errors.contains(&expected), !found, "{request}: {errors}");
         assert_eq!(errors.is_empty(), found, "{request}: {errors}");

@@ -72,7 +72,7 @@ fn tasks(
     };
     if let Some(accelerators) = accelerators.filter(|count| (1..explicit).contains(count)) {
         let message = format!(
-            "must be at most {accelerators}, the number of accelerators per node, is {explicit}; lower it, or request more accelerators"
+            "must be at most {accelerators}, the number of accelerators per node; found {explicit}; lower it, or request more accelerators"
         );
         return Err(Failure::from(message).at(ctx.job().processes_path("flux")));
     }

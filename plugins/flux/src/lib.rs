@@ -126,7 +126,9 @@ fn install(ctx: &Context, pod_set: &PodSet, settings: &Settings) {
     ctx.because("Flux is copied to a volume that the node container shares");
     pod_set.put_empty_dir(INSTALL, None, None);
     pod_set.put_empty_dir(SPACK, None, None);
+    ctx.because("holds the scripts that install and start Flux");
     pod_set.put_own_config_map(CONFIG, SCRIPTS, Some(0o755), &[]);
+    ctx.because("Flux is copied to a volume that the node container shares");
     installer.set_command(&["/bin/bash".to_owned(), format!("{CONFIG_PATH}/init.sh")]);
     installer.clear_args();
     installer.put_mount(&Mount::new(INSTALL, INSTALL_PATH));
@@ -243,7 +245,7 @@ fn wrap(ctx: &Context, node: &Container, instance: &Instance) {
     ]);
     ctx.because("the command, which Flux runs");
     node.set_args(&words);
-    ctx.because("the script in front of the command needs them");
+    ctx.because("the script that starts Flux reads it");
     node.put_mount(&Mount::new(INSTALL, INSTALL_PATH));
     node.put_mount(&Mount::new(SPACK, SPACK_PATH));
     node.put_mount(&Mount::new(CONFIG, CONFIG_PATH).read_only());

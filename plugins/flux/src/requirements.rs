@@ -80,7 +80,7 @@ fn names(runtimes: &PodSet) -> Vec<Failure> {
             problems.push(Failure::from(message).at(field));
         }
         Some(installer) if installer.is_sidecar() => {
-            let message = "must not be `Always`, because the init container that installs Flux must end before the node container starts";
+            let message = "must not be `Always`, because the init container that installs Flux must finish before the node container starts";
             let field = runtimes.path_in(&installer, "restartPolicy");
             problems.push(Failure::from(message).at(field));
         }

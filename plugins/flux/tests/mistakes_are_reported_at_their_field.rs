@@ -32,7 +32,7 @@ fn more_tasks_than_devices_are_refused() {
         many(gpus()).spec(json!({"trainer": {"numProcPerNode": 8}})),
         &[(
             "spec.trainer.numProcPerNode",
-            "must be at most 4, the number of accelerators per node, is 8",
+            "must be at most 4, the number of accelerators per node; found 8",
         )],
     );
     assert_reported(
@@ -215,7 +215,7 @@ fn runtime_without_the_trainer_container_is_refused() {
         let error = error.to_string();
         assert!(
             error.contains(
-                "flux needs a container `node` in a replicated job with the trainer label"
+                "flux needs a container `node` in a replicated job with the label `trainer.kubeflow.org/trainjob-ancestor-step: trainer`"
             ),
             "{error}"
         );

@@ -113,7 +113,7 @@ fn search_pods(ctx: &Context, members: &Members) {
     let info = ctx.info();
     let (subdomain, namespace) = (info.subdomain(), ctx.job().namespace());
     let domain = format!("{subdomain}.{namespace}.svc.{}", info.cluster_domain());
-    ctx.because("processes on the nodes call the launcher by its host name");
+    ctx.because("processes on the nodes connect to the launcher by its host name");
     for Pods { set, .. } in members.all() {
         set.add_dns_search(&domain);
     }

@@ -37,7 +37,7 @@ impl MountPath {
             return Some(path);
         };
         let message =
-            format!("`{written}` {problem}; set the directory `.ssh` of the image's user");
+            format!("`{written}` {problem}; set it to the `.ssh` directory of the image's user");
         ctx.error(&message, Some(FIELD));
         None
     }

@@ -58,7 +58,7 @@ impl Members {
             let is_left_out = name == NODE && config.run_launcher_as_node && ctx.job().nodes() == 1;
             if replicas != 1 && !(is_left_out && replicas == 0) {
                 let message =
-                    format!("must be 1, is {replicas}; set the number of pods with `numNodes`");
+                    format!("must be 1; found {replicas}; set the number of pods with `numNodes`");
                 ctx.error(
                     &message,
                     Some(&format!("{REPLICATED_JOBS}[{name}].replicas")),
@@ -68,7 +68,7 @@ impl Members {
         let pods = self.launcher.set.count();
         if pods != 1 {
             let message =
-                format!("must be 1, because mpirun runs in one pod, is {pods}; remove it");
+                format!("must be 1, because mpirun runs in one pod; found {pods}; remove it");
             let path = format!("{REPLICATED_JOBS}[{LAUNCHER}].template.spec.parallelism");
             ctx.error(&message, Some(&path));
         }
@@ -137,7 +137,7 @@ impl Hosts {
         let accelerators = known.unwrap_or_default();
         if accelerators > 0 && slots > accelerators {
             let message = format!(
-                "must be at most {accelerators}, the number of accelerators per pod of replicated job `{name}`, is {slots}; lower it, or request more accelerators"
+                "must be at most {accelerators}, the number of accelerators per pod of replicated job `{name}`; found {slots}; lower it, or request more accelerators"
             );
             ctx.error(&message, Some(&ctx.job().processes_path("mpi")));
             return None;
@@ -173,7 +173,10 @@ fn because_of(devices: &[Devices], accelerators: u32) -> String {
         let by_resource = known().any(is_resource);
         let counted = known().filter(|device| is_resource(device) == by_resource);
         let sources: Vec<_> = counted.map(|device| &*device.source).collect();
-        return format!("one for each accelerator by {}", sources.join(", "));
+        return format!(
+            "one for each accelerator, counted from {}",
+            sources.join(", ")
+        );
     }
     match devices.is_empty() {
         true => "since no number is given and it requests no known accelerator",
@@ -192,7 +195,7 @@ fn one_number(ctx: &Context, implementation: Implementation, hosts: &[Hosts]) ->
         return true;
     };
     let message = format!(
-        "is required, because a pod of replicated job `{}` can run {} processes and one of `{}` {}, but {} starts the same number on each host; set a number that fits both",
+        "is required, because a pod of replicated job `{}` can run {} processes, but a pod of `{}` only {}, and {} starts the same number on each host; set a number that fits both",
         first.set.name(),
         first.slots,
         other.set.name(),

@@ -70,8 +70,8 @@ fn counts_that_would_run_mpirun_twice_are_refused() {
     assert_eq!(
         errors(job),
         [
-            "spec.template.spec.replicatedJobs[node].replicas: must be 1, is 2; set the number of pods with `numNodes`",
-            "spec.template.spec.replicatedJobs[launcher].template.spec.parallelism: must be 1, because mpirun runs in one pod, is 2; remove it",
+            "spec.template.spec.replicatedJobs[node].replicas: must be 1; found 2; set the number of pods with `numNodes`",
+            "spec.template.spec.replicatedJobs[launcher].template.spec.parallelism: must be 1, because mpirun runs in one pod; found 2; remove it",
         ]
     );
     let none = without_pods()
@@ -86,7 +86,7 @@ fn counts_that_would_run_mpirun_twice_are_refused() {
 fn more_processes_than_accelerators_are_refused() {
     let too_many = |found: u32| {
         format!(
-            "must be at most 2, the number of accelerators per pod of replicated job `node`, is {found}; lower it, or request more accelerators"
+            "must be at most 2, the number of accelerators per pod of replicated job `node`; found {found}; lower it, or request more accelerators"
         )
     };
     let by_runtime = job(gpus).processes_per_node(4);
@@ -148,7 +148,7 @@ fn unusable_mount_path_is_refused() {
         assert_eq!(
             errors(job(gpus).config(json!({"sshAuthMountPath": path}))),
             [format!(
-                "spec.mlPolicy.mpi.sshAuthMountPath: `{path}` {problem}; set the directory `.ssh` of the image's user"
+                "spec.mlPolicy.mpi.sshAuthMountPath: `{path}` {problem}; set it to the `.ssh` directory of the image's user"
             )]
         );
     }

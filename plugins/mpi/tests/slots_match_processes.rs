@@ -105,15 +105,15 @@ fn explain_has_the_number_and_origin_for_each_pod_set() {
     );
     assert_eq!(
         why(claimed(Some(4), |c| c)),
-        "mpirun starts 4 processes in each pod of `node`, one for each accelerator by resource-claim/gpu"
+        "mpirun starts 4 processes in each pod of `node`, one for each accelerator, counted from resource-claim/gpu"
     );
     assert_eq!(
         why(claimed(Some(4), gpus)),
-        "mpirun starts 2 processes in each pod of `node`, one for each accelerator by resource/nvidia.com/gpu"
+        "mpirun starts 2 processes in each pod of `node`, one for each accelerator, counted from resource/nvidia.com/gpu"
     );
     assert_eq!(
         why(job(gpus)),
-        "mpirun starts 2 processes in each pod of `node`, one for each accelerator by resource/nvidia.com/gpu"
+        "mpirun starts 2 processes in each pod of `node`, one for each accelerator, counted from resource/nvidia.com/gpu"
     );
     let given = job(gpus)
         .processes_per_node(1)
@@ -187,7 +187,7 @@ fn intel_mpi_uses_one_number_for_all_hosts() {
     assert_eq!(
         errors,
         [
-            "spec.trainer.numProcPerNode: is required, because a pod of replicated job `node` can run 8 processes and one of `launcher` 2, but Intel MPI starts the same number on each host; set a number that fits both"
+            "spec.trainer.numProcPerNode: is required, because a pod of replicated job `node` can run 8 processes, but a pod of `launcher` only 2, and Intel MPI starts the same number on each host; set a number that fits both"
         ]
     );
     let lines = "llm-node-0-0.llm:2\nllm-launcher-0-0:2\n";

@@ -23,8 +23,7 @@ impl Job {
     /// The configuration cannot be decoded. This cannot happen if the same struct is passed to the `plugin!` macro, because the host
     /// then validates the configuration before the call.
     pub fn config_as<C: Config>(&self) -> Result<C, Failure> {
-        let error =
-            "the plugin's configuration is not of its form: is it `config = ...` of `plugin!`?";
+        let error = "the plugin's configuration cannot be decoded; pass the same struct as `config = ...` to `plugin!`";
         C::read(&self.config(), "").ok_or_else(|| error.into())
     }
 
@@ -33,7 +32,7 @@ impl Job {
     /// # Errors
     /// The same as for [`Job::config_as`].
     pub fn operator_config_as<C: Config>(&self) -> Result<C, Failure> {
-        let error = "the plugin's operator configuration is not of its form: is it `operator_config = ...` of `plugin!`?";
+        let error = "the plugin's operator configuration cannot be decoded; pass the same struct as `operator_config = ...` to `plugin!`";
         C::read(&self.operator_config(), "").ok_or_else(|| error.into())
     }
 }

@@ -25,7 +25,7 @@ impl Context {
         let found = pod_set.and_then(|set| set.container(NODE).map(|node| (set, node)));
         found.ok_or_else(|| {
             let message = format!(
-                "{policy} needs a container `{NODE}` in a replicated job with the trainer label"
+                "{policy} needs a container `{NODE}` in a replicated job with the label `trainer.kubeflow.org/trainjob-ancestor-step: trainer`"
             );
             Failure::from(message).at(REPLICATED_JOBS)
         })

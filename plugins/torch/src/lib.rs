@@ -18,7 +18,7 @@ impl Transform for Torch {
         refuse_torchtune(&pod_set, &node)?;
         let environment = Environment::of(ctx, &pod_set, &node, config.num_proc_per_node);
         environment.set(ctx, &node);
-        ctx.because("the nodes meet on this port");
+        ctx.because("rendezvous port");
         node.open_rendezvous_port();
         if let Some(injection) = &config.env_injection {
             inject(ctx, injection, &environment)?;

@@ -145,7 +145,7 @@ pub(super) fn unfit(seen: &Seen<'_>) -> bool {
         "Flux brokers connect by the DNS names",
         "derives its rank from the index",
         "derives its rank from the host name of its pod",
-        "must end before the node container starts",
+        "must finish before the node container starts",
         "is reserved by the Flux plugin",
         "is reserved for the init container",
         "flux needs a container `node`",

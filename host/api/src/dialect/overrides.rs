@@ -118,7 +118,7 @@ impl Patches {
         conversion.warn(
             path.clone(),
             format!(
-                "is a field of {}, and is read as entries of spec.runtimePatches with the manager `{}`; write those instead",
+                "is a field of Kubeflow Trainer {}, and is read as entries of spec.runtimePatches with the manager `{}`; write those instead",
                 dialect.since,
                 names::OVERRIDES_MANAGER
             ),

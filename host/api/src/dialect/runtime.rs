@@ -26,8 +26,7 @@ fn elastic_policy(runtime: &mut Map<String, Value>, conversion: &mut Conversion)
         .and_then(Value::as_object_mut);
     if torch.is_some_and(|torch| torch.shift_remove("elasticPolicy").is_some()) {
         let path = spec().fields(["mlPolicy", "torch", "elasticPolicy"]);
-        let message =
-            "has no effect since v2.2, because the number of nodes is numNodes; remove it";
+        let message = "has no effect since Kubeflow Trainer v2.2, because the number of nodes is numNodes; remove it";
         conversion.warn(path, message);
     }
 }

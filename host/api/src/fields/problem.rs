@@ -27,7 +27,7 @@ pub enum FieldProblem {
     #[error("is required")]
     Required,
     /// The value has the wrong type.
-    #[error("must be {expected}, but is {found}{}", remedy(expected, found))]
+    #[error("must be {expected}; found {found}{}", remedy(expected, found))]
     Type {
         /// The required type, with its article.
         expected: &'static str,
@@ -44,10 +44,10 @@ pub enum FieldProblem {
     #[error("is not supported yet; remove it")]
     NotSupported,
     /// A count below 1.
-    #[error("must be at least 1, but is {0}")]
+    #[error("must be at least 1; found {0}")]
     NoCount(i64),
     /// A value that is not in the list of allowed values.
-    #[error("must be one of {}, but is {found:?}", .known.join(", "))]
+    #[error("must be one of {}; found {found:?}", .known.join(", "))]
     NotOneOf {
         /// The values that are allowed.
         known: &'static [&'static str],
@@ -55,7 +55,7 @@ pub enum FieldProblem {
         found: String,
     },
     /// A string with the wrong form.
-    #[error("must be {form}, but is {found:?}")]
+    #[error("must be {form}; found {found:?}")]
     Form {
         /// A description of the form.
         form: &'static str,

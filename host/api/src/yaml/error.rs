@@ -60,7 +60,7 @@ pub enum ErrorKind {
         limit: usize,
     },
     /// A number that is not possible in JSON.
-    #[error("the number {0} does not exist in JSON; quote it if it is a string")]
+    #[error("the number {0} is not a valid JSON number; quote it if it is a string")]
     NotFinite(String),
     /// A tag that does not fit its value.
     #[error("\"{text}\" is not a valid value for the tag !!{tag}")]

@@ -199,12 +199,12 @@ impl Metrics {
         );
         registry.register(
             "trainyard_plugin_errors",
-            "Plugin calls without a result, by the kind of the error: refused, broke, trap, limit, missing, busy, open",
+            "Plugin calls without a result, by the kind of the error: refused, broke, trap, load, limit, missing, busy, open",
             self.plugin_errors.clone(),
         );
         registry.register(
             "trainyard_plugin_breakers_open",
-            "Namespaces for which the plugin is suspended, because its calls keep exhausting their limits",
+            "Namespaces for which the plugin is paused, because its calls keep exhausting their limits",
             self.plugin_breakers.clone(),
         );
         registry.register(

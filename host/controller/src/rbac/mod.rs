@@ -1,4 +1,4 @@
-//! The permissions that the controller needs: for its own calls, and for the claims of its plugins. Pure.
+//! The permissions that the controller needs: for its own calls, and for the claims of its plugins.
 
 mod claimed;
 mod rules;

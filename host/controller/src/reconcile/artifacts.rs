@@ -92,7 +92,7 @@ impl Artifacts {
         let (class, summary) = (Class::of(&error), ErrorSummary::of(&error));
         self.errors.push(Some(error));
         let error = ErrorId(self.errors.len() - 1);
-        ReconcileFailure::Met {
+        ReconcileFailure::Failed {
             error,
             class,
             summary,

@@ -1,4 +1,4 @@
-//! The defaults of JobSet's webhooks, for clusters without them. Pure.
+//! The defaults of JobSet's webhooks, for clusters without them.
 
 use serde_json::{Map, Value, json};
 

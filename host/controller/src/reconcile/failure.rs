@@ -15,13 +15,13 @@ pub(crate) struct ErrorId(pub(crate) usize);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum ReconcileFailure {
     /// A step returned an error.
-    Met {
+    Failed {
         error: ErrorId,
         class: Class,
         summary: ErrorSummary,
     },
     /// The observed state does not allow the reconcile to continue.
-    Found(Finding),
+    Blocked(Finding),
 }
 
 /// The class of an error, as far as decisions depend on it.
@@ -123,15 +123,15 @@ impl ReconcileFailure {
     /// Returns the summary of the error, for the TrainJob of this name.
     pub(crate) fn summary(&self, job: &str) -> ErrorSummary {
         match self {
-            Self::Met { summary, .. } => summary.clone(),
-            Self::Found(finding) => ErrorSummary::of(&finding.error(job)),
+            Self::Failed { summary, .. } => summary.clone(),
+            Self::Blocked(finding) => ErrorSummary::of(&finding.error(job)),
         }
     }
 
     fn class(&self) -> Option<Class> {
         match self {
-            Self::Met { class, .. } => Some(*class),
-            Self::Found(_) => None,
+            Self::Failed { class, .. } => Some(*class),
+            Self::Blocked(_) => None,
         }
     }
 

@@ -1,5 +1,5 @@
 //! The digest of a TrainJob's inputs, an annotation of a suspended JobSet. It tells a controller after a restart whether the JobSet is up to
-//! date. Pure.
+//! date.
 //!
 //! The digest does not cover the runtime, which is pinned in the snapshot. A user who changes the annotation causes one more rendering, or
 //! none until the JobSet is unsuspended, when it is always applied.

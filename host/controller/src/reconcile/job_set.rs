@@ -1,4 +1,4 @@
-//! A suspended JobSet, and the changes that are allowed in one that has run. Pure.
+//! A suspended JobSet, and the changes that are allowed in one that has run.
 
 use std::sync::Arc;
 
@@ -206,8 +206,8 @@ mod tests {
             read.map(|found| found.is_some())
         };
         let metadata = || json!({"name": "job", "uid": "a", "resourceVersion": "1"});
-        let mut undecodable = metadata();
-        undecodable["annotations"] = json!({"a": 1});
+        let undecodable =
+            json!({"name": "job", "uid": "a", "resourceVersion": "1", "annotations": {"a": 1}});
         assert_eq!(
             read(undecodable, true).unwrap_err().to_string(),
             "metadata.annotations.a: the value cannot be decoded; correct it"

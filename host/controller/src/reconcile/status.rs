@@ -1,4 +1,4 @@
-//! The status of a TrainJob: conditions and counts, from its spec and its JobSet. Pure.
+//! The status of a TrainJob: conditions and counts, from its spec and its JobSet.
 //!
 //! No condition types beyond Suspended, Complete and Failed: the SDK reads "running" off a status without them.
 

@@ -158,7 +158,7 @@ impl<'a> Walk<'a> {
             artifacts,
             observed,
         } = self;
-        tracing::debug!(?step, %reason, "next");
+        tracing::debug!(?step, %reason, "performing the next step");
         match step {
             Step::Observe(what) => {
                 let found = observe(context, artifacts, what).await;
@@ -223,11 +223,11 @@ impl<'a> Walk<'a> {
     /// Returns the error of a failure.
     fn error(&mut self, failure: ReconcileFailure) -> ReconcileError {
         match failure {
-            ReconcileFailure::Met { error, .. } => {
+            ReconcileFailure::Failed { error, .. } => {
                 let taken = ReconcileError::out_of_order("an error");
                 self.artifacts.take_error(error).unwrap_or(taken)
             }
-            ReconcileFailure::Found(finding) => finding.error(&self.context.key.name),
+            ReconcileFailure::Blocked(finding) => finding.error(&self.context.key.name),
         }
     }
 }

@@ -52,7 +52,7 @@ fn duration(value: &Value, found: &[Fault], pointer: &str, default: Duration) ->
 
 fn at_least_a_second(pointer: &str, duration: Option<Duration>) -> Option<Fault> {
     let duration = duration.filter(|duration| *duration < Duration::from_secs(1))?;
-    let problem = format!("is {duration:?}; it must be at least 1s");
+    let problem = format!("must be at least 1s; found {duration:?}");
     Some(fault(pointer, problem))
 }
 
@@ -67,14 +67,14 @@ fn leader_election(value: &Value, found: &[Fault], faults: &mut Vec<Fault>) {
     let retry = duration(RETRY, default.retry_period);
     faults.extend(at_least_a_second(LEASE, lease));
     if retry.is_some_and(|retry| retry.is_zero()) {
-        let problem = "is 0s; it must be longer than 0s".to_owned();
+        let problem = "must be longer than 0s; found 0s".to_owned();
         faults.push(fault(RETRY, problem));
     }
     if let (Some(lease), Some(renew)) = (lease, renew)
         && renew >= lease
     {
         let problem =
-            format!("is {renew:?}; it must be shorter than leaseDuration, which is {lease:?}");
+            format!("must be shorter than leaseDuration, which is {lease:?}; found {renew:?}");
         faults.push(fault(RENEW, problem));
     }
     if let (Some(renew), Some(retry)) = (renew, retry)

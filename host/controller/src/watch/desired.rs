@@ -1,4 +1,4 @@
-//! The parts of a TrainJob's spec that are needed without rendering it. Pure.
+//! The parts of a TrainJob's spec that are needed without rendering it.
 
 use serde_json::Value;
 use trainyard_api::{dialect, names};

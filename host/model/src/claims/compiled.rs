@@ -71,7 +71,7 @@ pub enum ClaimError {
     },
     /// A claim that is not granted.
     #[error(
-        "claims to {verb} `{path}`, which is not granted; add `grants: [{}]` to the policy file",
+        "claims to {verb} `{path}`, which is not granted; add `grants: [{}]` to the plugin's entry in the policy file",
         quoted(path)
     )]
     NotGranted {
@@ -82,7 +82,7 @@ pub enum ClaimError {
     },
     /// A pod set of `nodeSets` that is not granted.
     #[error(
-        "has `nodeSets` by which `numNodes` sets `{path}`, which is not granted; add `grants: [{}]` to the policy file",
+        "its `nodeSets` let `numNodes` set `{path}`, which is not granted; add `grants: [{}]` to the plugin's entry in the policy file",
         quoted(path)
     )]
     NodeSetNotGranted {

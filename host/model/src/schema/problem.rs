@@ -172,7 +172,7 @@ impl Allowed {
 }
 
 fn words(fault: &Fault<'_>, shown: &str, allowed: Option<Allowed>) -> String {
-    let must = |be: String| format!("is {shown}; it must be {be}");
+    let must = |be: String| format!("must be {be}; found {shown}");
     let have = |what: String| format!("must have {what}");
     match fault {
         Fault::Type(_) | Fault::Choice(_) | Fault::NoBranch(_) => {

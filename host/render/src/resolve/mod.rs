@@ -132,7 +132,7 @@ fn check_steps(record: &Record) -> Vec<Problem> {
         };
         if set.replicas != 1 {
             let message = format!(
-                "is {}, but must be 1 because the replicated job has the label {}: {ancestor}; set it to 1, or remove the label",
+                "is {}, but must be 1 because the replicated job has the label `{}: {ancestor}`; set it to 1, or remove the label",
                 set.replicas,
                 well_known::ANCESTOR_LABEL
             );

@@ -79,7 +79,10 @@ impl Overrides<'_> {
                 (self.share(requested, *first, others, declared_by), None)
             }
             (Some(_), None) => {
-                self.check_template_counts(runtime, &sets);
+                // The workers of a plugin's own pod sets may serve one after the other, like those of MPI.
+                if declared_by.is_none() {
+                    self.check_template_counts(runtime, &sets);
+                }
                 (self.count(&sets).max(1), None)
             }
         };

@@ -243,7 +243,7 @@ impl<'a> TemplateReader<'a> {
     }
 
     fn wrong(&mut self, path: FieldPath, expected: &str, found: &Value) {
-        let message = format!("must be {expected}, is {}", describe(found));
+        let message = format!("must be {expected}; found {}", describe(found));
         self.problems.push(Problem::runtime(path, message));
     }
 

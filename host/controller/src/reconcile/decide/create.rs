@@ -58,6 +58,6 @@ fn end_unseen(o: &Observed) -> Decided<Reports> {
         o.known(&o.observations.absence, || Observe::Absence)?;
         return o.act(Action::NoteUnseenEnd);
     }
-    let unknown = ReconcileFailure::Found(Finding::EndIsUnknown);
+    let unknown = ReconcileFailure::Blocked(Finding::EndIsUnknown);
     Ok(vec![Report::Failure(unknown)])
 }

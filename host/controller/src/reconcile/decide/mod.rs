@@ -156,7 +156,7 @@ fn reconcile_job_set(o: &Observed, job: &JobFacts) -> Decided<Reports> {
             let owner = owner.because(Reason::ForeignJobSet)?;
             Err(Pending::Failed(match owner {
                 Owner::Foreign(failure) => failure.clone(),
-                Owner::OursOrGone => ReconcileFailure::Found(Finding::StaleJobSet),
+                Owner::OursOrGone => ReconcileFailure::Blocked(Finding::StaleJobSet),
             }))
         }
     }

@@ -53,7 +53,7 @@ pub(super) fn delete_old_jobs(o: &Observed, live: &LiveJobSet) -> Decided<Report
             let delete = Action::DeleteJob { name, uid };
             o.act(delete).because(Reason::OldPlacement)
         }
-        None => Err(Pending::Failed(ReconcileFailure::Found(
+        None => Err(Pending::Failed(ReconcileFailure::Blocked(
             Finding::JobsHaveOldPlacement,
         ))),
     }

@@ -31,7 +31,7 @@ pub(super) enum Need {
     Nothing,
     /// It is missing.
     Create,
-    /// It is live, and may have to change; it has this version.
+    /// It is live, has this version, and may need an update.
     Follow(Option<Box<str>>),
 }
 
@@ -121,7 +121,7 @@ fn repair(
     let missing = missing.map(|(last, _)| &last.object);
     let lost = |object: &ObjectRef, cause| {
         let lost = Finding::Lost(object.clone(), cause);
-        Err(Pending::Failed(ReconcileFailure::Found(lost)))
+        Err(Pending::Failed(ReconcileFailure::Blocked(lost)))
     };
     if missing.is_some() {
         // The objects of a deleted TrainJob may be gone before the watch shows its deletion.
@@ -167,7 +167,7 @@ fn repair(
         None => Ok((next.into(), Reports::new())),
         Some(secret) => {
             let lost = Finding::KeysLost(secret.clone());
-            Err(Pending::Failed(ReconcileFailure::Found(lost)))
+            Err(Pending::Failed(ReconcileFailure::Blocked(lost)))
         }
     }
 }

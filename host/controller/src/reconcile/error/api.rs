@@ -9,7 +9,7 @@ use crate::{
     kubernetes::code,
 };
 
-/// The size from which writing a JobSet may take an API server long.
+/// The size above which an API server may need a long time to write a JobSet.
 const LARGE_JOB_SET: usize = 256 << 10;
 
 impl ReconcileError {

@@ -27,7 +27,7 @@ pub enum ReconcileError {
     TrainJob(Vec<String>),
     /// The TrainJob or its JobSet cannot be decoded.
     #[error(
-        "{kind} `{name}`: {why}; the controller does not change this TrainJob until it is fixed"
+        "{kind} `{name}`: {why}; the controller does not change this TrainJob until the {kind} is fixed"
     )]
     Unreadable {
         /// The kind.
@@ -82,7 +82,7 @@ pub enum ReconcileError {
     Snapshot(#[from] SnapshotError),
     /// An object with a name that the TrainJob needs belongs to another owner.
     #[error(
-        "{kind} `{name}` does not belong to this TrainJob: it is {owner}; delete it, or create the TrainJob under another name"
+        "{kind} `{name}` does not belong to this TrainJob: it is {owner}; delete the {kind}, or create the TrainJob under another name"
     )]
     Foreign {
         /// Its kind.
@@ -146,7 +146,7 @@ pub enum ReconcileError {
     },
     /// The JobSet has run and was deleted, and it is not known whether it had ended.
     #[error(
-        "JobSet `{name}` has run and was deleted, and it is not known whether it had ended; it is not recreated"
+        "JobSet `{name}` has run and was deleted, and it is not known whether it had ended; it is not recreated; recreate the TrainJob to run it again"
     )]
     EndIsUnknown {
         /// The JobSet.

@@ -95,7 +95,7 @@ fn check_still_loaded(cx: &Context<'_>, plan: &Plan) -> Result<(), ReconcileErro
 /// The result of a rendering that is not an error.
 #[expect(
     clippy::large_enum_variant,
-    reason = "there is one of it at a time, and it is taken apart at once"
+    reason = "only one value exists at a time, and it is destructured immediately"
 )]
 enum RenderOutcome {
     Rendered(RenderedObjects, Vec<String>, RenderedFacts),

@@ -33,7 +33,7 @@ pub(crate) struct Observed {
     pub(crate) last: Option<LastReconcile>,
     /// Whether something that the JobSet was rendered from has changed since.
     pub(crate) outdated: bool,
-    /// Whether its reconciles have failed for so long that a condition that was expected to be temporary may not be (`TEMPORARY`).
+    /// Whether its reconciles have failed for so long that the cause is unlikely to be temporary (`TEMPORARY`).
     pub(crate) persists: bool,
     /// The last write of its annotation, if it was of the same TrainJob.
     pub(crate) annotated: Option<AnnotationWrite>,

@@ -1,4 +1,4 @@
-//! Entries of the fields that place pods, as annotations and snapshots note them. Pure.
+//! Entries of the fields that place pods, as annotations and snapshots note them.
 //!
 //! A tenant can write both, with any content that the API server accepts. Parsed entries therefore have a type and bounds. Lists of the
 //! spec have no bounds, so each is walked once, and items are looked up by hash.

@@ -1,4 +1,4 @@
-//! The fields that place pods, and their entries. Pure.
+//! The fields that place pods, and their entries.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! The placement of a JobSet's pods, which is all that may change in a JobSet that has run. Pure.
+//! The placement of a JobSet's pods, which is all that may change in a JobSet that has run.
 
 mod entries;
 mod field;

@@ -54,7 +54,7 @@ pub(super) fn apply(
         if !is_domain_path(&patch.manager) {
             let path = FieldPath::of(["spec", "runtimePatches"]);
             let message = format!(
-                "must be a domain and a path, such as example.com/queue, but is `{}`",
+                "must be a domain and a path, such as example.com/queue; found `{}`",
                 patch.manager
             );
             problems.push(Problem::job(path.index(at).field("manager"), message));

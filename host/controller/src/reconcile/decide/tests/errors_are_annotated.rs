@@ -52,7 +52,7 @@ fn ended(mut job: JobFacts) -> JobFacts {
 /// The same with a failure that affects all TrainJobs.
 fn cluster_wide(mut o: Observed) -> Observed {
     for (_, failure) in &mut o.failures {
-        if let ReconcileFailure::Met { summary, .. } = failure {
+        if let ReconcileFailure::Failed { summary, .. } = failure {
             summary.annotated = AnnotationTiming::Never;
         }
     }
@@ -315,9 +315,9 @@ fn a_train_job_is_annotated_while_its_runtime_is_missing() {
 
 #[test]
 fn what_was_found_out_is_annotated_as_an_error_is() {
-    let lost = ReconcileFailure::Found(Finding::EndIsUnknown).summary("bert");
+    let lost = ReconcileFailure::Blocked(Finding::EndIsUnknown).summary("bert");
     assert_eq!(&*lost.text, "EndUnknown: JobSet bert");
     assert_eq!(lost.annotated, AnnotationTiming::AtOnce);
-    let stale = ReconcileFailure::Found(Finding::StaleJobSet).summary("bert");
+    let stale = ReconcileFailure::Blocked(Finding::StaleJobSet).summary("bert");
     assert_eq!(stale.annotated, AnnotationTiming::OncePersistent);
 }

@@ -107,7 +107,7 @@ fn failure(class: Class) -> ReconcileFailure {
             _ => AnnotationTiming::AtOnce,
         },
     };
-    ReconcileFailure::Met {
+    ReconcileFailure::Failed {
         error,
         class,
         summary,

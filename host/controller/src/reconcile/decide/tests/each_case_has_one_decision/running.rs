@@ -29,7 +29,12 @@ fn a_job_set_that_runs() {
     let because = Reason::Running;
     let to = Reason::ToSuspend;
     let uid = || Action::Suspend { uid: runs().uid };
-    let lost = |cause| Fails(ReconcileFailure::Found(Finding::Lost(kept.clone(), cause)));
+    let lost = |cause| {
+        Fails(ReconcileFailure::Blocked(Finding::Lost(
+            kept.clone(),
+            cause,
+        )))
+    };
     for (name, o, expected) in [
         (
             "it is to be suspended",
@@ -128,7 +133,7 @@ fn a_job_set_that_runs() {
                 facts.objects[0].has_keys = true;
                 renders(o, PINNED, facts);
             }),
-            Fails(ReconcileFailure::Found(Finding::KeysLost(kept.clone()))),
+            Fails(ReconcileFailure::Blocked(Finding::KeysLost(kept.clone()))),
         ),
         (
             "a live object may have to change",

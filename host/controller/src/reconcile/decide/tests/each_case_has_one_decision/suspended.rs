@@ -134,7 +134,7 @@ fn a_suspended_job_set_that_has_never_run() {
             ),
         ),
         (
-            "someone suspended it that has run",
+            "it has run and was suspended",
             goes(|o| {
                 let started = true;
                 o.observations.live = Some(LiveJobSet { started, ..live() });
@@ -153,7 +153,7 @@ fn a_suspended_job_set_that_has_never_run() {
             Asks(Observe::Placement(PlacementSource::Applied), because),
         ),
         (
-            "its Jobs have nothing to lose",
+            "its Jobs have no active pods",
             with(goes(|_| {}), |o| places(o, false)),
             Act(over(false), because),
         ),
@@ -329,7 +329,7 @@ fn a_suspended_job_set_that_has_run() {
                 removed(o);
                 o.observations.jobs = Some(vec![old_job(true)]);
             }),
-            Fails(ReconcileFailure::Found(Finding::JobsHaveOldPlacement)),
+            Fails(ReconcileFailure::Blocked(Finding::JobsHaveOldPlacement)),
         ),
         (
             "Jobs may not be listed",

@@ -82,7 +82,7 @@ fn before_anything_is_made() {
         (
             "an earlier TrainJob has its JobSet",
             foreign(Some(Owner::OursOrGone)),
-            Fails(ReconcileFailure::Found(Finding::StaleJobSet)),
+            Fails(ReconcileFailure::Blocked(Finding::StaleJobSet)),
         ),
     ] {
         check(name, o, &expected);
