@@ -55,7 +55,7 @@ pub(crate) struct ControllerArgs {
     /// The maximum average number of API server calls per second; 0 for no limit [default: no limit].
     #[arg(long, value_name = "N", value_parser = qps)]
     kube_api_qps: Option<f64>,
-    /// The maximum burst of API server calls; used with --kube-api-qps [default: twice --kube-api-qps].
+    /// The maximum burst of API server calls; used with --kube-api-qps [default: twice its value].
     #[arg(long, value_name = "N")]
     kube_api_burst: Option<u32>,
     /// The log format [default: json].

@@ -66,9 +66,7 @@ pub enum InputProblem {
     #[error("{0}")]
     Memory(yaml::ErrorKind),
     /// A document is not a Kubernetes object.
-    #[error(
-        "the document is not a Kubernetes object, but {0}; an object has apiVersion, kind and metadata"
-    )]
+    #[error("is not a Kubernetes object, but {0}; an object has apiVersion, kind and metadata")]
     NotAnObject(String),
     /// A Kustomization that was not found in a directory.
     #[error(

@@ -290,7 +290,7 @@ async fn train_job_waits_for_a_plugin_that_would_be_active(shared: &Shared) -> R
     let note = event["message"].as_str().context("no message")?;
     ensure!(
         note.contains("for-claims.wasm: ")
-            && note.contains("only the digest")
+            && note.contains("accepts only digest")
             && !note.contains("broken.wasm"),
         "{note}"
     );
