@@ -157,6 +157,7 @@ pub(super) fn runtime_not_whole(seen: &Seen<'_>) -> bool {
     let reasons = [
         "mpi needs ",
         "must have a container `node`, which runs",
+        "must be 1, because mpirun",
         "must be 1; found ",
         "other pod sets already use",
     ];
