@@ -4,7 +4,6 @@
 pub(crate) struct BuiltIn {
     /// The name of its directory, which is the plugin's name.
     pub(crate) name: &'static str,
-    /// The component.
     pub(crate) component: &'static [u8],
 }
 

@@ -14,7 +14,6 @@ use crate::{
 #[derive(Debug, Error)]
 #[error("{location}: {problem}")]
 pub struct InputError {
-    /// Its location.
     pub location: Location,
     /// What is wrong.
     pub problem: InputProblem,

@@ -28,7 +28,6 @@ const MAX_KEPT_BYTES: usize = 8 << 20;
 /// All objects of one run, in the order of the input.
 #[derive(Debug, Default)]
 pub struct Inputs {
-    /// The objects.
     pub objects: Vec<Object>,
     /// All files that cannot be read, and all documents that are not Kubernetes objects.
     pub errors: Vec<InputError>,

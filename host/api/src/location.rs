@@ -54,11 +54,9 @@ impl fmt::Display for Source {
 /// The kind, namespace and name of an object, printed as `TrainJob ml/bert`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId {
-    /// Its kind.
     pub kind: String,
     /// Its namespace, if it has one.
     pub namespace: Option<String>,
-    /// Its name.
     pub name: String,
 }
 
@@ -81,7 +79,6 @@ pub struct Location {
     pub document: Option<usize>,
     /// The indices in the lists (`kind: List`) that contain the object.
     pub items: Vec<usize>,
-    /// The object.
     pub object: Option<ObjectId>,
     /// The field of the object; the root for the object as a whole.
     pub field: FieldPath,
@@ -155,9 +152,7 @@ impl fmt::Display for Location {
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("{location}: {message}")]
 pub struct Located {
-    /// Its location.
     pub location: Location,
-    /// The message.
     pub message: String,
 }
 

@@ -15,15 +15,12 @@ use crate::{
 /// An object's metadata.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Metadata {
-    /// Its name.
     pub name: String,
     /// Its namespace, if set. The default is the caller's; a ClusterTrainingRuntime never has one.
     pub namespace: Option<String>,
     /// Its UID, if it comes from a cluster.
     pub uid: Option<String>,
-    /// Its labels.
     pub labels: StringMap,
-    /// Its annotations.
     pub annotations: StringMap,
     /// All other fields, unchanged.
     pub rest: Map<String, Value>,
@@ -53,7 +50,6 @@ impl Metadata {
 /// An object as it was read, without nulls.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Object {
-    /// Its source.
     pub source: Source,
     /// Its `apiVersion`.
     pub api_version: String,

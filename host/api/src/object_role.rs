@@ -14,7 +14,6 @@ use crate::{
 /// The role of an object in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectRole {
-    /// A TrainJob.
     TrainJob,
     /// A runtime of this kind.
     Runtime(RuntimeKind),

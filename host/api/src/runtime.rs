@@ -51,9 +51,7 @@ impl fmt::Display for RuntimeKind {
 /// A runtime of either kind, with typed policies and the JobSet template as written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Runtime {
-    /// Its source.
     pub source: Source,
-    /// Its kind.
     pub kind: RuntimeKind,
     /// Its metadata. A ClusterTrainingRuntime has no namespace, even if one is set.
     pub metadata: Metadata,

@@ -18,9 +18,7 @@ use crate::{
 /// A TrainJob, with typed fields and fragments of Kubernetes' API as written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrainJob {
-    /// Its source.
     pub source: Source,
-    /// Its metadata.
     pub metadata: Metadata,
     /// The runtime that it runs on.
     pub runtime_ref: RuntimeRef,
@@ -95,7 +93,6 @@ pub struct Trainer {
 /// An env var of a TrainJob.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EnvVar {
-    /// Its name.
     pub name: String,
     /// Its value, which can refer to other env vars as `$(NAME)`.
     pub value: Option<String>,

@@ -26,10 +26,7 @@ pub enum ComponentError {
     Invalid(#[from] BinaryReaderError),
     /// A custom section is missing.
     #[error("it has no section `{section}`; call `trainyard_sdk::plugin!` in the crate")]
-    NoManifest {
-        /// The section.
-        section: &'static str,
-    },
+    NoManifest { section: &'static str },
     /// The parts of the manifest are invalid or contradict each other.
     #[error(transparent)]
     Parts(#[from] PartsError),

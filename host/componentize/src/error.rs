@@ -31,10 +31,7 @@ pub enum BuildError {
     #[error(
         "{package} is not a plugin: its Cargo.toml needs\n[lib]\ncrate-type = [\"cdylib\", \"rlib\"]"
     )]
-    NotPlugin {
-        /// The package.
-        package: String,
-    },
+    NotPlugin { package: String },
     /// The crate's manifest.json is invalid.
     #[error("{}: {error}", path.display())]
     Manifest {
@@ -71,10 +68,7 @@ pub enum BuildError {
     },
     /// Cargo succeeded but reported no module.
     #[error("cargo built no .wasm file for {package}")]
-    NoModule {
-        /// The package.
-        package: String,
-    },
+    NoModule { package: String },
     /// A file cannot be read.
     #[error("{}: {error}", path.display())]
     Read {
@@ -87,7 +81,6 @@ pub enum BuildError {
     /// The module cannot be encoded as a plugin.
     #[error("{package} was built, but {error}")]
     Component {
-        /// The package.
         package: String,
         /// The cause.
         #[source]

@@ -18,7 +18,6 @@ use crate::{
 /// A plugin's package and its local dependencies.
 #[derive(Debug)]
 pub(crate) struct Sources {
-    /// The package.
     pub(crate) package: Package,
     /// The default target directory of the workspace.
     pub(crate) target_dir: PathBuf,

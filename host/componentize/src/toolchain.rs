@@ -25,7 +25,6 @@ const OLDEST: &str = env!("CARGO_PKG_RUST_VERSION");
 pub struct Toolchain {
     /// The compiler.
     pub rustc: PathBuf,
-    /// Its cargo.
     pub cargo: PathBuf,
     /// The version, such as `1.96.0`.
     pub version: String,
@@ -79,7 +78,6 @@ pub struct NotFound {
 pub struct Rejected {
     /// The compiler.
     pub rustc: PathBuf,
-    /// The reason.
     pub reason: String,
 }
 

@@ -34,9 +34,7 @@ pub enum ConfigProblem {
     /// The file is of another kind.
     #[error("apiVersion `{api_version}` with kind `{kind}` is not supported; use {expected}")]
     Kind {
-        /// Its apiVersion.
         api_version: String,
-        /// Its kind.
         kind: String,
         /// The first lines of a valid file.
         expected: String,

@@ -50,7 +50,6 @@ pub struct Options {
     pub plugins: Plugins,
     /// The queue of TrainJobs to reconcile.
     pub queue: Queue,
-    /// The metrics.
     pub metrics: Arc<Metrics>,
 }
 
@@ -66,7 +65,6 @@ pub enum ControllerError {
     /// Another process leads.
     #[error("the Lease is lost; another process is the leader")]
     LeaseLost,
-    /// The watches ended.
     #[error("the watches ended; this is a bug in Trainyard")]
     WatchesEnded,
 }

@@ -21,6 +21,8 @@
 //!
 //! Helpers: [`value`] and [`quantity`], rules for [`names`], cleaning of [`text`], and `digest`.
 
+#![warn(missing_docs)]
+
 pub mod call;
 pub mod claims;
 pub mod contract;

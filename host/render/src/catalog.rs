@@ -23,11 +23,9 @@ use crate::{
 
 /// A TrainJob of the input with its namespace and runtime.
 pub struct InputJob {
-    /// The TrainJob.
     pub train_job: TrainJob,
     /// Its namespace, or that of the run if it has none.
     pub namespace: String,
-    /// Its runtime.
     pub runtime: Arc<Runtime>,
     location: Location,
     runtime_location: Location,

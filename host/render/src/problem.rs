@@ -17,9 +17,7 @@ use trainyard_model::{
 /// The object that a problem or warning is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InputObject {
-    /// The TrainJob.
     TrainJob,
-    /// The runtime.
     Runtime,
 }
 
@@ -86,9 +84,7 @@ pub enum Problem {
     Refused {
         /// The object with the field.
         about: InputObject,
-        /// The plugin.
         plugin: PluginId,
-        /// The phase.
         phase: Phase,
         /// The field and message from the plugin.
         failure: Failure,
@@ -307,9 +303,7 @@ fn place(field: Option<&str>) -> (InputObject, Option<String>) {
 pub struct Warning {
     /// The object that it is about.
     pub about: InputObject,
-    /// The field.
     pub field: Option<String>,
-    /// The message.
     pub message: String,
     /// The plugin that reported it. `None` if the host did.
     pub plugin: Option<PluginId>,

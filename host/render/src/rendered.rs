@@ -30,7 +30,6 @@ pub struct Rendered {
     pub job_set: Value,
     /// The plugins that ran, in order, with their configurations.
     pub plan: Vec<Active>,
-    /// The warnings.
     pub warnings: Vec<Warning>,
     patched: Option<Arc<Value>>,
     origins: Origins,

@@ -21,7 +21,6 @@ use crate::{
 /// An active plugin with its complete configuration.
 #[derive(Clone, Debug)]
 pub struct Active {
-    /// The plugin.
     pub plugin: Arc<Plugin>,
     /// Its configuration in the runtime, with defaults.
     pub config: Arc<Value>,

@@ -31,7 +31,6 @@ pub(crate) enum ListKey {
     Port,
     /// The item itself, a string.
     Text,
-    /// The position.
     Position,
 }
 

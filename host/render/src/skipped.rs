@@ -16,7 +16,6 @@ pub struct SkippedPlugin {
 /// The declaration of a skipped plugin's manifest.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declared {
-    /// Its name.
     pub name: String,
     /// When it is active.
     pub active_when: ActiveWhen,

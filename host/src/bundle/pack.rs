@@ -36,10 +36,7 @@ pub(crate) enum PackError {
     },
     /// The path is that of another file.
     #[error("{path}: already exists and is not a bundle; pass the path of a new file, or of a bundle to replace", path = .path.display())]
-    NotBundle {
-        /// The path.
-        path: PathBuf,
-    },
+    NotBundle { path: PathBuf },
     /// The file cannot be written.
     #[error("{path}: cannot be written: {error}", path = .path.display())]
     Write {

@@ -20,7 +20,6 @@ use super::{FORM, INDEX, Index, JobEntry, MAX_BYTES, MAX_JSON_BYTES, MAX_TRAIN_J
 pub(crate) struct BundleError {
     /// The bundle.
     pub(crate) file: String,
-    /// The problem.
     pub(crate) problem: BundleProblem,
 }
 
@@ -78,7 +77,6 @@ pub(crate) enum BundleProblem {
 pub(crate) struct Bundle {
     /// The file that it was read from.
     pub(crate) file: String,
-    /// The index.
     pub(crate) index: Index,
     files: BTreeMap<String, Vec<u8>>,
 }

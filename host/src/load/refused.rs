@@ -24,7 +24,6 @@ pub(super) enum Refused {
     /// Another plugin has the same name.
     #[error("{second} has the same name `{name}` as {first}; plugin names must be unique")]
     SameName {
-        /// The name.
         name: String,
         /// The origin of the plugin that is loaded.
         first: Origin,
@@ -34,7 +33,6 @@ pub(super) enum Refused {
     /// It conflicts with other plugins.
     #[error("{origin} is skipped: {error}")]
     Conflict {
-        /// Its origin.
         origin: Origin,
         /// Its manifest's declaration.
         declared: Declared,
@@ -89,7 +87,6 @@ impl Refused {
 pub(super) enum Origin {
     /// This program.
     BuiltIn,
-    /// A file.
     File(PathBuf),
 }
 

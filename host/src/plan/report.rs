@@ -51,7 +51,6 @@ pub(super) struct PluginReport<'a> {
     /// The pod sets whose pods are the nodes by this plugin.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub(super) node_sets: &'a [NodeSet],
-    /// Its grants.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) grants: Option<GrantsReport>,
 }

@@ -11,7 +11,6 @@ pub enum CompileError {
     UnknownKeyword {
         /// The schema with the keyword.
         path: FieldPath,
-        /// The keyword.
         keyword: String,
     },
     /// A keyword that an API server, or this crate, refuses here.
@@ -35,7 +34,6 @@ pub enum CompileError {
     Pattern {
         /// The keyword.
         path: FieldPath,
-        /// The pattern.
         pattern: String,
         /// Why it does not compile.
         source: Box<regex::Error>,

@@ -26,6 +26,8 @@
 //!
 //! Compiled natively, the same code runs against the host's record: see [`mock`].
 
+#![warn(missing_docs)]
+
 mod accelerators;
 #[cfg(not(target_family = "wasm"))]
 mod call;

@@ -5,9 +5,7 @@ use crate::FieldPath;
 /// The side of a merge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The base.
     Base,
-    /// The patch.
     Patch,
 }
 

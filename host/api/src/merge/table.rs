@@ -13,7 +13,6 @@ pub struct Node {
 /// The structure of a field of a [`Node`].
 #[derive(Clone, Copy, Debug)]
 pub enum Child {
-    /// An object.
     Object(&'static Node),
     /// A map with keys of the user.
     Map,

@@ -86,9 +86,7 @@ pub enum Outcome {
 /// One call of a plugin.
 #[derive(Debug, Clone, Copy)]
 pub struct PluginCall<'a> {
-    /// The plugin.
     pub plugin: &'a PluginId,
-    /// The phase.
     pub phase: Phase,
     /// The duration.
     pub took: Duration,

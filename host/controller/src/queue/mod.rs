@@ -26,9 +26,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 /// The namespace and name of a TrainJob and of its JobSet.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NamespacedName {
-    /// The namespace.
     pub namespace: Arc<str>,
-    /// The name.
     pub name: Arc<str>,
 }
 

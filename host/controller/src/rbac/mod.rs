@@ -63,25 +63,14 @@ pub enum Note {
     Guessed {
         /// The name.
         resource: String,
-        /// Its kind.
         kind: String,
         /// Such as `example.com/v1`.
         api_version: String,
     },
     /// A claim that does not name one kind.
-    NoKind {
-        /// The plugin.
-        plugin: String,
-        /// The claim.
-        claim: String,
-    },
+    NoKind { plugin: String, claim: String },
     /// A claim on Secrets, which plugins cannot read.
-    Secret {
-        /// The plugin.
-        plugin: String,
-        /// The claim.
-        claim: String,
-    },
+    Secret { plugin: String, claim: String },
 }
 
 impl fmt::Display for Note {

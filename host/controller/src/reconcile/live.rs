@@ -22,20 +22,12 @@ pub enum LiveError {
     #[error(
         "there is no TrainJob `{name}` in namespace `{namespace}`; use -n for another namespace"
     )]
-    NoTrainJob {
-        /// The namespace.
-        namespace: String,
-        /// The name.
-        name: String,
-    },
+    NoTrainJob { namespace: String, name: String },
     /// Its JobSet has not been created yet.
     #[error(
         "TrainJob `{name}` has no snapshot yet, because its JobSet has not been created; see its Events for the reason"
     )]
-    NoSnapshot {
-        /// The name.
-        name: String,
-    },
+    NoSnapshot { name: String },
     /// It is invalid, its snapshot cannot be used, or the API server refuses or does not answer.
     #[error(transparent)]
     Reconcile(#[from] ReconcileError),

@@ -25,9 +25,7 @@ pub(crate) enum Observe {
     LiveTrainJob,
     /// Whether, in addition, there is no JobSet.
     Absence,
-    /// The snapshot.
     Snapshot,
-    /// The marks of the snapshot.
     SnapshotMarks,
     /// The current runtime of the TrainJob.
     Runtime,
@@ -44,13 +42,17 @@ pub(crate) enum Observe {
     /// The owner of the JobSet with the TrainJob's name.
     JobSetOwner,
     /// The suspended JobSet with this UID in the API server.
-    LiveJobSet { uid: Box<str> },
+    LiveJobSet {
+        uid: Box<str>,
+    },
     /// The changes that it needs for the wanted placement.
     Placement(PlacementSource),
     /// Its Jobs that still have entries which were removed from their placement.
     Jobs,
     /// Whether another JobSet could be created in its place; with `held`, one that stays suspended at first.
-    Creatable { held: bool },
+    Creatable {
+        held: bool,
+    },
 }
 
 /// An action.

@@ -27,7 +27,6 @@ const PATTERNS: &[(&str, &str)] = &[(file::DURATION, "a duration, such as 15s, 1
 /// The settings of a configuration file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadedSettings {
-    /// The settings.
     pub settings: Settings,
     /// Warnings about fields that have no effect, or another effect than in the reference.
     pub warnings: Vec<Located>,

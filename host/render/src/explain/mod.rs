@@ -51,22 +51,15 @@ pub enum Setter {
         /// The TrainJob's field.
         field: String,
     },
-    /// A plugin.
     Plugin {
-        /// Its name.
         name: String,
-        /// Its version.
         version: String,
-        /// Its digest.
         digest: String,
         /// The reason that it gave.
         reason: Option<String>,
     },
     /// The host, if neither the runtime nor the TrainJob sets the field.
-    Host {
-        /// The reason.
-        reason: String,
-    },
+    Host { reason: String },
 }
 
 impl Setter {

@@ -49,7 +49,6 @@ pub(crate) struct Answer {
 /// The command of the compiler process, a program that calls [`child_main`].
 #[derive(Clone, Debug)]
 pub struct CompilerCommand {
-    /// The program.
     pub program: PathBuf,
     /// Its arguments.
     pub args: Vec<OsString>,

@@ -19,11 +19,9 @@ use crate::{
 /// A component with its manifest. Its imports and exports are not checked yet.
 #[derive(Debug)]
 pub(crate) struct Outlined {
-    /// Its bytes.
     pub(crate) bytes: Vec<u8>,
     /// Their digest: `sha256:` and hexadecimal digits.
     pub(crate) digest: String,
-    /// Its manifest.
     pub(crate) manifest: Manifest,
 }
 
@@ -60,11 +58,9 @@ impl Outlined {
 /// A component that has passed screening.
 #[derive(Debug)]
 pub struct Screened {
-    /// Its bytes.
     pub bytes: Vec<u8>,
     /// Their digest: `sha256:` and hexadecimal digits.
     pub digest: String,
-    /// Its manifest.
     pub manifest: Manifest,
     /// The methods of the contract that it imports, sorted.
     pub imports: Vec<String>,

@@ -53,7 +53,6 @@ pub enum DocumentError {
     UnknownKeyword {
         /// The type.
         name: String,
-        /// The keyword.
         keyword: String,
     },
     /// The generated file is invalid.

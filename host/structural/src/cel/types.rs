@@ -22,12 +22,14 @@ pub(super) enum Type<'n> {
     Any,
     /// A condition.
     Bool,
-    /// A string.
     String,
     /// Any other type without fields.
     Other(&'static str),
     /// A list, a map or an object of the schema; `whole` if it also has apiVersion, kind and metadata.
-    Of { node: &'n Node, whole: bool },
+    Of {
+        node: &'n Node,
+        whole: bool,
+    },
     /// The metadata of an object.
     Metadata,
     /// A value that may be absent.

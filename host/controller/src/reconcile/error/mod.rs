@@ -30,9 +30,7 @@ pub enum ReconcileError {
         "{kind} `{name}`: {why}; the controller does not change this TrainJob until the {kind} is fixed"
     )]
     Unreadable {
-        /// The kind.
         kind: &'static str,
-        /// The name.
         name: String,
         /// What cannot be decoded, and what to do.
         why: String,
@@ -41,18 +39,11 @@ pub enum ReconcileError {
     #[error(
         "spec.runtimeRef.name: there is no {kind} `{name}`; create it, and the TrainJob is reconciled"
     )]
-    NoRuntime {
-        /// The kind.
-        kind: String,
-        /// The name.
-        name: String,
-    },
+    NoRuntime { kind: String, name: String },
     /// The runtime is invalid.
     #[error("{kind} {name}: {problem}")]
     Runtime {
-        /// The kind.
         kind: String,
-        /// The name.
         name: String,
         /// Everything that is wrong with it.
         problem: String,
@@ -85,33 +76,22 @@ pub enum ReconcileError {
         "{kind} `{name}` does not belong to this TrainJob: it is {owner}; delete the {kind}, or create the TrainJob under another name"
     )]
     Foreign {
-        /// Its kind.
         kind: String,
-        /// Its name.
         name: String,
-        /// The owner.
         owner: String,
     },
     /// An object of an earlier TrainJob of the same name has not been garbage-collected yet.
     #[error(
         "{kind} `{name}` belongs to a deleted TrainJob of the same name, and has not been garbage-collected yet"
     )]
-    Stale {
-        /// Its kind.
-        kind: String,
-        /// Its name.
-        name: String,
-    },
+    Stale { kind: String, name: String },
     /// An object of the TrainJob is being deleted.
     #[error(
         "{kind} `{name}` is being deleted, and is recreated afterwards; its finalizers are: {finalizers}"
     )]
     Deleting {
-        /// Its kind.
         kind: String,
-        /// Its name.
         name: String,
-        /// Its finalizers.
         finalizers: String,
     },
     /// A started TrainJob would be rendered by other plugins, or under other settings, than before.
@@ -129,9 +109,7 @@ pub enum ReconcileError {
         "{kind} `{name}` is missing although the running JobSet uses it, and cannot be recreated because {why}; restore it, or recreate the TrainJob"
     )]
     Lost {
-        /// Its kind.
         kind: String,
-        /// Its name.
         name: String,
         /// Why it cannot be recreated.
         why: &'static str,

@@ -12,7 +12,6 @@ pub enum SnapshotError {
     Unreadable {
         /// The ConfigMap.
         name: String,
-        /// The key.
         key: &'static str,
         /// What is wrong.
         problem: String,

@@ -24,7 +24,6 @@ pub(crate) struct Observations {
     pub(crate) absence: Option<()>,
     /// The snapshot; `Some(None)` if there is none.
     pub(crate) snapshot: Option<Option<SnapshotFacts>>,
-    /// The marks of the snapshot.
     pub(crate) snapshot_marks: Option<Option<SnapshotMarks>>,
     /// The current runtime was read.
     pub(crate) runtime: Option<()>,

@@ -38,19 +38,13 @@ pub(crate) enum Unusable {
     #[error(
         "does not hold the fields that place the pods of each replicated job (line {line}, column {column})"
     )]
-    NotFields {
-        /// The line.
-        line: usize,
-        /// The column.
-        column: usize,
-    },
+    NotFields { line: usize, column: usize },
     /// A field holds an invalid value.
     #[error("{0} of a replicated job has entries of the wrong type")]
     WrongType(&'static str),
     /// A field has too many entries.
     #[error("{field} of a replicated job has {found} entries, but at most {MOST} are supported")]
     TooMany {
-        /// The field.
         field: &'static str,
         /// How many.
         found: usize,
