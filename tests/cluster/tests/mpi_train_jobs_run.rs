@@ -138,7 +138,10 @@ async fn mistake_is_reported_in_an_event(shared: &Shared) -> Result<()> {
     let trainer = json!({"numNodes": 1, "command": [], "env": env});
     let spec = json!({"runtimeRef": {"name": "own-launcher"}, "trainer": trainer});
     namespace.create("wrong", &spec).await?;
-    for path in ["spec.trainer.command: is empty", "spec.trainer.env[0].name"] {
+    for path in [
+        "spec.trainer.command: must not be empty",
+        "spec.trainer.env[0].name",
+    ] {
         namespace.event("wrong", path).await?;
     }
     Ok(())
