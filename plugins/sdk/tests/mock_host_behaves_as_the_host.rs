@@ -72,11 +72,7 @@ const fn plugin(manifest: &'static str) -> PluginParts {
 }
 
 fn job() -> MockJob {
-    MockJob::new("bert").nodes(3).pod_set("node", |set| {
-        set.ancestor("trainer")
-            .count(3)
-            .container("node", |c| c.image("busybox"))
-    })
+    MockJob::new("bert").trainer(3, |c| c.image("busybox"))
 }
 
 fn topology() -> serde_json::Value {

@@ -9,14 +9,7 @@ use trainyard_sdk::mock::{MockContainer, MockJob, Outcome};
 const NODE: &str = "pod-sets[node].containers[node]";
 
 fn job(container: impl FnOnce(MockContainer) -> MockContainer) -> MockJob {
-    MockJob::new("higgs")
-        .all_granted()
-        .nodes(4)
-        .pod_set("node", |set| {
-            set.ancestor("trainer")
-                .count(4)
-                .container("node", container)
-        })
+    MockJob::new("higgs").all_granted().trainer(4, container)
 }
 
 fn env(outcome: &Outcome, name: &str) -> Option<Value> {

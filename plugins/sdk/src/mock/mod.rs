@@ -298,6 +298,20 @@ impl MockJob {
         self
     }
 
+    /// Sets the number of nodes, and adds the pod set whose pods they are: `node` with the ancestor `trainer` and a container `node`.
+    #[must_use]
+    pub fn trainer(
+        self,
+        nodes: u32,
+        container: impl FnOnce(MockContainer) -> MockContainer,
+    ) -> Self {
+        self.nodes(nodes).pod_set("node", |set| {
+            set.ancestor("trainer")
+                .count(nodes)
+                .container("node", container)
+        })
+    }
+
     /// Adds an object that the plugin can look up.
     #[must_use]
     pub fn object(mut self, object: Value) -> Self {
