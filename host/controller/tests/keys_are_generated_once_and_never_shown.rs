@@ -6,13 +6,11 @@
 #[path = "../../../tests/cluster/tests/common/parts.rs"]
 mod parts;
 
-use std::{
-    io,
-    sync::{Arc, Mutex},
-};
+use std::sync::{Arc, Mutex};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use serde_json::{Value, json};
+use tracing::Level;
 use trainyard_controller::metrics::Metrics;
 use trainyard_model::{
     call::{Call, Fault},
@@ -24,6 +22,7 @@ use self::parts::Parts;
 use crate::stub::{
     cluster::{Act, Cluster, When},
     controller::{Controller, job, runtime},
+    log::CapturedLog,
     policy::builder,
 };
 
@@ -84,40 +83,8 @@ fn is_reported(cluster: &Cluster, text: &str) -> bool {
     messages.any(|message| message.contains(text))
 }
 
-/// The log, as text.
-#[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Lines {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().unwrap().extend(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-impl Lines {
-    fn text(&self) -> String {
-        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
-    }
-}
-
-/// Captures all lines of this thread, at every level.
-fn logged() -> (Lines, tracing::subscriber::DefaultGuard) {
-    let lines = Lines::default();
-    let writer = lines.clone();
-    let subscriber = tracing_subscriber::fmt()
-        .with_max_level(tracing::Level::TRACE)
-        .with_writer(move || writer.clone())
-        .finish();
-    (lines, tracing::subscriber::set_default(subscriber))
-}
-
 /// Returns everything that a controller wrote, except for the Secrets.
-fn outputs(cluster: &Cluster, log: &Lines) -> Vec<(&'static str, String)> {
+fn outputs(cluster: &Cluster, log: &CapturedLog) -> Vec<(&'static str, String)> {
     let mut outputs = vec![("log", log.text())];
     for plural in ["events", "configmaps", "jobsets", "trainjobs"] {
         outputs.push((plural, json!(cluster.all(plural)).to_string()));
@@ -130,7 +97,7 @@ fn outputs(cluster: &Cluster, log: &Lines) -> Vec<(&'static str, String)> {
 
 #[tokio::test]
 async fn keys_survive_a_restart_and_are_never_shown() {
-    let (log, _guard) = logged();
+    let log = CapturedLog::start(Level::TRACE);
     let cluster = cluster();
     cluster.put(job("a", "job", "with-keys", true));
     let controller = started(&cluster).await;
@@ -371,7 +338,7 @@ async fn lost_keys_are_replaced_once_no_pod_uses_them() {
 
 #[tokio::test]
 async fn secret_data_quoted_by_a_webhook_is_not_reported() {
-    let (log, _guard) = logged();
+    let log = CapturedLog::start(Level::TRACE);
     let cluster = cluster();
     let refused: Arc<Mutex<Vec<Value>>> = Arc::default();
     let noted = refused.clone();

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use tracing::Level;
 use trainyard_controller::metrics::Metrics;
 use trainyard_model::policy::Policy;
 
@@ -22,7 +23,7 @@ async fn start(cluster: &Cluster, policies: Vec<Arc<dyn Policy>>) -> Controller 
 // All tasks of a test run on its thread, whose log is captured.
 #[tokio::test]
 async fn each_created_job_set_is_one_line_with_its_plugins() {
-    let log = CapturedLog::start();
+    let log = CapturedLog::start(Level::INFO);
     let cluster = Cluster::new();
     cluster.put(runtime("of-plugin", &["quota"]));
     let names = ["one", "two", "three"];
@@ -57,7 +58,7 @@ async fn each_created_job_set_is_one_line_with_its_plugins() {
 
 #[tokio::test]
 async fn a_retry_does_not_repeat_the_error() {
-    let log = CapturedLog::start();
+    let log = CapturedLog::start(Level::INFO);
     let cluster = Cluster::new();
     cluster.put(job("team", "job", "missing", false));
     let controller = start(&cluster, Vec::new()).await;

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use tracing::Level;
 use trainyard_api::{Admitted, Inputs};
 use trainyard_controller::{
     measured,
@@ -64,7 +65,7 @@ fn log_lines_of_a_call_name_plugin_and_phase() {
     assert!(errors.is_empty(), "{}", errors[0]);
     let job = &catalog.jobs[0];
 
-    let log = CapturedLog::start();
+    let log = CapturedLog::start(Level::INFO);
     let rendered = renderer.render(&job.train_job, &job.runtime, "default", &Arc::default());
     assert!(rendered.is_ok());
     let printed = log.lines_with("it says so");

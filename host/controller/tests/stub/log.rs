@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use tracing::subscriber::DefaultGuard;
+use tracing::{Level, subscriber::DefaultGuard};
 
 /// The lines that this thread logs while the value exists.
 pub(crate) struct CapturedLog {
@@ -28,12 +28,12 @@ impl io::Write for Text {
 }
 
 impl CapturedLog {
-    /// Captures lines at the level `info`, which is the controller's default, and above.
-    pub(crate) fn start() -> Self {
+    /// Captures lines at this level and above. The controller's default is `info`.
+    pub(crate) fn start(level: Level) -> Self {
         let text = Text::default();
         let writer = text.clone();
         let subscriber = tracing_subscriber::fmt()
-            .with_env_filter(tracing_subscriber::EnvFilter::new("info"))
+            .with_max_level(level)
             .with_ansi(false)
             .with_writer(move || writer.clone())
             .finish();
@@ -41,9 +41,14 @@ impl CapturedLog {
         Self { text, _guard }
     }
 
+    /// Returns all lines.
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8(self.text.0.lock().unwrap().clone()).unwrap()
+    }
+
     /// Returns the lines that contain a text.
     pub(crate) fn lines_with(&self, wanted: &str) -> Vec<String> {
-        let text = String::from_utf8(self.text.0.lock().unwrap().clone()).unwrap();
+        let text = self.text();
         let lines = text.lines().filter(|line| line.contains(wanted));
         lines.map(str::to_owned).collect()
     }
