@@ -88,16 +88,7 @@ pub(crate) fn check_emitted_once(session: &Session) -> Result<(), Vec<Problem>> 
             twice.first, twice.second
         ),
     };
-    let problems: Vec<_> = session
-        .find_duplicate_objects()
-        .into_iter()
-        .map(problem)
-        .collect();
-    if problems.is_empty() {
-        Ok(())
-    } else {
-        Err(problems)
-    }
+    none_of(session.find_duplicate_objects().into_iter().map(problem))
 }
 
 /// Checks that plugins emitted the ConfigMaps and Secrets that their own volumes and env vars reference.
@@ -109,11 +100,12 @@ pub(crate) fn check_own_data(session: &Session) -> Result<(), Vec<Problem>> {
         place: missing.place.to_string(),
         message: missing.to_string(),
     };
-    let problems: Vec<_> = session
-        .find_missing_objects()
-        .into_iter()
-        .map(problem)
-        .collect();
+    none_of(session.find_missing_objects().into_iter().map(problem))
+}
+
+/// Returns an error with all problems if there are any.
+fn none_of(problems: impl Iterator<Item = Problem>) -> Result<(), Vec<Problem>> {
+    let problems: Vec<_> = problems.collect();
     if problems.is_empty() {
         Ok(())
     } else {

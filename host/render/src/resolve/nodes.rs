@@ -112,30 +112,9 @@ impl Overrides<'_> {
         };
         let mut problems = Vec::new();
         for (index, job) in jobs.into_iter().flatten().enumerate() {
-            if !job.get("name").is_some_and(is_node) {
-                continue;
-            }
-            let path = template::replicated_jobs()
-                .index(index)
-                .fields(["template", "spec"]);
-            let count = |field: &str| job.pointer(&format!("/template/spec/{field}"))?.as_u64();
-            let (parallelism, completions) = (count("parallelism"), count("completions"));
-            for (field, count) in [("parallelism", parallelism), ("completions", completions)] {
-                if count == Some(0) {
-                    let message = format!(
-                        "is 0, but mlPolicy.{key} needs at least one node; set it to at least 1, or set spec.mlPolicy.numNodes"
-                    );
-                    problems.push(Problem::runtime(path.field(field), message));
-                }
-            }
-            let at_once = parallelism.unwrap_or(1);
-            if let Some(completions) =
-                completions.filter(|completions| *completions > at_once && at_once > 0)
-            {
-                let message = format!(
-                    "is {completions}, but only {at_once} of the pods run at once (`parallelism`), and the nodes of mlPolicy.{key} wait for each other; set both to the same number, or set spec.mlPolicy.numNodes"
-                );
-                problems.push(Problem::runtime(path.field("completions"), message));
+            if job.get("name").is_some_and(is_node) {
+                let path = template::replicated_jobs().index(index);
+                problems.extend(count_problems(job, &path.fields(["template", "spec"]), key));
             }
         }
         if problems.is_empty() {
@@ -215,4 +194,27 @@ impl Overrides<'_> {
         };
         (count, warning)
     }
+}
+
+/// Returns why the pods of a replicated job cannot be nodes that wait for each other.
+fn count_problems(job: &Value, path: &FieldPath, key: &str) -> Vec<Problem> {
+    let count = |field: &str| job.pointer(&format!("/template/spec/{field}"))?.as_u64();
+    let (parallelism, completions) = (count("parallelism"), count("completions"));
+    let mut problems = Vec::new();
+    for (field, count) in [("parallelism", parallelism), ("completions", completions)] {
+        if count == Some(0) {
+            let message = format!(
+                "is 0, but mlPolicy.{key} needs at least one node; set it to at least 1, or set spec.mlPolicy.numNodes"
+            );
+            problems.push(Problem::runtime(path.field(field), message));
+        }
+    }
+    let at_once = parallelism.unwrap_or(1);
+    if let Some(completions) = completions.filter(|count| *count > at_once && at_once > 0) {
+        let message = format!(
+            "is {completions}, but only {at_once} of the pods run at once (`parallelism`), and the nodes of mlPolicy.{key} wait for each other; set both to the same number, or set spec.mlPolicy.numNodes"
+        );
+        problems.push(Problem::runtime(path.field("completions"), message));
+    }
+    problems
 }
