@@ -25,7 +25,7 @@ impl Transform for XgBoost {
         node.put_env("DMLC_TRACKER_PORT", &RENDEZVOUS_PORT.to_string());
         ctx.because(&workers.task_id());
         node.put_env_field("DMLC_TASK_ID", POD_INDEX);
-        ctx.because(&workers.told());
+        ctx.because(&workers.summary());
         node.put_env("DMLC_NUM_WORKER", &workers.total().to_string());
         ctx.because("the tracker listens on this port");
         node.open_rendezvous_port();
@@ -55,13 +55,13 @@ impl Workers {
         }
     }
 
-    /// All of them. The tracker waits for as many before training starts.
+    /// Returns the number of all workers. The tracker waits for as many before training starts.
     fn total(&self) -> u64 {
         u64::from(self.nodes) * u64::from(self.per_node)
     }
 
-    /// How many there are, and why.
-    fn told(&self) -> String {
+    /// Returns how many there are, and why.
+    fn summary(&self) -> String {
         let count = |number: u32, noun: &str| {
             let plural = if number == 1 { "" } else { "s" };
             format!("{number} {noun}{plural}")
@@ -70,7 +70,7 @@ impl Workers {
         format!("{nodes} with {workers} each: {}", self.because)
     }
 
-    /// What a pod's task ID is, and what it is not if the pod has several workers.
+    /// Returns what a pod's task ID is, and that it is not enough if the pod has several workers.
     fn task_id(&self) -> String {
         let index = "the pod's index in its Job";
         match self.per_node {
