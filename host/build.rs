@@ -8,6 +8,7 @@ use std::{
 };
 
 use trainyard_componentize::build::{self, Messages, Options};
+use trainyard_model::names::sha256_digest;
 
 /// The directories of the built-in plugins in `plugins/`.
 const BUILT_INS: &[&str] = &["dra", "flux", "jax", "mpi", "torch", "xgboost"];
@@ -40,9 +41,11 @@ fn embed() -> Result<(), Box<dyn Error>> {
         let built = build::build(&root.join("plugins").join(name), &options)?;
         let file = out.join(format!("{name}.wasm"));
         std::fs::write(&file, &built.component.bytes)?;
+        let digest = sha256_digest(&built.component.bytes);
+        let manifest = serde_json::to_string(&built.component.manifest)?;
         writeln!(
             table,
-            "    BuiltIn {{ name: {name:?}, component: include_bytes!({file:?}) }},"
+            "    BuiltIn::embedded({name:?}, include_bytes!({file:?}), {digest:?}, {manifest:?}),"
         )?;
         built.sources.iter().for_each(|source| watch(source));
     }

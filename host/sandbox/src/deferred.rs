@@ -1,6 +1,9 @@
 //! Deferred loading: the code of a built-in plugin is loaded when it is first called, because most commands use only one of them.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    borrow::Cow,
+    sync::{Arc, OnceLock},
+};
 
 use trainyard_model::{
     call::Call,
@@ -15,13 +18,17 @@ use crate::{policy::SandboxedPolicy, sandbox::Sandbox};
 pub struct DeferredPolicy {
     sandbox: Arc<Sandbox>,
     plugin: Arc<Plugin>,
-    bytes: Vec<u8>,
+    bytes: Cow<'static, [u8]>,
     /// The loaded plugin, or why it cannot be loaded.
     loaded: OnceLock<Result<SandboxedPolicy, String>>,
 }
 
 impl DeferredPolicy {
-    pub(crate) const fn new(sandbox: Arc<Sandbox>, plugin: Arc<Plugin>, bytes: Vec<u8>) -> Self {
+    pub(crate) const fn new(
+        sandbox: Arc<Sandbox>,
+        plugin: Arc<Plugin>,
+        bytes: Cow<'static, [u8]>,
+    ) -> Self {
         Self {
             sandbox,
             plugin,

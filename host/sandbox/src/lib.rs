@@ -5,12 +5,13 @@
 //! plugin is then called through [`trainyard_model::policy::Policy`] (`policy`), each time with a fresh store and a fresh instance.
 //!
 //! `surface` is what a component imports and exports, `load_limits` bounds what a file may contain and cost, and `error` has every
-//! reason to refuse it. `deferred` loads the code of a built-in plugin when it is first called. `sandbox` is what all plugins of a
-//! loader share.
+//! reason to refuse it. A `built_in` plugin is part of the program, and `deferred` loads its code when it is first called. `sandbox` is
+//! what all plugins of a loader share.
 //!
 //! `engine` has the clock of the wall-clock limits; `state` is the data of a store while a call runs; `pool` has the threads that calls
 //! run on. `trusted_code` is the only place where compiled code becomes a component, and has the only `unsafe`.
 
+mod built_in;
 mod cache;
 pub mod compile;
 mod contract;
@@ -27,6 +28,7 @@ mod state;
 mod surface;
 mod trusted_code;
 
+pub use built_in::BuiltIn;
 pub use cache::CachePaths;
 pub use compile::CompilerCommand;
 pub use deferred::DeferredPolicy;

@@ -10,6 +10,7 @@ use trainyard_model::{
 use wasmtime::component::Linker;
 
 use crate::{
+    built_in::BuiltIn,
     cache::{Cache, CachePaths},
     compile::{self, CompilerCommand, Task},
     contract::{Contract, OURS},
@@ -146,15 +147,14 @@ impl Loader {
     /// Why it cannot be loaded.
     pub fn load_built_in(
         &self,
-        name: &str,
-        bytes: &[u8],
+        built_in: &BuiltIn,
         settings: impl FnOnce(&Manifest) -> Settings,
     ) -> Result<SandboxedPolicy, LoadError> {
         let load = || {
-            let (plugin, bytes) = self.outline_built_in(bytes, settings)?;
-            self.sandbox.load_trusted(plugin, &bytes)
+            let plugin = self.set_up_built_in(built_in, settings)?;
+            self.sandbox.load_trusted(plugin, built_in.component())
         };
-        load().map_err(of_built_in(name))
+        load().map_err(of_built_in(built_in.name()))
     }
 
     /// Reads the manifest of a plugin that is part of this program. Its code is loaded when the plugin is first called.
@@ -163,25 +163,26 @@ impl Loader {
     /// Why it cannot be loaded.
     pub fn defer_built_in(
         &self,
-        name: &str,
-        bytes: &[u8],
+        built_in: &BuiltIn,
         settings: impl FnOnce(&Manifest) -> Settings,
     ) -> Result<DeferredPolicy, LoadError> {
-        let (plugin, bytes) = self
-            .outline_built_in(bytes, settings)
-            .map_err(of_built_in(name))?;
-        Ok(DeferredPolicy::new(self.sandbox.clone(), plugin, bytes))
+        let plugin = self
+            .set_up_built_in(built_in, settings)
+            .map_err(of_built_in(built_in.name()))?;
+        let component = built_in.shared_component();
+        Ok(DeferredPolicy::new(self.sandbox.clone(), plugin, component))
     }
 
-    /// Built-in components are checked when this program is built, so reading the manifest is enough.
-    fn outline_built_in(
+    /// Combines a built-in plugin with the operator's settings. Its component was checked when this program was built.
+    fn set_up_built_in(
         &self,
-        bytes: &[u8],
+        built_in: &BuiltIn,
         settings: impl FnOnce(&Manifest) -> Settings,
-    ) -> Result<(Arc<Plugin>, Vec<u8>), LoadProblem> {
-        let limits = LoadLimits::default();
-        let outlined = Outlined::new(bytes.to_vec(), &limits, &self.sandbox.contract)?;
-        set_up(outlined, settings)
+    ) -> Result<Arc<Plugin>, LoadProblem> {
+        let manifest = built_in.parsed_manifest(&self.sandbox.contract)?;
+        let settings = settings(&manifest);
+        let plugin = Plugin::new(manifest, built_in.digest(), settings)?;
+        Ok(Arc::new(plugin))
     }
 }
 

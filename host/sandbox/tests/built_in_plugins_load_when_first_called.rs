@@ -5,7 +5,7 @@
 use std::fs;
 
 use trainyard_model::{limits::Limits, policy::Policy as _};
-use trainyard_sandbox::{CachePaths, DeferredPolicy, LoadLimits, Loader};
+use trainyard_sandbox::{BuiltIn, CachePaths, DeferredPolicy, LoadLimits, Loader};
 
 use crate::common::{
     ENV_CLAIMS, PUT_NNODES, call, component_in, contract, env_of, good, loader, loader_with,
@@ -14,7 +14,8 @@ use crate::common::{
 
 fn deferred(loader: &Loader, bytes: &[u8]) -> DeferredPolicy {
     let settings = |_: &_| settings(Limits::default());
-    loader.defer_built_in("test", bytes, settings).unwrap()
+    let built_in = BuiltIn::read("test", bytes.to_vec()).unwrap();
+    loader.defer_built_in(&built_in, settings).unwrap()
 }
 
 #[test]

@@ -24,7 +24,8 @@ use trainyard_model::{
 };
 use trainyard_render::{Declared, Renderer, SkippedPlugin};
 use trainyard_sandbox::{
-    CachePaths, LoadError, LoadLimits, LoadProblem, Loader, LoaderOptions, Panicked, screen,
+    BuiltIn, CachePaths, LoadError, LoadLimits, LoadProblem, Loader, LoaderOptions, Panicked,
+    screen,
 };
 
 use crate::{
@@ -134,10 +135,9 @@ impl LoadedPlugins {
                 (file, bytes)
             }
             Some(Origin::BuiltIn) | None => {
-                let built_in = BUILT_INS.iter().map(|built_in| built_in.component);
-                let mut fitting =
-                    built_in.filter(|component| sha256_digest(component) == *id.digest);
-                let component = fitting.next().unwrap_or_default();
+                let mut built_ins = BUILT_INS.iter();
+                let found = built_ins.find(|built_in| *built_in.digest() == *id.digest);
+                let component = found.map(BuiltIn::component).unwrap_or_default();
                 (Origin::BuiltIn.to_string(), component.to_vec())
             }
         };
@@ -253,11 +253,10 @@ fn load(loader: &Loader, files: &[PathBuf], policy: &PolicyFile, code: CodeLoadi
         disabled: Vec::new(),
     };
     for plugin in BUILT_INS {
-        let (name, component) = (plugin.name, plugin.component);
         loading.add(Origin::BuiltIn, Settings::built_in(), |settings| {
             Ok(match code {
-                CodeLoading::Eager => Arc::new(loader.load_built_in(name, component, settings)?),
-                CodeLoading::Lazy => Arc::new(loader.defer_built_in(name, component, settings)?),
+                CodeLoading::Eager => Arc::new(loader.load_built_in(plugin, settings)?),
+                CodeLoading::Lazy => Arc::new(loader.defer_built_in(plugin, settings)?),
             })
         });
     }

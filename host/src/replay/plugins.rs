@@ -80,7 +80,7 @@ pub(super) fn renderer(
 fn is_ours(name: &str, component: &[u8]) -> bool {
     BUILT_INS
         .iter()
-        .any(|built_in| built_in.name == name && built_in.component == component)
+        .any(|built_in| built_in.name() == name && built_in.component() == component)
 }
 
 fn is_named(id: &PluginId, entry: &PluginEntry) -> bool {

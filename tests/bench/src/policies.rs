@@ -11,7 +11,7 @@ use trainyard_model::{
     session::Session,
 };
 use trainyard_render::{ClusterFacts, Renderer};
-use trainyard_sandbox::{CompilerCommand, LoadLimits, Loader, LoaderOptions};
+use trainyard_sandbox::{BuiltIn, CompilerCommand, LoadLimits, Loader, LoaderOptions};
 use trainyard_sdk::{PluginParts, native::NativePolicy};
 
 use crate::jobs::MlPolicy;
@@ -129,11 +129,11 @@ pub fn sandboxed(loader: &Loader, plugins: Plugins) -> Result<Chain> {
         locked: true,
         messages: Messages::Keep,
     };
-    let load = |(folder, _): &(&str, &PluginParts)| -> Result<Arc<dyn Policy>> {
+    let load = |(folder, _): &(&'static str, &PluginParts)| -> Result<Arc<dyn Policy>> {
         let built = build::build(&root.join(folder), &options)?;
-        let bytes = &built.component.bytes;
+        let built_in = BuiltIn::read(folder, built.component.bytes)?;
         Ok(Arc::new(
-            loader.load_built_in(folder, bytes, |_| Settings::built_in())?,
+            loader.load_built_in(&built_in, |_| Settings::built_in())?,
         ))
     };
     Chain::new(plugins.iter().map(load).collect::<Result<_>>()?)

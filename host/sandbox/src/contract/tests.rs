@@ -25,8 +25,8 @@ use wit_parser::{ManglingAndAbi, Resolve, SourceMap};
 
 use super::*;
 use crate::{
-    CompilerCommand, LoadError, LoadLimits, Loader, LoaderOptions, SandboxedPolicy, ScreenError,
-    surface::Surface,
+    BuiltIn, CompilerCommand, LoadError, LoadLimits, Loader, LoaderOptions, SandboxedPolicy,
+    ScreenError, surface::Surface,
 };
 
 /// The version that many minor ones later: of 1.0.0 the first one is 1.1.0.
@@ -74,7 +74,13 @@ fn loader(contract: Contract) -> Loader {
 }
 
 fn load(contract: Contract, bytes: &[u8]) -> Result<SandboxedPolicy, LoadError> {
-    loader(contract).load_built_in("test", bytes, |_| Settings::built_in())
+    let loader = loader(contract);
+    let built_in = BuiltIn::read_for(&contract, "test", bytes.to_vec());
+    let built_in = built_in.map_err(|problem| LoadError {
+        file: "built-in test".to_owned(),
+        problem: Box::new(problem.into()),
+    })?;
+    loader.load_built_in(&built_in, |_| Settings::built_in())
 }
 
 fn repository() -> &'static Path {
