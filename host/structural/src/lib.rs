@@ -6,7 +6,8 @@
 //! TrainJobs; the schemas of their kinds are in `trainyard-schema`.
 //!
 //! From JSON to a schema:
-//! - `compile` turns JSON into `node`s and refuses, with an `error`, what an API server refuses in a CRD. A node has a `value_type`.
+//! - `compile` turns JSON into `node`s and refuses, with an `error`, what an API server refuses in a CRD. A node has a `value_type`, and
+//!   `sparse` parts.
 //! - `pattern` and `format` check strings, and `duration` parses one of the formats. `rules` are the CEL rules of a node.
 //!
 //! From an object to its [`Outcome`], with the `options` of its kind:
@@ -42,6 +43,7 @@ mod options;
 mod pattern;
 mod prune;
 mod rules;
+mod sparse;
 mod stack_path;
 mod unknown;
 mod validate;

@@ -1,11 +1,17 @@
 //! A compiled schema.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use indexmap::IndexMap;
 use serde_json::Value;
 
-use crate::{format::Format, pattern::Pattern, rules::Rules, value_type::ValueType};
+use crate::{
+    format::Format,
+    pattern::Pattern,
+    rules::Rules,
+    sparse::{Absent, Sparse},
+    value_type::ValueType,
+};
 
 /// The schema of a value and of the values in it. All uses of a definition share one node.
 ///
@@ -14,15 +20,15 @@ use crate::{format::Format, pattern::Pattern, rules::Rules, value_type::ValueTyp
 pub(crate) struct Node {
     pub(crate) kind: ValueType,
     pub(crate) nullable: bool,
-    pub(crate) default: Option<Value>,
+    pub(crate) default: Option<Box<Value>>,
     pub(crate) properties: IndexMap<String, Property>,
     pub(crate) additional: Option<Additional>,
     pub(crate) items: Option<Arc<Node>>,
     pub(crate) preserve_unknown: bool,
     pub(crate) embedded: bool,
     pub(crate) list: ListType,
-    pub(crate) checks: Checks,
-    pub(crate) rules: Rules,
+    pub(crate) checks: Sparse<Checks>,
+    pub(crate) rules: Sparse<Rules>,
     pub(crate) below: Below,
     /// Whether CEL rules can read values of this schema.
     pub(crate) in_cel: bool,
@@ -85,6 +91,13 @@ pub(crate) struct Checks {
     pub(crate) any_of: Vec<Node>,
     pub(crate) one_of: Vec<Node>,
     pub(crate) not: Option<Box<Node>>,
+}
+
+impl Absent for Checks {
+    fn absent() -> &'static Self {
+        static NONE: LazyLock<Checks> = LazyLock::new(Checks::default);
+        &NONE
+    }
 }
 
 /// A minimum or maximum.

@@ -136,7 +136,7 @@ pub(crate) fn set_defaults(
                     Some(value) => value.is_null() && !property.node.nullable,
                 };
                 if absent {
-                    map.insert(name.clone(), default.clone());
+                    map.insert(name.clone(), (**default).clone());
                     defaulted.push(at.field(name).path());
                 }
             }
@@ -174,7 +174,7 @@ fn set_entry_default(
         && !node.nullable
         && let Some(default) = &node.default
     {
-        *value = default.clone();
+        *value = (**default).clone();
         defaulted.push(at.path());
     }
     set_defaults(value, node, at, defaulted);

@@ -1,12 +1,20 @@
 //! The rules of a node (`x-kubernetes-validations`), as written and as compiled.
 
-use std::{collections::BTreeSet, sync::OnceLock};
+use std::{
+    collections::BTreeSet,
+    sync::{LazyLock, OnceLock},
+};
 
 use cel::Program;
 use serde_json::{Map, Value};
 use trainyard_text::path::Segment;
 
-use crate::{error::CompileError, stack_path::StackPath, violation::ViolationKind};
+use crate::{
+    error::CompileError,
+    sparse::{Absent, Sparse},
+    stack_path::StackPath,
+    violation::ViolationKind,
+};
 
 /// The keyword for rules.
 pub(crate) const KEYWORD: &str = "x-kubernetes-validations";
@@ -84,20 +92,27 @@ impl Reads {
     }
 }
 
+impl Absent for Rules {
+    fn absent() -> &'static Self {
+        static NONE: LazyLock<Rules> = LazyLock::new(Rules::default);
+        &NONE
+    }
+}
+
 impl Rules {
     /// Parses the rules of a node. `correlated` is set if the old value of an update can be found there.
     pub(crate) fn read(
         rules: Option<&Value>,
         correlated: bool,
         at: &StackPath<'_>,
-    ) -> Result<Self, CompileError> {
+    ) -> Result<Sparse<Self>, CompileError> {
         let at = at.field(KEYWORD);
         let wrong = |at: &StackPath<'_>, expected| CompileError::WrongValue {
             path: at.path(),
             expected,
         };
         let rules = match rules {
-            None => return Ok(Self::default()),
+            None => return Ok(Sparse::default()),
             Some(rules) => rules
                 .as_array()
                 .ok_or_else(|| wrong(&at, "a list of rules"))?,
@@ -107,11 +122,11 @@ impl Rules {
             let rule = rule.as_object().ok_or_else(|| wrong(&at, "an object"))?;
             read(rule, &at)
         });
-        Ok(Self {
+        Ok(Sparse::new(Self {
             written: written.collect::<Result<_, _>>()?,
             correlated,
             compiled: OnceLock::new(),
-        })
+        }))
     }
 
     pub(crate) fn is_empty(&self) -> bool {

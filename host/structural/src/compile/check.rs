@@ -8,6 +8,7 @@ use crate::{
     format::Format,
     node::{Bound, Checks, Node},
     pattern::Pattern,
+    sparse::Sparse,
     stack_path::StackPath,
     value_type::ValueType,
 };
@@ -20,13 +21,16 @@ impl Compiler<'_> {
         parent: &Node,
         position: Position,
         at: &StackPath<'_>,
-    ) -> Result<Checks, CompileError> {
+    ) -> Result<Sparse<Checks>, CompileError> {
+        if !keywords.has_checks() {
+            return Ok(Sparse::default());
+        }
         if keywords.flag("uniqueItems")? {
             let reason = "is not supported by an API server; write x-kubernetes-list-type: set";
             return Err(refused(&at.field("uniqueItems"), reason));
         }
         let pattern = keywords.text("pattern")?.filter(|text| !text.is_empty());
-        Ok(Checks {
+        Ok(Sparse::new(Checks {
             format: format(keywords, parent.kind, at)?,
             choices: keywords.list("enum")?.to_vec(),
             minimum: bound(keywords, "minimum", "exclusiveMinimum")?,
@@ -51,7 +55,7 @@ impl Compiler<'_> {
                 }
                 None => None,
             },
-        })
+        }))
     }
 
     fn branches(

@@ -33,6 +33,14 @@ const VALIDATIONS: [&str; 24] = [
     "additionalProperties",
 ];
 
+/// The validations that nodes have in fields of their own.
+const STRUCTURAL: [&str; 4] = [
+    "properties",
+    "items",
+    "additionalProperties",
+    "x-kubernetes-validations",
+];
+
 /// The keywords for the structure of a value.
 const SHAPE: [&str; 9] = [
     "type",
@@ -105,6 +113,12 @@ impl<'a> Keywords<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a keyword restricts the value further than its structure does.
+    pub(super) fn has_checks(&self) -> bool {
+        let is_check = |name: &str| VALIDATIONS.contains(&name) && !STRUCTURAL.contains(&name);
+        self.map.keys().any(|name| is_check(name))
     }
 
     pub(super) fn text(&self, name: &str) -> Result<Option<&'a str>, CompileError> {

@@ -126,10 +126,11 @@ impl<'d> Compiler<'d> {
         if matches!(position.level, Level::Nested | Level::IntOrString) {
             keywords.refuse_all_but_validations(position.level == Level::IntOrString)?;
         }
+        let default = map.get("default").filter(|value| !value.is_null());
         let mut node = Node {
             kind: kind(&keywords, position, at)?,
             nullable: keywords.flag("nullable")?,
-            default: map.get("default").filter(|value| !value.is_null()).cloned(),
+            default: default.cloned().map(Box::new),
             ..Node::default()
         };
         node.properties = self.properties(&keywords, position, at)?;
