@@ -58,10 +58,7 @@ fn created(input: &Input) -> &Value {
 ///
 /// The server accepts these objects, but a controller cannot render them. `numProcPerNode: auto` is an old form, which the command
 /// converts and a server's schema refuses.
-const BEYOND: [(&str, &[&str]); 6] = [
-    ("group-coscheduling", &[NOT_YET]),
-    ("group-volcano", &[NOT_YET]),
-    ("group-volcano-plain", &[NOT_YET]),
+const BEYOND: [(&str, &[&str]); 3] = [
     (
         "initializer-secret-default",
         &["spec.initializer.model.secretRef.name: is required"],
@@ -69,7 +66,6 @@ const BEYOND: [(&str, &[&str]); 6] = [
     ("runtime-without-spec", &["spec: is required"]),
     ("trainer-processes-auto", &[]),
 ];
-const NOT_YET: &str = "spec.podGroupPolicy: is not supported yet; remove it";
 
 /// Returns the messages of the schema check for an object that is created.
 fn admitted(schemas: &BTreeMap<&str, (Schema, Options)>, input: &Input) -> Outcome {

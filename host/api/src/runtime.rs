@@ -57,6 +57,8 @@ pub struct Runtime {
     pub metadata: Metadata,
     /// `spec.mlPolicy`, if set.
     pub ml_policy: Option<MlPolicy>,
+    /// The member of `spec.podGroupPolicy`, if set.
+    pub pod_group_policy: Option<KeyedPolicy>,
     /// The additive plugins: `spec.plugins`, or the annotation [`names::PLUGINS_ANNOTATION`].
     pub plugins: Vec<PluginUse>,
     /// `spec.template`.
@@ -79,22 +81,37 @@ pub struct MlPolicy {
 /// A member of the union in `spec.mlPolicy`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Member {
-    /// One of the reference's keys.
-    Key {
-        /// One of [`names::ML_POLICY_KEYS`].
-        key: &'static str,
-        /// Its value, as written.
-        config: Value,
-    },
+    /// One of [`names::ML_POLICY_KEYS`].
+    Key(KeyedPolicy),
     /// `plugin`: any plugin, by its name.
     Plugin(PluginUse),
+}
+
+/// A policy that a key of the reference selects, in `spec.mlPolicy` or `spec.podGroupPolicy`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KeyedPolicy {
+    /// The key.
+    pub key: &'static str,
+    /// Its value, as written.
+    pub config: Value,
+}
+
+impl KeyedPolicy {
+    /// Reads the first of these keys that is set. The schema allows only one of them.
+    fn read<const N: usize>(fields: &mut Fields<'_>, keys: [&'static str; N]) -> Option<Self> {
+        let mut keys = keys.into_iter();
+        keys.find_map(|key| {
+            let config = fields.opaque_object(key)?;
+            Some(Self { key, config })
+        })
+    }
 }
 
 impl Member {
     /// Returns the member's key in `mlPolicy`.
     pub fn key(&self) -> &'static str {
         match self {
-            Self::Key { key, .. } => key,
+            Self::Key(policy) => policy.key,
             Self::Plugin(_) => PLUGIN,
         }
     }
@@ -136,14 +153,11 @@ impl Runtime {
         let mut fields = Fields::of(&object.value, FieldPath::root());
         fields.required("spec");
         let spec = fields.object("spec", Spec::read);
-        let (mut plugins, mut template, mut ml_policy) = (None, None, None);
-        if let Some(spec) = spec {
-            (plugins, template, ml_policy) = (spec.plugins, spec.template, spec.ml_policy);
-        }
+        let spec = spec.unwrap_or_default();
         let annotated = read_annotation(&mut fields, &object.metadata);
-        let plugins = join_plugins(&mut fields, plugins, annotated);
+        let plugins = join_plugins(&mut fields, spec.plugins, annotated);
         let errors = fields.errors();
-        let template = match template {
+        let template = match spec.template {
             Some(template) if errors.is_empty() => template,
             _ => return Err(FieldErrors(errors)),
         };
@@ -151,7 +165,8 @@ impl Runtime {
             source: object.source.clone(),
             kind,
             metadata: object.metadata.clone(),
-            ml_policy,
+            ml_policy: spec.ml_policy,
+            pod_group_policy: spec.pod_group_policy,
             plugins,
             template,
             conversion: Conversion::default(),
@@ -161,18 +176,24 @@ impl Runtime {
 }
 
 /// `spec`, without the header.
+#[derive(Default)]
 struct Spec {
     ml_policy: Option<MlPolicy>,
+    pod_group_policy: Option<KeyedPolicy>,
     plugins: Option<Vec<PluginUse>>,
     template: Option<Template>,
 }
 
 impl Spec {
     fn read(fields: &mut Fields<'_>) -> Self {
-        fields.not_supported("podGroupPolicy");
         fields.required("template");
         Self {
             ml_policy: fields.object("mlPolicy", MlPolicy::read),
+            pod_group_policy: fields
+                .object("podGroupPolicy", |policy| {
+                    KeyedPolicy::read(policy, names::POD_GROUP_POLICY_KEYS)
+                })
+                .flatten(),
             plugins: fields.objects("plugins", PluginUse::read),
             template: fields.object("template", Template::read),
         }
@@ -182,11 +203,7 @@ impl Spec {
 impl MlPolicy {
     fn read(fields: &mut Fields<'_>) -> Self {
         let num_nodes = fields.count("numNodes");
-        let mut keys = names::ML_POLICY_KEYS.into_iter();
-        let keyed = keys.find_map(|key| {
-            let config = fields.opaque_object(key)?;
-            Some(Member::Key { key, config })
-        });
+        let keyed = KeyedPolicy::read(fields, names::ML_POLICY_KEYS).map(Member::Key);
         let plugin = || fields.object(PLUGIN, PluginUse::read).map(Member::Plugin);
         Self {
             num_nodes,

@@ -226,7 +226,7 @@ metadata:
 spec:
   mlPolicy: {numNodes: 0, plugin: {config: {}}}
   plugins: [{config: {}}, {name: b}]
-  podGroupPolicy: {coscheduling: {}}
+  podGroupPolicy: {}
   template:
     metadata: {labels: {a: 1}}
     spec: []
@@ -251,7 +251,6 @@ spec: {template: {spec: {}}}
     let annotation = "metadata.annotations[trainyard.dev/plugins]";
     let torch = "ClusterTrainingRuntime torch";
     let wanted = [
-        format!("12: {torch}: spec.podGroupPolicy: is not supported yet; remove it"),
         format!("10: {torch}: spec.mlPolicy.numNodes: must be at least 1; found 0"),
         format!("10: {torch}: spec.mlPolicy.plugin.name: is required"),
         format!("11: {torch}: spec.plugins[0].name: is required"),

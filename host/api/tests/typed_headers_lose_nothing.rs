@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use trainyard_api::{
     FieldPath, Inputs, JobSet, Object, Runtime, StringMap, TrainJob, list, names,
     nulls::drop_nulls,
-    runtime::{Member, RuntimeKind},
+    runtime::{KeyedPolicy, Member, RuntimeKind},
 };
 
 fn object(text: &str) -> Object {
@@ -62,10 +62,10 @@ fn runtime_keeps_its_template() {
     assert_eq!(policy.num_nodes, Some(2));
     assert_eq!(
         policy.member,
-        Some(Member::Key {
+        Some(Member::Key(KeyedPolicy {
             key: "torch",
             config: json!({"numProcPerNode": "auto", "unknown": [1]})
-        })
+        }))
     );
     let plugins: Vec<_> = runtime
         .plugins

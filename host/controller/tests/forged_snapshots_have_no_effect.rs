@@ -49,7 +49,7 @@ fn lists() -> [(Vec<Value>, &'static str); 7] {
         ),
         (
             vec![map("another-a")],
-            "does not begin with the TrainJob's name",
+            "is not the TrainJob's name with a suffix",
         ),
         (vec![map("job-a?watch=true&x=")], "is not a DNS subdomain"),
         (

@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::{Map, Value};
-use trainyard_api::{FieldPath, Runtime, TrainJob, names, runtime::Member};
+use trainyard_api::{
+    FieldPath, Runtime, TrainJob, names,
+    runtime::{KeyedPolicy, Member},
+};
 use trainyard_model::{
     facts::Facts,
     manifest::ActiveWhen,
@@ -57,6 +60,10 @@ pub(crate) fn select(
         .and_then(|policy| policy.member.as_ref())
     {
         selection.activate_ml_policy(member);
+    }
+    if let Some(policy) = &runtime.pod_group_policy {
+        let when = ActiveWhen::PodGroupPolicy(policy.key.to_owned());
+        selection.activate_keyed(when, "podGroupPolicy", policy);
     }
     for used in &runtime.plugins {
         selection.activate_named(
@@ -150,7 +157,6 @@ struct Selection<'a> {
 
 impl Selection<'_> {
     fn activate_ml_policy(&mut self, member: &Member) {
-        let path = FieldPath::of(["spec", "mlPolicy", member.key()]);
         match member {
             Member::Plugin(used) => {
                 self.activate_named(
@@ -161,21 +167,24 @@ impl Selection<'_> {
                     &used.config_path,
                 );
             }
-            Member::Key { key, config } => {
-                let wanted = ActiveWhen::MlPolicy((*key).to_owned());
-                let found = self
-                    .generation
-                    .plugins()
-                    .find(|p| p.manifest.active_when == wanted)
-                    .cloned();
-                match found {
-                    Some(plugin) => self.activate(&plugin, config, &path),
-                    None => {
-                        let is_it = |declared: &Declared| declared.active_when == wanted;
-                        let message = "no loaded plugin handles this policy";
-                        self.not_loaded(InputObject::Runtime, path, message, None, is_it, |_| true);
-                    }
-                }
+            Member::Key(policy) => {
+                let when = ActiveWhen::MlPolicy(policy.key.to_owned());
+                self.activate_keyed(when, "mlPolicy", policy);
+            }
+        }
+    }
+
+    /// Activates the plugin of a policy in a union of the runtime's spec.
+    fn activate_keyed(&mut self, when: ActiveWhen, union: &str, policy: &KeyedPolicy) {
+        let path = FieldPath::of(["spec", union, policy.key]);
+        let mut plugins = self.generation.plugins();
+        let found = plugins.find(|plugin| plugin.manifest.active_when == when);
+        match found.cloned() {
+            Some(plugin) => self.activate(&plugin, &policy.config, &path),
+            None => {
+                let is_it = |declared: &Declared| declared.active_when == when;
+                let message = "no loaded plugin handles this policy";
+                self.not_loaded(InputObject::Runtime, path, message, None, is_it, |_| true);
             }
         }
     }

@@ -4,7 +4,10 @@ use std::{fmt, path::Path};
 
 use kube::Client;
 use serde_json::Value;
-use trainyard_api::{FieldPath, Runtime, runtime::Member};
+use trainyard_api::{
+    FieldPath, Runtime,
+    runtime::{KeyedPolicy, Member},
+};
 use trainyard_controller::reconcile::{Live, live, live_job_set};
 use trainyard_model::{
     manifest::ActiveWhen,
@@ -218,15 +221,18 @@ fn of_loaded(plan: &Plan, generation: &Generation) -> Plan {
 fn keep_loaded(runtime: &mut Runtime, generation: &Generation) {
     let is_loaded = |name: &str| generation.plugin(name).is_some();
     runtime.plugins.retain(|plugin| is_loaded(&plugin.name));
+    let is_activated = |wanted: &ActiveWhen| {
+        let mut plugins = generation.plugins();
+        plugins.any(|plugin| plugin.manifest.active_when == *wanted)
+    };
     let is_handled = |member: &Member| match member {
         Member::Plugin(plugin) => is_loaded(&plugin.name),
-        Member::Key { key, .. } => {
-            let wanted = ActiveWhen::MlPolicy((*key).to_owned());
-            let mut plugins = generation.plugins();
-            plugins.any(|plugin| plugin.manifest.active_when == wanted)
-        }
+        Member::Key(policy) => is_activated(&ActiveWhen::MlPolicy(policy.key.to_owned())),
     };
     if let Some(policy) = &mut runtime.ml_policy {
         policy.member = policy.member.take().filter(is_handled);
     }
+    let is_handled =
+        |policy: &KeyedPolicy| is_activated(&ActiveWhen::PodGroupPolicy(policy.key.to_owned()));
+    runtime.pod_group_policy = runtime.pod_group_policy.take().filter(is_handled);
 }

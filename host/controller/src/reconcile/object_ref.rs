@@ -60,7 +60,7 @@ impl ObjectRef {
             format!("`{kind}` {problem}")
         })?;
         let shown = clean(&stored.name);
-        let name = ObjectName::new(job, stored.name);
+        let name = ObjectName::new(&kind, job, stored.name);
         Ok(Self {
             kind,
             name: name.map_err(|problem| format!("the name `{shown}` {problem}"))?,
@@ -129,9 +129,10 @@ mod tests {
 
     #[test]
     fn a_list_is_read_as_it_is_written() {
+        let kind = ObjectKind::new("v1", "ConfigMap").unwrap();
         let listed = ApplyMode::ALL.map(|apply| ObjectRef {
-            kind: ObjectKind::new("v1", "ConfigMap").unwrap(),
-            name: ObjectName::new("job", format!("job-{apply}")).unwrap(),
+            kind: kind.clone(),
+            name: ObjectName::new(&kind, "job", format!("job-{apply}")).unwrap(),
             apply,
         });
         let text = write(&listed);
@@ -187,11 +188,12 @@ mod tests {
 
     #[test]
     fn a_list_of_the_longest_names_is_read() {
+        let kind = ObjectKind::new("v1", "ConfigMap").unwrap();
         let names = (0..20).map(|at| format!("job-{}{at:02}", "a".repeat(247)));
         let listed: Vec<_> = names
             .map(|name| ObjectRef {
-                kind: ObjectKind::new("v1", "ConfigMap").unwrap(),
-                name: ObjectName::new("job", name).unwrap(),
+                kind: kind.clone(),
+                name: ObjectName::new(&kind, "job", name).unwrap(),
                 apply: ApplyMode::WhileSuspended,
             })
             .collect();

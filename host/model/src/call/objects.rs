@@ -46,11 +46,11 @@ impl Call {
             }
         };
         let name = object_name(&self.inputs.job.name, &self.inputs.job.uid, suffix, content);
-        let malformed = "the suffix must begin with `-`, and the name must be a DNS subdomain of at most 253 characters";
-        if !suffix.starts_with('-') {
+        let malformed = "the suffix must begin with `-`, or be empty for a kind outside the core group, and the name must be a DNS subdomain of at most 253 characters";
+        if !kind.allows_suffix(suffix) {
             return wrong(malformed);
         }
-        match ObjectName::new(&self.inputs.job.name, name.clone()) {
+        match ObjectName::new(&kind, &self.inputs.job.name, name.clone()) {
             Ok(name) => Ok((kind, name)),
             Err(ObjectNameError::Reserved(reserved)) => Err(Fault::Reserved { name, reserved }),
             Err(_) => wrong(malformed),

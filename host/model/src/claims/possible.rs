@@ -223,7 +223,7 @@ fn object_problem(key: &KeyPattern) -> Option<String> {
     };
     let kind = &objects.kind;
     match ObjectKind::new(&objects.api_version, kind) {
-        Ok(_) => suffix_problem(&objects.names),
+        Ok(kind) => suffix_problem(&kind, &objects.names),
         Err(ObjectKindError::Powerful) => {
             Some(format!("no plugin may emit a {kind}, even with a grant"))
         }
@@ -235,15 +235,20 @@ fn object_problem(key: &KeyPattern) -> Option<String> {
 }
 
 /// What is wrong with what follows the TrainJob's name in the name of an object.
-fn suffix_problem(names: &NamePattern) -> Option<String> {
+fn suffix_problem(kind: &ObjectKind, names: &NamePattern) -> Option<String> {
     let (suffix, is_whole) = match names {
         NamePattern::Served => ("#", true),
         NamePattern::List => ("*", true),
         NamePattern::Literal(suffix) => (&**suffix, true),
         NamePattern::Prefix(suffix) => (&**suffix, false),
     };
-    if !suffix.starts_with('-') && (is_whole || !suffix.is_empty()) {
-        return Some("the suffix that follows the TrainJob's name must begin with `-`".to_owned());
+    let is_start = !is_whole && suffix.is_empty();
+    if !is_start && !kind.allows_suffix(suffix) {
+        let rule = "the suffix that follows the TrainJob's name must begin with `-`";
+        return Some(match suffix.is_empty() {
+            true => format!("{rule}; only an object outside the core group may have no suffix"),
+            false => rule.to_owned(),
+        });
     }
     // A name can continue: with a hash of the content, or after a prefix.
     let is_part = [suffix, &format!("{suffix}0"), &format!("{suffix}-0")]

@@ -74,6 +74,14 @@ impl ObjectKind {
         &self.api_version
     }
 
+    /// Whether the suffix may follow the TrainJob's name in the name of such an object. Without a suffix, the object has the TrainJob's own
+    /// name, as schedulers expect of a PodGroup. Users give that name to ConfigMaps and Secrets of their own, so no object of the core
+    /// group has it.
+    #[must_use]
+    pub fn allows_suffix(&self, suffix: &str) -> bool {
+        suffix.starts_with('-') || suffix.is_empty() && self.api_version.contains('/')
+    }
+
     /// The kind, such as `ConfigMap`.
     #[must_use]
     pub fn kind(&self) -> &str {
@@ -95,7 +103,7 @@ pub struct ObjectName(String);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum ObjectNameError {
     /// It does not begin with the TrainJob's name.
-    #[error("does not begin with the TrainJob's name and `-`")]
+    #[error("is not the TrainJob's name with a suffix that begins with `-`")]
     OfAnother,
     /// It is not a valid name.
     #[error("is not a DNS subdomain of at most 253 characters")]
@@ -106,13 +114,13 @@ pub enum ObjectNameError {
 }
 
 impl ObjectName {
-    /// Returns the name, if it is valid for an object of that TrainJob.
+    /// Returns the name, if it is valid for an object of that kind and TrainJob.
     ///
     /// # Errors
     /// Why it is not valid.
-    pub fn new(job: &str, text: String) -> Result<Self, ObjectNameError> {
+    pub fn new(kind: &ObjectKind, job: &str, text: String) -> Result<Self, ObjectNameError> {
         let suffix = text.strip_prefix(job);
-        if !suffix.is_some_and(|suffix| suffix.starts_with('-')) {
+        if !suffix.is_some_and(|suffix| kind.allows_suffix(suffix)) {
             return Err(ObjectNameError::OfAnother);
         }
         if !is_dns_subdomain(&text) {
@@ -322,7 +330,8 @@ mod tests {
 
     #[test]
     fn a_name_is_the_train_jobs_own_and_fits_into_a_path() {
-        let of_job = |text: &str| ObjectName::new("job", text.to_owned());
+        let map = ObjectKind::new("v1", "ConfigMap").unwrap();
+        let of_job = |text: &str| ObjectName::new(&map, "job", text.to_owned());
         assert_eq!(of_job("job-hostfile").unwrap().as_str(), "job-hostfile");
         for text in ["", "job", "jobs-a", "other-a", "-a", "../job-a"] {
             assert_eq!(of_job(text), Err(ObjectNameError::OfAnother), "{text}");
@@ -341,6 +350,28 @@ mod tests {
         for text in ["job-runtime-snapshot", "job-other-runtime-snapshot"] {
             let refused = of_job(text).unwrap_err().to_string();
             assert!(refused.contains("`-runtime-snapshot`"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn only_an_object_outside_the_core_group_has_the_train_jobs_own_name() {
+        let group = ObjectKind::new("scheduling.x-k8s.io/v1alpha1", "PodGroup").unwrap();
+        let of_job = |kind: &ObjectKind, text: &str| ObjectName::new(kind, "job", text.to_owned());
+        assert_eq!(of_job(&group, "job").unwrap().as_str(), "job");
+        for text in ["", "jobs", "jo", "other"] {
+            assert_eq!(
+                of_job(&group, text),
+                Err(ObjectNameError::OfAnother),
+                "{text}"
+            );
+        }
+        for kind in ["ConfigMap", "Secret", "Event"] {
+            let kind = ObjectKind::new("v1", kind).unwrap();
+            assert_eq!(
+                of_job(&kind, "job"),
+                Err(ObjectNameError::OfAnother),
+                "{kind}"
+            );
         }
     }
 

@@ -272,12 +272,16 @@ fn job_facts(
 ///
 /// In `mpi` and `flux`, 1 is the API server's default, so it counts as not set, like in the reference.
 fn runtime_processes(runtime: &Runtime) -> Option<u32> {
-    let Member::Key { key, config } = runtime.ml_policy.as_ref()?.member.as_ref()? else {
+    let Member::Key(policy) = runtime.ml_policy.as_ref()?.member.as_ref()? else {
         return None;
     };
-    let least = if matches!(*key, "mpi" | "flux") { 2 } else { 1 };
-    config
-        .get("numProcPerNode")?
+    let least = if matches!(policy.key, "mpi" | "flux") {
+        2
+    } else {
+        1
+    };
+    let processes = policy.config.get("numProcPerNode")?;
+    processes
         .as_u64()
         .and_then(|n| u32::try_from(n).ok())
         .filter(|n| *n >= least)

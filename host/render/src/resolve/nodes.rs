@@ -99,7 +99,7 @@ impl Overrides<'_> {
     /// for each other, so they must all run at once.
     fn check_template_counts(&mut self, runtime: &Runtime, sets: &[u32]) {
         let policy = runtime.ml_policy.as_ref();
-        let Some(Member::Key { key, .. }) = policy.and_then(|policy| policy.member.as_ref()) else {
+        let Some(Member::Key(policy)) = policy.and_then(|policy| policy.member.as_ref()) else {
             return;
         };
         let jobs = self.record.template.as_ref();
@@ -114,7 +114,8 @@ impl Overrides<'_> {
         for (index, job) in jobs.into_iter().flatten().enumerate() {
             if job.get("name").is_some_and(is_node) {
                 let path = template::replicated_jobs().index(index);
-                problems.extend(count_problems(job, &path.fields(["template", "spec"]), key));
+                let path = path.fields(["template", "spec"]);
+                problems.extend(count_problems(job, &path, policy.key));
             }
         }
         if problems.is_empty() {

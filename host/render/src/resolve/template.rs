@@ -81,6 +81,9 @@ impl<'a> TemplateReader<'a> {
         for (index, job) in jobs.iter().enumerate() {
             self.load_pod_set(record, job, &at.index(index));
         }
+        if is_started_in_order(self.spec) {
+            depend_on_predecessors(record);
+        }
     }
 
     fn load_pod_set(&mut self, record: &mut Record, job: &'a Value, at: &FieldPath) {
@@ -287,6 +290,24 @@ fn dependencies(job: &Value) -> Vec<Dependency> {
             status: text(item, "status"),
         })
         .collect()
+}
+
+/// Whether each replicated job is created when the one before it is ready (`startupPolicy` of a JobSet).
+fn is_started_in_order(spec: &Value) -> bool {
+    let order = spec.pointer("/startupPolicy/startupPolicyOrder");
+    order.and_then(Value::as_str) == Some("InOrder")
+}
+
+/// Lets each pod set depend on the one before it.
+fn depend_on_predecessors(record: &mut Record) {
+    let names: Vec<_> = record.pod_sets.iter().map(|set| set.name.clone()).collect();
+    let after_first = record.pod_sets.iter_mut().skip(1);
+    for (set, before) in after_first.zip(names) {
+        set.depends_on.push(Dependency {
+            pod_set: before.to_string(),
+            status: "Ready".to_owned(),
+        });
+    }
 }
 
 fn missing_key(by: ListKey) -> String {

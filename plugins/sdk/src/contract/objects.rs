@@ -65,7 +65,8 @@ handles! {
         /// Returns the name that `emit` gives an object with the same arguments, in every phase: the TrainJob's name
         /// and the suffix, and, if `content` is given, a hash of it and the TrainJob's UID.
         fn name(api_version: &str, kind: &str, suffix: &str, content: Option<&str>) -> String = "objects.name" objects_name(api_version, kind, suffix, content);
-        /// Emits a new object of a namespaced kind. In build only. The suffix begins with `-`. All kinds except
+        /// Emits a new object of a namespaced kind. In build only. The suffix begins with `-`. For a kind outside the
+        /// core group it can be empty, because schedulers expect a PodGroup with the TrainJob's name. All kinds except
         /// ConfigMaps need a grant. The following are always refused: Kubernetes' cluster-scoped kinds; Pods, Bindings,
         /// and Kubernetes' kinds that create Pods (Jobs, CronJobs, Deployments, DaemonSets, StatefulSets, ReplicaSets,
         /// ReplicationControllers); JobSets, TrainJobs and runtimes; roles and their bindings, ServiceAccounts,

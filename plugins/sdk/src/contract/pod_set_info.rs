@@ -80,7 +80,8 @@ handles! {
         fn name() -> String = "pod-set.name" pod_set_name();
         /// The value of its label `trainer.kubeflow.org/trainjob-ancestor-step`; none if it has no such label.
         fn ancestor() -> Option<String> = "pod-set.ancestor" pod_set_ancestor();
-        /// The pod sets that this one waits for, each with the status to wait for.
+        /// The pod sets that this one waits for, each with the status to wait for: `dependsOn` of the runtime. If the
+        /// runtime's `startupPolicy` is `InOrder`, a pod set waits until the one before it is `Ready`.
         fn depends_on() -> Vec<Dependency> = "pod-set.depends-on" pod_set_depends_on();
         /// The number of pods in each of its jobs, at least 1. The pod set has `replicas` times as many pods.
         fn count() -> u32 = "pod-set.count" pod_set_count();

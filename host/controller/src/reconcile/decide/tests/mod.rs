@@ -90,9 +90,10 @@ fn observed(job: JobFacts, found: Option<JobSetState>) -> Observed {
 
 /// An object beside the JobSet.
 fn object(name: &str, apply: ApplyMode) -> ObjectRef {
+    let kind = ObjectKind::new("v1", "ConfigMap").unwrap();
     ObjectRef {
-        kind: ObjectKind::new("v1", "ConfigMap").unwrap(),
-        name: ObjectName::new("a", format!("a-{name}")).unwrap(),
+        name: ObjectName::new(&kind, "a", format!("a-{name}")).unwrap(),
+        kind,
         apply,
     }
 }
