@@ -74,7 +74,7 @@ impl Cluster {
         let kubelet = plane.block_on(async {
             install_all(&plane, &crds).await?;
             clear(&plane, &crds).await?;
-            let kubelet = Kubelet::start(client_of(plane.kubeconfig()).await?);
+            let kubelet = Kubelet::start(client_of(plane.kubeconfig()).await?, plane.folder())?;
             add_nodes(&kubelet).await?;
             nodes_take_pods(plane.client()).await?;
             anyhow::Ok(kubelet)
@@ -197,7 +197,7 @@ async fn start(plane: &ControlPlane, crds: &[Value]) -> Result<(Kubelet, Control
     install_all(plane, crds).await?;
     let kubernetes = [Controller::manager(plane)?, Controller::scheduler(plane)?];
     // Its watches may be silent for longer than a call of a test may take.
-    let kubelet = Kubelet::start(client_of(plane.kubeconfig()).await?);
+    let kubelet = Kubelet::start(client_of(plane.kubeconfig()).await?, plane.folder())?;
     let [manager, scheduler] = &kubernetes;
     let (jobset, (), (), ()) = tokio::try_join!(
         JobSetController::start(plane),

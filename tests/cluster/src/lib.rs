@@ -1,5 +1,5 @@
 //! Real Kubernetes for tests, as plain processes on this machine: a [`ControlPlane`] of etcd and kube-apiserver, or a [`Cluster`] that also
-//! runs JobSets, with the real controllers and a [`Kubelet`] that runs no containers.
+//! runs JobSets, with the real controllers and a [`Kubelet`] that can run containers as processes of this machine.
 //!
 //! A [`Program`] is the `main` of a test program: it starts one of them when the first test needs it, passes it to every test, and stops it
 //! after the last one. Tests are kept apart by [namespaces](ControlPlane::new_namespace) and names.
@@ -50,7 +50,7 @@ pub use go::is_installed as go_is_installed;
 pub use harness::{Program, Shared, Test};
 pub use input::Input;
 pub use kubeconfig::client_of;
-pub use kubelet::{Fate, Kubelet, NodeSpec, UnknownFate};
+pub use kubelet::{Fate, Image, Images, Isolation, Kubelet, NodeSpec, UnknownFate};
 pub use kustomize::kustomized;
 pub use oracle::{Oracle, RunningOracle};
 pub use plugin::{build_plugin, with_manifest};

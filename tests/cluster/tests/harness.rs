@@ -1,5 +1,6 @@
 //! Tests of the harness itself, which `make test-harness` runs when it changes.
 
+mod containers_run_as_processes;
 mod interactive_cluster_stops_on_ctrl_c;
 mod service_accounts_have_the_permissions_of_their_roles;
 mod test_cluster_runs_job_sets;
@@ -28,6 +29,10 @@ fn main() -> ExitCode {
         .tests(
             "test_cluster_runs_job_sets",
             test_cluster_runs_job_sets::tests(),
+        )
+        .tests(
+            "containers_run_as_processes",
+            containers_run_as_processes::tests(),
         )
         .tests(
             "test_cluster_survives_api_server_restarts",

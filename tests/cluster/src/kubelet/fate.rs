@@ -9,6 +9,9 @@ use thiserror::Error;
 pub enum Fate {
     /// It runs until it gets another fate or is deleted.
     Hold,
+    /// Its containers run as processes of this machine, with the [images](crate::Images) of the kubelet. A pod that has started keeps this
+    /// fate.
+    Run,
     /// Its containers succeed.
     Succeed,
     /// Its containers exit with this code. If the restart policy is OnFailure, they are restarted and fail again, as on a real node, until
@@ -19,13 +22,13 @@ pub enum Fate {
 /// An annotation without a valid fate.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
-    "the annotation {annotation} is {0:?}: it must be hold, succeed, fail, or fail: with an exit code from 1 to 255",
+    "the annotation {annotation} is {0:?}: it must be hold, run, succeed, fail, or fail: with an exit code from 1 to 255",
     annotation = Fate::ANNOTATION
 )]
 pub struct UnknownFate(String);
 
 impl Fate {
-    /// The annotation with a pod's fate: `hold`, `succeed`, `fail`, or `fail:7` for an exit code. It can be changed while the pod runs.
+    /// The annotation with a pod's fate: `hold`, `run`, `succeed`, `fail`, or `fail:7` for an exit code. It can be changed while the pod runs.
     pub const ANNOTATION: &'static str = "fake-kubelet.trainyard.dev/fate";
 
     /// Returns the fate in the pod's annotation, or `default` if it has none.
@@ -39,6 +42,7 @@ impl Fate {
         let unknown = || UnknownFate(text.clone());
         match text.as_str() {
             "hold" => Ok(Self::Hold),
+            "run" => Ok(Self::Run),
             "succeed" => Ok(Self::Succeed),
             "fail" => Ok(Self::Fail(1)),
             _ => {
@@ -72,6 +76,7 @@ mod tests {
             assert_eq!(Fate::of(&Pod::default(), default), Ok(default));
         }
         assert_eq!(of("hold"), Ok(Fate::Hold));
+        assert_eq!(of("run"), Ok(Fate::Run));
         assert_eq!(of("succeed"), Ok(Fate::Succeed));
         assert_eq!(of("fail"), Ok(Fate::Fail(1)));
         assert_eq!(of("fail:137"), Ok(Fate::Fail(137)));

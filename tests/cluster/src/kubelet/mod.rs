@@ -1,12 +1,14 @@
-//! A kubelet that runs no containers, but updates the status of pods as if it did.
+//! A kubelet that updates the status of pods as if their containers ran, or runs them as processes of this machine.
 
 mod fate;
 mod nodes;
+mod run;
 mod step;
 
 use std::{
     collections::HashMap,
     net::{IpAddr, Ipv4Addr},
+    path::Path,
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicU32, Ordering},
@@ -24,6 +26,8 @@ use kube::{
     runtime::watcher::{self, Event},
 };
 pub use nodes::NodeSpec;
+use run::Runs;
+pub use run::{Image, Images, Isolation};
 use serde_json::json;
 use step::{Here, Step};
 use tokio::{runtime::Handle, sync::mpsc, task::JoinHandle};
@@ -42,7 +46,7 @@ type Decision = Arc<dyn Fn(&Pod) -> Fate + Send + Sync>;
 ///
 /// It creates [nodes](NodeSpec), renews their leases, and updates the pods that are bound to them as a kubelet would: a pod runs and is
 /// ready at once, with its own address, and then has the outcome of its [`Fate`]. A deleted pod exits with code 143 and is removed.
-/// Nothing is pulled, mounted, probed or run, and there are no logs.
+/// Nothing is pulled, mounted, probed or run, and there are no logs, except for pods with [`Fate::Run`].
 pub struct Kubelet {
     shared: Arc<Shared>,
     again: mpsc::UnboundedSender<String>,
@@ -55,12 +59,14 @@ struct Shared {
     decisions: Mutex<HashMap<String, Decision>>,
     default_fate: Mutex<Fate>,
     addresses: AtomicU32,
+    runs: Arc<Runs>,
 }
 
 impl Kubelet {
-    /// Starts it. The client must have all permissions.
-    pub(crate) fn start(client: Client) -> Self {
+    /// Starts it. The client must have all permissions. Files of pods are in a folder.
+    pub(crate) fn start(client: Client, folder: &Path) -> Result<Self> {
         let shared = Arc::new(Shared {
+            runs: Arc::new(Runs::new(client.clone(), folder)?),
             client,
             nodes: Mutex::default(),
             decisions: Mutex::default(),
@@ -72,11 +78,11 @@ impl Kubelet {
             Handle::current().spawn(Arc::clone(&shared).run_pods(namespaces)),
             Handle::current().spawn(Arc::clone(&shared).keep_alive()),
         ];
-        Self {
+        Ok(Self {
             shared,
             again,
             tasks,
-        }
+        })
     }
 
     /// Creates a ready node, whose lease is renewed.
@@ -101,6 +107,34 @@ impl Kubelet {
         // The receiver is gone if the runtime was stopped.
         let _ = self.again.send(namespace.to_owned());
     }
+
+    /// Runs the containers of all pods of a namespace that are not running yet, with these images. This is a [decision](Self::decide).
+    pub fn run(&self, namespace: &str, images: Images) {
+        self.shared.runs.set_images(Some(namespace), images);
+        self.decide(namespace, |_| Fate::Run);
+    }
+
+    /// Runs the containers of all pods without another fate, and of those with [`Fate::Run`] in namespaces without images.
+    pub fn run_everywhere(&self, images: Images) {
+        self.shared.runs.set_images(None, images);
+        self.set_default_fate(Fate::Run);
+    }
+
+    /// Returns how pods whose containers run are kept apart.
+    pub fn isolation(&self) -> Isolation {
+        self.shared.runs.isolation()
+    }
+
+    /// Returns the folder with the output of containers, in files such as `NAMESPACE/POD/CONTAINER.log`, which are kept when a pod is
+    /// deleted.
+    pub fn logs(&self) -> &Path {
+        self.shared.runs.logs()
+    }
+
+    /// Returns the last lines of the output of the containers that failed last.
+    pub fn last_words(&self) -> String {
+        self.shared.runs.last_words()
+    }
 }
 
 impl Drop for Kubelet {
@@ -108,6 +142,7 @@ impl Drop for Kubelet {
         for task in &self.tasks {
             task.abort();
         }
+        self.shared.runs.stop();
     }
 }
 
@@ -134,12 +169,17 @@ impl Shared {
     fn watched(&self) -> impl Stream<Item = Pod> + use<> {
         let pods: Api<Pod> = Api::all(self.client.clone());
         let events = watcher::watcher(pods, watcher::Config::default());
-        events.filter_map(async |event| match event {
-            Ok(Event::Apply(pod) | Event::InitApply(pod)) => Some(pod),
-            Ok(Event::Delete(_) | Event::Init | Event::InitDone) => None,
-            Err(_) => {
-                // The stream resumes at its last position, or restarts with all pods.
-                tokio::time::sleep(AGAIN_AFTER).await;
+        let runs = Arc::clone(&self.runs);
+        events.filter_map(move |event| {
+            let runs = Arc::clone(&runs);
+            async move {
+                match event {
+                    Ok(Event::Apply(pod) | Event::InitApply(pod)) => return Some(pod),
+                    Ok(Event::Delete(pod)) => runs.gone(&pod),
+                    Ok(Event::Init | Event::InitDone) => {}
+                    // The stream resumes at its last position, or restarts with all pods.
+                    Err(_) => tokio::time::sleep(AGAIN_AFTER).await,
+                }
                 None
             }
         })
@@ -174,6 +214,13 @@ impl Shared {
             return;
         };
         let pods: Api<Pod> = Api::namespaced(self.client.clone(), &namespace);
+        if self.runs.changed(&pod) {
+            return;
+        }
+        let fate = self.fate(&namespace, &pod);
+        if fate == Ok(Fate::Run) && step::can_start(&pod) {
+            return self.runs.start(&pod, self.address());
+        }
         while let Some(step) = step::next(&pod, self.fate(&namespace, &pod), &self.here()) {
             match take(&pods, &pod, step).await {
                 Ok(()) => return,
@@ -198,12 +245,17 @@ impl Shared {
     }
 
     fn here(&self) -> Here {
-        let number = self.addresses.fetch_add(1, Ordering::Relaxed);
-        let address = POD_NETWORK.to_bits().wrapping_add(number.wrapping_add(1));
         Here {
             now: Time(Timestamp::now()),
-            pod_ip: IpAddr::V4(Ipv4Addr::from_bits(address)),
+            pod_ip: IpAddr::V4(self.address()),
         }
+    }
+
+    /// Returns an address that no pod has.
+    fn address(&self) -> Ipv4Addr {
+        let number = self.addresses.fetch_add(1, Ordering::Relaxed);
+        let address = POD_NETWORK.to_bits().wrapping_add(number.wrapping_add(1));
+        Ipv4Addr::from_bits(address)
     }
 }
 

@@ -59,7 +59,8 @@ pub(super) fn next(pod: &Pod, fate: Result<Fate, UnknownFate>, here: &Here) -> O
         return write(running(pod, status, here));
     }
     match fate {
-        Ok(Fate::Hold) => None,
+        // A pod whose containers run is not stepped through.
+        Ok(Fate::Hold | Fate::Run) => None,
         Ok(Fate::Succeed) => exit(pod, status, 0, here),
         Ok(Fate::Fail(code)) => exit(pod, status, code, here),
         Err(unknown) => {
@@ -69,6 +70,18 @@ pub(super) fn next(pod: &Pod, fate: Result<Fate, UnknownFate>, here: &Here) -> O
             write(status)
         }
     }
+}
+
+/// Returns whether a pod is bound to a node, and has neither ended nor is to end.
+pub(super) fn can_start(pod: &Pod) -> bool {
+    let spec = pod.spec.as_ref();
+    let phase = pod
+        .status
+        .as_ref()
+        .and_then(|status| status.phase.as_deref());
+    spec.is_some_and(|spec| spec.node_name.is_some())
+        && pod.metadata.deletion_timestamp.is_none()
+        && !matches!(phase, Some("Succeeded" | "Failed"))
 }
 
 /// Terminates the containers with this code. They are restarted if the pod's restart policy requires it.
@@ -85,8 +98,13 @@ fn exit(pod: &Pod, status: PodStatus, code: i32, here: &Here) -> Option<Step> {
     }
     let mut status = status;
     let restarts = restarted(&mut status, code, here);
+    Some(Step::Write(Box::new(status), back_off(restarts)))
+}
+
+/// Returns the delay before a container is restarted that was restarted this often.
+pub(super) fn back_off(restarts: u32) -> Duration {
     let back_off = FIRST_BACK_OFF.saturating_mul(2_u32.saturating_pow(restarts));
-    Some(Step::Write(Box::new(status), back_off.min(LAST_BACK_OFF)))
+    back_off.min(LAST_BACK_OFF)
 }
 
 fn running(pod: &Pod, mut status: PodStatus, here: &Here) -> PodStatus {
@@ -172,7 +190,7 @@ fn containers(pod: &Pod) -> (&[Container], &[Container]) {
     (inits.unwrap_or_default(), containers.unwrap_or_default())
 }
 
-fn is_sidecar(container: &Container) -> bool {
+pub(super) fn is_sidecar(container: &Container) -> bool {
     container.restart_policy.as_deref() == Some("Always")
 }
 
@@ -210,7 +228,7 @@ fn terminated_state(exit_code: i32, here: &Here, started: Option<Time>) -> Conta
     }
 }
 
-fn set_condition(
+pub(super) fn set_condition(
     status: &mut PodStatus,
     name: &str,
     state: &str,

@@ -1,0 +1,407 @@
+//! Containers of pods with the fate `run` are processes of this machine that see what a kubelet provides: their env, files, names and user.
+//! Their exit codes are reported, and no process outlives its pod.
+#![allow(clippy::indexing_slicing)]
+
+use std::{fs, process::Command, time::Duration};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use trainyard_cluster::{
+    Api, Cluster, Image, Images, Isolation, Resource, Test, Write, eventually,
+};
+
+/// Has one server in each pod, and then asks those of both pods of the job by their names.
+const GREET: &str = r#"
+import os, socket, threading, time, urllib.request
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+class Greeting(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(socket.gethostname().encode())
+
+    def log_message(self, *_):
+        pass
+
+server = HTTPServer(("", 8000), Greeting)
+threading.Thread(target=server.serve_forever, daemon=True).start()
+for other in os.environ["OTHERS"].split():
+    for attempt in range(200):
+        try:
+            found = urllib.request.urlopen(f"http://{other}:8000").read().decode()
+            break
+        except OSError:
+            time.sleep(0.1)
+    assert found == other.split(".")[0], (other, found)
+    print("greeted by", found, flush=True)
+# The others may still ask.
+time.sleep(2)
+"#;
+
+/// A namespace whose pods run.
+struct Running<'a> {
+    cluster: &'a Cluster,
+    namespace: String,
+    pods: Resource,
+}
+
+impl<'a> Running<'a> {
+    async fn new(cluster: &'a Cluster) -> Result<Self> {
+        let namespace = cluster.new_namespace().await?;
+        let image = Image::default().env("OF_IMAGE", "yes");
+        let images = Images::new()
+            .with(
+                "example.com/bash",
+                image.clone().entrypoint(["bash", "-ec"]),
+            )
+            .with("example.com/python", image.entrypoint(["python3", "-c"]));
+        cluster.kubelet().run(&namespace, images);
+        Ok(Self {
+            cluster,
+            namespace,
+            pods: Resource::pods(),
+        })
+    }
+
+    fn api(&'a self, resource: &'a Resource) -> Api<'a> {
+        self.cluster.api(resource, &self.namespace)
+    }
+
+    async fn create(&self, resource: &Resource, object: &Value) -> Result<()> {
+        let api = self.cluster.api(resource, &self.namespace);
+        api.create(object, &Write::strict()).await?.accepted()?;
+        Ok(())
+    }
+
+    /// Creates a pod with one container, which runs a script of bash, and other fields.
+    async fn start(&self, name: &str, script: &str, spec: Value) -> Result<()> {
+        let mut pod = json!({
+            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+            "spec": {
+                "restartPolicy": "Never",
+                "containers": [{"name": "node", "image": "example.com/bash", "args": [script]}],
+            },
+        });
+        merge(&mut pod["spec"], spec);
+        self.create(&self.pods, &pod).await
+    }
+
+    async fn until(&self, name: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Result<Value> {
+        self.api(&self.pods).until(name, what, holds).await
+    }
+
+    async fn until_phase(&self, name: &str, phase: &str) -> Result<Value> {
+        let is_so = |pod: &Value| pod["status"]["phase"] == phase;
+        self.until(name, phase, is_so).await
+    }
+
+    fn log(&self, pod: &str, container: &str) -> String {
+        let logs = self.cluster.kubelet().logs().join(&self.namespace);
+        fs::read_to_string(logs.join(pod).join(format!("{container}.log"))).unwrap_or_default()
+    }
+}
+
+/// Merges fields into a value. Items of a list are merged by position.
+fn merge(into: &mut Value, from: Value) {
+    match (into, from) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                merge(into.entry(key).or_insert(Value::Null), value);
+            }
+        }
+        (Value::Array(into), Value::Array(from)) => {
+            for (into, from) in into.iter_mut().zip(from) {
+                merge(into, from);
+            }
+        }
+        (into, from) => *into = from,
+    }
+}
+
+async fn containers_see_their_env_and_files(cluster: &Cluster) -> Result<()> {
+    let test = Running::new(cluster).await?;
+    let core = |plural| Resource::namespaced("/api/v1", plural);
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "settings"},
+        "data": {"level": "info", "hosts": "a\nb\n"}});
+    test.create(&core("configmaps"), &map).await?;
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"},
+        "stringData": {"private": "key"}});
+    test.create(&core("secrets"), &secret).await?;
+    let field = |path: &str| json!({"fieldRef": {"fieldPath": path}});
+    let key = json!({"configMapKeyRef": {"name": "settings", "key": "level"}});
+    let item = json!({"key": "private", "path": "id", "mode": 0o400});
+    let mounts = json!([
+        {"name": "work", "mountPath": "/does/not/exist"},
+        {"name": "settings", "mountPath": "/etc/settings"},
+        {"name": "keys", "mountPath": "/root/.keys"},
+    ]);
+    let script = r#"
+        trap 'echo "failed: $BASH_COMMAND"' ERR
+        test "$OF_IMAGE-$POD-$LEVEL-$IP" = "yes-all-info-$(hostname -i)"
+        test "$EXPANDED" = "pod all"
+        test "$(cat /does/not/exist/from-init)" = "init of all"
+        test "$(cat /etc/settings/hosts)" = "$(printf 'a\nb')"
+        test "$(stat -Lc %a /root/.keys/id)-$(cat /root/.keys/id)" = 400-key
+        ! touch /etc/settings/hosts 2>/dev/null
+        test -s /var/run/secrets/kubernetes.io/serviceaccount/token
+        echo written > /usr/bin/of-this-container
+        test $BASHPID = 1
+        echo all is there
+    "#;
+    let spec = json!({
+        "initContainers": [{
+            "name": "first", "image": "example.com/bash",
+            "args": ["echo init of $HOSTNAME > /does/not/exist/from-init"],
+            "volumeMounts": [{"name": "work", "mountPath": "/does/not/exist"}],
+        }],
+        "containers": [{
+            "env": [
+                {"name": "POD", "valueFrom": field("metadata.name")},
+                {"name": "IP", "valueFrom": field("status.podIP")},
+                {"name": "LEVEL", "valueFrom": key},
+                {"name": "EXPANDED", "value": "pod $(POD)"},
+            ],
+            "volumeMounts": mounts,
+        }],
+        "volumes": [
+            {"name": "work", "emptyDir": {}},
+            {"name": "settings", "configMap": {"name": "settings"}},
+            {"name": "keys", "secret": {"secretName": "keys", "items": [item]}},
+        ],
+    });
+    test.start("all", script, spec).await?;
+    let ended = |pod: &Value| {
+        matches!(
+            pod["status"]["phase"].as_str(),
+            Some("Succeeded" | "Failed")
+        )
+    };
+    let pod = test.until("all", "it has ended", ended).await?;
+    let log = test.log("all", "node");
+    ensure!(
+        pod["status"]["phase"] == "Succeeded" && log == "all is there\n",
+        "{log}\n{pod:#}"
+    );
+    let init = &pod["status"]["initContainerStatuses"][0]["state"]["terminated"];
+    ensure!(init["exitCode"] == 0, "{pod:#}");
+    ensure!(
+        !fs::exists("/usr/bin/of-this-container")?,
+        "a container changed this machine"
+    );
+    Ok(())
+}
+
+async fn pods_of_a_job_set_find_each_other_by_name(cluster: &Cluster) -> Result<()> {
+    let test = Running::new(cluster).await?;
+    let others = format!(
+        "greet-node-0-0.greet greet-node-0-1.greet.{}.svc.cluster.local",
+        test.namespace
+    );
+    let container = json!({"name": "node", "image": "example.com/python", "args": [GREET],
+        "env": [{"name": "OTHERS", "value": others}]});
+    let job = json!({"parallelism": 2, "completions": 2, "backoffLimit": 0,
+        "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}});
+    let job_set = json!({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet",
+        "metadata": {"name": "greet"},
+        "spec": {"replicatedJobs": [{"name": "node", "replicas": 1, "template": {"spec": job}}]}});
+    test.create(&Resource::jobsets(), &job_set).await?;
+    let job_sets = Resource::jobsets();
+    let ended = |job_set: &Value| job_set["status"]["terminalState"].is_string();
+    let job_set = test
+        .api(&job_sets)
+        .until("greet", "it has ended", ended)
+        .await?;
+    let logs: Vec<_> = test
+        .api(&test.pods)
+        .items()
+        .await?
+        .iter()
+        .map(|pod| test.log(pod["metadata"]["name"].as_str().unwrap_or_default(), "node"))
+        .collect();
+    ensure!(
+        job_set["status"]["terminalState"] == "Completed",
+        "{logs:?}\n{job_set:#}"
+    );
+    let greeted = "greeted by greet-node-0-0\ngreeted by greet-node-0-1\n";
+    ensure!(logs == [greeted, greeted], "{logs:?}");
+    Ok(())
+}
+
+async fn exit_code_of_a_container_is_reported(cluster: &Cluster) -> Result<()> {
+    let test = Running::new(cluster).await?;
+    for (name, script, code) in [
+        ("fails", "echo oh; exit 7", 7),
+        ("killed", "kill -9 $BASHPID", 137),
+    ] {
+        // The first process of a container can't kill itself.
+        let script = format!("({script}); exit $?");
+        test.start(name, &script, json!({})).await?;
+        let pod = test.until_phase(name, "Failed").await?;
+        let ended = &pod["status"]["containerStatuses"][0]["state"]["terminated"];
+        ensure!(
+            ended["exitCode"] == code && ended["reason"] == "Error",
+            "{pod:#}"
+        );
+    }
+    let words = cluster.kubelet().last_words();
+    ensure!(
+        words.contains("exit code 7") && words.contains("oh"),
+        "{words}"
+    );
+    Ok(())
+}
+
+async fn failed_container_is_restarted_with_its_volumes(cluster: &Cluster) -> Result<()> {
+    let test = Running::new(cluster).await?;
+    let script = "echo x >> /work/tries; test $(wc -l < /work/tries) = 3";
+    let spec = json!({
+        "restartPolicy": "OnFailure",
+        "containers": [{"volumeMounts": [{"name": "work", "mountPath": "/work"}]}],
+        "volumes": [{"name": "work", "emptyDir": {}}],
+    });
+    test.start("tries", script, spec).await?;
+    let pod = test.until_phase("tries", "Succeeded").await?;
+    let container = &pod["status"]["containerStatuses"][0];
+    ensure!(container["restartCount"] == 2, "{pod:#}");
+    ensure!(
+        container["lastState"]["terminated"]["exitCode"] == 1,
+        "{pod:#}"
+    );
+    Ok(())
+}
+
+async fn deleted_pod_gets_sigterm_and_then_sigkill(cluster: &Cluster) -> Result<()> {
+    let test = Running::new(cluster).await?;
+    let polite = "trap 'echo bye; exit 0' TERM; echo ready; while :; do sleep 0.05; done";
+    // The sleeping process is in a session of its own, so no signal to a group reaches it.
+    let marker = "98765.4321";
+    let stubborn = format!("trap '' TERM; setsid sleep {marker} & echo ready; wait");
+    test.start("polite", polite, json!({})).await?;
+    test.start("stubborn", &stubborn, json!({})).await?;
+    for name in ["polite", "stubborn"] {
+        let is_ready = async || Ok((test.log(name, "node") == "ready\n").then_some(()));
+        eventually("the script is ready", is_ready).await?;
+    }
+    ensure!(runs(marker)?, "the process is not found");
+    let path = |name| {
+        format!(
+            "/api/v1/namespaces/{}/pods/{name}?gracePeriodSeconds=2",
+            test.namespace
+        )
+    };
+    for name in ["polite", "stubborn"] {
+        let request = http::Request::delete(path(name)).body(Vec::new())?;
+        cluster.client().request::<Value>(request).await?;
+    }
+    let none = |pods: &[Value]| pods.is_empty();
+    test.api(&test.pods).until_all("no pod", none).await?;
+    ensure!(test.log("polite", "node") == "ready\nbye\n", "no SIGTERM");
+    ensure!(!runs(marker)?, "a process outlives its pod");
+    Ok(())
+}
+
+/// Returns whether a process has this argument.
+fn runs(argument: &str) -> Result<bool> {
+    let output = Command::new("ps").args(["-e", "-o", "args="]).output()?;
+    Ok(String::from_utf8_lossy(&output.stdout).contains(&format!("sleep {argument}")))
+}
+
+async fn container_is_ready_when_its_probe_succeeds(cluster: &Cluster) -> Result<()> {
+    let test = Running::new(cluster).await?;
+    let script = "until [ -e /go/now ]; do sleep 0.05; done; exec python3 -m http.server 8000";
+    let folder = tempfile::tempdir()?;
+    let spec = json!({
+        "containers": [{
+            "readinessProbe": {"tcpSocket": {"port": 8000}},
+            "volumeMounts": [{"name": "go", "mountPath": "/go"}],
+        }],
+        "volumes": [{"name": "go", "hostPath": {"path": folder.path()}}],
+        "terminationGracePeriodSeconds": 0,
+    });
+    test.start("server", script, spec).await?;
+    test.until_phase("server", "Running").await?;
+    let is_ready = |pod: &Value| pod["status"]["containerStatuses"][0]["ready"] == true;
+    // Several probes fail meanwhile.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let pod = test.api(&test.pods).get("server").await?.accepted()?;
+    ensure!(!is_ready(&pod), "{pod:#}");
+    fs::write(folder.path().join("now"), "")?;
+    test.until("server", "it is ready", is_ready).await?;
+    Ok(())
+}
+
+async fn pod_waits_for_a_missing_config_map(cluster: &Cluster) -> Result<()> {
+    let test = Running::new(cluster).await?;
+    let from = json!([{"configMapRef": {"name": "late"}}]);
+    let spec = json!({"containers": [{"envFrom": from}]});
+    test.start("waits", "test $LATE = yes", spec).await?;
+    let waits = |pod: &Value| {
+        let waiting = &pod["status"]["containerStatuses"][0]["state"]["waiting"];
+        waiting["reason"] == "CreateContainerConfigError"
+            && waiting["message"]
+                .as_str()
+                .is_some_and(|it| it.contains("late"))
+    };
+    test.until("waits", "it waits for the ConfigMap", waits)
+        .await?;
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "late"}, "data": {"LATE": "yes"}});
+    test.create(&Resource::namespaced("/api/v1", "configmaps"), &map)
+        .await?;
+    test.until_phase("waits", "Succeeded").await?;
+    Ok(())
+}
+
+async fn pod_that_cannot_run_fails_with_a_message(cluster: &Cluster) -> Result<()> {
+    let test = Running::new(cluster).await?;
+    let spec = json!({"containers": [{"image": "example.com/unknown"}]});
+    test.start("unknown", "true", spec).await?;
+    let pod = test.until_phase("unknown", "Failed").await?;
+    ensure!(
+        pod["status"]["reason"] == "UnsupportedByFakeKubelet",
+        "{pod:#}"
+    );
+    let message = pod["status"]["message"].as_str().context("no message")?;
+    ensure!(message.contains("example.com/unknown"), "{message}");
+    Ok(())
+}
+
+pub(crate) fn tests() -> Vec<Test<Cluster>> {
+    if Isolation::detect() == Isolation::Loopback {
+        return Vec::new();
+    }
+    vec![
+        Test::new(
+            "containers_see_their_env_and_files",
+            containers_see_their_env_and_files,
+        ),
+        Test::new(
+            "pods_of_a_job_set_find_each_other_by_name",
+            pods_of_a_job_set_find_each_other_by_name,
+        ),
+        Test::new(
+            "exit_code_of_a_container_is_reported",
+            exit_code_of_a_container_is_reported,
+        ),
+        Test::new(
+            "failed_container_is_restarted_with_its_volumes",
+            failed_container_is_restarted_with_its_volumes,
+        ),
+        Test::new(
+            "deleted_pod_gets_sigterm_and_then_sigkill",
+            deleted_pod_gets_sigterm_and_then_sigkill,
+        ),
+        Test::new(
+            "container_is_ready_when_its_probe_succeeds",
+            container_is_ready_when_its_probe_succeeds,
+        ),
+        Test::new(
+            "pod_waits_for_a_missing_config_map",
+            pod_waits_for_a_missing_config_map,
+        ),
+        Test::new(
+            "pod_that_cannot_run_fails_with_a_message",
+            pod_that_cannot_run_fails_with_a_message,
+        ),
+    ]
+}

@@ -1,0 +1,15 @@
+//! Linux namespaces as pods on one network, for tests that start real programs in them.
+//!
+//! A [`Machine`] is a set of namespaces that no process outlives, with a bridge. A [`Pod`] in it has its own host name, address,
+//! `/etc/hosts` and shared memory, and sees the files of this machine. Both are made by `unshare`, `nsenter`, `mount` and `ip`, so they
+//! need util-linux and iproute2, and either root or the permission to create user namespaces.
+
+mod hosts;
+mod machine;
+mod pod;
+mod process;
+
+pub use hosts::HostsFile;
+pub use machine::{Machine, Rights};
+pub use pod::{Pod, PodSpec};
+pub use process::{Child, kill_with};

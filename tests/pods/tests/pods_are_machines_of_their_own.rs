@@ -1,0 +1,143 @@
+//! A pod has its own host name, address, names, shared memory and processes; pods reach each other; and nothing outlives them.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::{
+    fs,
+    net::Ipv4Addr,
+    path::Path,
+    process::Stdio,
+    thread,
+    time::{Duration, Instant},
+};
+
+use tempfile::TempDir;
+use trainyard_pods::{Child, HostsFile, Machine, Pod, PodSpec, Rights, kill_with};
+
+/// Returns a machine for each kind of rights that this user has.
+fn machines() -> Vec<Machine> {
+    let all = [Rights::Root, Rights::UserNamespaces];
+    all.into_iter()
+        .filter_map(|rights| {
+            let machine = Machine::start_with(rights);
+            let reason = |error| println!("skipped: {rights:?}: {error:#}");
+            machine.map_err(reason).ok()
+        })
+        .collect()
+}
+
+fn start(machine: &Machine, number: u8, folder: &Path, hosts: &str) -> (Pod, HostsFile) {
+    let path = folder.join(format!("hosts-{number}"));
+    let hosts = HostsFile::create(path, hosts.to_owned()).unwrap();
+    let spec = PodSpec {
+        host_name: &format!("pod-{number}"),
+        address: Ipv4Addr::new(10, 9, 0, number),
+        hosts: hosts.path(),
+    };
+    (machine.start_pod(&spec).unwrap(), hosts)
+}
+
+/// Returns the output of a script in a pod.
+fn output(pod: &Pod, script: &str) -> String {
+    let mut command = pod.enter();
+    let output = command.args(["bash", "-c", script]).output().unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{script}: {error}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+fn wait(mut until: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(20);
+    while !until() {
+        assert!(Instant::now() < end, "it does not happen");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn exists(pid: u32) -> bool {
+    let state = fs::read_to_string(format!("/proc/{pid}/stat"));
+    state.is_ok_and(|state| !state.contains(") Z "))
+}
+
+#[test]
+fn pod_has_its_own_host_name_address_and_names() {
+    for machine in machines() {
+        let folder = TempDir::new().unwrap();
+        let (pod, mut hosts) = start(&machine, 1, folder.path(), "127.0.0.1 localhost\n");
+        assert_eq!(output(&pod, "hostname"), "pod-1");
+        assert!(output(&pod, "ip -4 addr show eth0").contains("10.9.0.1/8"));
+        assert_eq!(output(&pod, "getent hosts pod-2 || echo none"), "none");
+        let longer = "127.0.0.1 localhost\n10.9.0.2 pod-2\n".to_owned();
+        hosts.set(longer).unwrap();
+        assert!(output(&pod, "getent hosts pod-2").starts_with("10.9.0.2"));
+        hosts.set("10.9.0.3 pod-2\n".to_owned()).unwrap();
+        assert!(output(&pod, "getent hosts pod-2").starts_with("10.9.0.3"));
+    }
+}
+
+#[test]
+fn pods_reach_each_other_and_share_no_memory_or_processes() {
+    for machine in machines() {
+        let folder = TempDir::new().unwrap();
+        let [first, second] =
+            [1, 2].map(|number| start(&machine, number, folder.path(), "10.9.0.1 pod-1\n").0);
+        output(&first, "echo one > /dev/shm/file");
+        let seen = output(&second, "ls /dev/shm; ps -e -o args= | grep -c '^sh -c'");
+        assert_eq!(seen, "1", "the second pod sees more than its own shell");
+        let listen = "import socket; s = socket.create_server(('', 7000)); \
+                      print(s.accept()[0].recv(9).decode())";
+        let mut server = first.enter();
+        let server = server
+            .args(["python3", "-c", listen])
+            .stdout(Stdio::piped());
+        let server = server.spawn().unwrap();
+        wait(|| {
+            let mut send = second.enter();
+            send.args(["bash", "-c", "echo hello > /dev/tcp/pod-1/7000"]);
+            send.stderr(Stdio::null()).status().unwrap().success()
+        });
+        let heard = server.wait_with_output().unwrap().stdout;
+        assert_eq!(String::from_utf8(heard).unwrap().trim(), "hello");
+    }
+}
+
+#[test]
+fn dropped_pods_and_machines_leave_no_process() {
+    for machine in machines() {
+        let folder = TempDir::new().unwrap();
+        let [first, second] = [1, 2].map(|number| start(&machine, number, folder.path(), "").0);
+        let sleeping = |pod: &Pod| {
+            let mut command = pod.enter();
+            command.args(["unshare", "--pid", "--fork", "sleep", "1000"]);
+            let command = command.stderr(Stdio::null()).spawn().unwrap();
+            (Child::of(&command).unwrap().pid, command)
+        };
+        let [(in_first, mut one), (in_second, mut two)] = [sleeping(&first), sleeping(&second)];
+        drop(first);
+        one.wait().unwrap();
+        assert!(!exists(in_first) && exists(in_second));
+        machine.stop();
+        two.wait().unwrap();
+        assert!(!exists(in_second));
+        drop(second);
+    }
+}
+
+#[test]
+fn signals_reach_a_process_in_a_pod() {
+    for machine in machines() {
+        let folder = TempDir::new().unwrap();
+        let (pod, _hosts) = start(&machine, 1, folder.path(), "");
+        let ready = folder.path().join("ready");
+        let script = format!(
+            "trap 'exit 7' TERM; touch {}; while :; do sleep 0.01; done",
+            ready.display()
+        );
+        let mut command = pod.enter();
+        command.args(["unshare", "--pid", "--fork", "bash", "-c", &script]);
+        let mut command = command.spawn().unwrap();
+        wait(|| ready.exists());
+        kill_with("TERM", Child::of(&command).unwrap().pid);
+        assert_eq!(command.wait().unwrap().code(), Some(7));
+    }
+}
