@@ -33,6 +33,16 @@ impl Context {
 }
 
 impl Job {
+    /// Returns where the number of [`Self::nodes`] is set: in the TrainJob or in the runtime. Reads `job[/trainer/numNodes]`.
+    #[must_use]
+    pub fn nodes_path(&self) -> String {
+        let path = match self.spec().kind("/trainer/numNodes") {
+            Some(_) => "spec.trainer.numNodes",
+            None => "spec.mlPolicy.numNodes",
+        };
+        path.to_owned()
+    }
+
     /// Returns where the number of [`Self::processes_per_node`] is set: in the TrainJob, or in the runtime's block of `policy`. Reads
     /// `job[/trainer/numProcPerNode]`.
     #[must_use]

@@ -1,6 +1,8 @@
-//! The Torch policy: it sets the `PET_*` env vars of PyTorch's elastic launcher, and opens the port of the rendezvous.
+//! The Torch policy: it sets the `PET_*` env vars of PyTorch's elastic launcher, opens the port of the rendezvous, and completes the command
+//! of torchtune.
 
 mod config;
+mod torchtune;
 
 use trainyard_sdk::{Container, Context, Failure, POD_INDEX, PodSet, RENDEZVOUS_PORT, Transform};
 
@@ -15,9 +17,14 @@ impl Transform for Torch {
     fn transform(ctx: &Context) -> Result<(), Failure> {
         let config = ctx.job().config_as::<TorchConfig>()?;
         let (pod_set, node) = ctx.trainer("torch")?;
-        refuse_torchtune(&pod_set, &node)?;
         let environment = Environment::of(ctx, &pod_set, &node, config.num_proc_per_node);
-        environment.set(ctx, &node);
+        environment.set_nodes(ctx, &node);
+        if torchtune::is_incomplete(&node) {
+            torchtune::complete(ctx, &pod_set, &node, &environment.processes);
+        } else {
+            environment.set_master(ctx, &node);
+            torchtune::warn_of_local_rendezvous(ctx, &pod_set, &node);
+        }
         ctx.because("rendezvous port");
         node.open_rendezvous_port();
         if let Some(injection) = &config.env_injection {
@@ -25,28 +32,6 @@ impl Transform for Torch {
         }
         Ok(())
     }
-}
-
-/// torchtune is not supported yet.
-fn refuse_torchtune(pod_set: &PodSet, node: &Container) -> Result<(), Failure> {
-    let command = node.command();
-    let mut line = command.clone().unwrap_or_default();
-    if line.first().is_some_and(|program| program != "tune") {
-        return Ok(());
-    }
-    line.extend(node.args().unwrap_or_default());
-    if !line.starts_with(&["tune".to_owned(), "run".to_owned()]) {
-        return Ok(());
-    }
-    let message =
-        "`tune run` (torchtune) is not supported yet; use torchrun with a script of your own";
-    // If the command is the runtime's, the TrainJob's author cannot correct it.
-    let field = if node.runtime_command() == command {
-        pod_set.path_in(node, "command")
-    } else {
-        "spec.trainer.command".to_owned()
-    };
-    Err(Failure::from(message).at(field))
 }
 
 /// The environment of every node.
@@ -69,12 +54,20 @@ impl Environment {
     }
 
     fn set(&self, ctx: &Context, container: &Container) {
+        self.set_nodes(ctx, container);
+        self.set_master(ctx, container);
+    }
+
+    fn set_nodes(&self, ctx: &Context, container: &Container) {
         ctx.because("the number of nodes");
         container.put_env("PET_NNODES", &self.nodes);
         ctx.because(self.processes_because);
         container.put_env("PET_NPROC_PER_NODE", &self.processes);
         ctx.because("the pod's index in its Job");
         container.put_env_field("PET_NODE_RANK", POD_INDEX);
+    }
+
+    fn set_master(&self, ctx: &Context, container: &Container) {
         ctx.because("the first pod of the trainer's replicated job");
         container.put_env("PET_MASTER_ADDR", &self.master);
         ctx.because("the port on which the nodes meet");

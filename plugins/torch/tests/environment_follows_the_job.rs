@@ -117,22 +117,6 @@ fn runtime_port_is_kept() {
 }
 
 #[test]
-fn torchtune_is_refused_at_the_runtime_field() {
-    let tune = ["tune", "run", "lora"];
-    let refused = |job: MockJob| job.transform(&PLUGIN).unwrap_err().to_string();
-    let error = refused(job(|c| c.command(&["torchrun"]).train_job_command(&tune)));
-    assert!(
-        error.contains("spec.trainer.command") && error.contains("torchtune"),
-        "{error}"
-    );
-    let error = refused(job(|c| c.command(&tune)));
-    assert!(
-        error.contains("replicatedJobs[node].template.spec.template.spec.containers[node].command"),
-        "{error}"
-    );
-}
-
-#[test]
 fn invalid_configuration_is_refused_by_the_schema() {
     let error = job(|c| c)
         .config(json!({"numProcPerNode": 0}))

@@ -2,3 +2,4 @@
 
 mod environment_follows_the_job;
 mod environment_is_injected_where_the_runtime_says;
+mod torchtune_gets_its_recipe;

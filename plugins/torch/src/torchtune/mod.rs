@@ -1,0 +1,252 @@
+//! torchtune: completes `tune run` with the recipe and the configuration that fit the model, the nodes, the devices and the settings.
+
+mod method;
+mod model;
+
+use trainyard_sdk::{Container, Context, PROCESSES, PodSet, RENDEZVOUS_PORT};
+
+use self::{
+    method::{Method, QUANTIZE, Scale, key},
+    model::Model,
+};
+
+/// The settings of the runtime's command that a TrainJob cannot replace: where the model is read and written.
+const FIXED: [&str; 4] = [
+    "output_dir",
+    "tokenizer.path",
+    "tokenizer.merges_file",
+    "checkpointer.checkpoint_dir",
+];
+
+/// Whether the container runs `tune run` without a recipe. A complete line is left as its author wrote it.
+pub(crate) fn is_incomplete(node: &Container) -> bool {
+    let is_tune_run = node.command().is_some_and(|line| line == ["tune", "run"]);
+    is_tune_run
+        && node
+            .args()
+            .unwrap_or_default()
+            .first()
+            .is_none_or(|word| is_setting(word))
+}
+
+/// Warns of a complete line in which each node waits for the others at its own address, as in a runtime that is written for one node.
+pub(crate) fn warn_of_local_rendezvous(ctx: &Context, pod_set: &PodSet, node: &Container) {
+    let line = node.command().unwrap_or_default();
+    let is_local = |word: &String| {
+        let endpoint = word.strip_prefix("--rdzv_endpoint=");
+        let endpoint = endpoint.or_else(|| word.strip_prefix("--rdzv-endpoint="));
+        endpoint.is_some_and(|endpoint| endpoint.starts_with("localhost"))
+    };
+    let nodes = ctx.job().nodes();
+    if nodes > 1 && line.first().is_some_and(|word| word == "tune") && line.iter().any(is_local) {
+        let message = format!(
+            "the {nodes} nodes cannot connect to each other at `localhost`; set the TrainJob's command to `[tune, run]`, or `numNodes` to 1"
+        );
+        ctx.warn(&message, Some(&pod_set.path_in(node, "command")));
+    }
+}
+
+fn is_setting(word: &str) -> bool {
+    !word.starts_with('-') && word.contains('=')
+}
+
+/// Completes the command. `processes` is the number of processes per node, as torchrun gets it.
+pub(crate) fn complete(ctx: &Context, pod_set: &PodSet, node: &Container, processes: &str) {
+    let run = Run::of(ctx, pod_set, node, processes);
+    run.refuse_fixed_settings(ctx);
+    run.warn_of_unused_dataset(ctx);
+    run.warn_of_missing_mounts(ctx);
+    let Some(model) = run.model(ctx) else {
+        return;
+    };
+    match model.configuration(run.method, run.scale) {
+        Some(configuration) => run.set_command(ctx, &configuration),
+        None => run.refuse_configuration(ctx, model),
+    }
+}
+
+/// One run of a recipe.
+struct Run<'h> {
+    pod_set: &'h PodSet,
+    node: &'h Container,
+    settings: Vec<String>,
+    method: Method,
+    scale: Scale,
+}
+
+impl<'h> Run<'h> {
+    fn of(ctx: &Context, pod_set: &'h PodSet, node: &'h Container, processes: &str) -> Self {
+        let settings = node.args().unwrap_or_default();
+        Self {
+            method: Method::of(&settings),
+            scale: scale(ctx.job().nodes(), pod_set, processes),
+            pod_set,
+            node,
+            settings,
+        }
+    }
+
+    /// Returns the model of the runtime's command, or else of the runtime's name.
+    fn model(&self, ctx: &Context) -> Option<&'static Model> {
+        let command = self.node.runtime_command().unwrap_or_default();
+        let name = ctx.job().runtime_name();
+        let model = Model::of_command(&command).or_else(|| Model::of_runtime(&name));
+        if model.is_none() {
+            let message = format!(
+                "the runtime `{name}` names no model for torchtune, neither in its command nor in its name; add `--config MODEL_full` to the command of its container `node`, where MODEL is one of {}",
+                Model::names()
+            );
+            ctx.error(&message, Some("spec.runtimeRef.name"));
+        }
+        model
+    }
+
+    fn set_command(&self, ctx: &Context, configuration: &str) {
+        let mut line = vec!["tune".to_owned(), "run".to_owned()];
+        if self.scale != Scale::SingleDevice {
+            let address = self.pod_set.address(0, 0);
+            line.push(format!("--rdzv_endpoint={address}:{RENDEZVOUS_PORT}"));
+        }
+        let recipe = self.method.recipe(self.scale);
+        line.extend([recipe, "--config", configuration].map(str::to_owned));
+        line.extend(self.fixed_settings());
+        ctx.because("the recipe and configuration for the model, the nodes, the devices and the arguments, with the paths in the runtime's command");
+        self.node.set_command(&line);
+    }
+
+    /// Returns the settings of the runtime's command and arguments that a TrainJob cannot replace, unless they are still in effect.
+    fn fixed_settings(&self) -> Vec<String> {
+        let mut words = self.node.runtime_command().unwrap_or_default();
+        if self.has_own_args() {
+            words.extend(self.node.runtime_args().unwrap_or_default());
+        }
+        words.retain(|word| is_setting(word) && FIXED.contains(&key(word)));
+        words
+    }
+
+    /// Whether the TrainJob sets the arguments.
+    fn has_own_args(&self) -> bool {
+        self.node.runtime_args().unwrap_or_default() != self.settings
+    }
+
+    /// Returns the path of an argument.
+    fn arg_path(&self, index: usize) -> String {
+        let arg = format!("args[{index}]");
+        match self.has_own_args() {
+            true => format!("spec.trainer.{arg}"),
+            false => self.pod_set.path_in(self.node, &arg),
+        }
+    }
+
+    fn refuse_fixed_settings(&self, ctx: &Context) {
+        if !self.has_own_args() {
+            return;
+        }
+        for (index, setting) in self.settings.iter().enumerate() {
+            let key = key(setting);
+            if FIXED.contains(&key) {
+                let message = format!(
+                    "must not set `{key}`, which is a path in the volume of the runtime; remove it"
+                );
+                ctx.error(&message, Some(&self.arg_path(index)));
+            }
+        }
+    }
+
+    /// Warns of a dataset that is fetched and not read.
+    fn warn_of_unused_dataset(&self, ctx: &Context) {
+        let is_fetched = ctx.job().spec().kind("/initializer/dataset").is_some();
+        let is_read = |setting: &String| {
+            let key = key(setting);
+            key == "dataset" || key.starts_with("dataset.")
+        };
+        if is_fetched && !self.settings.iter().any(is_read) {
+            let message = "the dataset is fetched, but not used: no argument sets `dataset`, so torchtune downloads the dataset of its configuration; add arguments such as `dataset.source=parquet` and `dataset.data_dir=/workspace/dataset/data`";
+            ctx.warn(message, Some("spec.initializer.dataset"));
+        }
+    }
+
+    /// Warns of paths that no volume of the runtime or a patch provides. The base is read, because plugins mount no models.
+    fn warn_of_missing_mounts(&self, ctx: &Context) {
+        let pod_set = ctx.base().pod_set(&self.pod_set.name());
+        let node = pod_set.and_then(|set| set.container(&self.node.name()));
+        let mounts = node.map(|node| node.mounts()).unwrap_or_default();
+        let is_mounted = |path: &str| {
+            let mut mounts = mounts.iter().map(|mount| mount.path.trim_end_matches('/'));
+            mounts.any(|mount| {
+                let rest = path.strip_prefix(mount);
+                rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            })
+        };
+        for setting in self.fixed_settings() {
+            let path = setting.split_once('=').map_or("", |(_, path)| path);
+            if path.starts_with('/') && !is_mounted(path) {
+                let message = format!(
+                    "no volume is mounted at `{path}`, which the runtime sets as `{}`; mount the volume of the initializers there",
+                    key(&setting)
+                );
+                ctx.warn(
+                    &message,
+                    Some(&self.pod_set.path_in(self.node, "volumeMounts")),
+                );
+            }
+        }
+    }
+
+    /// Reports that torchtune has no configuration for the method on these nodes and devices.
+    fn refuse_configuration(&self, ctx: &Context, model: &Model) {
+        let (name, method) = (model.name, self.method.name());
+        let has = |scale| model.configuration(self.method, scale).is_some();
+        let one_node = has(Scale::SingleDevice) || has(Scale::SeveralDevices);
+        match self.scale {
+            Scale::SeveralNodes if one_node => {
+                let nodes = ctx.job().nodes();
+                let message = format!(
+                    "must be 1 for {method} of `{name}`, which torchtune runs on one node; found {nodes}"
+                );
+                ctx.error(&message, Some(&ctx.job().nodes_path()));
+            }
+            Scale::SeveralDevices if has(Scale::SingleDevice) => {
+                let message = format!(
+                    "must be 1 for {method} of `{name}`, which torchtune runs on a single device; set it to 1, and request one accelerator"
+                );
+                ctx.error(&message, Some(PROCESSES));
+            }
+            Scale::SingleDevice if one_node => {
+                let message = format!(
+                    "must be greater than 1 for {method} of `{name}`, which torchtune runs on several devices; request more accelerators"
+                );
+                ctx.error(&message, Some(PROCESSES));
+            }
+            _ => self.refuse_method(ctx, model),
+        }
+    }
+
+    /// Reports that torchtune has no configuration for the method.
+    fn refuse_method(&self, ctx: &Context, model: &Model) {
+        let setting = self.method.setting().unwrap_or(QUANTIZE);
+        let index = self.settings.iter().position(|word| key(word) == setting);
+        let message = format!(
+            "must not set `{setting}`, because torchtune has no configuration for {} of `{}`; remove it",
+            self.method.name(),
+            model.name
+        );
+        ctx.error(&message, Some(&self.arg_path(index.unwrap_or_default())));
+    }
+}
+
+/// Returns where the recipe runs. If the number of accelerators is not known, it is taken to be several.
+fn scale(nodes: u32, pod_set: &PodSet, processes: &str) -> Scale {
+    if nodes > 1 {
+        return Scale::SeveralNodes;
+    }
+    let counted = || {
+        let has_accelerators = pod_set.accelerators() != Some(0);
+        let counted = pod_set.processes_by_accelerators();
+        counted.filter(|_| has_accelerators).map(|(count, _)| count)
+    };
+    match processes.parse::<u32>().ok().or_else(counted) {
+        Some(1) => Scale::SingleDevice,
+        _ => Scale::SeveralDevices,
+    }
+}
