@@ -6,6 +6,7 @@ mod frameworks;
 mod mpi;
 mod overrides;
 mod patches;
+mod torchtune;
 
 use super::seen::Seen;
 
@@ -104,5 +105,10 @@ pub(super) const ROWS: &[Row] = &[
     row("flux-settings", flux::settings),
     row("flux-unfit", flux::unfit),
     row("flux-failure", flux::failure),
-    row("not-supported-yet", forms::not_supported_yet),
+    row("torchtune-model", torchtune::model),
+    row("torchtune-devices", torchtune::devices),
+    row("torchtune-address", torchtune::address),
+    row("torchtune-runtime-args", torchtune::runtime_args),
+    row("torchtune-complete-line", torchtune::complete_line),
+    row("torchtune-configuration", torchtune::configuration),
 ];

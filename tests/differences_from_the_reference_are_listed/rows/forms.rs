@@ -56,14 +56,6 @@ pub(super) fn plugins_by_name(seen: &Seen<'_>) -> bool {
             .any(|field| seen.they_drop(field) || seen.we_refuse(field))
 }
 
-pub(super) fn not_supported_yet(seen: &Seen<'_>) -> bool {
-    let printed = seen
-        .our_refusal()
-        .is_some_and(|refusal| refusal.error.contains("not supported yet"));
-    let torchtune = seen.trainer()["command"][0] == "tune" && seen.their_refusal().is_some();
-    printed || torchtune
-}
-
 pub(super) fn old_versions(seen: &Seen<'_>) -> bool {
     seen.their_refusal()
         .is_some_and(|refusal| refusal.field == "apiVersion")

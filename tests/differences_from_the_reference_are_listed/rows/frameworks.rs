@@ -51,6 +51,11 @@ fn named(requirements: &Value) -> BTreeSet<(&'static str, &str)> {
 }
 
 pub(super) fn partial_override(seen: &Seen<'_>) -> bool {
+    is_processes(seen) && is_partial_override(seen)
+}
+
+/// Whether the TrainJob's resources lack some of the runtime's.
+pub(super) fn is_partial_override(seen: &Seen<'_>) -> bool {
     let given = &seen.trainer()["resourcesPerNode"];
     let forgotten = |container: &Value| {
         named(&container["resources"])
@@ -58,10 +63,15 @@ pub(super) fn partial_override(seen: &Seen<'_>) -> bool {
             .count()
             > 0
     };
-    is_processes(seen) && given.is_object() && seen.node_containers().any(forgotten)
+    given.is_object() && seen.node_containers().any(forgotten)
 }
 
 pub(super) fn accelerators(seen: &Seen<'_>) -> bool {
+    is_processes(seen) && has_disputed_accelerators(seen)
+}
+
+/// Whether a node requests something that is an accelerator for one side only.
+pub(super) fn has_disputed_accelerators(seen: &Seen<'_>) -> bool {
     // A resource that counts as an accelerator on only one side.
     let disputed = |name: &str| {
         let known = name.starts_with("nvidia.com/mig-")
@@ -73,7 +83,7 @@ pub(super) fn accelerators(seen: &Seen<'_>) -> bool {
         .node_containers()
         .flat_map(|container| named(&container["resources"]));
     let mut all = of_container.chain(named(&seen.trainer()["resourcesPerNode"]));
-    is_processes(seen) && all.any(|(_, name)| disputed(name))
+    all.any(|(_, name)| disputed(name))
 }
 
 pub(super) fn master_address(seen: &Seen<'_>) -> bool {

@@ -1,0 +1,125 @@
+//! Differences of torchtune, whose command both sides complete.
+
+use serde_json::Value;
+
+use super::{
+    super::seen::Seen,
+    frameworks::{has_disputed_accelerators, is_partial_override},
+};
+
+/// A completed command.
+struct Line<'l> {
+    endpoint: Option<&'l str>,
+    recipe: &'l str,
+    configuration: &'l str,
+    settings: Vec<&'l str>,
+}
+
+impl<'l> Line<'l> {
+    fn read(side: Option<&'l Value>) -> Option<Self> {
+        let words: Option<Vec<_>> = side?.as_array()?.iter().map(Value::as_str).collect();
+        let words = words?;
+        let ["tune", "run", rest @ ..] = &*words else {
+            return None;
+        };
+        let endpoint = rest.first()?.strip_prefix("--rdzv_endpoint=");
+        let rest = if endpoint.is_some() {
+            rest.get(1..)?
+        } else {
+            rest
+        };
+        let [recipe, "--config", configuration, settings @ ..] = rest else {
+            return None;
+        };
+        Some(Self {
+            endpoint,
+            recipe,
+            configuration,
+            settings: settings.to_vec(),
+        })
+    }
+}
+
+/// Whether the TrainJob leaves the recipe to the policy.
+fn is_torchtune(seen: &Seen<'_>) -> bool {
+    seen.trainer()["command"] == serde_json::json!(["tune", "run"])
+}
+
+/// Returns both commands if only these parts differ.
+fn lines<'s>(seen: &Seen<'s>) -> Option<(Line<'s>, Line<'s>)> {
+    let is_command = is_torchtune(seen) && seen.path().ends_with(".containers[node].command");
+    let (ours, theirs) = (Line::read(seen.ours())?, Line::read(seen.theirs())?);
+    (is_command && ours.settings == theirs.settings).then_some((ours, theirs))
+}
+
+pub(super) fn model(seen: &Seen<'_>) -> bool {
+    let is_refused = is_torchtune(seen)
+        && seen.their_refusal().is_some_and(|refusal| {
+            refusal.field == "spec.runtimeRef.name"
+                && refusal.error.contains("supported pretrained model")
+        });
+    let other_model = lines(seen).is_some_and(|(ours, theirs)| {
+        let model = |line: &Line<'_>| {
+            line.configuration
+                .split_once('_')
+                .map(|(model, _)| model.to_owned())
+        };
+        ours.recipe == theirs.recipe && model(&ours) != model(&theirs)
+    });
+    is_refused || other_model
+}
+
+pub(super) fn devices(seen: &Seen<'_>) -> bool {
+    let is_explicit = seen.trainer()["numProcPerNode"].as_u64() > Some(1);
+    let differs = lines(seen).is_some_and(|(ours, theirs)| ours.recipe != theirs.recipe);
+    differs && (is_explicit || is_partial_override(seen) || has_disputed_accelerators(seen))
+}
+
+pub(super) fn address(seen: &Seen<'_>) -> bool {
+    lines(seen).is_some_and(|(ours, theirs)| {
+        let is_both = ours.endpoint.is_some() && theirs.endpoint.is_some();
+        is_both && (ours.recipe, ours.configuration) == (theirs.recipe, theirs.configuration)
+    })
+}
+
+pub(super) fn runtime_args(seen: &Seen<'_>) -> bool {
+    let has_args = |container: &Value| {
+        container["args"]
+            .as_array()
+            .is_some_and(|args| !args.is_empty())
+    };
+    let differs = lines(seen).is_some_and(|(ours, theirs)| ours.recipe != theirs.recipe);
+    differs && seen.trainer()["args"].is_null() && seen.node_containers().any(has_args)
+}
+
+pub(super) fn complete_line(seen: &Seen<'_>) -> bool {
+    let first = seen.trainer()["args"][0].as_str();
+    let is_complete = first.is_some_and(|word| word.starts_with('-') || !word.contains('='));
+    let path = seen.path();
+    let fields = [
+        ".containers[node].command",
+        ".env[PET_MASTER_ADDR]",
+        ".env[PET_MASTER_PORT]",
+    ];
+    is_torchtune(seen) && is_complete && fields.iter().any(|field| path.ends_with(field))
+}
+
+pub(super) fn configuration(seen: &Seen<'_>) -> bool {
+    let fields = [
+        "spec.mlPolicy.numNodes",
+        "spec.trainer.numNodes",
+        "spec.trainer.numProcPerNode",
+    ];
+    let is_lacking = seen.our_refusal().is_some_and(|refusal| {
+        let at_scale = refusal.error.contains("which torchtune runs on");
+        let at_argument = refusal
+            .error
+            .contains("because torchtune has no configuration for");
+        at_scale && fields.contains(&&*refusal.field) || at_argument
+    });
+    // Both refuse it, at other fields.
+    let is_their_method = seen
+        .their_refusal()
+        .is_some_and(|refusal| refusal.error.contains("QLoRA is not supported"));
+    is_torchtune(seen) && (is_lacking || is_their_method)
+}
