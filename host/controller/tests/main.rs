@@ -22,4 +22,5 @@ mod snapshots_can_be_deleted_or_marked_late;
 mod stub;
 mod suspended_means_no_pods_run;
 mod train_jobs_and_leadership_are_measured;
+mod train_jobs_wait_for_kinds_that_are_not_served;
 mod watch_and_rbac_do_not_depend_on_reconcile;

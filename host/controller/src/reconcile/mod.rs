@@ -48,6 +48,7 @@ mod inputs;
 mod job_set;
 mod last_reconcile;
 mod live;
+mod not_served;
 mod object_ref;
 mod object_version;
 mod observe;

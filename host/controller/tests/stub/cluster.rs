@@ -1,7 +1,7 @@
 //! A stub of an API server that stores objects: enough to run a whole controller, and to count its calls.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use super::{answer, serve, status};
 
 /// Kind, plural, `apiVersion`, and whether its objects have namespaces.
-const KINDS: [(&str, &str, &str, bool); 10] = [
+const KINDS: [(&str, &str, &str, bool); 11] = [
     (
         "TrainJob",
         "trainjobs",
@@ -49,6 +49,12 @@ const KINDS: [(&str, &str, &str, bool); 10] = [
         "v1",
         true,
     ),
+    (
+        "PodGroup",
+        "podgroups",
+        "scheduling.x-k8s.io/v1alpha1",
+        true,
+    ),
 ];
 
 /// How long a test waits for an expected state.
@@ -70,6 +76,8 @@ struct State {
     /// Every change, oldest first. The number of a change is the version of its object.
     log: Vec<(Id, &'static str, Value)>,
     traffic: BTreeMap<(String, String), Traffic>,
+    /// The kinds whose CRDs are not installed, by their plurals.
+    not_served: BTreeSet<&'static str>,
 }
 
 /// When a rule is evaluated.
@@ -91,6 +99,8 @@ pub(crate) enum Act {
     Refuse,
     /// It is not executed, and the answer quotes its body, as some webhooks do.
     Quote,
+    /// It is not executed, and answered with 404 and this message.
+    NotFound(&'static str),
     /// It is not executed, because a quota is exceeded; quotas are checked before the object is looked up.
     OverQuota,
 }
@@ -188,6 +198,20 @@ impl Cluster {
     /// Executes all calls from now on.
     pub(crate) fn forget_rule(&self) {
         *self.rule.lock().unwrap() = None;
+    }
+
+    /// Serves no objects of a kind from now on, as if its CRD were not installed.
+    pub(crate) fn stop_serving(&self, plural: &'static str) {
+        self.state.lock().unwrap().not_served.insert(plural);
+    }
+
+    /// Serves the objects of a kind again.
+    pub(crate) fn start_serving(&self, plural: &'static str) {
+        self.state.lock().unwrap().not_served.remove(plural);
+    }
+
+    fn serves(&self, plural: &str) -> bool {
+        !self.state.lock().unwrap().not_served.contains(plural)
     }
 
     /// Evaluates the rule, and pauses if it says so.
@@ -327,8 +351,11 @@ impl Cluster {
         });
         let method = request.method().clone();
         let Some(place) = place else {
-            return discovery(request.uri().path());
+            return self.discovery(request.uri().path());
         };
+        if !self.serves(&place.plural) {
+            return page_not_found();
+        }
         let is_apply = request
             .headers()
             .get("content-type")
@@ -349,6 +376,7 @@ impl Cluster {
         match self.ask(When::Before, (verb, &place.plural), &body).await {
             Act::Refuse => return status(503, "ServiceUnavailable"),
             Act::Quote => return status(403, &format!("denied the request: {body}")),
+            Act::NotFound(message) => return not_found(message),
             Act::OverQuota => return status(403, "exceeded quota: objects"),
             Act::GoOn | Act::Pause => {}
         }
@@ -454,6 +482,28 @@ impl Cluster {
         (200, self.write(id, object))
     }
 
+    fn discovery(&self, path: &str) -> Response {
+        let version = path
+            .trim_start_matches("/apis/")
+            .trim_start_matches("/api/");
+        let kinds = KINDS
+            .iter()
+            .filter(|(_, plural, of, _)| *of == version && self.serves(plural));
+        let resources: Vec<_> = kinds
+            .map(|(kind, plural, _, namespaced)| {
+                json!({"name": plural, "singularName": "", "namespaced": namespaced, "kind": kind,
+                "verbs": ["create", "delete", "get", "list", "patch", "watch"]})
+            })
+            .collect();
+        if resources.is_empty() {
+            return page_not_found();
+        }
+        answer(
+            200,
+            &json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": resources}),
+        )
+    }
+
     /// The changes since the requested version, and all later ones.
     fn watch(&self, place: Place, partial: bool) -> Response {
         self.note("watch", &place.plural, 0);
@@ -508,24 +558,21 @@ fn shown(object: &Value, partial: bool) -> Value {
     }
 }
 
-fn discovery(path: &str) -> Response {
-    let version = path
-        .trim_start_matches("/apis/")
-        .trim_start_matches("/api/");
-    let kinds = KINDS.iter().filter(|(_, _, of, _)| *of == version);
-    let resources: Vec<_> = kinds
-        .map(|(kind, plural, _, namespaced)| {
-            json!({"name": plural, "singularName": "", "namespaced": namespaced, "kind": kind,
-                "verbs": ["create", "delete", "get", "list", "patch", "watch"]})
-        })
-        .collect();
-    if resources.is_empty() {
-        return status(404, "NotFound");
-    }
+/// A 404 about an object.
+fn not_found(message: &str) -> Response {
     answer(
-        200,
-        &json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": resources}),
+        404,
+        &json!({"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 404, "reason": "NotFound", "message": message}),
     )
+}
+
+/// The answer of an API server to a path that it does not serve.
+fn page_not_found() -> Response {
+    Response::builder()
+        .status(404)
+        .header("content-type", "text/plain; charset=utf-8")
+        .body("404 page not found\n".into())
+        .unwrap()
 }
 
 fn merge(object: &mut Value, patch: &Value) {

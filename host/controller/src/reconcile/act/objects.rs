@@ -14,6 +14,7 @@ use crate::{
         artifacts::Artifacts,
         context::{Context, MANAGER, creating},
         error::ReconcileError,
+        not_served,
         object_ref::ObjectRef,
         object_version::ObjectVersion,
         observed::Effect,
@@ -36,9 +37,10 @@ pub(super) async fn apply(
     let applied = objects
         .patch_metadata(object.name.as_str(), &params, &patch)
         .await;
-    let applied =
-        applied.map_err(|error| ReconcileError::api(format!("writing {object}"), error))?;
-    Ok(Effect::At(ObjectVersion::of(&applied.metadata)))
+    match applied {
+        Ok(applied) => Ok(Effect::At(ObjectVersion::of(&applied.metadata))),
+        Err(error) => Err(not_served::or_api_error(cx, object, "writing", error).await),
+    }
 }
 
 /// Creates an object.
@@ -47,18 +49,21 @@ pub(super) async fn create(
     artifacts: &Artifacts,
     object: &ObjectRef,
 ) -> Result<Effect, ReconcileError> {
-    let failed = |error| ReconcileError::api(format!("creating {object}"), error);
     let rendered = artifacts.object(object)?;
     let value = with_owner(artifacts, rendered)?;
     let objects = Request::new(cx.emitted(&object.kind).resource_url());
     let created = if rendered.material.is_empty() {
-        let bytes = serde_json::to_vec(&value);
-        let bytes = bytes.map_err(|error| failed(kube::Error::SerdeError(error)))?;
-        cx.text(objects.create(&creating(), bytes)).await.map(drop)
+        match serde_json::to_vec(&value) {
+            Ok(bytes) => cx.text(objects.create(&creating(), bytes)).await.map(drop),
+            Err(error) => Err(kube::Error::SerdeError(error)),
+        }
     } else {
         create_with_keys(cx, &objects, rendered, value).await?
     };
-    created.map(|()| Effect::Done).map_err(failed)
+    match created {
+        Ok(()) => Ok(Effect::Done),
+        Err(error) => Err(not_served::or_api_error(cx, object, "creating", error).await),
+    }
 }
 
 /// Creates a Secret with generated keys. No part of the answer that may contain a key is kept.

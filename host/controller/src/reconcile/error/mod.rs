@@ -68,6 +68,15 @@ pub enum ReconcileError {
         /// Why.
         problem: KeyError,
     },
+    /// The API server does not serve the kind of an object that the TrainJob needs.
+    #[error(
+        "{kind} `{name}` is needed, but the API server does not serve {kind} ({api_version}); install its CRD, and the TrainJob is reconciled"
+    )]
+    NotServed {
+        api_version: String,
+        kind: String,
+        name: String,
+    },
     /// The snapshot cannot be used.
     #[error(transparent)]
     Snapshot(#[from] SnapshotError),

@@ -72,6 +72,7 @@ impl ReconcileError {
             Self::NoObject(_) => ("no_object", "ObjectNotFound"),
             Self::Secret(_) => ("secret", "SecretRequested"),
             Self::Keys { .. } => ("keys", "KeysNotCreated"),
+            Self::NotServed { .. } => ("not_served", "KindNotServed"),
             Self::Snapshot(_) => ("snapshot", "InvalidSnapshot"),
             Self::Foreign { .. } => ("foreign", "ForeignObject"),
             Self::Stale { .. } => ("stale", "StaleObject"),
@@ -111,6 +112,9 @@ impl ReconcileError {
             | Self::Deleting { kind, name, .. }
             | Self::Lost { kind, name, .. } => format!("{kind} {name}"),
             Self::Unreadable { kind, name, .. } => format!("{kind} {name}"),
+            Self::NotServed {
+                api_version, kind, ..
+            } => format!("{kind} ({api_version})"),
             Self::Keys { name, .. } | Self::KeysLost { name } => format!("Secret {name}"),
             Self::EndIsUnknown { name }
             | Self::JobsHaveOldPlacement { name }

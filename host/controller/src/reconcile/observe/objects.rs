@@ -7,6 +7,7 @@ use crate::reconcile::{
     artifacts::Artifacts,
     context::Context,
     error::ReconcileError,
+    not_served,
     object_ref::ObjectRef,
     observed::{Fact, ObjectState},
     owner,
@@ -53,10 +54,10 @@ async fn metadata(
 ) -> Result<Option<ObjectMeta>, ReconcileError> {
     let objects = cx.emitted(&object.kind);
     let found = objects.get_metadata_opt(object.name.as_str()).await;
-    let failed = |error| ReconcileError::api(format!("reading {object}"), error);
-    found
-        .map(|found| found.map(|it| it.metadata))
-        .map_err(failed)
+    match found {
+        Ok(found) => Ok(found.map(|it| it.metadata)),
+        Err(error) => Err(not_served::or_api_error(cx, object, "reading", error).await),
+    }
 }
 
 fn state_of(
