@@ -1,7 +1,10 @@
-//! Builds the built-in plugins as components, and writes the table that `src/built_ins.rs` includes in the program.
+//! Builds the built-in plugins as components, and writes the table that `src/built_ins.rs` includes in the program, and the table of
+//! runtimes that `src/runtimes.rs` includes.
 
 use std::{
+    collections::BTreeMap,
     error::Error,
+    ffi::OsStr,
     fmt::Write as _,
     path::{Path, PathBuf},
     process::ExitCode,
@@ -14,19 +17,22 @@ use trainyard_model::names::sha256_digest;
 const BUILT_INS: &[&str] = &["dra", "flux", "jax", "mpi", "torch", "xgboost"];
 
 fn main() -> ExitCode {
-    match embed() {
+    match embed_plugins().and_then(|()| embed_runtimes()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("cannot build the built-in plugins: {error}");
+            eprintln!("cannot embed the built-in plugins and the runtimes: {error}");
             ExitCode::FAILURE
         }
     }
 }
 
-fn embed() -> Result<(), Box<dyn Error>> {
-    let root = Path::new(&std::env::var("CARGO_MANIFEST_DIR")?)
-        .join("..")
-        .canonicalize()?;
+fn root() -> Result<PathBuf, Box<dyn Error>> {
+    let host = std::env::var("CARGO_MANIFEST_DIR")?;
+    Ok(Path::new(&host).join("..").canonicalize()?)
+}
+
+fn embed_plugins() -> Result<(), Box<dyn Error>> {
+    let root = root()?;
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     let options = Options {
         target_dir: build::target_dir_of_environment(),
@@ -51,6 +57,37 @@ fn embed() -> Result<(), Box<dyn Error>> {
     }
     table.push_str("];\n");
     std::fs::write(out.join("built_ins.rs"), table)?;
+    Ok(())
+}
+
+/// Embeds the files of `deploy/runtimes`, each of which is named after its runtime.
+fn embed_runtimes() -> Result<(), Box<dyn Error>> {
+    let folder = root()?.join("deploy/runtimes");
+    watch(&folder);
+    let mut files = BTreeMap::new();
+    for entry in std::fs::read_dir(&folder)? {
+        let file = entry?.path();
+        let name = file.file_name().and_then(OsStr::to_str).unwrap_or_default();
+        match name.strip_suffix(".yaml") {
+            Some("kustomization") | None => {}
+            Some(name) => {
+                files.insert(name.to_owned(), file);
+            }
+        }
+    }
+    let mut table =
+        String::from("/// The shipped runtimes, by name.\nstatic RUNTIMES: &[Runtime] = &[\n");
+    for (name, file) in files {
+        writeln!(
+            table,
+            "    Runtime {{ name: {name:?}, text: include_str!({file:?}) }},"
+        )?;
+    }
+    table.push_str("];\n");
+    std::fs::write(
+        PathBuf::from(std::env::var("OUT_DIR")?).join("runtimes.rs"),
+        table,
+    )?;
     Ok(())
 }
 

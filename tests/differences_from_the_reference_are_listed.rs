@@ -28,7 +28,6 @@ use self::{
     reference::{Answers, Reference, Runs},
     rows::ROWS,
     seen::Documents,
-    shipped::Shipped,
 };
 use crate::common::cases;
 
@@ -171,12 +170,7 @@ fn checked_in_answers_match_the_reference() {
             (name.clone(), answers)
         };
         let answers: BTreeMap<String, Answers> = inputs.iter().map(ask).collect();
-        if std::env::var_os("UPDATE_EXPECTED").is_some() {
-            reference::keep(file, &inputs, &answers);
-        }
-        for (name, kept) in reference::kept(file, &inputs) {
-            assert_eq!(kept, answers[&name], "{name}");
-        }
+        reference::agree(file, &inputs, &answers);
     }
 }
 
@@ -208,32 +202,6 @@ fn generated_jax_inputs_differ_as_listed() {
 #[ignore = "needs Go: `make test-reference` runs it"]
 fn generated_xgboost_inputs_differ_as_listed() {
     compare(Framework::Xgboost, 1000);
-}
-
-/// Each side renders the same TrainJobs on the runtimes that it ships itself.
-#[test]
-#[ignore = "needs Go: `make test-reference` runs it"]
-fn shipped_runtimes_render_as_those_of_the_reference() {
-    let mut reference = Reference::start();
-    for name in shipped::NAMES {
-        let (ours, theirs) = (Shipped::ours(name), Shipped::theirs(name));
-        assert_eq!(ours.repository(), theirs.repository(), "{name}");
-        // Each release has images of its own.
-        let image = "registry.example.com/own:1";
-        for trainer in [
-            format!("{{image: {image}}}"),
-            format!("{{image: {image}, numNodes: 4, command: [python, train.py]}}"),
-            format!(
-                "{{image: {image}, numNodes: 2, resourcesPerNode: {{limits: {{nvidia.com/gpu: 8}}}}}}"
-            ),
-        ] {
-            let ours = trainyard::of_text(&ours.input(name, &trainer));
-            let theirs = reference.ask(&theirs.input(name, &trainer), Runs::Many);
-            assert_eq!(ours.refused, [], "{name} {trainer}");
-            assert_eq!(ours.objects.len(), 1, "{name} {trainer}");
-            assert_eq!(differences(&ours, &theirs), [], "{name} {trainer}");
-        }
-    }
 }
 
 /// Compares the answers for this number of generated inputs, or for the number in the environment.

@@ -401,6 +401,7 @@ fn file_and_policy_errors_have_no_hidden_characters() {
             &["plan", "--plugin", &missing],
             &["plan", "--plugin-dir", &missing],
             &["plugin", "inspect", name],
+            &["runtimes", name],
             // The arguments of `-f *` after a shell's expansion.
             &["explain", "-f", example, name],
         ] {
@@ -412,7 +413,7 @@ fn file_and_policy_errors_have_no_hidden_characters() {
         let output = trainyard(folder.path(), &["plan", "--policy", "policy.yaml"]);
         outputs.push((policy, output));
     }
-    assert_eq!(outputs.len(), 26);
+    assert_eq!(outputs.len(), 28);
     let mut wrong = Vec::new();
     for (what, output) in outputs {
         let (leaked, seen) = leaks(&[output.stdout, output.stderr].concat());

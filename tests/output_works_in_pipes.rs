@@ -30,6 +30,9 @@ fn output_without_a_terminal_has_no_color() {
         ("error-all-at-once", &["render", "-f", "input.yaml"]),
         ("error-all-at-once", &["plan", "--nothing"]),
         ("torch-two-jobs", &["render", "--help"]),
+        ("torch-two-jobs", &["runtimes"]),
+        ("torch-two-jobs", &["runtimes", "--all"]),
+        ("torch-two-jobs", &["runtimes", "torch"]),
     ] {
         let output = trainyard(case, args);
         let both = [output.stdout, output.stderr].concat();
@@ -105,7 +108,7 @@ fn completions_exist_for_every_shell() {
         assert!(output.status.success() && output.stderr.is_empty());
         let script = text(output.stdout);
         assert!(script.starts_with(begins), "{shell}: {script}");
-        for command in ["render", "validate", "policy-schema"] {
+        for command in ["render", "validate", "policy-schema", "runtimes"] {
             assert!(script.contains(command), "{shell}: {command}");
         }
     }

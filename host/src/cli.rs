@@ -6,7 +6,7 @@ use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::{
     compile_worker, completions, controller, crds, explain, log, plan, plugin, policy_schema, rbac,
-    render, replay, report, validate,
+    render, replay, report, runtimes, validate,
 };
 
 /// The end of the help.
@@ -62,6 +62,8 @@ enum Command {
     Plugin(plugin::PluginCommand),
     /// Print the CustomResourceDefinitions of TrainJob and both runtimes, for `kubectl apply --server-side -f -`.
     Crds,
+    /// List the runtimes that are shipped with Trainyard, or print them as YAML, for `kubectl apply --server-side -f -`.
+    Runtimes(runtimes::RuntimesArgs),
     /// Print the JSON Schema of the policy file.
     PolicySchema,
     /// Print a shell completion script.
@@ -87,6 +89,7 @@ impl Cli {
             Command::Rbac(args) => rbac::run(&args),
             Command::Plugin(command) => plugin::run(&command),
             Command::Crds => crds::run(),
+            Command::Runtimes(args) => runtimes::run(&args),
             Command::PolicySchema => policy_schema::run(),
             Command::Completions(args) => completions::run(&args, Self::command()),
             Command::CompileWorker => return compile_worker::run(),

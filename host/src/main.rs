@@ -1,6 +1,6 @@
 //! The `trainyard` command. `cli` lists its commands; each is a module of the same name:
 //! - TrainJobs in files: `render`, `explain` (which also explains live TrainJobs), `plan`, `replay` and `validate`;
-//! - the cluster: `controller`, `rbac` and `crds`;
+//! - the cluster: `controller`, `rbac`, `crds` and `runtimes`;
 //! - plugins: `plugin`, `policy_schema` and the hidden `compile_worker`;
 //! - the shell: `completions`.
 //!
@@ -35,6 +35,7 @@ mod render;
 mod replay;
 mod report;
 mod run;
+mod runtimes;
 mod stats;
 mod validate;
 

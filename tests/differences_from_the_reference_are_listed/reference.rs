@@ -66,12 +66,22 @@ pub(super) fn kept(name: &str, inputs: &BTreeMap<String, String>) -> BTreeMap<St
         .collect()
 }
 
-/// Writes a file of answers.
-pub(super) fn keep(
+/// Checks that the answers of a file are those of the reference. `UPDATE_EXPECTED` writes the file first.
+pub(super) fn agree(
     name: &str,
     inputs: &BTreeMap<String, String>,
     answers: &BTreeMap<String, Answers>,
 ) {
+    if std::env::var_os("UPDATE_EXPECTED").is_some() {
+        keep(name, inputs, answers);
+    }
+    for (input, kept) in kept(name, inputs) {
+        assert_eq!(kept, answers[&input], "{input}");
+    }
+}
+
+/// Writes a file of answers.
+fn keep(name: &str, inputs: &BTreeMap<String, String>, answers: &BTreeMap<String, Answers>) {
     let line = |(name, text): (&String, &String)| {
         let kept = Kept {
             case: name.clone(),

@@ -32,6 +32,8 @@ pub const ANCESTOR_DATASET_INITIALIZER: &str = "dataset-initializer";
 /// Value of [`ANCESTOR_LABEL`]: the pod that fetches the model.
 pub const ANCESTOR_MODEL_INITIALIZER: &str = "model-initializer";
 
+/// Label on a runtime: its framework, such as `torch`. The Kubeflow SDK lists only runtimes with this label.
+pub const FRAMEWORK_LABEL: &str = "trainer.kubeflow.org/framework";
 /// Label on a runtime. Using a runtime with the value `deprecated` is a warning.
 pub const SUPPORT_LABEL: &str = "trainer.kubeflow.org/support";
 /// Value of [`SUPPORT_LABEL`] for a deprecated runtime.

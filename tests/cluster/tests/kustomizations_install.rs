@@ -1,10 +1,11 @@
-//! An API server accepts the output of kustomize for deploy/, deploy/runtimes and the README's overlay with plugins, including every field,
-//! and the result is as the README describes, also in another namespace.
+//! An API server accepts the output of kustomize for deploy/, deploy/runtimes and the README's overlays with chosen runtimes and with plugins,
+//! including every field, and the result is as the README describes, also in another namespace.
 #![allow(clippy::indexing_slicing)]
 
 mod secrets;
 
 use std::{
+    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
     process::Command,
@@ -14,7 +15,7 @@ use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::authorization::v1::SelfSubjectAccessReview;
 use kube::api::PostParams;
 use serde_json::{Value, json};
-use trainyard_api::Object;
+use trainyard_api::{Inputs, Object};
 use trainyard_cluster::{
     ControlPlane, Resource, Test, Trainyard, apply, build_plugin, client_of, eventually, kustomized,
 };
@@ -128,7 +129,50 @@ async fn deploy_and_the_runtimes(plane: &ControlPlane) -> Result<()> {
     let kind = Resource::defined_by(&Kind::ClusterTrainingRuntime.crd()?)?;
     let runtime = plane.api(&kind, "").get("torch-distributed").await?;
     runtime.accepted()?;
+    ensure!(by_name(&runtimes) == by_name(&printed_runtimes()?));
     Ok(())
+}
+
+/// Returns the values of cluster-scoped objects by name.
+fn by_name(objects: &[Object]) -> BTreeMap<&str, &Value> {
+    let named = |object| -> (&str, &Value) { (&object.metadata.name, &object.value) };
+    objects.iter().map(named).collect()
+}
+
+/// Returns the runtimes that the program prints.
+fn printed_runtimes() -> Result<Vec<Object>> {
+    let printed = trainyard(&["runtimes", "--all"], &root())?;
+    Ok(Inputs::read_text("runtimes", &printed)
+        .into_result()?
+        .objects)
+}
+
+async fn the_readmes_choice_of_runtimes(plane: &ControlPlane) -> Result<()> {
+    let scratch = tempfile::tempdir()?;
+    copy_of_deploy(scratch.path())?;
+    let folder = scratch.path().join("runtimes");
+    fs::create_dir(&folder)?;
+    let overlay = block_of_the_readme("## Choose runtimes")?;
+    fs::write(folder.join("kustomization.yaml"), overlay)?;
+    let chosen = kustomized(&folder)?;
+    let mut wanted = printed_runtimes()?;
+    wanted.retain(|runtime| {
+        let name = &runtime.metadata.name;
+        !["flux-", "mlx-", "torchtune-"]
+            .iter()
+            .any(|start| name.starts_with(start))
+    });
+    let names = by_name(&chosen).into_keys().collect::<Vec<_>>();
+    ensure!(
+        names == by_name(&wanted).into_keys().collect::<Vec<_>>(),
+        "{names:?}"
+    );
+    let torch = by_name(&chosen)["torch-distributed"].to_string();
+    ensure!(
+        torch.contains("pytorch/pytorch:2.9.1-cuda12.8-cudnn9-runtime"),
+        "{torch}"
+    );
+    apply_all(plane, &chosen).await
 }
 
 /// Copies deploy/ into a temporary folder.
@@ -142,31 +186,25 @@ fn copy_of_deploy(to: &Path) -> Result<PathBuf> {
     Ok(to.join("deploy"))
 }
 
-/// Returns the YAML block in deploy/README.md that starts with this text.
-fn block_of_the_readme(beginning: &str) -> Result<String> {
+/// Returns the kustomization below a heading of deploy/README.md.
+fn block_of_the_readme(heading: &str) -> Result<String> {
+    const BEGINNING: &str = "apiVersion: kustomize.config.k8s.io/v1beta1";
     let readme = fs::read_to_string(root().join("deploy/README.md"))?;
-    let (before, rest) = readme.split_once(beginning).context("no such block")?;
+    let (_, section) = readme.split_once(heading).context("no such heading")?;
+    let (before, rest) = section.split_once(BEGINNING).context("no such block")?;
     let indent = before.lines().last().unwrap_or_default();
     let (block, _) = rest.split_once("```").context("a block without an end")?;
     let lines = block
         .lines()
         .map(|line| line.strip_prefix(indent).unwrap_or(line));
     let lines: Vec<_> = lines.collect();
-    Ok(format!("{beginning}{}\n", lines.join("\n").trim_end()))
+    Ok(format!("{BEGINNING}{}\n", lines.join("\n").trim_end()))
 }
 
-/// Returns the output of `trainyard rbac` for the plugins of the folder.
-fn roles(folder: &Path, format: &str) -> Result<String> {
+/// Returns the standard output of the program, which runs in a folder.
+fn trainyard(arguments: &[&str], folder: &Path) -> Result<String> {
     let output = Command::new(Trainyard::program()?)
-        .args([
-            "rbac",
-            "--output",
-            format,
-            "--plugin-dir",
-            "plugins",
-            "--policy",
-            "policy.yaml",
-        ])
+        .args(arguments)
         .current_dir(folder)
         .output()?;
     ensure!(
@@ -175,6 +213,15 @@ fn roles(folder: &Path, format: &str) -> Result<String> {
         String::from_utf8_lossy(&output.stderr)
     );
     Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Returns the output of `trainyard rbac` for the plugins of the folder.
+fn roles(folder: &Path, format: &str) -> Result<String> {
+    let plugins = ["--plugin-dir", "plugins", "--policy", "policy.yaml"];
+    trainyard(
+        &[&["rbac", "--output", format], &plugins[..]].concat(),
+        folder,
+    )
 }
 
 async fn the_readmes_overlay_with_plugins(plane: &ControlPlane) -> Result<()> {
@@ -187,7 +234,7 @@ async fn the_readmes_overlay_with_plugins(plane: &ControlPlane) -> Result<()> {
     fs::write(folder.join("policy.yaml"), &policy)?;
     build_plugin(&plugin, &folder.join("plugins/flavors.wasm"), &[])?;
     fs::write(folder.join("roles.yaml"), roles(&folder, "yaml")?)?;
-    let overlay = block_of_the_readme("apiVersion: kustomize.config.k8s.io/v1beta1")?;
+    let overlay = block_of_the_readme("## Add a plugin")?;
     let with_roles = overlay.replace("patches:\n", "patches:\n- path: roles.yaml\n");
     ensure!(with_roles != overlay, "{overlay}");
     fs::write(folder.join("kustomization.yaml"), with_roles)?;
@@ -270,6 +317,9 @@ async fn another_namespace(plane: &ControlPlane) -> Result<()> {
 /// Runs the checks sequentially, because they share cluster-scoped objects.
 async fn output_of_kustomize_installs(plane: &ControlPlane) -> Result<()> {
     deploy_and_the_runtimes(plane).await.context("deploy/")?;
+    the_readmes_choice_of_runtimes(plane)
+        .await
+        .context("the choice of runtimes")?;
     the_readmes_overlay_with_plugins(plane)
         .await
         .context("the overlay")?;

@@ -1,0 +1,103 @@
+//! `trainyard runtimes` contains the files of deploy/runtimes, unchanged, and its table fits on a page.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
+
+use std::{collections::BTreeMap, fs};
+
+use serde_json::Value;
+use trainyard_api::yaml;
+
+use crate::common::{command, root, stderr, stdout, trainyard_with_input};
+
+/// Returns the files of deploy/runtimes by name, without the kustomization.
+fn files() -> BTreeMap<String, String> {
+    let entries = fs::read_dir(root().join("deploy/runtimes")).unwrap();
+    let mut files = BTreeMap::new();
+    for entry in entries {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        if name != "kustomization" {
+            files.insert(name, fs::read_to_string(path).unwrap());
+        }
+    }
+    files
+}
+
+fn printed(args: &[&str]) -> String {
+    stdout(&command(args).output().unwrap())
+}
+
+#[test]
+fn each_runtime_is_printed_with_its_comments() {
+    for (name, text) in files() {
+        let value: Value = yaml::read(&text).remove(0).unwrap().value;
+        assert_eq!(value["metadata"]["name"], name.as_str());
+        assert_eq!(printed(&["runtimes", &name]), text, "{name}");
+    }
+}
+
+#[test]
+fn several_runtimes_are_printed_as_documents() {
+    let files = files();
+    let all: Vec<_> = files.values().map(String::as_str).collect();
+    assert_eq!(printed(&["runtimes", "--all"]), all.join("---\n"));
+    let two = printed(&["runtimes", "torch-distributed", "jax-distributed"]);
+    let wanted = format!(
+        "{}---\n{}",
+        files["jax-distributed"], files["torch-distributed"]
+    );
+    assert_eq!(two, wanted);
+}
+
+#[test]
+fn list_has_every_runtime_and_fits_in_100_columns() {
+    let list = printed(&["runtimes"]);
+    let rows: Vec<Vec<&str>> = list
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(rows[0], ["NAME", "FRAMEWORK", "NODES", "IMAGE"]);
+    let names: Vec<_> = rows.iter().skip(1).map(|row| row[0]).collect();
+    assert_eq!(names, files().keys().collect::<Vec<_>>());
+    for (row, line) in rows.iter().zip(list.lines()) {
+        assert_eq!(row.len(), 4, "{line}");
+        assert!(!row.contains(&"-"), "{line}");
+        assert!(line.len() <= 100, "{line}");
+    }
+    let tune = rows.iter().find(|row| row[0] == "torchtune-llama3.2-1b");
+    let image = "ghcr.io/kubeflow/trainer/torchtune-trainer:v2.3.0";
+    assert_eq!(tune.unwrap()[1..], ["torchtune", "1", image]);
+}
+
+#[test]
+fn unknown_name_is_refused_with_a_similar_one() {
+    let output = command(&["runtimes", "jax-distributed", "torch-distribted"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(output.stdout.is_empty());
+    let error = stderr(&output);
+    assert!(
+        error.contains("tip: a similar value exists: 'torch-distributed'"),
+        "{error}"
+    );
+}
+
+#[test]
+fn completions_offer_the_names() {
+    for shell in ["bash", "zsh"] {
+        let script = printed(&["completions", shell]);
+        for name in files().keys() {
+            assert!(script.contains(name), "{shell}: {name}");
+        }
+    }
+}
+
+/// The output can be rendered and validated in a pipe.
+#[test]
+fn printed_runtimes_are_an_input() {
+    let all = printed(&["runtimes", "--all"]);
+    let output = trainyard_with_input(&all, &["validate", "-f", "-"]);
+    let count = format!("{} runtimes\n", files().len());
+    assert!(stdout(&output).ends_with(&count), "{}", stdout(&output));
+}
