@@ -85,6 +85,34 @@ fn runtime_keeps_its_template() {
 }
 
 #[test]
+fn gang_policy_has_its_key_and_value() {
+    let read = |policy: &str| {
+        let text = format!(
+            "apiVersion: trainer.kubeflow.org/v1alpha1
+kind: ClusterTrainingRuntime
+metadata: {{name: r}}
+spec: {{podGroupPolicy: {policy}, template: {{spec: {{}}}}}}
+"
+        );
+        Runtime::read(&object(&text)).unwrap().pod_group_policy
+    };
+    for (policy, key, config) in [
+        ("{coscheduling: {}}", "coscheduling", json!({})),
+        (
+            "{volcano: {networkTopology: {mode: soft}, unknown: [1]}}",
+            "volcano",
+            json!({"networkTopology": {"mode": "soft"}, "unknown": [1]}),
+        ),
+        ("{coscheduling: null, volcano: {}}", "volcano", json!({})),
+    ] {
+        assert_eq!(read(policy), Some(KeyedPolicy { key, config }), "{policy}");
+    }
+    for policy in ["{}", "null", "{coscheduling: null}"] {
+        assert_eq!(read(policy), None, "{policy}");
+    }
+}
+
+#[test]
 fn plugins_annotation_is_equivalent_to_the_field() {
     let text = "apiVersion: trainer.kubeflow.org/v1alpha1
 kind: TrainingRuntime

@@ -273,6 +273,45 @@ fn mount_paths_are_compared_as_paths() {
 }
 
 #[test]
+fn only_objects_outside_the_core_group_have_no_suffix() {
+    const GROUP: &str = "scheduling.x-k8s.io/v1alpha1";
+    let plugin = plugin(&manifest(
+        "p",
+        &[
+            ("writes", "objects[scheduling.x-k8s.io/v1alpha1/PodGroup/]"),
+            ("writes", "objects[v1/ConfigMap/*]"),
+            ("writes", "pod-sets[*].volumes[v]"),
+        ],
+    ));
+    let objects = handle::Objects(0);
+    let mut build = call(Phase::Build, &plugin);
+    let job = "llama".to_owned();
+    let name = build.objects_name(objects, GROUP, "PodGroup", "", None);
+    assert_eq!(name, Ok(job.clone()));
+    let group = build.objects_emit(objects, GROUP, "PodGroup", "", None);
+    assert_eq!(build.object_name(group.unwrap()), Ok(job));
+    let mut transform = call(Phase::Transform, &plugin);
+    let set = pod_set(&mut transform, "node");
+    for refused in [
+        build
+            .objects_emit(objects, "v1", "ConfigMap", "", None)
+            .map(drop),
+        transform
+            .objects_name(objects, "v1", "ConfigMap", "", None)
+            .map(drop),
+        transform.pod_set_put_own_config_map(set, "v", "", None, &[]),
+    ] {
+        let fault = refused.unwrap_err();
+        assert!(matches!(fault, Fault::Argument(_)), "{fault}");
+        let rule = "or be empty for a kind outside the core group";
+        assert!(fault.to_string().contains(rule), "{fault}");
+    }
+    // A claim without a suffix covers no name with one.
+    let other = build.objects_emit(objects, GROUP, "PodGroup", "-a", None);
+    assert!(matches!(other, Err(Fault::NotClaimed { .. })), "{other:?}");
+}
+
+#[test]
 fn objects_must_have_the_claimed_kind() {
     let plugin = plugin(&manifest("p", &[("writes", "objects[v1/ConfigMap/*]")]));
     let mut call = call(Phase::Build, &plugin);

@@ -47,6 +47,12 @@ fn a_claim_is_parsed_into_its_parts_and_displays_as_it_was_written() {
             "PodGroup",
             prefix(""),
         ),
+        (
+            "objects[scheduling.x-k8s.io/v1alpha1/PodGroup/]",
+            "scheduling.x-k8s.io/v1alpha1",
+            "PodGroup",
+            literal(""),
+        ),
     ] {
         let expected = ObjectPattern {
             api_version: api_version.into(),
@@ -81,7 +87,7 @@ fn a_key_without_a_whole_kind_is_not_a_pattern_of_objects() {
 #[test]
 fn claims_cover_each_other_by_kind_and_then_by_name() {
     // In turn, each covers those behind it.
-    let chains: [&[&str]; 4] = [
+    let chains: [&[&str]; 5] = [
         &[
             "lookups[*]",
             "lookups[v*]",
@@ -105,6 +111,7 @@ fn claims_cover_each_other_by_kind_and_then_by_name() {
             "lookups[apps/v1/Dep*]",
             "lookups[apps/v1/Deployment/a]",
         ],
+        &["objects[a.io/v1/PodGroup/*]", "objects[a.io/v1/PodGroup/]"],
     ];
     for chain in chains {
         for (at, wide) in chain.iter().enumerate() {
@@ -127,6 +134,7 @@ fn claims_cover_each_other_by_kind_and_then_by_name() {
         ("lookups[v1/Node/a]", "lookups[example.com/v1/Node/a]"),
         ("lookups[v1/Pod*]", "lookups[v1/Node/a]"),
         ("lookups[v1/ConfigMap/-a]", "objects[v1/ConfigMap/-a]"),
+        ("objects[a.io/v1/PodGroup/]", "objects[a.io/v1/PodGroup/-*]"),
     ] {
         let (one_path, other_path) = (claim(one), claim(other));
         assert!(!one_path.overlaps(&other_path), "{one} {other}");

@@ -459,6 +459,16 @@ fn claims_that_match_nothing_are_refused_with_their_path() {
         ("writes", "objects[v1/Secret/]", "must begin with `-`"),
         (
             "writes",
+            "objects[v1/ConfigMap/]",
+            "only an object outside the core group may have no suffix",
+        ),
+        (
+            "writes",
+            "objects[scheduling.x-k8s.io/v1alpha1/PodGroup/a]",
+            "must begin with `-`",
+        ),
+        (
+            "writes",
             "objects[v1/ConfigMap/-A_B]",
             "with the suffix `-A_B`, the object's name",
         ),
@@ -506,6 +516,7 @@ fn claims_that_match_nothing_are_refused_with_their_path() {
         ("writes", "objects[v1/ConfigMap/*]"),
         ("writes", "objects[v1/ConfigMap/-]"),
         ("writes", "objects[v1/ConfigMap/-a.*]"),
+        ("writes", "objects[scheduling.x-k8s.io/v1alpha1/PodGroup/]"),
     ] {
         common::load(&[(list, path)], &["lookups[*]", path])
             .unwrap_or_else(|error| panic!("{path}: {error}"));
