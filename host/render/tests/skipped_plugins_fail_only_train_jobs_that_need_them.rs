@@ -98,6 +98,38 @@ fn plugin_activated_by_other_fields_is_missing_where_it_would_be_active() {
 }
 
 #[test]
+fn plugin_of_a_gang_policy_is_missing_where_the_runtime_selects_it() {
+    let gang = |policy: &str| {
+        let plugins = format!("podGroupPolicy: {policy}\n  plugins:");
+        input("", "", "").replace("plugins:", &plugins)
+    };
+    let volcano = [skipped(
+        "volcano.wasm",
+        Some(("volcano", "podGroupPolicy.volcano")),
+    )];
+    let refused = problems(&gang("{volcano: {}}"), &volcano, Vec::new());
+    let [problem] = &refused[..] else {
+        panic!("{refused:?}")
+    };
+    assert!(
+        problem.contains("spec.podGroupPolicy.volcano: ")
+            && problem.contains("volcano.wasm: is broken"),
+        "{problem}"
+    );
+    let refused = problems(&gang("{coscheduling: {}}"), &volcano, Vec::new());
+    let [problem] = &refused[..] else {
+        panic!("{refused:?}")
+    };
+    assert!(
+        problem.contains("spec.podGroupPolicy.coscheduling: no loaded plugin handles this policy")
+            && !problem.contains("volcano"),
+        "{problem}"
+    );
+    let none: [&str; 0] = [];
+    assert_eq!(problems(&gang("{}"), &volcano, Vec::new()), none);
+}
+
+#[test]
 fn other_train_jobs_render() {
     let others = [
         skipped("a.wasm", Some(("a", "plugins"))),
