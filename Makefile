@@ -39,6 +39,11 @@ demo-cluster: build ## Start the same cluster, run that TrainJob on it until it 
 	$(CARGO) build --locked --workspace --example cluster
 	@target/debug/examples/cluster --demo examples/torch-llama
 
+.PHONY: demo-train
+demo-train: build ## Train with PyTorch on the same cluster: two nodes with two processes each; needs Go, Python 3.11 and 5.4 GB.
+	$(CARGO) build --locked --workspace --example cluster
+	@target/debug/examples/cluster --train examples/torch-spirals
+
 .PHONY: test
 test: setup ## Run all tests that need no cluster.
 	$(CARGO) test --locked --workspace
@@ -73,6 +78,16 @@ test-reference: ## Compare with the Kubeflow Trainer's own code: 100,000 merged 
 .PHONY: test-mpi
 test-mpi: setup ## Run real MPI programs with the rendered files; needs root and sshd, skips MPIs that are not installed.
 	$(CARGO) test --locked $(FEATURES) -p trainyard --test mpi -- --nocapture
+
+.PHONY: setup-frameworks
+setup-frameworks: ## Install PyTorch, JAX, XGBoost, Open MPI and MPICH for test-frameworks, if they are missing; needs 6.5 GB.
+	$(CARGO) build --locked --workspace --example cluster
+	@target/debug/examples/cluster --install-frameworks
+
+.PHONY: test-frameworks
+test-frameworks: build ## Train with each of these frameworks on a real control plane (docs/frameworks.md); FILTER=NAME selects tests.
+	$(CARGO) build --locked --workspace --example cluster
+	$(CARGO) test --locked --workspace --test frameworks -- $(FILTER)
 
 .PHONY: bench
 bench: setup ## Measure plugin calls, renderings and starts (docs/benchmarks.md); takes minutes on an idle machine.

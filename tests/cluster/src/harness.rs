@@ -122,6 +122,25 @@ impl Program {
         self
     }
 
+    /// Adds a test that this machine cannot run, which is reported as ignored.
+    #[must_use]
+    pub fn ignored(mut self, file: &str, name: &str) -> Self {
+        let trial = Trial::test(format!("{file}::{name}"), || Ok(()));
+        self.trials.push(trial.with_ignored_flag(true));
+        self
+    }
+
+    /// Returns whether the command line selects a test to run, so that only what it needs is prepared.
+    #[must_use]
+    pub fn runs(file: &str, name: &str) -> bool {
+        let arguments = Arguments::from_args();
+        let full = format!("{file}::{name}");
+        let is_in = |filter: &String| full.contains(filter.as_str());
+        !arguments.list
+            && arguments.filter.as_ref().is_none_or(is_in)
+            && !arguments.skip.iter().any(is_in)
+    }
+
     /// Runs the tests that the command line selects, like Rust's own test programs. The environments are stopped when this returns.
     pub fn run(self) -> ExitCode {
         libtest_mimic::run(&Arguments::from_args(), self.trials).exit_code()

@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::Command,
+    process::{Command, Stdio},
     sync::atomic::{AtomicUsize, Ordering},
 };
 
@@ -26,11 +26,21 @@ impl Packages {
             env!("CARGO_MANIFEST_DIR"),
             "/../reference/types/requirements.txt"
         );
-        Self::install("python-client", Path::new(requirements), &[])
+        Self::install(
+            "python-client",
+            Path::new(requirements),
+            &["--quiet"],
+            |_| (),
+        )
     }
 
-    /// Installs them into the cache if they are missing, with these options of pip.
-    fn install(name: &str, requirements: &Path, options: &[&str]) -> Result<Self> {
+    /// Installs them into the cache if they are missing, with these options of pip. Before that, passes their folder to a function.
+    pub(crate) fn install(
+        name: &str,
+        requirements: &Path,
+        options: &[&str],
+        announce: impl FnOnce(&Path),
+    ) -> Result<Self> {
         let version = output(Command::new("python3").arg("--version"))?;
         let files = [requirements.to_owned()];
         let entry = Entry::of(name, &files, &version)?;
@@ -40,17 +50,25 @@ impl Packages {
         }
         let _lock = entry.lock()?;
         if !packages.is_dir() {
+            announce(&packages);
             let scratch = tempfile::Builder::new()
                 .prefix(".installing-")
                 .tempdir_in(&entry.folder)?;
             let target = scratch.path().join("packages");
             let mut pip = Command::new("python3");
-            pip.args(["-m", "pip", "install", "--quiet"]).args(options);
+            pip.args(["-m", "pip", "install"]).args(options);
             pip.arg("--target").arg(&target);
+            // Without --quiet, it shows its progress.
+            pip.stdout(Stdio::inherit());
             output(pip.arg("--requirement").arg(requirements))?;
             fs::rename(&target, &packages)?;
         }
         Ok(Self(packages))
+    }
+
+    /// Returns their folder, which is the value of `PYTHONPATH`.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.0
     }
 
     /// Returns a command that runs a script with these packages.
@@ -111,7 +129,12 @@ impl PythonClient {
     pub fn nemo_run() -> Result<Self> {
         let scripts = Path::new(SCRIPTS);
         Ok(Self {
-            packages: Packages::install("nemo-run", &scripts.join("nemo_run.txt"), &["--no-deps"])?,
+            packages: Packages::install(
+                "nemo-run",
+                &scripts.join("nemo_run.txt"),
+                &["--quiet", "--no-deps"],
+                |_| (),
+            )?,
             script: scripts.join("nemo_run_client.py"),
         })
     }

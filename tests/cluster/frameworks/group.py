@@ -1,0 +1,45 @@
+"""What the programs of all frameworks have in common."""
+
+import argparse
+import os
+import platform
+import signal
+import sys
+import time
+import traceback
+
+# How often a held group looks for its file.
+PAUSE = 0.2
+
+
+def arguments():
+    # The first process of a container ignores SIGTERM unless it has a handler.
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(143))
+    sys.excepthook = end
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--fail-rank", type=int, help="the rank that fails, after the sum")
+    parser.add_argument("--hold-until", help="a file without which the group goes on summing")
+    return parser.parse_args()
+
+
+def end(*error):
+    """Ends the process after an error without the clean-up of the framework, which may wait for ranks that are gone."""
+    traceback.print_exception(*error)
+    os._exit(1)
+
+
+def report(rank, size, summed):
+    # One write for a line, because the processes of a pod share its log.
+    os.write(1, f"rank {rank} of {size} on {platform.node()} sum {summed}\n".encode())
+
+
+def wait(args, rank, allreduce):
+    """Fails if this rank is to fail. If the group is held, returns once a rank sees the file."""
+    if rank == args.fail_rank:
+        print(f"rank {rank} fails", file=sys.stderr, flush=True)
+        # Without the clean-up of the framework, like a process that is killed.
+        os._exit(7)
+    if args.fail_rank is not None or args.hold_until:
+        # The ranks stop in the same round, because they agree on the sum.
+        while allreduce(int(bool(args.hold_until) and os.path.exists(args.hold_until))) == 0:
+            time.sleep(PAUSE)

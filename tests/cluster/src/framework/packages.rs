@@ -1,0 +1,86 @@
+//! Frameworks that are Python packages.
+
+use std::{fs, path::Path};
+
+use anyhow::{Context as _, Result};
+
+use super::{Installed, program};
+use crate::{kubelet::Image, python::Packages};
+
+/// A framework's packages and program.
+pub(super) struct Requirements {
+    name: &'static str,
+    /// The name of its files in the folder of the programs, and in the cache.
+    file: &'static str,
+    /// The program that starts a script.
+    launcher: &'static str,
+    /// The space that its packages need, as measured with the pinned version.
+    size: &'static str,
+}
+
+impl Requirements {
+    pub(super) const TORCH: Self = Self {
+        name: "PyTorch",
+        file: "torch",
+        launcher: "torchrun",
+        size: "2.9 GB to download, 5.4 GB on disk, and as much again until pip has moved them",
+    };
+    pub(super) const JAX: Self = Self {
+        name: "JAX",
+        file: "jax",
+        launcher: "python3",
+        size: "140 MB to download, 600 MB on disk",
+    };
+    pub(super) const XGBOOST: Self = Self {
+        name: "XGBoost",
+        file: "xgboost",
+        launcher: "python3",
+        size: "60 MB to download, 250 MB on disk",
+    };
+
+    pub(super) fn install(&self) -> Result<Installed> {
+        let file = self.file;
+        let requirements = program(&format!("{file}.txt"));
+        let version = version(&requirements)?;
+        let version = format!("{} {version}", self.name);
+        let announce = |folder: &Path| {
+            println!(
+                "installing {version} into {}: {}",
+                folder.display(),
+                self.size
+            );
+        };
+        let options = ["--no-cache-dir", "--root-user-action=ignore"];
+        let cached = format!("framework-{file}");
+        let packages = Packages::install(&cached, &requirements, &options, announce)
+            .with_context(|| {
+                format!(
+                    "{version} is missing and pip cannot install it; it needs Python 3.11 or newer with pip, and {}",
+                    self.size
+                )
+            })?;
+        let script = program(&format!("{file}_sum.py"));
+        let folder = packages.folder();
+        Ok(Installed {
+            version,
+            command: vec![self.launcher.to_owned(), script.display().to_string()],
+            image: Image::default()
+                .path(folder.join("bin").display().to_string())
+                .env("PYTHONPATH", folder.display().to_string())
+                .env("PYTHONDONTWRITEBYTECODE", "1"),
+        })
+    }
+}
+
+/// Returns the version of the first package in a requirements file.
+fn version(requirements: &Path) -> Result<String> {
+    let text = fs::read_to_string(requirements)?;
+    let first = text.lines().next().and_then(|line| line.split_once("=="));
+    let (_, version) = first.with_context(|| {
+        format!(
+            "{}: the first line has no version; pin it with ==",
+            requirements.display()
+        )
+    })?;
+    Ok(version.to_owned())
+}

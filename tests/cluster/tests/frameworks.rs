@@ -1,0 +1,55 @@
+//! The frameworks on this machine, in TrainJobs on a real control plane: `make test-frameworks`.
+//!
+//! A framework that is missing is installed first. If that fails, its tests are ignored, with a line that says what to install; with
+//! `TRAINYARD_FRAMEWORKS_REQUIRED=1`, the program fails instead.
+
+mod common;
+mod frameworks_form_their_groups;
+
+use std::{env, process::ExitCode};
+
+use anyhow::{Context as _, Result, ensure};
+use frameworks_form_their_groups::{Guarantee, tests};
+use trainyard_cluster::{Framework, Installed, Isolation, Program};
+
+const FILE: &str = "frameworks_form_their_groups";
+
+fn main() -> ExitCode {
+    let mut program = Program::default();
+    let mut missing = 0;
+    for framework in Framework::ALL {
+        let names = Guarantee::ALL.map(|guarantee| guarantee.test(framework));
+        if !names.iter().any(|name| Program::runs(FILE, name)) {
+            continue;
+        }
+        match prepare(framework) {
+            Ok(installed) => program = program.tests(FILE, tests(framework, &installed)),
+            Err(error) => {
+                println!("skipped: {error:#}");
+                missing += 1;
+                for name in &names {
+                    program = program.ignored(FILE, name);
+                }
+            }
+        }
+    }
+    if missing > 0 && env::var_os("TRAINYARD_FRAMEWORKS_REQUIRED").is_some() {
+        println!("{missing} frameworks are missing, and TRAINYARD_FRAMEWORKS_REQUIRED is set");
+        return ExitCode::FAILURE;
+    }
+    program.run()
+}
+
+/// Installs a framework that pods can run on this machine.
+fn prepare(framework: Framework) -> Result<Installed> {
+    let is_mpi = matches!(framework, Framework::OpenMpi | Framework::Mpich);
+    let is_root = Isolation::detect() == Isolation::Root;
+    ensure!(
+        is_root || !is_mpi,
+        "{} needs pods with namespaces and a user of their own; run this as root",
+        framework.name()
+    );
+    let installed = framework.install().context("cannot be installed")?;
+    println!("{}: {}", framework.runtime(), installed.version);
+    Ok(installed)
+}
