@@ -13,6 +13,7 @@ mod lookups_come_before_refusals;
 mod no_plugin_overwrites_another;
 mod overrides_reach_their_containers;
 mod patched_fields_name_their_manager;
+mod pod_sets_show_when_they_run;
 mod pod_spec_edits_are_exact;
 mod removed_and_added_fields_are_explained;
 mod rendering_stops_at_its_deadline;

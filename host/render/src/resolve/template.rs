@@ -250,7 +250,6 @@ impl<'a> TemplateReader<'a> {
         self.problems.push(Problem::runtime(path, message));
     }
 
-    /// Returns a number of pods or jobs, which defaults to 1.
     /// Returns how many pods of a replicated job run at once. A Job creates no more pods than it has completions.
     fn pods(&mut self, job: &Value, path: &FieldPath) -> u32 {
         let parallelism = job.pointer("/template/spec/parallelism");
@@ -262,6 +261,7 @@ impl<'a> TemplateReader<'a> {
         parallelism.min(self.count(completions, &path.field("completions")))
     }
 
+    /// Returns a number of pods or jobs, which defaults to 1.
     fn count(&mut self, value: Option<&Value>, path: &FieldPath) -> u32 {
         let Some(value) = value else { return 1 };
         value
