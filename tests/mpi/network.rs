@@ -1,32 +1,23 @@
-//! Linux namespaces as pods, and their network.
+//! The pods, each with a command, on one network.
 
 use std::{
     fs,
+    net::Ipv4Addr,
     path::Path,
     process::{Child, Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
 
-use crate::rendered::{DOMAIN, Pod};
+use trainyard_pods::{HostsFile, Machine, PodSpec};
 
-/// The script that sets up a pod: its host name, `/etc/hosts` and shared memory.
-const BEGIN: &str = r#"
-set -e
-hostname "$1"
-ip link set lo up
-mount --bind "$2" /etc/hosts
-mount -t tmpfs none /dev/shm
-touch "$3"
-shift 3
-exec "$@"
-"#;
+use crate::rendered::{DOMAIN, Pod};
 
 /// A running pod.
 pub(crate) struct Running {
     pub(crate) pod: Pod,
     process: Child,
-    address: String,
+    sandbox: trainyard_pods::Pod,
 }
 
 impl Drop for Running {
@@ -37,53 +28,41 @@ impl Drop for Running {
     }
 }
 
-/// Returns whether this user can create namespaces and has the programs for it.
-pub(crate) fn can_be_made() -> bool {
-    let mut tried = Command::new("unshare");
-    tried.args(["--mount", "--net", "--uts", "ip", "link", "set", "lo", "up"]);
-    succeeds(&mut tried) && succeeds(Command::new("nsenter").arg("--version"))
-}
-
-/// Starts the pods, each with a command, and connects them by a bridge in the first one.
+/// Starts the pods, each with a command.
 pub(crate) fn start(
+    machine: &Machine,
     pods: &[Pod],
     folder: &Path,
     command: impl Fn(&Pod) -> (String, Vec<String>),
 ) -> Vec<Running> {
     let named: Vec<_> = (1..)
         .zip(pods)
-        .map(|(at, pod)| (pod, format!("10.9.0.{at}")))
+        .map(|(at, pod)| (pod, Ipv4Addr::new(10, 9, 0, at)))
         .collect();
-    let running: Vec<_> = named
-        .iter()
-        .map(|(pod, address)| {
-            let file = |what: &str| folder.join(format!("{}.{what}", pod.name));
-            fs::write(file("hosts"), hosts(pod, &named)).unwrap();
-            let (program, args) = command(pod);
-            let process = Command::new("unshare")
-                .args(["--mount", "--net", "--uts", "bash", "-c", BEGIN, "pod"])
-                .arg(pod.host_name())
-                .args([file("hosts"), file("ready")])
-                .arg(program)
-                .args(args)
-                .stdin(Stdio::null())
-                .stderr(fs::File::create(file("log")).unwrap())
-                .spawn()
-                .unwrap();
-            wait(|| file("ready").exists(), &file("log"));
-            Running {
-                pod: (*pod).clone(),
-                process,
-                address: address.clone(),
-            }
-        })
-        .collect();
-    connect(&running);
-    running
+    let start = |(pod, address): &(&Pod, Ipv4Addr)| {
+        let file = |what: &str| folder.join(format!("{}.{what}", pod.name));
+        let hosts = HostsFile::create(file("hosts"), hosts(pod, &named)).unwrap();
+        let spec = PodSpec {
+            host_name: pod.host_name(),
+            address: *address,
+            hosts: hosts.path(),
+        };
+        let sandbox = machine.start_pod(&spec).unwrap();
+        let (program, args) = command(pod);
+        let mut command = sandbox.enter();
+        let command = command.arg(program).args(args).stdin(Stdio::null());
+        let log = fs::File::create(file("log")).unwrap();
+        Running {
+            process: command.stderr(log).spawn().unwrap(),
+            pod: (*pod).clone(),
+            sandbox,
+        }
+    };
+    named.iter().map(start).collect()
 }
 
 /// Returns the names that a pod resolves: its own, as the kubelet writes it, and those of all pods, as in DNS.
-fn hosts(pod: &Pod, all: &[(&Pod, String)]) -> String {
+fn hosts(pod: &Pod, all: &[(&Pod, Ipv4Addr)]) -> String {
     let mut hosts = "127.0.0.1 localhost\n".to_owned();
     for (other, address) in all {
         let name = &other.name;
@@ -102,41 +81,15 @@ fn hosts(pod: &Pod, all: &[(&Pod, String)]) -> String {
     hosts
 }
 
-fn connect(running: &[Running]) {
-    let [first, others @ ..] = running else {
-        return;
-    };
-    let ip = |pod: &Running, args: &str| {
-        let made = succeeds(pod.enter().arg("ip").args(args.split(' ')));
-        assert!(made, "{}: ip {args}", pod.pod.name);
-    };
-    ip(first, "link add name eth0 type bridge");
-    for (at, other) in others.iter().enumerate() {
-        let pid = other.process.id();
-        ip(
-            first,
-            &format!("link add name pod{at} type veth peer name eth0 netns {pid}"),
-        );
-        ip(first, &format!("link set pod{at} master eth0 up"));
-    }
-    for pod in running {
-        ip(pod, &format!("addr add {}/24 dev eth0", pod.address));
-        ip(pod, "link set eth0 up");
-    }
-}
-
 impl Running {
     /// Returns a command that runs in the pod.
     pub(crate) fn enter(&self) -> Command {
-        let mut command = Command::new("nsenter");
-        let pid = self.process.id().to_string();
-        command.args(["--target", &pid, "--mount", "--net", "--uts"]);
-        command
+        self.sandbox.enter()
     }
 
     /// Waits until its SSH server answers another pod.
     pub(crate) fn wait_for_ssh(&self, other: &Self, log: &Path) {
-        let connect = format!("echo > /dev/tcp/{}/22", self.address);
+        let connect = format!("echo > /dev/tcp/{}/22", self.sandbox.address());
         wait(
             || succeeds(other.enter().args(["bash", "-c", &connect])),
             log,

@@ -8,6 +8,7 @@ use std::{
 };
 
 use tempfile::TempDir;
+use trainyard_pods::{Machine, Rights};
 
 use crate::{
     implementations::{Installed, missing},
@@ -24,6 +25,8 @@ const PATIENCE: &str = "120";
 pub(crate) struct Pods {
     folder: TempDir,
     running: Vec<Running>,
+    /// The pods end with it.
+    _machine: Machine,
 }
 
 impl Pods {
@@ -34,10 +37,10 @@ impl Pods {
             missing("ssh or sshd is not here: install openssh-client and openssh-server");
             return None;
         }
-        if !network::can_be_made() {
+        let Ok(machine) = Machine::start_with(Rights::Root) else {
             missing("no namespaces can be made: run it as root, with iproute2 and util-linux");
             return None;
-        }
+        };
         // The privilege separation directory of root's sshd, which its service would create.
         drop(fs::create_dir_all("/run/sshd"));
         let folder = tempfile::tempdir().unwrap();
@@ -55,8 +58,12 @@ impl Pods {
                 (sshd.display().to_string(), args.into())
             }
         };
-        let running = network::start(&rendered.pods, folder.path(), command);
-        let pods = Self { folder, running };
+        let running = network::start(&machine, &rendered.pods, folder.path(), command);
+        let pods = Self {
+            folder,
+            running,
+            _machine: machine,
+        };
         let launcher = pods.launcher();
         for node in pods.nodes() {
             node.wait_for_ssh(launcher, &pods.log(node));

@@ -33,6 +33,11 @@ pub trait Shared: Sized + Send + Sync + 'static {
     /// # Errors
     /// A process exited: with the end of its log.
     fn still_runs(&self) -> Result<()>;
+
+    /// Returns what a failed test prints in addition to its error.
+    fn last_words(&self) -> String {
+        String::new()
+    }
 }
 
 impl Shared for ControlPlane {
@@ -60,6 +65,10 @@ impl Shared for Cluster {
 
     fn still_runs(&self) -> Result<()> {
         self.still_runs()
+    }
+
+    fn last_words(&self) -> String {
+        self.kubelet().last_words()
     }
 }
 
@@ -95,7 +104,7 @@ impl<S: Shared> Test<S> {
             body(shared).map_err(|error| {
                 let died = shared.still_runs().err();
                 let died = died.map_or(String::new(), |died| format!("\n{died:#}"));
-                Failed::from(format!("{error:#}{died}"))
+                Failed::from(format!("{error:#}{died}{}", shared.last_words()))
             })
         })
     }

@@ -24,7 +24,7 @@ class Greeting(BaseHTTPRequestHandler):
     def log_message(self, *_):
         pass
 
-server = HTTPServer(("", 8000), Greeting)
+server = HTTPServer((os.environ["POD_IP"], 8000), Greeting)
 threading.Thread(target=server.serve_forever, daemon=True).start()
 for other in os.environ["OTHERS"].split():
     for attempt in range(200):
@@ -49,14 +49,7 @@ struct Running<'a> {
 impl<'a> Running<'a> {
     async fn new(cluster: &'a Cluster) -> Result<Self> {
         let namespace = cluster.new_namespace().await?;
-        let image = Image::default().env("OF_IMAGE", "yes");
-        let images = Images::new()
-            .with(
-                "example.com/bash",
-                image.clone().entrypoint(["bash", "-ec"]),
-            )
-            .with("example.com/python", image.entrypoint(["python3", "-c"]));
-        cluster.kubelet().run(&namespace, images);
+        cluster.kubelet().run(&namespace, images());
         Ok(Self {
             cluster,
             namespace,
@@ -100,6 +93,15 @@ impl<'a> Running<'a> {
         let logs = self.cluster.kubelet().logs().join(&self.namespace);
         fs::read_to_string(logs.join(pod).join(format!("{container}.log"))).unwrap_or_default()
     }
+}
+
+fn images() -> Images {
+    let image = Image::default().env("OF_IMAGE", "yes");
+    let bash = image.clone().entrypoint(["bash", "-ec"]);
+    let python = image.entrypoint(["python3", "-c"]);
+    Images::new()
+        .with("example.com/bash", bash)
+        .with("example.com/python", python)
 }
 
 /// Merges fields into a value. Items of a list are merged by position.
@@ -192,14 +194,23 @@ async fn containers_see_their_env_and_files(cluster: &Cluster) -> Result<()> {
     Ok(())
 }
 
-async fn pods_of_a_job_set_find_each_other_by_name(cluster: &Cluster) -> Result<()> {
+async fn pods_of_a_job_set_find_each_other_by_name(
+    cluster: &Cluster,
+    isolation: Isolation,
+) -> Result<()> {
     let test = Running::new(cluster).await?;
+    cluster
+        .kubelet()
+        .run_with(&test.namespace, images(), isolation);
     let others = format!(
         "greet-node-0-0.greet greet-node-0-1.greet.{}.svc.cluster.local",
         test.namespace
     );
     let container = json!({"name": "node", "image": "example.com/python", "args": [GREET],
-        "env": [{"name": "OTHERS", "value": others}]});
+    "env": [
+        {"name": "OTHERS", "value": others},
+        {"name": "POD_IP", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+    ]});
     let job = json!({"parallelism": 2, "completions": 2, "backoffLimit": 0,
         "template": {"spec": {"restartPolicy": "Never", "containers": [container]}}});
     let job_set = json!({"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet",
@@ -366,18 +377,34 @@ async fn pod_that_cannot_run_fails_with_a_message(cluster: &Cluster) -> Result<(
     Ok(())
 }
 
+/// Only what this user has the rights for is tested.
 pub(crate) fn tests() -> Vec<Test<Cluster>> {
-    if Isolation::detect() == Isolation::Loopback {
-        return Vec::new();
+    let mut tests = Vec::new();
+    for (isolation, place) in [
+        (Isolation::Root, "in_namespaces"),
+        (Isolation::User, "in_a_user_namespace"),
+        (Isolation::Loopback, "on_loopback"),
+    ] {
+        if isolation.is_possible() {
+            tests.push(Test::new(
+                format!("pods_of_a_job_set_find_each_other_by_name_{place}"),
+                async move |cluster: &Cluster| {
+                    pods_of_a_job_set_find_each_other_by_name(cluster, isolation).await
+                },
+            ));
+        }
     }
+    if Isolation::detect() != Isolation::Loopback {
+        tests.extend(in_namespaces());
+    }
+    tests
+}
+
+fn in_namespaces() -> Vec<Test<Cluster>> {
     vec![
         Test::new(
             "containers_see_their_env_and_files",
             containers_see_their_env_and_files,
-        ),
-        Test::new(
-            "pods_of_a_job_set_find_each_other_by_name",
-            pods_of_a_job_set_find_each_other_by_name,
         ),
         Test::new(
             "exit_code_of_a_container_is_reported",

@@ -55,7 +55,7 @@ impl Drop for Shell {
     }
 }
 
-/// A process in a pod, with a PID namespace of its own.
+/// A process that a command started.
 #[derive(Clone, Copy, Debug)]
 pub struct Child {
     /// Its process ID in the PID namespace of this program.
@@ -63,12 +63,13 @@ pub struct Child {
 }
 
 impl Child {
-    /// Finds the process that a command of [`Pod::enter`](crate::Pod::enter) with `unshare --fork` started, when it has started it.
+    /// Waits for the last process in a chain of `depth` children of a command, and returns it. For a command of
+    /// [`Pod::enter`](crate::Pod::enter) that is `unshare --fork`, the depth is 2.
     ///
     /// # Errors
     /// The command ended before.
-    pub fn of(command: &process::Child) -> Result<Self> {
-        let pid = descendant(command.id(), 2)?;
+    pub fn of(command: &process::Child, depth: usize) -> Result<Self> {
+        let pid = descendant(command.id(), depth)?;
         Ok(Self { pid })
     }
 }

@@ -110,7 +110,7 @@ fn dropped_pods_and_machines_leave_no_process() {
             let mut command = pod.enter();
             command.args(["unshare", "--pid", "--fork", "sleep", "1000"]);
             let command = command.stderr(Stdio::null()).spawn().unwrap();
-            (Child::of(&command).unwrap().pid, command)
+            (Child::of(&command, 2).unwrap().pid, command)
         };
         let [(in_first, mut one), (in_second, mut two)] = [sleeping(&first), sleeping(&second)];
         drop(first);
@@ -137,7 +137,7 @@ fn signals_reach_a_process_in_a_pod() {
         command.args(["unshare", "--pid", "--fork", "bash", "-c", &script]);
         let mut command = command.spawn().unwrap();
         wait(|| ready.exists());
-        kill_with("TERM", Child::of(&command).unwrap().pid);
+        kill_with("TERM", Child::of(&command, 2).unwrap().pid);
         assert_eq!(command.wait().unwrap().code(), Some(7));
     }
 }

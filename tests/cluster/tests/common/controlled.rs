@@ -56,4 +56,8 @@ impl<S: Setup> Shared for Controlled<S> {
         self.cluster.still_runs()?;
         self.controller.process().still_runs()
     }
+
+    fn last_words(&self) -> String {
+        self.cluster.kubelet().last_words()
+    }
 }

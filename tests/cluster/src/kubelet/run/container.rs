@@ -6,12 +6,13 @@ use std::{
     fs::{self, File},
     os::unix::process::ExitStatusExt as _,
     path::{Path, PathBuf},
-    process::{Command, ExitStatus, Stdio},
+    process::{ChildStdin, Command, ExitStatus},
+    sync::{Arc, Mutex, PoisonError},
     thread,
 };
 
 use k8s_openapi::api::core::v1::{Container, Pod as PodObject};
-use trainyard_pods::{Child, Pod, kill_with};
+use trainyard_pods::kill_with;
 
 use super::{
     env::{Env, command, find, resolve},
@@ -20,6 +21,7 @@ use super::{
     images::Image,
     isolation::Isolation,
     problem::Problem,
+    sandbox::Sandbox,
     script::{Bind, Setup, User},
 };
 
@@ -34,58 +36,73 @@ pub(super) type Volumes = BTreeMap<String, (PathBuf, bool)>;
 pub(super) struct Process {
     /// `None` if it has exited already.
     pid: Option<u32>,
+    /// Without this pipe, a container on loopback is killed.
+    stdin: Arc<Mutex<Option<ChildStdin>>>,
 }
 
 impl Process {
-    /// Starts a container in a pod. When it exits, its exit code is passed to a function.
+    /// Starts a container in a pod, with a folder for its files. When it exits, its exit code is passed to a function.
     pub(super) fn start(
-        pod: &Pod,
-        script: &Path,
-        scratch: &Path,
+        pod: &Sandbox,
+        setup: &Setup,
+        folder: &Path,
         log: &Path,
         exited: impl FnOnce(i32) + Send + 'static,
-    ) -> anyhow::Result<Self> {
-        if let Some(parent) = log.parent() {
-            fs::create_dir_all(parent)?;
-        }
-        let log = File::options().append(true).create(true).open(log)?;
-        let mut child = pod
-            .enter()
-            .args([
-                "unshare",
-                "--mount",
-                "--pid",
-                "--fork",
-                "--kill-child",
-                "sh",
-            ])
-            .args([script, scratch])
-            .stdin(Stdio::null())
-            .stdout(log.try_clone()?)
-            .stderr(log)
-            .spawn()?;
-        let pid = Child::of(&child).ok().map(|child| child.pid);
-        thread::spawn(move || exited(child.wait().map_or(128, code)));
-        Ok(Self { pid })
+    ) -> Result<Self, Problem> {
+        let log = open(log).map_err(Problem::machine)?;
+        let (mut child, pid) = pod.start(setup, folder, log)?;
+        // Waiting would close it.
+        let stdin = Arc::new(Mutex::new(child.stdin.take()));
+        let folder = folder.to_owned();
+        thread::spawn(move || {
+            let status = child.wait();
+            exited(Sandbox::exit_code(&folder).unwrap_or_else(|| status.map_or(128, code)));
+        });
+        Ok(Self { pid, stdin })
     }
 
-    /// Sends a signal to its first process. With `KILL`, all its processes are killed.
-    pub(super) fn signal(&self, signal: &str) {
+    /// Sends SIGTERM to its first process, which may have exited.
+    pub(super) fn terminate(&self) {
         if let Some(pid) = self.pid {
-            kill_with(signal, pid);
+            kill_with("TERM", pid);
         }
+    }
+
+    /// Kills all its processes.
+    pub(super) fn kill(&self) {
+        if let Some(pid) = self.pid {
+            kill_with("KILL", pid);
+        }
+        self.let_go();
+    }
+
+    /// Kills a container on loopback. Others are killed with their pod.
+    pub(super) fn let_go(&self) {
+        let mut stdin = self.stdin.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(stdin.take());
     }
 
     /// Returns a command that runs its arguments in the container.
     pub(super) fn enter(&self, isolation: Isolation) -> Option<Command> {
+        let pid = self.pid?.to_string();
+        if isolation == Isolation::Loopback {
+            return Some(Command::new("env"));
+        }
         let mut command = Command::new("nsenter");
-        command.args(["--target", &self.pid?.to_string()]);
+        command.args(["--target", &pid]);
         if isolation == Isolation::User {
             command.args(["--user", "--preserve-credentials"]);
         }
         command.args(["--mount", "--net", "--uts", "--ipc", "--pid", "--root"]);
         Some(command)
     }
+}
+
+fn open(log: &Path) -> std::io::Result<File> {
+    if let Some(parent) = log.parent() {
+        fs::create_dir_all(parent)?;
+    }
+    File::options().append(true).create(true).open(log)
 }
 
 /// Returns the exit code of a container, which is that of a shell if a signal ended it.

@@ -2,6 +2,8 @@
 
 use trainyard_pods::{Machine, Rights};
 
+use super::sandbox;
+
 /// How pods are kept apart when their containers run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Isolation {
@@ -14,18 +16,23 @@ pub enum Isolation {
 }
 
 impl Isolation {
-    /// Tries what this user may do.
+    /// Returns the strongest one for which this user has the rights and this machine the programs.
     pub fn detect() -> Self {
-        match Machine::start() {
-            Ok(machine) => Self::of(machine.rights()),
-            Err(_) => Self::Loopback,
+        match [Self::Root, Self::User]
+            .into_iter()
+            .find(|it| it.is_possible())
+        {
+            Some(isolation) => isolation,
+            None => Self::Loopback,
         }
     }
 
-    pub(super) fn of(rights: Rights) -> Self {
-        match rights {
-            Rights::Root => Self::Root,
-            Rights::UserNamespaces => Self::User,
+    /// Returns whether this user has the rights for it, and this machine the programs.
+    pub fn is_possible(self) -> bool {
+        match self {
+            Self::Root => Machine::start_with(Rights::Root).is_ok(),
+            Self::User => Machine::start_with(Rights::UserNamespaces).is_ok(),
+            Self::Loopback => sandbox::names_can_be_mapped(),
         }
     }
 }

@@ -12,6 +12,7 @@ mod next;
 mod pod;
 mod probe;
 mod problem;
+mod sandbox;
 mod script;
 mod status;
 mod volumes;
@@ -36,7 +37,7 @@ use tokio::{
     sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
     task::{AbortHandle, block_in_place},
 };
-use trainyard_pods::Machine;
+use trainyard_pods::{Machine, Rights};
 
 /// The number of failed containers whose logs are shown.
 const SHOWN: usize = 4;
@@ -48,15 +49,26 @@ pub(super) struct Runs {
     client: Client,
     folder: TempDir,
     logs: PathBuf,
-    machine: OnceLock<Result<Machine, String>>,
+    /// How pods are kept apart if nothing else is asked for.
+    isolation: OnceLock<Isolation>,
+    /// The namespaces of root, and those in a user namespace.
+    machines: [OnceLock<Result<Machine, String>>; 2],
+    is_watching: OnceLock<()>,
     names: Arc<Names>,
     state: Mutex<State>,
 }
 
+/// How pods run.
+#[derive(Clone, Default)]
+struct Way {
+    images: Arc<Images>,
+    isolation: Option<Isolation>,
+}
+
 #[derive(Default)]
 struct State {
-    /// The images of namespaces, and of all others.
-    images: (HashMap<String, Arc<Images>>, Arc<Images>),
+    /// How the pods of namespaces run, and all others.
+    ways: (HashMap<String, Way>, Way),
     live: HashMap<String, UnboundedSender<Note>>,
     tasks: Vec<AbortHandle>,
     /// The last containers that failed, with their exit codes.
@@ -74,40 +86,51 @@ impl Runs {
                 .prefix("pods-")
                 .tempdir_in(folder)?,
             logs,
-            machine: OnceLock::new(),
+            isolation: OnceLock::new(),
+            machines: [OnceLock::new(), OnceLock::new()],
+            is_watching: OnceLock::new(),
             names: Arc::default(),
             state: Mutex::default(),
         })
     }
 
-    /// Sets the images of a namespace, or of all that have none.
-    pub(super) fn set_images(&self, namespace: Option<&str>, images: Images) {
-        let mut state = self.state();
+    /// Sets how the pods of a namespace run, or all that have none.
+    pub(super) fn set(
+        &self,
+        namespace: Option<&str>,
+        images: Images,
+        isolation: Option<Isolation>,
+    ) {
+        let way = Way {
+            images: Arc::new(images),
+            isolation,
+        };
+        let ways = &mut self.state().ways;
         match namespace {
-            Some(namespace) => {
-                let images = Arc::new(images);
-                state.images.0.insert(namespace.to_owned(), images);
-            }
-            None => state.images.1 = Arc::new(images),
+            Some(namespace) => drop(ways.0.insert(namespace.to_owned(), way)),
+            None => ways.1 = way,
         }
     }
 
     /// Starts a pod, unless it runs.
     pub(super) fn start(self: &Arc<Self>, pod: &Pod, address: Ipv4Addr) {
         let uid = pod.uid().unwrap_or_default();
+        let isolation = self.isolation();
         let mut state = self.state();
         if state.live.contains_key(&uid) {
             return;
         }
         let (sender, notes) = unbounded_channel();
         state.live.insert(uid, sender.clone());
-        let images = pod
+        let way = pod
             .namespace()
-            .and_then(|it| state.images.0.get(&it).cloned());
+            .and_then(|it| state.ways.0.get(&it).cloned());
+        let way = way.unwrap_or_else(|| state.ways.1.clone());
         let run = PodRun {
             runs: Arc::clone(self),
             pod: pod.clone(),
-            images: images.unwrap_or_else(|| Arc::clone(&state.images.1)),
+            images: way.images,
+            isolation: way.isolation.unwrap_or(isolation),
             address,
             notes,
             sender,
@@ -157,7 +180,7 @@ impl Runs {
         for task in tasks {
             task.abort();
         }
-        if let Some(Ok(machine)) = self.machine.get() {
+        for machine in self.machines.iter().filter_map(OnceLock::get).flatten() {
             machine.stop();
         }
     }
@@ -208,24 +231,30 @@ impl Runs {
         self.folder().join("claims").join(namespace).join(name)
     }
 
-    /// Returns the namespaces of the pods, which the first one starts.
-    fn machine(&self) -> Result<&Machine> {
-        let machine = self.machine.get_or_init(|| {
-            let machine = Machine::start().map_err(|error| format!("{error:#}"));
-            let (names, client) = (Arc::clone(&self.names), self.client.clone());
-            let watch = tokio::spawn(async move { names.watch(client).await });
-            self.state().tasks.push(watch.abort_handle());
-            machine
-        });
+    /// Returns the namespaces in which pods are, which the first one starts.
+    fn machine(&self, isolation: Isolation) -> Result<&Machine> {
+        let [root, user] = &self.machines;
+        let (machine, rights) = match isolation {
+            Isolation::Root => (root, Rights::Root),
+            _ => (user, Rights::UserNamespaces),
+        };
+        let machine = machine
+            .get_or_init(|| Machine::start_with(rights).map_err(|error| format!("{error:#}")));
         machine.as_ref().map_err(|error| anyhow!("{error}"))
     }
 
-    /// Returns how pods are kept apart.
+    /// Watches the names that pods resolve, from the first pod on.
+    fn watch_names(&self) {
+        self.is_watching.get_or_init(|| {
+            let (names, client) = (Arc::clone(&self.names), self.client.clone());
+            let watch = tokio::spawn(async move { names.watch(client).await });
+            self.state().tasks.push(watch.abort_handle());
+        });
+    }
+
+    /// Returns how pods are kept apart if nothing else is asked for.
     pub(super) fn isolation(&self) -> Isolation {
-        match block_in_place(|| self.machine()) {
-            Ok(machine) => Isolation::of(machine.rights()),
-            Err(_) => Isolation::Loopback,
-        }
+        *block_in_place(|| self.isolation.get_or_init(Isolation::detect))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -14,6 +14,8 @@ use kube::{
 };
 use trainyard_pods::HostsFile;
 
+use super::{isolation::Isolation, sandbox::on_loopback};
+
 /// The domain of a cluster.
 const CLUSTER: &str = "cluster.local";
 /// The label with the name of an EndpointSlice's Service.
@@ -37,12 +39,13 @@ struct State {
 /// What a pod knows of names by itself.
 #[derive(Clone, Debug)]
 pub(super) struct Resolver {
+    isolation: Isolation,
     own: Vec<String>,
     searches: Vec<String>,
 }
 
 impl Resolver {
-    pub(super) fn of(pod: &Pod, ip: IpAddr, host_name: &str) -> Self {
+    pub(super) fn of(pod: &Pod, ip: IpAddr, host_name: &str, isolation: Isolation) -> Self {
         let spec = pod.spec.clone().unwrap_or_default();
         let namespace = pod.namespace().unwrap_or_default();
         let full = spec
@@ -68,13 +71,21 @@ impl Resolver {
         }
         let more = spec.dns_config.and_then(|config| config.searches);
         searches.extend(more.unwrap_or_default());
-        Self { own, searches }
+        Self {
+            isolation,
+            own,
+            searches,
+        }
     }
 
     /// Returns the contents of `/etc/hosts`, in which each name is also found by its part before a domain that is searched.
     fn hosts(&self, records: &Records) -> String {
         let mut hosts = self.own.join("\n") + "\n";
         for (ip, names) in records.values().flatten() {
+            let ip = match self.isolation {
+                Isolation::Loopback => on_loopback(*ip),
+                _ => *ip,
+            };
             hosts += &ip.to_string();
             for name in names {
                 let short = self
@@ -198,7 +209,7 @@ mod tests {
         let pod = json!({"metadata": {"name": "me", "namespace": namespace}, "spec": spec});
         let pod: Pod = serde_json::from_value(pod).unwrap();
         let ip = IpAddr::V4(Ipv4Addr::new(10, 244, 0, 9));
-        Resolver::of(&pod, ip, "me").hosts(&all())
+        Resolver::of(&pod, ip, "me", Isolation::Root).hosts(&all())
     }
 
     #[test]

@@ -10,12 +10,31 @@ use super::env::Env;
 /// The first part of the script, which gives the container a file system of its own: that of this machine, which it cannot change.
 const BEGIN: &str = r#"
 set -e
+exec </dev/null
 trap 'echo fake kubelet: cannot set up the container >&2; exit 128' EXIT
 cd "$1"
 mount -t tmpfs -o mode=755 tmpfs "$PWD"
 cd "$PWD"
 mkdir upper work root
-mount -t overlay -o lowerdir=/,upperdir=upper,workdir=work overlay root
+if ! mount -t overlay -o lowerdir=/,upperdir=upper,workdir=work overlay root 2>/dev/null; then
+  # A user namespace cannot separate / from the file systems in it, but its folders.
+  mount -t tmpfs -o mode=755 tmpfs root
+  for file in /*; do
+    name=${file#/}
+    if [ -L "$file" ]; then
+      cp -P "$file" root/
+    elif [ -d "$file" ]; then
+      mkdir -p "root/$name" "uppers/$name" "works/$name"
+      case $name in
+        proc|sys|dev|run|tmp) ;;
+        *)
+          layers="lowerdir=$file,upperdir=uppers/$name,workdir=works/$name"
+          mount -t overlay -o "$layers" overlay "root/$name" 2>/dev/null || mount --rbind "$file" "root/$name"
+          ;;
+      esac
+    fi
+  done
+fi
 cd root
 mkdir .old
 pivot_root . .old
