@@ -135,8 +135,10 @@ async fn deploy_and_the_runtimes(plane: &ControlPlane) -> Result<()> {
 
 /// Returns the values of cluster-scoped objects by name.
 fn by_name(objects: &[Object]) -> BTreeMap<&str, &Value> {
-    let named = |object| -> (&str, &Value) { (&object.metadata.name, &object.value) };
-    objects.iter().map(named).collect()
+    let objects = objects.iter();
+    objects
+        .map(|object| (object.metadata.name.as_str(), &object.value))
+        .collect()
 }
 
 /// Returns the runtimes that the program prints.
