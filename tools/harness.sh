@@ -12,7 +12,7 @@ digest() {
         git diff HEAD -- "$@"
     } | sha256sum | cut -c1-16
 }
-mapfile -t tests < <(sed -n 's/^mod \(.*\);$/tests\/cluster\/tests\/\1.rs/p' tests/cluster/tests/harness.rs)
+mapfile -t tests < <(sed -n 's/^mod \(.*\);$/tests\/cluster\/tests\/\1*/p' tests/cluster/tests/harness.rs)
 harness=(Cargo.lock tests/cluster/Cargo.toml tests/cluster/src tests/cluster/examples tests/cluster/tools tests/pods tests/cluster/tests/harness.rs "${tests[@]}")
 product=(Cargo.toml deploy host plugins tests/cluster/kustomize wit)
 passed=${XDG_CACHE_HOME:-$HOME/.cache}/trainyard/harness-passed

@@ -2,124 +2,18 @@
 //! Their exit codes are reported, and no process outlives its pod.
 #![allow(clippy::indexing_slicing)]
 
+mod running;
+
 use std::{fs, process::Command, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
-use trainyard_cluster::{
-    Api, Cluster, Image, Images, Isolation, Resource, Test, Write, eventually,
-};
+use trainyard_cluster::{Cluster, Isolation, Resource, Test, eventually};
+
+use running::{Running, images};
 
 /// Has one server in each pod, and then asks those of both pods of the job by their names.
-const GREET: &str = r#"
-import os, socket, threading, time, urllib.request
-from http.server import BaseHTTPRequestHandler, HTTPServer
-
-class Greeting(BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.send_response(200)
-        self.end_headers()
-        self.wfile.write(socket.gethostname().encode())
-
-    def log_message(self, *_):
-        pass
-
-server = HTTPServer((os.environ["POD_IP"], 8000), Greeting)
-threading.Thread(target=server.serve_forever, daemon=True).start()
-for other in os.environ["OTHERS"].split():
-    for attempt in range(200):
-        try:
-            found = urllib.request.urlopen(f"http://{other}:8000").read().decode()
-            break
-        except OSError:
-            time.sleep(0.1)
-    assert found == other.split(".")[0], (other, found)
-    print("greeted by", found, flush=True)
-# The others may still ask.
-time.sleep(2)
-"#;
-
-/// A namespace whose pods run.
-struct Running<'a> {
-    cluster: &'a Cluster,
-    namespace: String,
-    pods: Resource,
-}
-
-impl<'a> Running<'a> {
-    async fn new(cluster: &'a Cluster) -> Result<Self> {
-        let namespace = cluster.new_namespace().await?;
-        cluster.kubelet().run(&namespace, images());
-        Ok(Self {
-            cluster,
-            namespace,
-            pods: Resource::pods(),
-        })
-    }
-
-    fn api(&'a self, resource: &'a Resource) -> Api<'a> {
-        self.cluster.api(resource, &self.namespace)
-    }
-
-    async fn create(&self, resource: &Resource, object: &Value) -> Result<()> {
-        let api = self.cluster.api(resource, &self.namespace);
-        api.create(object, &Write::strict()).await?.accepted()?;
-        Ok(())
-    }
-
-    /// Creates a pod with one container, which runs a script of bash, and other fields.
-    async fn start(&self, name: &str, script: &str, spec: Value) -> Result<()> {
-        let mut pod = json!({
-            "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
-            "spec": {
-                "restartPolicy": "Never",
-                "containers": [{"name": "node", "image": "example.com/bash", "args": [script]}],
-            },
-        });
-        merge(&mut pod["spec"], spec);
-        self.create(&self.pods, &pod).await
-    }
-
-    async fn until(&self, name: &str, what: &str, holds: impl Fn(&Value) -> bool) -> Result<Value> {
-        self.api(&self.pods).until(name, what, holds).await
-    }
-
-    async fn until_phase(&self, name: &str, phase: &str) -> Result<Value> {
-        let is_so = |pod: &Value| pod["status"]["phase"] == phase;
-        self.until(name, phase, is_so).await
-    }
-
-    fn log(&self, pod: &str, container: &str) -> String {
-        let logs = self.cluster.kubelet().logs().join(&self.namespace);
-        fs::read_to_string(logs.join(pod).join(format!("{container}.log"))).unwrap_or_default()
-    }
-}
-
-fn images() -> Images {
-    let image = Image::default().env("OF_IMAGE", "yes");
-    let bash = image.clone().entrypoint(["bash", "-ec"]);
-    let python = image.entrypoint(["python3", "-c"]);
-    Images::new()
-        .with("example.com/bash", bash)
-        .with("example.com/python", python)
-}
-
-/// Merges fields into a value. Items of a list are merged by position.
-fn merge(into: &mut Value, from: Value) {
-    match (into, from) {
-        (Value::Object(into), Value::Object(from)) => {
-            for (key, value) in from {
-                merge(into.entry(key).or_insert(Value::Null), value);
-            }
-        }
-        (Value::Array(into), Value::Array(from)) => {
-            for (into, from) in into.iter_mut().zip(from) {
-                merge(into, from);
-            }
-        }
-        (into, from) => *into = from,
-    }
-}
+const GREET: &str = include_str!("containers_run_as_processes/greet.py");
 
 async fn containers_see_their_env_and_files(cluster: &Cluster) -> Result<()> {
     let test = Running::new(cluster).await?;
@@ -236,6 +130,24 @@ async fn pods_of_a_job_set_find_each_other_by_name(
     );
     let greeted = "greeted by greet-node-0-0\ngreeted by greet-node-0-1\n";
     ensure!(logs == [greeted, greeted], "{logs:?}");
+    Ok(())
+}
+
+async fn sidecar_runs_from_before_the_containers_until_after_them(cluster: &Cluster) -> Result<()> {
+    let test = Running::new(cluster).await?;
+    let server = "python3 -m http.server 8000 & trap 'echo stopped; exit 0' TERM; wait";
+    let spec = json!({
+        "initContainers": [{
+            "name": "server", "image": "example.com/bash", "args": [server], "restartPolicy": "Always",
+            "startupProbe": {"httpGet": {"path": "/", "port": 8000}},
+        }],
+    });
+    let script = "exec 3<>/dev/tcp/localhost/8000; echo connected";
+    test.start("beside", script, spec).await?;
+    let pod = test.until_phase("beside", "Succeeded").await?;
+    ensure!(test.log("beside", "node") == "connected\n", "{pod:#}");
+    let log = test.log("beside", "server");
+    ensure!(log.ends_with("stopped\n"), "{log}");
     Ok(())
 }
 
@@ -405,6 +317,10 @@ fn in_namespaces() -> Vec<Test<Cluster>> {
         Test::new(
             "containers_see_their_env_and_files",
             containers_see_their_env_and_files,
+        ),
+        Test::new(
+            "sidecar_runs_from_before_the_containers_until_after_them",
+            sidecar_runs_from_before_the_containers_until_after_them,
         ),
         Test::new(
             "exit_code_of_a_container_is_reported",

@@ -3,10 +3,11 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::{
-    fs,
+    env, fs,
+    io::{BufRead as _, BufReader},
     net::Ipv4Addr,
     path::Path,
-    process::Stdio,
+    process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -140,4 +141,39 @@ fn signals_reach_a_process_in_a_pod() {
         kill_with("TERM", Child::of(&command, 2).unwrap().pid);
         assert_eq!(command.wait().unwrap().code(), Some(7));
     }
+}
+
+/// The variable that tells this program to start a pod and wait, because another one will kill it.
+const IS_KILLED: &str = "TRAINYARD_PODS_IS_KILLED";
+
+#[test]
+fn no_process_outlives_a_killed_program() {
+    if env::var_os(IS_KILLED).is_some() {
+        let machine = Machine::start().unwrap();
+        let folder = TempDir::new().unwrap();
+        let (pod, _hosts) = start(&machine, 1, folder.path(), "");
+        let mut command = pod.enter();
+        command.args(["setsid", "unshare", "--pid", "--fork", "sleep", "1000"]);
+        let mut command = command.spawn().unwrap();
+        println!("\nprocess {}", Child::of(&command, 2).unwrap().pid);
+        command.wait().unwrap();
+    }
+    if machines().is_empty() {
+        return;
+    }
+    let name = "pods_are_machines_of_their_own::no_process_outlives_a_killed_program";
+    let mut program = Command::new(env::current_exe().unwrap());
+    program.args(["--exact", name, "--nocapture"]);
+    program.env(IS_KILLED, "1").stdout(Stdio::piped());
+    let mut program = program.spawn().unwrap();
+    let output = BufReader::new(program.stdout.take().unwrap());
+    let pid = output.lines().find_map(|line| {
+        let pid = line.unwrap().strip_prefix("process ")?.parse();
+        Some(pid.unwrap())
+    });
+    let pid = pid.unwrap();
+    assert!(exists(pid));
+    program.kill().unwrap();
+    program.wait().unwrap();
+    wait(|| !exists(pid));
 }

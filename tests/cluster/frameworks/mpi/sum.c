@@ -27,12 +27,17 @@ int main(int argc, char **argv) {
   fflush(stdout);
   if (rank == failing) {
     fprintf(stderr, "rank %d fails\n", rank);
-    /* Without MPI_Finalize, like a process that is killed. */
-    _exit(7);
+    /* As MPI's default error handler does. */
+    MPI_Abort(MPI_COMM_WORLD, 7);
   }
   if (failing >= 0 || file) {
     /* The ranks stop in the same round, because they agree on the sum. */
     while (allreduce(file && !access(file, F_OK)) == 0) usleep(200000);
+  }
+  /* Training takes longer than this. MPICH 4.0 with UCX can hang in MPI_Finalize if connections are still being made. */
+  for (int round = 0; round < 10; round++) {
+    usleep(50000);
+    MPI_Barrier(MPI_COMM_WORLD);
   }
   MPI_Finalize();
   return 0;
