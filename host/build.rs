@@ -14,7 +14,16 @@ use trainyard_componentize::build::{self, Messages, Options};
 use trainyard_model::names::sha256_digest;
 
 /// The directories of the built-in plugins in `plugins/`.
-const BUILT_INS: &[&str] = &["dra", "flux", "jax", "mpi", "torch", "xgboost"];
+const BUILT_INS: &[&str] = &[
+    "coscheduling",
+    "dra",
+    "flux",
+    "jax",
+    "mpi",
+    "torch",
+    "volcano",
+    "xgboost",
+];
 
 fn main() -> ExitCode {
     match embed_plugins().and_then(|()| embed_runtimes()) {

@@ -99,6 +99,8 @@ fn samples() -> BTreeMap<String, String> {
         .chain(of(Framework::Mpi, 40, "generated-mpi"))
         .chain(of(Framework::Jax, 40, "generated-jax"))
         .chain(of(Framework::Xgboost, 40, "generated-xgboost"))
+        .chain(of(Framework::Coscheduling, 40, "generated-coscheduling"))
+        .chain(of(Framework::Volcano, 40, "generated-volcano"))
         .collect()
 }
 
@@ -202,6 +204,18 @@ fn generated_jax_inputs_differ_as_listed() {
 #[ignore = "needs Go: `make test-reference` runs it"]
 fn generated_xgboost_inputs_differ_as_listed() {
     compare(Framework::Xgboost, 1000);
+}
+
+#[test]
+#[ignore = "needs Go: `make test-reference` runs it"]
+fn generated_coscheduling_inputs_differ_as_listed() {
+    compare(Framework::Coscheduling, 1000);
+}
+
+#[test]
+#[ignore = "needs Go: `make test-reference` runs it"]
+fn generated_volcano_inputs_differ_as_listed() {
+    compare(Framework::Volcano, 1000);
 }
 
 /// Compares the answers for this number of generated inputs, or for the number in the environment.

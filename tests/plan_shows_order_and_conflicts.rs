@@ -52,6 +52,53 @@ fn several() -> tempfile::TempDir {
     folder
 }
 
+/// The plan of the built-in plugins, without the digits of digests, which change with each build.
+const OF_BUILT_INS: &str = "\
+All loaded plugins
+order: coscheduling -> dra -> {flux | jax | mpi | torch} -> volcano
+order: coscheduling -> dra -> volcano -> xgboost
+  dra writes `pod-sets[@trainer].devices[*]`, which flux depends on
+  dra writes `pod-sets[node].devices[*]`, which mpi depends on
+  dra writes `pod-sets[@trainer].devices[*]`, which torch depends on
+  dra writes `pod-sets[@trainer].devices[*]`, which xgboost depends on
+digest: sha256:...
+PLUGIN        VERSION  ACTIVE WHEN                  PHASES                 DIGEST
+coscheduling  0.1.0    podGroupPolicy.coscheduling  transform,build        sha256:...
+dra           0.1.0    resourceClaims               transform,build,check  sha256:...
+flux          0.1.0    mlPolicy.flux                transform,build        sha256:...
+jax           0.1.0    mlPolicy.jax                 transform              sha256:...
+mpi           0.1.0    mlPolicy.mpi                 transform,build        sha256:...
+torch         0.1.0    mlPolicy.torch               transform              sha256:...
+volcano       0.1.0    podGroupPolicy.volcano       transform,build,check  sha256:...
+xgboost       0.1.0    mlPolicy.xgboost             transform              sha256:...
+";
+
+/// Replaces the digits of digests.
+fn without_digests(text: &str) -> String {
+    let mut parts = text.split("sha256:");
+    let first = parts.next().unwrap_or_default().to_owned();
+    let rest = parts.map(|part| part.trim_start_matches(|c: char| c.is_ascii_hexdigit()));
+    first
+        + &rest
+            .map(|part| format!("sha256:...{part}"))
+            .collect::<String>()
+}
+
+#[test]
+fn plan_of_all_built_in_plugins_fits_100_columns() {
+    let folder = tempfile::tempdir().unwrap();
+    for arguments in [&[][..], &["--claims"]] {
+        let table = stdout(&plan(folder.path(), arguments));
+        let too_wide: Vec<_> = table
+            .lines()
+            .filter(|line| line.chars().count() > 100)
+            .collect();
+        assert!(too_wide.is_empty(), "{too_wide:#?}");
+        let shown = without_digests(&table);
+        assert!(shown.starts_with(OF_BUILT_INS), "{shown}");
+    }
+}
+
 #[test]
 fn plan_is_printed_as_a_flowchart() {
     let folder = several();
@@ -207,15 +254,50 @@ fn additional_plugin_is_checked_against_the_loaded_ones() {
     assert_eq!(
         report["orders"]["now"],
         json!([
-            [["dra"], ["flux", "jax", "mpi"], ["site"]],
-            [["dra"], ["site"], ["torch", "xgboost"]]
+            [
+                ["coscheduling"],
+                ["dra"],
+                ["flux", "jax", "mpi"],
+                ["site"],
+                ["volcano"]
+            ],
+            [["coscheduling"], ["dra"], ["site"], ["torch"], ["volcano"]],
+            [
+                ["coscheduling"],
+                ["dra"],
+                ["site"],
+                ["volcano"],
+                ["xgboost"]
+            ]
         ])
     );
     assert_eq!(
         report["orders"]["then"],
         json!([
-            [["dra"], ["flux", "jax", "mpi"], ["site"], ["new"]],
-            [["dra"], ["site"], ["new"], ["torch", "xgboost"]]
+            [
+                ["coscheduling"],
+                ["dra"],
+                ["flux", "jax", "mpi"],
+                ["site"],
+                ["new"],
+                ["volcano"]
+            ],
+            [
+                ["coscheduling"],
+                ["dra"],
+                ["site"],
+                ["new"],
+                ["torch"],
+                ["volcano"]
+            ],
+            [
+                ["coscheduling"],
+                ["dra"],
+                ["site"],
+                ["new"],
+                ["volcano"],
+                ["xgboost"]
+            ]
         ])
     );
     assert!(table.contains("order then: "), "{table}");
@@ -231,7 +313,7 @@ fn refused_plugin_is_reported_with_every_reason() {
     let writes = [
         "labels[a]",
         "labels[b]",
-        "pod-sets[*].scheduler-name",
+        "pod-sets[*].priority-class",
         "pod-sets[*].containers[*].image",
     ];
     plugin(folder.path(), "new", claims(&["labels[b]"], &writes));
@@ -266,7 +348,7 @@ fn refused_plugin_is_reported_with_every_reason() {
         );
     }
     // Each remedy works, and with all of them the plugin is accepted.
-    let grants = "grants: ['pod-sets[*].scheduler-name', 'pod-sets[*].containers[*].image']";
+    let grants = "grants: ['pod-sets[*].priority-class', 'pod-sets[*].containers[*].image']";
     let (code, report, _) = against(
         folder.path(),
         "new.wasm",
@@ -389,7 +471,7 @@ fn suggested_policy_lines_resolve_the_conflict() {
     plugin(
         folder.path(),
         "scheduled",
-        claims(&[], &["pod-sets[*].scheduler-name"]),
+        claims(&[], &["pod-sets[*].priority-class"]),
     );
     let args = ["--plugin", "scheduled.wasm", "--policy", "policy.yaml"];
     policy(folder.path(), "[]");

@@ -124,7 +124,7 @@ fn unloaded_plugin_is_an_error_with_a_suggestion() {
             named("[{name: torch, after: [torhc], before: [tracer], excludes: [torhc]}]"),
             vec![
                 "plugins[0].after[0]: no loaded plugin has the name `torhc`; did you mean `torch`?",
-                "plugins[0].before[0]: no loaded plugin has the name `tracer`; the loaded plugins are dra, flux, jax, mpi, torch, xgboost; load the plugin, or remove it from the policy file",
+                "plugins[0].before[0]: no loaded plugin has the name `tracer`; the loaded plugins are coscheduling, dra, flux, jax, mpi, torch, volcano, xgboost; load the plugin, or remove it from the policy file",
                 "plugins[0].excludes[0]: no loaded plugin has the name `torhc`; did you mean `torch`?",
             ],
         ),

@@ -1,6 +1,7 @@
 //! Generated TrainJobs and runtimes, as users write them. Most are valid, some are not.
 
 mod flux;
+mod gang;
 mod job;
 #[path = "../../host/api/tests/merge_inputs/parts.rs"]
 #[allow(dead_code, unreachable_pub)]
@@ -25,6 +26,9 @@ pub(super) enum Framework {
     Mpi,
     Jax,
     Xgboost,
+    /// Any of the frameworks, with a gang.
+    Coscheduling,
+    Volcano,
 }
 
 /// Returns the first `count` inputs of a framework as the texts of files. They are the same in every run.
@@ -37,16 +41,20 @@ pub(super) fn inputs(framework: Framework, count: usize) -> impl Iterator<Item =
         job::job(framework),
         flux::settings(),
         spoilt::damage(),
+        gang::gang(framework),
     );
-    let input = parts.prop_map(move |(mut runtime, mut job, settings, damage)| {
+    let input = parts.prop_map(move |(mut runtime, mut job, settings, damage, gang)| {
         job["spec"]["runtimeRef"] = runtime::reference(&runtime);
         if framework == Framework::Flux {
             settings.apply(&mut runtime, &mut job);
         }
+        let of_gang = gang.map(|gang| gang.apply(&mut runtime, &mut job));
+        let of_gang = of_gang.unwrap_or_default();
         if let Some(damage) = damage {
             damage.apply(&mut runtime, &mut job);
         }
-        yaml::write_documents([&runtime, &job].into_iter().chain(&claimed))
+        let documents = [&runtime, &job].into_iter().chain(&claimed);
+        yaml::write_documents(documents.chain(&of_gang))
     });
     (0..count).map(move |_| input.new_tree(&mut runner).unwrap().current())
 }

@@ -67,7 +67,9 @@ pub(super) fn normal(object: &Value) -> Value {
 
 fn below(field: &str, value: &Value) -> Value {
     match value {
-        Value::Object(map) if ["limits", "requests", "capacity", "overhead"].contains(&field) => {
+        Value::Object(map)
+            if ["limits", "requests", "capacity", "overhead", "minResources"].contains(&field) =>
+        {
             map.iter()
                 .map(|(key, value)| (key.clone(), quantity(value)))
                 .collect()
@@ -155,6 +157,8 @@ fn add_expansions(keyed: &mut Map<String, Value>, items: &[Value]) {
         };
         let named = |other: &&Value| {
             let name = other["name"].as_str().unwrap_or_default();
+            // `$$` is an escaped `$`.
+            let value = value.replace("$$", "");
             value.contains(&format!("$({name})"))
         };
         let expands: Vec<_> = items[..place]

@@ -3,6 +3,7 @@
 mod flux;
 mod forms;
 mod frameworks;
+mod gangs;
 mod mpi;
 mod overrides;
 mod patches;
@@ -111,4 +112,12 @@ pub(super) const ROWS: &[Row] = &[
     row("torchtune-runtime-args", torchtune::runtime_args),
     row("torchtune-complete-line", torchtune::complete_line),
     row("torchtune-configuration", torchtune::configuration),
+    row("gang-members", gangs::members),
+    row("gang-pods", gangs::pods),
+    row("gang-requests", gangs::requests),
+    row("gang-priority", gangs::priority),
+    row("gang-lookups", gangs::lookups),
+    row("gang-bounds", gangs::bounds),
+    row("gang-queue", gangs::queue),
+    row("gang-two-schedulers", gangs::two_schedulers),
 ];

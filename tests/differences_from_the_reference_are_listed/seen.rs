@@ -49,7 +49,7 @@ impl Documents {
         };
         let (kind, name) = object.split_once(' ').unwrap_or_default();
         let (kind, name) = match kind {
-            "JobSet" => ("TrainJob", name),
+            "JobSet" | "PodGroup" => ("TrainJob", name),
             // The name of an emitted object starts with the TrainJob's name.
             "ConfigMap" | "Secret" => ("TrainJob", self.train_job_of(name)),
             kind => (kind, name),
@@ -73,6 +73,7 @@ impl Documents {
                 difference,
                 job,
                 runtime,
+                documents: &self.0,
             }
         } else {
             // Any TrainJob of the runtime will do.
@@ -84,6 +85,7 @@ impl Documents {
                 difference,
                 job,
                 runtime,
+                documents: &self.0,
             }
         }
     }
@@ -105,6 +107,8 @@ pub(super) struct Seen<'d> {
     pub(super) difference: &'d Difference,
     pub(super) job: &'d Value,
     pub(super) runtime: &'d Value,
+    /// All documents of the input.
+    pub(super) documents: &'d [Value],
 }
 
 impl<'d> Seen<'d> {

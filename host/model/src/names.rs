@@ -21,6 +21,12 @@ pub fn sha256_digest(content: impl AsRef<[u8]>) -> String {
     format!("sha256:{}", hex::encode(Sha256::digest(content)))
 }
 
+/// Returns the beginning of a digest, for texts that people read: `sha256:` and 12 hexadecimal digits.
+#[must_use]
+pub fn short_digest(digest: &str) -> &str {
+    digest.get(..19).unwrap_or(digest)
+}
+
 /// The length of the hash at the end of a name that [`fit_name`] changed.
 const FIT_HASH: usize = 8;
 

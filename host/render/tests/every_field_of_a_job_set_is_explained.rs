@@ -20,11 +20,13 @@ use trainyard_sdk::native::NativePolicy;
 /// The built-in plugins, native instead of sandboxed.
 fn renderer() -> Renderer {
     let built_ins = [
+        trainyard_plugin_coscheduling::PLUGIN,
         trainyard_plugin_dra::PLUGIN,
         trainyard_plugin_flux::PLUGIN,
         trainyard_plugin_jax::PLUGIN,
         trainyard_plugin_mpi::PLUGIN,
         trainyard_plugin_torch::PLUGIN,
+        trainyard_plugin_volcano::PLUGIN,
         trainyard_plugin_xgboost::PLUGIN,
     ];
     let policies = built_ins.map(|parts| -> Arc<dyn Policy> {

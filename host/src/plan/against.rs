@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, path::Path, sync::Arc};
 use serde::Serialize;
 use trainyard_model::{
     claims::ClaimError,
+    names::short_digest,
     plan::{Candidate, PlanError, SharedPath},
     plugin::{Plugin, PluginError},
 };
@@ -258,7 +259,10 @@ impl PlanImpact {
     }
 
     fn lines(&self) -> Vec<String> {
-        let named = |one: &PluginSummary| format!("{} {} ({})", one.name, one.version, one.digest);
+        let named = |one: &PluginSummary| {
+            let digest = short_digest(&one.digest);
+            format!("{} {} ({digest})", one.name, one.version)
+        };
         let mut out = vec![match &self.replaces {
             Some(old) => format!("{} would replace {}", named(&self.plugin), named(old)),
             None => format!("{} would be added", named(&self.plugin)),

@@ -1,5 +1,7 @@
 //! A plan as text for a terminal.
 
+use trainyard_model::names::short_digest;
+
 use super::report::{GrantsReport, PlanReport, line};
 use crate::output::Table;
 
@@ -45,7 +47,8 @@ fn plugins(report: &PlanReport<'_>) -> Table {
     let mut table = Table::new(&["plugin", "version", "active when", "phases", "digest"]);
     for plugin in &report.plugins {
         let (when, phases) = (plugin.active_when.to_string(), plugin.phases.join(","));
-        table.row([plugin.name, plugin.version, &when, &phases, plugin.digest]);
+        let digest = short_digest(plugin.digest);
+        table.row([plugin.name, plugin.version, &when, &phases, digest]);
     }
     table
 }

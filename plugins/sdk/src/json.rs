@@ -19,3 +19,20 @@ pub fn quoted(text: &str) -> String {
     out.push('"');
     out
 }
+
+/// Returns a JSON object with these members, whose values are JSON.
+///
+/// ```
+/// use trainyard_sdk::json::{object, quoted};
+///
+/// let json = object([("minMember", "4".to_owned()), ("queue", quoted("research"))]);
+/// assert_eq!(json, r#"{"minMember":4,"queue":"research"}"#);
+/// ```
+#[must_use]
+pub fn object<'n>(members: impl IntoIterator<Item = (&'n str, String)>) -> String {
+    let members = members.into_iter();
+    let members: Vec<_> = members
+        .map(|(name, value)| format!("{}:{value}", quoted(name)))
+        .collect();
+    format!("{{{}}}", members.join(","))
+}

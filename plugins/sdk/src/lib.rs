@@ -33,6 +33,7 @@ mod accelerators;
 mod call;
 mod config;
 mod contract;
+mod gang;
 mod give;
 #[cfg(target_family = "wasm")]
 #[doc(hidden)]
@@ -58,6 +59,7 @@ pub use self::parts::{Phases, Writing};
 pub use self::{
     config::{Config, Setting, read_list, read_map},
     contract::*,
+    gang::Gang,
     parts::{PluginParts, plugin_name},
     rendezvous::{POD_INDEX, RENDEZVOUS_PORT},
     trainer::{NODE, PROCESSES, TRAINER},

@@ -30,15 +30,20 @@ pub const CHAIN: Plugins = &[
     ("tests/plugins/team", &trainyard_test_plugin_team::PLUGIN),
 ];
 
+const COSCHEDULING: (&str, &PluginParts) = (
+    "plugins/coscheduling",
+    &trainyard_plugin_coscheduling::PLUGIN,
+);
 const DRA: (&str, &PluginParts) = ("plugins/dra", &trainyard_plugin_dra::PLUGIN);
 const FLUX: (&str, &PluginParts) = ("plugins/flux", &trainyard_plugin_flux::PLUGIN);
 const JAX: (&str, &PluginParts) = ("plugins/jax", &trainyard_plugin_jax::PLUGIN);
 const MPI: (&str, &PluginParts) = ("plugins/mpi", &trainyard_plugin_mpi::PLUGIN);
 const TORCH: (&str, &PluginParts) = ("plugins/torch", &trainyard_plugin_torch::PLUGIN);
+const VOLCANO: (&str, &PluginParts) = ("plugins/volcano", &trainyard_plugin_volcano::PLUGIN);
 const XGBOOST: (&str, &PluginParts) = ("plugins/xgboost", &trainyard_plugin_xgboost::PLUGIN);
 
 /// The built-in plugins.
-pub const BUILT_INS: Plugins = &[DRA, FLUX, JAX, MPI, TORCH, XGBOOST];
+pub const BUILT_INS: Plugins = &[COSCHEDULING, DRA, FLUX, JAX, MPI, TORCH, VOLCANO, XGBOOST];
 
 /// Each machine learning policy alone and after DRA, in the order in which they run.
 #[must_use]

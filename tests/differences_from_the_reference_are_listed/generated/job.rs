@@ -58,7 +58,7 @@ fn trainer(framework: Framework) -> BoxedStrategy<Value> {
         }
         Framework::Jax => Just("JAX_PROCESS_ID").boxed(),
         Framework::Xgboost => Just("DMLC_TASK_ID").boxed(),
-        Framework::Torch | Framework::Flux => Just("PET_NNODES").boxed(),
+        _ => Just("PET_NNODES").boxed(),
     };
     let env = prop_oneof![
         40 => env(ENV),

@@ -13,6 +13,14 @@ const STEP: &str = "trainer.kubeflow.org/trainjob-ancestor-step";
 
 /// Generates a runtime of either kind.
 pub(super) fn runtime(framework: Framework) -> BoxedStrategy<Value> {
+    if let Framework::Coscheduling | Framework::Volcano = framework {
+        // The order of the pods differs between these two.
+        return prop_oneof![
+            2 => runtime(Framework::Torch),
+            1 => runtime(Framework::Mpi),
+        ]
+        .boxed();
+    }
     let policy = match framework {
         Framework::Mpi => policy_of_mpi().prop_map(Some).boxed(),
         _ => prop_oneof![
@@ -83,7 +91,7 @@ fn policy(framework: Framework) -> BoxedStrategy<Value> {
         Framework::Flux => ("flux", 0.9, flux::policy()),
         Framework::Jax => ("jax", 0.9, Just(json!({})).boxed()),
         Framework::Xgboost => ("xgboost", 0.9, Just(json!({})).boxed()),
-        Framework::Torch | Framework::Mpi => ("torch", 0.85, torch),
+        _ => ("torch", 0.85, torch),
     };
     fields(vec![("numNodes", 0.6, nodes()), framework])
 }

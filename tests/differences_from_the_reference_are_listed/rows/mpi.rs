@@ -120,8 +120,13 @@ pub(super) fn runtime_nodes(seen: &Seen<'_>) -> bool {
     is_mpi(seen) && of_runtime && counts
 }
 
+/// Returns whether the launcher is the only node.
+pub(super) fn has_one_node(seen: &Seen<'_>) -> bool {
+    is_mpi(seen) && launcher_is_node(seen) && nodes(seen) == 1
+}
+
 pub(super) fn one_node(seen: &Seen<'_>) -> bool {
-    let is_one = is_mpi(seen) && launcher_is_node(seen) && nodes(seen) == 1;
+    let is_one = has_one_node(seen);
     let none = seen.path().ends_with("[node].replicas") && seen.ours() == Some(&0.into());
     let counts = is_count(seen.path()) || is_hostfile(seen) && !same_hosts(seen);
     is_one && (none || counts)

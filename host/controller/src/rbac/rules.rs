@@ -45,6 +45,9 @@ pub(super) const BUILT_IN_GROUPS: [&str; 17] = [
     "storage.k8s.io",
 ];
 
+/// The API groups of the schedulers that built-in policies support. Their resource names follow the same rule.
+const SCHEDULER_GROUPS: [&str; 2] = ["scheduling.volcano.sh", "scheduling.x-k8s.io"];
+
 /// Why a claim gets no permissions.
 pub(super) enum Refusal {
     NoKind,
@@ -116,8 +119,10 @@ impl Rules {
                 Some(WatchScope::Kind) => self.allow(group, &resource, &WATCH),
             }
         }
-        let is_built_in = !group.contains('.') || BUILT_IN_GROUPS.contains(&group);
-        Ok((!is_built_in).then(|| Note::Guessed {
+        let is_known = !group.contains('.')
+            || BUILT_IN_GROUPS.contains(&group)
+            || SCHEDULER_GROUPS.contains(&group);
+        Ok((!is_known).then(|| Note::Guessed {
             resource,
             kind: kind.to_owned(),
             api_version: api_version.to_owned(),

@@ -125,20 +125,22 @@ fn what_a_plugin_emits_is_read_created_and_patched() {
             "objects[v1/ConfigMap/-scripts]",
             "objects[resource.k8s.io/v1/ResourceClaimTemplate/-gpu]",
             "objects[scheduling.x-k8s.io/v1alpha1/PodGroup/*]",
+            "objects[scheduling.example.com/v1/Gang/*]",
         ],
     );
     assert_eq!(
         rules,
         [
             "resource.k8s.io/resourceclaimtemplates [] create,get,patch",
+            "scheduling.example.com/gangs [] create,get,patch",
             "scheduling.x-k8s.io/podgroups [] create,get,patch",
         ]
     );
     let [guessed] = notes.as_slice() else {
-        unreachable!("one of three is guessed: {notes:?}");
+        unreachable!("one of four is guessed: {notes:?}");
     };
     assert!(
-        guessed.contains("`podgroups` is guessed from the kind PodGroup"),
+        guessed.contains("`gangs` is guessed from the kind Gang"),
         "{guessed}"
     );
 }

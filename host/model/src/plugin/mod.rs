@@ -12,6 +12,7 @@ use crate::{
     claims::{ClaimError, CompiledClaims, Grants},
     limits::Limits,
     manifest::{ConfigCondition, Manifest, NodeSet},
+    names::short_digest,
     schema::{ConfigError, Schema},
     text::join,
 };
@@ -76,8 +77,8 @@ pub struct PluginId {
 
 impl fmt::Display for PluginId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let short = self.digest.get(..19).unwrap_or(&self.digest);
-        write!(f, "{} {} ({short})", self.name, self.version)
+        let digest = short_digest(&self.digest);
+        write!(f, "{} {} ({digest})", self.name, self.version)
     }
 }
 

@@ -128,6 +128,18 @@ impl MockPodSet {
         self.field(Field::NodeSelector, key, value.into())
     }
 
+    /// Sets the name of the pods' PriorityClass.
+    #[must_use]
+    pub fn priority_class(self, name: &str) -> Self {
+        self.field(Field::PriorityClass, "", name.into())
+    }
+
+    /// Sets the name of the pods' scheduler.
+    #[must_use]
+    pub fn scheduler_name(self, name: &str) -> Self {
+        self.field(Field::SchedulerName, "", name.into())
+    }
+
     /// Sets a member of the pod spec that has no method, such as `hostNetwork` or `securityContext/runAsUser`.
     #[must_use]
     pub fn raw(self, member: &str, value: Value) -> Self {

@@ -1,0 +1,89 @@
+//! The PodGroup counts the pods that start together, and these pods have its label.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+use serde_json::{Value, json};
+use trainyard_plugin_coscheduling::PLUGIN;
+use trainyard_sdk::mock::{MockContainer, MockJob, MockPodSet, Outcome};
+
+const LABEL: &str = "pod-labels[scheduling.x-k8s.io/pod-group]";
+
+fn gpus(container: MockContainer) -> MockContainer {
+    container.limit("nvidia.com/gpu", "8").request("cpu", "16")
+}
+
+fn job() -> MockJob {
+    let first = |set: MockPodSet| {
+        let set = set.ancestor("dataset-initializer");
+        set.container("dataset-initializer", |c| c.request("cpu", "1"))
+    };
+    MockJob::new("bert")
+        .all_granted()
+        .nodes(1000)
+        .pod_set("dataset-initializer", first)
+        .pod_set("node", |set| {
+            set.ancestor("trainer")
+                .count(1000)
+                .depends_on("dataset-initializer", "Complete")
+                .container("node", gpus)
+        })
+}
+
+fn group(outcome: &Outcome) -> Value {
+    let objects = outcome.objects();
+    let [group] = &*objects else {
+        unreachable!("{objects:?}")
+    };
+    assert_eq!(group.name.as_str(), "bert");
+    assert_eq!(group.apply.name(), "while-suspended");
+    let kind = (group.kind.api_version(), group.kind.kind());
+    assert_eq!(kind, ("scheduling.x-k8s.io/v1alpha1", "PodGroup"));
+    match &group.content {
+        trainyard_model::object::Content::Body(body) => Value::Object(body.clone()),
+        other => unreachable!("{other:?}"),
+    }
+}
+
+#[test]
+fn group_counts_nodes_and_their_limits() {
+    let outcome = job().all_phases(&PLUGIN).unwrap();
+    let resources = json!({"cpu": "16k", "nvidia.com/gpu": "8k"});
+    let spec = json!({"minMember": 1000, "minResources": resources, "scheduleTimeoutSeconds": 60});
+    assert_eq!(group(&outcome), json!({ "spec": spec }));
+}
+
+#[test]
+fn only_members_have_the_label() {
+    let outcome = job().all_phases(&PLUGIN).unwrap();
+    let label = |set: &str| outcome.value(&format!("pod-sets[{set}].{LABEL}"));
+    assert_eq!(label("node"), Some(json!("bert")));
+    assert_eq!(label("dataset-initializer"), None);
+}
+
+#[test]
+fn timeout_is_that_of_the_runtime() {
+    let with = |seconds: i64| job().config(json!({"scheduleTimeoutSeconds": seconds}));
+    let outcome = with(300).all_phases(&PLUGIN).unwrap();
+    assert_eq!(group(&outcome)["spec"]["scheduleTimeoutSeconds"], 300);
+    let error = with(-1).all_phases(&PLUGIN).unwrap_err().to_string();
+    assert!(error.contains("scheduleTimeoutSeconds"), "{error}");
+}
+
+#[test]
+fn scheduler_of_the_operator_is_set_on_members_without_one() {
+    let scheduler =
+        |outcome: &Outcome, set: &str| outcome.value(&format!("pod-sets[{set}].scheduler-name"));
+    let asked = || job().operator_config(json!({"schedulerName": "gangs"}));
+    let outcome = asked().all_phases(&PLUGIN).unwrap();
+    assert_eq!(scheduler(&outcome, "node"), Some(json!("gangs")));
+    assert_eq!(scheduler(&outcome, "dataset-initializer"), None);
+    let outcome = asked()
+        .pod_set("observer", |set| {
+            set.scheduler_name("own").container("observer", |c| c)
+        })
+        .all_phases(&PLUGIN)
+        .unwrap();
+    assert_eq!(scheduler(&outcome, "observer"), None);
+    let outcome = job().all_phases(&PLUGIN).unwrap();
+    assert_eq!(scheduler(&outcome, "node"), None);
+}

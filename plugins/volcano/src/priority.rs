@@ -1,0 +1,52 @@
+//! The PriorityClass of the PodGroup, which is that of its pods.
+
+use std::collections::BTreeSet;
+
+use trainyard_sdk::{Context, PodSet};
+
+/// The API of PriorityClasses.
+const API: &str = "scheduling.k8s.io/v1";
+/// Kubernetes' own classes, which always exist.
+const OF_SYSTEM: [&str; 2] = ["system-cluster-critical", "system-node-critical"];
+
+/// The PriorityClasses of pod sets, each with the name of the pod set.
+#[derive(Debug)]
+pub(crate) struct Classes(Vec<(String, String)>);
+
+impl Classes {
+    pub(crate) fn of(sets: &[PodSet]) -> Self {
+        let named = sets
+            .iter()
+            .filter_map(|set| Some((set.priority_class()?, set.name())));
+        Self(named.filter(|(class, _)| !class.is_empty()).collect())
+    }
+
+    /// Returns the class of the PodGroup: of several, the last one, as in the reference.
+    pub(crate) fn of_group(&self) -> Option<&str> {
+        self.0.last().map(|(class, _)| &**class)
+    }
+
+    /// Warns if the pods have several classes, of which the PodGroup can have only one.
+    pub(crate) fn warn_of_several(&self, ctx: &Context) {
+        let Some((chosen, set)) = self.0.last() else {
+            return;
+        };
+        if let Some((other, other_set)) = self.0.iter().find(|(class, _)| class != chosen) {
+            let message = format!(
+                "the pods that start together have several PriorityClasses: `{other}` in replicated job `{other_set}`, and `{chosen}` in `{set}`; the PodGroup has `{chosen}`; set only one class"
+            );
+            ctx.warn(&message, None);
+        }
+    }
+}
+
+/// Looks up the PriorityClasses of all pods. The API server rejects pods of a class that does not exist.
+pub(crate) fn require_classes(ctx: &Context) {
+    let Classes(named) = Classes::of(&ctx.info().pod_sets());
+    let classes: BTreeSet<_> = named.iter().map(|(class, _)| &**class).collect();
+    for class in classes {
+        if !OF_SYSTEM.contains(&class) {
+            ctx.lookups().get(API, "PriorityClass", class);
+        }
+    }
+}
