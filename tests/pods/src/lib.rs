@@ -8,8 +8,10 @@ mod hosts;
 mod machine;
 mod pod;
 mod process;
+mod rights;
 
 pub use hosts::HostsFile;
-pub use machine::{Machine, Rights};
+pub use machine::Machine;
 pub use pod::{Pod, PodSpec};
 pub use process::{Child, kill_with};
+pub use rights::Rights;

@@ -13,6 +13,7 @@ use anyhow::{Context as _, Result, ensure};
 use crate::{
     pod::{Pod, PodSpec},
     process::Shell,
+    rights::{Rights, enter},
 };
 
 /// Makes the bridge of the pods, and waits until the test program ends.
@@ -24,15 +25,6 @@ ip link set pods up
 echo ready
 read -r _
 ";
-
-/// What this user may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rights {
-    /// Create all namespaces and become any user.
-    Root,
-    /// Create namespaces in a user namespace, in which this user is root and there is no other user.
-    UserNamespaces,
-}
 
 /// A network for pods, and a PID namespace: when this value is dropped or this program ends in any way, the kernel kills all their processes.
 #[derive(Debug)]
@@ -117,17 +109,6 @@ impl Machine {
     fn enter(&self, pid: u32, namespaces: &[&str]) -> Command {
         enter(self.rights, pid, namespaces)
     }
-}
-
-/// Returns a command that runs its arguments in these namespaces of a process.
-pub(crate) fn enter(rights: Rights, pid: u32, namespaces: &[&str]) -> Command {
-    let mut command = Command::new("nsenter");
-    command.args(["--target", &pid.to_string()]);
-    if rights == Rights::UserNamespaces {
-        command.args(["--user", "--preserve-credentials"]);
-    }
-    command.args(namespaces);
-    command
 }
 
 fn ip(mut enter: Command, args: &str) -> Result<()> {

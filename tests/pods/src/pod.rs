@@ -5,8 +5,8 @@ use std::{net::Ipv4Addr, path::Path, process::Command};
 use anyhow::{Context as _, Result};
 
 use crate::{
-    machine::{Rights, enter},
     process::Shell,
+    rights::{Rights, enter},
 };
 
 /// Sets up a pod: its host name, `/etc/hosts` and shared memory. A name that is not in `/etc/hosts` is unknown at once: the servers of this
