@@ -95,6 +95,7 @@ fn samples() -> BTreeMap<String, String> {
     };
     let torch = of(Framework::Torch, 60, "generated");
     torch
+        .chain(of(Framework::Torchtune, 40, "generated-torchtune"))
         .chain(of(Framework::Flux, 40, "generated-flux"))
         .chain(of(Framework::Mpi, 40, "generated-mpi"))
         .chain(of(Framework::Jax, 40, "generated-jax"))
@@ -180,6 +181,12 @@ fn checked_in_answers_match_the_reference() {
 #[ignore = "needs Go: `make test-reference` runs it"]
 fn generated_inputs_differ_as_listed() {
     compare(Framework::Torch, 2000);
+}
+
+#[test]
+#[ignore = "needs Go: `make test-reference` runs it"]
+fn generated_torchtune_inputs_differ_as_listed() {
+    compare(Framework::Torchtune, 1000);
 }
 
 #[test]

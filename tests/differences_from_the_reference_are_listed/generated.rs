@@ -9,6 +9,7 @@ mod parts;
 mod pod;
 mod runtime;
 mod spoilt;
+mod torchtune;
 
 use proptest::{
     prelude::*,
@@ -22,6 +23,7 @@ use trainyard_api::yaml;
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Framework {
     Torch,
+    Torchtune,
     Flux,
     Mpi,
     Jax,
@@ -42,20 +44,26 @@ pub(super) fn inputs(framework: Framework, count: usize) -> impl Iterator<Item =
         flux::settings(),
         spoilt::damage(),
         gang::gang(framework),
+        torchtune::settings(framework),
     );
-    let input = parts.prop_map(move |(mut runtime, mut job, settings, damage, gang)| {
-        job["spec"]["runtimeRef"] = runtime::reference(&runtime);
-        if framework == Framework::Flux {
-            settings.apply(&mut runtime, &mut job);
-        }
-        let of_gang = gang.map(|gang| gang.apply(&mut runtime, &mut job));
-        let of_gang = of_gang.unwrap_or_default();
-        if let Some(damage) = damage {
-            damage.apply(&mut runtime, &mut job);
-        }
-        let documents = [&runtime, &job].into_iter().chain(&claimed);
-        yaml::write_documents(documents.chain(&of_gang))
-    });
+    let input = parts.prop_map(
+        move |(mut runtime, mut job, flux, damage, gang, torchtune)| {
+            job["spec"]["runtimeRef"] = runtime::reference(&runtime);
+            if framework == Framework::Flux {
+                flux.apply(&mut runtime, &mut job);
+            }
+            if let Some(torchtune) = torchtune {
+                torchtune.apply(&mut runtime, &mut job);
+            }
+            let of_gang = gang.map(|gang| gang.apply(&mut runtime, &mut job));
+            let of_gang = of_gang.unwrap_or_default();
+            if let Some(damage) = damage {
+                damage.apply(&mut runtime, &mut job);
+            }
+            let documents = [&runtime, &job].into_iter().chain(&claimed);
+            yaml::write_documents(documents.chain(&of_gang))
+        },
+    );
     (0..count).map(move |_| input.new_tree(&mut runner).unwrap().current())
 }
 

@@ -110,6 +110,7 @@ pub(super) const ROWS: &[Row] = &[
     row("torchtune-devices", torchtune::devices),
     row("torchtune-address", torchtune::address),
     row("torchtune-runtime-args", torchtune::runtime_args),
+    row("torchtune-runtime-command", torchtune::runtime_command),
     row("torchtune-complete-line", torchtune::complete_line),
     row("torchtune-configuration", torchtune::configuration),
     row("gang-members", gangs::members),

@@ -3,7 +3,7 @@
 use proptest::{prelude::*, strategy::BoxedStrategy};
 use serde_json::{Value, json};
 
-use super::{fields, list, one_of, parts::word};
+use super::{fields, list, one_of, parts::word, runtime};
 
 /// `mlPolicy.flux`.
 pub(super) fn policy() -> BoxedStrategy<Value> {
@@ -82,10 +82,7 @@ impl Settings {
                 trainer["command"] = self.words.clone();
             }
         }
-        let jobs = runtime["spec"]["template"]["spec"]["replicatedJobs"].as_array_mut();
-        let is_trainers = |job: &&mut Value| job["name"] == "node" || job["name"] == "workers";
-        for job in jobs.into_iter().flatten().filter(is_trainers) {
-            let pod = &mut job["template"]["spec"]["template"]["spec"];
+        for pod in runtime::trainer_pods(runtime) {
             for (name, value) in self.pod.as_object().into_iter().flatten() {
                 pod[name] = value.clone();
             }

@@ -67,6 +67,14 @@ pub(super) fn reference(runtime: &Value) -> Value {
     }
 }
 
+/// Returns the pod specs of the trainer.
+pub(super) fn trainer_pods(runtime: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let jobs = runtime["spec"]["template"]["spec"]["replicatedJobs"].as_array_mut();
+    let is_trainers = |job: &&mut Value| job["name"] == "node" || job["name"] == "workers";
+    let jobs = jobs.into_iter().flatten().filter(is_trainers);
+    jobs.map(|job| &mut job["template"]["spec"]["template"]["spec"])
+}
+
 fn policy(framework: Framework) -> BoxedStrategy<Value> {
     let targets = one_of(vec![
         json!([{"jobName": "node", "containerNames": ["logger"]}]),

@@ -1,11 +1,17 @@
 //! Differences of torchtune, whose command both sides complete.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     super::seen::Seen,
     frameworks::{has_disputed_accelerators, is_partial_override},
 };
+
+/// The env vars that a completed command replaces.
+const IN_THE_COMMAND: [&str; 2] = [
+    ".containers[node].env[PET_MASTER_ADDR]",
+    ".containers[node].env[PET_MASTER_PORT]",
+];
 
 /// A completed command.
 struct Line<'l> {
@@ -42,7 +48,7 @@ impl<'l> Line<'l> {
 
 /// Whether the TrainJob leaves the recipe to the policy.
 fn is_torchtune(seen: &Seen<'_>) -> bool {
-    seen.trainer()["command"] == serde_json::json!(["tune", "run"])
+    seen.trainer()["command"] == json!(["tune", "run"])
 }
 
 /// Returns both commands if only these parts differ.
@@ -71,8 +77,18 @@ pub(super) fn model(seen: &Seen<'_>) -> bool {
 
 pub(super) fn devices(seen: &Seen<'_>) -> bool {
     let is_explicit = seen.trainer()["numProcPerNode"].as_u64() > Some(1);
+    let claimed = |pod: &Value| !pod["resourceClaims"].is_null();
+    let is_counted_otherwise = is_explicit
+        || is_partial_override(seen)
+        || has_disputed_accelerators(seen)
+        || seen.pods().any(claimed)
+        || seen.patched_pods().any(claimed);
     let differs = lines(seen).is_some_and(|(ours, theirs)| ours.recipe != theirs.recipe);
-    differs && (is_explicit || is_partial_override(seen) || has_disputed_accelerators(seen))
+    // They require a GPU or the number.
+    let is_refused = seen
+        .their_refusal()
+        .is_some_and(|refusal| refusal.error.contains("model when using QLoRA"));
+    differs && is_counted_otherwise || is_refused && is_torchtune(seen) && !is_explicit
 }
 
 pub(super) fn address(seen: &Seen<'_>) -> bool {
@@ -89,19 +105,51 @@ pub(super) fn runtime_args(seen: &Seen<'_>) -> bool {
             .is_some_and(|args| !args.is_empty())
     };
     let differs = lines(seen).is_some_and(|(ours, theirs)| ours.recipe != theirs.recipe);
-    differs && seen.trainer()["args"].is_null() && seen.node_containers().any(has_args)
+    let selects = differs && seen.trainer()["args"].is_null();
+    (selects || keeps_paths(seen)) && seen.node_containers().any(has_args)
+}
+
+/// Whether only Trainyard's command has the paths in the runtime's arguments, which the TrainJob's arguments replace.
+fn keeps_paths(seen: &Seen<'_>) -> bool {
+    let words = |side: Option<&Value>| side.and_then(Value::as_array).cloned().unwrap_or_default();
+    let (ours, theirs) = (words(seen.ours()), words(seen.theirs()));
+    let kept = ours.strip_prefix(&*theirs).unwrap_or_default();
+    let is_of_runtime = |word: &Value| {
+        let of = |container: &Value| {
+            let mut args = container["args"].as_array().into_iter().flatten();
+            args.any(|arg| arg == word)
+        };
+        seen.node_containers().any(of)
+    };
+    let is_command = is_torchtune(seen) && seen.path().ends_with(".containers[node].command");
+    is_command
+        && seen.trainer()["args"].is_array()
+        && !kept.is_empty()
+        && kept.iter().all(is_of_runtime)
+}
+
+/// A runtime whose own command is `[tune, run]`.
+pub(super) fn runtime_command(seen: &Seen<'_>) -> bool {
+    let mut nodes = seen.node_containers();
+    let is_incomplete = seen.trainer()["command"].is_null()
+        && nodes.any(|container| container["command"] == json!(["tune", "run"]));
+    let path = seen.path();
+    let is_rendered = path.ends_with(".containers[node].command")
+        || path.contains(".containers[node].env[") && path.ends_with(".expands")
+        || IN_THE_COMMAND.iter().any(|field| path.ends_with(field));
+    let is_refused = seen
+        .our_refusal()
+        .is_some_and(|refusal| refusal.error.contains("torchtune"));
+    is_incomplete && (is_rendered || is_refused)
 }
 
 pub(super) fn complete_line(seen: &Seen<'_>) -> bool {
     let first = seen.trainer()["args"][0].as_str();
     let is_complete = first.is_some_and(|word| word.starts_with('-') || !word.contains('='));
     let path = seen.path();
-    let fields = [
-        ".containers[node].command",
-        ".env[PET_MASTER_ADDR]",
-        ".env[PET_MASTER_PORT]",
-    ];
-    is_torchtune(seen) && is_complete && fields.iter().any(|field| path.ends_with(field))
+    let is_rendered = path.ends_with(".containers[node].command")
+        || IN_THE_COMMAND.iter().any(|field| path.ends_with(field));
+    is_torchtune(seen) && is_complete && is_rendered
 }
 
 pub(super) fn configuration(seen: &Seen<'_>) -> bool {
