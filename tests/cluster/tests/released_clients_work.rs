@@ -4,9 +4,12 @@
 
 mod nemo_run;
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use k8s_openapi::api::core::v1::Pod;
 use kube::api::ListParams;
 use serde_json::{Value, json};
@@ -32,11 +35,19 @@ impl Shared for Used {
         let (kubeflow, nemo_run) = (PythonClient::kubeflow()?, PythonClient::nemo_run()?);
         let cluster = Cluster::start()?;
         let plane = cluster.plane();
-        let mut runtime = torch_distributed()?;
+        let shipped = shipped()?;
+        let torch = |runtime: &&Value| runtime["metadata"]["name"] == "torch-distributed";
+        let mut runtime = shipped
+            .iter()
+            .find(torch)
+            .context("no torch-distributed")?
+            .clone();
         let controller = plane.block_on(async {
             let runtimes = kind(Kind::ClusterTrainingRuntime)?;
             let runtimes = cluster.api(&runtimes, "");
-            create(&runtimes, &runtime).await?;
+            for runtime in &shipped {
+                create(&runtimes, runtime).await?;
+            }
             create(&runtimes, &without_retries(&runtime)).await?;
             let account = deploy(plane).await?;
             Trainyard::start(plane, &account, ["--leader-elect"]).await
@@ -60,16 +71,18 @@ impl Shared for Used {
     }
 }
 
-/// The runtime of deploy/.
-fn torch_distributed() -> Result<Value> {
-    let file =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/runtimes/torch-distributed.yaml");
-    let inputs = Inputs::read(&[file], std::io::empty()).into_result()?;
-    let runtime = inputs.objects.into_iter().next();
-    Ok(runtime.context("no runtime in deploy/")?.value)
+/// Returns the runtimes of deploy/.
+fn shipped() -> Result<Vec<Value>> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/runtimes");
+    let inputs = Inputs::read(&[folder], std::io::empty()).into_result()?;
+    Ok(inputs
+        .objects
+        .into_iter()
+        .map(|object| object.value)
+        .collect())
 }
 
-/// The same runtime with another name, whose TrainJobs fail with the first failed pod.
+/// The runtime torch-distributed with another name, whose TrainJobs fail with the first failed pod.
 fn without_retries(runtime: &Value) -> Value {
     let mut runtime = runtime.clone();
     runtime["metadata"]["name"] = json!("torch-once");
@@ -218,20 +231,38 @@ fn holds(whole: &Value, part: &Value) -> bool {
     }
 }
 
+/// Returns the rows that `trainyard runtimes` prints, as the client prints them.
+fn printed_runtimes() -> Result<Vec<Value>> {
+    let output = Command::new(Trainyard::program()?)
+        .arg("runtimes")
+        .output()?;
+    let printed = String::from_utf8(output.stdout)?;
+    let row = |line: &str| {
+        let cells: Vec<_> = line.split_whitespace().collect();
+        let [name, framework, nodes, image] = cells[..] else {
+            bail!("{line}");
+        };
+        let nodes: u32 = nodes.parse()?;
+        Ok(json!({"name": name, "framework": framework, "image": image, "nodes": nodes}))
+    };
+    printed.lines().skip(1).map(row).collect()
+}
+
+async fn kubeflow_sdk_lists_the_shipped_runtimes(shared: &Used) -> Result<()> {
+    let user_namespace = UserNamespace::new(shared).await?;
+    let listed = user_namespace.kubeflow(&["runtimes"]).await?;
+    let mut listed = listed.as_array().context("no list")?.clone();
+    listed.retain(|runtime| runtime["name"] != "torch-once");
+    listed.sort_by_key(|runtime| runtime["name"].to_string());
+    let mut printed = printed_runtimes()?;
+    printed.sort_by_key(|runtime| runtime["name"].to_string());
+    ensure!(printed.len() > 8 && listed == printed, "{listed:#?}");
+    Ok(())
+}
+
 async fn kubeflow_sdk_trains_on_two_nodes(shared: &Used) -> Result<()> {
     let user_namespace = UserNamespace::new(shared).await?;
     user_namespace.fate(Fate::Hold);
-    let mut runtimes = user_namespace.kubeflow(&["runtimes"]).await?;
-    let listed =
-        |name: &str| json!({"name": name, "framework": "torch", "image": shared.image, "nodes": 1});
-    if let Some(runtimes) = runtimes.as_array_mut() {
-        runtimes.sort_by_key(|runtime| runtime["name"].to_string());
-    }
-    ensure!(
-        runtimes == json!([listed("torch-distributed"), listed("torch-once")]),
-        "{runtimes:#}"
-    );
-
     let name = user_namespace
         .kubeflow(&["train", "torch-distributed", "2"])
         .await?;
@@ -324,6 +355,10 @@ async fn both_clients_see_a_failed_job(shared: &Used) -> Result<()> {
 
 pub(crate) fn tests() -> Vec<Test<Used>> {
     vec![
+        Test::new(
+            "kubeflow_sdk_lists_the_shipped_runtimes",
+            kubeflow_sdk_lists_the_shipped_runtimes,
+        ),
         Test::new(
             "kubeflow_sdk_trains_on_two_nodes",
             kubeflow_sdk_trains_on_two_nodes,
