@@ -12,6 +12,7 @@ mod plugins_are_loaded_from_a_folder;
 mod printed_roles_are_sufficient;
 mod released_clients_work;
 mod resource_claims_are_allocated;
+mod torchtune_train_jobs_run;
 mod train_jobs_are_suspended_and_resumed;
 mod train_jobs_run_to_their_end;
 mod train_jobs_that_cannot_start_say_why;
@@ -79,5 +80,9 @@ fn main() -> ExitCode {
             jax_and_xgboost_train_jobs_run::tests(),
         )
         .tests("mpi_train_jobs_run", mpi_train_jobs_run::tests())
+        .tests(
+            "torchtune_train_jobs_run",
+            torchtune_train_jobs_run::tests(),
+        )
         .run()
 }
