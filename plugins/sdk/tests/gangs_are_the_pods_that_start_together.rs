@@ -4,7 +4,7 @@
 
 use trainyard_sdk::{
     Context, Failure, Phases, PluginParts, Transform,
-    mock::{MockError, MockJob, MockPodSet},
+    mock::{MockJob, MockPodSet},
 };
 
 /// Logs the members of the gang and its size, and sets a scheduler.
@@ -43,9 +43,10 @@ fn container(set: MockPodSet) -> MockPodSet {
     set.container("node", |c| c.limit("cpu", "2"))
 }
 
-/// The names of the members and the number of their pods.
-fn members(job: MockJob) -> Result<String, MockError> {
-    let log = job.transform(&PLUGIN)?.log();
+/// The names of the members and the number of their pods, or the error.
+fn members(job: MockJob) -> Result<String, String> {
+    let outcome = job.transform(&PLUGIN).map_err(|error| error.to_string())?;
+    let log = outcome.log();
     let line = log.first().unwrap().strip_prefix("info: ").unwrap();
     Ok(line.to_owned())
 }
@@ -133,7 +134,7 @@ fn pod_sets_that_wait_for_each_other_are_refused() {
                 .ancestor("trainer")
                 .depends_on("node", "Ready")
         });
-    let error = members(job).unwrap_err().to_string();
+    let error = members(job).unwrap_err();
     assert!(
         error.contains("spec.template.spec.replicatedJobs: no pods start first"),
         "{error}"
