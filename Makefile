@@ -67,10 +67,10 @@ test-harness: build ## Test the cluster that test-cluster uses; FILTER=NAME sele
 	$(CARGO) test --locked --workspace --test harness -- $(FILTER)
 
 .PHONY: test-reference
-test-reference: ## Compare with the Kubeflow Trainer's own code: 100,000 merged patches and 6,000 TrainJobs; needs Go.
+test-reference: ## Compare with the Kubeflow Trainer's own code, 100,000 merged patches and 6,000 TrainJobs, and with Kueue's; needs Go.
 	@if command -v go >/dev/null; then \
 	  $(CARGO) test --locked $(FEATURES) -p trainyard-api --test all -- --include-ignored strategic_merge_agrees_with_the_reference:: && \
-	  $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --include-ignored differences_from_the_reference_are_listed::; \
+	  $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --include-ignored differences_from_the_reference_are_listed:: kueue_counts_what_is_rendered::; \
 	else \
 	  echo "skipped: test-reference needs Go (https://go.dev/dl); make test compares with answers that are checked in"; \
 	fi
@@ -125,5 +125,5 @@ expected: setup ## Regenerate the expected files of tests/cases; review the diff
 	UPDATE_EXPECTED=1 $(CARGO) test --locked $(FEATURES) -p trainyard --test all cases_render_as_expected::every_case_renders_as_expected
 
 .PHONY: expected-reference
-expected-reference: setup ## Regenerate the Kubeflow Trainer's answers to tests/cases; review the diff; needs Go.
-	UPDATE_EXPECTED=1 $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --ignored differences_from_the_reference_are_listed::checked_in_answers
+expected-reference: setup ## Regenerate the answers of the Kubeflow Trainer and Kueue to tests/cases; review the diff; needs Go.
+	UPDATE_EXPECTED=1 $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --ignored checked_in_answers_match

@@ -16,6 +16,7 @@ mod examples_run_as_printed;
 mod explain_shows_what_set_a_field;
 mod forged_bundles_are_refused;
 mod hidden_characters_are_never_printed;
+mod kueue_counts_what_is_rendered;
 mod links_point_to_existing_files;
 mod live_train_jobs_are_explained_from_their_snapshot;
 mod memory_for_input_is_bounded;

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, unreachable_pub)]
 
+pub mod answers;
 pub mod bundle;
 pub mod policy_file;
 

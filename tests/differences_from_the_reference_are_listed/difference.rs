@@ -12,39 +12,39 @@ use super::normal::normal;
 
 /// A refusal of an object.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub(super) struct Refusal {
+pub(crate) struct Refusal {
     /// Its kind and name.
-    pub(super) object: String,
+    pub(crate) object: String,
     /// The part of the reference that refuses it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(super) by: String,
+    pub(crate) by: String,
     /// The path of the field; empty if it is the object as a whole.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(super) field: String,
+    pub(crate) field: String,
     /// What is wrong with it.
-    pub(super) error: String,
+    pub(crate) error: String,
 }
 
 /// The outcome of an input.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub(super) struct Answer {
+pub(crate) struct Answer {
     /// The fields that the reference's CRDs do not have, each with its object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) dropped: Vec<String>,
+    pub(crate) dropped: Vec<String>,
     /// The refusals. If there are any, there are no objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) refused: Vec<Refusal>,
+    pub(crate) refused: Vec<Refusal>,
     /// Warnings to the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
     /// The objects to apply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) objects: Vec<Value>,
+    pub(crate) objects: Vec<Value>,
 }
 
 /// One difference.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Difference {
+pub(crate) enum Difference {
     /// A refusal only by Trainyard.
     RefusedByTrainyard(Refusal),
     /// A refusal only by the reference.
@@ -66,14 +66,14 @@ pub(super) enum Difference {
 
 /// The sides that refuse an input.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Side {
+pub(crate) enum Side {
     Trainyard,
     Reference,
 }
 
 impl Difference {
     /// The side that refuses the input, if the other one does not.
-    pub(super) fn refused_by(&self) -> Option<Side> {
+    pub(crate) fn refused_by(&self) -> Option<Side> {
         match self {
             Self::RefusedByTrainyard(_) => Some(Side::Trainyard),
             Self::RefusedByReference(_) => Some(Side::Reference),
@@ -126,7 +126,7 @@ impl fmt::Display for Difference {
 }
 
 /// Returns the differences from the reference's answer that is most similar to Trainyard's.
-pub(super) fn differences(trainyard: &Answer, reference: &[Answer]) -> Vec<Difference> {
+pub(crate) fn differences(trainyard: &Answer, reference: &[Answer]) -> Vec<Difference> {
     let each = reference.iter().map(|reference| from(trainyard, reference));
     each.min_by_key(Vec::len).unwrap_or_default()
 }
@@ -273,6 +273,13 @@ fn by_name(objects: &[Value]) -> BTreeMap<(String, String), Value> {
         ((name, text(&object["apiVersion"])), normal(object))
     };
     objects.iter().map(named).collect()
+}
+
+/// Returns the different fields of two values in their normal form.
+pub(crate) fn between(object: &str, trainyard: &Value, reference: &Value) -> Vec<Difference> {
+    let mut found = Vec::new();
+    fields(object, "", Some(trainyard), Some(reference), &mut found);
+    found
 }
 
 /// Adds each different field. If one side does not have a keyed list, each item is a difference.

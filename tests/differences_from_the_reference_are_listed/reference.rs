@@ -1,97 +1,14 @@
-//! The reference's answers for an input, from the Go program of `tests/reference/oracle` or checked in.
+//! The reference's answers for an input, from the Go program of `tests/reference/oracle`.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-    sync::OnceLock,
-};
+use std::{path::Path, sync::OnceLock};
 
-use serde::{Deserialize, Serialize};
 use serde_json::json;
-use sha2::{Digest, Sha256};
 use trainyard_cluster::{Oracle, RunningOracle};
 
 use super::difference::Answer;
-use crate::common::root;
 
 /// The answers for an input. There are several if the reference is not deterministic.
 pub(super) type Answers = Vec<Answer>;
-
-/// The checked-in answers for an input: a line of the file.
-#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
-struct Kept {
-    case: String,
-    /// The digest of the input.
-    input: String,
-    answers: Answers,
-}
-
-/// A file of answers that are checked in.
-fn file(name: &str) -> PathBuf {
-    root().join("tests/reference/oracle").join(name)
-}
-
-fn digest(text: &str) -> String {
-    let mut digest = hex::encode(Sha256::digest(text.as_bytes()));
-    digest.truncate(16);
-    digest
-}
-
-/// Returns the checked-in answers of a file, by the names of their inputs. A changed input requires a new answer.
-pub(super) fn kept(name: &str, inputs: &BTreeMap<String, String>) -> BTreeMap<String, Answers> {
-    let text = fs::read_to_string(file(name)).unwrap();
-    let kept = text
-        .lines()
-        .map(|line| serde_json::from_str::<Kept>(line).unwrap());
-    let known: BTreeMap<_, _> = kept.map(|kept| (kept.case.clone(), kept)).collect();
-    let stale = |(name, text): &(&String, &String)| {
-        known
-            .get(*name)
-            .is_none_or(|kept| kept.input != digest(text))
-    };
-    let stale: Vec<_> = inputs.iter().filter(stale).map(|(name, _)| name).collect();
-    let gone: Vec<_> = known
-        .keys()
-        .filter(|name| !inputs.contains_key(*name))
-        .collect();
-    assert!(
-        stale.is_empty() && gone.is_empty(),
-        "tests/reference/oracle/{name} is out of date, run `make expected-reference`, which needs Go: \
-         new or changed are {stale:?}; gone are {gone:?}"
-    );
-    known
-        .into_iter()
-        .map(|(name, kept)| (name, kept.answers))
-        .collect()
-}
-
-/// Checks that the answers of a file are those of the reference. `UPDATE_EXPECTED` writes the file first.
-pub(super) fn agree(
-    name: &str,
-    inputs: &BTreeMap<String, String>,
-    answers: &BTreeMap<String, Answers>,
-) {
-    if std::env::var_os("UPDATE_EXPECTED").is_some() {
-        keep(name, inputs, answers);
-    }
-    for (input, kept) in kept(name, inputs) {
-        assert_eq!(kept, answers[&input], "{input}");
-    }
-}
-
-/// Writes a file of answers.
-fn keep(name: &str, inputs: &BTreeMap<String, String>, answers: &BTreeMap<String, Answers>) {
-    let line = |(name, text): (&String, &String)| {
-        let kept = Kept {
-            case: name.clone(),
-            input: digest(text),
-            answers: answers[name].clone(),
-        };
-        serde_json::to_string(&kept).unwrap() + "\n"
-    };
-    fs::write(file(name), inputs.iter().map(line).collect::<String>()).unwrap();
-}
 
 /// How often the reference renders an input, with its plugins in two orders.
 #[derive(Clone, Copy, Debug)]

@@ -4,6 +4,7 @@ mod flux;
 mod forms;
 mod frameworks;
 mod gangs;
+mod kueue;
 mod mpi;
 mod overrides;
 mod patches;
@@ -12,11 +13,11 @@ mod torchtune;
 use super::seen::Seen;
 
 /// A row of the table.
-pub(super) struct Row {
+pub(crate) struct Row {
     /// Its ID, in the first column.
-    pub(super) id: &'static str,
+    pub(crate) id: &'static str,
     /// Returns whether a difference is the one that the row lists.
-    pub(super) lists: fn(&Seen<'_>) -> bool,
+    pub(crate) lists: fn(&Seen<'_>) -> bool,
 }
 
 const fn row(id: &'static str, lists: fn(&Seen<'_>) -> bool) -> Row {
@@ -24,7 +25,7 @@ const fn row(id: &'static str, lists: fn(&Seen<'_>) -> bool) -> Row {
 }
 
 /// Every row, in the order of the table.
-pub(super) const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[Row] = &[
     row("env-without-trainer", frameworks::env_without_trainer),
     row("partial-override", frameworks::partial_override),
     row("accelerators", frameworks::accelerators),
@@ -121,4 +122,10 @@ pub(super) const ROWS: &[Row] = &[
     row("gang-bounds", gangs::bounds),
     row("gang-queue", gangs::queue),
     row("gang-two-schedulers", gangs::two_schedulers),
+    row("override-replaces", kueue::override_replaces),
+    row("claims-per-node", kueue::claims_per_node),
+    row("claims-excluded", kueue::claims_excluded),
+    row("claims-without-quota", kueue::claims_without_quota),
+    row("pod-limits", kueue::pod_limits),
+    row("limit-range", kueue::limit_range),
 ];

@@ -6,11 +6,11 @@ use trainyard_api::yaml;
 use super::difference::{Difference, Refusal};
 
 /// The documents of an input.
-pub(super) struct Documents(Vec<Value>);
+pub(crate) struct Documents(Vec<Value>);
 
 impl Documents {
     /// The documents that can be parsed.
-    pub(super) fn read(text: &str) -> Self {
+    pub(crate) fn read(text: &str) -> Self {
         Self(
             yaml::read(text)
                 .into_iter()
@@ -37,7 +37,7 @@ impl Documents {
     }
 
     /// Returns the difference with its TrainJob and runtime.
-    pub(super) fn see<'d>(&'d self, difference: &'d Difference) -> Seen<'d> {
+    pub(crate) fn see<'d>(&'d self, difference: &'d Difference) -> Seen<'d> {
         let object = match difference {
             Difference::RefusedByTrainyard(refusal) | Difference::RefusedByReference(refusal) => {
                 &refusal.object
@@ -103,25 +103,32 @@ fn is_named_by(job: &Value, runtime: &str) -> bool {
 }
 
 /// A difference with its TrainJob and its runtime, which are null if there are none.
-pub(super) struct Seen<'d> {
-    pub(super) difference: &'d Difference,
-    pub(super) job: &'d Value,
-    pub(super) runtime: &'d Value,
+pub(crate) struct Seen<'d> {
+    pub(crate) difference: &'d Difference,
+    pub(crate) job: &'d Value,
+    pub(crate) runtime: &'d Value,
     /// All documents of the input.
-    pub(super) documents: &'d [Value],
+    pub(crate) documents: &'d [Value],
 }
 
 impl<'d> Seen<'d> {
     /// Returns the path of the different field of a rendered object; empty for other differences.
-    pub(super) fn path(&self) -> &'d str {
+    pub(crate) fn path(&self) -> &'d str {
         match self.difference {
             Difference::Field { path, .. } => path,
             _ => "",
         }
     }
 
+    /// Returns whether the difference is one of what a pod set needs: `.count`, `.requests[` or `.claims[`.
+    pub(crate) fn needs(&self, what: &str) -> bool {
+        let job = self.path().strip_prefix("spec.replicatedJobs[");
+        job.and_then(|job| job.split_once(']'))
+            .is_some_and(|(_, need)| need.starts_with(what))
+    }
+
     /// Returns the reference's value.
-    pub(super) fn theirs(&self) -> Option<&'d Value> {
+    pub(crate) fn theirs(&self) -> Option<&'d Value> {
         match self.difference {
             Difference::Field { reference, .. } => reference.as_ref(),
             _ => None,
@@ -129,7 +136,7 @@ impl<'d> Seen<'d> {
     }
 
     /// Returns Trainyard's value.
-    pub(super) fn ours(&self) -> Option<&'d Value> {
+    pub(crate) fn ours(&self) -> Option<&'d Value> {
         match self.difference {
             Difference::Field { trainyard, .. } => trainyard.as_ref(),
             _ => None,
@@ -137,13 +144,13 @@ impl<'d> Seen<'d> {
     }
 
     /// Returns whether only Trainyard refuses a field with this prefix.
-    pub(super) fn we_refuse(&self, field: &str) -> bool {
+    pub(crate) fn we_refuse(&self, field: &str) -> bool {
         self.our_refusal()
             .is_some_and(|refusal| refusal.field.starts_with(field))
     }
 
     /// Returns Trainyard's message, if only Trainyard refuses the input.
-    pub(super) fn our_refusal(&self) -> Option<&'d Refusal> {
+    pub(crate) fn our_refusal(&self) -> Option<&'d Refusal> {
         match self.difference {
             Difference::RefusedByTrainyard(refusal) => Some(refusal),
             _ => None,
@@ -151,7 +158,7 @@ impl<'d> Seen<'d> {
     }
 
     /// Returns the reference's message, if only the reference refuses the input.
-    pub(super) fn their_refusal(&self) -> Option<&'d Refusal> {
+    pub(crate) fn their_refusal(&self) -> Option<&'d Refusal> {
         match self.difference {
             Difference::RefusedByReference(refusal) => Some(refusal),
             _ => None,
@@ -159,7 +166,7 @@ impl<'d> Seen<'d> {
     }
 
     /// Returns whether the reference's CRDs do not have a field with this prefix.
-    pub(super) fn they_drop(&self, field: &str) -> bool {
+    pub(crate) fn they_drop(&self, field: &str) -> bool {
         match self.difference {
             Difference::Dropped(dropped) => dropped
                 .split_once(": ")
@@ -169,16 +176,16 @@ impl<'d> Seen<'d> {
     }
 
     /// Returns the TrainJob's `spec.trainer`.
-    pub(super) fn trainer(&self) -> &'d Value {
+    pub(crate) fn trainer(&self) -> &'d Value {
         &self.job["spec"]["trainer"]
     }
 
-    pub(super) fn policy(&self) -> &'d Value {
+    pub(crate) fn policy(&self) -> &'d Value {
         &self.runtime["spec"]["mlPolicy"]
     }
 
     /// Returns the replicated jobs of the runtime.
-    pub(super) fn replicated_jobs(&self) -> impl Iterator<Item = &'d Value> {
+    pub(crate) fn replicated_jobs(&self) -> impl Iterator<Item = &'d Value> {
         self.runtime["spec"]["template"]["spec"]["replicatedJobs"]
             .as_array()
             .into_iter()
@@ -186,19 +193,19 @@ impl<'d> Seen<'d> {
     }
 
     /// Returns the pod specs of the runtime.
-    pub(super) fn pods(&self) -> impl Iterator<Item = &'d Value> {
+    pub(crate) fn pods(&self) -> impl Iterator<Item = &'d Value> {
         self.replicated_jobs().map(pod)
     }
 
     /// Returns the containers `node` of the runtime.
-    pub(super) fn node_containers(&self) -> impl Iterator<Item = &'d Value> {
+    pub(crate) fn node_containers(&self) -> impl Iterator<Item = &'d Value> {
         self.replicated_jobs()
             .flat_map(|job| pod(job)["containers"].as_array().into_iter().flatten())
             .filter(|container| container["name"] == "node")
     }
 
     /// Returns the runtime patches of the TrainJob.
-    pub(super) fn patches(&self) -> impl Iterator<Item = &'d Value> {
+    pub(crate) fn patches(&self) -> impl Iterator<Item = &'d Value> {
         self.job["spec"]["runtimePatches"]
             .as_array()
             .into_iter()
@@ -206,7 +213,7 @@ impl<'d> Seen<'d> {
     }
 
     /// Returns the pod specs in the runtime patches, and in overrides of earlier releases.
-    pub(super) fn patched_pods(&self) -> impl Iterator<Item = &'d Value> {
+    pub(crate) fn patched_pods(&self) -> impl Iterator<Item = &'d Value> {
         let of_patches = self.patches().flat_map(|patch| {
             let jobs = &patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"];
             jobs.as_array().into_iter().flatten()

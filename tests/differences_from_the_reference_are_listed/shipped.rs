@@ -13,10 +13,10 @@ use trainyard_cluster::Oracle;
 
 use super::{
     Found,
-    reference::{self, Answers, Reference, Runs},
+    reference::{Answers, Reference, Runs},
     trainyard,
 };
-use crate::common::root;
+use crate::common::{answers, root};
 
 /// The runtimes that both sides ship.
 const NAMES: [&str; 8] = [
@@ -101,7 +101,7 @@ const LISTED: [(&str, &[&str]); 8] = [
 const MPI: &[&str] = &["deepspeed-", "mlx-"];
 
 /// The checked-in answers of the reference, to TrainJobs on its own runtimes.
-const ANSWERS: &str = "runtimes.jsonl";
+const ANSWERS: &str = "oracle/runtimes.jsonl";
 
 /// Returns the TrainJobs, by runtime and name.
 fn jobs() -> BTreeMap<String, String> {
@@ -181,7 +181,7 @@ fn theirs() -> BTreeMap<String, String> {
 #[test]
 fn shipped_runtimes_render_as_those_of_the_reference() {
     let (jobs, ours) = (jobs(), ours());
-    let answers = reference::kept(ANSWERS, &jobs);
+    let answers = answers::kept(ANSWERS, &jobs);
     let mut found = Found::default();
     for (name, job) in &jobs {
         let input = input(name, job, &ours);
@@ -214,5 +214,5 @@ fn checked_in_answers_for_runtimes_match_the_reference() {
         (name.clone(), reference.ask(&input, Runs::to_keep(&input)))
     };
     let answers: BTreeMap<String, Answers> = jobs.iter().map(ask).collect();
-    reference::agree(ANSWERS, &jobs, &answers);
+    answers::agree(ANSWERS, &jobs, &answers);
 }

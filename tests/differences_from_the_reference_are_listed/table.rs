@@ -2,8 +2,27 @@
 
 use std::{collections::BTreeSet, fs, path::Path};
 
-/// Returns the ID of each row, and the cases that show it.
-pub(super) fn read() -> Vec<(String, BTreeSet<String>)> {
+/// A row of the table.
+pub(crate) struct TableRow {
+    /// Its ID, in the first column.
+    pub(crate) id: String,
+    /// Whether Kueue can see the difference.
+    pub(crate) kueue: Kueue,
+    /// The cases that show it.
+    pub(crate) cases: BTreeSet<String>,
+}
+
+/// Whether Kueue can see a difference.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Kueue {
+    Yes,
+    /// The reference agrees with Trainyard, or is not compared.
+    Alone,
+    No,
+}
+
+/// Returns the rows.
+pub(crate) fn read() -> Vec<TableRow> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/divergences.md");
     let text = fs::read_to_string(file).unwrap();
     let section = text.split("\n## What a TrainJob becomes\n").nth(1).unwrap();
@@ -18,7 +37,7 @@ pub(super) fn read() -> Vec<(String, BTreeSet<String>)> {
     rows
 }
 
-fn row(line: &str) -> (String, BTreeSet<String>) {
+fn row(line: &str) -> TableRow {
     let columns: Vec<_> = line.trim_matches('|').split(" | ").map(str::trim).collect();
     let quoted = |column: &str| {
         column
@@ -28,9 +47,21 @@ fn row(line: &str) -> (String, BTreeSet<String>) {
             .map(str::to_owned)
             .collect::<BTreeSet<_>>()
     };
-    let id = quoted(columns.first().unwrap());
-    let cases = quoted(columns.last().unwrap());
+    let [id, .., kueue, cases] = columns.as_slice() else {
+        panic!("the row has too few columns: {line}");
+    };
+    let (id, cases) = (quoted(id), quoted(cases));
     assert_eq!(id.len(), 1, "the first column holds the id: {line}");
     assert!(!cases.is_empty(), "nothing proves: {line}");
-    (id.into_iter().next().unwrap(), cases)
+    let kueue = match kueue.split(':').next() {
+        Some("yes") => Kueue::Yes,
+        Some("yes, alone") => Kueue::Alone,
+        Some("no") => Kueue::No,
+        _ => panic!("the column \"Kueue\" starts with `yes`, `yes, alone` or `no`: {line}"),
+    };
+    TableRow {
+        id: id.into_iter().next().unwrap(),
+        kueue,
+        cases,
+    }
 }

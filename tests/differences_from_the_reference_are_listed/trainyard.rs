@@ -9,7 +9,7 @@ use super::difference::{Answer, Refusal};
 use crate::common::trainyard_with_input;
 
 /// Returns the answer in the files of a case, which `cases_render_as_expected` compares with the command.
-pub(super) fn of_case(case: &Path) -> Answer {
+pub(crate) fn of_case(case: &Path) -> Answer {
     let read = |file: &str| fs::read_to_string(case.join(file));
     match read("expected.yaml") {
         Ok(objects) => Answer {
@@ -24,7 +24,7 @@ pub(super) fn of_case(case: &Path) -> Answer {
 }
 
 /// Returns the answer of the command for a text.
-pub(super) fn of_text(text: &str) -> Answer {
+pub(crate) fn of_text(text: &str) -> Answer {
     let output = trainyard_with_input(text, &["render", "-f", "-", "-o", "json"]);
     let answer = said(&String::from_utf8(output.stderr).unwrap());
     match output.status.code() {

@@ -162,6 +162,31 @@ impl Defaults {
 }
 
 impl Pod {
+    /// Parses the spec of a pod. The overhead of its RuntimeClass is not in it.
+    ///
+    /// # Errors
+    /// The first text that is not a valid amount.
+    pub fn read(spec: &Value) -> Result<Self, AmountError> {
+        let list = |name: &str| {
+            let items = spec.get(name).and_then(Value::as_array);
+            items.into_iter().flatten()
+        };
+        let of = |value: &Value| Resources::read(value.get("resources").unwrap_or(&Value::Null));
+        let init = |container: &Value| {
+            Ok(InitContainer {
+                resources: of(container)?,
+                is_sidecar: container.get("restartPolicy").and_then(Value::as_str)
+                    == Some("Always"),
+            })
+        };
+        Ok(Self {
+            containers: list("containers").map(of).collect::<Result<_, _>>()?,
+            init_containers: list("initContainers").map(init).collect::<Result<_, _>>()?,
+            resources: of(spec)?,
+            overhead: amounts(spec.get("overhead"))?,
+        })
+    }
+
     /// The requests that the scheduler counts for one pod: those of the containers and sidecars, or of an init container with the sidecars
     /// before it if these are larger; requests of the pod as a whole take precedence; and the overhead is added.
     #[must_use]
@@ -263,26 +288,8 @@ mod tests {
 
     use super::*;
 
-    /// A pod spec as Kubernetes has it, read as the host reads the record.
     fn pod(spec: &Value) -> Pod {
-        let read = |container: &Value| {
-            Resources::read(container.get("resources").unwrap_or(&Value::Null)).unwrap()
-        };
-        let list = |name: &str| {
-            let items = spec.get(name).and_then(Value::as_array);
-            items.into_iter().flatten()
-        };
-        Pod {
-            containers: list("containers").map(read).collect(),
-            init_containers: list("initContainers")
-                .map(|init| InitContainer {
-                    resources: read(init),
-                    is_sidecar: init.get("restartPolicy") == Some(&json!("Always")),
-                })
-                .collect(),
-            resources: read(spec),
-            overhead: amounts(spec.get("overhead")).unwrap(),
-        }
+        Pod::read(spec).unwrap()
     }
 
     fn written(amounts: &Amounts) -> Value {

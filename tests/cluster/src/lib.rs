@@ -54,7 +54,7 @@ pub use input::Input;
 pub use kubeconfig::client_of;
 pub use kubelet::{Fate, Image, Images, Isolation, Kubelet, NodeSpec, UnknownFate};
 pub use kustomize::kustomized;
-pub use oracle::{Oracle, RunningOracle};
+pub use oracle::{Kueue, Oracle, RunningOracle};
 pub use plugin::{build_plugin, with_manifest};
 pub use ports::Port;
 pub use process::Process;

@@ -1,4 +1,5 @@
-//! The program of `tests/reference/oracle`, which renders TrainJobs with the reference's own code.
+//! The programs of `tests/reference/oracle`, which renders TrainJobs with the reference's own code, and of `tests/reference/kueue`, which
+//! computes their quota with Kueue's.
 
 use std::{
     io::{BufRead as _, BufReader, Write as _},
@@ -13,8 +14,9 @@ use crate::go;
 
 const MODULE: &str = "github.com/kubeflow/trainer/v2";
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../reference/oracle");
+const KUEUE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../reference/kueue");
 
-/// The built program.
+/// The built program that renders.
 #[derive(Debug)]
 pub struct Oracle {
     program: PathBuf,
@@ -47,21 +49,37 @@ impl Oracle {
     /// # Errors
     /// It does not start.
     pub fn start(&self) -> Result<RunningOracle> {
-        let mut process = Command::new(&self.program)
-            .arg(&self.crds)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .with_context(|| format!("cannot start {}", self.program.display()))?;
-        Ok(RunningOracle {
-            questions: process.stdin.take().context("no standard input")?,
-            answers: BufReader::new(process.stdout.take().context("no standard output")?),
-            process,
-        })
+        RunningOracle::start(Command::new(&self.program).arg(&self.crds))
     }
 }
 
-/// The running program, until this value is dropped.
+/// The built program that computes quota.
+#[derive(Debug)]
+pub struct Kueue {
+    program: PathBuf,
+}
+
+impl Kueue {
+    /// Builds the program into a folder; Go links it again only if it is out of date.
+    ///
+    /// # Errors
+    /// Go is missing, or the build failed.
+    pub fn build(folder: &Path) -> Result<Self> {
+        let program = folder.join("kueue");
+        go::build(Path::new(KUEUE), &["."], &program)?;
+        Ok(Self { program })
+    }
+
+    /// Starts the program.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start(&self) -> Result<RunningOracle> {
+        RunningOracle::start(&mut Command::new(&self.program))
+    }
+}
+
+/// One of the programs, running until this value is dropped.
 #[derive(Debug)]
 pub struct RunningOracle {
     process: Child,
@@ -70,7 +88,20 @@ pub struct RunningOracle {
 }
 
 impl RunningOracle {
-    /// Asks one question, as `tests/reference/oracle/server.go` describes it.
+    fn start(command: &mut Command) -> Result<Self> {
+        let mut process = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start {command:?}"))?;
+        Ok(Self {
+            questions: process.stdin.take().context("no standard input")?,
+            answers: BufReader::new(process.stdout.take().context("no standard output")?),
+            process,
+        })
+    }
+
+    /// Asks one question, as the `main.go` of the program describes it.
     ///
     /// # Errors
     /// The program ended.
@@ -79,7 +110,7 @@ impl RunningOracle {
         self.questions.flush()?;
         let mut line = String::new();
         self.answers.read_line(&mut line)?;
-        ensure!(!line.is_empty(), "the reference exited at {question}");
+        ensure!(!line.is_empty(), "the program exited at {question}");
         Ok(serde_json::from_str(&line)?)
     }
 }

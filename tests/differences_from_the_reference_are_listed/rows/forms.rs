@@ -16,7 +16,7 @@ pub(super) fn old_overrides(seen: &Seen<'_>) -> bool {
         let field = format!("spec.{field}");
         seen.they_drop(&field) || seen.we_refuse(&field)
     });
-    given && of_pod || printed
+    given && (of_pod || seen.needs(".claims[")) || printed
 }
 
 pub(super) fn old_metadata(seen: &Seen<'_>) -> bool {

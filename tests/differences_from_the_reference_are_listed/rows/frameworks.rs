@@ -39,7 +39,7 @@ pub(super) fn env_without_trainer(seen: &Seen<'_>) -> bool {
 }
 
 /// Returns the lists and names of the resources in requirements.
-fn named(requirements: &Value) -> BTreeSet<(&'static str, &str)> {
+pub(super) fn named(requirements: &Value) -> BTreeSet<(&'static str, &str)> {
     let names = |list| {
         requirements[list]
             .as_object()

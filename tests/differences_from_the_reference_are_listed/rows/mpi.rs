@@ -45,7 +45,8 @@ fn nodes<'s>(seen: &Seen<'s>) -> &'s Value {
 }
 
 fn is_count(path: &str) -> bool {
-    path.ends_with(".parallelism") || path.ends_with(".completions")
+    let ends = [".parallelism", ".completions", "].count"];
+    ends.iter().any(|end| path.ends_with(end))
 }
 
 /// An implementation that the reference's CRD does not accept, or the empty one with which its plugin fails.
@@ -135,7 +136,8 @@ pub(super) fn one_node(seen: &Seen<'_>) -> bool {
 pub(super) fn resources(seen: &Seen<'_>) -> bool {
     let given = seen.trainer()["resourcesPerNode"].is_object();
     let is_apart = is_mpi(seen) && !launcher_is_node(seen);
-    is_apart && given && seen.path().contains(".containers[node].resources")
+    let resources = seen.path().contains(".containers[node].resources") || seen.needs(".requests[");
+    is_apart && given && resources
 }
 
 pub(super) fn image(seen: &Seen<'_>) -> bool {

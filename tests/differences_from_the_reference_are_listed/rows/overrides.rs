@@ -9,7 +9,7 @@ use super::{
 
 pub(super) fn resources_without_policy(seen: &Seen<'_>) -> bool {
     let given = seen.trainer()["resourcesPerNode"].is_object() && seen.policy().is_null();
-    given && seen.path().contains(".containers[node].resources")
+    given && (seen.path().contains(".containers[node].resources") || seen.needs(".requests["))
 }
 
 pub(super) fn container_claims(seen: &Seen<'_>) -> bool {
@@ -40,6 +40,7 @@ pub(super) fn counts(seen: &Seen<'_>) -> bool {
     let ends = [
         "].template.spec.parallelism",
         "].template.spec.completions",
+        "].count",
         ".env[PET_NNODES].value",
         ".env[JAX_NUM_PROCESSES].value",
         ".env[DMLC_NUM_WORKER].value",
@@ -100,7 +101,7 @@ pub(super) fn label_on_pod(seen: &Seen<'_>) -> bool {
         on_pod.is_string() && job["template"]["metadata"]["labels"][STEP].is_null()
     };
     let path = seen.path();
-    let changed = [".parallelism", ".completions", ".replicas"]
+    let changed = [".parallelism", ".completions", ".replicas", "].count"]
         .iter()
         .any(|end| path.ends_with(end))
         || [
@@ -121,9 +122,14 @@ pub(super) fn label_on_pod(seen: &Seen<'_>) -> bool {
     // In this case, the reference counts one node, because it finds no replicated job.
     let is_one = |value: &Value| value == "1";
     let nodes = path.ends_with(".env[PET_NNODES].value") && seen.theirs().is_some_and(is_one);
+    // The release of the reference in Kueue looks for the replicated job without checking that there is one.
+    let panics = seen
+        .their_refusal()
+        .is_some_and(|refusal| refusal.by == "panic" && seen.policy()["jax"].is_object());
+    let everywhere = replicas || path.starts_with("data.") || nodes || panics;
     seen.replicated_jobs()
         .filter(labelled)
-        .any(|job| replicas || changed && is_of(path, job) || path.starts_with("data.") || nodes)
+        .any(|job| everywhere || changed && is_of(path, job))
 }
 
 pub(super) fn count_below_one(seen: &Seen<'_>) -> bool {

@@ -68,7 +68,8 @@ pub(super) fn patch_claims(seen: &Seen<'_>) -> bool {
     let given = seen
         .patched_pods()
         .any(|pod| pod["resourceClaims"].is_array());
-    given && (seen.path().contains(".resourceClaims[") || seen.they_drop("spec.runtimePatches["))
+    let of_pod = seen.path().contains(".resourceClaims[") || seen.needs(".claims[");
+    given && (of_pod || seen.they_drop("spec.runtimePatches["))
 }
 
 pub(super) fn init_order(seen: &Seen<'_>) -> bool {
