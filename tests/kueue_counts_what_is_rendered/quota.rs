@@ -102,7 +102,8 @@ impl PodSet {
 /// The requests of a pod, in Kueue's units.
 fn requests(spec: &Value, namespace: &str, objects: &[Value]) -> BTreeMap<String, i64> {
     let mut pod = Pod::read(spec).unwrap();
-    if let Some(class) = spec["runtimeClassName"].as_str() {
+    let class = spec["runtimeClassName"].as_str();
+    if let Some(class) = class.filter(|_| pod.overhead.is_empty()) {
         pod.overhead = overhead_of(class, objects);
     }
     let is_range = |object: &&Value| {

@@ -4,12 +4,12 @@ use serde_json::Value;
 
 use super::{super::seen::Seen, frameworks::named};
 
-/// A resource of the runtime's container that the TrainJob's override does not mention.
+/// A request of the runtime's container that the TrainJob's override does not mention.
 pub(super) fn override_replaces(seen: &Seen<'_>) -> bool {
     let given = &seen.trainer()["resourcesPerNode"];
     let resource = in_last_brackets(seen.path());
-    let is_given = named(given).iter().any(|(_, name)| *name == resource);
-    requests_less(seen) && given.is_object() && !is_given
+    let is_given = named(given).contains(&("requests", resource));
+    seen.needs(".requests[") && given.is_object() && !is_given
 }
 
 /// A limit of a pod as a whole, which the API server makes a request.
