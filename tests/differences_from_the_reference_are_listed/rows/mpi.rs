@@ -121,6 +121,16 @@ pub(super) fn runtime_nodes(seen: &Seen<'_>) -> bool {
     is_mpi(seen) && of_runtime && counts
 }
 
+/// The hosts of nodes that nothing counts but their own Job, whose completions the reference ignores.
+pub(super) fn hosts_of_the_template(seen: &Seen<'_>) -> bool {
+    let mut nodes_jobs = seen.replicated_jobs().filter(|job| job["name"] == "node");
+    let has_fewer = nodes_jobs.any(|job| {
+        let count = |field: &str| job["template"]["spec"][field].as_u64();
+        count("completions") < count("parallelism") && count("completions").is_some()
+    });
+    is_mpi(seen) && nodes(seen).is_null() && has_fewer && is_hostfile(seen) && !same_hosts(seen)
+}
+
 /// Returns whether the launcher is the only node.
 pub(super) fn has_one_node(seen: &Seen<'_>) -> bool {
     is_mpi(seen) && launcher_is_node(seen) && nodes(seen) == 1

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::{
     super::{difference::Refusal, seen::Seen},
     frameworks::is_of_accelerators,
+    mpi,
 };
 
 pub(super) fn resources_without_policy(seen: &Seen<'_>) -> bool {
@@ -80,6 +81,7 @@ pub(super) fn counts(seen: &Seen<'_>) -> bool {
     let mut of = seen.replicated_jobs().filter(|job| is_of(path, job));
     ends.iter().any(|end| path.ends_with(end))
         && of.any(|job| has_written(job) && !is_overridden(job))
+        || mpi::hosts_of_the_template(seen)
 }
 
 /// Returns whether a path of a JobSet is below this replicated job.
