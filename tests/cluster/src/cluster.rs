@@ -61,15 +61,24 @@ impl Cluster {
     /// # Errors
     /// A binary is missing; a process exited or was not ready in time, with the end of its log; or the kept cluster is in use.
     pub fn start() -> Result<Self> {
+        Self::start_with(Vec::new())
+    }
+
+    /// Starts a cluster as [`Self::start`] does, with these CustomResourceDefinitions too. The garbage collector knows their kinds.
+    ///
+    /// # Errors
+    /// See [`Self::start`]; or the API server refused a definition.
+    pub fn start_with(kinds: Vec<Value>) -> Result<Self> {
         match Kept::find()? {
-            Some(kept) => Self::attach(kept),
-            None => Self::start_own(),
+            Some(kept) => Self::attach(kept, kinds),
+            None => Self::start_own_with(kinds),
         }
     }
 
-    fn attach(kept: Kept) -> Result<Self> {
+    fn attach(kept: Kept, kinds: Vec<Value>) -> Result<Self> {
         let binaries = Binaries::of_a_cluster()?;
-        let crds = definitions(&binaries)?;
+        let mut crds = definitions(&binaries)?;
+        crds.extend(kinds);
         let plane = ControlPlane::attach(kept, &binaries)?;
         let kubelet = plane.block_on(async {
             install_all(&plane, &crds).await?;
@@ -104,6 +113,10 @@ impl Cluster {
     /// # Errors
     /// A binary is missing; or a process exited or was not ready in time, with the end of its log.
     pub fn start_own() -> Result<Self> {
+        Self::start_own_with(Vec::new())
+    }
+
+    fn start_own_with(kinds: Vec<Value>) -> Result<Self> {
         let binaries = Binaries::of_a_cluster()?;
         // They are large; meanwhile the API server starts.
         let (plane, crds) = thread::scope(|scope| {
@@ -111,10 +124,11 @@ impl Cluster {
             let plane = ControlPlane::start_from(&binaries);
             (plane, crds.join())
         });
-        let (plane, crds) = (
+        let (plane, mut crds) = (
             plane?,
             crds.map_err(|_| anyhow!("the thread that reads the definitions panicked"))??,
         );
+        crds.extend(kinds);
         let (kubelet, controllers) = plane.block_on(start(&plane, &crds))?;
         Ok(Self {
             kubelet,

@@ -29,6 +29,7 @@ mod kustomize;
 mod launcher;
 mod oracle;
 mod plugin;
+mod pod_groups;
 mod ports;
 mod process;
 mod proxy;
@@ -56,6 +57,7 @@ pub use kubelet::{Fate, Image, Images, Isolation, Kubelet, NodeSpec, UnknownFate
 pub use kustomize::kustomized;
 pub use oracle::{Kueue, Oracle, RunningOracle};
 pub use plugin::{build_plugin, with_manifest};
+pub use pod_groups::PodGroups;
 pub use ports::Port;
 pub use process::Process;
 pub use proxy::{Act, Call, Proxy};

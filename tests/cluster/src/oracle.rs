@@ -13,7 +13,8 @@ use serde_json::Value;
 use crate::go;
 
 const MODULE: &str = "github.com/kubeflow/trainer/v2";
-const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../reference/oracle");
+/// The module that requires the same modules as the reference.
+pub(crate) const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../reference/oracle");
 const KUEUE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../reference/kueue");
 
 /// The built program that renders.

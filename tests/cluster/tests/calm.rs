@@ -5,6 +5,8 @@ mod common;
 mod events_report_the_same_errors_as_render;
 mod flux_train_jobs_run;
 mod foreign_objects_are_left_unchanged;
+mod gang_train_jobs_run;
+mod gangs_wait_for_their_crd;
 mod jax_and_xgboost_train_jobs_run;
 mod kubectl_get_shows_why_train_jobs_wait;
 mod mpi_train_jobs_run;
@@ -78,6 +80,11 @@ fn main() -> ExitCode {
         .tests(
             "jax_and_xgboost_train_jobs_run",
             jax_and_xgboost_train_jobs_run::tests(),
+        )
+        .tests("gang_train_jobs_run", gang_train_jobs_run::tests())
+        .tests(
+            "gangs_wait_for_their_crd",
+            gangs_wait_for_their_crd::tests(),
         )
         .tests("mpi_train_jobs_run", mpi_train_jobs_run::tests())
         .tests(

@@ -16,6 +16,11 @@ pub trait Setup: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// Returns the CustomResourceDefinitions that are installed beside those of a [`Cluster`].
+    fn kinds() -> Result<Vec<Value>> {
+        Ok(Vec::new())
+    }
+
     /// Returns the controller's arguments.
     fn arguments() -> Result<Vec<OsString>>;
 }
@@ -30,7 +35,7 @@ pub struct Controlled<S> {
 impl<S: Setup> Shared for Controlled<S> {
     fn start() -> Result<Self> {
         let arguments = S::arguments()?;
-        let cluster = Cluster::start()?;
+        let cluster = Cluster::start_with(S::kinds()?)?;
         let plane = cluster.plane();
         let controller = plane.block_on(async {
             let runtimes = kind(Kind::ClusterTrainingRuntime)?;

@@ -5,6 +5,7 @@ use std::{fs, path::Path};
 use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 use trainyard_api::yaml;
+use trainyard_cluster::PodGroups;
 
 use super::runtime;
 
@@ -41,6 +42,28 @@ pub fn flux() -> Value {
         job.remove("backoffLimit");
     }
     flux
+}
+
+/// Returns a runtime whose nodes are a gang that starts after an initializer. Its name is the key of `podGroupPolicy`.
+pub fn gang(kind: PodGroups) -> Value {
+    let step = |name: &str, ancestor: &str, cpu: u32| {
+        let container = json!({"name": name, "image": "example.com/image", "resources": {"requests": {"cpu": cpu}}});
+        json!({
+            "name": name,
+            "template": {
+                "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": ancestor}},
+                "spec": {"backoffLimit": 0, "template": {"spec": {"containers": [container]}}},
+            },
+        })
+    };
+    let initializer = step("dataset-initializer", "dataset-initializer", 1);
+    let mut node = step("node", "trainer", 2);
+    node["dependsOn"] = json!([{"name": "dataset-initializer", "status": "Complete"}]);
+    let mut runtime = runtime();
+    runtime["metadata"]["name"] = json!(kind.policy());
+    runtime["spec"]["podGroupPolicy"] = json!({kind.policy(): {}});
+    runtime["spec"]["template"]["spec"]["replicatedJobs"] = json!([initializer, node]);
+    runtime
 }
 
 /// Returns a runtime of deploy/; null if none has this name.
