@@ -79,6 +79,10 @@ test-reference: ## Compare with the Kubeflow Trainer's own code, 100,000 merged 
 test-mpi: setup ## Run real MPI programs with the rendered files; needs root and sshd, skips MPIs that are not installed.
 	$(CARGO) test --locked $(FEATURES) -p trainyard --test mpi -- --nocapture
 
+.PHONY: test-gangs
+test-gangs: build ## Test gangs with the scheduler of scheduler-plugins, which takes minutes to build; needs Go.
+	$(CARGO) test --locked --workspace --test gangs
+
 .PHONY: setup-frameworks
 setup-frameworks: ## Install PyTorch, JAX, XGBoost, Open MPI and MPICH for test-frameworks, if they are missing; needs 6.5 GB.
 	$(CARGO) build --locked --workspace --example cluster

@@ -7,7 +7,14 @@ use std::{fs, path::PathBuf};
 use crate::common::root;
 
 /// The test programs of tests/cluster.
-const OF_THE_CLUSTER: &[&str] = &["api_server", "calm", "disturbed", "frameworks", "harness"];
+const OF_THE_CLUSTER: &[&str] = &[
+    "api_server",
+    "calm",
+    "disturbed",
+    "frameworks",
+    "gangs",
+    "harness",
+];
 
 /// The folders of tests, with the programs in each.
 fn folders() -> Vec<(PathBuf, &'static [&'static str])> {

@@ -119,7 +119,7 @@ impl Launcher {
 
 /// Returns the common arguments of kube-controller-manager and kube-scheduler. Only their health endpoints are used, which need no
 /// authentication.
-fn serving(certificates: &Certificates, kubeconfig: &Path, port: u16) -> Vec<String> {
+pub(crate) fn serving(certificates: &Certificates, kubeconfig: &Path, port: u16) -> Vec<String> {
     vec![
         format!("--kubeconfig={}", kubeconfig.display()),
         "--leader-elect=false".to_owned(),
