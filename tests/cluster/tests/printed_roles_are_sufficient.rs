@@ -67,7 +67,20 @@ async fn asks_for(namespace: &Namespace<'_>, name: &str, class: &str) -> Result<
     Ok(())
 }
 
+/// Returns the roles without the permission to look up PriorityClasses, which those of deploy/ have for a built-in plugin.
+fn without_priority_classes(mut roles: Vec<Value>) -> Vec<Value> {
+    for role in &mut roles {
+        if let Some(rules) = role["rules"].as_array_mut() {
+            let is_kept = |rule: &Value| rule["resources"] != json!(["priorityclasses"]);
+            rules.retain(is_kept);
+        }
+    }
+    roles
+}
+
 async fn printed_roles_suffice_and_are_necessary(shared: &Shared) -> Result<()> {
+    let roles = without_priority_classes(printed()?);
+    roles::grant(shared.cluster.plane(), &roles).await?;
     let classes = Resource::cluster_wide("/apis/scheduling.k8s.io/v1", "priorityclasses");
     let class = json!({
         "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",

@@ -93,7 +93,7 @@ impl<'h> Run<'h> {
         let model = Model::of_command(&command).or_else(|| Model::of_runtime(&name));
         if model.is_none() {
             let message = format!(
-                "the runtime `{name}` names no model for torchtune, neither in its command nor in its name; add `--config MODEL_full` to the command of its container `node`, where MODEL is one of {}",
+                "the runtime names no model for torchtune, neither in its command nor in its name; add `--config MODEL_full` to the command of its container `node`, where MODEL is one of {}",
                 Model::names()
             );
             ctx.error(&message, Some("spec.runtimeRef.name"));
