@@ -19,11 +19,12 @@ impl Transform for Torch {
         let (pod_set, node) = ctx.trainer("torch")?;
         let environment = Environment::of(ctx, &pod_set, &node, config.num_proc_per_node);
         environment.set_nodes(ctx, &node);
-        if torchtune::is_incomplete(&node) {
+        let command = node.command().unwrap_or_default();
+        if torchtune::is_incomplete(&command, &node) {
             torchtune::complete(ctx, &pod_set, &node, &environment.processes);
         } else {
             environment.set_master(ctx, &node);
-            torchtune::warn_of_local_rendezvous(ctx, &pod_set, &node);
+            torchtune::warn_of_local_rendezvous(ctx, &pod_set, &node, &command);
         }
         ctx.because("rendezvous port");
         node.open_rendezvous_port();

@@ -18,27 +18,33 @@ const FIXED: [&str; 4] = [
     "checkpointer.checkpoint_dir",
 ];
 
-/// Whether the container runs `tune run` without a recipe. A complete line is left as its author wrote it.
-pub(crate) fn is_incomplete(node: &Container) -> bool {
-    let is_tune_run = node.command().is_some_and(|line| line == ["tune", "run"]);
-    is_tune_run
-        && node
-            .args()
-            .unwrap_or_default()
-            .first()
-            .is_none_or(|word| is_setting(word))
+/// Whether a container with this command runs `tune run` without a recipe. A complete line is left as its author wrote it.
+pub(crate) fn is_incomplete(command: &[String], node: &Container) -> bool {
+    let first_is_setting = || {
+        let args = node.args().unwrap_or_default();
+        args.first().is_none_or(|word| is_setting(word))
+    };
+    command == ["tune", "run"] && first_is_setting()
 }
 
 /// Warns of a complete line in which each node waits for the others at its own address, as in a runtime that is written for one node.
-pub(crate) fn warn_of_local_rendezvous(ctx: &Context, pod_set: &PodSet, node: &Container) {
-    let line = node.command().unwrap_or_default();
+pub(crate) fn warn_of_local_rendezvous(
+    ctx: &Context,
+    pod_set: &PodSet,
+    node: &Container,
+    command: &[String],
+) {
     let is_local = |word: &String| {
         let endpoint = word.strip_prefix("--rdzv_endpoint=");
         let endpoint = endpoint.or_else(|| word.strip_prefix("--rdzv-endpoint="));
         endpoint.is_some_and(|endpoint| endpoint.starts_with("localhost"))
     };
+    let is_tune = command.first().is_some_and(|word| word == "tune");
+    if !is_tune || !command.iter().any(is_local) {
+        return;
+    }
     let nodes = ctx.job().nodes();
-    if nodes > 1 && line.first().is_some_and(|word| word == "tune") && line.iter().any(is_local) {
+    if nodes > 1 {
         let message = format!(
             "the {nodes} nodes cannot connect to each other at `localhost`; set the TrainJob's command to `[tune, run]`, or `numNodes` to 1"
         );
@@ -70,6 +76,11 @@ struct Run<'h> {
     pod_set: &'h PodSet,
     node: &'h Container,
     settings: Vec<String>,
+    runtime_command: Vec<String>,
+    /// Whether the TrainJob sets the arguments.
+    has_own_args: bool,
+    /// The settings of the runtime's command and arguments that a TrainJob cannot replace, unless they are still in effect.
+    fixed_settings: Vec<String>,
     method: Method,
     scale: Scale,
 }
@@ -77,20 +88,30 @@ struct Run<'h> {
 impl<'h> Run<'h> {
     fn of(ctx: &Context, pod_set: &'h PodSet, node: &'h Container, processes: &str) -> Self {
         let settings = node.args().unwrap_or_default();
+        let runtime_command = node.runtime_command().unwrap_or_default();
+        let runtime_args = node.runtime_args().unwrap_or_default();
+        let has_own_args = runtime_args != settings;
+        let mut fixed_settings = runtime_command.clone();
+        if has_own_args {
+            fixed_settings.extend(runtime_args);
+        }
+        fixed_settings.retain(|word| is_setting(word) && FIXED.contains(&key(word)));
         Self {
             method: Method::of(&settings),
             scale: scale(ctx.job().nodes(), pod_set, processes),
             pod_set,
             node,
             settings,
+            runtime_command,
+            has_own_args,
+            fixed_settings,
         }
     }
 
     /// Returns the model of the runtime's command, or else of the runtime's name.
     fn model(&self, ctx: &Context) -> Option<&'static Model> {
-        let command = self.node.runtime_command().unwrap_or_default();
-        let name = ctx.job().runtime_name();
-        let model = Model::of_command(&command).or_else(|| Model::of_runtime(&name));
+        let model = Model::of_command(&self.runtime_command)
+            .or_else(|| Model::of_runtime(&ctx.job().runtime_name()));
         if model.is_none() {
             let message = format!(
                 "the runtime names no model for torchtune, neither in its command nor in its name; add `--config MODEL_full` to the command of its container `node`, where MODEL is one of {}",
@@ -109,37 +130,22 @@ impl<'h> Run<'h> {
         }
         let recipe = self.method.recipe(self.scale);
         line.extend([recipe, "--config", configuration].map(str::to_owned));
-        line.extend(self.fixed_settings());
+        line.extend_from_slice(&self.fixed_settings);
         ctx.because("the recipe and configuration for the model, the nodes, the devices and the arguments, with the paths in the runtime's command");
         self.node.set_command(&line);
-    }
-
-    /// Returns the settings of the runtime's command and arguments that a TrainJob cannot replace, unless they are still in effect.
-    fn fixed_settings(&self) -> Vec<String> {
-        let mut words = self.node.runtime_command().unwrap_or_default();
-        if self.has_own_args() {
-            words.extend(self.node.runtime_args().unwrap_or_default());
-        }
-        words.retain(|word| is_setting(word) && FIXED.contains(&key(word)));
-        words
-    }
-
-    /// Whether the TrainJob sets the arguments.
-    fn has_own_args(&self) -> bool {
-        self.node.runtime_args().unwrap_or_default() != self.settings
     }
 
     /// Returns the path of an argument.
     fn arg_path(&self, index: usize) -> String {
         let arg = format!("args[{index}]");
-        match self.has_own_args() {
+        match self.has_own_args {
             true => format!("spec.trainer.{arg}"),
             false => self.pod_set.path_in(self.node, &arg),
         }
     }
 
     fn refuse_fixed_settings(&self, ctx: &Context) {
-        if !self.has_own_args() {
+        if !self.has_own_args {
             return;
         }
         for (index, setting) in self.settings.iter().enumerate() {
@@ -178,12 +184,12 @@ impl<'h> Run<'h> {
                 rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
             })
         };
-        for setting in self.fixed_settings() {
+        for setting in &self.fixed_settings {
             let path = setting.split_once('=').map_or("", |(_, path)| path);
             if path.starts_with('/') && !is_mounted(path) {
                 let message = format!(
                     "no volume is mounted at `{path}`, which the runtime sets as `{}`; mount the volume of the initializers there",
-                    key(&setting)
+                    key(setting)
                 );
                 ctx.warn(
                     &message,
