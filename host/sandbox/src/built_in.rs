@@ -86,13 +86,7 @@ impl BuiltIn {
         &self.manifest
     }
 
-    /// Returns the component without copying it if it is embedded.
-    pub(crate) fn shared_component(&self) -> Cow<'static, [u8]> {
-        self.component.clone()
-    }
-
-    pub(crate) fn parsed_manifest(&self, contract: &Contract) -> Result<Manifest, ScreenError> {
-        let manifest = Manifest::parse_for(contract.version(), self.manifest.as_bytes())?;
-        Ok(manifest)
+    pub(crate) fn parsed_manifest(&self, contract: &Contract) -> Result<Manifest, ManifestError> {
+        Manifest::parse_for(contract.version(), self.manifest.as_bytes())
     }
 }

@@ -1,9 +1,6 @@
 //! Deferred loading: the code of a built-in plugin is loaded when it is first called, because most commands use only one of them.
 
-use std::{
-    borrow::Cow,
-    sync::{Arc, OnceLock},
-};
+use std::sync::{Arc, OnceLock};
 
 use trainyard_model::{
     call::Call,
@@ -12,34 +9,32 @@ use trainyard_model::{
     text::clean,
 };
 
-use crate::{policy::SandboxedPolicy, sandbox::Sandbox};
+use crate::{built_in::BuiltIn, policy::SandboxedPolicy, sandbox::Sandbox};
 
 /// A built-in plugin whose code is loaded when it is first called.
 pub struct DeferredPolicy {
     sandbox: Arc<Sandbox>,
     plugin: Arc<Plugin>,
-    bytes: Cow<'static, [u8]>,
+    built_in: BuiltIn,
     /// The loaded plugin, or why it cannot be loaded.
     loaded: OnceLock<Result<SandboxedPolicy, String>>,
 }
 
 impl DeferredPolicy {
-    pub(crate) const fn new(
-        sandbox: Arc<Sandbox>,
-        plugin: Arc<Plugin>,
-        bytes: Cow<'static, [u8]>,
-    ) -> Self {
+    pub(crate) const fn new(sandbox: Arc<Sandbox>, plugin: Arc<Plugin>, built_in: BuiltIn) -> Self {
         Self {
             sandbox,
             plugin,
-            bytes,
+            built_in,
             loaded: OnceLock::new(),
         }
     }
 
     fn loaded(&self) -> &Result<SandboxedPolicy, String> {
         self.loaded.get_or_init(|| {
-            let loaded = self.sandbox.load_trusted(self.plugin.clone(), &self.bytes);
+            let loaded = self
+                .sandbox
+                .load_trusted(self.plugin.clone(), self.built_in.component());
             loaded.map_err(|problem| clean(&problem.without_plugin()))
         })
     }

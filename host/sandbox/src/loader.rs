@@ -16,7 +16,7 @@ use crate::{
     contract::{Contract, OURS},
     deferred::DeferredPolicy,
     engine::RunningEngine,
-    error::{LoadError, LoadProblem, not_compiled},
+    error::{LoadError, LoadProblem, ScreenError, not_compiled},
     load_limits::LoadLimits,
     policy::SandboxedPolicy,
     pool::Pool,
@@ -169,8 +169,8 @@ impl Loader {
         let plugin = self
             .set_up_built_in(built_in, settings)
             .map_err(of_built_in(built_in.name()))?;
-        let component = built_in.shared_component();
-        Ok(DeferredPolicy::new(self.sandbox.clone(), plugin, component))
+        let (sandbox, built_in) = (self.sandbox.clone(), built_in.clone());
+        Ok(DeferredPolicy::new(sandbox, plugin, built_in))
     }
 
     /// Combines a built-in plugin with the operator's settings. Its component was checked when this program was built.
@@ -179,7 +179,9 @@ impl Loader {
         built_in: &BuiltIn,
         settings: impl FnOnce(&Manifest) -> Settings,
     ) -> Result<Arc<Plugin>, LoadProblem> {
-        let manifest = built_in.parsed_manifest(&self.sandbox.contract)?;
+        let manifest = built_in
+            .parsed_manifest(&self.sandbox.contract)
+            .map_err(ScreenError::from)?;
         let settings = settings(&manifest);
         let plugin = Plugin::new(manifest, built_in.digest(), settings)?;
         Ok(Arc::new(plugin))
