@@ -1,17 +1,12 @@
 //! A second scheduler, with the plugin Coscheduling, built from its published module.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, path::Path, process::Command};
 
 use anyhow::Result;
 use serde_json::json;
 
 use crate::{
-    cache::Entry, control_plane::ControlPlane, go, health, launcher::serving, ports::Port,
-    process::Process,
+    control_plane::ControlPlane, go, health, launcher::serving, ports::Port, process::Process,
 };
 
 /// The module with its version.
@@ -59,7 +54,7 @@ impl GangScheduler {
         });
         let file = plane.folder().join("gang-scheduler.json");
         fs::write(&file, configuration.to_string())?;
-        let mut command = Command::new(program()?);
+        let mut command = Command::new(go::program("gang-scheduler", Path::new(FOLDER), PACKAGE)?);
         command
             .args(serving(
                 &plane.certificates,
@@ -87,20 +82,4 @@ impl GangScheduler {
     pub fn still_runs(&self) -> Result<()> {
         self.process.still_runs()
     }
-}
-
-/// Returns the program, which is built once.
-fn program() -> Result<PathBuf> {
-    let module = Path::new(FOLDER);
-    let files = [module.join("go.mod"), module.join("go.sum")];
-    let entry = Entry::of("gang-scheduler", &files, &go::version()?)?;
-    let program = entry.folder.join("scheduler");
-    let _lock = entry.lock()?;
-    if !program.exists() {
-        let scratch = tempfile::tempdir_in(&entry.folder)?;
-        let built = scratch.path().join("built");
-        go::build(module, &[PACKAGE], &built)?;
-        fs::rename(built, &program)?;
-    }
-    Ok(program)
 }

@@ -1,12 +1,14 @@
 //! The Go toolchain, which builds Kubernetes and the reference.
 
 use std::{
-    io,
+    fs, io,
     path::{Path, PathBuf},
     process::{Command, Output},
 };
 
 use anyhow::{Context, Result, bail, ensure};
+
+use crate::cache::Entry;
 
 /// Returns whether Go is installed.
 #[must_use]
@@ -28,6 +30,21 @@ pub(crate) fn build(module: &Path, packages: &[&str], to: &Path) -> Result<()> {
     args.extend(packages);
     go(module, &args)?;
     Ok(())
+}
+
+/// Returns a program of the module in a folder, which is built into the cache under its name if it is not there.
+pub(crate) fn program(name: &str, module: &Path, package: &str) -> Result<PathBuf> {
+    let files = [module.join("go.mod"), module.join("go.sum")];
+    let entry = Entry::of(name, &files, &version()?)?;
+    let program = entry.folder.join(name);
+    let _lock = entry.lock()?;
+    if !program.exists() {
+        let scratch = tempfile::tempdir_in(&entry.folder)?;
+        let built = scratch.path().join("built");
+        build(module, &[package], &built)?;
+        fs::rename(built, &program)?;
+    }
+    Ok(program)
 }
 
 /// Returns the folder with the source of a module that the module in `folder` requires.

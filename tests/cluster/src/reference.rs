@@ -10,8 +10,8 @@ use anyhow::Result;
 use serde_json::json;
 
 use crate::{
-    cache::Entry, control_plane::ControlPlane, go, ports::Port, process::Process,
-    trainyard::http_get, wait::eventually,
+    control_plane::ControlPlane, go, ports::Port, process::Process, trainyard::http_get,
+    wait::eventually,
 };
 
 /// The module with its version.
@@ -64,7 +64,11 @@ impl Reference {
         });
         let file = plane.folder().join("reference.yaml");
         fs::write(&file, configuration.to_string())?;
-        let mut command = Command::new(program()?);
+        let mut command = Command::new(go::program(
+            "reference-controller",
+            Path::new(FOLDER),
+            PACKAGE,
+        )?);
         command
             .arg(format!("--config={}", file.display()))
             .env("TMPDIR", with_certificates(plane)?)
@@ -100,22 +104,6 @@ impl Reference {
     pub fn process(&self) -> &Process {
         &self.process
     }
-}
-
-/// Returns the program, which is built once.
-fn program() -> Result<PathBuf> {
-    let module = Path::new(FOLDER);
-    let files = [module.join("go.mod"), module.join("go.sum")];
-    let entry = Entry::of("reference-controller", &files, &go::version()?)?;
-    let program = entry.folder.join("trainer-controller-manager");
-    let _lock = entry.lock()?;
-    if !program.exists() {
-        let scratch = tempfile::tempdir_in(&entry.folder)?;
-        let built = scratch.path().join("built");
-        go::build(module, &[PACKAGE], &built)?;
-        fs::rename(built, &program)?;
-    }
-    Ok(program)
 }
 
 /// Returns the temporary folder in which the reference looks for its webhooks' certificates.
