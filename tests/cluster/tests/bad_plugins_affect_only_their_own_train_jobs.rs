@@ -15,10 +15,7 @@ use trainyard_cluster::{
     Cluster, ControlPlane, Fate, Shared, Test, Trainyard, build_plugin, eventually,
 };
 
-use crate::{
-    common,
-    common::{Namespace, is},
-};
+use crate::{common, common::Namespace};
 
 /// The limits of the plugin `endless`: far more fuel than it can use before its deadline.
 const POLICY: &str = "
@@ -158,16 +155,6 @@ async fn clear(namespace: &Namespace<'_>) -> Result<()> {
     Ok(())
 }
 
-/// Suspends the TrainJob, and waits until its status reports it.
-async fn suspend(namespace: &Namespace<'_>, name: &str) -> Result<()> {
-    namespace.patch(name, &json!({"suspend": true})).await?;
-    let is_suspended = |job: &Value| is(job, "Suspended", "True");
-    namespace
-        .until(name, "it is suspended", is_suspended)
-        .await?;
-    Ok(())
-}
-
 async fn each_kind_of_failure_is_reported_counted_and_contained(shared: &Bad) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let controller = shared.controller(Some(&shared.plugins)).await?;
@@ -288,7 +275,7 @@ async fn train_job_of_a_bad_plugin_can_be_suspended_and_deleted(shared: &Bad) ->
         create(&namespace, name, name).await?;
         namespace.event(name, "plugin hostile").await?;
     }
-    suspend(&namespace, "trap").await?;
+    namespace.suspend("trap").await?;
     delete(&namespace, "trap").await?;
     delete(&namespace, "loop").await?;
     controller.kill().map(drop)
@@ -315,7 +302,7 @@ async fn running_train_job_can_be_suspended_and_deleted_without_its_plugin(
     controller.kill()?;
     for (plugins, [suspended, deleted]) in lives {
         let controller = shared.controller(plugins).await?;
-        suspend(&namespace, suspended).await?;
+        namespace.suspend(suspended).await?;
         let is_suspended = |job_set: &Value| job_set["spec"]["suspend"] == true;
         let job_sets = namespace.api(&namespace.job_sets);
         job_sets

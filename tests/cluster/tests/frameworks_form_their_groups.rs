@@ -307,11 +307,7 @@ async fn completes_after_it_was_suspended(job: &Job<'_>) -> Result<()> {
     let go = go.to_str().context("the path is not UTF-8")?;
     job.create(&["--hold-until", go]).await?;
     job.until_all_ranks_reported().await?;
-    job.namespace.patch(NAME, &json!({"suspend": true})).await?;
-    let is_suspended = |job: &Value| is(job, "Suspended", "True");
-    job.namespace
-        .until(NAME, "it is suspended", is_suspended)
-        .await?;
+    job.namespace.suspend(NAME).await?;
     job.until_no_pod_is_left().await?;
     fs::write(job.shared.path().join("go"), "")?;
     job.namespace

@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use trainyard_cluster::{Fate, Test};
 
-use crate::common::{Controlled, Namespace, Setup, is, runtimes};
+use crate::common::{Controlled, Namespace, Setup, runtimes};
 
 /// The runtimes of deploy/.
 pub(crate) struct Runtimes;
@@ -110,11 +110,7 @@ async fn train_jobs_complete_after_they_were_suspended(shared: &Shared) -> Resul
     for job in &JOBS {
         namespace.until_active(job.name, 1).await?;
         check_pods(&namespace, job).await?;
-        namespace.patch(job.name, &json!({"suspend": true})).await?;
-        let is_suspended = |job: &Value| is(job, "Suspended", "True");
-        namespace
-            .until(job.name, "it is suspended", is_suspended)
-            .await?;
+        namespace.suspend(job.name).await?;
     }
     let none_left = <[Value]>::is_empty;
     namespace

@@ -8,7 +8,7 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use trainyard_cluster::{Fate, Resource, Test, Write};
 
-use crate::common::{Controlled, Namespace, Setup, is, runtimes};
+use crate::common::{Controlled, Namespace, Setup, runtimes};
 
 /// A runtime of deploy/, and the same for a model that runs on several nodes.
 pub(crate) struct Runtimes;
@@ -156,11 +156,7 @@ async fn train_jobs_complete_after_they_were_suspended(shared: &Shared) -> Resul
     for job in &JOBS {
         namespace.until_active(job.name, 1).await?;
         check_nodes(&namespace, job).await?;
-        namespace.patch(job.name, &json!({"suspend": true})).await?;
-        let is_suspended = |job: &Value| is(job, "Suspended", "True");
-        namespace
-            .until(job.name, "it is suspended", is_suspended)
-            .await?;
+        namespace.suspend(job.name).await?;
     }
     let no_nodes = |pods: &[Value]| {
         let is_node = |pod: &Value| JOBS.iter().any(|job| job.has_node(pod));

@@ -161,6 +161,14 @@ impl<'a> Namespace<'a> {
             .accepted()?)
     }
 
+    /// Suspends a TrainJob, and waits until its condition says so.
+    pub async fn suspend(&self, name: &str) -> Result<()> {
+        self.patch(name, &json!({"suspend": true})).await?;
+        let is_suspended = |job: &Value| is(job, "Suspended", "True");
+        let suspended = self.until(name, "it is suspended", is_suspended);
+        suspended.await.map(drop)
+    }
+
     pub async fn until(
         &self,
         name: &str,
