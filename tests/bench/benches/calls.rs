@@ -1,5 +1,5 @@
-//! Calls of transform: each machine learning policy alone and after DRA, and a chain of four, in the sandbox and natively, with one and
-//! two threads.
+//! Calls of transform: each machine learning policy alone and after DRA, Torch with each policy of PodGroups, and a chain of four, in the
+//! sandbox and natively, with one and two threads.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use trainyard_bench::{
-    CHAIN, Chain, Job, LARGE, MlPolicy, Plugins, SMALL, Size, alone_and_with_dra, loader, native,
-    sandboxed,
+    CHAIN, Chain, Gang, Job, LARGE, MlPolicy, Plugins, SMALL, Size, alone_and_with_dra, loader,
+    native, of_gang, sandboxed,
 };
 use trainyard_model::session::Session;
 use trainyard_sandbox::Loader;
@@ -19,15 +19,15 @@ const ROUND: usize = 64;
 fn calls(c: &mut Criterion) {
     let loader = loader(2).unwrap();
     for size in [SMALL, LARGE] {
-        for (policy, of) in [
-            ("torch", MlPolicy::Torch),
-            ("mpi", MlPolicy::Mpi),
-            ("flux", MlPolicy::Flux),
-        ] {
+        for (policy, of) in MlPolicy::ALL {
             let (alone, with_dra) = alone_and_with_dra(of);
             call(c, &loader, policy, size.of(of), alone);
             let name = format!("dra and {policy}");
             call(c, &loader, &name, size.of(of).claimed(), with_dra);
+        }
+        for (scheduler, gang) in Gang::ALL {
+            let name = format!("{scheduler} and torch");
+            call(c, &loader, &name, size.in_gang(gang), of_gang(gang));
         }
         call(c, &loader, "chain of four", size.chained(), CHAIN);
     }

@@ -6,7 +6,7 @@
 use criterion::{Criterion, criterion_group, criterion_main};
 use trainyard_api::Inputs;
 use trainyard_bench::{
-    BUILT_INS, CHAIN, Job, LARGE, MlPolicy, Plugins, Reference, SMALL, Size, loader, native,
+    BUILT_INS, CHAIN, Gang, Job, LARGE, MlPolicy, Plugins, Reference, SMALL, Size, loader, native,
     sandboxed,
 };
 
@@ -21,11 +21,7 @@ fn renders(c: &mut Criterion) {
         c.bench_function(&format!("read the input, {name}"), |b| {
             b.iter(|| Inputs::read_text(name, &text))
         });
-        for (policy, of) in [
-            ("torch", MlPolicy::Torch),
-            ("mpi", MlPolicy::Mpi),
-            ("flux", MlPolicy::Flux),
-        ] {
+        for (policy, of) in MlPolicy::ALL {
             beside(
                 c,
                 &mut reference,
@@ -34,6 +30,14 @@ fn renders(c: &mut Criterion) {
             );
             let claimed = format!("render dra and {policy}, {name}");
             ours(c, &claimed, size.of(of).claimed(), BUILT_INS);
+        }
+        for (scheduler, gang) in Gang::ALL {
+            beside(
+                c,
+                &mut reference,
+                &format!("render {scheduler} and torch, {name}"),
+                size.in_gang(gang),
+            );
         }
         let chain = format!("render a chain of four, {name}");
         ours(c, &chain, size.chained(), CHAIN);

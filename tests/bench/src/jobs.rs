@@ -21,6 +21,7 @@ pub struct Size {
     env: usize,
     nodes: usize,
     policy: MlPolicy,
+    gang: Option<Gang>,
     is_chained: bool,
     is_claimed: bool,
 }
@@ -30,10 +31,79 @@ pub struct Size {
 pub enum MlPolicy {
     /// PyTorch's launcher.
     Torch,
+    /// PyTorch's launcher as torchtune uses it, with a model that several nodes can train.
+    Torchtune,
+    /// JAX.
+    Jax,
+    /// XGBoost.
+    XgBoost,
     /// Open MPI, with a launcher that is a node.
     Mpi,
     /// A Flux instance.
     Flux,
+}
+
+impl MlPolicy {
+    /// Every policy and the name of its benchmarks.
+    pub const ALL: [(&str, Self); 6] = [
+        ("torch", Self::Torch),
+        ("torchtune", Self::Torchtune),
+        ("jax", Self::Jax),
+        ("xgboost", Self::XgBoost),
+        ("mpi", Self::Mpi),
+        ("flux", Self::Flux),
+    ];
+
+    fn json(self) -> Value {
+        match self {
+            Self::Torch | Self::Torchtune => json!({"numNodes": 1, "torch": {}}),
+            Self::Jax => json!({"numNodes": 1, "jax": {}}),
+            Self::XgBoost => json!({"numNodes": 1, "xgboost": {}}),
+            Self::Flux => json!({"numNodes": 1, "flux": {}}),
+            Self::Mpi => json!({"numNodes": 1, "mpi": {
+                "mpiImplementation": "OpenMPI", "runLauncherAsNode": true, "sshAuthMountPath": "/root/.ssh",
+            }}),
+        }
+    }
+
+    fn command(self) -> Value {
+        match self {
+            Self::Torchtune => json!(["tune", "run"]),
+            _ => json!(["torchrun", "train.py"]),
+        }
+    }
+
+    /// Returns the name of a runtime. That of torchtune contains the model.
+    fn runtime(self) -> &'static str {
+        match self {
+            Self::Torchtune => "torchtune-llama3.3-70b",
+            _ => "bench",
+        }
+    }
+}
+
+/// The scheduler that starts all pods of a TrainJob together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gang {
+    /// kube-scheduler with its plugin Coscheduling.
+    Coscheduling,
+    /// Volcano.
+    Volcano,
+}
+
+impl Gang {
+    /// Both schedulers and the names of their benchmarks.
+    pub const ALL: [(&str, Self); 2] = [
+        ("coscheduling", Self::Coscheduling),
+        ("volcano", Self::Volcano),
+    ];
+
+    fn json(self) -> Value {
+        match self {
+            Self::Coscheduling => json!({"coscheduling": {}}),
+            Self::Volcano => json!({"volcano": {}}),
+        }
+    }
 }
 
 /// One pod set with one container with five env vars.
@@ -44,6 +114,7 @@ pub const SMALL: Size = Size {
     env: 5,
     nodes: 4,
     policy: MlPolicy::Torch,
+    gang: None,
     is_chained: false,
     is_claimed: false,
 };
@@ -56,6 +127,7 @@ pub const LARGE: Size = Size {
     env: 40,
     nodes: 512,
     policy: MlPolicy::Torch,
+    gang: None,
     is_chained: false,
     is_claimed: false,
 };
@@ -68,6 +140,15 @@ impl Size {
     #[must_use]
     pub fn of(self, policy: MlPolicy) -> Self {
         Self { policy, ..self }
+    }
+
+    /// Returns the same job with a PodGroup.
+    #[must_use]
+    pub fn in_gang(self, gang: Gang) -> Self {
+        Self {
+            gang: Some(gang),
+            ..self
+        }
     }
 
     /// Returns the same job with another number of nodes.
@@ -103,13 +184,6 @@ impl Size {
         if self.policy == MlPolicy::Mpi {
             jobs.push(self.named("launcher"));
         }
-        let policy = match self.policy {
-            MlPolicy::Torch => json!({"numNodes": 1, "torch": {}}),
-            MlPolicy::Flux => json!({"numNodes": 1, "flux": {}}),
-            MlPolicy::Mpi => json!({"numNodes": 1, "mpi": {
-                "mpiImplementation": "OpenMPI", "runLauncherAsNode": true, "sshAuthMountPath": "/root/.ssh",
-            }}),
-        };
         let plugins = if self.is_chained {
             json!([{"name": "nccl"}, {"name": "shared-memory"}, {"name": "team"}])
         } else {
@@ -117,9 +191,10 @@ impl Size {
         };
         let runtime = json!({
             "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "ClusterTrainingRuntime",
-            "metadata": {"name": "bench"},
+            "metadata": {"name": self.policy.runtime()},
             "spec": {
-                "mlPolicy": policy,
+                "mlPolicy": self.policy.json(),
+                "podGroupPolicy": self.gang.map(Gang::json),
                 "plugins": plugins,
                 "template": {"spec": {"replicatedJobs": jobs}},
             },
@@ -132,8 +207,11 @@ impl Size {
                 "annotations": {"example.com/cost-center": "4711"},
             },
             "spec": {
-                "runtimeRef": {"name": "bench"},
-                "trainer": {"numNodes": self.nodes, "image": "registry.example.com/vision/train:2.4"},
+                "runtimeRef": {"name": self.policy.runtime()},
+                "trainer": {
+                    "numNodes": self.nodes, "image": "registry.example.com/vision/train:2.4",
+                    "command": self.policy.command(),
+                },
             },
         });
         let mut documents = vec![runtime, job];
@@ -159,7 +237,7 @@ impl Size {
     fn named(self, name: &str) -> Value {
         let trainer = match self.policy {
             MlPolicy::Mpi => "launcher",
-            MlPolicy::Torch | MlPolicy::Flux => "node",
+            _ => "node",
         };
         let labels = match name == trainer {
             true => json!({"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}),
@@ -196,7 +274,7 @@ impl Size {
             json!({"limits": {"nvidia.com/gpu": 8, "memory": "512Gi"}})
         };
         json!({
-            "name": name, "image": "registry.example.com/base:1", "command": ["torchrun", "train.py"],
+            "name": name, "image": "registry.example.com/base:1", "command": self.policy.command(),
             "env": env, "resources": resources,
         })
     }
@@ -231,7 +309,7 @@ impl Job {
         Ok(job)
     }
 
-    /// Returns the lookups of DRA, which a controller has when it renders again.
+    /// Returns the lookups of DRA and of PodGroups, which a controller has when it renders again.
     fn looked_up(&self) -> Result<Lookups> {
         let [api_version, kind, name] = TEMPLATE.map(str::to_owned);
         let served = LookupKey::Served {
@@ -243,8 +321,12 @@ impl Job {
             kind,
             name,
         };
+        let ranges = LookupKey::All {
+            api_version: "v1".to_owned(),
+            kind: "LimitRange".to_owned(),
+        };
         let mut lookups = Lookups::default();
-        for key in [served, template] {
+        for key in [served, template, ranges] {
             if let Some(answer) = self.catalog.answer(self.job()?, &key) {
                 lookups.insert(key, answer);
             }

@@ -5,7 +5,9 @@ mod policies;
 mod reference;
 
 pub use self::{
-    jobs::{Job, LARGE, MlPolicy, SMALL, Size},
-    policies::{BUILT_INS, CHAIN, Chain, Plugins, alone_and_with_dra, loader, native, sandboxed},
+    jobs::{Gang, Job, LARGE, MlPolicy, SMALL, Size},
+    policies::{
+        BUILT_INS, CHAIN, Chain, Plugins, alone_and_with_dra, loader, native, of_gang, sandboxed,
+    },
     reference::Reference,
 };

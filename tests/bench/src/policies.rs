@@ -14,7 +14,7 @@ use trainyard_render::{ClusterFacts, Renderer};
 use trainyard_sandbox::{BuiltIn, CompilerCommand, LoadLimits, Loader, LoaderOptions};
 use trainyard_sdk::{PluginParts, native::NativePolicy};
 
-use crate::jobs::MlPolicy;
+use crate::jobs::{Gang, MlPolicy};
 
 /// Plugins, each with its folder and its native form.
 pub type Plugins = &'static [(&'static str, &'static PluginParts)];
@@ -49,9 +49,20 @@ pub const BUILT_INS: Plugins = &[COSCHEDULING, DRA, FLUX, JAX, MPI, TORCH, VOLCA
 #[must_use]
 pub const fn alone_and_with_dra(policy: MlPolicy) -> (Plugins, Plugins) {
     match policy {
-        MlPolicy::Torch => (&[TORCH], &[DRA, TORCH]),
+        MlPolicy::Torch | MlPolicy::Torchtune => (&[TORCH], &[DRA, TORCH]),
+        MlPolicy::Jax => (&[JAX], &[DRA, JAX]),
+        MlPolicy::XgBoost => (&[XGBOOST], &[DRA, XGBOOST]),
         MlPolicy::Flux => (&[FLUX], &[DRA, FLUX]),
         MlPolicy::Mpi => (&[MPI], &[DRA, MPI]),
+    }
+}
+
+/// The policy of a PodGroup with Torch, in the order in which they run.
+#[must_use]
+pub const fn of_gang(gang: Gang) -> Plugins {
+    match gang {
+        Gang::Coscheduling => &[COSCHEDULING, TORCH],
+        Gang::Volcano => &[TORCH, VOLCANO],
     }
 }
 
