@@ -113,6 +113,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("torchtune-runtime-args", torchtune::runtime_args),
     row("torchtune-runtime-command", torchtune::runtime_command),
     row("torchtune-complete-line", torchtune::complete_line),
+    row("torchtune-options", torchtune::options),
     row("torchtune-configuration", torchtune::configuration),
     row("gang-members", gangs::members),
     row("gang-pods", gangs::pods),

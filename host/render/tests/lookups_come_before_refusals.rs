@@ -105,7 +105,7 @@ fn files_that_lack_the_object_lead_to_both() {
     };
     let refusal = "no (plugin a 1.0.0 (native) in check)";
     let needs =
-        "plugin b 1.0.0 (native) in check needs ConfigMap `zones` (v1) in namespace `default`";
+        "plugin b 1.0.0 (native) in check needs ConfigMap `zones` (v1) for namespace `default`";
     assert_eq!(lines(&input(&plugins)), [refusal, needs]);
     let map = "{apiVersion: v1, kind: ConfigMap, metadata: {name: zones}}";
     let both = lines(&format!("{}---\n{map}\n", input(&plugins)));

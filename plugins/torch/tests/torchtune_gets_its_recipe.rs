@@ -290,7 +290,7 @@ fn settings_of_the_runtimes_volume_are_fixed() {
     let args = [
         "epochs=1",
         "output_dir=/tmp",
-        "checkpointer.checkpoint_dir=/tmp",
+        "~checkpointer.checkpoint_dir",
     ];
     let errors = job("llama3_2/1B_full", 1, "2", &args)
         .transform(&PLUGIN)
@@ -301,6 +301,28 @@ fn settings_of_the_runtimes_volume_are_fixed() {
         errors[0].contains("spec.trainer.args[1]") && errors[1].contains("spec.trainer.args[2]"),
         "{errors:?}"
     );
+}
+
+#[test]
+fn settings_and_the_configuration_are_not_a_recipe() {
+    for args in [
+        vec!["~optimizer.fused", "epochs=1"],
+        vec!["--config", "/workspace/own.yaml"],
+        vec!["--config=/workspace/own.yaml", "epochs=1"],
+    ] {
+        let outcome = job("llama3_2/1B_full", 1, "2", &args)
+            .transform(&PLUGIN)
+            .unwrap();
+        assert_eq!(outcome.errors(), Vec::<String>::new(), "{args:?}");
+        assert_eq!(recipe(&outcome).0, "full_finetune_distributed", "{args:?}");
+    }
+    let args = ["--nproc_per_node=2", "epochs=1"];
+    let errors = job("llama3_2/1B_full", 1, "2", &args)
+        .transform(&PLUGIN)
+        .unwrap()
+        .errors();
+    assert!(errors[0].contains("spec.trainer.args[0]"), "{errors:?}");
+    assert_eq!(errors.len(), 1);
 }
 
 #[test]

@@ -113,6 +113,9 @@ fn args() -> BoxedStrategy<Value> {
             ),
         ),
         (0.3, word("dataset.source=parquet")),
+        (0.1, word("~profiler")),
+        (0.1, word("--config=/workspace/own.yaml")),
+        (0.03, word("--nproc_per_node=2")),
         (
             0.04,
             one_of(vec![
@@ -125,6 +128,7 @@ fn args() -> BoxedStrategy<Value> {
     prop_oneof![
         8 => settings,
         1 => Just(json!(["full_finetune_distributed", "--config", "my.yaml"])),
+        1 => Just(json!(["--config", "/workspace/own.yaml", "epochs=1"])),
         2 => Just(Value::Null),
     ]
     .boxed()

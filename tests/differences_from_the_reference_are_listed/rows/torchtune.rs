@@ -144,12 +144,30 @@ pub(super) fn runtime_command(seen: &Seen<'_>) -> bool {
 }
 
 pub(super) fn complete_line(seen: &Seen<'_>) -> bool {
-    let first = seen.trainer()["args"][0].as_str();
-    let is_complete = first.is_some_and(|word| word.starts_with('-') || !word.contains('='));
+    let args = seen.trainer()["args"].as_array();
+    let words = args.into_iter().flatten().filter_map(Value::as_str);
+    let mut before = "";
+    let mut words = words.filter(|word| {
+        let is_value = std::mem::replace(&mut before, word) == "--config";
+        !is_value && !word.starts_with('-')
+    });
+    let first = words.next();
+    let is_complete = first.is_some_and(|word| !word.starts_with('~') && !word.contains('='));
     let path = seen.path();
     let is_rendered = path.ends_with(".containers[node].command")
         || IN_THE_COMMAND.iter().any(|field| path.ends_with(field));
     is_torchtune(seen) && is_complete && is_rendered
+}
+
+pub(super) fn options(seen: &Seen<'_>) -> bool {
+    let refusal = seen.our_refusal();
+    let is_option = refusal.is_some_and(|refusal| {
+        refusal.field.contains("args[")
+            && refusal
+                .error
+                .contains("the only option of torchtune's recipes")
+    });
+    is_torchtune(seen) && is_option
 }
 
 pub(super) fn configuration(seen: &Seen<'_>) -> bool {

@@ -52,7 +52,7 @@ impl fmt::Display for PendingLookup {
         } = self;
         write!(
             f,
-            "plugin {plugin} in {phase} needs {key} in namespace `{namespace}`"
+            "plugin {plugin} in {phase} needs {key} for namespace `{namespace}`"
         )
     }
 }

@@ -81,8 +81,9 @@ impl Method {
     }
 }
 
-/// Returns the key of a setting `KEY=VALUE`.
+/// Returns the key of a setting `KEY=VALUE` or `~KEY`.
 pub(super) fn key(setting: &str) -> &str {
+    let setting = setting.strip_prefix('~').unwrap_or(setting);
     setting.split_once('=').map_or(setting, |(key, _)| key)
 }
 

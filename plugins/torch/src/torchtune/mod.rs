@@ -18,13 +18,22 @@ const FIXED: [&str; 4] = [
     "checkpointer.checkpoint_dir",
 ];
 
+/// The only option of recipes. Of several, the last one counts.
+const CONFIG: &str = "--config";
+
 /// Whether a container with this command runs `tune run` without a recipe. A complete line is left as its author wrote it.
 pub(crate) fn is_incomplete(command: &[String], node: &Container) -> bool {
-    let first_is_setting = || {
-        let args = node.args().unwrap_or_default();
-        args.first().is_none_or(|word| is_setting(word))
-    };
-    command == ["tune", "run"] && first_is_setting()
+    command == ["tune", "run"] && !has_recipe(&node.args().unwrap_or_default())
+}
+
+/// Whether these arguments of `tune run` name a recipe: after options, and before settings.
+fn has_recipe(args: &[String]) -> bool {
+    let mut is_value = false;
+    let mut words = args.iter().filter(|word| {
+        let follows_config = std::mem::replace(&mut is_value, *word == CONFIG);
+        !follows_config && !word.starts_with('-')
+    });
+    words.next().is_some_and(|word| !is_setting(word))
 }
 
 /// Warns of a complete line in which each node waits for the others at its own address, as in a runtime that is written for one node.
@@ -52,14 +61,16 @@ pub(crate) fn warn_of_local_rendezvous(
     }
 }
 
+/// Whether a word is `KEY=VALUE`, or `~KEY`, which removes a key of the configuration.
 fn is_setting(word: &str) -> bool {
-    !word.starts_with('-') && word.contains('=')
+    word.starts_with('~') || !word.starts_with('-') && word.contains('=')
 }
 
 /// Completes the command. `processes` is the number of processes per node, as torchrun gets it.
 pub(crate) fn complete(ctx: &Context, pod_set: &PodSet, node: &Container, processes: &str) {
     let run = Run::of(ctx, pod_set, node, processes);
     run.refuse_fixed_settings(ctx);
+    run.refuse_options(ctx);
     run.warn_of_unused_dataset(ctx);
     run.warn_of_missing_mounts(ctx);
     let Some(model) = run.model(ctx) else {
@@ -129,7 +140,7 @@ impl<'h> Run<'h> {
             line.push(format!("--rdzv_endpoint={address}:{RENDEZVOUS_PORT}"));
         }
         let recipe = self.method.recipe(self.scale);
-        line.extend([recipe, "--config", configuration].map(str::to_owned));
+        line.extend([recipe, CONFIG, configuration].map(str::to_owned));
         line.extend_from_slice(&self.fixed_settings);
         ctx.because("the recipe and configuration for the model, the nodes, the devices and the arguments, with the paths in the runtime's command");
         self.node.set_command(&line);
@@ -153,6 +164,17 @@ impl<'h> Run<'h> {
             if FIXED.contains(&key) {
                 let message = format!(
                     "must not set `{key}`, which is a path in the volume of the runtime; remove it"
+                );
+                ctx.error(&message, Some(&self.arg_path(index)));
+            }
+        }
+    }
+
+    fn refuse_options(&self, ctx: &Context) {
+        for (index, word) in self.settings.iter().enumerate() {
+            if word.starts_with('-') && key(word) != CONFIG {
+                let message = format!(
+                    "must be a setting `KEY=VALUE` or `{CONFIG}`, the only option of torchtune's recipes; remove `{word}`, or write the whole line: `tune run OPTIONS RECIPE {CONFIG} CONFIGURATION`"
                 );
                 ctx.error(&message, Some(&self.arg_path(index)));
             }

@@ -66,13 +66,18 @@ pub fn gang(kind: PodGroups) -> Value {
     runtime
 }
 
-/// Returns a runtime of deploy/; null if none has this name.
+/// Returns a runtime of deploy/.
+///
+/// # Panics
+/// There is none with this name.
 pub fn shipped(name: &str) -> Value {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/runtimes");
     let text = fs::read_to_string(folder.join(format!("{name}.yaml"))).unwrap_or_default();
     let documents = yaml::read(&text).into_iter();
     let mut values = documents.filter_map(|document| Some(document.ok()?.value));
-    values.next().unwrap_or_default()
+    let runtime = values.next().unwrap_or_default();
+    assert!(runtime.is_object(), "deploy/runtimes has no runtime {name}");
+    runtime
 }
 
 /// Returns the value of one of JobSet's labels on a pod.
