@@ -612,47 +612,69 @@ fn mounts_belong_to_the_plugin_that_added_them() {
 }
 
 #[test]
-fn security_annotations_need_a_named_claim_and_a_grant() {
-    let place = |key: &str| format!("pod-sets[node].pod-annotations[{key}]");
+fn keys_of_kubernetes_need_a_named_claim_and_a_grant() {
     let set_under = |claim: &str, grants: &[&str], key: &str| {
-        let claims = [("writes", claim)];
         let settings = granted(grants);
-        let mut call = call(
-            Phase::Transform,
-            &plugin_under(&manifest("p", &claims), settings),
-        );
+        let manifest = manifest("p", &[("writes", claim)]);
+        let mut call = call(Phase::Transform, &plugin_under(&manifest, settings));
+        let info = call.context_info(Call::CONTEXT).unwrap();
         let set = pod_set(&mut call, "node");
-        call.pod_set_set_pod_annotation(set, key, "unconfined")?;
-        call.pod_set_remove_pod_annotation(set, key)
-    };
-    for key in [
-        "container.apparmor.security.beta.kubernetes.io/node",
-        "container.seccomp.security.alpha.kubernetes.io/node",
-        "seccomp.security.alpha.kubernetes.io/pod",
-        "security.alpha.kubernetes.io/unsafe-sysctls",
-    ] {
-        let named = place(key);
-        let prefix = place(&format!("{}*", &key[..12]));
-        for wide in [&prefix, "pod-sets[*].pod-annotations[*]"] {
-            for grants in [&[] as &[&str], &[wide], &["pod-sets[*].pod-annotations[*]"]] {
-                let fault = set_under(wide, grants, key).unwrap_err();
-                assert_eq!(missing_claim(&fault), ("writes", named.clone()), "{wide}");
+        let field = claim.split_once('[').map_or("", |(field, _)| field);
+        match field {
+            "labels" => call.info_set_label(info, key, "x"),
+            "annotations" => call.info_set_annotation(info, key, "x"),
+            _ if claim.contains("pod-labels") => {
+                call.pod_set_set_pod_label(set, key, "x")?;
+                call.pod_set_remove_pod_label(set, key)
+            }
+            _ => {
+                call.pod_set_set_pod_annotation(set, key, "x")?;
+                call.pod_set_remove_pod_annotation(set, key)
             }
         }
-        let error = load(&[("writes", &named)], &[]).unwrap_err().to_string();
-        assert!(error.contains(&format!("grants: [\"{named}\"]")), "{error}");
-        set_under(&named, &[&named], key).unwrap();
-        // Reading them needs only a claim.
-        let plugin = load(&[("reads", "pod-sets[*].pod-annotations[*]")], &[]).unwrap();
-        let mut call = call(Phase::Transform, &std::sync::Arc::new(plugin));
-        let set = pod_set(&mut call, "node");
-        assert_eq!(call.pod_set_pod_annotation(set, key), Ok(None));
+    };
+    let fields = [
+        "labels",
+        "annotations",
+        "pod-sets[node].pod-labels",
+        "pod-sets[node].pod-annotations",
+    ];
+    for field in fields {
+        let place = |key: &str| format!("{field}[{key}]");
+        for key in [
+            "container.apparmor.security.beta.kubernetes.io/node",
+            "security.alpha.kubernetes.io/unsafe-sysctls",
+            "scheduling.x-k8s.io/pod-group",
+            "scheduling.k8s.io/group-name",
+            "scheduling.volcano.sh/queue-name",
+            "kueue.x-k8s.io/queue-name",
+            "alpha.jobset.sigs.k8s.io/exclusive-topology",
+        ] {
+            let named = place(key);
+            for wide in [place(&format!("{}*", &key[..8])), place("*")] {
+                for grants in [&[] as &[&str], &[&wide], &[&place("*")]] {
+                    let fault = set_under(&wide, grants, key).unwrap_err();
+                    assert_eq!(missing_claim(&fault), ("writes", named.clone()), "{wide}");
+                }
+            }
+            let error = load(&[("writes", &named)], &[]).unwrap_err().to_string();
+            assert!(error.contains(&format!("grants: [\"{named}\"]")), "{error}");
+            set_under(&named, &[&named], key).unwrap();
+        }
+        for key in [
+            "app.kubernetes.io/name",
+            "example.com/kubernetes.io",
+            "mykubernetes.io/a",
+            "kubernetes.io.example.com/a",
+            "volcano",
+        ] {
+            set_under(&place("*"), &[], key).unwrap();
+        }
     }
-    for key in [
-        "kubernetes.io/security",
-        "insecurity.beta.kubernetes.io/a",
-        "security.beta.kubernetes.io",
-    ] {
-        set_under("pod-sets[*].pod-annotations[*]", &[], key).unwrap();
-    }
+    // Reading them needs only a claim.
+    let plugin = load(&[("reads", "pod-sets[*].pod-annotations[*]")], &[]).unwrap();
+    let mut call = call(Phase::Transform, &std::sync::Arc::new(plugin));
+    let set = pod_set(&mut call, "node");
+    let key = "scheduling.k8s.io/group-name";
+    assert_eq!(call.pod_set_pod_annotation(set, key), Ok(None));
 }

@@ -130,7 +130,7 @@ impl Access {
                 (Some(pattern), Some(key)) if field == Field::JobSpec => {
                     covers_pointer(pattern, key, value(pattern).as_deref())
                 }
-                // A security-relevant annotation needs a claim by its name, which needs a grant.
+                // A label or annotation of Kubernetes needs a claim by its name, which needs a grant.
                 (Some(pattern), Some(key))
                     if verb == Verb::Write && field.is_named_to_write(key) =>
                 {

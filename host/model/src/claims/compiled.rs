@@ -171,7 +171,7 @@ pub fn permission(verb: Verb, path: &ClaimPath) -> Permission {
     match verb {
         Verb::Read => permission_to_read(path),
         Verb::Write if path.field == Field::Objects => permission_to_emit(path),
-        Verb::Write if is_security_annotation(path) => Permission::Grant,
+        Verb::Write if names_key_of_kubernetes(path) => Permission::Grant,
         Verb::Create | Verb::Write => path.field.permission(),
     }
 }
@@ -225,7 +225,7 @@ fn permission_to_emit(path: &ClaimPath) -> Permission {
     }
 }
 
-/// Whether the claim names a pod annotation that Kubernetes reads as part of the security context.
-fn is_security_annotation(path: &ClaimPath) -> bool {
+/// Whether the claim names a label or an annotation that belongs to Kubernetes.
+fn names_key_of_kubernetes(path: &ClaimPath) -> bool {
     matches!(&path.key, Some(KeyPattern::Literal(key)) if path.field.is_named_to_write(key))
 }

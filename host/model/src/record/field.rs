@@ -192,19 +192,17 @@ impl Field {
         }
     }
 
-    /// Whether writing the key needs a claim that names it and a grant. This applies to pod annotations that Kubernetes reads, or used to
-    /// read, as part of the security context, such as `container.apparmor.security.beta.kubernetes.io/node`.
+    /// Whether writing the key needs a claim that names it and a grant. This applies to labels and annotations that belong to Kubernetes, or
+    /// to a scheduler or queue that it has, except `app.kubernetes.io/...`: they put pods into gangs, queues and topologies, or act as a
+    /// security context.
     #[must_use]
     pub fn is_named_to_write(self, key: &str) -> bool {
+        let is_metadata = matches!(
+            self,
+            Self::Labels | Self::Annotations | Self::PodLabels | Self::PodAnnotations
+        );
         let domain = key.split_once('/').map_or("", |(domain, _)| domain);
-        self == Self::PodAnnotations
-            && [
-                "security.alpha.kubernetes.io",
-                "security.beta.kubernetes.io",
-            ]
-            .into_iter()
-            .filter_map(|of| domain.strip_suffix(of))
-            .any(|before| before.is_empty() || before.ends_with('.'))
+        is_metadata && domain != "app.kubernetes.io" && is_of_kubernetes(domain)
     }
 
     /// Whether the keys are containers, with fields of their own.
@@ -212,6 +210,14 @@ impl Field {
     pub const fn holds_containers(self) -> bool {
         matches!(self, Self::Containers | Self::InitContainers)
     }
+}
+
+/// Whether a key's domain belongs to Kubernetes, its projects such as JobSet and Kueue, or Volcano.
+fn is_of_kubernetes(domain: &str) -> bool {
+    ["kubernetes.io", "k8s.io", "x-k8s.io", "volcano.sh"]
+        .into_iter()
+        .filter_map(|of| domain.strip_suffix(of))
+        .any(|before| before.is_empty() || before.ends_with('.'))
 }
 
 impl fmt::Display for Field {

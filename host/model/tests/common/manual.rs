@@ -223,7 +223,9 @@ fn claims(out: &mut String) {
          refused when the manifest is checked.\n\n\
          A claim to write is allowed by default, needs a grant (`grants` in the policy file), or is never allowed. `own` means \
          that the claim is allowed by default for the plugin's own objects and volumes, for values without a source, and for ports \
-         that are not host ports; otherwise, it needs a grant. Built-in plugins are granted their claims.\n\n\
+         that are not host ports; otherwise, it needs a grant. Labels and annotations below `kubernetes.io`, `k8s.io`, `x-k8s.io` \
+         and `volcano.sh`, except those of `app.kubernetes.io`, need a claim with their full name, and a grant. Built-in plugins are \
+         granted their claims.\n\n\
          Claims to read the record or the TrainJob need no grant. Lookups need one, except for a ConfigMap with a fixed name, such \
          as `lookups[v1/ConfigMap/tracing]`. Each pod set in `nodeSets` needs a grant of its count, such as \
          `pod-sets[launcher].count`: the plugin does not write the count, but decides that it follows `numNodes`.\n\n\

@@ -37,11 +37,13 @@ handles! {
         ///
         /// Needs the claim to read `annotations[KEY]`.
         fn annotation(key: &str) -> Option<String> = "info.annotation" info_annotation(key);
-        /// Sets a label of the JobSet, replacing its value. Use `set_pod_label` for labels of pods.
+        /// Sets a label of the JobSet, replacing its value. Use `set_pod_label` for labels of pods. Keys that belong to
+        /// Kubernetes need a claim as for `set_pod_label`.
         ///
         /// Needs the claim to write `labels[KEY]`.
         fn set_label(key: &str, value: &str) = "info.set-label" info_set_label(key, value);
-        /// Sets an annotation of the JobSet, replacing its value.
+        /// Sets an annotation of the JobSet, replacing its value. Keys that belong to Kubernetes need a claim as for
+        /// `set_pod_label`.
         ///
         /// Needs the claim to write `annotations[KEY]`.
         fn set_annotation(key: &str, value: &str) = "info.set-annotation" info_set_annotation(key, value);
@@ -216,11 +218,14 @@ handles! {
         ///
         /// Needs the claim to read `pod-sets[P].pod-labels[KEY]`.
         fn pod_label(key: &str) -> Option<String> = "pod-set.pod-label" pod_set_pod_label(key);
-        /// Sets a label of the pods, replacing its value.
+        /// Sets a label of the pods, replacing its value. Keys below `kubernetes.io`, `k8s.io`, `x-k8s.io` and
+        /// `volcano.sh`, such as `scheduling.x-k8s.io/pod-group`, need a claim with their full name, and a grant; a
+        /// prefix or `*` does not cover them. Keys of `app.kubernetes.io` are exempt.
         ///
         /// Needs the claim to write `pod-sets[P].pod-labels[KEY]`.
         fn set_pod_label(key: &str, value: &str) = "pod-set.set-pod-label" pod_set_set_pod_label(key, value);
-        /// Removes a label from the pods; does nothing if they have no such label.
+        /// Removes a label from the pods; does nothing if they have no such label. Keys that belong to Kubernetes need
+        /// a claim as for `set_pod_label`.
         ///
         /// Needs the claim to write `pod-sets[P].pod-labels[KEY]`.
         fn remove_pod_label(key: &str) = "pod-set.remove-pod-label" pod_set_remove_pod_label(key);
@@ -228,15 +233,13 @@ handles! {
         ///
         /// Needs the claim to read `pod-sets[P].pod-annotations[KEY]`.
         fn pod_annotation(key: &str) -> Option<String> = "pod-set.pod-annotation" pod_set_pod_annotation(key);
-        /// Sets an annotation of the pods, replacing its value. Annotations that Kubernetes treats as part of the
-        /// security context, such as `container.apparmor.security.beta.kubernetes.io/node`, need a claim with their
-        /// full name, and a grant; a prefix or `*` does not cover annotations below `security.alpha.kubernetes.io` and
-        /// `security.beta.kubernetes.io`.
+        /// Sets an annotation of the pods, replacing its value. Keys that belong to Kubernetes, such as
+        /// `container.apparmor.security.beta.kubernetes.io/node`, need a claim as for `set_pod_label`.
         ///
         /// Needs the claim to write `pod-sets[P].pod-annotations[KEY]`.
         fn set_pod_annotation(key: &str, value: &str) = "pod-set.set-pod-annotation" pod_set_set_pod_annotation(key, value);
-        /// Removes an annotation from the pods; does nothing if they have no such annotation. Annotations of the
-        /// security context need the same claim as for `set_pod_annotation`.
+        /// Removes an annotation from the pods; does nothing if they have no such annotation. Keys that belong to
+        /// Kubernetes need a claim as for `set_pod_label`.
         ///
         /// Needs the claim to write `pod-sets[P].pod-annotations[KEY]`.
         fn remove_pod_annotation(key: &str) = "pod-set.remove-pod-annotation" pod_set_remove_pod_annotation(key);
