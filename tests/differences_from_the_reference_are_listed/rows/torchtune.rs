@@ -111,10 +111,12 @@ pub(super) fn runtime_args(seen: &Seen<'_>) -> bool {
 
 /// Whether only Trainyard's command has the paths in the runtime's arguments, which the TrainJob's arguments replace.
 fn keeps_paths(seen: &Seen<'_>) -> bool {
-    let words = |side: Option<&Value>| side.and_then(Value::as_array).cloned().unwrap_or_default();
-    let (ours, theirs) = (words(seen.ours()), words(seen.theirs()));
-    let kept = ours.strip_prefix(&*theirs).unwrap_or_default();
-    let is_of_runtime = |word: &Value| {
+    let (Some(ours), Some(theirs)) = (Line::read(seen.ours()), Line::read(seen.theirs())) else {
+        return false;
+    };
+    let kept = ours.settings.strip_prefix(&*theirs.settings);
+    let kept = kept.unwrap_or_default();
+    let is_of_runtime = |word: &&str| {
         let of = |container: &Value| {
             let mut args = container["args"].as_array().into_iter().flatten();
             args.any(|arg| arg == word)
@@ -124,6 +126,7 @@ fn keeps_paths(seen: &Seen<'_>) -> bool {
     let is_command = is_torchtune(seen) && seen.path().ends_with(".containers[node].command");
     is_command
         && seen.trainer()["args"].is_array()
+        && (ours.recipe, ours.configuration) == (theirs.recipe, theirs.configuration)
         && !kept.is_empty()
         && kept.iter().all(is_of_runtime)
 }
@@ -156,7 +159,11 @@ pub(super) fn complete_line(seen: &Seen<'_>) -> bool {
     let path = seen.path();
     let is_rendered = path.ends_with(".containers[node].command")
         || IN_THE_COMMAND.iter().any(|field| path.ends_with(field));
-    is_torchtune(seen) && is_complete && is_rendered
+    // They check the line that they would make of it.
+    let is_refused = seen.their_refusal().is_some_and(|refusal| {
+        refusal.field == "spec.trainer.numNodes" || refusal.error.contains("immutable config")
+    });
+    is_torchtune(seen) && is_complete && (is_rendered || is_refused)
 }
 
 pub(super) fn options(seen: &Seen<'_>) -> bool {

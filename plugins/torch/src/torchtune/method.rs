@@ -66,18 +66,19 @@ impl Method {
         }
     }
 
-    /// Returns what follows the model in the name of a configuration; none if the recipe does not run on several nodes.
-    pub(super) const fn configuration(self, scale: Scale) -> Option<&'static str> {
-        Some(match (self, scale) {
+    /// Returns what follows the model in the name of a configuration.
+    pub(super) const fn configuration(self, scale: Scale) -> &'static str {
+        match (self, scale) {
             (Self::Full, Scale::SingleDevice) => "_full_single_device",
             (Self::Full, Scale::SeveralDevices) => "_full",
             (Self::Full, Scale::SeveralNodes) => "_full_multinode",
             (Self::Lora, Scale::SingleDevice) => "_lora_single_device",
             (Self::Lora, Scale::SeveralDevices) => "_lora",
+            (Self::Lora, Scale::SeveralNodes) => "_lora_multinode",
             (Self::Qlora, Scale::SingleDevice) => "_qlora_single_device",
             (Self::Qlora, Scale::SeveralDevices) => "_qlora",
-            (Self::Lora | Self::Qlora, Scale::SeveralNodes) => return None,
-        })
+            (Self::Qlora, Scale::SeveralNodes) => "_qlora_multinode",
+        }
     }
 }
 

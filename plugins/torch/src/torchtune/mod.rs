@@ -7,7 +7,7 @@ use trainyard_sdk::{Container, Context, PROCESSES, PodSet, RENDEZVOUS_PORT};
 
 use self::{
     method::{Method, QUANTIZE, Scale, key},
-    model::Model,
+    model::{CONFIG, Model},
 };
 
 /// The settings of the runtime's command that a TrainJob cannot replace: where the model is read and written.
@@ -17,9 +17,6 @@ const FIXED: [&str; 4] = [
     "tokenizer.merges_file",
     "checkpointer.checkpoint_dir",
 ];
-
-/// The only option of recipes. Of several, the last one counts.
-const CONFIG: &str = "--config";
 
 /// Whether a container with this command runs `tune run` without a recipe. A complete line is left as its author wrote it.
 pub(crate) fn is_incomplete(command: &[String], node: &Container) -> bool {
@@ -87,7 +84,8 @@ struct Run<'h> {
     pod_set: &'h PodSet,
     node: &'h Container,
     settings: Vec<String>,
-    runtime_command: Vec<String>,
+    /// The runtime's command and arguments.
+    runtime_line: Vec<String>,
     /// Whether the TrainJob sets the arguments.
     has_own_args: bool,
     /// The settings of the runtime's command and arguments that a TrainJob cannot replace, unless they are still in effect.
@@ -104,7 +102,7 @@ impl<'h> Run<'h> {
         let has_own_args = runtime_args != settings;
         let mut fixed_settings = runtime_command.clone();
         if has_own_args {
-            fixed_settings.extend(runtime_args);
+            fixed_settings.extend_from_slice(&runtime_args);
         }
         fixed_settings.retain(|word| is_setting(word) && FIXED.contains(&key(word)));
         Self {
@@ -113,15 +111,15 @@ impl<'h> Run<'h> {
             pod_set,
             node,
             settings,
-            runtime_command,
+            runtime_line: [runtime_command, runtime_args].concat(),
             has_own_args,
             fixed_settings,
         }
     }
 
-    /// Returns the model of the runtime's command, or else of the runtime's name.
+    /// Returns the model of the runtime's command and arguments, or else of the runtime's name.
     fn model(&self, ctx: &Context) -> Option<&'static Model> {
-        let model = Model::of_command(&self.runtime_command)
+        let model = Model::of_line(&self.runtime_line)
             .or_else(|| Model::of_runtime(&ctx.job().runtime_name()));
         if model.is_none() {
             let message = format!(

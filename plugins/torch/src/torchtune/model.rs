@@ -2,23 +2,29 @@
 //!
 //! The models are those of the Kubeflow Trainer, the configurations those of torchtune 0.6.1, its last release.
 
-use super::method::{Method, Scale};
+use super::method::{
+    Method::{self, Full, Lora, Qlora},
+    Scale::{self, SeveralDevices, SeveralNodes, SingleDevice},
+};
+
+/// The only option of recipes, which names a configuration. Of several, the last one counts.
+pub(super) const CONFIG: &str = "--config";
 
 /// A model in the names of torchtune's configurations.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Model {
     /// The name, such as `llama3_2/1B`.
     pub(super) name: &'static str,
-    /// What follows the name in the names of its configurations.
-    configurations: &'static [&'static str],
+    /// What torchtune has a configuration for.
+    configurations: &'static [(Method, Scale)],
 }
 
-const SMALL_LLAMA: &[&str] = &[
-    "_full_single_device",
-    "_full",
-    "_lora_single_device",
-    "_lora",
-    "_qlora_single_device",
+const SMALL_LLAMA: &[(Method, Scale)] = &[
+    (Full, SingleDevice),
+    (Full, SeveralDevices),
+    (Lora, SingleDevice),
+    (Lora, SeveralDevices),
+    (Qlora, SingleDevice),
 ];
 
 const MODELS: [Model; 4] = [
@@ -32,30 +38,40 @@ const MODELS: [Model; 4] = [
     },
     Model {
         name: "llama3_3/70B",
-        configurations: &["_full", "_full_multinode", "_lora", "_qlora"],
+        configurations: &[
+            (Full, SeveralDevices),
+            (Full, SeveralNodes),
+            (Lora, SeveralDevices),
+            (Qlora, SeveralDevices),
+        ],
     },
     Model {
         name: "qwen2_5/1.5B",
         configurations: &[
-            "_full_single_device",
-            "_full",
-            "_lora_single_device",
-            "_lora",
+            (Full, SingleDevice),
+            (Full, SeveralDevices),
+            (Lora, SingleDevice),
+            (Lora, SeveralDevices),
         ],
     },
 ];
 
 impl Model {
-    /// Returns the model of the configuration that a command names with `--config`.
-    pub(super) fn of_command(command: &[String]) -> Option<&'static Self> {
-        let mut words = command.iter();
-        words.find(|word| *word == "--config")?;
-        let configuration = words.next()?;
-        let is_of = |model: &&Self| {
-            let rest = configuration.strip_prefix(model.name);
-            rest.is_some_and(|rest| model.configurations.contains(&rest))
+    /// Returns the model of the first configuration that a line names with `--config`.
+    pub(super) fn of_line(line: &[String]) -> Option<&'static Self> {
+        let mut words = line.iter();
+        let named = words.find_map(|word| word.strip_prefix(CONFIG))?;
+        let configuration = match named.strip_prefix('=') {
+            Some(configuration) => configuration,
+            None => words.next()?,
         };
-        MODELS.iter().find(is_of)
+        let has = |model: &&Self| {
+            let mut all = model.configurations.iter();
+            all.any(|(method, scale)| {
+                model.configuration(*method, *scale).as_deref() == Some(configuration)
+            })
+        };
+        MODELS.iter().find(has)
     }
 
     /// Returns the model in the name of a runtime, such as `torchtune-llama3.2-1b`.
@@ -71,9 +87,8 @@ impl Model {
 
     /// Returns the configuration for a method and a number of nodes and devices, if torchtune has one.
     pub(super) fn configuration(&self, method: Method, scale: Scale) -> Option<String> {
-        let suffix = method.configuration(scale)?;
-        let is_known = self.configurations.contains(&suffix);
-        is_known.then(|| format!("{}{suffix}", self.name))
+        let is_known = self.configurations.contains(&(method, scale));
+        is_known.then(|| format!("{}{}", self.name, method.configuration(scale)))
     }
 
     /// The names of all models, for messages.
