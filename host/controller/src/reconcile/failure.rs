@@ -37,6 +37,8 @@ pub(crate) enum Class {
     Snapshot,
     /// An object belongs to another owner.
     Foreign,
+    /// The API server does not serve the kind of an object.
+    NotServed,
     /// Another client changed the object concurrently.
     Conflict,
     /// The changed fields of the JobSet are immutable.
@@ -80,6 +82,7 @@ impl Class {
             ReconcileError::PlanIsPinned { .. } => Self::PlanIsPinned,
             ReconcileError::Snapshot(_) => Self::Snapshot,
             ReconcileError::Foreign { .. } => Self::Foreign,
+            ReconcileError::NotServed { .. } => Self::NotServed,
             ReconcileError::Conflict { .. } => Self::Conflict,
             error if error.is_of_input() => Self::Input,
             error if error.is_of_plugins() => Self::Plugins,

@@ -137,16 +137,19 @@ pub(crate) fn deadline(
     status: &TrainJobStatus,
 ) -> Option<Timestamp> {
     let seconds = seconds.filter(|_| !suspend)?;
-    let mut conditions = status.conditions.iter();
-    let suspended = conditions.find(|condition| condition.type_ == SUSPENDED);
-    let from = match suspended {
-        // It was resumed a moment ago; the time counts from when the status shows it.
-        Some(condition) if condition.status == "True" => return None,
-        Some(condition) => condition.last_transition_time.0,
-        None => created,
-    };
     let seconds = k8s_openapi::jiff::SignedDuration::from_secs(seconds);
-    from.checked_add(seconds).ok()
+    started(created, status)?.checked_add(seconds).ok()
+}
+
+/// Returns when the TrainJob was created or last resumed; `None` while its status shows that it is suspended.
+pub(crate) fn started(created: Timestamp, status: &TrainJobStatus) -> Option<Timestamp> {
+    let mut conditions = status.conditions.iter();
+    match conditions.find(|condition| condition.type_ == SUSPENDED) {
+        // It was resumed a moment ago; the time counts from when the status shows it.
+        Some(condition) if condition.status == "True" => None,
+        Some(condition) => Some(condition.last_transition_time.0),
+        None => Some(created),
+    }
 }
 
 fn condition(kind: &str, status: &str, reason: &str, message: &str, now: Timestamp) -> Condition {

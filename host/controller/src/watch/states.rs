@@ -221,6 +221,11 @@ impl JobSetState {
     pub fn is_active(&self) -> bool {
         self.jobs.iter().any(|job| job.active > 0)
     }
+
+    /// Whether pods of it exist that are not ready, for example because they wait for a node or for a volume.
+    pub(crate) fn has_waiting_pods(&self) -> bool {
+        self.jobs.iter().any(|job| job.active > job.ready)
+    }
 }
 
 /// The state of a runtime, which is kept as a whole.

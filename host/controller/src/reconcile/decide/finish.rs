@@ -4,11 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::{Because as _, Decided, Decision, End, Pending, Report, Reports};
+use super::{Because as _, Decided, Decision, End, Pending, Report, Reports, running};
 use crate::{
     reconcile::{
         error::AnnotationTiming,
-        failure::ReconcileFailure,
+        failure::{Class, ReconcileFailure},
         object_version::ObjectVersion,
         observed::{AnnotationWrite, CachedJobSet, JobFacts, Observed},
         status,
@@ -46,9 +46,10 @@ pub(super) fn finish(
     outcome: Result<Reports, ReconcileFailure>,
     now: Timestamp,
 ) -> Decision {
-    let requeue_after = deadline(job, &o.current, now);
+    let next_check = running::next_check(o, job, now).filter(|_| !has_ended);
+    let requeue_after = deadline(job, &o.current, now).into_iter().chain(next_check);
     let failure = outcome.as_ref().err();
-    let of_status = match write_outcome(o, job, has_ended, failure.is_some(), now) {
+    let of_status = match write_outcome(o, job, has_ended, failure, now) {
         Err(Pending::Step(step, reason)) => {
             return Decision::Next(step, reason.unwrap_or(Reason::Ends));
         }
@@ -66,10 +67,7 @@ pub(super) fn finish(
     };
     reports.extend(annotation.reports);
     Decision::Done(End {
-        requeue_after: requeue_after
-            .into_iter()
-            .chain(annotation.requeue_after)
-            .min(),
+        requeue_after: requeue_after.chain(annotation.requeue_after).min(),
         reports,
         failure: of_status.or(failure),
     })
@@ -158,14 +156,14 @@ fn write_outcome(
     o: &Observed,
     job: &JobFacts,
     has_ended: bool,
-    failed: bool,
+    failure: Option<&ReconcileFailure>,
     now: Timestamp,
 ) -> Decided<()> {
     if !o.effects.memory_updated {
-        let update = memory_update(o, job, has_ended);
+        let update = memory_update(o, job, has_ended, failure);
         return o.act(Action::UpdateMemory(update)).because(Reason::Ends);
     }
-    let status = next_status(o, job, failed, now);
+    let status = next_status(o, job, failure.is_some(), now);
     write_status(o, job, &status)?;
     let Some(end) = status::end(&status) else {
         return Ok(());
@@ -214,10 +212,17 @@ fn delete_overdue(o: &Observed) -> Decided<()> {
     }
 }
 
-fn memory_update(o: &Observed, job: &JobFacts, has_ended: bool) -> MemoryUpdate {
+fn memory_update(
+    o: &Observed,
+    job: &JobFacts,
+    has_ended: bool,
+    failure: Option<&ReconcileFailure>,
+) -> MemoryUpdate {
     let runs = o.current.job_set().is_some_and(|found| !found.suspended);
+    // A missing object of a running JobSet is recreated as soon as its kind is served.
+    let waits = failure.is_some_and(|failure| failure.is(Class::NotServed));
     MemoryUpdate {
-        interests: if has_ended || job.deleting || runs {
+        interests: if has_ended || job.deleting || runs && !waits {
             InterestChange::Forget
         } else {
             InterestChange::Settle

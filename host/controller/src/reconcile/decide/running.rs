@@ -1,11 +1,13 @@
 //! The objects beside a running JobSet. Missing objects are recreated, except for Secrets with keys; live objects are updated, and the
 //! others are frozen.
 //!
-//! The objects are not watched or polled: they are checked when the TrainJob or its JobSet has changed. The list of objects is known from
-//! their creation, or read from the snapshot once after a start, so TrainJobs without objects cost nothing.
+//! The objects are not watched: they are checked when the TrainJob or its JobSet has changed, and from time to time while pods wait
+//! ([`next_check`]). The list of objects is known from their creation, or read from the snapshot once after a start, so TrainJobs without
+//! objects cost nothing.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
+use k8s_openapi::jiff::Timestamp;
 use trainyard_model::object::ApplyMode;
 
 use super::{
@@ -20,6 +22,7 @@ use crate::{
         last_reconcile::AppliedObject,
         object_ref::ObjectRef,
         observed::{JobFacts, ObjectState, Observed},
+        status,
         step::{Action, Observe, Reason, RuntimeSource, SnapshotMark, Step},
     },
     watch::{JobSetState, State as _},
@@ -51,7 +54,26 @@ pub(super) fn need(last: &AppliedObject, state: &ObjectState, job_changed: bool)
     }
 }
 
-/// Repairs the objects beside a running JobSet if it or its TrainJob has changed since they were last checked.
+/// The shortest and the longest time between two checks of the objects beside a JobSet whose pods wait.
+const CHECK_EVERY: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(600)];
+
+/// Returns after how long the objects are checked again although nothing changes; `None` if no pods wait. Pods may wait for an object that
+/// was deleted, such as a PodGroup or a ConfigMap, and then the JobSet does not change until it exists again. The time since the last check
+/// doubles, so that many TrainJobs that wait for room cost little.
+pub(super) fn next_check(o: &Observed, job: &JobFacts, now: Timestamp) -> Option<Duration> {
+    let objects = o.last.as_ref().and_then(|last| last.objects.as_ref());
+    let has_objects = objects.is_none_or(|objects| !objects.is_empty());
+    let waits = |found: &&JobSetState| {
+        !found.suspended && !found.deleting && found.has_waiting_pods() && has_objects
+    };
+    o.current.job_set().filter(waits)?;
+    let started = status::started(job.created, &job.status)?;
+    let [shortest, longest] = CHECK_EVERY;
+    let since = Duration::try_from(now.duration_since(started));
+    Some(since.unwrap_or_default().clamp(shortest, longest))
+}
+
+/// Repairs the objects beside a running JobSet if it or its TrainJob has changed since they were last checked, or if its pods wait.
 pub(super) fn maintain(o: &Observed, job: &JobFacts, found: &JobSetState) -> Decided<Reports> {
     let Some(last) = &o.last else {
         if found.recreated {
@@ -62,7 +84,7 @@ pub(super) fn maintain(o: &Observed, job: &JobFacts, found: &JobSetState) -> Dec
         return Ok(Reports::new());
     };
     let job_changed = last.fingerprint != job.fingerprint;
-    if !job_changed && last.job_set == Some(found.version()) {
+    if !job_changed && last.job_set == Some(found.version()) && !found.has_waiting_pods() {
         return Ok(Reports::new());
     }
     let listed = match &last.objects {

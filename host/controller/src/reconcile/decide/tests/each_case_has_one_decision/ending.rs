@@ -59,3 +59,62 @@ fn the_end_of_a_reconcile() {
     let deleted = Decision::Next(Step::Act(delete), Reason::Overdue);
     assert_eq!(overdue(10), deleted);
 }
+
+/// Pods may wait for an object that was deleted, and then nothing changes.
+#[test]
+fn a_job_set_whose_pods_wait_is_reconciled_again() {
+    let object = object("kept", ApplyMode::WithJobSet);
+    let requeue_after = |objects: Option<&[ObjectRef]>, ready: i64, second: i64| {
+        let mut found = job_set(false);
+        found.jobs = counts(1);
+        found.jobs[0].ready = ready;
+        let o = with(observed(that_ran(), Some(found.clone())), |o| {
+            (o.effects.memory_updated, o.effects.status_written) = (true, true);
+            o.effects.remembered = true;
+            o.last = Some(at(&found, 1, objects));
+            let listed = objects.unwrap_or_default().iter();
+            let ours = |object: &ObjectRef| (object.clone(), ObjectState::Ours(None));
+            o.observations.listed_objects = listed.map(ours).collect();
+            o.observations.listed = Some(Arc::default());
+        });
+        match decide(&o, Timestamp::from_second(second).unwrap()) {
+            Decision::Done(end) => end.requeue_after.map(|after| after.as_secs()),
+            next => panic!("it does not end: {next:?}"),
+        }
+    };
+    let objects = std::slice::from_ref(&object);
+    // The pauses grow with the time since the start.
+    for (second, pause) in [(1, 60), (61, 61), (122, 122), (100_000, 600)] {
+        assert_eq!(requeue_after(Some(objects), 0, second), Some(pause));
+    }
+    assert_eq!(
+        requeue_after(Some(objects), 1, 61),
+        None,
+        "the pods are ready"
+    );
+    assert_eq!(requeue_after(Some(&[]), 0, 61), None, "it has no objects");
+    assert_eq!(
+        requeue_after(None, 0, 61),
+        Some(61),
+        "its objects are not known"
+    );
+}
+
+#[test]
+fn a_running_train_job_waits_only_for_kinds_that_are_not_served() {
+    for (class, interests) in [
+        (Class::NotServed, InterestChange::Settle),
+        (Class::Other, InterestChange::Forget),
+    ] {
+        let object = object("gang", ApplyMode::WhileSuspended);
+        let step = Step::Observe(Observe::ListedObject(object.clone()));
+        let o = with(observed(that_ran(), Some(job_set(false))), |o| {
+            o.last = Some(at(&job_set(false), 0, Some(&[object])));
+            failed(step, class)(o);
+        });
+        let Decision::Next(Step::Act(Action::UpdateMemory(update)), _) = decide(&o, now()) else {
+            panic!("the state in memory is not updated");
+        };
+        assert_eq!(update.interests, interests);
+    }
+}

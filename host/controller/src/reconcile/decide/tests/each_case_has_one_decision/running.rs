@@ -8,6 +8,11 @@ fn a_job_set_that_runs() {
     let follows = object("live", ApplyMode::Live);
     let kept = object("kept", keep);
     let runs = || job_set(false);
+    let waits = || {
+        let mut job_set = runs();
+        job_set.jobs = counts(1);
+        job_set
+    };
     let suspend = |change: fn(&mut Observed)| {
         with(
             observed(to_suspend(that_ran()), Some(job_set(false))),
@@ -84,6 +89,13 @@ fn a_job_set_that_runs() {
                 o.last = Some(at(&runs(), 1, None))
             }),
             Ends,
+        ),
+        (
+            "nothing has changed, but its pods wait, perhaps for an object that was deleted",
+            with(observed(that_ran(), Some(waits())), |o| {
+                o.last = Some(at(&runs(), 1, Some(std::slice::from_ref(&kept))))
+            }),
+            Asks(Observe::ListedObject(kept.clone()), because),
         ),
         (
             "the TrainJob has changed",
