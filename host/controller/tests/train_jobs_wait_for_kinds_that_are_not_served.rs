@@ -103,6 +103,26 @@ async fn a_train_job_continues_once_the_crd_is_installed() {
     controller.stop().await;
 }
 
+/// The snapshot of the first attempt has the runtime with the plugin.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_train_job_that_waits_follows_its_corrected_runtime() {
+    let cluster = cluster();
+    cluster.stop_serving("podgroups");
+    cluster.put(job("a", "job", "gang", false));
+    let controller = start(&cluster).await;
+    let is_reported = |cluster: &Cluster| error(cluster).starts_with("KindNotServed");
+    cluster.until("the reason is reported", is_reported).await;
+    assert_eq!(cluster.count("configmaps"), 1);
+
+    cluster.put(runtime("gang", &[]));
+    let runs = |cluster: &Cluster| cluster.get("jobsets", "a", "job").is_some();
+    cluster.until("there is a JobSet", runs).await;
+    let is_current = |cluster: &Cluster| error(cluster).is_empty();
+    cluster.until("the error is removed", is_current).await;
+    assert_eq!(pod_group(&cluster), None);
+    controller.stop().await;
+}
+
 /// A webhook may answer with any status, and the namespace may be gone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn other_answers_are_not_taken_for_a_missing_crd() {

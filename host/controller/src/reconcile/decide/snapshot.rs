@@ -20,10 +20,15 @@ pub(super) fn choose_for_new(o: &Observed, job: &JobFacts) -> Decided<Option<Bas
     let basis = RuntimeSource::Runtime.basis(job.has_run());
     let failure = match rendered_now(o, basis)? {
         Ok(rendered) if rendered.saved => return Ok(Some(basis)),
-        Ok(_) => {
+        Ok(rendered) => {
             let failure = o.failure_of(Action::CreateSnapshot(basis))?;
             if !failure.is_conflict() {
                 return Err(Pending::Failed(failure));
+            }
+            let existing = o.known(&o.observations.snapshot, || Observe::Snapshot)?;
+            if existing.as_ref().is_some_and(|it| is_unused(o, job, it)) {
+                save(o, basis, rendered)?;
+                return Ok(Some(basis));
             }
             failure
         }
@@ -35,6 +40,13 @@ pub(super) fn choose_for_new(o: &Observed, job: &JobFacts) -> Decided<Option<Bas
         Some(snapshot) => choose_existing_for_new(o, job, snapshot),
         None => Err(Pending::Failed(failure)),
     }
+}
+
+/// Whether no JobSet was created from the snapshot, for example because the API server refuses the runtime's pods. A runtime that was
+/// corrected since then is followed.
+fn is_unused(o: &Observed, job: &JobFacts, snapshot: &SnapshotFacts) -> bool {
+    let had_job_set = job.had_job_set() || job.has_run() || o.initial.was_deleted();
+    !had_job_set && !snapshot.started && !snapshot.recreate
 }
 
 /// Chooses the existing snapshot for a JobSet that is created or recreated. If the last JobSet has run, the snapshot is marked first, so
