@@ -1,5 +1,5 @@
 //! The objects of a TrainJob differ from the reference's only as `tests/reference/divergences.md` lists, and each case that a row
-//! of its table names shows that difference.
+//! of its table names shows that difference. The counts of gangs, which differ in many inputs, are also recomputed from the JobSet.
 //!
 //! The reference's answers for the cases are checked in, so that Go is not needed. `make test-reference` asks the reference itself, for the
 //! cases and for generated inputs (`TRAINYARD_ORACLE_INPUTS` sets another number of these); `make expected-reference` writes the answers.
@@ -8,6 +8,7 @@
 
 pub(crate) mod difference;
 mod flux;
+mod gang_counts_are_those_of_the_job_set;
 mod generated;
 mod normal;
 mod reference;
@@ -24,6 +25,7 @@ use std::{
 
 use self::{
     difference::{Answer, Difference, Side, differences},
+    gang_counts_are_those_of_the_job_set::wrong_counts,
     generated::Framework,
     reference::{Answers, Reference, Runs},
     rows::ROWS,
@@ -295,10 +297,15 @@ struct Found {
     same: usize,
     /// The differences that no row lists, each with the shortest input that has it, which is the easiest to read.
     unlisted: BTreeMap<String, (String, String)>,
+    /// What is wrong with the counts of PodGroups, each with its input.
+    wrong_counts: Vec<String>,
 }
 
 impl Found {
     fn add(&mut self, name: &str, input: &str, trainyard: &Answer, reference: &[Answer]) {
+        let wrong = wrong_counts(input, &trainyard.objects).into_iter();
+        self.wrong_counts
+            .extend(wrong.map(|wrong| format!("{name}: {wrong}\n\n{input}")));
         let (rows, unlisted) = sort(input, trainyard, reference);
         self.same += usize::from(rows.is_empty() && unlisted.is_empty());
         for row in rows {
@@ -317,6 +324,12 @@ impl Found {
     }
 
     fn assert_listed(&self) {
+        let wrong: Vec<_> = self.wrong_counts.iter().take(10).cloned().collect();
+        assert!(
+            wrong.is_empty(),
+            "wrong counts of gangs, the first:\n\n{}",
+            wrong.join("\n\n")
+        );
         let text = |(difference, (name, input)): (&String, &(String, String))| {
             format!("{name}: {difference}\n\n{input}")
         };

@@ -1,5 +1,5 @@
 //! The coscheduling policy: kube-scheduler with the plugin of that name starts the pods of a PodGroup together or not at all. This plugin
-//! emits the PodGroup of the pods that start together, and labels them.
+//! emits the PodGroup of the pods that start together, and labels them and those that follow them.
 
 use trainyard_sdk::{Build, Config, Context, Failure, Transform, json::object};
 
@@ -8,7 +8,7 @@ const API: &str = "scheduling.x-k8s.io/v1alpha1";
 const POD_GROUP: &str = "PodGroup";
 /// The PodGroup has the TrainJob's name.
 const SUFFIX: &str = "";
-/// The label of the members. Its value is the PodGroup's name.
+/// The label of the group's pods. Its value is the PodGroup's name.
 const LABEL: &str = "scheduling.x-k8s.io/pod-group";
 
 /// The coscheduling policy.
@@ -27,7 +27,7 @@ struct CoschedulingConfig {
 /// The operator's configuration.
 #[derive(Config, Debug)]
 struct SchedulerConfig {
-    /// The scheduler of members for which the runtime sets none, such as `scheduler-plugins-scheduler`.
+    /// The scheduler of the group's pods for which the runtime sets none, such as `scheduler-plugins-scheduler`.
     #[config(min_length = 1, max_length = 253)]
     scheduler_name: Option<String>,
 }
@@ -38,6 +38,10 @@ impl Transform for Coscheduling {
         let group = ctx.objects().name(API, POD_GROUP, SUFFIX, None);
         ctx.because("the scheduler starts all pods of this PodGroup together");
         for set in gang.pod_sets() {
+            set.set_pod_label(LABEL, &group);
+        }
+        ctx.because("the resources of this PodGroup include those of this pod");
+        for set in gang.followers() {
             set.set_pod_label(LABEL, &group);
         }
         let operator = ctx.job().operator_config_as::<SchedulerConfig>()?;

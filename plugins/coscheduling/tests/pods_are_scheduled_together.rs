@@ -1,4 +1,4 @@
-//! The PodGroup counts the pods that start together, and these pods have its label.
+//! The PodGroup counts the pods that start together and those that follow them, and all of these have its label.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -53,11 +53,29 @@ fn group_counts_nodes_and_their_limits() {
 }
 
 #[test]
-fn only_members_have_the_label() {
+fn initializers_do_not_have_the_label() {
     let outcome = job().all_phases(&PLUGIN).unwrap();
     let label = |set: &str| outcome.value(&format!("pod-sets[{set}].{LABEL}"));
     assert_eq!(label("node"), Some(json!("bert")));
     assert_eq!(label("dataset-initializer"), None);
+}
+
+#[test]
+fn launcher_that_waits_for_its_nodes_is_counted_and_has_the_label() {
+    let outcome = job()
+        .pod_set("launcher", |set| {
+            set.depends_on("node", "Ready").container("node", gpus)
+        })
+        .all_phases(&PLUGIN)
+        .unwrap();
+    let spec = &group(&outcome)["spec"];
+    assert_eq!(spec["minMember"], 1000);
+    assert_eq!(
+        spec["minResources"],
+        json!({"cpu": "16016", "nvidia.com/gpu": "8008"})
+    );
+    let label = outcome.value(&format!("pod-sets[launcher].{LABEL}"));
+    assert_eq!(label, Some(json!("bert")));
 }
 
 #[test]
@@ -70,7 +88,7 @@ fn timeout_is_that_of_the_runtime() {
 }
 
 #[test]
-fn scheduler_of_the_operator_is_set_on_members_without_one() {
+fn scheduler_of_the_operator_is_set_on_pods_of_the_group_without_one() {
     let scheduler =
         |outcome: &Outcome, set: &str| outcome.value(&format!("pod-sets[{set}].scheduler-name"));
     let asked = || job().operator_config(json!({"schedulerName": "gangs"}));

@@ -16,10 +16,13 @@ const COMPLETE: &str = "Complete";
 ///
 /// Pods that run first, such as initializers, are not members: a scheduler that waits for the whole gang would never start them, because
 /// the other members are created only after they have ended. The same holds for an MPI launcher that is created once its nodes are ready.
+/// Unlike initializers, such a launcher runs at the same time as the members, so it is a follower: the scheduler does not wait for it before
+/// it starts the members, but keeps its resources.
 #[derive(Debug)]
 pub struct Gang {
     info: Info,
     members: Vec<PodSet>,
+    followers: Vec<PodSet>,
 }
 
 impl Context {
@@ -30,12 +33,23 @@ impl Context {
     /// No pods start first: the pod sets have no pods, or wait for each other.
     pub fn gang(&self) -> Result<Gang, Failure> {
         let info = self.info();
-        let members = Order::of(&info).members(&info);
+        let order = Order::of(&info);
+        let members = order.members(&info);
         if members.is_empty() {
             let message = "no pods start first, because each replicated job has none or waits for another one; correct `replicas` or `dependsOn`";
             return Err(Failure::from(message).at(REPLICATED_JOBS));
         }
-        Ok(Gang { info, members })
+        let followers = order.followers(&members);
+        let pod_sets = |names: &BTreeSet<&str>| {
+            let mut sets = info.pod_sets();
+            sets.retain(|set| names.contains(&*set.name()));
+            sets
+        };
+        Ok(Gang {
+            members: pod_sets(&members),
+            followers: pod_sets(&followers),
+            info,
+        })
     }
 }
 
@@ -46,18 +60,31 @@ impl Gang {
         &self.members
     }
 
-    /// Returns the number of pods.
+    /// Returns the pod sets whose pods are created after the members and run at the same time, in the runtime's order. They wait, directly or
+    /// not, for members to be ready, but for none to be complete. If one of them waits for another one to be complete, only the former is
+    /// included, because they never run at the same time.
     #[must_use]
-    pub fn size(&self) -> u32 {
-        self.info.gang_members(&self.names())
+    pub fn followers(&self) -> &[PodSet] {
+        &self.followers
     }
 
-    /// Returns the resources that the scheduler counts for all pods together, sorted by resource.
+    /// Returns the members and then the followers, which belong to the scheduler's group.
+    pub fn group(&self) -> impl Iterator<Item = &PodSet> {
+        self.members.iter().chain(&self.followers)
+    }
+
+    /// Returns the number of members' pods.
+    #[must_use]
+    pub fn size(&self) -> u32 {
+        self.info.gang_members(&names(&self.members))
+    }
+
+    /// Returns the resources that the scheduler counts for all pods of members and followers together, sorted by resource.
     ///
     /// Needs the claims of [`Info::gang_requests`].
     #[must_use]
     pub fn requests(&self) -> Vec<Quantity> {
-        self.info.gang_requests(&self.names())
+        self.info.gang_requests(&names(self.group()))
     }
 
     /// Returns [`Self::requests`] as the JSON of a Kubernetes `ResourceList`, such as `{"cpu":"4"}`.
@@ -68,20 +95,20 @@ impl Gang {
         object(amounts.map(|one| (&*one.resource, quoted(&one.amount))))
     }
 
-    /// Sets the scheduler of the members for which the runtime sets none.
+    /// Sets the scheduler of the group's pods for which the runtime sets none.
     ///
     /// Needs the claim to write `pod-sets[P].scheduler-name`.
     pub fn default_scheduler(&self, name: &str) {
-        for set in &self.members {
+        for set in self.group() {
             if set.scheduler_name().is_none() {
                 set.set_scheduler_name(name);
             }
         }
     }
+}
 
-    fn names(&self) -> Vec<String> {
-        self.members.iter().map(PodSet::name).collect()
-    }
+fn names<'s>(sets: impl IntoIterator<Item = &'s PodSet>) -> Vec<String> {
+    sets.into_iter().map(PodSet::name).collect()
 }
 
 /// The order in which the pod sets start.
@@ -95,6 +122,8 @@ struct Starting {
     has_pods: bool,
     /// All pod sets that it waits for, directly or not.
     waits_for: BTreeSet<String>,
+    /// Those of them that are complete when it starts.
+    starts_after: BTreeSet<String>,
     /// Whether another pod set waits until it is complete.
     ends_first: bool,
 }
@@ -104,44 +133,51 @@ impl Order {
         let sets = info.pod_sets();
         let names: Vec<_> = sets.iter().map(PodSet::name).collect();
         let dependencies: Vec<_> = sets.iter().map(PodSet::depends_on).collect();
-        let waits_for = |name: &str| {
-            let mut found = BTreeSet::new();
-            let mut open = vec![name.to_owned()];
+        let direct = |name: &str| {
+            let at = names.iter().position(|known| known == name);
+            let direct = at.and_then(|at| dependencies.get(at));
+            direct.into_iter().flatten()
+        };
+        let starting = |(set, name): (&PodSet, &String)| {
+            let (mut waits_for, mut starts_after) = (BTreeSet::new(), BTreeSet::new());
+            let mut open = vec![name.clone()];
             while let Some(next) = open.pop() {
-                let at = names.iter().position(|name| *name == next);
-                let direct = at.and_then(|at| dependencies.get(at));
-                for one in direct.into_iter().flatten() {
-                    if found.insert(one.pod_set.clone()) {
+                for one in direct(&next) {
+                    if one.status == COMPLETE {
+                        starts_after.insert(one.pod_set.clone());
+                    }
+                    if waits_for.insert(one.pod_set.clone()) {
                         open.push(one.pod_set.clone());
                     }
                 }
             }
-            found
-        };
-        let ends_first = |name: &str| {
             let mut all = dependencies.iter().flatten();
-            all.any(|one| one.pod_set == name && one.status == COMPLETE)
-        };
-        let starting = |(set, name): (&PodSet, &String)| Starting {
-            has_pods: set.address_count() > 0,
-            waits_for: waits_for(name),
-            ends_first: ends_first(name),
-            name: name.clone(),
+            Starting {
+                name: name.clone(),
+                has_pods: set.address_count() > 0,
+                waits_for,
+                starts_after,
+                ends_first: all.any(|one| one.pod_set == *name && one.status == COMPLETE),
+            }
         };
         Self {
             sets: sets.iter().zip(&names).map(starting).collect(),
         }
     }
 
-    fn members(&self, info: &Info) -> Vec<PodSet> {
-        let nodes: Vec<_> = info.nodes().iter().map(PodSet::name).collect();
-        // A pod set without pods is ready at once.
-        let with_pods = || self.sets.iter().filter(|set| set.has_pods);
-        let mut candidates: Vec<_> = with_pods()
+    /// Returns the pod sets with pods. One without pods is ready at once.
+    fn with_pods(&self) -> impl Iterator<Item = &Starting> {
+        self.sets.iter().filter(|set| set.has_pods)
+    }
+
+    fn members(&self, info: &Info) -> BTreeSet<&str> {
+        let nodes = names(&info.nodes());
+        let mut candidates: Vec<_> = self
+            .with_pods()
             .filter(|set| nodes.contains(&set.name))
             .collect();
         if candidates.is_empty() {
-            candidates = with_pods().filter(|set| !set.ends_first).collect();
+            candidates = self.with_pods().filter(|set| !set.ends_first).collect();
         }
         let first = first_of(&candidates);
         let is_apart = |set: &&Starting| {
@@ -149,18 +185,31 @@ impl Order {
             first
                 .all(|one| !one.waits_for.contains(&set.name) && !set.waits_for.contains(&one.name))
         };
-        let others: Vec<_> = with_pods()
+        let others: Vec<_> = self
+            .with_pods()
             .filter(|set| !first.iter().any(|one| one.name == set.name))
             .filter(is_apart)
             .collect();
-        let members: BTreeSet<_> = first_of(&others)
-            .into_iter()
-            .chain(first.iter().copied())
-            .map(|set| &*set.name)
+        let members = first_of(&others).into_iter().chain(first);
+        members.map(|set| &*set.name).collect()
+    }
+
+    /// Returns the pod sets that run at the same time as the members and are created later.
+    fn followers(&self, members: &BTreeSet<&str>) -> BTreeSet<&str> {
+        let has_member =
+            |names: &BTreeSet<String>| names.iter().any(|name| members.contains(&**name));
+        let later: Vec<_> = self
+            .with_pods()
+            .filter(|set| !members.contains(&*set.name))
+            .filter(|set| has_member(&set.waits_for) && !has_member(&set.starts_after))
             .collect();
-        let mut sets = info.pod_sets();
-        sets.retain(|set| members.contains(&*set.name()));
-        sets
+        let stays = |set: &&Starting| {
+            !later
+                .iter()
+                .any(|other| other.starts_after.contains(&set.name))
+        };
+        let staying = later.iter().copied().filter(stays);
+        staying.map(|set| &*set.name).collect()
     }
 }
 

@@ -1,20 +1,28 @@
-//! A gang contains the pods that start together: the nodes, and pods that neither wait for them nor are waited for.
+//! A gang contains the pods that start together: the nodes, and pods that neither wait for them nor are waited for. Its resources include
+//! those of pods that are created later and run at the same time.
 
 #![allow(clippy::unwrap_used)]
 
 use trainyard_sdk::{
-    Context, Failure, Phases, PluginParts, Transform,
+    Context, Failure, Phases, PluginParts, PodSet, Transform,
     mock::{MockJob, MockPodSet},
 };
 
-/// Logs the members of the gang and its size, and sets a scheduler.
+/// Logs the members of the gang and its size, its followers, and its resources, and sets a scheduler.
 struct Scheduler;
 
 impl Transform for Scheduler {
     fn transform(ctx: &Context) -> Result<(), Failure> {
         let gang = ctx.gang()?;
-        let members: Vec<_> = gang.pod_sets().iter().map(|set| set.name()).collect();
-        ctx.log("info", &format!("{} {}", members.join(","), gang.size()));
+        let names = |sets: &[PodSet]| {
+            let names: Vec<_> = sets.iter().map(PodSet::name).collect();
+            names.join(",")
+        };
+        ctx.log(
+            "info",
+            &format!("{} {}", names(gang.pod_sets()), gang.size()),
+        );
+        ctx.log("info", &names(gang.followers()));
         ctx.log("info", &gang.requests_json());
         gang.default_scheduler("batch");
         Ok(())
@@ -43,12 +51,29 @@ fn container(set: MockPodSet) -> MockPodSet {
     set.container("node", |c| c.limit("cpu", "2"))
 }
 
-/// The names of the members and the number of their pods, or the error.
-fn members(job: MockJob) -> Result<String, String> {
+/// What the plugin logs, or the error.
+fn logged(job: MockJob) -> Result<[String; 3], String> {
     let outcome = job.transform(&PLUGIN).map_err(|error| error.to_string())?;
     let log = outcome.log();
-    let line = log.first().unwrap().strip_prefix("info: ").unwrap();
-    Ok(line.to_owned())
+    let lines = log.iter().map(|line| line.strip_prefix("info: ").unwrap());
+    let lines: Vec<_> = lines.map(str::to_owned).collect();
+    Ok(lines.try_into().unwrap())
+}
+
+/// The names of the members and the number of their pods, or the error.
+fn members(job: MockJob) -> Result<String, String> {
+    logged(job).map(|[members, ..]| members)
+}
+
+/// The names of the followers, and the CPUs of the gang.
+fn followers(job: MockJob) -> (String, String) {
+    let [_, followers, resources] = logged(job).unwrap();
+    (followers, resources)
+}
+
+/// Four nodes with two CPUs each.
+fn nodes() -> MockJob {
+    train_job().pod_set("node", |set| container(set).ancestor("trainer").count(4))
 }
 
 #[test]
@@ -155,6 +180,67 @@ fn requests_are_those_of_all_members() {
 }
 
 #[test]
+fn pods_that_wait_for_members_to_be_ready_follow() {
+    let job = nodes()
+        .pod_set("monitor", |set| {
+            container(set).count(2).depends_on("node", "Ready")
+        })
+        .pod_set("launcher", |set| {
+            container(set).depends_on("monitor", "Ready")
+        });
+    let expected = ("monitor,launcher", r#"{"cpu":"14"}"#);
+    let found = followers(job);
+    assert_eq!((&*found.0, &*found.1), expected);
+}
+
+#[test]
+fn pods_that_wait_for_members_to_end_do_not_follow() {
+    let job = nodes()
+        .pod_set("fetch", container)
+        .pod_set("report", |set| {
+            container(set).depends_on("node", "Complete")
+        })
+        .pod_set("upload", |set| container(set).depends_on("report", "Ready"));
+    assert_eq!(
+        followers(job),
+        (String::new(), r#"{"cpu":"10"}"#.to_owned())
+    );
+}
+
+#[test]
+fn pods_that_end_before_a_follower_starts_are_not_counted_with_it() {
+    let job = nodes()
+        .pod_set("check", |set| {
+            container(set).count(3).depends_on("node", "Ready")
+        })
+        .pod_set("launcher", |set| {
+            container(set).depends_on("check", "Complete")
+        });
+    let expected = ("launcher".to_owned(), r#"{"cpu":"10"}"#.to_owned());
+    assert_eq!(followers(job), expected);
+}
+
+#[test]
+fn followers_that_others_wait_for_after_the_members_are_counted() {
+    let job = nodes()
+        .pod_set("check", |set| container(set).depends_on("node", "Ready"))
+        .pod_set("report", |set| {
+            let set = container(set).depends_on("node", "Complete");
+            set.depends_on("check", "Complete")
+        });
+    let expected = ("check".to_owned(), r#"{"cpu":"10"}"#.to_owned());
+    assert_eq!(followers(job), expected);
+}
+
+#[test]
+fn followers_without_pods_are_passed_over() {
+    let job = nodes().pod_set("launcher", |set| {
+        container(set).replicas(0).depends_on("node", "Ready")
+    });
+    assert_eq!(followers(job), (String::new(), r#"{"cpu":"8"}"#.to_owned()));
+}
+
+#[test]
 fn scheduler_of_the_runtime_is_kept() {
     let outcome = train_job()
         .pod_set("fetch", container)
@@ -164,8 +250,13 @@ fn scheduler_of_the_runtime_is_kept() {
                 .depends_on("fetch", "Complete")
         })
         .pod_set("observer", |set| container(set).scheduler_name("own"))
+        .pod_set("launcher", |set| container(set).depends_on("node", "Ready"))
         .transform(&PLUGIN)
         .unwrap();
     let writes: Vec<_> = outcome.writes().into_iter().map(|(path, _)| path).collect();
-    assert_eq!(writes, ["pod-sets[node].scheduler-name"]);
+    let of_group = [
+        "pod-sets[node].scheduler-name",
+        "pod-sets[launcher].scheduler-name",
+    ];
+    assert_eq!(writes, of_group);
 }

@@ -49,7 +49,7 @@ impl NetworkTopology {
 /// The operator's configuration.
 #[derive(Config, Debug)]
 pub(crate) struct SchedulerConfig {
-    /// The scheduler of members for which the runtime sets none, such as `volcano`.
+    /// The scheduler of the group's pods for which the runtime sets none, such as `volcano`.
     #[config(min_length = 1, max_length = 253)]
     pub(crate) scheduler_name: Option<String>,
 }

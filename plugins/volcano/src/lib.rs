@@ -1,11 +1,13 @@
 //! The Volcano policy: the batch scheduler Volcano starts the pods of a PodGroup together or not at all. This plugin emits the PodGroup of
-//! the pods that start together, with its queue, priority and network topology, and annotates them.
+//! the pods that start together, with its queue, priority and network topology, and annotates them and those that follow them.
 
 mod config;
 mod priority;
 
+use std::collections::BTreeSet;
+
 use trainyard_sdk::{
-    Build, Check, Context, Failure, Transform,
+    Build, Check, Context, Failure, Gang, PodSet, Transform,
     json::{object, quoted},
     names::is_dns_subdomain,
 };
@@ -20,9 +22,9 @@ const API: &str = "scheduling.volcano.sh/v1beta1";
 const POD_GROUP: &str = "PodGroup";
 /// The PodGroup has the TrainJob's name.
 const SUFFIX: &str = "";
-/// The annotation of the members. Its value is the PodGroup's name.
+/// The annotation of the group's pods. Its value is the PodGroup's name.
 const ANNOTATION: &str = "scheduling.k8s.io/group-name";
-/// The annotation of the JobSet with the name of the queue.
+/// The annotation of the JobSet with the name of the queue, and of pods outside of the group.
 const QUEUE: &str = "scheduling.volcano.sh/queue-name";
 
 /// The Volcano policy.
@@ -38,12 +40,33 @@ impl Transform for Volcano {
         for set in gang.pod_sets() {
             set.set_pod_annotation(ANNOTATION, &group);
         }
+        ctx.because("the resources of this PodGroup include those of this pod");
+        for set in gang.followers() {
+            set.set_pod_annotation(ANNOTATION, &group);
+        }
+        set_queue_of_others(ctx, &gang);
         let operator = ctx.job().operator_config_as::<SchedulerConfig>()?;
         if let Some(scheduler) = operator.scheduler_name {
             ctx.because("`schedulerName` in the operator's configuration of volcano");
             gang.default_scheduler(&scheduler);
         }
         Ok(())
+    }
+}
+
+/// Sets the queue of the pods outside of the group, unless they have one. Volcano creates PodGroups for them, whose queue is that of the pod,
+/// or else its default queue.
+fn set_queue_of_others(ctx: &Context, gang: &Gang) {
+    let info = ctx.info();
+    let Some(queue) = info.annotation(QUEUE) else {
+        return;
+    };
+    let in_group: BTreeSet<_> = gang.group().map(PodSet::name).collect();
+    ctx.because("Volcano creates another PodGroup for these pods, with this queue");
+    for set in info.pod_sets() {
+        if !in_group.contains(&set.name()) && set.pod_annotation(QUEUE).is_none() {
+            set.set_pod_annotation(QUEUE, &queue);
+        }
     }
 }
 

@@ -1,12 +1,15 @@
-//! The PodGroup counts the pods that start together, which have its annotation, and has their queue, priority and topology.
+//! The PodGroup counts the pods that start together and those that follow them, which have its annotation, and has their queue, priority and
+//! topology. All other pods have the same queue.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use serde_json::json;
+use serde_json::{Value, json};
 use trainyard_plugin_volcano::PLUGIN;
+use trainyard_sdk::mock::Outcome;
 
 use crate::common::{class, job, spec};
 
+const GROUP: &str = "scheduling.k8s.io/group-name";
 const QUEUE: &str = "scheduling.volcano.sh/queue-name";
 
 #[test]
@@ -19,15 +22,33 @@ fn group_counts_nodes_and_their_limits() {
     );
 }
 
+/// The value of an annotation of the pods of a pod set that the plugin set.
+fn annotation(outcome: &Outcome, set: &str, key: &str) -> Option<Value> {
+    outcome.value(&format!("pod-sets[{set}].pod-annotations[{key}]"))
+}
+
 #[test]
-fn only_members_have_the_annotation() {
+fn initializers_do_not_have_the_annotation() {
     let outcome = job().all_phases(&PLUGIN).unwrap();
-    let annotation = |set: &str| {
-        let path = format!("pod-sets[{set}].pod-annotations[scheduling.k8s.io/group-name]");
-        outcome.value(&path)
-    };
-    assert_eq!(annotation("node"), Some(json!("bert")));
-    assert_eq!(annotation("dataset-initializer"), None);
+    assert_eq!(annotation(&outcome, "node", GROUP), Some(json!("bert")));
+    assert_eq!(annotation(&outcome, "dataset-initializer", GROUP), None);
+}
+
+#[test]
+fn launcher_that_waits_for_its_nodes_is_counted_and_has_the_annotation() {
+    let outcome = job()
+        .job_set_annotation(QUEUE, "research")
+        .pod_set("launcher", |set| {
+            let set = set.depends_on("node", "Ready");
+            set.container("node", |c| c.limit("nvidia.com/gpu", "8"))
+        })
+        .all_phases(&PLUGIN)
+        .unwrap();
+    let spec = spec(&outcome);
+    assert_eq!(spec["minMember"], 4);
+    assert_eq!(spec["minResources"], json!({"nvidia.com/gpu": "40"}));
+    assert_eq!(annotation(&outcome, "launcher", GROUP), Some(json!("bert")));
+    assert_eq!(annotation(&outcome, "launcher", QUEUE), None);
 }
 
 #[test]
@@ -35,6 +56,26 @@ fn queue_is_that_of_the_job_set() {
     let job = job().job_set_annotation(QUEUE, "research");
     let outcome = job.all_phases(&PLUGIN).unwrap();
     assert_eq!(spec(&outcome)["queue"], "research");
+}
+
+#[test]
+fn pods_outside_of_the_group_have_the_queue() {
+    let job = || {
+        job().pod_set("report", |set| {
+            set.depends_on("node", "Complete")
+                .pod_annotation(QUEUE, "reports")
+                .container("report", |c| c)
+        })
+    };
+    let outcome = job().job_set_annotation(QUEUE, "research");
+    let outcome = outcome.all_phases(&PLUGIN).unwrap();
+    let queue = |outcome: &Outcome, set: &str| annotation(outcome, set, QUEUE);
+    let research = Some(json!("research"));
+    assert_eq!(queue(&outcome, "dataset-initializer"), research);
+    assert_eq!(queue(&outcome, "node"), None);
+    assert_eq!(queue(&outcome, "report"), None, "its own is kept");
+    let outcome = job().all_phases(&PLUGIN).unwrap();
+    assert_eq!(queue(&outcome, "dataset-initializer"), None);
 }
 
 #[test]
@@ -82,7 +123,7 @@ fn priority_is_that_of_the_members() {
 }
 
 #[test]
-fn scheduler_of_the_operator_is_set_on_members() {
+fn scheduler_of_the_operator_is_set_on_pods_of_the_group() {
     let asked = job().operator_config(json!({"schedulerName": "volcano"}));
     let outcome = asked.all_phases(&PLUGIN).unwrap();
     let scheduler = |set: &str| outcome.value(&format!("pod-sets[{set}].scheduler-name"));

@@ -1,16 +1,20 @@
-//! Differences of gangs: the PodGroup of a TrainJob, and the pods that are its members.
+//! Differences of gangs: the PodGroup of a TrainJob, and the pods that belong to it. Whether its counts are right is checked in
+//! `gang_counts_are_those_of_the_job_set`.
 
 use serde_json::{Value, json};
 
 use super::{super::seen::Seen, mpi};
 
-/// The label and the annotation of members.
+/// The label and the annotation of the group's pods.
 const MARKS: [(&str, &str); 2] = [
     ("labels", "scheduling.x-k8s.io/pod-group"),
     ("annotations", "scheduling.k8s.io/group-name"),
 ];
 
 const MIN_RESOURCES: &str = "spec.minResources";
+
+/// The annotation with the name of the queue.
+const QUEUE: &str = "scheduling.volcano.sh/queue-name";
 
 fn is_gang(seen: &Seen<'_>) -> bool {
     seen.runtime["spec"]["podGroupPolicy"].is_object()
@@ -34,7 +38,7 @@ fn is_ordered(seen: &Seen<'_>, job: &Value) -> bool {
         || others.any(|other| waits_for(other).any(|name| name == job["name"]))
 }
 
-/// Returns whether only the reference marks these pods as members, and changes nothing else.
+/// Returns whether only the reference adds these pods to the group, and changes nothing else.
 fn is_mark_of_theirs(seen: &Seen<'_>, pods: &str) -> bool {
     let group = &seen.job["metadata"]["name"];
     let theirs = seen.theirs();
@@ -50,7 +54,7 @@ fn is_mark_of_theirs(seen: &Seen<'_>, pods: &str) -> bool {
     is_gang(seen) && seen.ours().is_none() && MARKS.iter().any(is_mark)
 }
 
-/// Pods that wait for members, or that members wait for, are not members.
+/// Pods that wait for members, or that members wait for, are not members. Those that do not run at the same time are not in the group.
 pub(super) fn members(seen: &Seen<'_>) -> bool {
     let mut ordered = seen.replicated_jobs().filter(|job| is_ordered(seen, job));
     ordered.any(|job| {
@@ -143,9 +147,35 @@ pub(super) fn bounds(seen: &Seen<'_>) -> bool {
 
 /// A queue that no Queue can have as its name, or a field that the reference reports elsewhere.
 pub(super) fn queue(seen: &Seen<'_>) -> bool {
-    let field = "template.metadata.annotations[scheduling.volcano.sh/queue-name]";
+    let field = format!("template.metadata.annotations[{QUEUE}]");
     seen.our_refusal()
-        .is_some_and(|refusal| refusal.field.ends_with(field))
+        .is_some_and(|refusal| refusal.field.ends_with(&field))
+}
+
+/// Pods outside of the group have the queue of the JobSet.
+pub(super) fn queue_of_others(seen: &Seen<'_>) -> bool {
+    let queue = |metadata: &'_ Value| metadata["annotations"][QUEUE].as_str().map(str::to_owned);
+    let of_patches = seen.patches().filter_map(|patch| {
+        let template = &patch["trainingRuntimeSpec"]["template"];
+        queue(&template["metadata"])
+    });
+    let of_job_set = of_patches
+        .last()
+        .or_else(|| queue(&seen.runtime["spec"]["template"]["metadata"]));
+    let is_it = |job: &Value| {
+        let name = job["name"].as_str().unwrap_or_default();
+        let pods = format!("spec.replicatedJobs[{name}].template.spec.template");
+        let path = format!("{pods}.metadata.annotations.{QUEUE}");
+        seen.path() == path
+            && is_ordered(seen, job)
+            && queue(&job["template"]["spec"]["template"]["metadata"]).is_none()
+    };
+    seen.runtime["spec"]["podGroupPolicy"]["volcano"].is_object()
+        && seen.theirs().is_none()
+        && seen
+            .ours()
+            .is_some_and(|ours| ours.as_str() == of_job_set.as_deref())
+        && seen.replicated_jobs().any(is_it)
 }
 
 /// Both schedulers at once.
