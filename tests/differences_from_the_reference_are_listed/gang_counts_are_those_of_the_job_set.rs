@@ -88,7 +88,9 @@ fn check(group: &Value, objects: &[Value], documents: &[Value]) -> Result<(), St
     match is_right {
         true => Ok(()),
         false => Err(format!(
-            "`minResources` is {counted:?}, but the pods request {sum:?}: {start:?}"
+            "`minResources` is {}, but the pods request {}: {start:?}",
+            requests::text(&counted),
+            requests::text(&sum)
         )),
     }
 }

@@ -17,6 +17,14 @@ pub(super) fn amounts(value: &Value) -> Amounts {
     members.map(parsed).collect()
 }
 
+/// Returns amounts as text, such as `cpu=4 memory=8Gi`.
+pub(super) fn text(amounts: &Amounts) -> String {
+    let each = amounts
+        .iter()
+        .map(|(resource, amount)| format!("{resource}={amount}"));
+    each.collect::<Vec<_>>().join(" ")
+}
+
 /// Adds amounts several times.
 pub(super) fn add(to: &mut Amounts, more: &Amounts, times: u64) {
     let times = u32::try_from(times).unwrap();
