@@ -1,5 +1,6 @@
-//! MPI and Flux TrainJobs that the reference runs are left alone when Trainyard takes over: their JobSets, pods, scripts and keys stay
-//! unchanged, even through a suspension, until they complete. The same holds for those that the reference created and never started.
+//! TrainJobs that the reference runs are left alone when Trainyard takes over: their JobSets, pods, scripts, keys and PodGroups stay
+//! unchanged until they complete. Through a suspension, only the counts of a PodGroup become those of Trainyard. The same holds for TrainJobs
+//! that the reference created and never started.
 #![allow(clippy::indexing_slicing)]
 
 use anyhow::{Context as _, Result, ensure};
@@ -7,11 +8,22 @@ use serde_json::{Value, json};
 use trainyard_cluster::{Fate, Reference, ReferenceLimits, Shared as _, Test, Trainyard, Write};
 
 use crate::common::{
-    Handover, Namespace, Objects, counts, is, is_running, is_suspended, keys, runtimes,
+    GANG, Handover, Namespace, Objects, counts, hold_after_initializers, is, is_running,
+    is_suspended, keys, runtimes,
 };
 
-/// TrainJobs of the reference, each named after its runtime, with the suffix of its Secret's name and the keys of the Secret.
-const JOBS: [(&str, &str, &[&str]); 3] = [
+/// TrainJobs of the reference, each named after its runtime.
+const JOBS: [&str; 6] = [
+    "own-launcher",
+    "launcher-node",
+    "flux",
+    "jax-distributed",
+    "xgboost-distributed",
+    "coscheduling",
+];
+
+/// Those with a Secret, with the suffix of its name and its keys.
+const SECRETS: [(&str, &str, &[&str]); 3] = [
     (
         "own-launcher",
         "mpi-ssh-auth",
@@ -25,6 +37,10 @@ const JOBS: [(&str, &str, &[&str]); 3] = [
     ("flux", "flux-curve", &["curve.cert"]),
 ];
 
+/// How many pods are members of the gang: the initializer and two nodes, or the nodes.
+const REFERENCES_GANG: u32 = 3;
+const TRAINYARDS_GANG: u32 = 2;
+
 /// TrainJobs that the reference created, in their own namespace.
 struct Adopted<'a> {
     namespace: Namespace<'a>,
@@ -37,15 +53,15 @@ impl<'a> Adopted<'a> {
     /// Lets the reference create the TrainJobs, waits until they run or are suspended, and replaces the reference by Trainyard.
     async fn new(shared: &'a Handover, suspend: bool) -> Result<Self> {
         let namespace = Namespace::new(&shared.cluster).await?;
-        namespace.fate(Fate::Hold);
+        namespace.decide_pods(hold_after_initializers);
         let reference = Reference::start(shared.plane(), ReferenceLimits::SHIPPED).await?;
-        for (name, ..) in JOBS {
+        for name in JOBS {
             let trainer = json!({"numNodes": 2, "command": ["mpirun", "lmp"]});
             let spec =
                 json!({"runtimeRef": {"name": name}, "trainer": trainer, "suspend": suspend});
             namespace.create(name, &spec).await?;
         }
-        for (name, ..) in JOBS {
+        for name in JOBS {
             if suspend {
                 // A launcher that depends on the nodes has no Job yet.
                 let waits = |job: &Value| is(job, "Suspended", "True") && !counts(job).is_empty();
@@ -80,7 +96,7 @@ impl<'a> Adopted<'a> {
                 .metric("controller_runtime_reconcile_total", "")
         };
         let before = reconciles().await?;
-        for (name, ..) in JOBS {
+        for name in JOBS {
             for resource in [&self.namespace.jobs, &self.namespace.job_sets] {
                 let api = self.namespace.api(resource);
                 api.merge(name, &patch, &Write::strict())
@@ -101,12 +117,12 @@ impl<'a> Adopted<'a> {
         what: &str,
         holds: impl Fn(&Value) -> bool,
     ) -> Result<()> {
-        for (name, ..) in JOBS {
+        for name in JOBS {
             self.namespace
                 .patch(name, &json!({"suspend": suspend}))
                 .await?;
         }
-        for (name, ..) in JOBS {
+        for name in JOBS {
             self.namespace.until(name, what, &holds).await?;
         }
         Ok(())
@@ -127,7 +143,7 @@ impl<'a> Adopted<'a> {
 
     /// Deletes the JobSets, and waits until they are recreated.
     async fn delete_job_sets(&self) -> Result<()> {
-        for (name, ..) in JOBS {
+        for name in JOBS {
             self.namespace.recreate_job_set(name).await?;
         }
         Ok(())
@@ -153,14 +169,23 @@ impl<'a> Adopted<'a> {
     async fn end(&self) -> Result<()> {
         // The SSH servers of MPI's nodes do not exit.
         self.namespace.decide_pods(|pod| {
-            let ends =
-                runtimes::job_set(pod) == "flux" || runtimes::replicated_job(pod) == "launcher";
+            let is_mpi = ["own-launcher", "launcher-node"].contains(&runtimes::job_set(pod));
+            let ends = !is_mpi || runtimes::replicated_job(pod) == "launcher";
             if ends { Fate::Succeed } else { Fate::Hold }
         });
-        for (name, ..) in JOBS {
+        for name in JOBS {
             self.namespace.until_complete(name).await?;
         }
-        self.namespace.delete_all(JOBS.map(|(name, ..)| name)).await
+        self.namespace.delete_all(JOBS).await
+    }
+
+    /// Returns the UID of the gang's PodGroup, and the number of its members.
+    async fn gang(&self) -> Result<(Value, Value)> {
+        let groups = GANG.resource();
+        let groups = self.namespace.api(&groups);
+        let group = groups.get(GANG.policy()).await?.accepted()?;
+        let (metadata, spec) = (&group["metadata"], &group["spec"]);
+        Ok((metadata["uid"].clone(), spec["minMember"].clone()))
     }
 
     /// Returns the messages of Trainyard's Events.
@@ -193,7 +218,7 @@ fn same(before: &Objects, now: &Objects) -> Result<()> {
 
 /// Checks that the reference created the objects, with a Secret for each TrainJob.
 fn are_of_the_reference(objects: &Objects) -> Result<()> {
-    for (name, suffix, held) in JOBS {
+    for (name, suffix, held) in SECRETS {
         let secret = objects.get(&format!("Secret {name}-{suffix}"));
         let secret = secret.with_context(|| format!("{name} has no Secret"))?;
         for key in held {
@@ -201,6 +226,8 @@ fn are_of_the_reference(objects: &Objects) -> Result<()> {
         }
         let data = secret["data"].as_object().context("no data")?;
         ensure!(data.len() == held.len(), "{:?}", data.keys());
+    }
+    for name in JOBS {
         let snapshot = &objects[&format!("ConfigMap {name}-runtime-snapshot")]["data"];
         let snapshot = snapshot.as_object().context("no snapshot")?;
         ensure!(snapshot.keys().eq(["runtime"]), "{:?}", snapshot.keys());
@@ -233,12 +260,15 @@ async fn running_train_jobs_are_left_alone(shared: &Handover) -> Result<()> {
     let adopted = Adopted::new(shared, false).await?;
     let after = adopted.objects().await?;
     same(&adopted.before, &after)?;
+    let gang = adopted.gang().await?;
+    ensure!(gang.1 == REFERENCES_GANG, "{gang:?}");
     adopted.touch().await?;
+    ensure!(adopted.gang().await? == gang);
     adopted
         .are_unchanged(&["Job", "Pod", "ConfigMap", "Secret", "Service"])
         .await?;
     let touched = adopted.objects().await?;
-    for (name, ..) in JOBS {
+    for name in JOBS {
         ensure!(run_by(&touched, name) == run_by(&adopted.before, name));
         let (was, is) = (
             &after[&format!("TrainJob {name}")],
@@ -257,14 +287,16 @@ async fn running_train_jobs_are_left_alone(shared: &Handover) -> Result<()> {
 async fn suspended_train_job_resumes_with_its_keys(shared: &Handover) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let adopted = Adopted::new(shared, false).await?;
+    let (uid, _) = adopted.gang().await?;
     for _ in 0..2 {
         adopted.suspend().await?;
         adopted.are_unchanged(&["ConfigMap", "Secret"]).await?;
         adopted.resume().await?;
         adopted.are_unchanged(&["ConfigMap", "Secret"]).await?;
+        ensure!(adopted.gang().await? == (uid.clone(), TRAINYARDS_GANG.into()));
     }
     let now = adopted.objects().await?;
-    for (name, ..) in JOBS {
+    for name in JOBS {
         ensure!(
             run_by(&now, name) == run_by(&adopted.before, name),
             "{name}"
@@ -289,7 +321,7 @@ async fn queued_train_job_starts_unchanged(shared: &Handover) -> Result<()> {
     adopted.resume().await?;
     adopted.are_unchanged(&["ConfigMap", "Secret"]).await?;
     let now = adopted.objects().await?;
-    for (name, ..) in JOBS {
+    for name in JOBS {
         ensure!(
             run_by(&now, name) == run_by(&adopted.before, name),
             "{name}"
@@ -320,7 +352,7 @@ async fn missing_secret_is_created_with_trainyards_job_set(shared: &Handover) ->
     adopted.suspend().await?;
     let secrets = keys::secrets();
     let secrets = adopted.namespace.api(&secrets);
-    for (name, suffix, _) in JOBS {
+    for (name, suffix, _) in SECRETS {
         secrets
             .delete(&format!("{name}-{suffix}"))
             .await?
@@ -332,7 +364,7 @@ async fn missing_secret_is_created_with_trainyards_job_set(shared: &Handover) ->
     adopted.suspend().await?;
     adopted.delete_job_sets().await?;
     adopted.resume().await?;
-    for (name, suffix, held) in JOBS {
+    for (name, suffix, held) in SECRETS {
         let secret = secrets.get(&format!("{name}-{suffix}")).await?.accepted()?;
         for key in held {
             keys::text(&secret, key)?;

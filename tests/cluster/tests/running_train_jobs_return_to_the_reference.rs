@@ -8,10 +8,20 @@ use anyhow::{Result, ensure};
 use serde_json::{Value, json};
 use trainyard_cluster::{Fate, Reference, ReferenceLimits, Shared as _, Test, Trainyard, Write};
 
-use crate::common::{Handover, Namespace, Objects, counts, is, is_running, runtimes};
+use crate::common::{
+    Handover, Namespace, Objects, counts, hold_after_initializers, is, is_running, runtimes,
+};
 
 /// TrainJobs, each named after its runtime.
-const JOBS: [&str; 4] = ["torch-distributed", "own-launcher", "launcher-node", "flux"];
+const JOBS: [&str; 7] = [
+    "torch-distributed",
+    "jax-distributed",
+    "xgboost-distributed",
+    "own-launcher",
+    "launcher-node",
+    "flux",
+    "coscheduling",
+];
 
 /// Creates the TrainJobs under Trainyard, waits until they run or are suspended, and replaces Trainyard by the reference.
 async fn hand_back(
@@ -19,7 +29,7 @@ async fn hand_back(
     namespace: &Namespace<'_>,
     suspend: bool,
 ) -> Result<(Objects, Reference)> {
-    namespace.fate(Fate::Hold);
+    namespace.decide_pods(hold_after_initializers);
     let flags = ["--leader-elect=false"];
     let trainyard = Trainyard::start(shared.plane(), &shared.kubeconfig, flags).await?;
     for name in JOBS {

@@ -3,10 +3,14 @@
 use std::path::PathBuf;
 
 use anyhow::Result;
+use k8s_openapi::api::core::v1::Pod;
 use tokio::sync::Mutex;
-use trainyard_cluster::{Cluster, ControlPlane, Shared};
+use trainyard_cluster::{Cluster, ControlPlane, Fate, PodGroups, Shared};
 
 use super::{prepare, runtimes};
+
+/// The PodGroups of the cluster's gangs. Their runtime has the name of the policy.
+pub const GANG: PodGroups = PodGroups::Coscheduling;
 
 /// A cluster with runtimes of several policies and the controller's ServiceAccount, but without a controller. Tests take turns, because a
 /// controller reconciles all TrainJobs of its cluster.
@@ -17,11 +21,22 @@ pub struct Handover {
     pub turn: Mutex<()>,
 }
 
+/// Lets initializers succeed, and holds the pods that come after them.
+pub fn hold_after_initializers(pod: &Pod) -> Fate {
+    match runtimes::replicated_job(pod) {
+        "dataset-initializer" => Fate::Succeed,
+        _ => Fate::Hold,
+    }
+}
+
 impl Shared for Handover {
     fn start() -> Result<Self> {
-        let cluster = Cluster::start()?;
+        let cluster = Cluster::start_with(vec![GANG.definition()?])?;
         let runtimes = [
             runtimes::shipped("torch-distributed"),
+            runtimes::shipped("jax-distributed"),
+            runtimes::shipped("xgboost-distributed"),
+            runtimes::gang(GANG),
             runtimes::mpi("own-launcher", false),
             runtimes::mpi("launcher-node", true),
             runtimes::flux(),

@@ -30,7 +30,7 @@ pub use case::Case;
 pub use controlled::{Controlled, Setup};
 pub use creations::Creations;
 pub use disturbed::Disturbed;
-pub use handover::Handover;
+pub use handover::{GANG, Handover, hold_after_initializers};
 pub use namespace::{Namespace, Objects};
 pub use scenario::Scenario;
 use serde_json::{Value, json};
