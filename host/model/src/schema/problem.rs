@@ -65,16 +65,23 @@ impl Problem<'_> {
                 None => vec![ConfigError {
                     pointer: self.pointer,
                     problem: clean(&with_description(
-                        format!("is {}, which matches none of the allowed forms", self.shown),
+                        format!(
+                            "is {}, which matches none of the allowed forms; change it",
+                            self.shown
+                        ),
                         self.description,
                     )),
                 }],
             },
             fault => {
                 let words = words(&fault, &self.shown, allowed);
+                let remedy = remedy(&fault);
                 vec![ConfigError {
                     pointer: self.pointer,
-                    problem: clean(&with_description(words, self.description)),
+                    problem: clean(&with_description(
+                        format!("{words}; {remedy}"),
+                        self.description,
+                    )),
                 }]
             }
         }
@@ -189,7 +196,7 @@ fn words(fault: &Fault<'_>, shown: &str, allowed: Option<Allowed>) -> String {
         Fault::Pattern(pattern) => must(format!("a string that matches `{pattern}`")),
         Fault::FewerItems(limit) => have(format!("at least {}", counted(*limit, "item"))),
         Fault::MoreItems(limit) => have(format!("at most {}", counted(*limit, "item"))),
-        Fault::Repeated(item) => format!("has the duplicate item {item}; items must be unique"),
+        Fault::Repeated(item) => format!("has the duplicate item {item}"),
         Fault::FewerKeys(limit) => have(format!("at least {}", counted(*limit, "key"))),
         Fault::MoreKeys(limit) => have(format!("at most {}", counted(*limit, "key"))),
         Fault::Missing(name) => format!("the required key `{name}` is missing"),
@@ -198,6 +205,32 @@ fn words(fault: &Fault<'_>, shown: &str, allowed: Option<Allowed>) -> String {
             format!("is {shown}, which matches several forms, of which only one is allowed")
         }
         Fault::NotAllowed => format!("is {shown}, which is not allowed here"),
+    }
+}
+
+/// What the author of the configuration can do.
+const fn remedy(fault: &Fault<'_>) -> &'static str {
+    match fault {
+        Fault::Type(_)
+        | Fault::Choice(_)
+        | Fault::NoBranch(_)
+        | Fault::NotAMultiple(_)
+        | Fault::Pattern(_) => "change it",
+        Fault::Below(_) | Fault::NotAbove(_) => "raise it",
+        Fault::Above(_) | Fault::NotBelow(_) => "lower it",
+        Fault::Shorter(1) => "set it, or remove it",
+        Fault::Shorter(_) => "lengthen it",
+        Fault::Longer(_) => "shorten it",
+        Fault::FewerItems(_) | Fault::FewerKeys(_) => "add more",
+        Fault::MoreItems(_) | Fault::MoreKeys(_) => "remove some",
+        Fault::Repeated(_) => "remove it",
+        Fault::Missing(_) => "add it",
+        Fault::Unknown(keys, _) => match keys.len() {
+            1 => "correct or remove it",
+            _ => "correct or remove them",
+        },
+        Fault::SeveralBranches => "write it in one form",
+        Fault::NotAllowed => "change or remove it",
     }
 }
 
@@ -213,7 +246,10 @@ fn unknown_keys(keys: &[String], more: usize) -> String {
 
 fn with_description(problem: String, description: Option<&str>) -> String {
     match description {
-        Some(description) => format!("{problem}; {}", description.trim_end_matches('.')),
+        Some(description) => {
+            let description = description.trim_end_matches('.');
+            format!("{problem} (its schema says: {description})")
+        }
         None => problem,
     }
 }
