@@ -89,7 +89,7 @@ setup-frameworks: ## Install PyTorch, JAX, XGBoost, Open MPI and MPICH for test-
 	@target/debug/examples/cluster --install-frameworks
 
 .PHONY: test-frameworks
-test-frameworks: build ## Train with each of these frameworks on a real control plane (docs/frameworks.md); FILTER=NAME selects tests.
+test-frameworks: build ## Sum the ranks of each of these frameworks on a real control plane (docs/frameworks.md); FILTER=NAME selects tests.
 	$(CARGO) build --locked --workspace --example cluster
 	$(CARGO) test --locked --workspace --test frameworks -- $(FILTER)
 
