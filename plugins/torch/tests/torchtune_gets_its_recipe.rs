@@ -260,12 +260,27 @@ fn configurations_that_torchtune_lacks_are_refused_at_their_cause() {
         (
             job("llama3_2/1B_full", 1, "2", &[LORA, QLORA]),
             "spec.trainer.numProcPerNode",
-            "must be 1 for QLoRA",
+            "a single device; set it to 1",
+        ),
+        (
+            job("llama3_2/1B_full", 1, "8", &[LORA, QLORA]).processes_per_node(4),
+            "spec.trainer.numProcPerNode",
+            "a single device; found 4; set it to 1",
         ),
         (
             job("llama3_3/70B_full", 1, "1", &[]),
             "spec.trainer.numProcPerNode",
-            "must be greater than 1",
+            "several devices; request more accelerators",
+        ),
+        (
+            job("llama3_3/70B_full", 1, "8", &[]).processes_per_node(1),
+            "spec.trainer.numProcPerNode",
+            "several devices; found 1; a node has 8 accelerators, so set it to 8",
+        ),
+        (
+            job("llama3_3/70B_full", 1, "1", &[]).processes_per_node(1),
+            "spec.trainer.numProcPerNode",
+            "several devices; found 1; raise it, and request as many accelerators",
         ),
         (
             job("qwen2_5/1.5B_full", 1, "1", &[LORA, QLORA]),

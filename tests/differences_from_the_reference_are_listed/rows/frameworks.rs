@@ -86,22 +86,26 @@ pub(super) fn has_disputed_accelerators(seen: &Seen<'_>) -> bool {
     all.any(|(_, name)| disputed(name))
 }
 
-pub(super) fn master_address(seen: &Seen<'_>) -> bool {
+/// Whether this is the address of the first pod of one of the replicated jobs, with or without the port.
+pub(super) fn is_first_pod(seen: &Seen<'_>, given: &str) -> bool {
     let job = seen.job["metadata"]["name"].as_str().unwrap_or_default();
     let subdomain = seen.runtime["spec"]["template"]["spec"]["network"]["subdomain"].as_str();
     let address = |pods: &Value| {
         let pods = pods["name"].as_str().unwrap_or_default();
         format!("{job}-{pods}-0-0.{}", subdomain.unwrap_or(job))
     };
+    let given = given.strip_suffix(":29500").unwrap_or(given);
+    seen.replicated_jobs().any(|pods| given == address(pods))
+}
+
+pub(super) fn master_address(seen: &Seen<'_>) -> bool {
     let ours = seen.ours().and_then(Value::as_str).unwrap_or_default();
-    let ours = ours.strip_suffix(":29500").unwrap_or(ours);
-    let is_one = seen.replicated_jobs().any(|pods| ours == address(pods));
     let names = [
         "PET_MASTER_ADDR",
         "JAX_COORDINATOR_ADDRESS",
         "DMLC_TRACKER_URI",
     ];
-    is_one
+    is_first_pod(seen, ours)
         && names
             .iter()
             .any(|name| seen.path().ends_with(&format!(".env[{name}].value")))

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{
     super::seen::Seen,
-    frameworks::{has_disputed_accelerators, is_partial_override},
+    frameworks::{has_disputed_accelerators, is_first_pod, is_partial_override, named},
 };
 
 /// The env vars that a completed command replaces.
@@ -78,23 +78,35 @@ pub(super) fn model(seen: &Seen<'_>) -> bool {
 pub(super) fn devices(seen: &Seen<'_>) -> bool {
     let is_explicit = seen.trainer()["numProcPerNode"].as_u64() > Some(1);
     let claimed = |pod: &Value| !pod["resourceClaims"].is_null();
-    let is_counted_otherwise = is_explicit
-        || is_partial_override(seen)
+    let is_disputed = is_partial_override(seen)
         || has_disputed_accelerators(seen)
         || seen.pods().any(claimed)
         || seen.patched_pods().any(claimed);
     let differs = lines(seen).is_some_and(|(ours, theirs)| ours.recipe != theirs.recipe);
-    // They require a GPU or the number.
-    let is_refused = seen
-        .their_refusal()
-        .is_some_and(|refusal| refusal.error.contains("model when using QLoRA"));
-    differs && is_counted_otherwise || is_refused && is_torchtune(seen) && !is_explicit
+    // They require a GPU or the number. Without GPUs, Trainyard counts CPUs.
+    let is_refused = is_torchtune(seen)
+        && seen.trainer()["numProcPerNode"].is_null()
+        && seen
+            .their_refusal()
+            .is_some_and(|refusal| refusal.error.contains("model when using QLoRA"));
+    let has_gpus = || {
+        let of_container = seen
+            .node_containers()
+            .flat_map(|container| named(&container["resources"]));
+        let mut all = of_container.chain(named(&seen.trainer()["resourcesPerNode"]));
+        all.any(|(_, name)| name.contains("gpu"))
+    };
+    differs && (is_explicit || is_disputed) || is_refused && (is_disputed || !has_gpus())
 }
 
 pub(super) fn address(seen: &Seen<'_>) -> bool {
     lines(seen).is_some_and(|(ours, theirs)| {
-        let is_both = ours.endpoint.is_some() && theirs.endpoint.is_some();
-        is_both && (ours.recipe, ours.configuration) == (theirs.recipe, theirs.configuration)
+        let is_ours = ours
+            .endpoint
+            .is_some_and(|endpoint| is_first_pod(seen, endpoint));
+        is_ours
+            && theirs.endpoint.is_some()
+            && (ours.recipe, ours.configuration) == (theirs.recipe, theirs.configuration)
     })
 }
 

@@ -234,17 +234,32 @@ impl<'h> Run<'h> {
             }
             Scale::SeveralDevices if has(Scale::SingleDevice) => {
                 let message = format!(
-                    "must be 1 for {method} of `{name}`, which torchtune runs on a single device; set it to 1, and request one accelerator"
+                    "must be 1 for {method} of `{name}`, which torchtune runs on a single device{}; set it to 1",
+                    found(ctx)
                 );
                 ctx.error(&message, Some(PROCESSES));
             }
             Scale::SingleDevice if one_node => {
                 let message = format!(
-                    "must be greater than 1 for {method} of `{name}`, which torchtune runs on several devices; request more accelerators"
+                    "must be greater than 1 for {method} of `{name}`, which torchtune runs on several devices{}; {}",
+                    found(ctx),
+                    self.how_to_use_several_devices(ctx)
                 );
                 ctx.error(&message, Some(PROCESSES));
             }
             _ => self.refuse_method(ctx, model),
+        }
+    }
+
+    /// Returns what to do if one process is too few.
+    fn how_to_use_several_devices(&self, ctx: &Context) -> String {
+        let is_explicit = ctx.job().processes_per_node().is_some();
+        match self.pod_set.accelerators() {
+            Some(several @ 2..) => {
+                format!("a node has {several} accelerators, so set it to {several}")
+            }
+            _ if is_explicit => "raise it, and request as many accelerators".to_owned(),
+            _ => "request more accelerators".to_owned(),
         }
     }
 
@@ -259,6 +274,12 @@ impl<'h> Run<'h> {
         );
         ctx.error(&message, Some(&self.arg_path(index.unwrap_or_default())));
     }
+}
+
+/// Returns the number of processes for a message, if there is an explicit one.
+fn found(ctx: &Context) -> String {
+    let explicit = ctx.job().processes_per_node();
+    explicit.map_or_else(String::new, |processes| format!("; found {processes}"))
 }
 
 /// Returns where the recipe runs. If the number of accelerators is not known, it is taken to be several.
