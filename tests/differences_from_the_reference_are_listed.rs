@@ -1,5 +1,6 @@
 //! The objects of a TrainJob differ from the reference's only as `tests/reference/divergences.md` lists, and each case that a row
-//! of its table names shows that difference. The counts of gangs, which differ in many inputs, are also recomputed from the JobSet.
+//! of its table names shows that difference. The rows that refuse what the reference renders are listed there as well. The counts of gangs,
+//! which differ in many inputs, are also recomputed from the JobSet.
 //!
 //! The reference's answers for the cases are checked in, so that Go is not needed. `make test-reference` asks the reference itself, for the
 //! cases and for generated inputs (`TRAINYARD_ORACLE_INPUTS` sets another number of these); `make expected-reference` writes the answers.
@@ -20,7 +21,7 @@ pub(crate) mod trainyard;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs, thread,
+    fs, slice, thread,
 };
 
 use self::{
@@ -34,12 +35,7 @@ use self::{
 use crate::common::{answers, cases};
 
 /// Prefixes of cases for policies that the reference does not have.
-const WITHOUT_COUNTERPART: [&str; 4] = [
-    "dra-",
-    "flux-resource-claim",
-    "flux-error-resource-claim",
-    "xgboost-resource-claim",
-];
+const WITHOUT_COUNTERPART: [&str; 3] = ["dra-", "flux-resource-claim", "xgboost-resource-claim"];
 
 /// Returns the inputs of the cases by name.
 fn inputs() -> BTreeMap<String, String> {
@@ -89,6 +85,21 @@ fn sort(
     (shown, unlisted)
 }
 
+/// Returns the rows that refuse an input which the reference renders.
+fn refusing(input: &str, trainyard: &Answer, reference: &[Answer]) -> BTreeSet<&'static str> {
+    let documents = Documents::read(input);
+    let rendered = reference.iter().filter(|answer| answer.refused.is_empty());
+    let differences = rendered.flat_map(|answer| differences(trainyard, slice::from_ref(answer)));
+    let refusals =
+        differences.filter(|difference| difference.refused_by() == Some(Side::Trainyard));
+    let rows = refusals.flat_map(|refusal| {
+        let seen = documents.see(&refusal);
+        let rows = ROWS.iter().filter(|row| (row.lists)(&seen));
+        rows.map(|row| row.id).collect::<Vec<_>>()
+    });
+    rows.collect()
+}
+
 /// Returns the generated inputs whose answers are checked in.
 fn samples() -> BTreeMap<String, String> {
     let of = |framework, count, name: &'static str| {
@@ -129,6 +140,12 @@ fn every_case_differs_as_listed() {
         );
     }
     found.assert_listed();
+    let listed = table::refusing();
+    let refusing: BTreeSet<_> = found.refusing.keys().map(|row| (*row).to_owned()).collect();
+    assert_eq!(
+        listed, refusing,
+        "the lists of \"What only Trainyard refuses\""
+    );
     let of_reference = table::read()
         .into_iter()
         .filter(|row| row.kueue != table::Kueue::Alone);
@@ -293,6 +310,8 @@ fn compare(framework: Framework, count: usize) {
 struct Found {
     /// The inputs that show each row.
     shown: BTreeMap<&'static str, BTreeSet<String>>,
+    /// The rows that refuse inputs which the reference renders, each with the first such input.
+    refusing: BTreeMap<&'static str, String>,
     /// The number of inputs without any difference.
     same: usize,
     /// The differences that no row lists, each with the shortest input that has it, which is the easiest to read.
@@ -307,6 +326,9 @@ impl Found {
         self.wrong_counts
             .extend(wrong.map(|wrong| format!("{name}: {wrong}\n\n{input}")));
         let (rows, unlisted) = sort(input, trainyard, reference);
+        for row in refusing(input, trainyard, reference) {
+            self.refusing.entry(row).or_insert_with(|| name.to_owned());
+        }
         self.same += usize::from(rows.is_empty() && unlisted.is_empty());
         for row in rows {
             self.shown.entry(row).or_default().insert(name.to_owned());
@@ -339,6 +361,13 @@ impl Found {
             count == 0,
             "{count} differences are not in tests/reference/divergences.md; the first:\n\n{}",
             first.join("\n\n")
+        );
+        let listed = table::refusing();
+        let mut refusing = self.refusing.iter();
+        let unlisted = refusing.find(|(row, _)| !listed.contains(**row));
+        assert_eq!(
+            unlisted, None,
+            "the reference renders this input, which the row refuses: list it in \"What only Trainyard refuses\""
         );
     }
 }

@@ -67,7 +67,6 @@ pub(crate) const ROWS: &[Row] = &[
     row("mpi-runtime-not-whole", mpi::runtime_not_whole),
     row("mpi-mount-path", mpi::mount_path),
     row("mpi-command", mpi::command),
-    row("mpi-processes", mpi::processes),
     row("mpi-unfit", mpi::unfit),
     row("mpi-mutable-keys", mpi::mutable_keys),
     row("request-above-limit", overrides::request_above_limit),

@@ -1,4 +1,4 @@
-//! Reads the table "What a TrainJob becomes" of divergences.md.
+//! Reads the tables of divergences.md about TrainJobs.
 
 use std::{collections::BTreeSet, fs, path::Path};
 
@@ -23,12 +23,9 @@ pub(crate) enum Kueue {
 
 /// Returns the rows.
 pub(crate) fn read() -> Vec<TableRow> {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/divergences.md");
-    let text = fs::read_to_string(file).unwrap();
-    let section = text.split("\n## What a TrainJob becomes\n").nth(1).unwrap();
-    let section = section.split("\n## ").next().unwrap();
-    let rows = section.lines().filter(|line| line.starts_with("| "));
-    let rows: Vec<_> = rows.skip(1).map(row).collect();
+    let text = text();
+    let rows = rows(&text, "What a TrainJob becomes");
+    let rows: Vec<_> = rows.into_iter().map(row).collect();
     assert!(
         rows.len() > 10,
         "only {} rows were found: has the table moved?",
@@ -37,16 +34,44 @@ pub(crate) fn read() -> Vec<TableRow> {
     rows
 }
 
+/// Returns the IDs of the rows that refuse TrainJobs which the reference renders, from the section that lists them.
+pub(crate) fn refusing() -> BTreeSet<String> {
+    let text = text();
+    let rows = rows(&text, "What only Trainyard refuses");
+    let ids: Vec<_> = rows
+        .iter()
+        .flat_map(|line| quoted(columns(line)[0]))
+        .collect();
+    let distinct: BTreeSet<_> = ids.iter().cloned().collect();
+    assert_eq!(ids.len(), distinct.len(), "a row is listed twice: {ids:?}");
+    distinct
+}
+
+fn text() -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/divergences.md");
+    fs::read_to_string(file).unwrap()
+}
+
+/// Returns the lines of the tables in a section that begin with an ID.
+fn rows<'t>(text: &'t str, section: &str) -> Vec<&'t str> {
+    let section = text.split(&format!("\n## {section}\n")).nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let lines = section.lines();
+    lines.filter(|line| line.starts_with("| `")).collect()
+}
+
+fn columns(line: &str) -> Vec<&str> {
+    line.trim_matches('|').split(" | ").map(str::trim).collect()
+}
+
+/// Returns the words in backquotes.
+fn quoted(column: &str) -> BTreeSet<String> {
+    let words = column.split('`').skip(1).step_by(2);
+    words.map(str::to_owned).collect()
+}
+
 fn row(line: &str) -> TableRow {
-    let columns: Vec<_> = line.trim_matches('|').split(" | ").map(str::trim).collect();
-    let quoted = |column: &str| {
-        column
-            .split('`')
-            .skip(1)
-            .step_by(2)
-            .map(str::to_owned)
-            .collect::<BTreeSet<_>>()
-    };
+    let columns = columns(line);
     let [id, .., kueue, cases] = columns.as_slice() else {
         panic!("the row has too few columns: {line}");
     };

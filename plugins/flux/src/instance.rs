@@ -1,6 +1,6 @@
 //! The Flux instance of a TrainJob: its hosts, their resources, and the tasks.
 
-use trainyard_sdk::{Container, Context, Failure, PROCESSES, PodSet};
+use trainyard_sdk::{Container, Context, Failure, PodSet};
 
 use crate::settings::Settings;
 
@@ -63,12 +63,7 @@ fn tasks(
     accelerators: Option<u32>,
 ) -> Result<(u32, &'static str), Failure> {
     let Some(explicit) = ctx.job().processes_per_node() else {
-        return pod_set.processes_by_accelerators().ok_or_else(|| {
-            Failure::from(
-                "is required, because the number of devices in a node's resource claims is not known",
-            )
-            .at(PROCESSES)
-        });
+        return Ok(pod_set.default_processes());
     };
     if let Some(accelerators) = accelerators.filter(|count| (1..explicit).contains(count)) {
         let message = format!(

@@ -5,7 +5,7 @@
 use serde_json::json;
 use trainyard_sdk::mock::{MockContainer, MockJob};
 
-use crate::common::{NODE, certificate, errors, file, job, of_node, outcome, setting};
+use crate::common::{NODE, certificate, file, job, of_node, outcome, setting};
 
 /// Tasks, cores and GPUs of each node.
 fn each(job: MockJob) -> [String; 4] {
@@ -94,16 +94,12 @@ fn devices_of_resource_claims_are_counted() {
         each(claimed(Some(8)).processes_per_node(4)),
         ["4", "0-3", "8", "0-7"]
     );
-    // Flux hands out none that it can't count: every task sees those of its node.
+    // Flux assigns none that it cannot count: every task sees those of its node.
     assert_eq!(
         each(claimed(None).processes_per_node(4)),
         ["4", "0-3", "", ""]
     );
-    let errors = errors(claimed(None));
-    assert!(
-        errors[0].starts_with("spec.trainer.numProcPerNode: is required, "),
-        "{errors:?}"
-    );
+    assert_eq!(each(claimed(None)), ["1", "0-1", "", ""]);
 }
 
 #[test]

@@ -16,6 +16,14 @@ pub(crate) struct Var {
     pub(crate) because: &'static str,
 }
 
+impl Var {
+    /// Whether a value of the runtime or the TrainJob is kept. The Kubeflow Trainer does not configure Open MPI 5, so those who use it
+    /// there set its variables themselves.
+    pub(crate) fn is_default(&self) -> bool {
+        self.name.starts_with("PRTE_MCA_")
+    }
+}
+
 impl Implementation {
     /// The implementation's name.
     pub(crate) const fn name(self) -> &'static str {

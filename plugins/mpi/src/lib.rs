@@ -44,6 +44,9 @@ impl Transform for Mpi {
         }
         let hosts = Hosts::of(ctx, &config);
         if let (Some(members), Some(hosts), Some(path)) = (members, hosts, mount_path) {
+            for hosts in &hosts {
+                hosts.warn_of_shared_accelerators(ctx);
+            }
             mount_keys(ctx, &members, &path);
             mount_hostfile(ctx, &members.launcher, &hosts);
             set_environment(ctx, &config, &members.launcher, &hosts);
@@ -96,15 +99,17 @@ fn mount_hostfile(ctx: &Context, launcher: &Pods, hosts: &[Hosts]) {
 fn set_environment(ctx: &Context, config: &MpiConfig, launcher: &Pods, hosts: &[Hosts]) {
     let of_nodes = hosts.iter().find(|hosts| hosts.set.name() == NODE);
     let slots = of_nodes.or(hosts.first()).map_or(1, |hosts| hosts.slots);
-    for var in config.mpi_implementation.environment(slots) {
-        ctx.because(var.because);
-        launcher.container.put_env(var.name, &var.value);
-    }
     let is_resolved = config.run_launcher_as_node && OwnName::of(ctx, &launcher.set).is_resolved();
     let resolving = config.mpi_implementation.resolving();
-    if let Some(var) = resolving.filter(|_| is_resolved) {
+    let resolving = resolving.filter(|_| is_resolved);
+    let vars = config.mpi_implementation.environment(slots);
+    for var in vars.into_iter().chain(resolving) {
         ctx.because(var.because);
-        launcher.container.default_env(var.name, &var.value);
+        if var.is_default() {
+            launcher.container.default_env(var.name, &var.value);
+        } else {
+            launcher.container.put_env(var.name, &var.value);
+        }
     }
 }
 

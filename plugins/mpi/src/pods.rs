@@ -105,8 +105,8 @@ pub(crate) struct Hosts {
 }
 
 impl Hosts {
-    /// The hosts in the order of the runtime's replicated jobs, as in the hostfile. `None` if processes cannot be counted, which is
-    /// reported.
+    /// The hosts in the order of the runtime's replicated jobs, as in the hostfile. `None` if the implementation does not support their
+    /// numbers of processes, which is reported.
     pub(crate) fn of(ctx: &Context, config: &MpiConfig) -> Option<Vec<Self>> {
         let is_host = |set: &PodSet| {
             let name = set.name();
@@ -114,46 +114,49 @@ impl Hosts {
             runs && set.address_count() > 0
         };
         let sets = ctx.info().pod_sets().into_iter().filter(is_host);
-        // Each one is counted, so that all errors are reported.
         let hosts: Vec<_> = sets.map(|set| Self::counted(ctx, set)).collect();
-        let hosts = hosts.into_iter().collect::<Option<Vec<_>>>()?;
         one_number(ctx, config.mpi_implementation, &hosts).then_some(hosts)
     }
 
-    fn counted(ctx: &Context, set: PodSet) -> Option<Self> {
-        let name = set.name();
-        let explicit = ctx.job().processes_per_node();
-        let known = set.accelerators();
-        let has_share = known.is_none() && set.has_shares_alone();
-        let counted = known.or(has_share.then_some(1));
-        let Some(slots) = explicit.or_else(|| counted.map(|accelerators| accelerators.max(1)))
-        else {
-            let message = format!(
-                "is required, because the number of accelerators per pod of replicated job `{name}` is not known and the hostfile needs the number of processes"
-            );
-            ctx.error(&message, Some(PROCESSES));
-            return None;
+    fn counted(ctx: &Context, set: PodSet) -> Self {
+        let accelerators = set.accelerators();
+        let (slots, because) = match (ctx.job().processes_per_node(), accelerators) {
+            (Some(explicit), _) => {
+                let path = ctx.job().processes_path("mpi");
+                (explicit, format!("by {path}"))
+            }
+            (None, Some(accelerators)) => {
+                let because = because_of(&set.devices(), accelerators);
+                (accelerators.max(1), because)
+            }
+            (None, None) if set.has_shares_alone() => {
+                let because = "since no number is given and it has a share of an accelerator";
+                (1, because.to_owned())
+            }
+            // DRA warns of it.
+            (None, None) => {
+                let because = "since no number is given and the number of devices in its resource claims is not known";
+                (1, because.to_owned())
+            }
         };
-        let accelerators = known.unwrap_or_default();
-        if accelerators > 0 && slots > accelerators {
-            let message = format!(
-                "must be at most {accelerators}, the number of accelerators per pod of replicated job `{name}`; found {slots}; lower it, or request more accelerators"
-            );
-            ctx.error(&message, Some(&ctx.job().processes_path("mpi")));
-            return None;
-        }
-        let because = if explicit.is_some() {
-            format!("by {}", ctx.job().processes_path("mpi"))
-        } else if has_share {
-            "since no number is given and it has a share of an accelerator".to_owned()
-        } else {
-            because_of(&set.devices(), accelerators)
-        };
-        Some(Self {
+        Self {
             set,
             slots,
             because,
-        })
+        }
+    }
+
+    /// Warns if processes share accelerators, which is a mistake unless the program is written for it.
+    pub(crate) fn warn_of_shared_accelerators(&self, ctx: &Context) {
+        let (name, slots) = (self.set.name(), self.slots);
+        let accelerators = self.set.accelerators().unwrap_or_default();
+        if accelerators > 0 && slots > accelerators {
+            let s = if accelerators == 1 { "" } else { "s" };
+            let message = format!(
+                "is {slots}, but a pod of replicated job `{name}` has {accelerators} accelerator{s}, so processes share them; lower it if each process needs one of its own"
+            );
+            ctx.warn(&message, Some(&ctx.job().processes_path("mpi")));
+        }
     }
 
     /// The number of processes per pod, with the reason.

@@ -48,6 +48,17 @@ fn open_mpi_gets_orte_and_prrte_variables() {
 }
 
 #[test]
+fn variables_of_open_mpi_5_are_defaults() {
+    let job = job(|c| {
+        c.env("PRTE_MCA_plm_ssh_args", "-p 2222")
+            .env("OMPI_MCA_plm_rsh_args", "-p 2222")
+    });
+    let outcome = job.transform(&PLUGIN).unwrap();
+    assert_eq!(env_of(&outcome, "PRTE_MCA_plm_ssh_args"), None, "unchanged");
+    assert_eq!(env_of(&outcome, "OMPI_MCA_plm_rsh_args"), Some(json!(SSH)));
+}
+
+#[test]
 fn intel_mpi_gets_its_variables() {
     let expected = named(&[
         ("I_MPI_HYDRA_HOST_FILE", HOSTS),

@@ -6,7 +6,7 @@ use serde_json::json;
 use trainyard_plugin_mpi::PLUGIN;
 use trainyard_sdk::mock::{MockJob, MockPodSet};
 
-use crate::common::{as_node, errors, gpus, job};
+use crate::common::{errors, gpus, job};
 
 fn without_pods() -> MockJob {
     MockJob::new("llm").all_granted()
@@ -80,33 +80,6 @@ fn counts_that_would_run_mpirun_twice_are_refused() {
         .pod_set("launcher", |set| set.container("node", |c| c));
     let found = errors(none.config(json!({"runLauncherAsNode": true})));
     assert_eq!(found.len(), 1, "{found:?}");
-}
-
-#[test]
-fn more_processes_than_accelerators_are_refused() {
-    let too_many = |found: u32| {
-        format!(
-            "must be at most 2, the number of accelerators per pod of replicated job `node`; found {found}; lower it, or request more accelerators"
-        )
-    };
-    let by_runtime = job(gpus).processes_per_node(4);
-    assert_eq!(
-        errors(by_runtime),
-        [format!("spec.mlPolicy.mpi.numProcPerNode: {}", too_many(4))]
-    );
-    let by_train_job = job(gpus)
-        .processes_per_node(3)
-        .spec(json!({"trainer": {"numProcPerNode": 3}}));
-    assert_eq!(
-        errors(by_train_job),
-        [format!("spec.trainer.numProcPerNode: {}", too_many(3))]
-    );
-    assert_eq!(
-        errors(job(|c| c.request("cpu", "1")).processes_per_node(8)),
-        [""; 0]
-    );
-    let found = errors(as_node(gpus).processes_per_node(4));
-    assert_eq!(found.len(), 2, "each pod set is reported: {found:?}");
 }
 
 #[test]
@@ -296,11 +269,10 @@ fn unknown_implementation_is_refused_by_the_schema() {
 fn all_mistakes_are_reported_at_once() {
     let job = without_pods()
         .nodes(2)
-        .processes_per_node(4)
         .pod_set("node", |set| set.replicas(2).container("node", gpus))
         .pod_set("launcher", |set| {
             set.count(2).container("node", |c| c.command(&[""]))
         })
         .config(json!({"sshAuthMountPath": "keys"}));
-    assert_eq!(errors(job).len(), 5);
+    assert_eq!(errors(job).len(), 4);
 }

@@ -36,11 +36,7 @@ fn nodes_run_one_process_per_accelerator() {
 fn nodes_run_one_process_per_claimed_device() {
     let claimed = |count| claimed(count, |c| c);
     assert_eq!(hostfile(claimed(Some(4))), "llm-node-0-0.llm slots=4\n");
-    let errors = crate::common::errors(claimed(None));
-    assert_eq!(errors.len(), 1);
-    assert!(errors.iter().all(
-        |error| error.contains("spec.trainer.numProcPerNode") && error.contains("is not known")
-    ));
+    assert_eq!(hostfile(claimed(None)), "llm-node-0-0.llm slots=1\n");
     assert_eq!(
         hostfile(claimed(None).processes_per_node(8)),
         "llm-node-0-0.llm slots=8\n"
@@ -59,6 +55,37 @@ fn share_of_an_accelerator_runs_one_process() {
             .unwrap(),
         "mpirun starts 1 process in each pod of `node`, since no number is given and it has a share of an accelerator"
     );
+}
+
+#[test]
+fn processes_that_share_accelerators_cause_a_warning() {
+    let warnings = |job: MockJob| {
+        let outcome = job.transform(&PLUGIN).unwrap();
+        assert_eq!(outcome.errors(), [""; 0]);
+        outcome.warnings()
+    };
+    let shared = |found: u32| {
+        format!(
+            "is {found}, but a pod of replicated job `node` has 2 accelerators, so processes share them; lower it if each process needs one of its own"
+        )
+    };
+    assert_eq!(
+        warnings(job(gpus).processes_per_node(4)),
+        [format!("spec.mlPolicy.mpi.numProcPerNode: {}", shared(4))]
+    );
+    let by_train_job = job(gpus)
+        .processes_per_node(3)
+        .spec(json!({"trainer": {"numProcPerNode": 3}}));
+    assert_eq!(
+        warnings(by_train_job),
+        [format!("spec.trainer.numProcPerNode: {}", shared(3))]
+    );
+    assert_eq!(warnings(job(gpus).processes_per_node(2)), [""; 0]);
+    let on_cpus = job(|c| c.request("cpu", "1")).processes_per_node(8);
+    assert_eq!(warnings(on_cpus), [""; 0]);
+    let found = warnings(as_node(gpus).processes_per_node(4));
+    assert_eq!(found.len(), 2, "each pod set is reported: {found:?}");
+    assert_eq!(slots(job(gpus).processes_per_node(4)), "4");
 }
 
 #[test]
@@ -114,6 +141,10 @@ fn explain_has_the_number_and_origin_for_each_pod_set() {
     assert_eq!(
         why(job(gpus)),
         "mpirun starts 2 processes in each pod of `node`, one for each accelerator, counted from resource/nvidia.com/gpu"
+    );
+    assert_eq!(
+        why(claimed(None, |c| c)),
+        "mpirun starts 1 process in each pod of `node`, since no number is given and the number of devices in its resource claims is not known"
     );
     let given = job(gpus)
         .processes_per_node(1)

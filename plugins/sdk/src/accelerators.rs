@@ -2,6 +2,13 @@
 
 use crate::contract::PodSet;
 
+/// The processes of a node with an unknown number of devices, of which DRA warns, and why. A program that waits for more processes than
+/// start never runs.
+const UNCOUNTED: (u32, &str) = (
+    1,
+    "the number of devices in a node's resource claims is not known",
+);
+
 impl PodSet {
     /// Returns whether all accelerators of the node container are shares of one, such as `nvidia.com/gpumem`. Their amounts
     /// are memory or cores, so [`PodSet::accelerators`] is not known. One process can use them.
@@ -15,6 +22,14 @@ impl PodSet {
             .filter(|one| one.accelerator && one.count.is_none())
             .peekable();
         unknown.peek().is_some() && unknown.all(|one| one.source.starts_with("resource/"))
+    }
+
+    /// Returns [`PodSet::processes_by_accelerators`], or else one process.
+    ///
+    /// Needs the same claims as [`PodSet::devices`].
+    #[must_use]
+    pub fn default_processes(&self) -> (u32, &'static str) {
+        self.processes_by_accelerators().unwrap_or(UNCOUNTED)
     }
 
     /// Returns how many processes a node runs if neither the TrainJob nor the runtime sets a number, and why: one for each accelerator of

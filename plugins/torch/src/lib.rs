@@ -17,6 +17,9 @@ impl Transform for Torch {
     fn transform(ctx: &Context) -> Result<(), Failure> {
         let config = ctx.job().config_as::<TorchConfig>()?;
         let (pod_set, node) = ctx.trainer("torch")?;
+        if ctx.job().nodes() > 1 {
+            ctx.warn_of_unreachable_nodes("Torch", &pod_set);
+        }
         let environment = Environment::of(ctx, &pod_set, &node, config.num_proc_per_node);
         environment.set_nodes(ctx, &node);
         let command = node.command().unwrap_or_default();

@@ -1,6 +1,6 @@
 //! The environment of torchrun follows the TrainJob, the runtime and the resources of the node container.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use serde_json::{Value, json};
 use trainyard_plugin_torch::PLUGIN;
@@ -124,4 +124,27 @@ fn invalid_configuration_is_refused_by_the_schema() {
         .unwrap_err()
         .to_string();
     assert!(error.contains("numProcPerNode"), "{error}");
+}
+
+#[test]
+fn nodes_that_cannot_meet_cause_a_warning() {
+    let warnings = |nodes: u32| {
+        let job = MockJob::new("bert").all_granted().nodes(nodes);
+        let job = job.without_host_names().pod_set("node", |set| {
+            set.ancestor("trainer")
+                .count(nodes)
+                .not_indexed()
+                .container("node", |c| c)
+        });
+        job.transform(&PLUGIN).unwrap().warnings()
+    };
+    let found = warnings(2);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(
+        found[0].contains("enableDNSHostnames: is false, so Torch")
+            && found[1].contains("completionMode: is `NonIndexed`, so Torch"),
+        "{found:?}"
+    );
+    // A single node may run without torchrun.
+    assert_eq!(warnings(1), [""; 0]);
 }

@@ -1,13 +1,7 @@
 //! The XGBoost policy: programs pass `DMLC_*` env vars to XGBoost's tracker and its collective; this plugin sets them, and opens the port
 //! of the tracker.
 
-use trainyard_sdk::{Context, Failure, POD_INDEX, PodSet, RENDEZVOUS_PORT, Transform};
-
-/// The workers of a node with an unknown number of devices, of which DRA warns, and why. A tracker that waits for too many never starts.
-const UNCOUNTED: (u32, &str) = (
-    1,
-    "the number of devices in a node's resource claims is not known",
-);
+use trainyard_sdk::{Context, Failure, POD_INDEX, PROCESSES, PodSet, RENDEZVOUS_PORT, Transform};
 
 /// The XGBoost policy.
 pub struct XgBoost;
@@ -19,6 +13,7 @@ impl Transform for XgBoost {
         let (pod_set, node) = ctx.trainer("xgboost")?;
         ctx.warn_of_unreachable_nodes("XGBoost", &pod_set);
         let workers = Workers::of(ctx, &pod_set);
+        workers.warn_of_uncounted_processes(ctx);
         ctx.because("the tracker runs in the first pod of the trainer's replicated job");
         node.put_env("DMLC_TRACKER_URI", &pod_set.address(0, 0));
         ctx.because("the tracker listens on this port");
@@ -39,6 +34,7 @@ struct Workers {
     per_node: u32,
     /// Where the number on each node is from.
     because: &'static str,
+    is_explicit: bool,
 }
 
 impl Workers {
@@ -46,13 +42,26 @@ impl Workers {
         let explicit = ctx.job().processes_per_node();
         let (per_node, because) = explicit
             .map(|processes| (processes, "the number in the TrainJob"))
-            .or_else(|| pod_set.processes_by_accelerators())
-            .unwrap_or(UNCOUNTED);
+            .unwrap_or_else(|| pod_set.default_processes());
         Self {
             nodes: pod_set.address_count(),
             per_node,
             because,
+            is_explicit: explicit.is_some(),
         }
+    }
+
+    /// Warns of several workers that only the accelerators of a node request: a program that starts one process waits for the others
+    /// forever.
+    fn warn_of_uncounted_processes(&self, ctx: &Context) {
+        if self.is_explicit || self.per_node < 2 {
+            return;
+        }
+        let message = format!(
+            "is not set, so the tracker waits for {0} workers on each node, one for each of its accelerators; set it to {0} if the command starts {0} processes with a task ID each, or to 1 if it starts one",
+            self.per_node
+        );
+        ctx.warn(&message, Some(PROCESSES));
     }
 
     /// Returns the number of all workers. The tracker waits for as many before training starts.

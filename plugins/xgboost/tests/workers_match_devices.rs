@@ -91,6 +91,18 @@ fn number_of_workers_may_exceed_32_bits() {
 }
 
 #[test]
+fn several_workers_that_only_accelerators_request_cause_a_warning() {
+    let warnings = |job: MockJob| job.transform(&PLUGIN).unwrap().warnings();
+    let gpus = |amount: &'static str| two(move |c| c.limit("nvidia.com/gpu", amount));
+    let warning = "spec.trainer.numProcPerNode: is not set, so the tracker waits for 4 workers on each node, one for each of its accelerators; set it to 4 if the command starts 4 processes with a task ID each, or to 1 if it starts one";
+    assert_eq!(warnings(gpus("4")), [warning]);
+    assert_eq!(warnings(claimed(Some(4))), [warning]);
+    for silent in [gpus("4").processes_per_node(4), gpus("1"), two(|c| c)] {
+        assert_eq!(warnings(silent), [""; 0]);
+    }
+}
+
+#[test]
 fn task_id_of_a_pod_with_several_workers_is_explained() {
     let because = |job: MockJob| {
         let outcome = job.transform(&PLUGIN).unwrap();

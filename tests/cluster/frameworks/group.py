@@ -19,6 +19,7 @@ def arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("--fail-rank", type=int, help="the rank that fails, after the sum")
     parser.add_argument("--hold-until", help="a file without which the group goes on summing")
+    parser.add_argument("--processes", type=int, default=1, help="how many ranks a pod starts, without a launcher")
     return parser.parse_args()
 
 

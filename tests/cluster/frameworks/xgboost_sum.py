@@ -1,6 +1,9 @@
-"""Sums the ranks of a group of XGBoost's collective, as plugins/xgboost/README.md says."""
+"""Sums the ranks of a group of XGBoost's collective, with the processes and task IDs of plugins/xgboost/README.md."""
 
 import os
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
+from multiprocessing import get_context
 
 import numpy
 import xgboost
@@ -8,25 +11,41 @@ from xgboost.tracker import RabitTracker
 
 from group import arguments, report, wait
 
-args = arguments()
-task, workers = os.environ["DMLC_TASK_ID"], int(os.environ["DMLC_NUM_WORKER"])
-if task == "0":
-    tracker = RabitTracker(
-        host_ip="0.0.0.0", n_workers=workers, port=int(os.environ["DMLC_TRACKER_PORT"])
-    )
-    tracker.start()
-with xgboost.collective.CommunicatorContext(
-    dmlc_tracker_uri=os.environ["DMLC_TRACKER_URI"],
-    dmlc_tracker_port=int(os.environ["DMLC_TRACKER_PORT"]),
-    dmlc_task_id=task,
-):
-    rank = xgboost.collective.get_rank()
 
-    def allreduce(number):
-        summed = xgboost.collective.allreduce(numpy.array([number]), xgboost.collective.Op.SUM)
-        return int(summed[0])
+def work(args, process):
+    task = os.environ["DMLC_TASK_ID"]
+    if process > 0:
+        task = f"{task}-{process}"
+    with xgboost.collective.CommunicatorContext(
+        dmlc_tracker_uri=os.environ["DMLC_TRACKER_URI"],
+        dmlc_tracker_port=int(os.environ["DMLC_TRACKER_PORT"]),
+        dmlc_task_id=task,
+    ):
+        rank = xgboost.collective.get_rank()
+        report(rank, xgboost.collective.get_world_size(), allreduce(rank))
+        wait(args, rank, allreduce)
 
-    report(rank, xgboost.collective.get_world_size(), allreduce(rank))
-    wait(args, rank, allreduce)
-if task == "0":
-    tracker.wait_for()
+
+def allreduce(number):
+    summed = xgboost.collective.allreduce(numpy.array([number]), xgboost.collective.Op.SUM)
+    return int(summed[0])
+
+
+def main():
+    args = arguments()
+    tracker = None
+    if os.environ["DMLC_TASK_ID"] == "0":
+        tracker = RabitTracker(
+            host_ip="0.0.0.0",
+            n_workers=int(os.environ["DMLC_NUM_WORKER"]),
+            port=int(os.environ["DMLC_TRACKER_PORT"]),
+        )
+        tracker.start()
+    with ProcessPoolExecutor(args.processes, mp_context=get_context("spawn")) as pool:
+        list(pool.map(partial(work, args), range(args.processes)))
+    if tracker is not None:
+        tracker.wait_for()
+
+
+if __name__ == "__main__":
+    main()

@@ -118,13 +118,18 @@ impl<'a> Job<'a> {
 
     /// Creates the TrainJob, with options of the program.
     async fn create(&self, options: &[&str]) -> Result<()> {
+        // Of these programs, only XGBoost's starts the processes of a pod itself.
+        let mut args: Vec<_> = options.iter().map(|&option| option.to_owned()).collect();
+        if self.framework == Framework::XgBoost {
+            args.extend(["--processes".to_owned(), self.processes().to_string()]);
+        }
         let spec = json!({
             "runtimeRef": {"name": self.framework.runtime()},
             "trainer": {
                 "numNodes": NODES,
                 "numProcPerNode": self.processes(),
                 "command": self.command,
-                "args": options,
+                "args": args,
             },
         });
         self.namespace.create(NAME, &spec).await?;
@@ -134,9 +139,9 @@ impl<'a> Job<'a> {
     /// Returns the number of processes on each node.
     fn processes(&self) -> usize {
         match self.framework {
-            // Both have one process for all devices of a node.
-            Framework::Jax | Framework::XgBoost => 1,
-            Framework::Torch | Framework::OpenMpi | Framework::Mpich => 2,
+            // It has one process for all devices of a node.
+            Framework::Jax => 1,
+            Framework::Torch | Framework::XgBoost | Framework::OpenMpi | Framework::Mpich => 2,
         }
     }
 

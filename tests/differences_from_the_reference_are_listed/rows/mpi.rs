@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::{difference::Refusal, seen::Seen};
+use super::super::seen::Seen;
 
 /// Returns whether the runtime is one of MPI.
 fn is_mpi(seen: &Seen<'_>) -> bool {
@@ -57,11 +57,7 @@ pub(super) fn implementations(seen: &Seen<'_>) -> bool {
 }
 
 pub(super) fn open_mpi_5(seen: &Seen<'_>) -> bool {
-    let name = |refusal: &Refusal| {
-        refusal.field.starts_with("spec.trainer.env[") && refusal.error.starts_with("PRTE_MCA_")
-    };
-    let added = seen.path().contains(".env[PRTE_MCA_") && seen.theirs().is_none();
-    is_mpi(seen) && (added || seen.our_refusal().is_some_and(name))
+    is_mpi(seen) && seen.path().contains(".env[PRTE_MCA_") && seen.theirs().is_none()
 }
 
 /// The launcher's own line has its host name.
@@ -194,12 +190,4 @@ pub(super) fn command(seen: &Seen<'_>) -> bool {
         && seen
             .our_refusal()
             .is_some_and(|refusal| refusal.error.starts_with(is_empty))
-}
-
-pub(super) fn processes(seen: &Seen<'_>) -> bool {
-    let reason = "the number of accelerators per pod";
-    is_mpi(seen)
-        && seen
-            .our_refusal()
-            .is_some_and(|refusal| refusal.error.contains(reason))
 }
