@@ -122,6 +122,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("gang-bounds", gangs::bounds),
     row("gang-queue", gangs::queue),
     row("gang-queue-of-others", gangs::queue_of_others),
+    row("gang-unfit", gangs::unfit),
     row("gang-two-schedulers", gangs::two_schedulers),
     row("override-replaces", kueue::override_replaces),
     row("claims-per-node", kueue::claims_per_node),

@@ -65,6 +65,10 @@ pub fn fit_name(text: &str, max: u32) -> String {
     }
 }
 
+/// The rule of [`is_dns_subdomain`], for errors.
+pub const DNS_SUBDOMAIN: &str =
+    "at most 253 characters `a-z`, `0-9`, `-` and `.`, not beginning or ending with `-` or `.`";
+
 /// Whether the text is a DNS subdomain (RFC 1123), the form of most object names: at most 253 characters.
 #[must_use]
 pub fn is_dns_subdomain(text: &str) -> bool {

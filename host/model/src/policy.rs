@@ -137,6 +137,9 @@ impl From<Faulted> for CallFailure {
         match fault {
             Fault::Limit(limit) => Self::Limit { limit, method },
             Fault::Missing(key) => Self::Missing(key),
+            Fault::Invalid { place, message } => {
+                Self::Refused(Failure::cleaned(&message, Some(&place)))
+            }
             fault => Self::Broke(Faulted { method, fault }),
         }
     }

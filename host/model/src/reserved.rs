@@ -2,7 +2,8 @@
 //!
 //! An object's name is the TrainJob's name and a suffix, so TrainJob `a` with the suffix `-b-x` and TrainJob `a-b` with
 //! the suffix `-x` have the same name. Names are therefore reserved by their ending. This table is used when a plugin's claims are
-//! checked, when a plugin requests a name or emits an object, and when the controller names its own objects.
+//! checked, when a plugin requests a name or emits an object, and when the controller names its own objects. An object without a suffix has
+//! the name that the user gave the TrainJob, so no ending is reserved for it.
 
 use std::fmt;
 

@@ -306,11 +306,7 @@ fn init_containers_are_counted_in_pod_order() {
 
 #[test]
 fn invalid_gang_ends_the_call() {
-    let mut record = record();
-    for set in record.pod_sets.iter_mut() {
-        set.count = u32::MAX;
-    }
-    let mut call = call_over(Phase::Check, &reader(), record.clone(), 1, json!({}));
+    let mut call = call(Phase::Check, &reader());
     let info = handle::Info(0);
     for (gang, problem) in [
         (names(&["node", "none"]), "there is no pod set `none`"),
@@ -324,18 +320,42 @@ fn invalid_gang_ends_the_call() {
             "{gang:?}"
         );
     }
-    let gang = names(&["node", "launcher"]);
-    assert_eq!(
-        call.info_gang_members(info, &gang),
-        Err(Fault::Argument(
-            "the pod sets have more than 4294967295 pods in total".to_owned()
-        ))
-    );
-    assert!(call.info_gang_requests(info, &gang).is_ok());
-    record.pod_sets[0].replicas = 2;
-    let mut call = call_over(Phase::Check, &reader(), record, 1, json!({}));
-    assert!(call.info_gang_members(info, &names(&["node"])).is_err());
-    assert!(call.info_gang_requests(info, &names(&["node"])).is_err());
+}
+
+#[test]
+fn gang_is_too_large_for_a_pod_group_at_the_field_of_its_largest_pods() {
+    let with = |change: fn(&mut [PodSet])| {
+        let mut record = record();
+        change(&mut record.pod_sets);
+        let mut call = call_over(Phase::Check, &reader(), record, 1, json!({}));
+        let (info, gang) = (handle::Info(0), names(&["node", "launcher"]));
+        let members = call.info_gang_members(info, &gang);
+        let requests = call.info_gang_requests(info, &gang).map(drop);
+        assert_eq!(members.clone().map(drop), requests);
+        members.map_err(|fault| fault.to_string())
+    };
+    let most = u32::try_from(i32::MAX).unwrap();
+    let fits = with(|sets| (sets[0].count, sets[1].count) = (2_147_483_646, 1));
+    assert_eq!(fits, Ok(most));
+    for (change, field) in [
+        (
+            (|sets| (sets[0].count, sets[0].counts_nodes) = (2_147_483_647, false))
+                as fn(&mut [PodSet]),
+            "pod-sets[node].count: is 2147483647, so at least 2147483648 pods",
+        ),
+        (
+            |sets| (sets[1].count, sets[1].replicas) = (3, 2_147_483_647),
+            "pod-sets[launcher].replicas: is 2147483647, so at least 4294967299 pods",
+        ),
+        (
+            |sets| sets[0].count = 2_147_483_647,
+            "spec.trainer.numNodes: is 2147483647, so at least 2147483648 pods",
+        ),
+    ] {
+        let error = with(change).unwrap_err();
+        assert!(error.starts_with(field), "{error}");
+        assert!(error.contains("at most 2147483647 members"), "{error}");
+    }
 }
 
 #[test]
@@ -354,7 +374,7 @@ fn invalid_quantity_is_reported_with_its_path() {
     });
     assert_eq!(
         of_container,
-        "invalid argument: pod-sets[node].containers[odd].limits[cpu]: `many` is not a quantity"
+        "pod-sets[node].containers[odd].limits[cpu]: must be a quantity of 0 or more, such as `4` or `500m`; found `many`"
     );
     let below = with(|record| {
         let mut fields = Fields::default();
@@ -363,7 +383,7 @@ fn invalid_quantity_is_reported_with_its_path() {
     });
     assert_eq!(
         below,
-        "invalid argument: pod-sets[node].init-containers[odd].requests[cpu]: `-2` is below 0"
+        "pod-sets[node].init-containers[odd].requests[cpu]: must be a quantity of 0 or more, such as `4` or `500m`; found `-2`"
     );
     let of_pod = with(|record| {
         let resources: Datum = json!({"requests": {"memory": true}}).into();
@@ -372,6 +392,6 @@ fn invalid_quantity_is_reported_with_its_path() {
     });
     assert_eq!(
         of_pod,
-        "invalid argument: pod-sets[node].raw[resources].requests[memory]: `true` is not a quantity"
+        "pod-sets[node].raw[resources].requests[memory]: must be a quantity of 0 or more, such as `4` or `500m`; found `true`"
     );
 }

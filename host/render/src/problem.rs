@@ -14,6 +14,8 @@ use trainyard_model::{
     value::Failure,
 };
 
+use crate::place::job_set_path;
+
 /// The object that a problem or warning is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum InputObject {
@@ -276,13 +278,16 @@ impl From<PhaseError> for Problem {
 }
 
 /// Returns the object of a field that a plugin names. Some fields exist only in runtimes. For others, such as metadata, the prefix `runtime.`
-/// selects the runtime.
+/// selects the runtime. A place of the record, which the host names if it cannot use a value, is the runtime's field.
 fn place(field: Option<&str>) -> (InputObject, Option<String>) {
     let Some(field) = field else {
         return (InputObject::TrainJob, None);
     };
     if let Some(field) = field.strip_prefix("runtime.") {
         return (InputObject::Runtime, Some(field.to_owned()));
+    }
+    if let Some(path) = runtime_path(field) {
+        return (InputObject::Runtime, Some(path));
     }
     let in_runtime = [
         "spec.mlPolicy",
@@ -296,6 +301,17 @@ fn place(field: Option<&str>) -> (InputObject, Option<String>) {
         false => InputObject::TrainJob,
     };
     (about, Some(field.to_owned()))
+}
+
+/// Returns the runtime's field for a place of the record, such as `pod-sets[node].raw[runtimeClassName]`.
+fn runtime_path(place: &str) -> Option<String> {
+    let path = place.starts_with("pod-sets[").then(|| place.parse())?;
+    let in_job_set = job_set_path(&path.ok()?)?;
+    Some(
+        FieldPath::of(["spec", "template"])
+            .join(&in_job_set)
+            .to_string(),
+    )
 }
 
 /// A warning about a TrainJob that is rendered nevertheless.

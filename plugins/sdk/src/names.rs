@@ -7,6 +7,10 @@ pub fn is_dns_label(text: &str) -> bool {
     text.len() <= 63 && is_part(text)
 }
 
+/// The rule of [`is_dns_subdomain`], for errors.
+pub const DNS_SUBDOMAIN: &str =
+    "at most 253 characters `a-z`, `0-9`, `-` and `.`, not beginning or ending with `-` or `.`";
+
 /// Returns whether the string is a DNS subdomain (RFC 1123), such as the name of most objects: at most 253 characters, consisting of
 /// DNS labels of any length, separated by dots.
 #[must_use]

@@ -17,3 +17,8 @@ proptest! {
         prop_assert_eq!(serde_json::from_str::<String>(&json::quoted(&text)).unwrap(), text);
     }
 }
+
+#[test]
+fn rule_for_names_is_described_as_by_the_host() {
+    assert_eq!(names::DNS_SUBDOMAIN, trainyard_model::names::DNS_SUBDOMAIN);
+}

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use trainyard_sdk::{
     Build, Check, Context, Failure, Gang, PodSet, Transform,
     json::{object, quoted},
-    names::is_dns_subdomain,
+    names::{DNS_SUBDOMAIN, is_dns_subdomain},
 };
 
 use self::{
@@ -114,9 +114,7 @@ fn check_queue(ctx: &Context) {
     let message = if queue.is_empty() {
         "must not be empty; remove it to use Volcano's default queue, or set it to the name of a queue".to_owned()
     } else if !is_dns_subdomain(&queue) {
-        format!(
-            "must be the name of a queue: at most 253 characters `a-z`, `0-9`, `-` and `.`, not beginning or ending with `-` or `.`; found `{queue}`"
-        )
+        format!("must be the name of a queue: {DNS_SUBDOMAIN}; found `{queue}`")
     } else {
         return;
     };

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use trainyard_sdk::{Context, PodSet};
+use trainyard_sdk::{
+    Context, PodSet,
+    names::{DNS_SUBDOMAIN, is_dns_subdomain},
+};
 
 /// The API of PriorityClasses.
 const API: &str = "scheduling.k8s.io/v1";
@@ -42,10 +45,19 @@ impl Classes {
 
 /// Looks up the PriorityClasses of all pods. The API server rejects pods of a class that does not exist.
 pub(crate) fn require_classes(ctx: &Context) {
-    let Classes(named) = Classes::of(&ctx.info().pod_sets());
+    let sets = ctx.info().pod_sets();
+    for set in &sets {
+        let class = set.priority_class().unwrap_or_default();
+        if !class.is_empty() && !is_dns_subdomain(&class) {
+            let message =
+                format!("must be the name of a PriorityClass: {DNS_SUBDOMAIN}; found `{class}`");
+            ctx.error(&message, Some(&set.path("priorityClassName")));
+        }
+    }
+    let Classes(named) = Classes::of(&sets);
     let classes: BTreeSet<_> = named.iter().map(|(class, _)| &**class).collect();
     for class in classes {
-        if !OF_SYSTEM.contains(&class) {
+        if !OF_SYSTEM.contains(&class) && is_dns_subdomain(class) {
             ctx.lookups().get(API, "PriorityClass", class);
         }
     }

@@ -178,6 +178,45 @@ pub(super) fn queue_of_others(seen: &Seen<'_>) -> bool {
         && seen.replicated_jobs().any(is_it)
 }
 
+/// Counts, amounts and names that the API server would reject.
+pub(super) fn unfit(seen: &Seen<'_>) -> bool {
+    let template = "spec.template.spec.replicatedJobs[";
+    let fields: [(&str, &[&str], &str); 4] = [
+        (
+            ".runtimeClassName",
+            &[],
+            "must be the name of a RuntimeClass: ",
+        ),
+        (
+            ".priorityClassName",
+            &[],
+            "must be the name of a PriorityClass: ",
+        ),
+        (
+            "",
+            &["requests[", "limits[", "overhead["],
+            "must be a quantity of 0 or more, ",
+        ),
+        (
+            "",
+            &[".parallelism", ".replicas"],
+            " pods would start together; ",
+        ),
+    ];
+    let of_nodes = is_gang_refusal(seen, &[" pods would start together; "])
+        && seen.we_refuse("spec.trainer.numNodes");
+    let is_field = |field: &str| {
+        fields.iter().any(|(end, parts, error)| {
+            let has_part = parts.is_empty() || parts.iter().any(|part| field.contains(part));
+            field.ends_with(end) && has_part && is_gang_refusal(seen, &[error])
+        })
+    };
+    let refusal = seen.our_refusal();
+    let of_template = refusal
+        .is_some_and(|refusal| refusal.field.starts_with(template) && is_field(&refusal.field));
+    is_gang(seen) && (of_nodes || of_template)
+}
+
 /// Both schedulers at once.
 pub(super) fn two_schedulers(seen: &Seen<'_>) -> bool {
     seen.we_refuse("spec.podGroupPolicy")

@@ -73,6 +73,15 @@ pub enum Fault {
     /// An argument is invalid.
     #[error("invalid argument: {0}")]
     Argument(String),
+    /// The call needs a field of the record that the runtime set to an invalid value. The TrainJob is refused, because the plugin cannot
+    /// do anything about it.
+    #[error("{place}: {message}")]
+    Invalid {
+        /// The place in the record, such as `pod-sets[node].raw[runtimeClassName]`.
+        place: String,
+        /// What is wrong, with the value found, and what to do.
+        message: String,
+    },
     /// An object is larger than a cluster accepts.
     #[error(
         "`{path}`: {written} bytes exceed the limit of {most} bytes per object; use fewer nodes, or emit less for each node", most = EmittedObject::MOST_BYTES

@@ -8,11 +8,16 @@ use super::{Call, Fault, Target, raw::weight, wrong};
 use crate::{
     contract::handle,
     lookup::{LookupAnswer, LookupKey},
+    names::{DNS_SUBDOMAIN, is_dns_subdomain},
     pod_requests::{self, AmountError, Amounts, Defaults, InitContainer, Pod, Resources},
     quantity::Quantity as Amount,
-    record::{Container, ContainerId, EntryScope, Field, Record},
+    record::{Container, ContainerId, EntryScope, Field, PodSet, Record},
+    text::clean,
     value::Quantity,
 };
+
+/// The most members of a gang: PodGroups count them as 32-bit integers with a sign.
+const MOST_MEMBERS: u64 = i32::MAX as u64;
 
 /// Members of the pod spec that affect the sum, in addition to the containers.
 const RESOURCES: &str = "resources";
@@ -27,10 +32,7 @@ impl Call {
         names: &[String],
     ) -> Result<u32, Fault> {
         let gang = self.gang(handle, names)?;
-        let members = gang
-            .iter()
-            .try_fold(0u32, |sum, (.., pods)| sum.checked_add(*pods));
-        members.map_or_else(too_many_pods, Ok)
+        Ok(gang.iter().map(|(.., pods)| pods).sum())
     }
 
     /// `info.gang-requests`
@@ -57,7 +59,7 @@ impl Call {
         self.give_amounts(&one)
     }
 
-    /// The pod sets of those names, each with its number of pods.
+    /// The pod sets of those names, each with its number of pods. There are at most [`MOST_MEMBERS`] pods.
     fn gang(
         &mut self,
         handle: handle::Info,
@@ -72,21 +74,20 @@ impl Call {
                 .pod_set_named(name)
                 .and_then(|at| Some((at, record.pod_set(at)?)))
             else {
-                return wrong(format!(
-                    "there is no pod set `{}`",
-                    crate::text::clean(name)
-                ));
+                return wrong(format!("there is no pod set `{}`", clean(name)));
             };
             if !seen.insert(at) {
                 return wrong(format!("duplicate pod set `{name}`"));
             }
-            let Some(pods) = set.count.checked_mul(set.replicas) else {
-                return too_many_pods();
-            };
             let scope = EntryScope::PodSet(at);
-            gang.push((Target { scope, base }, at, pods));
+            gang.push((Target { scope, base }, at, set.pods()));
         }
-        Ok(gang)
+        let total: u64 = gang.iter().map(|(.., pods)| u64::from(*pods)).sum();
+        let largest = gang.iter().max_by_key(|(.., pods)| pods);
+        match largest.and_then(|(_, at, _)| self.record_of(base).pod_set(*at)) {
+            Some(set) if total > MOST_MEMBERS => Err(too_many_pods(total, set)),
+            _ => Ok(gang),
+        }
     }
 
     /// What the scheduler counts for a pod set's pods, after checking every read that it depends on. The reads cover all containers,
@@ -103,8 +104,12 @@ impl Call {
         }
         let record = self.record_of(target.base);
         let set = record.pod_set(at).map(|set| &*set.name).unwrap_or_default();
-        let place = |below: &str, problem: AmountError| {
-            Fault::Argument(format!("pod-sets[{set}].{below}{problem}"))
+        let place = |below: &str, problem: AmountError| Fault::Invalid {
+            place: format!("pod-sets[{set}].{below}{}", problem.at),
+            message: format!(
+                "must be a quantity of 0 or more, such as `4` or `500m`; found `{}`",
+                clean(&problem.text)
+            ),
         };
         let containers = |list: Field| {
             record.containers(at, list).map(move |id| {
@@ -130,7 +135,10 @@ impl Call {
                 .collect::<Result<_, Fault>>()?,
             resources: Resources::read(whole)
                 .map_err(|problem| place("raw[resources].", problem))?,
-            overhead: overhead.map_err(|problem| place("raw[overhead].", problem))?,
+            overhead: overhead.map_err(|mut problem| {
+                problem.at = format!("[{}]", problem.at);
+                place("raw[overhead]", problem)
+            })?,
         };
         // The API server accepts only the overhead of the RuntimeClass; an empty one counts as none.
         let overhead = member(OVERHEAD).and_then(Value::as_object);
@@ -139,7 +147,8 @@ impl Call {
             .and_then(Value::as_str)
             .map(str::to_owned);
         if let Some(class) = class.filter(|class| !has_overhead && !class.is_empty()) {
-            pod.overhead = self.overhead_of(&class)?;
+            let place = format!("pod-sets[{set}].raw[{RUNTIME_CLASS}]");
+            pod.overhead = self.overhead_of(&class, place)?;
         }
         self.pay_for(&pod)?;
         Ok(pod)
@@ -163,9 +172,16 @@ impl Call {
             .or_else(|problem| wrong(format!("a LimitRange of the namespace: {problem}")))
     }
 
-    /// The overhead of the pods of a RuntimeClass.
-    fn overhead_of(&mut self, class: &str) -> Result<Amounts, Fault> {
+    /// The overhead of the pods of a RuntimeClass, which a place of the record names.
+    fn overhead_of(&mut self, class: &str, place: String) -> Result<Amounts, Fault> {
         const AT: &str = "/overhead/podFixed";
+        if !is_dns_subdomain(class) {
+            let message = format!(
+                "must be the name of a RuntimeClass: {DNS_SUBDOMAIN}; found `{}`",
+                clean(class)
+            );
+            return Err(Fault::Invalid { place, message });
+        }
         let key = LookupKey::Object {
             api_version: "node.k8s.io/v1".to_owned(),
             kind: "RuntimeClass".to_owned(),
@@ -210,11 +226,24 @@ impl Call {
     }
 }
 
-fn too_many_pods<T>() -> Result<T, Fault> {
-    wrong(format!(
-        "the pod sets have more than {} pods in total",
-        u32::MAX
-    ))
+/// The error for a gang that is too large, with the number of its largest pod set.
+fn too_many_pods(total: u64, largest: &PodSet) -> Fault {
+    let PodSet {
+        name,
+        count,
+        replicas,
+        counts_nodes,
+        ..
+    } = largest;
+    let (place, found) = match counts_nodes {
+        true => ("spec.trainer.numNodes".to_owned(), count),
+        false if replicas > count => (format!("pod-sets[{name}].{}", Field::Replicas), replicas),
+        false => (format!("pod-sets[{name}].{}", Field::Count), count),
+    };
+    let message = format!(
+        "is {found}, so at least {total} pods would start together; reduce it, because a PodGroup has at most {MOST_MEMBERS} members"
+    );
+    Fault::Invalid { place, message }
 }
 
 /// The resource requests of a container.

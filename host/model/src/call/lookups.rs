@@ -8,6 +8,7 @@ use crate::{
     contract::handle,
     lookup::{LookupAnswer, LookupKey, Requester},
     record::Field,
+    text::clean,
 };
 
 impl Call {
@@ -16,7 +17,7 @@ impl Call {
         let asked = ObjectPattern::from(&key);
         self.meter.add_bytes(asked.len())?;
         if let Some(problem) = key.problem() {
-            return wrong(problem);
+            return wrong(format!("{}: {problem}", clean(&key.to_string())));
         }
         if !self.access.may_look_up(&key) {
             let missing = match key {

@@ -120,13 +120,15 @@ impl ObjectName {
     /// Why it is not valid.
     pub fn new(kind: &ObjectKind, job: &str, text: String) -> Result<Self, ObjectNameError> {
         let suffix = text.strip_prefix(job);
-        if !suffix.is_some_and(|suffix| kind.allows_suffix(suffix)) {
+        let Some(suffix) = suffix.filter(|suffix| kind.allows_suffix(suffix)) else {
             return Err(ObjectNameError::OfAnother);
-        }
+        };
         if !is_dns_subdomain(&text) {
             return Err(ObjectNameError::Malformed);
         }
-        match reserved(&text) {
+        // Without a suffix, the ending is the user's choice of a name. The object cannot replace one of the host, which are in the core group.
+        let is_own_name = suffix.is_empty();
+        match reserved(&text).filter(|_| !is_own_name) {
             Some(why) => Err(ObjectNameError::Reserved(why)),
             None => Ok(Self(text)),
         }
@@ -327,6 +329,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+    use crate::reserved::RESERVED;
 
     #[test]
     fn a_name_is_the_train_jobs_own_and_fits_into_a_path() {
@@ -358,6 +361,11 @@ mod tests {
         let group = ObjectKind::new("scheduling.x-k8s.io/v1alpha1", "PodGroup").unwrap();
         let of_job = |kind: &ObjectKind, text: &str| ObjectName::new(kind, "job", text.to_owned());
         assert_eq!(of_job(&group, "job").unwrap().as_str(), "job");
+        for reserved in RESERVED {
+            let job = format!("job{}", reserved.ending());
+            let own = ObjectName::new(&group, &job, job.clone());
+            assert_eq!(own.unwrap().as_str(), job);
+        }
         for text in ["", "jobs", "jo", "other"] {
             assert_eq!(
                 of_job(&group, text),

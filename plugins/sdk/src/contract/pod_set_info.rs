@@ -54,11 +54,11 @@ handles! {
         /// Whether the pods have DNS names: `network.enableDNSHostnames` of the runtime, which is true by default.
         /// Without them, the addresses of pods cannot be resolved.
         fn has_host_names() -> bool = "info.has-host-names" info_has_host_names();
-        /// The number of pods in these pod sets: the members of a gang. An unknown or repeated name, or a number that
-        /// exceeds 32 bits, ends the call.
+        /// The number of pods in these pod sets: the members of a gang. An unknown or repeated name, or a number above
+        /// 2147483647, ends the call.
         fn gang_members(pod_sets: &[String]) -> u32 = "info.gang-members" info_gang_members(pod_sets);
         /// The resources that the scheduler counts for all pods of these pod sets, sorted by resource; see
-        /// `pod_requests`. An unknown or repeated name, or a number of pods that exceeds 32 bits, ends the call.
+        /// `pod_requests`. An unknown or repeated name, or a number of pods above 2147483647, ends the call.
         ///
         /// Needs the claim to read `pod-sets[P].containers[*].requests[*]`.
         /// Needs the claim to read `pod-sets[P].containers[*].limits[*]`.
