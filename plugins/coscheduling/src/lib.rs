@@ -44,6 +44,10 @@ impl Transform for Coscheduling {
         for set in gang.followers() {
             set.set_pod_label(LABEL, &group);
         }
+        ctx.because("the scheduler would count this pod in the PodGroup, although it is not created together with the others");
+        for set in gang.others() {
+            set.remove_pod_label(LABEL);
+        }
         let operator = ctx.job().operator_config_as::<SchedulerConfig>()?;
         if let Some(scheduler) = operator.scheduler_name {
             ctx.because("`schedulerName` in the operator's configuration of coscheduling");

@@ -73,6 +73,14 @@ impl Gang {
         self.members.iter().chain(&self.followers)
     }
 
+    /// Returns the pod sets outside of the group, in the runtime's order.
+    pub fn others(&self) -> impl Iterator<Item = PodSet> {
+        let in_group: BTreeSet<_> = self.group().map(PodSet::name).collect();
+        let mut sets = self.info.pod_sets();
+        sets.retain(|set| !in_group.contains(&set.name()));
+        sets.into_iter()
+    }
+
     /// Returns the number of members' pods.
     #[must_use]
     pub fn size(&self) -> u32 {
@@ -100,7 +108,8 @@ impl Gang {
     /// Needs the claim to write `pod-sets[P].scheduler-name`.
     pub fn default_scheduler(&self, name: &str) {
         for set in self.group() {
-            if set.scheduler_name().is_none() {
+            // An empty name means the cluster's default, like none.
+            if set.scheduler_name().is_none_or(|name| name.is_empty()) {
                 set.set_scheduler_name(name);
             }
         }

@@ -4,10 +4,8 @@
 mod config;
 mod priority;
 
-use std::collections::BTreeSet;
-
 use trainyard_sdk::{
-    Build, Check, Context, Failure, Gang, PodSet, Transform,
+    Build, Check, Context, Failure, Gang, Transform,
     json::{object, quoted},
     names::{DNS_SUBDOMAIN, is_dns_subdomain},
 };
@@ -44,6 +42,10 @@ impl Transform for Volcano {
         for set in gang.followers() {
             set.set_pod_annotation(ANNOTATION, &group);
         }
+        ctx.because("Volcano would count this pod in the PodGroup, although it is not created together with the others");
+        for set in gang.others() {
+            set.remove_pod_annotation(ANNOTATION);
+        }
         set_queue_of_others(ctx, &gang);
         let operator = ctx.job().operator_config_as::<SchedulerConfig>()?;
         if let Some(scheduler) = operator.scheduler_name {
@@ -57,14 +59,12 @@ impl Transform for Volcano {
 /// Sets the queue of the pods outside of the group, unless they have one. Volcano creates PodGroups for them, whose queue is that of the pod,
 /// or else its default queue.
 fn set_queue_of_others(ctx: &Context, gang: &Gang) {
-    let info = ctx.info();
-    let Some(queue) = info.annotation(QUEUE) else {
+    let Some(queue) = ctx.info().annotation(QUEUE) else {
         return;
     };
-    let in_group: BTreeSet<_> = gang.group().map(PodSet::name).collect();
     ctx.because("Volcano creates another PodGroup for these pods, with this queue");
-    for set in info.pod_sets() {
-        if !in_group.contains(&set.name()) && set.pod_annotation(QUEUE).is_none() {
+    for set in gang.others() {
+        if set.pod_annotation(QUEUE).is_none() {
             set.set_pod_annotation(QUEUE, &queue);
         }
     }
