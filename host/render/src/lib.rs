@@ -26,6 +26,7 @@ mod json;
 mod place;
 mod plugin_log;
 mod problem;
+mod record_path;
 mod rendered;
 mod renderer;
 mod resolve;

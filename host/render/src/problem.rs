@@ -14,7 +14,7 @@ use trainyard_model::{
     value::Failure,
 };
 
-use crate::place::job_set_path;
+use crate::record_path::job_set_path;
 
 /// The object that a problem or warning is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -8,7 +8,7 @@ use trainyard_api::{FieldPath, merge::Names, path::Segment};
 use trainyard_model::text::{clean, listed};
 
 use super::{Explainer, Provenance};
-use crate::place::{is_of_additions, job_set_path};
+use crate::{place::is_of_additions, record_path::job_set_path};
 
 /// A path that the JobSet does not have.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]

@@ -31,13 +31,21 @@ pub fn counts(job: &Value) -> BTreeMap<String, &Value> {
 }
 
 pub fn is_running(job: &Value) -> bool {
-    counts(job).values().all(|job| job["ready"] == 1) && !counts(job).is_empty()
+    let counts = counts(job);
+    let runs = |job: &Value| job["ready"] == 1;
+    counts
+        .values()
+        .all(|job| runs(job) || job["succeeded"] == 1)
+        && counts.values().any(|job| runs(job))
 }
 
 pub fn is_suspended(job: &Value) -> bool {
-    let suspended = |job: &&Value| job["suspended"] == 1 && job["active"] == 0;
+    let suspended = |job: &Value| job["suspended"] == 1 && job["active"] == 0;
     let counts = counts(job);
-    is(job, "Suspended", "True") && counts.values().all(suspended) && !counts.is_empty()
+    let mut all = counts.values();
+    is(job, "Suspended", "True")
+        && all.all(|job| suspended(job) || job["succeeded"] == 1)
+        && !counts.is_empty()
 }
 
 /// Returns the type, status, reason and message of each condition.
