@@ -11,7 +11,7 @@
 //! - `journal`: every change of the record, with its source.
 //! - `invariants` and `entries`: the checks of the final pods and objects, and the maximum number of entries of an object.
 //! - `assemble`: writes the record into the runtime's template, by the table in `shape`. `json` has the edits.
-//! - `explain`: what set each field. `place` finds the path in the JobSet for a path of the record.
+//! - `explain`: what set each field. `place` finds an entry of the record in the JobSet, and `record_path` translates paths of the record.
 //!
 //! `problem` has the errors of TrainJobs and runtimes. `catalog` holds the objects of the command line's input and renders them.
 
