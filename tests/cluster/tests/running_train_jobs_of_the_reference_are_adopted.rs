@@ -1,6 +1,6 @@
 //! TrainJobs that the reference runs are left alone when Trainyard takes over: their JobSets, pods, scripts, keys and PodGroups stay
-//! unchanged until they complete. Through a suspension, only the counts of a PodGroup become those of Trainyard. The same holds for TrainJobs
-//! that the reference created and never started.
+//! unchanged until they complete. After a suspension, only a gang becomes that of Trainyard: without initializers, which would wait for
+//! members that do not exist yet. The same holds for TrainJobs that the reference created and never started.
 #![allow(clippy::indexing_slicing)]
 
 use anyhow::{Context as _, Result, ensure};
@@ -131,7 +131,9 @@ impl<'a> Adopted<'a> {
     async fn suspend(&self) -> Result<()> {
         self.set_suspend(true, "it waits", is_suspended).await?;
         let pods = self.namespace.api(&self.namespace.pods);
-        pods.until_all("no pod is left", <[Value]>::is_empty)
+        // Initializers have ended.
+        let has_ended = |pod: &Value| pod["status"]["phase"] == "Succeeded";
+        pods.until_all("no pod runs", |pods| pods.iter().all(has_ended))
             .await?;
         Ok(())
     }
@@ -245,14 +247,30 @@ fn are_of_the_reference(objects: &Objects) -> Result<()> {
     Ok(())
 }
 
-/// Returns the spec and the UID of a JobSet.
+/// Returns the UID of a JobSet, and its spec without the labels of the pods, which follow Trainyard.
 fn run_by(objects: &Objects, name: &str) -> Value {
     let job_set = &objects[&format!("JobSet {name}")];
-    let spec = &job_set["spec"];
+    let mut spec = job_set["spec"].clone();
+    for job in spec["replicatedJobs"].as_array_mut().into_iter().flatten() {
+        job["template"]["spec"]["template"]["metadata"] = Value::Null;
+    }
     json!({
         "uid": job_set["metadata"]["uid"], "replicatedJobs": spec["replicatedJobs"],
         "network": spec["network"], "successPolicy": spec["successPolicy"],
     })
+}
+
+/// Returns the replicated jobs whose pods have the label of the gang.
+fn in_gang(objects: &Objects) -> Vec<&str> {
+    let spec = &objects[&format!("JobSet {}", GANG.policy())]["spec"];
+    let jobs = spec["replicatedJobs"].as_array().into_iter().flatten();
+    let has_label = |job: &&Value| {
+        let metadata = &job["template"]["spec"]["template"]["metadata"];
+        metadata["labels"]["scheduling.x-k8s.io/pod-group"].is_string()
+    };
+    jobs.filter(has_label)
+        .filter_map(|job| job["name"].as_str())
+        .collect()
 }
 
 async fn running_train_jobs_are_left_alone(shared: &Handover) -> Result<()> {
@@ -262,6 +280,8 @@ async fn running_train_jobs_are_left_alone(shared: &Handover) -> Result<()> {
     same(&adopted.before, &after)?;
     let gang = adopted.gang().await?;
     ensure!(gang.1 == REFERENCES_GANG, "{gang:?}");
+    let before = in_gang(&adopted.before);
+    ensure!(before.len() == 2, "{before:?}");
     adopted.touch().await?;
     ensure!(adopted.gang().await? == gang);
     adopted
@@ -296,6 +316,7 @@ async fn suspended_train_job_resumes_with_its_keys(shared: &Handover) -> Result<
         ensure!(adopted.gang().await? == (uid.clone(), TRAINYARDS_GANG.into()));
     }
     let now = adopted.objects().await?;
+    ensure!(in_gang(&now) == ["node"], "{:?}", in_gang(&now));
     for name in JOBS {
         ensure!(
             run_by(&now, name) == run_by(&adopted.before, name),
@@ -320,12 +341,12 @@ async fn queued_train_job_starts_unchanged(shared: &Handover) -> Result<()> {
     same(&adopted.before, &adopted.objects().await?)?;
     adopted.resume().await?;
     adopted.are_unchanged(&["ConfigMap", "Secret"]).await?;
+    ensure!(adopted.gang().await?.1 == TRAINYARDS_GANG);
     let now = adopted.objects().await?;
+    ensure!(in_gang(&now) == ["node"], "{:?}", in_gang(&now));
     for name in JOBS {
-        ensure!(
-            run_by(&now, name) == run_by(&adopted.before, name),
-            "{name}"
-        );
+        let (was, is) = (run_by(&adopted.before, name), run_by(&now, name));
+        ensure!(was == is, "{name} was {was:#} and is {is:#}");
     }
     let reported = adopted.reported().await?;
     ensure!(reported.is_empty(), "{reported:#?}");
