@@ -1,6 +1,8 @@
 //! Unsuspends a JobSet that has run, with the current placement of its pods. While it stays suspended, it does not change. The objects
 //! beside it are updated as their modes allow.
 
+use trainyard_model::object::ApplyMode;
+
 use super::{
     Decided, Pending, Report, Reports,
     objects::{self, JobSetStage},
@@ -10,6 +12,7 @@ use super::{
 };
 use crate::reconcile::{
     last_reconcile::AppliedObject,
+    object_ref::ObjectRef,
     observed::{JobFacts, LiveJobSet, Observed},
     step::{Basis, PlacementSource},
 };
@@ -43,8 +46,12 @@ pub(super) fn resume(
     let objects = match rendered {
         None => AppliedObject::unknown(listed),
         Some(rendered) => {
+            // The placement puts pods into a gang or takes them out of it, also in a JobSet of the reference, so its counts must follow.
+            let is_gang = |object: &ObjectRef| {
+                object.apply == ApplyMode::WhileSuspended && snapshot::is_of_reference(o)
+            };
             let objects = rendered.objects.iter();
-            let objects = objects.filter(|it| listed.contains(&it.object));
+            let objects = objects.filter(|it| listed.contains(&it.object) || is_gang(&it.object));
             objects::write_all(o, objects, JobSetStage::Suspended)?
         }
     };

@@ -276,6 +276,11 @@ pub(super) fn is_to_recreate(o: &Observed) -> bool {
     current(o).is_some_and(|snapshot| snapshot.recreate)
 }
 
+/// Whether the reference created the snapshot, which then has no plan and lists no objects.
+pub(super) fn is_of_reference(o: &Observed) -> bool {
+    current(o).is_some_and(|snapshot| !snapshot.has_plan)
+}
+
 /// Returns the objects that the snapshot lists.
 pub(super) fn listed(o: &Observed) -> &[ObjectRef] {
     current(o).map_or(&[], |snapshot| &snapshot.objects)
