@@ -4,7 +4,7 @@ use std::{fs, path::Path};
 
 use anyhow::{Context as _, Result};
 
-use super::{Installed, program};
+use super::{Installed, PROGRAMS, program};
 use crate::{kubelet::Image, python::Packages};
 
 /// A framework's packages and program.
@@ -64,7 +64,10 @@ impl Requirements {
         Ok(Installed {
             version,
             command: vec![self.launcher.to_owned(), script.display().to_string()],
+            // A clone or a cache in /tmp is not visible in pods, which have a /tmp of their own.
             image: Image::default()
+                .file(PROGRAMS, PROGRAMS)
+                .file(folder, folder)
                 .path(folder.join("bin").display().to_string())
                 .env("PYTHONPATH", folder.display().to_string())
                 .env("PYTHONDONTWRITEBYTECODE", "1"),
