@@ -84,15 +84,29 @@ fn job_set(pod: &Value) -> &str {
     label.as_str().unwrap_or_default()
 }
 
-/// Returns the number of nodes of a TrainJob that have a machine.
-fn placed(pods: &[Value], job: &str) -> usize {
-    let nodes = pods.iter().filter(|pod| {
+/// Returns the pods of a TrainJob's nodes.
+fn nodes<'p>(pods: &'p [Value], job: &'p str) -> impl Iterator<Item = &'p Value> {
+    pods.iter().filter(move |pod| {
         let replicated_job = &pod["metadata"]["labels"]["jobset.sigs.k8s.io/replicatedjob-name"];
         job_set(pod) == job && replicated_job == "node"
-    });
-    nodes
+    })
+}
+
+/// Returns the number of nodes of a TrainJob that have a machine.
+fn placed(pods: &[Value], job: &str) -> usize {
+    nodes(pods, job)
         .filter(|pod| pod["spec"]["nodeName"].is_string() && pod["status"]["phase"] == "Running")
         .count()
+}
+
+/// Returns the number of nodes of a TrainJob for which the scheduler has found no machine.
+fn unschedulable(pods: &[Value], job: &str) -> usize {
+    let is_unschedulable = |pod: &&Value| {
+        let conditions = pod["status"]["conditions"].as_array();
+        let mut conditions = conditions.into_iter().flatten();
+        conditions.any(|it| it["type"] == "PodScheduled" && it["status"] == "False")
+    };
+    nodes(pods, job).filter(is_unschedulable).count()
 }
 
 /// Lets the nodes of these TrainJobs succeed. Those of the others run until then.
@@ -126,12 +140,26 @@ async fn gangs_that_do_not_fit_together_run_one_after_the_other(shared: &Shared)
         (JOBS[1], JOBS[0])
     };
     ensure!(placed(&seen, other) == 0, "{seen:#?}");
-    let exists = |pods: &[Value]| pods.iter().filter(|pod| job_set(pod) == other).count() > NODES;
-    let seen = pods.until_all("the other gang waits", exists).await?;
+    let waits = |pods: &[Value]| unschedulable(pods, other) == NODES;
+    let seen = pods.until_all("the other gang waits", waits).await?;
     ensure!(placed(&seen, other) == 0 && runs(&seen, one), "{seen:#?}");
+
+    // Without its PodGroup, the scheduler would never start it, and nothing would change.
+    namespace.settled().await?;
+    let groups = PodGroups::Coscheduling.resource();
+    let groups = namespace.api(&groups);
+    let uid = |group: &Value| group["metadata"]["uid"].clone();
+    let before = uid(&groups.get(other).await?.accepted()?);
+    groups.delete(other).await?.accepted()?;
+    let is_recreated = |group: &Value| group.is_object() && uid(group) != before;
+    groups
+        .until(other, "its PodGroup is recreated", is_recreated)
+        .await?;
 
     let_end(&namespace, &[one]);
     namespace.until_complete(one).await?;
+    let seen = pods.until_all("the other gang runs", |pods| runs(pods, other));
+    seen.await?;
     let_end(&namespace, &[one, other]);
     namespace.until_complete(other).await?;
     Ok(())

@@ -163,17 +163,31 @@ impl Sandbox {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::panic)]
 
     use std::{thread, time::Duration};
 
     use super::*;
     use crate::kubelet::run::script::{Bind, User};
 
+    /// Without libnss-wrapper there is nothing to test.
     fn loopback(folder: &Path) -> Option<Loopback> {
         let hosts = folder.join("hosts");
         fs::write(&hosts, "127.244.0.9\tother.llm\n").unwrap();
-        Loopback::new(hosts, "pod-0".to_owned()).ok()
+        let loopback = Loopback::new(hosts, "pod-0".to_owned());
+        if loopback.is_err() {
+            println!("skipped: libnss-wrapper is not installed");
+        }
+        loopback.ok()
+    }
+
+    fn until(what: &str, holds: impl Fn() -> bool) {
+        let pause = Duration::from_millis(10);
+        let mut pauses = std::iter::repeat_n(pause, 6000);
+        while !holds() {
+            let pause = pauses.next();
+            thread::sleep(pause.unwrap_or_else(|| panic!("timed out waiting until {what}")));
+        }
     }
 
     fn setup(script: &str) -> Setup {
@@ -185,12 +199,10 @@ mod tests {
         }
     }
 
-    /// Without libnss-wrapper there is nothing to test.
     #[test]
     fn loopback_maps_names_and_reports_the_exit_code() {
         let folder = tempfile::tempdir().unwrap();
         let Some(loopback) = loopback(folder.path()) else {
-            println!("skipped: libnss-wrapper is not installed");
             return;
         };
         let log = folder.path().join("log");
@@ -225,9 +237,7 @@ mod tests {
             )
             .unwrap();
         let log = || fs::read_to_string(folder.path().join("log")).unwrap();
-        while !log().ends_with('\n') {
-            thread::sleep(Duration::from_millis(10));
-        }
+        until("the container has started", || log().ends_with('\n'));
         // This closes its standard input.
         child.wait().unwrap();
         assert_eq!(Sandbox::exit_code(&node), None);
@@ -235,9 +245,7 @@ mod tests {
             let state = fs::read_to_string(format!("/proc/{}/stat", log().trim()));
             state.map_or(true, |state| state.contains(") Z "))
         };
-        while !is_over() {
-            thread::sleep(Duration::from_millis(10));
-        }
+        until("its process is over", is_over);
     }
 
     #[test]
