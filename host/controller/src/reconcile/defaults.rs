@@ -46,6 +46,25 @@ pub(crate) fn fill(job_set: &mut Value) {
     }
 }
 
+/// Sets what JobSet's webhook adds to claims when the JobSet is created, and only then: they are immutable, and a JobSet without it could not
+/// be unsuspended by an apply.
+pub(crate) fn fill_claims(job_set: &mut Value) {
+    let policies = job_set.pointer_mut("/spec/volumeClaimPolicies");
+    let policies = policies.and_then(Value::as_array_mut);
+    for policy in policies.into_iter().flatten() {
+        let Some(policy) = policy.as_object_mut() else {
+            continue;
+        };
+        default(policy, "retentionPolicy", json!({"whenDeleted": "Delete"}));
+        let templates = policy.get_mut("templates").and_then(Value::as_array_mut);
+        for template in templates.into_iter().flatten() {
+            if let Some(template) = template.as_object_mut() {
+                default(template, "status", json!({}));
+            }
+        }
+    }
+}
+
 fn default(object: &mut Map<String, Value>, name: &str, value: Value) {
     object.entry(name).or_insert(value);
 }
@@ -53,6 +72,23 @@ fn default(object: &mut Map<String, Value>, name: &str, value: Value) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn claims_are_as_they_are_stored() {
+        let mut job_set = json!({"spec": {"volumeClaimPolicies": [
+            {"templates": [{"metadata": {"name": "a"}, "spec": {}}]},
+            {"templates": [], "retentionPolicy": {"whenDeleted": "Retain"}},
+        ]}});
+        fill_claims(&mut job_set);
+        let expected = json!({"spec": {"volumeClaimPolicies": [
+            {
+                "templates": [{"metadata": {"name": "a"}, "spec": {}, "status": {}}],
+                "retentionPolicy": {"whenDeleted": "Delete"},
+            },
+            {"templates": [], "retentionPolicy": {"whenDeleted": "Retain"}},
+        ]}});
+        assert_eq!(job_set, expected);
+    }
 
     #[test]
     fn values_that_are_set_are_kept() {

@@ -165,6 +165,7 @@ impl RenderTask {
                 snapshot.set_objects(&rendered.objects) && same_placement && same
             }
         };
+        defaults::fill_claims(&mut rendered.job_set);
         if self.write_defaults {
             defaults::fill(&mut rendered.job_set);
         }
