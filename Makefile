@@ -69,6 +69,8 @@ test-harness: build ## Test the cluster that test-cluster uses; FILTER=NAME sele
 .PHONY: test-reference
 test-reference: ## Compare with the Kubeflow Trainer's own code, 100,000 merged patches and 9,000 TrainJobs, and with Kueue's; needs Go.
 	@if command -v go >/dev/null; then \
+	  export TRAINYARD_ORACLE_SEED=$${TRAINYARD_ORACLE_SEED:-$$(date +%s)}; \
+	  echo "TRAINYARD_ORACLE_SEED=$$TRAINYARD_ORACLE_SEED repeats the generated TrainJobs of this run"; \
 	  $(CARGO) test --locked $(FEATURES) -p trainyard-api --test all -- --include-ignored strategic_merge_agrees_with_the_reference:: && \
 	  $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --include-ignored differences_from_the_reference_are_listed:: kueue_counts_what_is_rendered::; \
 	else \

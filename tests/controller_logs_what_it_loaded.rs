@@ -47,3 +47,33 @@ fn one_line_names_version_plugins_and_policy_digest() {
         assert!(line.contains(&wanted), "no {wanted}: {line}");
     }
 }
+
+/// A plugin file that is missing or corrupt, and an entry of the policy file for it, stop only the TrainJobs that need the plugin.
+#[test]
+fn entry_of_a_missing_plugin_and_corrupt_file_are_logged_and_skipped() {
+    let folder = tempfile::tempdir().unwrap();
+    let policy = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins:\n- name: nccl\n";
+    fs::write(folder.path().join("policy.yaml"), policy).unwrap();
+    let loads = |plugins: &[&str]| {
+        let output = command(&["controller", "--log-format=text", "--kubeconfig=missing"])
+            .args(["--policy", "policy.yaml"])
+            .args(plugins)
+            .current_dir(folder.path())
+            .env_remove("TRAINYARD_LOG")
+            .output()
+            .unwrap();
+        let log = stderr(&output);
+        assert!(log.contains("plugins are loaded"), "{log}");
+        let skipped = log.lines().filter(|line| line.contains("plugin skipped"));
+        skipped.map(str::to_owned).collect::<Vec<_>>().join("\n")
+    };
+    let skipped = loads(&[]);
+    assert!(
+        skipped.contains("policy.yaml:4")
+            && skipped.contains("no loaded plugin has the name `nccl`"),
+        "{skipped}"
+    );
+    fs::write(folder.path().join("nccl.wasm"), "corrupt").unwrap();
+    let skipped = loads(&["--plugin", "nccl.wasm"]);
+    assert!(skipped.contains("nccl.wasm"), "{skipped}");
+}

@@ -66,6 +66,14 @@ fn files(folder: &Path) -> BTreeSet<PathBuf> {
     found
 }
 
+/// Returns the files of the shipped runtimes and of the presets, each of which is applied on its own.
+fn runtimes() -> BTreeSet<PathBuf> {
+    let mut all = listed(&deploy().join("runtimes"));
+    all.extend(files(&deploy().join("presets")));
+    all.retain(|file| !file.ends_with("kustomization.yaml"));
+    all
+}
+
 /// Returns every applied object, by kind and name.
 fn objects() -> BTreeMap<(String, String), Value> {
     let mut objects = BTreeMap::new();
@@ -122,6 +130,7 @@ fn trainyard(args: &[&str], cache: &Path) -> Output {
 fn every_file_is_listed_and_every_listed_file_exists() {
     let mut all = listed(&deploy());
     all.extend(listed(&deploy().join("runtimes")));
+    all.extend(runtimes());
     assert_eq!(files(&deploy()), all);
 }
 
@@ -243,6 +252,16 @@ fn no_roles_are_printed_if_plugins_fail_to_load() {
     );
     assert_eq!(output.status.code(), Some(1));
     assert!(output.stdout.is_empty());
+    // A file keeps the roles that were written before.
+    let file = folder.path().join("roles.yaml");
+    let args = ["rbac", "--file", file.to_str().unwrap()];
+    let cache = folder.path().join("cache");
+    stdout(&trainyard(&args, &cache));
+    let written = fs::read_to_string(&file).unwrap();
+    assert!(written.contains("kind: ClusterRole"), "{written}");
+    let failed = trainyard(&[&args[..], &["--plugin-dir", plugins]].concat(), &cache);
+    assert_eq!(failed.status.code(), Some(1));
+    assert_eq!(fs::read_to_string(&file).unwrap(), written);
     assert!(
         stderr(&output).contains("broken.wasm") && !stderr(&output).contains("notes.txt"),
         "{}",
@@ -252,10 +271,7 @@ fn no_roles_are_printed_if_plugins_fail_to_load() {
 
 #[test]
 fn runtimes_and_crds_are_accepted_by_the_schema() {
-    for file in listed(&deploy().join("runtimes")) {
-        if file.ends_with("kustomization.yaml") {
-            continue;
-        }
+    for file in runtimes() {
         let output = command(&["validate", "-f"]).arg(&file).output().unwrap();
         stdout(&output);
         assert!(output.stderr.is_empty(), "{}", stderr(&output));
@@ -284,10 +300,7 @@ fn every_runtime_and_example_renders() {
         let objects = rendered(files).into_iter();
         objects.filter(|object| object["kind"] == "JobSet").count()
     };
-    for file in listed(&deploy().join("runtimes")) {
-        if file.ends_with("kustomization.yaml") {
-            continue;
-        }
+    for file in runtimes() {
         let runtime = documents(&file).remove(0);
         let name = at(&runtime, "/metadata/name");
         let train_job = json!({
@@ -312,6 +325,51 @@ fn every_runtime_and_example_renders() {
         examples += 1;
     }
     assert!(examples > 2, "{examples} examples");
+}
+
+/// Flux's plugin sets up its own restarts and shared memory.
+#[test]
+fn runtimes_restart_groups_as_a_whole_and_have_shared_memory() {
+    for file in runtimes() {
+        let runtime = documents(&file).remove(0);
+        let name = at(&runtime, "/metadata/name").as_str().unwrap().to_owned();
+        if name.starts_with("flux-") {
+            continue;
+        }
+        let job_set = at(&runtime, "/spec/template/spec");
+        let rules = at(job_set, "/failurePolicy/rules").as_array().unwrap();
+        let disruptions = json!({
+            "name": "disruptions", "action": "RestartJobSetAndIgnoreMaxRestarts",
+            "onJobFailureReasons": ["PodFailurePolicy"],
+        });
+        assert_eq!(rules.last(), Some(&disruptions), "{name}");
+        for pods in at(job_set, "/replicatedJobs").as_array().unwrap() {
+            // Initializers are not part of the group, and a launcher that restarts alone starts all ranks again.
+            let limit = match at(pods, "/name").as_str().unwrap() {
+                "launcher" => 1,
+                pods if pods.ends_with("-initializer") => continue,
+                _ => 0,
+            };
+            let job = at(pods, "/template/spec");
+            assert_eq!(at(job, "/backoffLimit"), limit, "{name}");
+            assert_eq!(at(job, "/template/spec/restartPolicy"), "Never", "{name}");
+            let rule = json!({
+                "action": "FailJob",
+                "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}],
+            });
+            assert_eq!(at(job, "/podFailurePolicy/rules"), &json!([rule]), "{name}");
+            let volumes = at(job, "/template/spec/volumes").as_array().unwrap();
+            assert!(volumes.iter().any(|volume| {
+                let medium = volume.pointer("/emptyDir/medium");
+                medium.is_some_and(|medium| medium == "Memory")
+                    && volume.pointer("/emptyDir/sizeLimit").is_some()
+                    && volume["name"] == "shared-memory"
+            }));
+            let mounts = at(job, "/template/spec/containers/0/volumeMounts");
+            let mount = json!({"name": "shared-memory", "mountPath": "/dev/shm"});
+            assert!(mounts.as_array().unwrap().contains(&mount), "{name}");
+        }
+    }
 }
 
 #[test]

@@ -250,15 +250,24 @@ spec.replicatedJobs[node].template.spec.template.spec.containers[node]
   env[PET_NODE_RANK]: {\"fieldRef\":{\"fieldPath\":\"metadata.annotations['batch.kubernetes.io/job-completion-index']\"}}
     set by torch 0.1.0: the pod's index in its Job
   env[PET_NPROC_PER_NODE]: auto
-    set by torch 0.1.0: a node has accelerators, which torchrun counts
+    set by torch 0.1.0: a node has GPUs, which torchrun counts
   image: registry.example.com/llama-sft:v12
     set by TrainJob: spec.trainer.image
     was: registry.example.com/pytorch:2.10-cuda12.8
   ports[29500/TCP]: {\"containerPort\":29500}
     set by torch 0.1.0: rendezvous port
+  resources.limits[nvidia.com/gpu]: 8
+    set by TrainJob: spec.trainer.resourcesPerNode.limits[nvidia.com/gpu]
+    was: 8
+  resources.requests[cpu]: 96
+    set by TrainJob: spec.trainer.resourcesPerNode.requests[cpu]
+    was: 96
   resources.requests[memory]: 1536Gi
     set by TrainJob: spec.trainer.resourcesPerNode.requests[memory]
     was: 1Ti
+  resources.requests[nvidia.com/gpu]: 8
+    set by TrainJob: spec.trainer.resourcesPerNode.requests[nvidia.com/gpu]
+    was: 8
 ";
     assert_eq!(printed, wanted);
 }

@@ -153,6 +153,12 @@ fn rendered_output_has_no_hidden_characters() {
             "  runtimePatches:\n  - manager: a.example.com/x\n    trainingRuntimeSpec: {{template: {{spec: {{replicatedJobs: [{{name: node, template: {{spec: {{template: {pods}}}}}}}]}}}}}}\n"
         )
     };
+    // Keys that Trainyard does not check.
+    let affinity = |key: &str| {
+        format!(
+            "affinity: {{podAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{{topologyKey: zone, labelSelector: {{matchLabels: {{? {key} : b}}}}}}]}}}}"
+        )
+    };
     let places = [
         (
             "a value",
@@ -174,20 +180,20 @@ fn rendered_output_has_no_hidden_characters() {
             "a key",
             objects(
                 "",
-                &patch(&format!("{{spec: {{nodeSelector: {{? {text} : b}}}}}}")),
+                &patch(&format!("{{spec: {{{}}}}}", affinity(&text))),
                 "",
             ),
         ),
         (
             "a runtime's key",
-            objects("", "", &format!(", nodeSelector: {{? {text} : b}}")),
+            objects("", "", &format!(", {}", affinity(&text))),
         ),
         (
             "a block",
             objects(
                 "",
                 "",
-                &format!(", priorityClassName: {}", text.replace(SEEN, "seen\\n")),
+                &format!(", schedulerName: {}", text.replace(SEEN, "seen\\n")),
             ),
         ),
         (

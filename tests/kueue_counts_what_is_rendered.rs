@@ -7,6 +7,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
+mod queued;
 mod quota;
 mod stored;
 
@@ -24,6 +25,7 @@ use crate::{
     common::{answers, cases},
     differences_from_the_reference_are_listed::{
         difference::{Difference, Refusal, between},
+        generated::{self, Framework, Seed},
         rows::ROWS,
         seen::Documents,
         table::{self, TableRow},
@@ -44,11 +46,15 @@ struct Case {
 impl Case {
     /// Reads a case; `None` if no JobSet is rendered, or a cluster does not store the objects.
     fn read(folder: &Path, cluster: &Cluster) -> Option<Self> {
-        let rendered = trainyard::of_case(folder).objects;
+        let input = fs::read_to_string(folder.join("input.yaml")).unwrap();
+        Self::of(input, trainyard::of_case(folder).objects, cluster)
+    }
+
+    /// Returns an input with what is rendered from it, on the same conditions.
+    fn of(input: String, rendered: Vec<Value>, cluster: &Cluster) -> Option<Self> {
         if !rendered.iter().any(is_job_set) {
             return None;
         }
-        let input = fs::read_to_string(folder.join("input.yaml")).unwrap();
         let objects = cluster.store(&input)?;
         Some(Self {
             input,
@@ -86,6 +92,26 @@ impl Case {
     }
 }
 
+impl Case {
+    /// Returns the differences, each with the rows that list it.
+    fn listed_differences(
+        &self,
+        kueue: &[Quota],
+        rows: &BTreeMap<String, TableRow>,
+    ) -> Vec<(Difference, Vec<&'static str>)> {
+        let documents = Documents::read(&self.input);
+        let listing = |difference: Difference| {
+            let seen = documents.see(&difference);
+            let listing = ROWS
+                .iter()
+                .filter(|row| rows.contains_key(row.id) && (row.lists)(&seen));
+            let listing = listing.map(|row| row.id).collect();
+            (difference, listing)
+        };
+        self.differences(kueue).into_iter().map(listing).collect()
+    }
+}
+
 fn is_job_set(object: &Value) -> bool {
     object["kind"] == "JobSet"
 }
@@ -114,19 +140,24 @@ fn differences(ours: &Quota, kueue: &Quota) -> Vec<Difference> {
 /// Rows that no case can show: cases have only the built-in plugins, which have no such effect.
 const WITHOUT_CASE: [&str; 1] = ["plugins-by-name"];
 
+/// Returns the rows that Kueue can see.
+fn rows_with_yes() -> BTreeMap<String, TableRow> {
+    let rows = table::read().into_iter();
+    rows.filter(|row| row.kueue != table::Kueue::No)
+        .map(|row| (row.id.clone(), row))
+        .collect()
+}
+
 #[test]
 fn every_case_has_the_quota_of_its_pods_or_a_row() {
-    let rows: BTreeMap<_, _> = table::read()
-        .into_iter()
-        .filter(|row| row.kueue != table::Kueue::No)
-        .map(|row| (row.id.clone(), row))
-        .collect();
-    let found = Found::among(&rows);
-    assert!(
-        found.unlisted.is_empty(),
-        "Kueue sees differences that no row of tests/reference/divergences.md lists with `yes` in its column:\n{}",
-        found.unlisted.join("\n")
-    );
+    let rows = rows_with_yes();
+    let cases = Case::all();
+    let answers = answers::kept(ANSWERS, &questions(&cases));
+    let mut found = Found::default();
+    for (name, case) in &cases {
+        found.add(name, case, &answers[name], &rows);
+    }
+    found.assert_listed();
     let is_unseen = |row: &&TableRow| {
         let of_row = found.shown.get(&row.id).cloned().unwrap_or_default();
         match row.kueue {
@@ -147,39 +178,92 @@ fn every_case_has_the_quota_of_its_pods_or_a_row() {
     );
 }
 
-/// What Kueue sees in the cases.
+#[test]
+fn deployment_guide_names_every_row_that_kueue_sees() {
+    let rows: BTreeSet<_> = rows_with_yes().into_keys().collect();
+    assert_eq!(table::of_deployment("Use Kueue"), rows);
+}
+
+#[test]
+fn a_queued_train_job_is_warned_of_each_row() {
+    let rows = rows_with_yes();
+    let cases = Case::all();
+    let answers = answers::kept(ANSWERS, &questions(&cases));
+    let wrong: Vec<_> = cases
+        .iter()
+        .flat_map(|(name, case)| {
+            let warnings = queued::answer(&case.input).warnings;
+            wrong_warnings(name, case, &answers[name], &rows, &warnings)
+        })
+        .collect();
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Rows of objects that `render` only reads if a plugin looks them up.
+const UNKNOWN_WITHOUT_LOOKUP: [&str; 2] = ["limit-range", "claims-without-quota"];
+
+/// Returns the differences without a warning, and the warnings without a difference.
+fn wrong_warnings(
+    name: &str,
+    case: &Case,
+    kueue: &[Quota],
+    rows: &BTreeMap<String, TableRow>,
+    warnings: &[String],
+) -> Vec<String> {
+    let mut warned = queued::rows(warnings);
+    warned.retain(|row| rows.contains_key(*row));
+    let differences = case.listed_differences(kueue, rows);
+    let is_warned = |listing: &[&str]| {
+        let mut listing = listing.iter();
+        listing.any(|row| warned.contains(row) || UNKNOWN_WITHOUT_LOOKUP.contains(row))
+    };
+    let silent = differences
+        .iter()
+        .filter(|(_, listing)| !is_warned(listing));
+    let silent = silent.map(|(difference, _)| format!("{name}: no warning of {difference}"));
+    let listed: BTreeSet<&str> = differences
+        .iter()
+        .flat_map(|(_, listing)| listing.iter().copied())
+        .collect();
+    let false_alarms = warned.difference(&listed);
+    let false_alarms = false_alarms
+        .map(|row| format!("{name}: a warning of `{row}`, but Kueue agrees: {warnings:#?}"));
+    silent.chain(false_alarms).collect()
+}
+
+/// What Kueue sees.
 #[derive(Default)]
 struct Found {
-    /// The cases that show each row.
+    /// The inputs that show each row.
     shown: BTreeMap<String, BTreeSet<String>>,
     /// The differences that no row lists.
     unlisted: Vec<String>,
 }
 
 impl Found {
-    /// Sorts the differences of all cases by these rows.
-    fn among(rows: &BTreeMap<String, TableRow>) -> Self {
-        let cases = Case::all();
-        let answers = answers::kept(ANSWERS, &questions(&cases));
-        let mut found = Self::default();
-        for (name, case) in &cases {
-            let documents = Documents::read(&case.input);
-            for difference in case.differences(&answers[name]) {
-                let seen = documents.see(&difference);
-                let mut listing = ROWS
-                    .iter()
-                    .filter(|row| rows.contains_key(row.id) && (row.lists)(&seen))
-                    .peekable();
-                if listing.peek().is_none() {
-                    found.unlisted.push(format!("{name}: {difference}"));
-                }
-                for row in listing {
-                    let shown = found.shown.entry(row.id.to_owned()).or_default();
-                    shown.insert(name.clone());
-                }
+    /// Sorts the differences of an input by these rows.
+    fn add(&mut self, name: &str, case: &Case, kueue: &[Quota], rows: &BTreeMap<String, TableRow>) {
+        for (difference, listing) in case.listed_differences(kueue, rows) {
+            if listing.is_empty() {
+                let input = &case.input;
+                self.unlisted
+                    .push(format!("{name}: {difference}\n\n{input}"));
+            }
+            for row in listing {
+                let shown = self.shown.entry(row.to_owned()).or_default();
+                shown.insert(name.to_owned());
             }
         }
-        found
+    }
+
+    fn assert_listed(&self) {
+        let first: Vec<_> = self.unlisted.iter().take(10).cloned().collect();
+        assert!(
+            first.is_empty(),
+            "Kueue sees {} differences that no row of tests/reference/divergences.md lists with `yes` in its column; the first:\n{}",
+            self.unlisted.len(),
+            first.join("\n\n")
+        );
     }
 }
 
@@ -192,6 +276,48 @@ fn checked_in_answers_match_kueue() {
     let asked = |(name, question): (&String, &String)| (name.clone(), ask(&mut kueue, question));
     let answers: BTreeMap<_, _> = questions.iter().map(asked).collect();
     answers::agree(ANSWERS, &questions, &answers);
+}
+
+#[test]
+#[ignore = "needs Go: `make test-reference` runs it"]
+fn generated_inputs_have_the_quota_of_their_pods_or_a_row() {
+    let seed = Seed::of_run();
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let mut kueue = Kueue::build(folder).unwrap().start().unwrap();
+    let (cluster, rows) = (Cluster::new(), rows_with_yes());
+    let (mut found, mut wrong, mut compared) = (Found::default(), Vec::new(), 0);
+    for framework in Framework::ALL {
+        for (number, input) in generated::inputs(framework, of_each(), seed).enumerate() {
+            let name = format!("{framework:?} {number}");
+            let answer = queued::answer(&input);
+            let Some(case) = Case::of(input, answer.objects, &cluster) else {
+                continue;
+            };
+            let quota = ask(&mut kueue, &case.question().to_string());
+            compared += 1;
+            found.add(&name, &case, &quota, &rows);
+            let of_input = wrong_warnings(&name, &case, &quota, &rows, &answer.warnings);
+            wrong.extend(
+                of_input
+                    .iter()
+                    .map(|wrong| format!("{wrong}\n\n{}", case.input)),
+            );
+        }
+    }
+    let shown = found.shown.iter().map(|(row, inputs)| (row, inputs.len()));
+    println!(
+        "{compared} compared; how many show each row: {:?}",
+        shown.collect::<BTreeMap<_, _>>()
+    );
+    found.assert_listed();
+    wrong.truncate(20);
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+    assert!(compared > of_each(), "only {compared} are accepted");
+}
+
+/// Returns how many inputs of each framework are compared.
+fn of_each() -> usize {
+    std::env::var("TRAINYARD_ORACLE_INPUTS").map_or(400, |count| count.parse().unwrap())
 }
 
 /// Returns the question to Kueue for each case.

@@ -146,10 +146,10 @@ fn facts_come_from_the_snapshot() {
     let facts = |accelerator: &str| json!({"clusterDomain": "cluster.local", "accelerators": [accelerator]});
     let (npu, gpu) = ("example.com/npu", "example.com/gpu");
     let local = |name: &str| format!("accelerators: [{name}]\n");
-    assert_eq!(processes(Some(facts(npu)), &local(gpu)), "auto");
+    assert_eq!(processes(Some(facts(npu)), &local(gpu)), "4");
     assert_eq!(processes(Some(facts(gpu)), &local(npu)), "3");
     // With a snapshot without facts, the local ones apply.
-    assert_eq!(processes(None, &local(npu)), "auto");
+    assert_eq!(processes(None, &local(npu)), "4");
     assert_eq!(processes(None, &local(gpu)), "3");
 }
 
@@ -197,17 +197,66 @@ fn bundle_is_recorded_from_the_snapshot_and_replays() {
 /// With other plugins than those of the snapshot, the bundle would record another rendering.
 #[test]
 fn bundle_is_refused_if_the_plan_differs() {
+    let other_torch = |path: &str| {
+        let (code, mut object) = with_plan(path);
+        if let Some(plan) = object["data"]["plan"].as_str() {
+            let other = plan.replace("\"digest\":\"sha256:", "\"digest\":\"sha256:0");
+            object["data"]["plan"] = json!(other);
+        }
+        (code, object)
+    };
+    let of_the_reference = |path: &str| cluster(path, None);
+    type Answer = fn(&str) -> (u16, Value);
+    for (answer, cause) in [
+        (
+            other_torch as Answer,
+            "was rendered with other plugins or settings",
+        ),
+        (of_the_reference, "was rendered by the Kubeflow Trainer"),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let (url, _calls) = serve(move |path, _| answer(path));
+        let output = explain(&url, &["--record", "bundle.tar"], "", folder.path());
+        assert_eq!(output.status.code(), Some(1));
+        let error = stderr(&output);
+        assert!(
+            error.contains(cause) && error.contains("no bundle was written"),
+            "{error}"
+        );
+        assert!(!folder.path().join("bundle.tar").exists());
+    }
+}
+
+/// Returns the standard error of the explanation of an env var that differs in the cluster.
+fn explained_port(answer: fn(&str) -> (u16, Value)) -> String {
     let folder = tempfile::tempdir().unwrap();
-    let (url, _calls) = serve(|path, _| cluster(path, None));
-    let output = explain(&url, &["--record", "bundle.tar"], "", folder.path());
-    assert_eq!(output.status.code(), Some(1));
-    let error = stderr(&output);
-    assert!(
-        error.contains("was rendered with other plugins or settings")
-            && error.contains("no bundle was written"),
-        "{error}"
-    );
-    assert!(!folder.path().join("bundle.tar").exists());
+    let (url, _calls) = serve(move |path, _| match path.contains("/jobsets/") {
+        true => (200, job_set()),
+        false => answer(path),
+    });
+    let output = explain(&url, &["PET_MASTER_PORT"], "", folder.path());
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    stderr(&output)
+}
+
+/// Nothing is wrong with such a TrainJob, so other clients are not the first cause.
+#[test]
+fn adopted_and_resumed_train_jobs_say_what_they_are() {
+    let adopted = explained_port(|path| cluster(path, None));
+    let advice = "was rendered by the Kubeflow Trainer, so this explains what Trainyard would render; to have Trainyard render it, suspend it and delete its JobSet";
+    assert!(adopted.contains(advice), "{adopted}");
+    let cause = r#"is "1234" in the cluster, as the Kubeflow Trainer rendered it"#;
+    assert!(adopted.contains(cause), "{adopted}");
+
+    let resumed = explained_port(|path| {
+        let (code, mut object) = with_plan(path);
+        if object["kind"] == "ConfigMap" {
+            object["metadata"]["annotations"] = json!({"trainyard.dev/started": "true"});
+        }
+        (code, object)
+    });
+    let cause = r#"is "1234" in the cluster, from before the TrainJob was changed"#;
+    assert!(resumed.contains(cause), "{resumed}");
 }
 
 const CONTAINER: &str = "spec.replicatedJobs[node].template.spec.template.spec.containers[node]";

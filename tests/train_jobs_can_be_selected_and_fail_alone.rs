@@ -24,8 +24,8 @@ fn input() -> String {
     let jobs = [
         job("ml", "a", ""),
         job("ml", "b", "imag: y"),
-        job("ml", "c", "env: [{name: PET_NNODES, value: '1'}]"),
-        job("lab", "b", "numNodes: 2"),
+        job("ml", "c", "env: [{name: PET_NNODES, value: '7'}]"),
+        job("lab", "b", "numNodes: 1"),
     ];
     runtime("name: x", "mlPolicy: {torch: {}},", "") + &jobs.concat()
 }

@@ -37,6 +37,7 @@ fn validated(inputs: &[Input]) -> BTreeMap<String, BTreeSet<String>> {
         // FILE.json:1: KIND NAME: SENTENCE
         let (file, rest) = error.split_once(".json:1: ").unwrap();
         let sentence = rest.split_once(": ").unwrap().1;
+        let sentence = without_advice(sentence);
         // Many objects of the table have the same name, because each is for an empty server.
         if sentence.starts_with("is a duplicate; ") {
             continue;
@@ -49,6 +50,14 @@ fn validated(inputs: &[Input]) -> BTreeMap<String, BTreeSet<String>> {
     printed
 }
 
+/// Returns a sentence without the advice that only the command gives.
+fn without_advice(sentence: &str) -> &str {
+    let advice = ["; write it in quotes: ", "; patches cannot set it, "];
+    let starts = advice.iter().filter_map(|advice| sentence.find(advice));
+    let end = starts.min().unwrap_or(sentence.len());
+    sentence.get(..end).unwrap()
+}
+
 /// Returns the object that is sent first: for an update, the stored object.
 fn created(input: &Input) -> &Value {
     input.before.as_ref().unwrap_or(&input.object)
@@ -56,15 +65,20 @@ fn created(input: &Input) -> &Value {
 
 /// The files for which the command reports more or other messages than a server, with these messages.
 ///
-/// The server accepts these objects, but a controller cannot render them. `numProcPerNode: auto` is an old form, which the command
-/// converts and a server's schema refuses.
+/// The server accepts these objects, but a controller cannot render them. `numProcPerNode: auto` is an old form, for which the command says
+/// what to write, and a server's schema has only its type.
 const BEYOND: [(&str, &[&str]); 3] = [
     (
         "initializer-secret-default",
         &["spec.initializer.model.secretRef.name: is required"],
     ),
     ("runtime-without-spec", &["spec: is required"]),
-    ("trainer-processes-auto", &[]),
+    (
+        "trainer-processes-auto",
+        &[
+            "spec.trainer.numProcPerNode: `auto` is the default, unless the runtime sets a number; remove the field (the API server refuses this form; --allow-old-forms accepts it in files)",
+        ],
+    ),
 ];
 
 /// Returns the messages of the schema check for an object that is created.

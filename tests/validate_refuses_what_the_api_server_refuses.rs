@@ -5,6 +5,8 @@
 
 use std::fs;
 
+use serde_json::{Value, json};
+
 use crate::common::{cases, runtime, trainyard_with_input};
 
 #[test]
@@ -85,7 +87,9 @@ spec: {runtimeRef: {name: absent}, trainer: {numNodes: -1}}
             assert!(printed(wanted), "{command}: {wanted}\n{text}");
         }
         let reference = "TrainJob default/gpt: spec.runtimeRef.name: ClusterTrainingRuntime `absent` is not in the input";
-        assert_eq!(printed(reference), missing, "{command}: {text}");
+        let is_error = |line: &str| line.starts_with("error: ") && line.contains(reference);
+        assert_eq!(text.lines().any(is_error), missing, "{command}: {text}");
+        assert!(printed(reference), "{command}: {text}");
     }
 }
 
@@ -100,7 +104,8 @@ fn renderable_input_is_valid() {
             continue;
         }
         let input = fs::read_to_string(case.join("input.yaml")).unwrap();
-        let output = trainyard_with_input(&input, &["validate", "-f", "-"]);
+        let args = ["validate", "--allow-old-forms", "-f", "-"];
+        let output = trainyard_with_input(&input, &args);
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{}: {error}", case.display());
         assert!(output.stdout.starts_with(b"valid: "));
@@ -109,7 +114,7 @@ fn renderable_input_is_valid() {
     assert!(count > 40, "only {count} cases were found");
 }
 
-/// `validate` accepts a TrainJob whose runtime is missing; it refuses everything else that `render` refuses, with the same lines.
+/// `validate` accepts a TrainJob whose runtime is missing, with a warning; it refuses everything else that `render` refuses, with the same lines.
 #[test]
 fn errors_match_those_of_render() {
     let mut of_plugins = 0;
@@ -122,7 +127,9 @@ fn errors_match_those_of_render() {
         }
         let input = fs::read_to_string(case.join("input.yaml")).unwrap();
         let printed = |command: &str| {
-            let output = trainyard_with_input(&input, &[command, "-f", "-"]);
+            let forms = (command == "validate").then_some("--allow-old-forms");
+            let args: Vec<_> = [command, "-f", "-"].into_iter().chain(forms).collect();
+            let output = trainyard_with_input(&input, &args);
             let lines = String::from_utf8(output.stderr).unwrap();
             let is_of_both = |line: &&str| !line.contains("; pass its file with -f");
             let lines = lines.lines().filter(is_of_both).map(str::to_owned);
@@ -188,9 +195,9 @@ fn refused(input: &str) -> Vec<String> {
     let error = String::from_utf8(output.stderr).unwrap();
     assert_eq!(output.status.code(), Some(1), "{input}\n{error}");
     assert!(output.stdout.is_empty());
-    let lines = error
-        .lines()
-        .map(|line| line.strip_prefix("error: ").unwrap());
+    // The runtime is not in the input, which is a warning.
+    let lines = error.lines().filter(|line| !line.starts_with("warning: "));
+    let lines = lines.map(|line| line.strip_prefix("error: ").unwrap());
     lines.map(str::to_owned).collect()
 }
 
@@ -251,4 +258,105 @@ fn input_without_checked_objects_is_not_valid() {
         refused("{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}"),
         ["there is no TrainJob and no runtime in the input; 1 other object not checked"]
     );
+}
+
+/// Such objects work in files, and `kubectl apply` of them fails.
+#[test]
+fn forms_that_only_files_may_have_are_refused_unless_they_are_allowed() {
+    let auto = JOB.replace("{name: x}}", "{name: x}, trainer: {numProcPerNode: auto}}");
+    let version = JOB.replace("v1alpha1", "v2alpha1");
+    for (input, field) in [
+        (auto, "spec.trainer.numProcPerNode: `auto` is"),
+        (version, "apiVersion: `trainer.kubeflow.org/v2alpha1` is"),
+    ] {
+        let errors = refused(&input);
+        let [error] = &errors[..] else {
+            unreachable!("{errors:#?}")
+        };
+        assert!(
+            error.contains(field) && error.contains("--allow-old-forms"),
+            "{error}"
+        );
+        let args = ["validate", "--allow-old-forms", "-f", "-"];
+        let output = trainyard_with_input(&input, &args);
+        let warning = String::from_utf8(output.stderr).unwrap();
+        assert!(
+            output.status.success() && warning.contains(field),
+            "{warning}"
+        );
+    }
+}
+
+#[test]
+fn train_jobs_whose_runtime_is_missing_are_named_with_the_most_similar_one() {
+    let runtime = runtime("name: torch-distributed", "", "");
+    let job = JOB.replace("{name: x}", "{name: torch-distribute}");
+    let input = format!("{runtime}---\n{job}");
+    let wanted = "TrainJob default/bert: spec.runtimeRef.name: ClusterTrainingRuntime `torch-distribute` is not in the input";
+    let output = trainyard_with_input(&input, &["validate", "-f", "-"]);
+    let warning = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success());
+    assert!(
+        warning.starts_with("warning: ")
+            && warning.contains(wanted)
+            && warning.contains(", or did you mean `torch-distributed`?"),
+        "{warning}"
+    );
+    let args = ["validate", "--require-runtimes", "-f", "-"];
+    let output = trainyard_with_input(&input, &args);
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        error.starts_with("error: ") && error.contains(wanted),
+        "{error}"
+    );
+}
+
+#[test]
+fn json_has_the_verdict_errors_and_warnings() {
+    let report = |input: &str| -> Value {
+        let output = trainyard_with_input(input, &["validate", "-o", "json", "-f", "-"]);
+        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(report["valid"], output.status.success());
+        report
+    };
+    let valid = report(JOB);
+    assert_eq!(valid["errors"], json!([]));
+    assert_eq!(valid["checked"]["trainJobs"], 1);
+    assert_eq!(valid["checked"]["withoutRuntime"], 1);
+    assert!(
+        valid["warnings"][0]
+            .as_str()
+            .unwrap()
+            .contains("`x` is not in the input")
+    );
+    let refused = report(&JOB.replace("name: x", "name: x, nam: y"));
+    let error = refused["errors"][0].as_str().unwrap();
+    assert!(
+        error.starts_with("standard input:4: TrainJob default/bert: unknown field"),
+        "{error}"
+    );
+    assert_eq!(refused["checked"], Value::Null);
+}
+
+#[test]
+fn values_that_need_quotes_and_fields_that_patches_lack_say_what_to_write() {
+    let pod = "{containers: [{name: node, image: b, resources: {}}]}";
+    let jobs = format!(
+        "{{replicatedJobs: [{{name: node, template: {{spec: {{template: {{spec: {pod}}}}}}}}}]}}"
+    );
+    let patch = format!(
+        "{{manager: a.example.com/b, trainingRuntimeSpec: {{template: {{spec: {jobs}}}}}}}"
+    );
+    let env = "trainer: {env: [{name: A, value: true}, {name: B, value: 5}]}";
+    let spec = format!("{{name: x}}, {env}, runtimePatches: [{patch}]}}");
+    let errors = refused(&JOB.replace("{name: x}}", &spec)).join("\n");
+    for wanted in [
+        "must be of type string: \"boolean\"; write it in quotes: \"true\"",
+        "must be of type string: \"integer\"; write it in quotes: \"5\"",
+        "containers[0].image\"; patches cannot set it, but for the trainer, `spec.trainer.image` can",
+        "patches cannot set it, but for the trainer, `spec.trainer.resourcesPerNode` can",
+    ] {
+        assert!(errors.contains(wanted), "{wanted}\n{errors}");
+    }
 }

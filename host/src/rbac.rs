@@ -1,5 +1,7 @@
 //! `trainyard rbac`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
@@ -23,6 +25,9 @@ pub(crate) struct RbacArgs {
     /// The output format. Notes are comments in YAML, and are printed to standard error with JSON.
     #[arg(short, long, value_enum, default_value_t = ObjectFormat::Yaml)]
     output: ObjectFormat,
+    /// Write the roles to this file instead of standard output. If the command fails, the file stays as it is; a shell's `>` empties it first.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    file: Option<PathBuf>,
 }
 
 pub(crate) fn run(args: &RbacArgs) -> Result<(), ErrorList> {
@@ -31,10 +36,10 @@ pub(crate) fn run(args: &RbacArgs) -> Result<(), ErrorList> {
     let claims = plugins().map(|plugin| (&*plugin.id.name, &plugin.manifest.claims));
     let roles = rbac::roles(claims, &args.namespace);
     let objects = vec![object(&roles.cluster_role)?, object(&roles.role)?];
-    match args.output {
+    let text = match args.output {
         ObjectFormat::Json => {
             roles.notes.iter().for_each(report::warn);
-            output::objects(objects, ObjectFormat::Json)
+            output::pretty(&trainyard_api::list::list(objects))? + "\n"
         }
         ObjectFormat::Yaml => {
             let mut names: Vec<&str> = plugins().map(|plugin| &*plugin.id.name).collect();
@@ -46,7 +51,12 @@ pub(crate) fn run(args: &RbacArgs) -> Result<(), ErrorList> {
             comments.extend(roles.notes.iter().map(|note| format!("{note}.")));
             output::commented(&comments, &objects)
         }
-    }
+    };
+    let Some(file) = &args.file else {
+        return output::print(&text);
+    };
+    let failed = |error| ErrorList::from_iter([format!("{}: {error}", file.display())]);
+    output::replace(file, text.as_bytes()).map_err(failed)
 }
 
 fn object(role: &impl Serialize) -> Result<Value, ErrorList> {

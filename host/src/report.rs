@@ -2,7 +2,10 @@
 
 use std::{
     process::ExitCode,
-    sync::atomic::{AtomicUsize, Ordering},
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
 };
 
 use anstyle::{AnsiColor, Style};
@@ -48,6 +51,11 @@ impl ErrorList {
     pub(crate) fn absorb(&mut self, other: Self) {
         other.lines.iter().for_each(|line| self.add(line));
         self.omitted += other.omitted;
+    }
+
+    /// Returns the lines, and the number of errors without one.
+    pub(crate) fn lines(&self) -> (impl Iterator<Item = &str>, usize) {
+        (self.lines.iter().map(String::as_str), self.omitted)
     }
 
     /// Prints the errors as warnings.
@@ -135,9 +143,21 @@ pub(crate) fn wrong_usage(error: &clap::Error) -> ExitCode {
 /// The number of warnings so far.
 static WARNINGS: AtomicUsize = AtomicUsize::new(0);
 
+/// The warnings that were printed, for a report.
+static PRINTED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Returns the warnings that were printed so far.
+pub(crate) fn warnings() -> Vec<String> {
+    let printed = PRINTED.lock();
+    printed.unwrap_or_else(PoisonError::into_inner).clone()
+}
+
 /// Prints a warning, unless there were too many before it.
 pub(crate) fn warn(line: impl std::fmt::Display) {
     if WARNINGS.fetch_add(1, Ordering::Relaxed) < MAX_LINES {
+        let text = clean_to(&line.to_string(), MAX_LINE);
+        let printed = PRINTED.lock();
+        printed.unwrap_or_else(PoisonError::into_inner).push(text);
         print("warning", AnsiColor::Yellow, line);
     }
 }

@@ -139,6 +139,15 @@ fn check_runtimes(stand_ins: &[InputJob], renderer: &Renderer, failure: &mut Err
     }
 }
 
+/// What a check accepts although a cluster may refuse it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Strictness {
+    /// Whether forms of earlier releases are accepted that a cluster's API server refuses.
+    pub(crate) allow_old_forms: bool,
+    /// Whether a TrainJob is refused if its runtime is not in the input.
+    pub(crate) require_runtimes: bool,
+}
+
 /// The counts of a check without errors.
 pub(crate) struct CheckSummary {
     pub(crate) counts: Counts,
@@ -150,8 +159,23 @@ pub(crate) struct CheckSummary {
 
 /// Reads the input and, if `load` is set, loads the plugins and renders the TrainJobs whose runtime is in the input. Reports the errors of all
 /// objects.
-pub(crate) fn check(input: &InputArgs, load: Option<&LoadArgs>) -> Result<CheckSummary, ErrorList> {
-    let (catalog, failure) = read(input, None)?;
+pub(crate) fn check(
+    input: &InputArgs,
+    load: Option<&LoadArgs>,
+    strictness: Strictness,
+) -> Result<CheckSummary, ErrorList> {
+    let (mut objects, mut failure) = admit(input, None)?;
+    if !strictness.allow_old_forms {
+        let forms = objects.iter_mut().flat_map(Admitted::take_file_forms);
+        forms.for_each(|form| failure.add(form));
+    }
+    let (catalog, mut failure) = catalog(objects, failure);
+    for missing in &catalog.without_runtime {
+        match strictness.require_runtimes {
+            true => failure.add(missing),
+            false => report::warn(missing),
+        }
+    }
     let (counts, without_runtime) = (catalog.counts, catalog.without_runtime.len());
     let rendered = match load {
         Some(load) if !(catalog.jobs.is_empty() && catalog.stand_ins.is_empty()) => {
@@ -172,11 +196,16 @@ fn read(
     args: &InputArgs,
     originals: Option<&mut Originals>,
 ) -> Result<(Catalog, ErrorList), ErrorList> {
-    let (objects, mut failure) = admit(args, originals)?;
+    let (objects, failure) = admit(args, originals)?;
+    Ok(catalog(objects, failure))
+}
+
+/// Sorts the objects of the input, and adds their errors to those so far.
+fn catalog(objects: Vec<Admitted>, mut failure: ErrorList) -> (Catalog, ErrorList) {
     let (catalog, errors) = Catalog::new(objects);
     catalog.warnings.iter().for_each(report::warn);
     errors.into_iter().for_each(|error| failure.add(error));
-    Ok((catalog, failure))
+    (catalog, failure)
 }
 
 /// Reads the objects of the input and admits them like an API server. Each object has its own errors; those of unreadable files are returned

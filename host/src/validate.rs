@@ -1,13 +1,14 @@
 //! `trainyard validate`.
 
 use clap::Args;
+use serde::Serialize;
 use trainyard_render::Counts;
 
 use crate::{
-    args::{InputArgs, LoadArgs},
+    args::{InputArgs, LoadArgs, ReportFormat},
     output::{self, counted},
-    report::ErrorList,
-    run::{self, CheckSummary},
+    report::{self, ErrorList},
+    run::{self, CheckSummary, Strictness},
 };
 
 /// Arguments of `validate`.
@@ -18,37 +19,128 @@ pub(crate) struct ValidateArgs {
     /// Check only what an API server checks, without running plugins.
     #[arg(long, conflicts_with_all = ["plugin", "plugin_dir", "policy"])]
     no_plugins: bool,
+    /// Accept forms of earlier releases that only files may have, because a cluster's API server refuses them.
+    #[arg(long)]
+    allow_old_forms: bool,
+    /// Refuse a TrainJob whose runtime is not in the input.
+    #[arg(long)]
+    require_runtimes: bool,
+    /// The output format. With JSON, the result is also printed if there are errors.
+    #[arg(short, long, value_enum, default_value_t = ReportFormat::Table)]
+    output: ReportFormat,
     #[command(flatten)]
     load: LoadArgs,
 }
 
 pub(crate) fn run(args: &ValidateArgs) -> Result<(), ErrorList> {
+    let checked = check(args);
+    if args.output == ReportFormat::Json {
+        output::json(&report_of(&checked))?;
+        return checked.map(drop);
+    }
+    let checked = checked?;
+    let Counts {
+        train_jobs,
+        runtimes,
+        others,
+    } = checked.counts;
+    let counts = [(train_jobs, "TrainJob"), (runtimes, "runtime")];
+    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+    let counts: Vec<_> = counts.map(|(count, what)| counted(count, what)).collect();
+    let (by, plugins) = plugins(&checked, args.no_plugins);
+    let others = not_checked(others);
+    output::lines([format!("{by}: {}{plugins}{others}", counts.join(" and "))])
+}
+
+fn check(args: &ValidateArgs) -> Result<CheckSummary, ErrorList> {
     if args.input.filename.is_empty() {
         return Err(["nothing to check; pass files or directories with -f"]
             .into_iter()
             .collect());
     }
     let load = (!args.no_plugins).then_some(&args.load);
-    let checked = run::check(&args.input, load)?;
+    let strictness = Strictness {
+        allow_old_forms: args.allow_old_forms,
+        require_runtimes: args.require_runtimes,
+    };
+    let checked = run::check(&args.input, load, strictness)?;
     let Counts {
         train_jobs,
         runtimes,
         others,
     } = checked.counts;
-    let others = match others {
-        0 => String::new(),
-        others => format!("; {} not checked", counted(others, "other object")),
-    };
     if train_jobs + runtimes == 0 {
         return Err(ErrorList::from_iter([format!(
-            "there is no TrainJob and no runtime in the input{others}"
+            "there is no TrainJob and no runtime in the input{}",
+            not_checked(others)
         )]));
     }
-    let counts = [(train_jobs, "TrainJob"), (runtimes, "runtime")];
-    let counts = counts.into_iter().filter(|(count, _)| *count > 0);
-    let counts: Vec<_> = counts.map(|(count, what)| counted(count, what)).collect();
-    let (by, plugins) = plugins(&checked, args.no_plugins);
-    output::lines([format!("{by}: {}{plugins}{others}", counts.join(" and "))])
+    Ok(checked)
+}
+
+/// Describes the number of objects that are not checked.
+fn not_checked(others: usize) -> String {
+    match others {
+        0 => String::new(),
+        others => format!("; {} not checked", counted(others, "other object")),
+    }
+}
+
+/// The result as JSON.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report<'e> {
+    valid: bool,
+    /// The errors as they are printed, up to a maximum number.
+    errors: Vec<&'e str>,
+    /// The number of further errors.
+    omitted_errors: usize,
+    warnings: Vec<String>,
+    /// The numbers of checked objects; absent if there are errors.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    checked: Option<Checked>,
+}
+
+/// The numbers of checked objects.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Checked {
+    train_jobs: usize,
+    runtimes: usize,
+    other_objects: usize,
+    /// The TrainJobs that plugins checked.
+    checked_by_plugins: usize,
+    /// The TrainJobs whose runtime is not in the input.
+    without_runtime: usize,
+}
+
+fn report_of(checked: &Result<CheckSummary, ErrorList>) -> Report<'_> {
+    let warnings = report::warnings();
+    match checked {
+        Ok(checked) => Report {
+            valid: true,
+            errors: Vec::new(),
+            omitted_errors: 0,
+            warnings,
+            checked: Some(Checked {
+                train_jobs: checked.counts.train_jobs,
+                runtimes: checked.counts.runtimes,
+                other_objects: checked.counts.others,
+                checked_by_plugins: checked.rendered,
+                without_runtime: checked.without_runtime,
+            }),
+        },
+        Err(failure) => {
+            let (errors, omitted_errors) = failure.lines();
+            Report {
+                valid: false,
+                errors: errors.collect(),
+                omitted_errors,
+                warnings,
+                checked: None,
+            }
+        }
+    }
 }
 
 /// Returns the verdict, and a note on TrainJobs that plugins did not check.

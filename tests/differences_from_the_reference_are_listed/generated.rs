@@ -11,6 +11,11 @@ mod runtime;
 mod spoilt;
 mod torchtune;
 
+use std::{
+    sync::LazyLock,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
 use proptest::{
     prelude::*,
     strategy::{BoxedStrategy, ValueTree},
@@ -21,7 +26,7 @@ use trainyard_api::yaml;
 
 /// The framework of the runtimes.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Framework {
+pub(crate) enum Framework {
     Torch,
     Torchtune,
     Flux,
@@ -33,9 +38,49 @@ pub(super) enum Framework {
     Volcano,
 }
 
-/// Returns the first `count` inputs of a framework as the texts of files. They are the same in every run.
-pub(super) fn inputs(framework: Framework, count: usize) -> impl Iterator<Item = String> {
-    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &[12; 32]);
+impl Framework {
+    pub(crate) const ALL: [Self; 8] = [
+        Self::Torch,
+        Self::Torchtune,
+        Self::Flux,
+        Self::Mpi,
+        Self::Jax,
+        Self::Xgboost,
+        Self::Coscheduling,
+        Self::Volcano,
+    ];
+}
+
+/// The number from which inputs are generated.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seed([u8; 32]);
+
+impl Seed {
+    /// The seed of the inputs whose answers are checked in.
+    pub(crate) const KEPT: Self = Self([12; 32]);
+
+    /// Returns a new seed for each run, or the one in `TRAINYARD_ORACLE_SEED`, and prints it.
+    pub(crate) fn of_run() -> Self {
+        static NUMBER: LazyLock<u64> = LazyLock::new(|| {
+            let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+            let fresh = || u64::from(since_1970.subsec_nanos()) << 32 | since_1970.as_secs();
+            std::env::var("TRAINYARD_ORACLE_SEED")
+                .map_or_else(|_| fresh(), |seed| seed.parse().unwrap())
+        });
+        println!("TRAINYARD_ORACLE_SEED={} repeats this run", *NUMBER);
+        let mut seed = [0; 32];
+        seed[..8].copy_from_slice(&NUMBER.to_le_bytes());
+        Self(seed)
+    }
+}
+
+/// Returns the first `count` inputs of a framework as the texts of files. They depend only on the seed.
+pub(crate) fn inputs(
+    framework: Framework,
+    count: usize,
+    seed: Seed,
+) -> impl Iterator<Item = String> {
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed.0);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
     let claimed = pod::claimed();
     let parts = (

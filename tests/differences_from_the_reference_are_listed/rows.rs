@@ -20,7 +20,7 @@ pub(crate) struct Row {
     pub(crate) lists: fn(&Seen<'_>) -> bool,
 }
 
-const fn row(id: &'static str, lists: fn(&Seen<'_>) -> bool) -> Row {
+pub(crate) const fn row(id: &'static str, lists: fn(&Seen<'_>) -> bool) -> Row {
     Row { id, lists }
 }
 
@@ -32,9 +32,11 @@ pub(crate) const ROWS: &[Row] = &[
     row("master-address", frameworks::master_address),
     row("ports", frameworks::ports),
     row("port-name", frameworks::port_name),
+    row("rendezvous-port", frameworks::rendezvous_port),
     row("env-sources", frameworks::env_sources),
     row("env-reference", frameworks::env_reference),
     row("runtime-processes", frameworks::runtime_processes),
+    row("torch-elastic", frameworks::torch_elastic),
     row(
         "resources-without-policy",
         overrides::resources_without_policy,
@@ -54,6 +56,7 @@ pub(crate) const ROWS: &[Row] = &[
         frameworks::without_trainer_pods,
     ),
     row("jax-reserved-env", frameworks::jax_reserved_env),
+    row("same-env", frameworks::same_env),
     row("xgboost-workers", frameworks::xgboost_workers),
     row("mpi-implementations", mpi::implementations),
     row("mpi-open-mpi-5", mpi::open_mpi_5),
@@ -70,6 +73,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("mpi-unfit", mpi::unfit),
     row("mpi-mutable-keys", mpi::mutable_keys),
     row("request-above-limit", overrides::request_above_limit),
+    row("invalid-pods", overrides::invalid_pods),
     row("patch-finds-nothing", patches::patch_finds_nothing),
     row("init-order", patches::init_order),
     row("two-sources", patches::two_sources),
@@ -102,7 +106,9 @@ pub(crate) const ROWS: &[Row] = &[
     row("flux-group", flux::group),
     row("flux-installer", flux::installer),
     row("flux-command", flux::command),
-    row("flux-too-many-tasks", flux::too_many_tasks),
+    row("flux-network", flux::network),
+    row("flux-architecture", flux::architecture),
+    row("flux-installer-fits", flux::installer_fits),
     row("flux-settings", flux::settings),
     row("flux-unfit", flux::unfit),
     row("flux-failure", flux::failure),
@@ -123,6 +129,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("gang-queue", gangs::queue),
     row("gang-queue-of-others", gangs::queue_of_others),
     row("gang-unfit", gangs::unfit),
+    row("gang-exclusive", gangs::exclusive),
     row("gang-two-schedulers", gangs::two_schedulers),
     row("override-replaces", kueue::override_replaces),
     row("claims-per-node", kueue::claims_per_node),

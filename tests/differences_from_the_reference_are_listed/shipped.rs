@@ -1,5 +1,5 @@
 //! A TrainJob on a runtime of deploy/runtimes becomes the same objects as on the reference's runtime of the same name, rendered by the
-//! reference. Only the manifests and the rendering differ.
+//! reference. Only the manifests and the rendering differ. Differences of the manifests are in a table of their own.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +14,9 @@ use trainyard_cluster::Oracle;
 use super::{
     Found,
     reference::{Answers, Reference, Runs},
-    trainyard,
+    rows::{Row, row},
+    seen::Seen,
+    table, trainyard,
 };
 use crate::common::{answers, root};
 
@@ -82,8 +84,48 @@ const OF_TORCHTUNE: [(&str, &str); 4] = [
     ),
 ];
 
+/// Every row of the table "Shipped runtimes" in divergences.md, in its order.
+const ROWS: [Row; 3] = [
+    row("shipped-restarts", restarts),
+    row("shipped-ssh-server", ssh_server),
+    row("shipped-shared-memory", shared_memory),
+];
+
+/// All pods are restarted after the failure of one.
+fn restarts(seen: &Seen<'_>) -> bool {
+    let path = seen.path();
+    let of_job = [
+        "backoffLimit",
+        "podFailurePolicy",
+        "template.spec.restartPolicy",
+    ];
+    let is_of_job = of_job
+        .iter()
+        .any(|field| path.ends_with(&format!("].template.spec.{field}")));
+    seen.theirs().is_none() && (path == "spec.failurePolicy" || is_of_job)
+}
+
+/// The nodes of MPI run their SSH server under a shell.
+fn ssh_server(seen: &Seen<'_>) -> bool {
+    let node = "spec.replicatedJobs[node].template.spec.template.spec.containers[node].";
+    let field = seen.path().strip_prefix(node);
+    seen.policy()["mpi"].is_object() && matches!(field, Some("command" | "args"))
+}
+
+/// The containers of a framework have shared memory.
+fn shared_memory(seen: &Seen<'_>) -> bool {
+    let path = seen.path();
+    let fields = [".volumes[shared-memory]", ".volumeMounts[/dev/shm]"];
+    let is_in_list = fields.iter().any(|field| path.ends_with(field));
+    let is_list = path.ends_with(".volumes") || path.ends_with(".volumeMounts");
+    seen.theirs().is_none() && (is_in_list || is_list)
+}
+
 /// The rows of divergences.md that these TrainJobs show, with the beginnings of the runtimes' names.
-const LISTED: [(&str, &[&str]); 8] = [
+const LISTED: [(&str, &[&str]); 11] = [
+    ("shipped-restarts", &[""]),
+    ("shipped-ssh-server", MPI),
+    ("shipped-shared-memory", &[""]),
     (
         "env-without-trainer",
         &["jax-", "torch-", "torchtune-", "xgboost-"],
@@ -179,10 +221,18 @@ fn theirs() -> BTreeMap<String, String> {
 }
 
 #[test]
+fn every_row_about_shipped_runtimes_has_a_matcher() {
+    assert_eq!(table::shipped(), ROWS.map(|row| row.id));
+}
+
+#[test]
 fn shipped_runtimes_render_as_those_of_the_reference() {
     let (jobs, ours) = (jobs(), ours());
     let answers = answers::kept(ANSWERS, &jobs);
-    let mut found = Found::default();
+    let mut found = Found {
+        further: &ROWS,
+        ..Found::default()
+    };
     for (name, job) in &jobs {
         let input = input(name, job, &ours);
         found.add(name, &input, &trainyard::of_text(&input), &answers[name]);

@@ -34,6 +34,15 @@ pub(crate) fn read() -> Vec<TableRow> {
     rows
 }
 
+/// Returns the IDs of the rows about the shipped runtimes.
+pub(crate) fn shipped() -> Vec<String> {
+    let text = text();
+    let rows = rows(&text, "Shipped runtimes");
+    rows.into_iter()
+        .flat_map(|line| quoted(columns(line)[0]))
+        .collect()
+}
+
 /// Returns the IDs of the rows that refuse TrainJobs which the reference renders, from the section that lists them.
 pub(crate) fn refusing() -> BTreeSet<String> {
     let text = text();
@@ -47,9 +56,22 @@ pub(crate) fn refusing() -> BTreeSet<String> {
     distinct
 }
 
+/// Returns the IDs in the first column of the tables in a section of `deploy/README.md`.
+pub(crate) fn of_deployment(section: &str) -> BTreeSet<String> {
+    let text = read_file("deploy/README.md");
+    let rows = rows(&text, section);
+    rows.iter()
+        .flat_map(|line| quoted(columns(line)[0]))
+        .collect()
+}
+
 fn text() -> String {
-    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/reference/divergences.md");
-    fs::read_to_string(file).unwrap()
+    read_file("tests/reference/divergences.md")
+}
+
+fn read_file(path: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    fs::read_to_string(root.join(path)).unwrap()
 }
 
 /// Returns the lines of the tables in a section that begin with an ID.

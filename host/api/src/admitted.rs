@@ -84,6 +84,23 @@ impl Admitted {
         admitted
     }
 
+    /// Removes the warnings about forms that a cluster's API server refuses, and returns them as errors.
+    pub fn take_file_forms(&mut self) -> Vec<Located> {
+        let forms = self.conversion.warnings.iter();
+        let forms = forms.zip(std::mem::take(&mut self.warnings));
+        let (only_in_files, others): (Vec<_>, Vec<_>) =
+            forms.partition(|(form, _)| form.only_in_files);
+        self.warnings = others.into_iter().map(|(_, warning)| warning).collect();
+        let error = |(_, warning): (_, Located)| Located {
+            message: format!(
+                "{} (the API server refuses this form; --allow-old-forms accepts it in files)",
+                warning.message
+            ),
+            ..warning
+        };
+        only_in_files.into_iter().map(error).collect()
+    }
+
     /// Returns the object's location in the input.
     pub fn location(&self) -> Location {
         Location {

@@ -17,21 +17,31 @@ impl<'a> Ancestor<'a> {
     /// The metadata of a replicated job's pods.
     pub(crate) const POD_METADATA: [&'static str; 4] = ["template", "spec", "template", "metadata"];
 
-    /// Reads the label of a replicated job, on its Job template or else on its pods.
+    /// Reads the label of a replicated job, on its Job template or else on its pods. There it only counts for one replica, because the
+    /// pods of several would share ranks, and other clients do not read it.
     pub fn of(job: &'a Value) -> Option<Self> {
-        let label = |metadata: &[&str]| {
-            let mut keys = metadata.iter().chain(&["labels", names::ANCESTOR_LABEL]);
-            keys.try_fold(job, |value, key| value.get(key))?.as_str()
-        };
-        let on_job = label(&["template", "metadata"]).map(|step| Self {
+        let on_job = label(job, &["template", "metadata"]).map(|step| Self {
             step,
             on_pods: false,
         });
+        let has_one_replica = || job.get("replicas").is_none_or(|replicas| replicas == 1);
         on_job.or_else(|| {
-            label(&Self::POD_METADATA).map(|step| Self {
-                step,
-                on_pods: true,
-            })
+            Self::label_on_pods(job)
+                .filter(|_| has_one_replica())
+                .map(|step| Self {
+                    step,
+                    on_pods: true,
+                })
         })
     }
+
+    /// Returns the label on the pods of a replicated job, whether or not it counts.
+    pub(crate) fn label_on_pods(job: &'a Value) -> Option<&'a str> {
+        label(job, &Self::POD_METADATA)
+    }
+}
+
+fn label<'a>(job: &'a Value, metadata: &[&str]) -> Option<&'a str> {
+    let mut keys = metadata.iter().chain(&["labels", names::ANCESTOR_LABEL]);
+    keys.try_fold(job, |value, key| value.get(key))?.as_str()
 }

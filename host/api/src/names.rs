@@ -57,6 +57,10 @@ pub const MANAGED_BY_TRAINER: &str = "trainer.kubeflow.org/trainjob-controller";
 /// Value of `spec.managedBy` that leaves a TrainJob to Kueue's MultiKueue.
 pub const MANAGED_BY_MULTIKUEUE: &str = "kueue.x-k8s.io/multikueue";
 
+/// Label on a TrainJob: the LocalQueue in which Kueue queues it.
+pub const QUEUE_LABEL: &str = "kueue.x-k8s.io/queue-name";
+/// The LocalQueue of TrainJobs without [`QUEUE_LABEL`], if the namespace has one of this name: Kueue's webhook sets the label.
+pub const DEFAULT_QUEUE: &str = "default";
 /// Manager of the entries of `spec.runtimePatches` that Kueue writes.
 pub const KUEUE_MANAGER: &str = "kueue.x-k8s.io/manager";
 /// Manager of the entries of `spec.runtimePatches` that are converted from old overrides; further ones end in `-2`, `-3`, ...

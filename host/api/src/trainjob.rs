@@ -35,7 +35,7 @@ pub struct TrainJob {
     /// The controller that reconciles it: [`names::MANAGED_BY_TRAINER`] or [`names::MANAGED_BY_MULTIKUEUE`].
     pub managed_by: String,
     /// The whole `spec`, without nulls and without defaults.
-    pub spec: Value,
+    pub spec: Arc<Value>,
     /// The conversion of its old forms.
     pub conversion: Conversion,
     /// The fields that were set by defaults of the schema.
@@ -195,7 +195,7 @@ impl Spec {
             suspend: self.suspend,
             active_deadline_seconds: self.active_deadline_seconds,
             managed_by: self.managed_by,
-            spec: object.value.get("spec").cloned().unwrap_or_default(),
+            spec: Arc::new(object.value.get("spec").cloned().unwrap_or_default()),
             conversion: Conversion::default(),
             defaulted: Arc::default(),
         }

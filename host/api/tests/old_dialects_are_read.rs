@@ -339,12 +339,13 @@ fn invalid_overrides_are_refused_with_their_paths() {
 }
 
 #[test]
-fn elastic_policy_is_dropped_and_processes_are_kept() {
+fn fields_of_torch_that_its_plugin_reads_are_kept() {
     let (value, conversion) =
         runtime("{mlPolicy: {torch: {numProcPerNode: auto, elasticPolicy: {maxNodes: 4}}}}");
     let torch = &value["spec"]["mlPolicy"]["torch"];
-    assert_eq!(torch, &json!({"numProcPerNode": "auto"}));
-    assert_eq!(warned(&conversion), ["spec.mlPolicy.torch.elasticPolicy"]);
+    let kept = json!({"numProcPerNode": "auto", "elasticPolicy": {"maxNodes": 4}});
+    assert_eq!(torch, &kept);
+    assert_eq!(warned(&conversion), [""; 0]);
 }
 
 #[test]

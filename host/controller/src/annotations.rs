@@ -14,3 +14,7 @@ pub(crate) const INPUTS: &str = "trainyard.dev/inputs";
 
 /// On a suspended JobSet whose Jobs may still have entries that were removed from the placement of its pods.
 pub(crate) const REMOVED_PLACEMENT: &str = "trainyard.dev/taken-placement";
+
+/// On a JobSet: the digests of the snapshot that it was applied with. An account that can edit it can run any pods, so it vouches for the
+/// snapshot.
+pub(crate) const SNAPSHOT: &str = "trainyard.dev/snapshot";

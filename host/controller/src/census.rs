@@ -3,7 +3,7 @@
 use crate::{
     failures::FailureCause,
     metrics::TrainJobLabels,
-    reconcile::status,
+    reconcile::{NOT_CREATED, status},
     watch::{JobSetState, TrainJobState},
 };
 
@@ -27,7 +27,8 @@ pub(crate) fn labels(
         return of(state, "ManagedExternally");
     }
     let is_own = |found: &&JobSetState| found.owner.as_deref() == Some(&job.uid);
-    if job_set.filter(is_own).is_some_and(|found| !found.suspended) {
+    let runs = job_set.filter(is_own).is_some_and(|found| !found.suspended);
+    if runs && reason != NOT_CREATED {
         return of("running", reason);
     }
     match cause {
@@ -114,6 +115,13 @@ mod tests {
                 cause("ObjectLost", false),
                 "running",
                 "ObjectLost",
+            ),
+            (
+                plain(),
+                Some(&runs),
+                cause("NotCreated", false),
+                "waiting",
+                "NotCreated",
             ),
             (suspended(), Some(&waits), None, "suspended", ""),
             (suspended(), None, refused, "suspended", "Refused"),

@@ -84,6 +84,11 @@ impl Failures {
         self.last().get(key).map(|last| last.cause)
     }
 
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.last().len()
+    }
+
     fn last(&self) -> MutexGuard<'_, HashMap<NamespacedName, RepeatedFailure>> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -16,7 +16,13 @@ use thiserror::Error;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use crate::metrics::Metrics;
+use crate::{metrics::Metrics, serve::Readiness};
+
+/// The part of readiness for the Lease. A candidate that stands by is ready.
+const PART: &str = "Lease";
+
+/// How often a problem with the Lease is logged while it lasts.
+const PROBLEM_EVERY: Duration = Duration::from_secs(60);
 
 /// The reference's Lease.
 pub const LEASE_NAME: &str = "trainer.kubeflow.org";
@@ -49,6 +55,7 @@ pub struct Candidate {
     leases: Api<Lease>,
     options: LeaseOptions,
     metrics: Arc<Metrics>,
+    readiness: Arc<Readiness>,
     /// The Lease as last observed, and when this state was first observed. Clocks of other machines are not trusted.
     seen: Option<(Lease, Instant)>,
 }
@@ -85,14 +92,62 @@ enum LeaseError {
     NoAnswer(Duration),
 }
 
+impl LeaseError {
+    /// Whether the API server refused the call, such as for a missing permission, so that a retry alone does not help.
+    fn is_refusal(&self) -> bool {
+        match self {
+            Self::Api(kube::Error::Api(status)) => {
+                matches!(status.code, 400..=499) && !matches!(status.code, 408 | 409 | 429)
+            }
+            Self::Api(_) | Self::NoAnswer(_) => false,
+        }
+    }
+}
+
+/// Why a candidate waits.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Wait {
+    /// Whether the candidate could not lead even if no other candidate did.
+    is_problem: bool,
+    reason: String,
+}
+
+/// The wait that was logged last.
+#[derive(Debug, Default)]
+struct WaitLog(Option<(Wait, Instant)>);
+
+impl WaitLog {
+    /// Whether a line about the wait is due: at once if it has changed, and repeatedly if it is a problem.
+    fn is_due(&mut self, wait: &Wait) -> bool {
+        let is_due = match &self.0 {
+            Some((last, at)) => last != wait || wait.is_problem && at.elapsed() >= PROBLEM_EVERY,
+            None => true,
+        };
+        if is_due {
+            let last = Wait {
+                is_problem: wait.is_problem,
+                reason: wait.reason.clone(),
+            };
+            self.0 = Some((last, Instant::now()));
+        }
+        is_due
+    }
+}
+
 impl Candidate {
     /// Returns a candidate. It should have its own client, so that other calls do not delay its own.
     #[must_use]
-    pub fn new(client: Client, options: LeaseOptions, metrics: Arc<Metrics>) -> Self {
+    pub fn new(
+        client: Client,
+        options: LeaseOptions,
+        metrics: Arc<Metrics>,
+        readiness: Arc<Readiness>,
+    ) -> Self {
         Self {
             leases: Api::namespaced(client, &options.namespace),
             options,
             metrics,
+            readiness,
             seen: None,
         }
     }
@@ -102,20 +157,42 @@ impl Candidate {
         let LeaseOptions {
             name, namespace, ..
         } = self.options.clone();
-        let mut logged = None;
+        let (mut log, mut answered) = (WaitLog::default(), Instant::now());
         let renewed = loop {
             let started = Instant::now();
-            let reason = match self.attempt().await {
+            let wait = match self.attempt().await {
                 Ok(Holder::Mine) => break started,
-                Ok(Holder::Other(holder)) => format!("it is held by {holder}"),
-                Err(error) => error.to_string(),
+                Ok(Holder::Other(holder)) => {
+                    answered = Instant::now();
+                    self.wait_for(&holder)
+                }
+                Err(error) => Wait {
+                    is_problem: error.is_refusal()
+                        || answered.elapsed() >= self.options.lease_duration,
+                    reason: error.to_string(),
+                },
             };
-            if logged.as_ref() != Some(&reason) {
-                tracing::info!(name, namespace, reason, "waiting for the Lease");
-                logged = Some(reason);
+            self.show(&wait);
+            if log.is_due(&wait) {
+                if wait.is_problem {
+                    tracing::warn!(
+                        name,
+                        namespace,
+                        reason = wait.reason,
+                        "the Lease cannot be taken, so this process reconciles no TrainJobs and could not replace a leader; retrying"
+                    );
+                } else {
+                    tracing::info!(
+                        name,
+                        namespace,
+                        reason = wait.reason,
+                        "waiting for the Lease"
+                    );
+                }
             }
             sleep(self.pause()).await;
         };
+        self.show(&Wait::default());
         tracing::info!(
             name,
             namespace,
@@ -129,6 +206,35 @@ impl Candidate {
             lost,
             stop,
             renewal: AbortOnDropHandle::new(renewal),
+        }
+    }
+
+    /// Returns the wait for another candidate, which is normal as long as that candidate renews the Lease.
+    fn wait_for(&self, holder: &str) -> Wait {
+        let since = self.seen.as_ref().map(|(_, since)| since.elapsed());
+        let is_stale = |since: &Duration| *since >= self.options.lease_duration * 2;
+        match (since.filter(is_stale), &self.seen) {
+            (Some(_), Some((lease, _))) => Wait {
+                is_problem: true,
+                reason: format!(
+                    "it is held by {holder}, which does not renew it; it expires {:?} after the last renewal, unless you delete it",
+                    self.duration(lease)
+                ),
+            },
+            _ => Wait {
+                is_problem: false,
+                reason: format!("it is held by {holder}"),
+            },
+        }
+    }
+
+    /// Shows in the metrics and the readiness whether the wait is a problem.
+    fn show(&self, wait: &Wait) {
+        self.metrics.set_lease_unavailable(wait.is_problem);
+        if wait.is_problem {
+            self.readiness.note_missing(PART, wait.reason.clone());
+        } else {
+            self.readiness.set(PART, true);
         }
     }
 

@@ -21,6 +21,7 @@ use crate::{
     reconcile::{Reconciler, Stores},
     serve::{self, Readiness, ServeError},
     settings::Settings,
+    watch::StateReplaced,
     work::Work,
 };
 
@@ -65,6 +66,9 @@ pub enum ControllerError {
     /// Another process leads.
     #[error("the Lease is lost; another process is the leader")]
     LeaseLost,
+    /// The state of the API server was replaced by an older one.
+    #[error("{0}; start the controller again, as a Deployment does by itself")]
+    StateReplaced(#[from] StateReplaced),
     #[error("the watches ended; this is a bug in Trainyard")]
     WatchesEnded,
 }
@@ -95,15 +99,22 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
     };
     let (recorder, events) = recorder(api.clone(), reporter, metrics.clone());
     let events = AbortOnDropHandle::new(tokio::spawn(events.run()));
-    let candidate = options.candidate()?;
+    let candidate = options.candidate(&readiness)?;
     let concurrency = settings.concurrency.get();
     let work = Arc::new(work(options, api, recorder, readiness));
     let counted = Arc::downgrade(&work);
     let count = move || counted.upgrade()?.count_train_jobs();
     work.metrics.count_train_jobs_with(count);
+    let counted = Arc::downgrade(&work.stores);
+    let count = move || {
+        counted
+            .upgrade()
+            .map_or_else(Vec::new, |stores| stores.held_text())
+    };
+    work.metrics.count_held_text_with(count);
     let mut watches = AbortOnDropHandle::new(tokio::spawn(work.clone().watch()));
     let ended = tokio::select! {
-        _ = &mut watches => Err(ControllerError::WatchesEnded),
+        ended = &mut watches => Err(ended.map_or(ControllerError::WatchesEnded, Into::into)),
         ended = lead(&work, candidate, concurrency, &stop) => ended,
     };
     tracing::info!("stopped");
@@ -126,14 +137,19 @@ impl Options {
     }
 
     /// The candidate for the Lease; `None` without leader election.
-    fn candidate(&self) -> Result<Option<Candidate>, ClientError> {
+    fn candidate(&self, readiness: &Arc<Readiness>) -> Result<Option<Candidate>, ClientError> {
         let namespace = &self.cluster.default_namespace;
         let identity = crate::lease::identity(&self.instance);
         let lease = self.settings.leader_election.lease(namespace, identity);
         let candidate = |lease| {
             // A separate client, so that other calls do not delay those for the Lease.
             let client = self.client(ClientOptions::default())?;
-            Ok(Candidate::new(client, lease, self.metrics.clone()))
+            Ok(Candidate::new(
+                client,
+                lease,
+                self.metrics.clone(),
+                readiness.clone(),
+            ))
         };
         lease.map(candidate).transpose()
     }

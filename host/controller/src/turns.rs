@@ -56,6 +56,17 @@ impl<T> Turns<T> {
         Some((namespace, item))
     }
 
+    /// Takes the last item of the namespace with the most waiting items; `None` if that would leave it fewer than `namespace` has.
+    pub(crate) fn take_last_of_another(&mut self, namespace: &Arc<str>) -> Option<T> {
+        let own = self.waiting.get(namespace).map_or(0, VecDeque::len);
+        let longest = self.waiting.values_mut().max_by_key(|items| items.len())?;
+        if longest.len() <= own.max(1) {
+            return None;
+        }
+        self.len -= 1;
+        longest.pop_back()
+    }
+
     /// Ends an item of the namespace that was in progress.
     pub(crate) fn done(&mut self, namespace: &Arc<str>) {
         let had_room = self.has_room(namespace);

@@ -174,3 +174,33 @@ async fn another_text_is_neither_reconciled_nor_replaced_at_once() {
         .await;
     controller.stop().await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_runtime_that_is_too_large_to_be_held_is_an_error_until_it_is_smaller() {
+    let cluster = Cluster::new();
+    let mut large = runtime("plain", &[]);
+    let node = &mut large["spec"]["template"]["spec"]["replicatedJobs"][0]["template"];
+    node["spec"]["template"]["spec"]["containers"][0]["args"] = json!(vec![""; 450_000]);
+    cluster.put(large);
+    cluster.put(job("a", "job", "plain", true));
+    let controller = start(&cluster).await;
+    let says = |cluster: &Cluster| {
+        let events = cluster.all("events");
+        events.iter().any(|event| {
+            let message = event["message"].as_str().unwrap();
+            message.contains("plain: has 13") && message.contains("but at most 1048576 fit in")
+        })
+    };
+    cluster.until("an Event says why", says).await;
+    let is_annotated = |cluster: &Cluster| {
+        error(cluster)
+            .as_str()
+            .is_some_and(|it| it.contains("plain"))
+    };
+    cluster.until("so does the annotation", is_annotated).await;
+    cluster.put(runtime("plain", &[]));
+    let is_reconciled =
+        |cluster: &Cluster| cluster.count("jobsets") == 1 && error(cluster).is_null();
+    cluster.until("it is reconciled", is_reconciled).await;
+    controller.stop().await;
+}

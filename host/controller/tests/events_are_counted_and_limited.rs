@@ -1,4 +1,5 @@
-//! Events have the fields that the SDK reads, repeated ones are counted, each object has a limit, and no reconcile waits for them.
+//! Events have the fields that the SDK reads, repeated ones are counted, each object has a limit, namespaces take turns, and no reconcile
+//! waits for them.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -93,6 +94,17 @@ fn job(name: &str) -> ObjectReference {
 
 const REASON: &str = "TrainJobResourcesCreationFailed";
 
+/// Waits until that many Events were written.
+async fn until_written(seen: &Seen, count: usize) {
+    let written = async {
+        while seen.all().len() < count {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let written = tokio::time::timeout(Duration::from_secs(600), written).await;
+    written.expect("the Events are written");
+}
+
 fn warn(recorder: &Recorder, name: &str, note: &str) {
     recorder.warn(&job(name), REASON, "Reconciling", &[note]);
 }
@@ -141,12 +153,14 @@ async fn event_has_the_fields_that_sdk_and_kubectl_read() {
 #[tokio::test]
 async fn repeated_event_is_counted_on_the_first() {
     let (recorder, writer, seen, _) = start(|_| 200).await;
-    for _ in 0..3 {
+    let writer = tokio::spawn(writer.run());
+    for count in 1..=3 {
         warn(&recorder, "one", "same");
+        until_written(&seen, count).await;
     }
     warn(&recorder, "one", "another");
     drop(recorder);
-    writer.run().await;
+    writer.await.unwrap();
     let created = seen.of(&Method::POST);
     assert_eq!(created.len(), 2, "{created:?}");
     let patched = seen.of(&Method::PATCH);
@@ -162,11 +176,14 @@ async fn repeated_event_is_counted_on_the_first() {
 #[tokio::test]
 async fn deleted_event_is_created_again() {
     let (recorder, writer, seen, _) = start(|n| if n == 2 { 404 } else { 200 }).await;
-    warn(&recorder, "one", "same");
-    warn(&recorder, "one", "same");
-    warn(&recorder, "one", "same");
+    let writer = tokio::spawn(writer.run());
+    // The second one is written twice.
+    for count in [1, 3, 4] {
+        warn(&recorder, "one", "same");
+        until_written(&seen, count).await;
+    }
     drop(recorder);
-    writer.run().await;
+    writer.await.unwrap();
     let methods: Vec<_> = seen
         .all()
         .into_iter()
@@ -183,7 +200,8 @@ async fn deleted_event_is_created_again() {
 async fn one_object_can_not_flood_the_server_or_silence_others() {
     let (recorder, writer, seen, metrics) = start(|_| 200).await;
     for n in 0..40 {
-        warn(&recorder, "noisy", &format!("problem {n}"));
+        let reason = format!("Problem{n}");
+        recorder.warn(&job("noisy"), &reason, "Reconciling", &["a problem"]);
     }
     warn(&recorder, "quiet", "a word");
     drop(recorder);
@@ -193,6 +211,52 @@ async fn one_object_can_not_flood_the_server_or_silence_others() {
     assert_eq!(created[25].1["involvedObject"]["name"], "quiet");
     let text = metrics.text().unwrap();
     let line = r#"trainyard_events_dropped_total{reason="spam"} 15"#;
+    assert!(text.contains(line), "{text}");
+}
+
+#[tokio::test]
+async fn a_busy_namespace_does_not_delay_the_events_of_another() {
+    let (recorder, writer, seen, metrics) = start(|_| 200).await;
+    for n in 0..3_000 {
+        warn(&recorder, &n.to_string(), "busy");
+    }
+    let quiet = ObjectReference {
+        namespace: Some("quiet".to_owned()),
+        ..job("quiet")
+    };
+    recorder.warn(&quiet, REASON, "Reconciling", &["quiet"]);
+    drop(recorder);
+    writer.run().await;
+    let created = seen.of(&Method::POST);
+    assert_eq!(created.len(), 1_024);
+    let namespaces = created.iter().map(|(path, _)| path.contains("/quiet/"));
+    assert_eq!(namespaces.clone().position(|is_quiet| is_quiet), Some(1));
+    let text = metrics.text().unwrap();
+    let line = r#"trainyard_events_dropped_total{reason="full"} 1977"#;
+    assert!(text.contains(line), "{text}");
+}
+
+/// The error of a TrainJob may change faster than Events are written.
+#[tokio::test]
+async fn newest_event_of_an_object_replaces_the_one_that_waits() {
+    let (recorder, writer, seen, metrics) = start(|_| 200).await;
+    for note in ["old", "old", "new", "new"] {
+        warn(&recorder, "one", note);
+    }
+    recorder.warn_each(&job("one"), "TrainJobWarning", "Reconciling", &["a", "b"]);
+    drop(recorder);
+    writer.run().await;
+    let created = seen.of(&Method::POST).into_iter();
+    let created: Vec<_> = created
+        .map(|(_, event)| (event["message"].clone(), event["count"].clone()))
+        .collect();
+    let expected = [("new", 2), ("a", 1), ("b", 1)];
+    assert_eq!(
+        created,
+        expected.map(|(text, count)| (json!(text), json!(count)))
+    );
+    let text = metrics.text().unwrap();
+    let line = r#"trainyard_events_dropped_total{reason="replaced"} 1"#;
     assert!(text.contains(line), "{text}");
 }
 

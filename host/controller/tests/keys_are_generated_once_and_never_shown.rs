@@ -116,6 +116,8 @@ async fn keys_survive_a_restart_and_are_never_shown() {
     let uid = cluster.get("trainjobs", "a", "job").unwrap()["metadata"]["uid"].clone();
     assert_eq!(made["metadata"]["ownerReferences"][0]["uid"], uid);
 
+    // Tests in other threads may have switched off lines of the debug level before this one captured them.
+    tracing::callsite::rebuild_interest_cache();
     // The next one requests it again, since the TrainJob has changed.
     let controller = started(&cluster).await;
     let labels = json!({"spec": {"suspend": false, "labels": {"label": "new"}}});

@@ -339,6 +339,8 @@ fn every_kind_of_error_is_documented() {
     let code = include_str!("../src/reconcile/error/summary.rs");
     let (_, labels) = code.split_once("fn labels(&self)").unwrap();
     let (labels, _) = labels.split_once("\n    }\n").unwrap();
+    // The census of TrainJobs uses this reason too, so it has a name.
+    let labels = labels.replace("NOT_CREATED", "\"NotCreated\"");
     let labels: Vec<_> = labels.split('"').skip(1).step_by(2).collect();
     let names: BTreeSet<_> = labels.iter().step_by(2).copied().collect();
     assert!(names.len() > 10 && names.contains("train_job"), "{names:?}");
@@ -374,6 +376,7 @@ fn every_metric_is_documented() {
     metrics.set_plan("sha256:1");
     metrics.set_unreadable("TrainJob", 1);
     metrics.count_train_jobs_with(|| Some(TrainJobCounts::new()));
+    metrics.count_held_text_with(|| vec![("TrainJob", vec![(None, 1)])]);
     let text = metrics.text().unwrap();
     let served: BTreeSet<_> = text
         .lines()
@@ -396,4 +399,30 @@ fn every_metric_is_documented() {
         listed.iter().filter(missing).collect::<Vec<_>>(),
         served.iter().collect::<Vec<_>>()
     );
+}
+
+#[test]
+fn namespaces_with_the_most_text_have_their_own_series() {
+    let metrics = Metrics::new(&Queue::new(Backoff::default()));
+    assert!(!metrics.text().unwrap().contains("trainyard_held_bytes"));
+    metrics.count_held_text_with(|| {
+        let namespaces = (1..=1_000).map(|number| (Some(format!("n{number}").into()), number));
+        let cluster = vec![(None, 7)];
+        vec![
+            ("TrainJob", namespaces.collect()),
+            ("ClusterTrainingRuntime", cluster),
+        ]
+    });
+    let text = metrics.text().unwrap();
+    for line in [
+        r#"trainyard_held_bytes{kind="TrainJob",namespace="n1000"} 1000"#,
+        r#"trainyard_held_bytes{kind="TrainJob",namespace="n901"} 901"#,
+        // The sum of 1 to 900.
+        r#"trainyard_held_bytes{kind="TrainJob",namespace="<other>"} 405450"#,
+        r#"trainyard_held_bytes{kind="ClusterTrainingRuntime",namespace=""} 7"#,
+    ] {
+        has(&text, line);
+    }
+    let series = text.matches("trainyard_held_bytes{").count();
+    assert_eq!(series, 102);
 }

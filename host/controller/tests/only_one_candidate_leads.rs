@@ -8,7 +8,7 @@
 
 use std::{
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, OnceLock,
         atomic::{AtomicU8, Ordering},
     },
     time::Duration,
@@ -18,13 +18,19 @@ use axum::response::Response;
 use http::Method;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
-use trainyard_controller::lease::{Candidate, LEASE_NAME, LeaseOptions, identity};
+use tracing::Level;
+use trainyard_controller::{
+    lease::{Candidate, LEASE_NAME, LeaseOptions, identity},
+    metrics::Metrics,
+    serve::Readiness,
+};
 
-use crate::stub::{self, answer, metrics, status};
+use crate::stub::{self, answer, log::CapturedLog, metrics, status};
 
 const WELL: u8 = 0;
 const BROKEN: u8 = 1;
 const HANGS: u8 = 2;
+const FORBIDDEN: u8 = 3;
 
 /// A Lease with the optimistic locking of an API server.
 #[derive(Clone, Default)]
@@ -35,6 +41,14 @@ struct State {
     lease: Mutex<Option<Value>>,
     writes: Mutex<Vec<(Method, Value)>>,
     health: AtomicU8,
+    readiness: Arc<Readiness>,
+    metrics: OnceLock<Arc<Metrics>>,
+}
+
+impl State {
+    fn metrics(&self) -> Arc<Metrics> {
+        self.metrics.get_or_init(metrics).clone()
+    }
 }
 
 impl Server {
@@ -46,6 +60,7 @@ impl Server {
                 match server.0.health.load(Ordering::SeqCst) {
                     BROKEN => return status(503, "ServiceUnavailable"),
                     HANGS => std::future::pending().await,
+                    FORBIDDEN => return status(403, "Forbidden"),
                     _ => {}
                 }
                 let (method, path) = (request.method().clone(), request.uri().path().to_owned());
@@ -116,7 +131,17 @@ impl Server {
             renew_deadline: Duration::from_secs(10),
             retry_period: Duration::from_secs(2),
         };
-        Candidate::new(self.client(), options, metrics())
+        let readiness = self.0.readiness.clone();
+        Candidate::new(self.client(), options, self.0.metrics(), readiness)
+    }
+
+    /// Returns what is missing for readiness, and whether the metric shows a problem.
+    fn problem(&self) -> (String, bool) {
+        let text = self.0.metrics().text().unwrap();
+        let is_shown = text
+            .lines()
+            .any(|line| line == "trainyard_lease_unavailable 1");
+        (self.0.readiness.missing().concat(), is_shown)
     }
 }
 
@@ -239,6 +264,50 @@ async fn lease_taken_by_another_is_lost_and_not_released() {
         .unwrap();
     leader.release().await;
     assert_eq!(server.spec(), other);
+}
+
+#[tokio::test(start_paused = true)]
+async fn candidate_that_cannot_take_the_lease_is_not_ready_and_says_so_repeatedly() {
+    // A missing permission is reported at once, an outage once it lasts as long as a Lease.
+    for (health, after) in [(FORBIDDEN, 1), (BROKEN, 20), (HANGS, 20)] {
+        let log = CapturedLog::start(Level::INFO);
+        let server = Server::default();
+        server.health(health);
+        let mut waits = Box::pin(server.candidate("first").acquire());
+        let at_first = timeout(Duration::from_secs(after), &mut waits).await;
+        assert!(at_first.is_err());
+        let (missing, is_shown) = server.problem();
+        assert!(missing.starts_with("Lease (") && is_shown, "{missing}");
+        let later = timeout(Duration::from_secs(300), &mut waits).await;
+        assert!(later.is_err());
+        let lines = log.lines_with("the Lease cannot be taken");
+        assert!((4..=8).contains(&lines.len()), "{lines:#?}");
+        assert!(lines.iter().all(|line| line.contains("WARN")), "{lines:#?}");
+        server.health(WELL);
+        let leader = timeout(Duration::from_secs(10), waits).await.unwrap();
+        assert_eq!(server.problem(), (String::new(), false));
+        drop(leader);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn standby_is_ready_unless_the_holder_stops_renewing() {
+    let server = Server::default();
+    let leader = server.candidate("first").acquire().await;
+    let mut waits = Box::pin(server.candidate("second").acquire());
+    let waited = timeout(Duration::from_secs(300), &mut waits).await;
+    assert!(waited.is_err());
+    assert_eq!(server.problem(), (String::new(), false));
+    drop(leader);
+
+    server.set(&json!({"holderIdentity": "gone", "leaseDurationSeconds": 3_600}));
+    let waited = timeout(Duration::from_secs(60), &mut waits).await;
+    assert!(waited.is_err());
+    let (missing, is_shown) = server.problem();
+    assert!(
+        missing.contains("held by gone, which does not renew it") && is_shown,
+        "{missing}"
+    );
 }
 
 #[tokio::test(start_paused = true)]

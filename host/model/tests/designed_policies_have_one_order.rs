@@ -280,7 +280,8 @@ fn conflict_caused_by_configuration_refuses_only_that_train_job() {
     }
     // Where only one of the two is active, the same configuration is fine.
     assert_eq!(planned(&generation, &["tuner"], &meets).unwrap(), ["tuner"]);
-    assert_eq!(generation.possible_clashes().len(), 1);
+    // Torch writes env vars with a prefix, and one without it.
+    assert_eq!(generation.possible_clashes().len(), 2);
 }
 
 #[test]

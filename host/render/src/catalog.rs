@@ -7,13 +7,13 @@ use std::{
 
 use serde_json::Value;
 use trainyard_api::{
-    Admitted, FieldPath, FirstLocations, Located, Location, ObjectRole, Runtime, TrainJob,
+    Admitted, FieldPath, FirstLocations, Located, Location, ObjectRole, Runtime, TrainJob, names,
     runtime::RuntimeKind,
 };
 use trainyard_model::{
     lookup::{LookupAnswer, LookupKey, Requester},
     pipeline::with_answers,
-    text::listed,
+    text::{listed, nearest},
 };
 
 use crate::{
@@ -95,7 +95,7 @@ pub struct Catalog {
     pub counts: Counts,
     /// Warnings about forms of earlier releases, with the current form.
     pub warnings: Vec<Located>,
-    objects: BTreeMap<(String, String, Option<String>, String), Arc<Value>>,
+    objects: Objects,
 }
 
 /// The number of objects of the input by kind.
@@ -112,6 +112,9 @@ pub struct Counts {
 /// The maximum number of runtimes that an error lists.
 const MAX_LISTED_RUNTIMES: usize = 8;
 
+/// An API version, a kind, a namespace and a name.
+type ObjectKey = (String, String, Option<String>, String);
+type Objects = BTreeMap<ObjectKey, Arc<Value>>;
 type RuntimeKey = (RuntimeKind, Option<String>, String);
 
 impl Catalog {
@@ -186,7 +189,7 @@ struct CatalogBuilder {
     refused: Vec<(TrainJob, String, Location)>,
     runtimes: BTreeMap<RuntimeKey, (Arc<Runtime>, Location)>,
     broken_runtimes: BTreeSet<RuntimeKey>,
-    objects: BTreeMap<(String, String, Option<String>, String), Arc<Value>>,
+    objects: Objects,
     first_locations: FirstLocations,
     counts: Counts,
     warnings: Vec<Located>,
@@ -255,15 +258,17 @@ impl CatalogBuilder {
 
     fn finish(self) -> (Catalog, Vec<Located>) {
         let existing: BTreeSet<_> = self.runtimes.keys().chain(&self.broken_runtimes).collect();
-        let existing = match existing.is_empty() {
-            true => "no runtimes".to_owned(),
-            false => listed(existing.into_iter().map(shown), MAX_LISTED_RUNTIMES),
-        };
         let (mut jobs, mut without_runtime) = (Vec::new(), Vec::new());
+        let default_queues = default_queues(&self.objects);
         let (mut used, mut stand_ins) = (BTreeSet::new(), BTreeMap::new());
         let all = self.jobs.into_iter().map(|job| (job, true));
         let all = all.chain(self.refused.into_iter().map(|job| (job, false)));
-        for ((job, namespace, location), is_whole) in all {
+        for ((mut job, namespace, location), is_whole) in all {
+            if default_queues.contains(&None::<&str>)
+                || default_queues.contains(&Some(namespace.as_str()))
+            {
+                queue(&mut job);
+            }
             let reference = &job.runtime_ref;
             let scope = (reference.kind == RuntimeKind::Namespaced).then(|| namespace.clone());
             let key = (reference.kind, scope, reference.name.clone());
@@ -303,18 +308,49 @@ impl CatalogBuilder {
     }
 }
 
+/// Returns the namespaces that have a LocalQueue `default`.
+fn default_queues(objects: &Objects) -> BTreeSet<Option<&str>> {
+    let queues = objects.keys().filter(|(version, kind, _, name)| {
+        version.starts_with("kueue.x-k8s.io/")
+            && (kind.as_str(), name.as_str()) == ("LocalQueue", names::DEFAULT_QUEUE)
+    });
+    queues
+        .map(|(_, _, namespace, _)| namespace.as_deref())
+        .collect()
+}
+
+/// Sets the label of the queue as Kueue's webhook does in such a namespace.
+fn queue(job: &mut TrainJob) {
+    let labels = &mut job.metadata.labels;
+    if !labels.contains_key(names::QUEUE_LABEL) {
+        labels.insert(
+            names::QUEUE_LABEL.to_owned(),
+            names::DEFAULT_QUEUE.to_owned(),
+        );
+    }
+}
+
 fn missing_runtime(
     (kind, namespace, name): &RuntimeKey,
     location: Location,
-    existing: &str,
+    existing: &BTreeSet<&RuntimeKey>,
 ) -> Located {
+    let names = existing.iter().map(|(_, _, name)| name.as_str());
+    let similar = match nearest(name, names) {
+        Some(near) => format!(", or did you mean `{near}`?"),
+        None => String::new(),
+    };
+    let existing = match existing.is_empty() {
+        true => "no runtimes".to_owned(),
+        false => listed(existing.iter().map(|key| shown(key)), MAX_LISTED_RUNTIMES),
+    };
     let whole = namespace
         .as_ref()
         .map_or_else(|| name.clone(), |namespace| format!("{namespace}/{name}"));
     Located {
         location: location.at(FieldPath::of(["spec", "runtimeRef", "name"])),
         message: format!(
-            "{kind} `{whole}` is not in the input, which has {existing}; pass its file with -f"
+            "{kind} `{whole}` is not in the input, which has {existing}; pass its file with -f{similar}"
         ),
     }
 }

@@ -6,7 +6,7 @@
 //! the result.
 
 use serde_json::Value;
-use trainyard_api::FieldPath;
+use trainyard_api::{FieldPath, StackPath};
 
 use crate::problem::Problem;
 
@@ -19,7 +19,7 @@ pub(crate) const MAX_IN_ALL: usize = 50_000;
 /// Checks an object before it is written. Reports each list and map with too many entries, or else an object with too many in total.
 pub(crate) fn check(object: &Value) -> Vec<Problem> {
     let mut too_long = Vec::new();
-    let in_all = count(object, None, &mut too_long);
+    let in_all = count(object, &StackPath::ROOT, &mut too_long);
     if too_long.is_empty() && in_all > MAX_IN_ALL {
         too_long.push((FieldPath::root(), in_all, MAX_IN_ALL));
     }
@@ -35,7 +35,7 @@ pub(crate) fn check(object: &Value) -> Vec<Problem> {
 /// Checks a patch at a path of the TrainJob before it is merged. Reports each list and map with too many entries.
 pub(crate) fn check_patch(patch: &Value, at: &FieldPath) -> Vec<Problem> {
     let mut too_long = Vec::new();
-    count(patch, None, &mut too_long);
+    count(patch, &StackPath::ROOT, &mut too_long);
     let problem = |(path, entries, most): (FieldPath, usize, usize)| {
         let message = format!("has {entries} entries, but at most {most} are allowed; remove some");
         Problem::job(at.join(&path), message)
@@ -45,7 +45,7 @@ pub(crate) fn check_patch(patch: &Value, at: &FieldPath) -> Vec<Problem> {
 
 /// Returns the total number of entries of the lists and maps of a value.
 pub(crate) fn in_all(value: &Value) -> usize {
-    count(value, None, &mut Vec::new())
+    count(value, &StackPath::ROOT, &mut Vec::new())
 }
 
 /// Returns the kind and name of the object, and the path in it.
@@ -60,63 +60,30 @@ fn place(object: &Value, path: &FieldPath) -> String {
     }
 }
 
-/// The path to a value, as a list on the stack. A [`FieldPath`] is only created for the few values that are reported.
-#[derive(Clone, Copy)]
-struct Trail<'t> {
-    before: Option<&'t Trail<'t>>,
-    step: Step<'t>,
-}
-
-#[derive(Clone, Copy)]
-enum Step<'t> {
-    Member(&'t str),
-    Item(usize),
-}
-
-impl Trail<'_> {
-    fn path(trail: Option<&Self>) -> FieldPath {
-        let Some(Trail { before, step }) = trail else {
-            return FieldPath::root();
-        };
-        let before = Trail::path(*before);
-        match step {
-            Step::Member(name) => before.field(*name),
-            Step::Item(at) => before.index(*at),
-        }
-    }
-}
-
 /// Counts the entries of a value. A list of plain values, such as arguments, counts as one, because it has one manager.
 fn count(
     value: &Value,
-    trail: Option<&Trail<'_>>,
+    at: &StackPath<'_>,
     too_long: &mut Vec<(FieldPath, usize, usize)>,
 ) -> usize {
-    let below = |step, value, too_long: &mut _| {
-        let trail = Trail {
-            before: trail,
-            step,
-        };
-        count(value, Some(&trail), too_long).saturating_add(1)
-    };
     let (entries, in_all) = match value {
         Value::Object(members) => {
             let below = members
                 .iter()
-                .map(|(name, value)| below(Step::Member(name), value, too_long));
+                .map(|(name, value)| count(value, &at.field(name), too_long).saturating_add(1));
             (members.len(), below.sum())
         }
         Value::Array(items) if items.iter().any(|item| item.is_object() || item.is_array()) => {
             let below = items
                 .iter()
                 .enumerate()
-                .map(|(at, item)| below(Step::Item(at), item, too_long));
+                .map(|(index, item)| count(item, &at.index(index), too_long).saturating_add(1));
             (items.len(), below.sum())
         }
         _ => (0, 0),
     };
     if entries > MAX_ENTRIES {
-        too_long.push((Trail::path(trail), entries, MAX_ENTRIES));
+        too_long.push((at.path(), entries, MAX_ENTRIES));
     }
     in_all
 }

@@ -1,6 +1,11 @@
-//! Edits of JSON that create absent parents and leave no empty list or map behind.
+//! Reading JSON by path, and edits of it that create absent parents and leave no empty list or map behind.
 
 use serde_json::{Map, Value};
+
+/// Returns the value at the path `keys`. Unlike [`Value::pointer`], it does not allocate.
+pub(crate) fn json_at<'v>(json: &'v Value, keys: &[&str]) -> Option<&'v Value> {
+    keys.iter().try_fold(json, |json, key| json.get(key))
+}
 
 /// Edits the object at the path `keys`. An absent object is only created if the edit adds a member.
 pub(crate) fn edit_object(

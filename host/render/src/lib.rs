@@ -10,7 +10,9 @@
 //!   what several plugins add.
 //! - `journal`: every change of the record, with its source.
 //! - `invariants` and `entries`: the checks of the final pods and objects, and the maximum number of entries of an object.
+//! - `pods`: checks of the rendered pods by the rules of Kubernetes' API server. `trail` is the path of a value that they walk through.
 //! - `assemble`: writes the record into the runtime's template, by the table in `shape`. `json` has the edits.
+//! - `differences`: warnings about what the reference, or Kueue with its code, computes differently.
 //! - `explain`: what set each field. `place` finds an entry of the record in the JobSet, and `record_path` translates paths of the record.
 //!
 //! `problem` has the errors of TrainJobs and runtimes. `catalog` holds the objects of the command line's input and renders them.
@@ -18,6 +20,7 @@
 mod additions;
 mod assemble;
 mod catalog;
+mod differences;
 mod entries;
 mod explain;
 mod invariants;
@@ -25,6 +28,7 @@ mod journal;
 mod json;
 mod place;
 mod plugin_log;
+mod pods;
 mod problem;
 mod record_path;
 mod rendered;
@@ -34,6 +38,7 @@ mod select;
 mod shape;
 mod skipped;
 mod totals;
+mod trail;
 
 pub use trainyard_model::pipeline::PendingLookup;
 

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
-use trainyard_api::{FieldPath, Runtime, TrainJob};
+use trainyard_api::{FieldPath, Runtime, TrainJob, path::PathError};
 use trainyard_model::{
     facts::Facts,
     lookup::Lookups,
@@ -15,8 +15,10 @@ use trainyard_model::{
 
 use crate::{
     assemble,
-    explain::{Defaults, NoSuchField, Origins, Provenance},
-    problem::Warning,
+    differences::{self, Rendering},
+    explain::{Defaults, NoSuchField, Origins, Provenance, Setter},
+    pods::{self, Fault},
+    problem::{Problem, Warning},
     resolve::{self, Resolved},
     select::{self, Active, plan_of},
 };
@@ -47,6 +49,7 @@ impl Rendered {
         let mut warnings = std::mem::take(&mut resolved.warnings);
         warnings.extend(select::unhandled_claims(session.base(), active));
         warnings.extend(session.warnings().into_iter().map(Warning::from));
+        warnings.extend(resolve::reserved_in_train_job(job, active, &session).warnings);
         warnings.extend(resolve::reserved_in_runtime(&session));
         let patched = resolved.patched.take();
         let template = runtime.template.spec.clone();
@@ -59,6 +62,13 @@ impl Rendered {
         let record = session.record();
         let template = patched.as_deref().unwrap_or(&origins.template);
         let spec = assemble::assemble(template, record, origins.journal.changed());
+        warnings.extend(differences::warnings(&Rendering {
+            job,
+            runtime,
+            patched: template,
+            session,
+            job_set: &spec,
+        }));
         let job_set = assemble::job_set(record, namespace, origins.job.suspended, spec);
         let mut objects: Vec<_> = session
             .emitted()
@@ -81,6 +91,35 @@ impl Rendered {
             warnings,
             patched,
             origins,
+        }
+    }
+
+    /// Returns what an API server would refuse about the pods, with the field that set it.
+    pub(crate) fn check_pods(&self) -> Vec<Problem> {
+        let spec = self.job_set.get("spec");
+        let faults = spec.map(pods::check).unwrap_or_default();
+        faults.into_iter().map(|fault| self.locate(fault)).collect()
+    }
+
+    /// Returns the problem of a field of the JobSet's spec that an API server would refuse. A field that is absent is the runtime's.
+    fn locate(&self, Fault { path, message }: Fault) -> Problem {
+        let in_job_set = FieldPath::of(["spec"]).join(&path);
+        let message = format!("{message} (the API server would refuse the pods)");
+        let rows = self.explain(&in_job_set).unwrap_or_default();
+        let setter = rows.last().and_then(|row| row.steps.last());
+        match setter.map(|step| &step.by) {
+            Some(Setter::TrainJob { field } | Setter::Patch { field, .. }) => match field.parse() {
+                Ok(field) => Problem::job(field, message),
+                Err(PathError { .. }) => Problem::job(FieldPath::root(), message),
+            },
+            Some(Setter::Plugin { name, .. }) => Problem::Invariant {
+                place: in_job_set.to_string(),
+                message: format!("{message} (set by the plugin {name})"),
+            },
+            Some(Setter::Runtime { .. } | Setter::Host { .. }) | None => Problem::runtime(
+                FieldPath::of(["spec", "template"]).join(&in_job_set),
+                message,
+            ),
         }
     }
 

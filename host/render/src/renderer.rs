@@ -175,11 +175,11 @@ impl Renderer {
             }
         };
         in_time("the plugins were ordered")?;
-        let (resolved, mut problems) =
+        let (mut resolved, mut problems) =
             resolve::resolve(job, runtime, patched, &active, namespace, &self.facts);
         in_time("the TrainJob's overrides were applied")?;
         let plan = self.steps(&active);
-        let mut session = Session::new(resolved.job.clone(), resolved.record.clone())
+        let mut session = Session::new(resolved.job.clone(), std::mem::take(&mut resolved.record))
             .with_lookups(lookups.clone());
         let pipeline = Pipeline {
             plan: &plan,
@@ -187,10 +187,14 @@ impl Renderer {
             deadline,
         };
         if !problems.is_empty() {
-            problems.extend(refusals(&pipeline, &mut session));
+            let of_plugins = refusals(&pipeline, &mut session);
+            problems.extend(resolve::reserved_in_train_job(job, &active, &session).problems);
+            problems.extend(of_plugins);
             return Err(Stopped::Refused(problems));
         }
-        let outcome = self.run(&pipeline, &mut session, &resolved.journal);
+        let reserved =
+            |session: &Session| resolve::reserved_in_train_job(job, &active, session).problems;
+        let outcome = self.run(&pipeline, &mut session, &resolved.journal, reserved);
         // Lines of a rendering that is started over would be logged twice.
         if !outcome.as_ref().is_err_and(is_started_over) {
             plugin_log::write(&session, namespace);
@@ -200,7 +204,8 @@ impl Renderer {
         in_time("the JobSet was assembled")?;
         let others = rendered.objects.iter().map(|object| &object.value);
         let objects = std::iter::once(&rendered.job_set).chain(others);
-        let problems: Vec<_> = objects.flat_map(entries::check).collect();
+        let mut problems: Vec<_> = objects.flat_map(entries::check).collect();
+        problems.extend(rendered.check_pods());
         unless_refused(problems, Ok(rendered)).map_err(Stopped::Refused)
     }
 
@@ -210,8 +215,9 @@ impl Renderer {
         pipeline: &Pipeline<'_>,
         session: &mut Session,
         journal: &Journal,
+        reserved: impl Fn(&Session) -> Vec<Problem>,
     ) -> Result<(), Stopped> {
-        run_phase(pipeline, session, Phase::Transform)?;
+        transform(pipeline, session, reserved)?;
         // Checked first, because the next checks take a step for each container.
         totals::check_containers(session, pipeline.plan)?;
         self.check_and_order_init_containers(session, pipeline.plan, journal)?;
@@ -315,6 +321,22 @@ impl Renderer {
 fn run_phase(pipeline: &Pipeline<'_>, session: &mut Session, phase: Phase) -> Result<(), Stopped> {
     let ended = pipeline.run(session, phase);
     ended.map_err(|stopped| stopped.map(Problem::from))
+}
+
+/// Runs the transform phase. Also refuses env vars that plugins reserve.
+fn transform(
+    pipeline: &Pipeline<'_>,
+    session: &mut Session,
+    reserved: impl Fn(&Session) -> Vec<Problem>,
+) -> Result<(), Stopped> {
+    let of_plugins = match run_phase(pipeline, session, Phase::Transform) {
+        Ok(()) => Vec::new(),
+        Err(Stopped::Refused(problems)) => problems,
+        Err(needs) => return Err(needs),
+    };
+    let mut problems = reserved(session);
+    problems.extend(of_plugins);
+    unless_refused(problems, Ok(())).map_err(Stopped::Refused)
 }
 
 /// Returns the refusals by plugins of a TrainJob that already has problems, so that all are reported at once. Failed calls are ignored,

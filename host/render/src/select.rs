@@ -17,6 +17,7 @@ use trainyard_model::{
 };
 
 use crate::{
+    json::json_at,
     problem::{InputObject, Problem, Warning},
     skipped::{Declared, SkipReason, SkippedPlugin, skip_reason},
 };
@@ -92,7 +93,7 @@ pub(crate) fn select(
 /// Returns the field that requests resource claims which a plugin must add to the pods, if any.
 fn requested_claims(job: &TrainJob, runtime: &Runtime) -> Option<(InputObject, FieldPath)> {
     let field = ["spec", "trainer", "resourceClaimsPerNode"];
-    if is_list(&job.spec, "/trainer/resourceClaimsPerNode") {
+    if is_list(&job.spec, &["trainer", "resourceClaimsPerNode"]) {
         return Some((InputObject::TrainJob, FieldPath::of(field)));
     }
     let annotation = names::RESOURCE_CLAIMS_ANNOTATION;
@@ -110,11 +111,11 @@ fn requested_claims(job: &TrainJob, runtime: &Runtime) -> Option<(InputObject, F
 
 /// Whether the TrainJob makes the trainer's container use resource claims.
 fn job_uses_claims(job: &TrainJob) -> bool {
-    is_list(&job.spec, "/trainer/resourcesPerNode/claims")
+    is_list(&job.spec, &["trainer", "resourcesPerNode", "claims"])
 }
 
-fn is_list(value: &Value, pointer: &str) -> bool {
-    let list = value.pointer(pointer).and_then(Value::as_array);
+fn is_list(value: &Value, keys: &[&str]) -> bool {
+    let list = json_at(value, keys).and_then(Value::as_array);
     list.is_some_and(|list| !list.is_empty())
 }
 

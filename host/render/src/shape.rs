@@ -1,5 +1,7 @@
 //! The path and shape of each field of the record in a JobSet, in one table for reading and writing.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 use trainyard_model::record::{Datum, Field, env_json};
 
@@ -80,21 +82,19 @@ pub(crate) const fn shape(field: Field) -> (&'static [&'static str], Shape) {
 }
 
 /// Returns the key of a list's item. `None` if the item has no key.
-pub(crate) fn item_key(by: ListKey, at: usize, item: &Value) -> Option<String> {
+pub(crate) fn item_key(by: ListKey, at: usize, item: &Value) -> Option<Cow<'_, str>> {
     match by {
-        ListKey::Field(name) => item.get(name)?.as_str().map(str::to_owned),
+        ListKey::Field(name) => item.get(name)?.as_str().map(Cow::from),
         ListKey::Port => {
             let protocol = item
                 .get("protocol")
                 .and_then(Value::as_str)
                 .unwrap_or("TCP");
-            Some(format!(
-                "{}/{protocol}",
-                item.get("containerPort")?.as_u64()?
-            ))
+            let number = item.get("containerPort")?.as_u64()?;
+            Some(format!("{number}/{protocol}").into())
         }
-        ListKey::Text => item.as_str().map(str::to_owned),
-        ListKey::Position => Some(at.to_string()),
+        ListKey::Text => item.as_str().map(Cow::from),
+        ListKey::Position => Some(at.to_string().into()),
     }
 }
 
@@ -123,11 +123,11 @@ pub(crate) fn item_json(field: Field, key: &str, datum: &Datum) -> Value {
 }
 
 /// Returns a map's value as text. Quantities may be numbers in YAML.
-pub(crate) fn map_text(field: Field, value: &Value) -> Option<String> {
+pub(crate) fn map_text(field: Field, value: &Value) -> Option<Cow<'_, str>> {
     match value {
-        Value::String(text) => Some(text.clone()),
+        Value::String(text) => Some(text.into()),
         Value::Number(number) if matches!(field, Field::Requests | Field::Limits) => {
-            Some(number.to_string())
+            Some(number.to_string().into())
         }
         _ => None,
     }

@@ -93,6 +93,33 @@ fn a_refusal_of_an_earlier_phase_ends_the_rendering() {
 }
 
 #[test]
+fn the_lookups_of_a_train_job_are_limited() {
+    let asks = Scripted::new("a", &[("reads", "lookups[v1/ConfigMap/*]")], |_, call| {
+        for number in 0..65 {
+            let name = format!("map-{number}");
+            call.lookups_get(handle::Lookups(0), "v1", "ConfigMap", &name)?;
+        }
+        Ok(())
+    });
+    let (plugins, mut lookups) = ([asks], Lookups::default());
+    let problems = loop {
+        match render(&plugins, lookups.clone()).unwrap_err() {
+            Stopped::Needs(needs) => {
+                for needed in needs.lookups {
+                    let object = LookupAnswer::Object(Arc::new(json!({})));
+                    lookups.insert(needed.key, object);
+                }
+            }
+            Stopped::Refused(problems) => break problems,
+        }
+    };
+    assert_eq!(lookups.len(), 64);
+    let refusal = problems[0].to_string();
+    let limit = "but the limit of 64 lookups per TrainJob is reached";
+    assert!(refusal.contains(limit), "{refusal}");
+}
+
+#[test]
 fn files_that_lack_the_object_lead_to_both() {
     let plugins = [refuses("a", Phase::Check), looks_up("b", Phase::Check)];
     let lines = |text: &str| {

@@ -152,8 +152,13 @@ fn required_node_affinity_without_terms_refuses_additions() {
             ],
             "{affinity}"
         );
-        // Values of the runtime's author are left to the API server.
-        render(&[], &json!({"affinity": affinity})).unwrap();
+        // Without a plugin, the message is that of what an API server refuses.
+        let problems = render(&[], &json!({"affinity": affinity})).unwrap_err();
+        let [problem] = &problems[..] else {
+            panic!("{problems:?}")
+        };
+        let reason = "nodeSelectorTerms: is empty, so no node matches; add a term";
+        assert!(problem.contains(reason), "{problem}");
     }
 }
 

@@ -3,8 +3,8 @@
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
-use trainyard_api::{Admitted, FieldPath, Object, names};
-use trainyard_structural::{Schema, UnknownField, Violation};
+use trainyard_api::{Admitted, FieldPath, Object, names, path::Segment};
+use trainyard_structural::{Schema, UnknownField, Violation, ViolationKind};
 
 use crate::documents::{DocumentError, Kind};
 
@@ -43,7 +43,13 @@ impl Admission {
         let violations = outcome.errors.iter();
         for violation in violations.filter(|violation| !violation.is_rules_not_checked()) {
             let written = admitted.written(&violation.path);
-            admitted.refuse_field(&violation.path, message(violation, &written));
+            let mut message = message(violation, &written);
+            message.push_str(
+                quotes(violation, &admitted.object.value)
+                    .as_deref()
+                    .unwrap_or_default(),
+            );
+            admitted.refuse_field(&violation.path, message);
         }
         admitted.defaulted = outcome.defaulted.into();
         Ok(admitted)
@@ -84,6 +90,56 @@ fn refuse_unknown(admitted: &mut Admitted, unknown: &UnknownField) {
         path: admitted.written(&unknown.path),
         suggestion: unknown.suggestion.clone(),
     };
-    let message = unknown.to_string();
+    let mut message = unknown.to_string();
+    if let Some(field) = belongs_to(&unknown.path) {
+        message = format!("{message}; patches cannot set it, but for the trainer, `{field}` can");
+    }
     admitted.refuse_naming(unknown.path, message);
+}
+
+/// Returns the TrainJob's field for a field that runtime patches do not have.
+fn belongs_to(path: &FieldPath) -> Option<&'static str> {
+    let text = path.to_string();
+    let is_patch = [
+        "spec.runtimePatches[",
+        "spec.podTemplateOverrides[",
+        "spec.podSpecOverrides[",
+    ]
+    .iter()
+    .any(|list| text.starts_with(list));
+    let last = path
+        .segments()
+        .iter()
+        .rev()
+        .find_map(|segment| match segment {
+            Segment::Field(name) => Some(name.as_str()),
+            Segment::Index(_) | Segment::Key(_) => None,
+        })?;
+    let field = match last {
+        "image" => "spec.trainer.image",
+        "command" => "spec.trainer.command",
+        "args" => "spec.trainer.args",
+        "resources" => "spec.trainer.resourcesPerNode",
+        "parallelism" | "completions" | "numNodes" => "spec.trainer.numNodes",
+        "numProcPerNode" => "spec.trainer.numProcPerNode",
+        _ => return None,
+    };
+    is_patch.then_some(field)
+}
+
+/// Returns the advice to quote a value that YAML reads as a number or a boolean where a string is needed.
+fn quotes(violation: &Violation, object: &Value) -> Option<String> {
+    if violation.kind != ViolationKind::WrongType || !violation.detail.contains("string") {
+        return None;
+    }
+    let value =
+        violation
+            .path
+            .segments()
+            .iter()
+            .try_fold(object, |value, segment| match segment {
+                Segment::Index(at) => value.get(*at),
+                Segment::Field(name) | Segment::Key(name) => value.get(name.as_str()),
+            })?;
+    (value.is_boolean() || value.is_number()).then(|| format!("; write it in quotes: \"{value}\""))
 }

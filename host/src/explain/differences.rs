@@ -17,6 +17,10 @@ pub(super) enum Cause {
     MissingPlugin,
     /// The TrainJob was rendered with other plugins or settings than those loaded.
     OtherPlan,
+    /// The Kubeflow Trainer rendered the TrainJob.
+    KubeflowTrainer,
+    /// The plugins are the same, and the JobSet has run.
+    HasRun,
     /// The plugins are the same.
     OtherClient,
 }
@@ -27,6 +31,12 @@ impl Cause {
             Self::MissingPlugin => "set by a plugin that is not loaded, or by another client",
             Self::OtherPlan => {
                 "set by other plugins or settings than those loaded here, or by another client"
+            }
+            Self::KubeflowTrainer => {
+                "as the Kubeflow Trainer rendered it, or set by another client"
+            }
+            Self::HasRun => {
+                "from before the TrainJob was changed, because a JobSet that has run follows only the placement of its pods, or set by another client"
             }
             Self::OtherClient => "set by another client, or by a default of the API server",
         }

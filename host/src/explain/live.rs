@@ -148,23 +148,30 @@ impl LiveTrainJob {
         let rendered = renderer
             .render(&self.live.job, &runtime, &self.namespace, &snapshot.lookups)
             .map_err(|stopped| ErrorList::from_iter(stopped.lines()))?;
-        let pinned = snapshot.plan.as_ref();
-        let pinned = pinned.map(|plan| of_loaded(plan, generation));
-        let is_kept = pinned.is_some_and(|plan| plan.is_kept_by(&rendered.whole_plan()));
-        if !is_kept {
-            let message = format!(
-                "{title} was rendered with other plugins or settings than those loaded here; load its plugins with --plugin and their settings with --policy"
-            );
+        let message = match &snapshot.plan {
+            None => Some(format!(
+                "{title} was rendered by the Kubeflow Trainer, so this explains what Trainyard would render; to have Trainyard render it, suspend it and delete its JobSet"
+            )),
+            Some(plan) => {
+                let is_kept = of_loaded(plan, generation).is_kept_by(&rendered.whole_plan());
+                (!is_kept).then(|| format!(
+                    "{title} was rendered with other plugins or settings than those loaded here; load its plugins with --plugin and their settings with --policy"
+                ))
+            }
+        };
+        let cause = match (&snapshot.plan, &message) {
+            _ if !missing.is_empty() => Cause::MissingPlugin,
+            (None, _) => Cause::KubeflowTrainer,
+            (Some(_), Some(_)) => Cause::OtherPlan,
+            (Some(_), None) if snapshot.started => Cause::HasRun,
+            (Some(_), None) => Cause::OtherClient,
+        };
+        if let Some(message) = message {
             if is_recorded {
                 return Err(failed(&format!("{message}; no bundle was written")));
             }
             report::warn(message);
         }
-        let cause = match (missing.is_empty(), is_kept) {
-            (false, _) => Cause::MissingPlugin,
-            (true, false) => Cause::OtherPlan,
-            (true, true) => Cause::OtherClient,
-        };
         Ok((rendered, cause))
     }
 

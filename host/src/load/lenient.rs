@@ -13,7 +13,7 @@ use crate::{args::CacheArgs, policy_file::PolicyFile, report::ErrorList};
 pub(crate) struct LenientLoad {
     pub(crate) renderer: Renderer,
     pub(crate) loader: Loader,
-    /// The skipped plugins: the file, and the reason.
+    /// The skipped plugins: the file, and the reason. An entry of the policy file for a plugin that does not exist is one of them.
     pub(crate) refused: Vec<(String, String)>,
     /// The names of the plugins that the policy file disables.
     pub(crate) disabled: Vec<String>,
@@ -21,7 +21,8 @@ pub(crate) struct LenientLoad {
 
 impl LenientLoad {
     /// Loads the built-in plugins and these files, for a number of concurrent calls. A plugin that conflicts with others is skipped like one
-    /// that cannot be loaded.
+    /// that cannot be loaded, and so is an entry of the policy file for a plugin that does not exist: neither stops the TrainJobs that do not
+    /// need it.
     pub(crate) fn load(
         files: &[PathBuf],
         policy: &PolicyFile,
@@ -31,7 +32,7 @@ impl LenientLoad {
     ) -> Result<Self, ErrorList> {
         let loader = loader(cache, calls)?;
         let mut plugins = load(&loader, files, policy, CodeLoading::Eager);
-        ErrorList::from_iter(plugins.unknown_plugins(policy, None)).or_ok(())?;
+        let unknown = plugins.unknown_plugins(policy, None);
         let renderer = loop {
             let policies = plugins.policies.iter();
             let wrapped = policies.map(|(policy, _)| wrap(policy.clone()));
@@ -50,6 +51,8 @@ impl LenientLoad {
         let disabled = plugins.disabled_names();
         let refused = plugins.refused.iter();
         let refused = refused.map(|refused| (refused.file(), refused.to_string()));
+        let unknown = unknown.into_iter();
+        let refused = refused.chain(unknown.map(|it| (it.location.to_string(), it.message)));
         Ok(Self {
             renderer,
             loader,

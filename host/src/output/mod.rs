@@ -1,6 +1,7 @@
 //! Standard output, and the progress bar on standard error.
 
 mod buffered;
+mod file;
 
 use std::{
     borrow::Cow,
@@ -13,7 +14,10 @@ use serde::Serialize;
 use serde_json::Value;
 use trainyard_model::text::{MAX_LINE, clean, clean_to, json_escaped};
 
-pub(crate) use self::buffered::{BufferedList, List};
+pub(crate) use self::{
+    buffered::{BufferedList, List},
+    file::replace,
+};
 use crate::{args::ObjectFormat, report::ErrorList};
 
 /// Prints objects in order.
@@ -32,11 +36,11 @@ pub(crate) fn object(object: &Value, format: ObjectFormat) -> Result<String, Err
     }
 }
 
-/// Prints comments, followed by objects as YAML.
-pub(crate) fn commented(comments: &[String], objects: &[Value]) -> Result<(), ErrorList> {
+/// Returns comments, followed by objects as YAML.
+pub(crate) fn commented(comments: &[String], objects: &[Value]) -> String {
     let comment = |line: &String| format!("# {}\n", clean_to(line, MAX_LINE));
     let comments: String = comments.iter().map(comment).collect();
-    print(&(comments + &trainyard_api::yaml::write_documents(objects)))
+    comments + &trainyard_api::yaml::write_documents(objects)
 }
 
 /// Returns a number with its noun.

@@ -1,9 +1,6 @@
 //! `trainyard plugin build`.
 
-use std::{
-    io::Write,
-    path::{Path, PathBuf},
-};
+use std::path::PathBuf;
 
 use clap::Args;
 use trainyard_componentize::build;
@@ -46,7 +43,7 @@ pub(super) fn run(args: &BuildArgs) -> Result<(), ErrorList> {
         &compile_worker::compiler()?,
     )
     .map_err(|error| failure(error.to_string()))?;
-    replace(&path, &screened.bytes)
+    output::replace(&path, &screened.bytes)
         .map_err(|error| failure(format!("cannot be written: {error}")))?;
     let id = PluginId {
         name: manifest.name.as_str().into(),
@@ -55,55 +52,4 @@ pub(super) fn run(args: &BuildArgs) -> Result<(), ErrorList> {
     };
     let bytes = screened.bytes.len();
     output::lines([format!("{shown}: plugin {id}, {bytes} bytes")])
-}
-
-/// Replaces a file atomically.
-fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let directory = path
-        .parent()
-        .filter(|directory| !directory.as_os_str().is_empty());
-    let mut file = tempfile::Builder::new();
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        // The mode of any new file, to which the user's umask applies.
-        file.permissions(std::fs::Permissions::from_mode(0o666));
-    }
-    let mut file = file.tempfile_in(directory.unwrap_or(Path::new(".")))?;
-    file.write_all(bytes)?;
-    file.persist(path)?;
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-
-    use std::fs;
-
-    use super::*;
-
-    #[test]
-    fn file_is_replaced_without_leftovers() {
-        let folder = tempfile::tempdir().unwrap();
-        let (ours, other) = (folder.path().join("a.wasm"), folder.path().join("b"));
-        fs::write(&ours, "an earlier and longer one").unwrap();
-        fs::write(&other, "").unwrap();
-        replace(&ours, b"new").unwrap();
-        assert_eq!(fs::read(&ours).unwrap(), b"new");
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
-        let mode = |path| fs::metadata(path).unwrap().permissions();
-        assert_eq!(mode(&ours), mode(&other));
-    }
-
-    #[test]
-    fn failed_write_keeps_the_earlier_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.wasm");
-        fs::create_dir(&path).unwrap();
-        fs::write(path.join("inside"), "").unwrap();
-        assert!(replace(&path, b"new").is_err());
-        assert!(path.join("inside").is_file());
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-    }
 }

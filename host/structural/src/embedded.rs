@@ -2,10 +2,11 @@
 
 use serde_json::{Map, Value};
 
+use trainyard_text::StackPath;
+
 use crate::{
     metadata, names,
     node::{Child, Node},
-    stack_path::StackPath,
     unknown::UnknownField,
     violation::Violation,
 };

@@ -14,7 +14,7 @@
 //! - `prune` drops unknown fields, each of which is an `unknown`, and sets defaults.
 //! - `metadata`, `names` and `embedded` are the rules for metadata, of the object itself and of objects in its fields.
 //! - `validate` checks values, `lists` checks the keys of lists, and `cel` compiles and evaluates the `rules`.
-//! - A `violation` is printed as the server prints it; `go` formats values as Go does. `stack_path` is the current path of a walk.
+//! - A `violation` is printed as the server prints it; `go` formats values as Go does.
 //!
 //! Differences from a server:
 //! - Updates are not ratcheted. A server accepts a violation in a value that the update does not change, and duplicates in a list that
@@ -44,7 +44,6 @@ mod pattern;
 mod prune;
 mod rules;
 mod sparse;
-mod stack_path;
 mod unknown;
 mod validate;
 mod value_type;
@@ -55,8 +54,7 @@ pub use error::CompileError;
 use node::Node;
 pub use options::{Options, Scope};
 use serde_json::Value;
-use stack_path::StackPath;
-use trainyard_text::FieldPath;
+use trainyard_text::{FieldPath, StackPath};
 pub use unknown::UnknownField;
 pub use violation::{Violation, ViolationKind};
 

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
+use trainyard_text::StackPath;
+
 use crate::{
     go,
     node::{Child, ListType, Node},
-    stack_path::StackPath,
     violation::{Violation, ViolationKind},
 };
 

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use trainyard_text::StackPath;
+
 use crate::{
     compile,
     error::CompileError,
@@ -9,7 +11,6 @@ use crate::{
     node::Node,
     options::Scope,
     prune::{prune_nulls, prune_part, set_defaults},
-    stack_path::StackPath,
     unknown::UnknownField,
     validate,
     violation::{Violation, ViolationKind},

@@ -1,11 +1,10 @@
 //! Pruning of unknown fields and of nulls, and defaulting.
 
 use serde_json::Value;
-use trainyard_text::FieldPath;
+use trainyard_text::{FieldPath, StackPath};
 
 use crate::{
     node::{Child, Node},
-    stack_path::StackPath,
     unknown::UnknownField,
 };
 

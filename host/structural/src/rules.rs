@@ -7,12 +7,11 @@ use std::{
 
 use cel::Program;
 use serde_json::{Map, Value};
-use trainyard_text::path::Segment;
+use trainyard_text::{StackPath, path::Segment};
 
 use crate::{
     error::CompileError,
     sparse::{Absent, Sparse},
-    stack_path::StackPath,
     violation::ViolationKind,
 };
 

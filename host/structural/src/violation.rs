@@ -3,9 +3,9 @@
 use std::fmt;
 
 use serde_json::Value;
-use trainyard_text::FieldPath;
+use trainyard_text::{FieldPath, StackPath};
 
-use crate::{go, stack_path::StackPath};
+use crate::go;
 
 /// One reason for which an API server refuses an object.
 ///

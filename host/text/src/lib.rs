@@ -1,6 +1,7 @@
 //! Helpers for the messages of all crates.
 //!
 //! - [`path`] is the path of a field in an object, spelled as Kubernetes spells it.
+//! - `stack_path` is such a path during a walk, without allocations.
 //! - `listed` lists the first names of many, with the number of the others.
 //! - [`similar`] finds the name that a user probably meant.
 //! - [`hidden`] escapes characters in untrusted text (YAML, file names, plugins, the API server) before it reaches a terminal, a log, a
@@ -11,8 +12,10 @@ pub mod hidden;
 pub mod listed;
 pub mod path;
 pub mod similar;
+mod stack_path;
 
 pub use hidden::{MAX_LINE, MAX_TEXT, clean, clean_to, is_hidden, json_escaped};
 pub use listed::listed;
 pub use path::FieldPath;
 pub use similar::nearest;
+pub use stack_path::StackPath;

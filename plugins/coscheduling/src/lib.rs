@@ -49,10 +49,12 @@ impl Transform for Coscheduling {
             set.remove_pod_label(LABEL);
         }
         let operator = ctx.job().operator_config_as::<SchedulerConfig>()?;
-        if let Some(scheduler) = operator.scheduler_name {
+        let scheduler = operator.scheduler_name.as_deref();
+        if let Some(scheduler) = scheduler {
             ctx.because("`schedulerName` in the operator's configuration of coscheduling");
-            gang.default_scheduler(&scheduler);
+            gang.default_scheduler(scheduler);
         }
+        gang.warn_of_scheduler(ctx, "coscheduling", scheduler);
         Ok(())
     }
 }

@@ -105,3 +105,73 @@ fn scheduler_of_the_operator_is_set_on_pods_of_the_group_without_one() {
     let outcome = job().all_phases(&PLUGIN).unwrap();
     assert_eq!(scheduler(&outcome, "node"), None);
 }
+
+/// The warnings of the TrainJob with schedulers of its nodes, of an observer beside them, and of the operator's configuration.
+fn warnings(nodes: &'static str, observer: &'static str, operator: &str) -> Vec<String> {
+    let set = |scheduler: &'static str| {
+        move |set: MockPodSet| {
+            let set = set.ancestor("trainer").count(2).container("node", gpus);
+            match scheduler {
+                "" => set,
+                name => set.scheduler_name(name),
+            }
+        }
+    };
+    let mut job = MockJob::new("bert")
+        .all_granted()
+        .nodes(2)
+        .pod_set("node", set(nodes));
+    if !observer.is_empty() {
+        job = job.pod_set("observer", |set| {
+            set.scheduler_name(observer).container("observer", |c| c)
+        });
+    }
+    if !operator.is_empty() {
+        job = job.operator_config(json!({ "schedulerName": operator }));
+    }
+    job.all_phases(&PLUGIN).unwrap().warnings()
+}
+
+#[test]
+fn scheduler_that_may_ignore_the_group_is_warned_of() {
+    const FIELD: &str =
+        "spec.template.spec.replicatedJobs[node].template.spec.template.spec.schedulerName: ";
+    for (nodes, operator) in [
+        ("", ""),
+        ("default-scheduler", ""),
+        ("default-scheduler", "gangs"),
+    ] {
+        let warnings = warnings(nodes, "", operator);
+        assert_eq!(warnings.len(), 1, "{nodes} {operator}: {warnings:?}");
+        assert!(
+            warnings[0].starts_with(FIELD) && warnings[0].contains("one by one"),
+            "{warnings:?}"
+        );
+    }
+    // The operator's configuration can say that the default scheduler reads PodGroups.
+    for (nodes, operator) in [
+        ("gangs", ""),
+        ("", "gangs"),
+        ("", "default-scheduler"),
+        ("default-scheduler", "default-scheduler"),
+    ] {
+        assert_eq!(warnings(nodes, "", operator), [""; 0], "{nodes} {operator}");
+    }
+    // A single pod does not wait for others.
+    let one = MockJob::new("bert").all_granted().pod_set("node", |set| {
+        set.ancestor("trainer").container("node", gpus)
+    });
+    assert_eq!(one.all_phases(&PLUGIN).unwrap().warnings(), [""; 0]);
+}
+
+#[test]
+fn members_with_several_schedulers_are_warned_of() {
+    let reported = warnings("gangs", "other", "");
+    assert_eq!(reported.len(), 1, "{reported:?}");
+    assert!(
+        reported[0].contains("have the scheduler `gangs`, and those of `observer` have `other`"),
+        "{reported:?}"
+    );
+    assert_eq!(warnings("", "gangs", "gangs"), [""; 0]);
+    assert_eq!(warnings("", "gangs", "").len(), 1);
+}

@@ -114,15 +114,12 @@ if [[ $(uname -n) == "$trainyard_lead" ]]; then
     exit "$trainyard_status"
 fi
 
+# The lead can be hours behind, while its image is pulled or its machine is added. If it fails, the Job ends, and this container with it.
 for ((trainyard_try = 1; ; trainyard_try++)); do
     trainyard_follow "${trainyard_start[@]}"
     if ((trainyard_status == 0)) || [[ -n $trainyard_stopped ]]; then
         exit "$trainyard_status"
     fi
-    if ((trainyard_try >= trainyard_tries)); then
-        trainyard_say "the broker ended with status $trainyard_status, $trainyard_try times: no instance at $trainyard_lead"
-        exit "$trainyard_status"
-    fi
-    trainyard_say "the broker ended with status $trainyard_status; try $((trainyard_try + 1)) of $trainyard_tries follows in $trainyard_pause s"
+    trainyard_say "the broker ended with status $trainyard_status: no instance at $trainyard_lead; try $((trainyard_try + 1)) follows in $trainyard_pause s"
     trainyard_follow sleep "$trainyard_pause"
 done

@@ -19,8 +19,7 @@ trainyard_gpu_ids=@gpu_ids@
 # How long tasks may run after the first of them has ended.
 trainyard_exit_timeout=@exit_timeout@
 
-# How often a follower tries to join, and how many seconds it waits before the next time.
-trainyard_tries=60
+# How many seconds a follower waits before it tries to join again.
 trainyard_pause=15
 
 # The volume that the installer fills, and what stands at fixed places in its image and in the node container.

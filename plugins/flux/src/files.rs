@@ -8,6 +8,9 @@ pub(crate) const SCRIPTS: [(&str, &str); 2] = [
     ("init.sh", include_str!("../scripts/init.sh")),
 ];
 
+/// All network devices, in the address of a broker.
+const ALL_DEVICES: &str = "*";
+
 /// The names of the files with values.
 pub(crate) const SETTINGS: &str = "settings.sh";
 pub(crate) const BROKER: &str = "broker.toml";
@@ -38,8 +41,10 @@ pub(crate) fn settings(instance: &Instance) -> String {
 /// The configuration of the brokers. Its values contain no characters that need quoting in TOML: see [`crate::settings`].
 pub(crate) fn broker(instance: &Instance) -> String {
     let settings = &instance.settings;
+    let device = settings.network_device.as_deref();
     let values = [
-        ("device", settings.network_device.clone()),
+        ("device", device.unwrap_or(ALL_DEVICES).to_owned()),
+        ("ipv6", device.is_none().to_string()),
         ("domain", instance.domain.clone()),
         ("hosts", instance.hosts.clone()),
         ("policy", settings.queue_policy.clone()),

@@ -27,12 +27,9 @@ impl Instance {
         let mut problems = Vec::new();
         let settings = Settings::read(node, pod_set, &mut problems);
         let accelerators = pod_set.accelerators();
-        let (tasks, tasks_because) = match tasks(ctx, pod_set, accelerators) {
-            Ok(tasks) => tasks,
-            Err(problem) => {
-                problems.push(problem);
-                (1, "")
-            }
+        let (tasks, tasks_because) = match ctx.job().processes_per_node() {
+            Some(explicit) => (explicit, "the number in the TrainJob or the runtime"),
+            None => pod_set.default_processes(),
         };
         let cpus = node
             .request("cpu")
@@ -54,22 +51,15 @@ impl Instance {
         };
         (instance, problems)
     }
-}
-
-/// The number of tasks per node, and the reason.
-fn tasks(
-    ctx: &Context,
-    pod_set: &PodSet,
-    accelerators: Option<u32>,
-) -> Result<(u32, &'static str), Failure> {
-    let Some(explicit) = ctx.job().processes_per_node() else {
-        return Ok(pod_set.default_processes());
-    };
-    if let Some(accelerators) = accelerators.filter(|count| (1..explicit).contains(count)) {
+    /// Warns if tasks share accelerators. Flux allows it, because it assigns the accelerators to the node and not to the tasks.
+    pub(crate) fn warn_of_shared_accelerators(&self, ctx: &Context) {
+        let Some(gpus) = self.gpus.filter(|gpus| *gpus < self.tasks) else {
+            return;
+        };
+        let (tasks, s) = (self.tasks, if gpus == 1 { "" } else { "s" });
         let message = format!(
-            "must be at most {accelerators}, the number of accelerators per node; found {explicit}; lower it, or request more accelerators"
+            "is {tasks}, but a node has {gpus} accelerator{s}, so tasks share them; lower it if each task needs one of its own"
         );
-        return Err(Failure::from(message).at(ctx.job().processes_path("flux")));
+        ctx.warn(&message, Some(&ctx.job().processes_path("flux")));
     }
-    Ok((explicit, "the number in the TrainJob or the runtime"))
 }

@@ -4,6 +4,7 @@
 mod config;
 mod failure;
 mod files;
+mod installer;
 mod instance;
 mod requirements;
 mod settings;
@@ -12,12 +13,10 @@ use trainyard_sdk::{
     Build, Container, Context, Failure, Mount, NODE, PodSet, Transform, json::quoted,
 };
 
-use self::{config::FluxConfig, instance::Instance, settings::Settings};
+use self::{config::FluxConfig, instance::Instance};
 
 /// The init container that installs Flux.
 const INSTALLER: &str = "flux-installer";
-/// Its default image.
-const VIEW_IMAGE: &str = "ghcr.io/converged-computing/flux-view-ubuntu:tag-jammy";
 
 /// The volumes: Flux, its libraries, the scripts, the certificate, and shared memory.
 const INSTALL: &str = "flux-install";
@@ -60,14 +59,14 @@ impl Transform for Flux {
             }
             return Ok(());
         }
-        install(ctx, &pod_set, &instance.settings);
+        instance.warn_of_shared_accelerators(ctx);
+        installer::install(ctx, &pod_set, &node, &instance.settings);
         let runtimes = ctx.base().pod_set(&pod_set.name());
         share_memory(ctx, &pod_set, &node, runtimes.as_ref());
         ctx.because("brokers authenticate to each other with the certificate");
         pod_set.put_own_secret(CURVE, CERTIFICATE, Some(0o400), &[]);
         node.put_mount(&Mount::new(CURVE, CURVE_PATH).read_only());
         let_group_read(ctx, &pod_set, runtimes.as_ref());
-        warn_of_unknown_user(ctx, &pod_set, runtimes.as_ref());
         spread(ctx, &pod_set, &instance);
         failure::ends_the_job(ctx, &pod_set);
         wrap(ctx, &node, &instance);
@@ -103,36 +102,6 @@ fn certify(ctx: &Context) {
     append("\"\n    secret-key = \"");
     certificate.append_secret(CERTIFICATE_FILE, &pair.private("z85"));
     append("\"\n");
-}
-
-/// Adds the init container that copies Flux from its image to a volume, or configures that of the runtime.
-fn install(ctx: &Context, pod_set: &PodSet, settings: &Settings) {
-    let asked = settings.view_image.as_ref();
-    let installer = match pod_set.container(INSTALLER) {
-        Some(installer) => {
-            // The runtime's container takes precedence over the runtime's env var, but not over the TrainJob's.
-            if let Some((image, _)) = asked.filter(|(_, is_train_jobs)| *is_train_jobs) {
-                ctx.because("FLUX_VIEW_IMAGE of the TrainJob");
-                installer.set_image(image);
-            }
-            installer
-        }
-        None => {
-            ctx.because("Flux comes from an image of its own");
-            let image = asked.map_or(VIEW_IMAGE, |(image, _)| image);
-            pod_set.add_init_container(INSTALLER, image)
-        }
-    };
-    ctx.because("Flux is copied to a volume that the node container shares");
-    pod_set.put_empty_dir(INSTALL, None, None);
-    pod_set.put_empty_dir(SPACK, None, None);
-    ctx.because("holds the scripts that install and start Flux");
-    pod_set.put_own_config_map(CONFIG, SCRIPTS, Some(0o755), &[]);
-    ctx.because("Flux is copied to a volume that the node container shares");
-    installer.set_command(&["/bin/bash".to_owned(), format!("{CONFIG_PATH}/init.sh")]);
-    installer.clear_args();
-    installer.put_mount(&Mount::new(INSTALL, INSTALL_PATH));
-    installer.put_mount(&Mount::new(CONFIG, CONFIG_PATH).read_only());
 }
 
 /// Mounts shared memory in the node container, unless the runtime does.
@@ -184,25 +153,6 @@ fn let_group_read(ctx: &Context, pod_set: &PodSet, runtimes: Option<&PodSet>) {
     if let Some(group) = group.filter(|_| pod_set.fs_group().is_none()) {
         ctx.because("the node container does not run as root, and has to read the certificate");
         pod_set.set_fs_group(group);
-    }
-}
-
-/// Warns if it depends on the installer's image whether its container can start.
-fn warn_of_unknown_user(ctx: &Context, pod_set: &PodSet, runtimes: Option<&PodSet>) {
-    let Some(runtimes) = runtimes else { return };
-    let member = |name: &str| {
-        let member = format!("securityContext/{name}");
-        let installer = runtimes.container(INSTALLER);
-        let of_installer = installer.and_then(|container| container.raw(&member));
-        of_installer.or_else(|| runtimes.raw(&member))
-    };
-    let is_not_root = member("runAsNonRoot").and_then(|value| value.boolean(""));
-    if is_not_root == Some(true) && member("runAsUser").is_none() {
-        let message = format!(
-            "is true without `runAsUser`; if the image of `{INSTALLER}` runs as root, its container cannot start; set `runAsUser`"
-        );
-        let field = pod_set.path("securityContext.runAsNonRoot");
-        ctx.warn(&message, Some(&field));
     }
 }
 

@@ -15,7 +15,8 @@ const EXIT_TIMEOUT: &str = "FLUX_EXIT_TIMEOUT";
 pub(crate) struct Settings {
     /// The image, and whether the TrainJob sets it rather than the runtime.
     pub(crate) view_image: Option<(String, bool)>,
-    pub(crate) network_device: String,
+    /// The device on which brokers listen. `None` for all of them.
+    pub(crate) network_device: Option<String>,
     pub(crate) queue_policy: String,
     pub(crate) exit_timeout: String,
 }
@@ -56,7 +57,7 @@ impl Settings {
         );
         Self {
             view_image,
-            network_device: device.map_or_else(|| "eth0".to_owned(), |(device, _)| device),
+            network_device: device.map(|(device, _)| device),
             queue_policy: policy.map_or_else(|| "fcfs".to_owned(), |(policy, _)| policy),
             exit_timeout: timeout.map_or_else(|| "30s".to_owned(), |(timeout, _)| timeout),
         }

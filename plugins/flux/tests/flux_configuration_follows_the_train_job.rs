@@ -21,7 +21,9 @@ fn hosts_have_addresses() {
     assert_eq!(setting(&four, "nodes"), "4");
     let broker = file(&four, "broker.toml");
     for line in [
-        r#"default_bind = "tcp://eth0:%p""#,
+        // All devices, with IPv4 and IPv6.
+        r#"default_bind = "tcp://*:%p""#,
+        "enable_ipv6 = true",
         r#"default_connect = "tcp://%h.mesh.hpc.svc.cluster.local:%p""#,
         r#"  { host = "lammps-node-0-[0-3]" },"#,
         r#"queue-policy = "fcfs""#,
@@ -140,6 +142,8 @@ fn env_vars_set_the_network_device_and_queue_policy() {
         broker.contains("tcp://ib0:%p") && broker.contains(r#"queue-policy = "easy""#),
         "{broker}"
     );
+    // With IPv6, a broker could not listen on a named device that has only IPv4.
+    assert!(broker.contains("\nenable_ipv6 = false\n"), "{broker}");
 }
 
 #[test]

@@ -4,7 +4,7 @@
 
 use serde_json::json;
 use trainyard_plugin_flux::PLUGIN;
-use trainyard_sdk::mock::{MockJob, MockPodSet};
+use trainyard_sdk::mock::{MockContainer, MockJob, MockPodSet};
 
 use crate::common::{errors, job, of_node};
 
@@ -25,24 +25,29 @@ fn assert_reported(job: MockJob, expected: &[(&str, &str)]) {
 }
 
 #[test]
-fn more_tasks_than_devices_are_refused() {
+fn more_tasks_than_accelerators_are_warned_of() {
+    let assert_warned = |job: MockJob, field: &str, accelerators: &str| {
+        let warnings = job.transform(&PLUGIN).unwrap().warnings();
+        let expected = format!(
+            "{field}: is 8, but a node has {accelerators}, so tasks share them; lower it if each task needs one of its own"
+        );
+        assert_eq!(warnings, [expected]);
+    };
     let many = |job: MockJob| job.processes_per_node(8);
-    let gpus = || of_node(|c| c.limit("nvidia.com/gpu", "4"));
-    assert_reported(
-        many(gpus()).spec(json!({"trainer": {"numProcPerNode": 8}})),
-        &[(
-            "spec.trainer.numProcPerNode",
-            "must be at most 4, the number of accelerators per node; found 8",
-        )],
+    let gpus = |count: &str| of_node(|c| c.limit("nvidia.com/gpu", count));
+    let runtimes = "spec.mlPolicy.flux.numProcPerNode";
+    assert_warned(
+        many(gpus("4")).spec(json!({"trainer": {"numProcPerNode": 8}})),
+        "spec.trainer.numProcPerNode",
+        "4 accelerators",
     );
-    assert_reported(
-        many(gpus()),
-        &[("spec.mlPolicy.flux.numProcPerNode", "must be at most 4")],
-    );
-    assert_reported(
-        many(job(|set| set.claimed_devices("gpu", Some(2)), |c| c)),
-        &[("spec.mlPolicy.flux.numProcPerNode", "must be at most 2")],
-    );
+    assert_warned(many(gpus("1")), runtimes, "1 accelerator");
+    let claimed = job(|set| set.claimed_devices("gpu", Some(2)), |c| c);
+    assert_warned(many(claimed), runtimes, "2 accelerators");
+    for unremarkable in [many(gpus("8")), many(of_node(|c| c)), gpus("4")] {
+        let warnings = unremarkable.transform(&PLUGIN).unwrap().warnings();
+        assert_eq!(warnings, <[String; 0]>::default());
+    }
 }
 
 #[test]
@@ -172,7 +177,7 @@ fn unsuitable_runtime_is_refused() {
 }
 
 #[test]
-fn installer_with_unknown_user_is_refused() {
+fn installer_with_unknown_user_is_warned_of() {
     let warnings = |set: fn(MockPodSet) -> MockPodSet| {
         let outcome = job(set, |c| c).transform(&PLUGIN).unwrap();
         outcome.warnings()
@@ -183,6 +188,16 @@ fn installer_with_unknown_user_is_refused() {
         reported.len() == 1
             && reported[0].starts_with(&field)
             && reported[0].contains("cannot start"),
+        "{reported:?}"
+    );
+    let of_node = |c: MockContainer| c.raw("securityContext/runAsNonRoot", json!(true));
+    let reported = job(|set| set, of_node)
+        .transform(&PLUGIN)
+        .unwrap()
+        .warnings();
+    let field = format!("{POD}.containers[node].securityContext.runAsNonRoot: ");
+    assert!(
+        reported.len() == 1 && reported[0].starts_with(&field),
         "{reported:?}"
     );
     for with_user in [
@@ -200,6 +215,22 @@ fn installer_with_unknown_user_is_refused() {
     ] {
         assert_eq!(warnings(with_user), <[String; 0]>::default());
     }
+}
+
+#[test]
+fn architecture_without_a_default_image_is_warned_of() {
+    let warnings = |node: fn(MockContainer) -> MockContainer| {
+        let job = job(|set| set.node_selector("kubernetes.io/arch", "s390x"), node);
+        job.transform(&PLUGIN).unwrap().warnings()
+    };
+    let reported = warnings(|c| c);
+    let field = format!("{POD}.nodeSelector[kubernetes.io/arch]: ");
+    assert!(
+        reported.len() == 1 && reported[0].starts_with(&field) && reported[0].contains("`s390x`"),
+        "{reported:?}"
+    );
+    let with_image = |c: MockContainer| c.env("FLUX_VIEW_IMAGE", "own:1");
+    assert_eq!(warnings(with_image), <[String; 0]>::default());
 }
 
 #[test]

@@ -95,6 +95,101 @@ fn image_of_the_train_job_takes_precedence_over_the_runtimes() {
     assert_eq!(of_installer("args"), Some(None));
 }
 
+/// The value of a field of the installer as the plugin sets it.
+fn of_installer(
+    set: fn(MockPodSet) -> MockPodSet,
+    node: fn(MockContainer) -> MockContainer,
+    field: &str,
+) -> Option<Value> {
+    outcome(job(set, node)).value(&format!("{INSTALLER}.{field}"))
+}
+
+#[test]
+fn default_image_is_for_the_architecture_of_the_pods() {
+    let found = |set: fn(MockPodSet) -> MockPodSet, node: fn(MockContainer) -> MockContainer| {
+        let outcome = outcome(job(set, node));
+        let image = outcome.value(&format!("{INSTALLER}.image")).unwrap();
+        let placed = outcome.value("pod-sets[node].node-selector[kubernetes.io/arch]");
+        (image.as_str().unwrap().to_owned(), placed)
+    };
+    let (image, placed) = found(|set| set, |c| c);
+    assert!(image.ends_with(":tag-jammy"), "{image}");
+    assert_eq!(placed, Some(json!("amd64")));
+    let (image, placed) = found(
+        |set| set.node_selector("kubernetes.io/arch", "arm64"),
+        |c| c,
+    );
+    assert!(image.ends_with(":arm-jammy"), "{image}");
+    assert_eq!(placed, None, "the runtime's selector is kept");
+    // An image of the user's can be for several architectures.
+    let (image, placed) = found(|set| set, |c| c.env("FLUX_VIEW_IMAGE", "own:1"));
+    assert_eq!((&*image, placed), ("own:1", None));
+}
+
+#[test]
+fn installer_is_restricted_as_the_node_container() {
+    let restricted = |c: MockContainer| {
+        c.raw("securityContext/allowPrivilegeEscalation", json!(false))
+            .raw("securityContext/runAsUser", json!(1001))
+            .raw(
+                "securityContext/seccompProfile",
+                json!({"type": "RuntimeDefault"}),
+            )
+            .raw(
+                "securityContext/capabilities",
+                json!({"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}),
+            )
+            .raw("securityContext/privileged", json!(true))
+    };
+    let raw = |name: &str| format!("raw[securityContext/{name}]");
+    for (name, value) in [
+        ("allowPrivilegeEscalation", Some(json!(false))),
+        ("runAsUser", Some(json!(1001))),
+        ("seccompProfile", Some(json!({"type": "RuntimeDefault"}))),
+        ("capabilities", Some(json!({"drop": ["ALL"]}))),
+        ("privileged", None),
+    ] {
+        assert_eq!(
+            of_installer(|set| set, restricted, &raw(name)),
+            value,
+            "{name}"
+        );
+        assert_eq!(of_installer(|set| set, |c| c, &raw(name)), None, "{name}");
+        // The runtime's own security context is kept as a whole.
+        let own = |set: MockPodSet| {
+            set.init_container("flux-installer", |c| {
+                c.raw("securityContext/runAsGroup", json!(7))
+            })
+        };
+        assert_eq!(of_installer(own, restricted, &raw(name)), None, "{name}");
+    }
+}
+
+#[test]
+fn installer_has_the_resources_of_the_node_container() {
+    let node = |c: MockContainer| {
+        c.request("cpu", "4")
+            .limit("memory", "8Gi")
+            .limit("nvidia.com/gpu", "4")
+    };
+    for (field, value) in [
+        ("requests[cpu]", Some(json!("4"))),
+        ("limits[cpu]", None),
+        ("limits[memory]", Some(json!("8Gi"))),
+        ("limits[nvidia.com/gpu]", None),
+    ] {
+        assert_eq!(of_installer(|set| set, node, field), value, "{field}");
+        assert_eq!(of_installer(|set| set, |c| c, field), None, "{field}");
+        let own =
+            |set: MockPodSet| set.init_container("flux-installer", |c| c.request("cpu", "100m"));
+        assert_eq!(
+            of_installer(own, node, field),
+            None,
+            "{field}: the runtime's stay"
+        );
+    }
+}
+
 #[test]
 fn shared_memory_is_writable_and_limited() {
     let size = |node: fn(MockContainer) -> MockContainer| {

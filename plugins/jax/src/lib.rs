@@ -1,29 +1,49 @@
 //! The JAX policy: programs pass `JAX_*` env vars to `jax.distributed.initialize()`; this plugin sets them, and opens the port of the
 //! coordinator.
 
-use trainyard_sdk::{Context, Failure, POD_INDEX, PROCESSES, RENDEZVOUS_PORT, Transform};
+use trainyard_sdk::{
+    Container, Context, Failure, POD_INDEX, PROCESSES, RendezvousConfig, RendezvousPort, Transform,
+};
 
 /// The JAX policy.
 pub struct Jax;
 
-trainyard_sdk::plugin!(Jax: transform);
+trainyard_sdk::plugin!(Jax: transform; operator_config = RendezvousConfig);
 
 impl Transform for Jax {
     fn transform(ctx: &Context) -> Result<(), Failure> {
+        let operator = ctx.job().operator_config_as::<RendezvousConfig>()?;
         let (pod_set, node) = ctx.trainer("jax")?;
+        let port = RendezvousPort::of(ctx, &pod_set, &node, &operator);
         ctx.warn_of_unreachable_nodes("JAX", &pod_set);
+        port.warn_of_host_network(ctx, &pod_set, "jax");
+        ctx.warn_of_lone_restarts(&pod_set);
         warn_of_processes(ctx);
         ctx.because("one process for each node");
         node.put_env("JAX_NUM_PROCESSES", &pod_set.address_count().to_string());
         ctx.because("the pod's index in its Job");
         node.put_env_field("JAX_PROCESS_ID", POD_INDEX);
         ctx.because("the coordinator runs in the first pod of the trainer's replicated job");
-        let coordinator = format!("{}:{RENDEZVOUS_PORT}", pod_set.address(0, 0));
-        node.put_env("JAX_COORDINATOR_ADDRESS", &coordinator);
+        let host = pod_set.address(0, 0);
+        let on_other_port = on_other_port(&node, &host);
+        let coordinator = on_other_port.unwrap_or_else(|| format!("{host}:{}", port.number));
+        node.put_env(COORDINATOR, &coordinator);
         ctx.because("the coordinator listens on this port");
-        node.open_rendezvous_port();
+        port.open(&node);
         Ok(())
     }
+}
+
+/// The address of the coordinator.
+const COORDINATOR: &str = "JAX_COORDINATOR_ADDRESS";
+
+/// Returns the TrainJob's address of the coordinator if only its port can differ: JAX's coordinator listens on any.
+fn on_other_port(node: &Container, host: &str) -> Option<String> {
+    let owner = node.env_owner(COORDINATOR)?;
+    let address = node.env(COORDINATOR).filter(|_| owner == "trainjob")?;
+    let port = address.strip_prefix(host)?.strip_prefix(':')?;
+    let is_port = port.parse::<u16>().is_ok_and(|port| port > 0);
+    is_port.then_some(address)
 }
 
 /// Warns of a number of processes that no env var reflects: a pod has one index, and so one process ID.

@@ -26,16 +26,19 @@ pub(crate) fn check(ctx: &Context, config: &MpiConfig, members: &Members) {
     }
 }
 
-/// Checks that the launcher has a command, which starts mpirun.
+/// Checks that the launcher's command is a program. Without one, the image's entry point has to start mpirun.
 fn command(ctx: &Context, launcher: &Pods) {
     let path = "/trainer/command";
     let spec = ctx.job().spec();
-    let is_taken_away = spec.kind(path).as_deref() == Some("array") && spec.len(path) == 0;
+    if spec.kind(path).as_deref() == Some("array") && spec.len(path) == 0 {
+        let message = "is empty, so the launcher runs the entry point of its image, which has to start mpirun; remove it to use the runtime's command";
+        ctx.warn(message, Some("spec.trainer.command"));
+    }
     let first = launcher.container.command().unwrap_or_default();
     let is_blank = first
         .first()
         .is_some_and(|program| program.trim().is_empty());
-    if !is_taken_away && !is_blank {
+    if !is_blank {
         return;
     }
     let field = if spec.kind(path).is_some() {
@@ -43,26 +46,30 @@ fn command(ctx: &Context, launcher: &Pods) {
     } else {
         launcher.set.path_in(&launcher.container, "command")
     };
-    let message = "must not be empty; set it to a command such as `[mpirun, python, train.py]`, or remove it to use the runtime's";
+    let message = "must begin with the name of a program; found an empty word; set it to a command such as `[mpirun, python, train.py]`, or remove it to use the runtime's";
     ctx.error(message, Some(&field));
 }
 
-/// Checks that the TrainJob's command does not replace the SSH server of the nodes. It replaces the command of pods with the trainer's
+/// Checks that the TrainJob does not replace the SSH server of the nodes. Its command and arguments are those of the pods with the trainer's
 /// label.
 fn label(ctx: &Context, members: &Members) {
     let nodes = members.nodes.iter();
     let mut labelled = nodes.filter(|nodes| nodes.set.ancestor().as_deref() == Some(TRAINER));
-    let spec = ctx.job().spec();
-    let mut words = ["command", "args"].into_iter();
-    let Some(word) = words.find(|word| spec.len(&format!("/trainer/{word}")) > 0) else {
+    if labelled.next().is_none() {
         return;
-    };
-    if labelled.next().is_some() {
+    }
+    let path = format!("{REPLICATED_JOBS}[{NODE}].template.metadata.labels[{ANCESTOR_LABEL}]");
+    let spec = ctx.job().spec();
+    if spec.len("/trainer/command") > 0 {
         let message = format!(
-            "must not be on the nodes, because the TrainJob's `{word}` would replace their SSH server; move the label to the replicated job `{LAUNCHER}`"
+            "must not be on the nodes, because the TrainJob's `command` would replace their SSH server; move the label to the replicated job `{LAUNCHER}`"
         );
-        let path = format!("{REPLICATED_JOBS}[{NODE}].template.metadata.labels[{ANCESTOR_LABEL}]");
         ctx.error(&message, Some(&path));
+    } else if spec.len("/trainer/args") > 0 {
+        let message = format!(
+            "is on the nodes, so the TrainJob's `args` are those of their SSH server; move the label to the replicated job `{LAUNCHER}` if they belong to the command that starts mpirun"
+        );
+        ctx.warn(&message, Some(&path));
     }
 }
 

@@ -83,22 +83,21 @@ fn counts_that_would_run_mpirun_twice_are_refused() {
 }
 
 #[test]
-fn empty_command_is_refused() {
-    let empty = "must not be empty; set it to a command such as `[mpirun, python, train.py]`, or remove it to use the runtime's";
-    for command in [json!([]), json!([""])] {
-        let given = command.as_array().unwrap().len();
-        let job = job(|c| match given {
-            0 => c.command(&["mpirun"]),
-            _ => c.command(&["mpirun"]).train_job_command(&[""]),
-        });
-        let job = job.spec(json!({"trainer": {"command": command}}));
-        assert_eq!(errors(job), [format!("spec.trainer.command: {empty}")]);
-    }
+fn blank_command_is_refused() {
+    let blank = "must begin with the name of a program; found an empty word; set it to a command such as `[mpirun, python, train.py]`, or remove it to use the runtime's";
+    let of_train_job = job(|c| c.command(&["mpirun"]).train_job_command(&[""]));
+    let of_train_job = of_train_job.spec(json!({"trainer": {"command": [""]}}));
+    assert_eq!(
+        errors(of_train_job),
+        [format!("spec.trainer.command: {blank}")]
+    );
     let path = "spec.template.spec.replicatedJobs[launcher].template.spec.template.spec.containers[node].command";
     let of_runtime = job(|c| c.command(&[" "]));
-    assert_eq!(errors(of_runtime), [format!("{path}: {empty}")]);
+    assert_eq!(errors(of_runtime), [format!("{path}: {blank}")]);
     // The image's own entry point runs.
     assert_eq!(errors(job(|c| c)), [""; 0]);
+    let cleared = job(|c| c).spec(json!({"trainer": {"command": []}}));
+    assert_eq!(errors(cleared), [""; 0]);
 }
 
 #[test]
@@ -128,7 +127,7 @@ fn unusable_mount_path_is_refused() {
 }
 
 #[test]
-fn trainer_label_on_the_nodes_is_refused() {
+fn command_that_would_replace_the_ssh_server_is_refused() {
     let labelled = |spec| {
         without_pods()
             .nodes(2)
@@ -138,14 +137,25 @@ fn trainer_label_on_the_nodes_is_refused() {
             .pod_set("launcher", |set| set.container("node", |c| c))
             .spec(spec)
     };
-    for word in ["command", "args"] {
-        assert_eq!(
-            errors(labelled(json!({"trainer": {word: ["mpirun"]}}))),
-            [format!(
-                "spec.template.spec.replicatedJobs[node].template.metadata.labels[trainer.kubeflow.org/trainjob-ancestor-step]: must not be on the nodes, because the TrainJob's `{word}` would replace their SSH server; move the label to the replicated job `launcher`"
-            )]
-        );
-    }
+    const LABEL: &str = "spec.template.spec.replicatedJobs[node].template.metadata.labels[trainer.kubeflow.org/trainjob-ancestor-step]";
+    assert_eq!(
+        errors(labelled(
+            json!({"trainer": {"command": ["mpirun"], "args": ["a"]}})
+        )),
+        [format!(
+            "{LABEL}: must not be on the nodes, because the TrainJob's `command` would replace their SSH server; move the label to the replicated job `launcher`"
+        )]
+    );
+    // The arguments may be meant for the nodes' own command.
+    let with_args = labelled(json!({"trainer": {"args": ["-De"]}}));
+    let outcome = with_args.transform(&PLUGIN).unwrap();
+    assert_eq!(outcome.errors(), [""; 0]);
+    assert_eq!(
+        outcome.warnings(),
+        [format!(
+            "{LABEL}: is on the nodes, so the TrainJob's `args` are those of their SSH server; move the label to the replicated job `launcher` if they belong to the command that starts mpirun"
+        )]
+    );
     // The runtime's own commands run.
     assert_eq!(
         errors(labelled(json!({"trainer": {"numNodes": 2}}))),

@@ -1,6 +1,6 @@
 //! The accelerators of a node, and the number of processes that follows from them.
 
-use crate::contract::PodSet;
+use crate::contract::{Devices, PodSet};
 
 /// The processes of a node with an unknown number of devices, of which DRA warns, and why. A program that waits for more processes than
 /// start never runs.
@@ -9,7 +9,34 @@ const UNCOUNTED: (u32, &str) = (
     "the number of devices in a node's resource claims is not known",
 );
 
+impl Devices {
+    /// Returns whether these are accelerators that the node container requests as an extended resource, or shares of one.
+    #[must_use]
+    pub fn is_resource(&self) -> bool {
+        self.accelerator && self.source.starts_with("resource/")
+    }
+
+    /// Returns whether these are GPUs that the node container requests as an extended resource: its name contains `gpu`, such as
+    /// `nvidia.com/gpu` or `gpu.intel.com/xe`. MIG slices are not GPUs: a process sees one of them.
+    #[must_use]
+    pub fn is_gpu(&self) -> bool {
+        self.is_resource() && self.source.contains("gpu")
+    }
+}
+
 impl PodSet {
+    /// Returns how many MIG slices the node container requests as extended resources.
+    ///
+    /// Needs the same claims as [`PodSet::devices`].
+    #[must_use]
+    pub fn mig_slices(&self) -> u32 {
+        let devices = self.devices().into_iter();
+        let slices = devices.filter(|one| one.source.starts_with("resource/nvidia.com/mig-"));
+        slices
+            .filter_map(|one| one.count)
+            .fold(0, u32::saturating_add)
+    }
+
     /// Returns whether all accelerators of the node container are shares of one, such as `nvidia.com/gpumem`. Their amounts
     /// are memory or cores, so [`PodSet::accelerators`] is not known. One process can use them.
     ///
@@ -21,7 +48,7 @@ impl PodSet {
             .iter()
             .filter(|one| one.accelerator && one.count.is_none())
             .peekable();
-        unknown.peek().is_some() && unknown.all(|one| one.source.starts_with("resource/"))
+        unknown.peek().is_some() && unknown.all(Devices::is_resource)
     }
 
     /// Returns [`PodSet::processes_by_accelerators`], or else one process.

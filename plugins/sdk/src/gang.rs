@@ -1,6 +1,6 @@
 //! The pods of a TrainJob that start together, for policies that schedule all of them or none.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     Failure,
@@ -9,6 +9,8 @@ use crate::{
     paths::REPLICATED_JOBS,
 };
 
+/// The name of the scheduler of pods that name none.
+const DEFAULT_SCHEDULER: &str = "default-scheduler";
 /// The status of a pod set whose pods have ended successfully.
 const COMPLETE: &str = "Complete";
 
@@ -34,16 +36,16 @@ impl Context {
     pub fn gang(&self) -> Result<Gang, Failure> {
         let info = self.info();
         let order = Order::of(&info);
-        let members = order.members(&info);
+        let members = order.members();
         if members.is_empty() {
             let message = "no pods start first, because each replicated job has none or waits for another one; correct `replicas` or `dependsOn`";
             return Err(Failure::from(message).at(REPLICATED_JOBS));
         }
         let followers = order.followers(&members);
-        let pod_sets = |names: &BTreeSet<&str>| {
-            let mut sets = info.pod_sets();
-            sets.retain(|set| names.contains(&*set.name()));
-            sets
+        let pod_sets = |positions: &Positions| {
+            let sets = info.pod_sets().into_iter().enumerate();
+            let found = sets.filter(|(at, _)| positions.contains(at));
+            found.map(|(_, set)| set).collect::<Vec<_>>()
         };
         Ok(Gang {
             members: pod_sets(&members),
@@ -116,117 +118,175 @@ impl Gang {
     }
 }
 
+impl Gang {
+    /// Warns if the members have several schedulers, or if theirs may not read their PodGroup: if it is the cluster's default one, although
+    /// the operator's configuration of the policy does not name that one.
+    ///
+    /// `known` is the scheduler in that configuration. Call it after [`Self::default_scheduler`]. Needs the claim to read
+    /// `pod-sets[P].scheduler-name`.
+    pub fn warn_of_scheduler(&self, ctx: &Context, policy: &str, known: Option<&str>) {
+        let named = |set: &PodSet| set.scheduler_name().filter(|name| !name.is_empty());
+        let of = |set: &PodSet| named(set).unwrap_or_else(|| DEFAULT_SCHEDULER.to_owned());
+        let mut members = self.members.iter();
+        let Some(first) = members.next().filter(|_| self.size() > 1) else {
+            return;
+        };
+        let scheduler = of(first);
+        let message = if let Some(other) = members.find(|set| of(set) != scheduler) {
+            format!(
+                "the pods of replicated job `{}` have the scheduler `{scheduler}`, and those of `{}` have `{}`, but one scheduler has to start all of them together; set the same `schedulerName` for both",
+                first.name(),
+                other.name(),
+                of(other)
+            )
+        } else if scheduler == DEFAULT_SCHEDULER && known != Some(DEFAULT_SCHEDULER) {
+            let found = match named(first) {
+                Some(_) => "is",
+                None => "is not set, so it is",
+            };
+            format!(
+                "{found} `{DEFAULT_SCHEDULER}`, which usually ignores the PodGroup and starts the pods one by one; set it to a scheduler that reads PodGroups of {policy}, here or as `schedulerName` in the operator's configuration of the plugin {policy}, where `{DEFAULT_SCHEDULER}` means that it reads them"
+            )
+        } else {
+            return;
+        };
+        ctx.warn(&message, Some(&first.path("schedulerName")));
+    }
+}
+
 fn names<'s>(sets: impl IntoIterator<Item = &'s PodSet>) -> Vec<String> {
     sets.into_iter().map(PodSet::name).collect()
 }
 
-/// The order in which the pod sets start.
+/// The order in which the pod sets start. Every question takes time in proportion to the number of dependencies, because a runtime can have
+/// hundreds of replicated jobs.
 struct Order {
     sets: Vec<Starting>,
 }
 
-/// A pod set and those that it waits for.
+/// A set of pod sets, by their positions.
+type Positions = BTreeSet<usize>;
+
+/// A pod set and its dependencies.
 struct Starting {
-    name: String,
     has_pods: bool,
-    /// All pod sets that it waits for, directly or not.
-    waits_for: BTreeSet<String>,
+    is_node: bool,
+    /// The pod sets that it waits for directly.
+    waits_for: Positions,
     /// Those of them that are complete when it starts.
-    starts_after: BTreeSet<String>,
+    starts_after: Positions,
+    /// The pod sets that wait for it directly.
+    is_waited_for_by: Positions,
     /// Whether another pod set waits until it is complete.
     ends_first: bool,
 }
 
 impl Order {
     fn of(info: &Info) -> Self {
-        let sets = info.pod_sets();
-        let names: Vec<_> = sets.iter().map(PodSet::name).collect();
-        let dependencies: Vec<_> = sets.iter().map(PodSet::depends_on).collect();
-        let direct = |name: &str| {
-            let at = names.iter().position(|known| known == name);
-            let direct = at.and_then(|at| dependencies.get(at));
-            direct.into_iter().flatten()
-        };
-        let starting = |(set, name): (&PodSet, &String)| {
-            let (mut waits_for, mut starts_after) = (BTreeSet::new(), BTreeSet::new());
-            let mut open = vec![name.clone()];
-            while let Some(next) = open.pop() {
-                for one in direct(&next) {
-                    if one.status == COMPLETE {
-                        starts_after.insert(one.pod_set.clone());
-                    }
-                    if waits_for.insert(one.pod_set.clone()) {
-                        open.push(one.pod_set.clone());
+        let pod_sets = info.pod_sets();
+        let nodes: BTreeSet<_> = names(&info.nodes()).into_iter().collect();
+        let mut positions = BTreeMap::new();
+        for (at, set) in pod_sets.iter().enumerate() {
+            positions.entry(set.name()).or_insert(at);
+        }
+        let mut sets: Vec<_> = pod_sets
+            .iter()
+            .map(|set| Starting {
+                has_pods: set.address_count() > 0,
+                is_node: nodes.contains(&set.name()),
+                waits_for: Positions::new(),
+                starts_after: Positions::new(),
+                is_waited_for_by: Positions::new(),
+                ends_first: false,
+            })
+            .collect();
+        for (at, set) in pod_sets.iter().enumerate() {
+            for one in set.depends_on() {
+                let Some(on) = positions.get(&one.pod_set).copied() else {
+                    continue;
+                };
+                let is_complete = one.status == COMPLETE;
+                if let Some(set) = sets.get_mut(at) {
+                    set.waits_for.insert(on);
+                    if is_complete {
+                        set.starts_after.insert(on);
                     }
                 }
+                if let Some(set) = sets.get_mut(on) {
+                    set.is_waited_for_by.insert(at);
+                    set.ends_first |= is_complete;
+                }
             }
-            let mut all = dependencies.iter().flatten();
-            Starting {
-                name: name.clone(),
-                has_pods: set.address_count() > 0,
-                waits_for,
-                starts_after,
-                ends_first: all.any(|one| one.pod_set == *name && one.status == COMPLETE),
-            }
-        };
-        Self {
-            sets: sets.iter().zip(&names).map(starting).collect(),
         }
+        Self { sets }
     }
 
-    /// Returns the pod sets with pods. One without pods is ready at once.
-    fn with_pods(&self) -> impl Iterator<Item = &Starting> {
-        self.sets.iter().filter(|set| set.has_pods)
+    /// Returns the pod sets that have pods and match. One without pods is ready at once.
+    fn with_pods(&self, matches: impl Fn(usize, &Starting) -> bool) -> Positions {
+        let sets = self.sets.iter().enumerate();
+        let found = sets.filter(|(at, set)| set.has_pods && matches(*at, set));
+        found.map(|(at, _)| at).collect()
     }
 
-    fn members(&self, info: &Info) -> BTreeSet<&str> {
-        let nodes = names(&info.nodes());
-        let mut candidates: Vec<_> = self
-            .with_pods()
-            .filter(|set| nodes.contains(&set.name))
-            .collect();
+    /// Returns all pod sets that one of these waits for, directly or not.
+    fn before(&self, these: &Positions) -> Positions {
+        self.reached(these, |set| &set.waits_for)
+    }
+
+    /// Returns all pod sets that wait for one of these, directly or not.
+    fn after(&self, these: &Positions) -> Positions {
+        self.reached(these, |set| &set.is_waited_for_by)
+    }
+
+    fn reached(&self, these: &Positions, next: impl Fn(&Starting) -> &Positions) -> Positions {
+        let mut found = Positions::new();
+        let mut open: Vec<_> = these.iter().copied().collect();
+        while let Some(set) = open.pop().map(|at| self.sets.get(at)) {
+            for at in set.map(&next).into_iter().flatten() {
+                if found.insert(*at) {
+                    open.push(*at);
+                }
+            }
+        }
+        found
+    }
+
+    /// Returns those of the pod sets that wait for none of the others.
+    fn first_of(&self, these: &Positions) -> Positions {
+        these - &self.after(these)
+    }
+
+    fn members(&self) -> Positions {
+        let mut candidates = self.with_pods(|_, set| set.is_node);
         if candidates.is_empty() {
-            candidates = self.with_pods().filter(|set| !set.ends_first).collect();
+            candidates = self.with_pods(|_, set| !set.ends_first);
         }
-        let first = first_of(&candidates);
-        let is_apart = |set: &&Starting| {
-            let mut first = first.iter();
-            first
-                .all(|one| !one.waits_for.contains(&set.name) && !set.waits_for.contains(&one.name))
-        };
-        let others: Vec<_> = self
-            .with_pods()
-            .filter(|set| !first.iter().any(|one| one.name == set.name))
-            .filter(is_apart)
-            .collect();
-        let members = first_of(&others).into_iter().chain(first);
-        members.map(|set| &*set.name).collect()
+        let first = self.first_of(&candidates);
+        let (before, after) = (self.before(&first), self.after(&first));
+        let known = |at| first.contains(&at) || before.contains(&at) || after.contains(&at);
+        let apart = self.with_pods(|at, _| !known(at));
+        &first | &self.first_of(&apart)
     }
 
     /// Returns the pod sets that run at the same time as the members and are created later.
-    fn followers(&self, members: &BTreeSet<&str>) -> BTreeSet<&str> {
-        let has_member =
-            |names: &BTreeSet<String>| names.iter().any(|name| members.contains(&**name));
-        let later: Vec<_> = self
-            .with_pods()
-            .filter(|set| !members.contains(&*set.name))
-            .filter(|set| has_member(&set.waits_for) && !has_member(&set.starts_after))
+    fn followers(&self, members: &Positions) -> Positions {
+        let after = self.after(members);
+        let ends = |set: &Starting| !set.starts_after.is_disjoint(members);
+        let sets = self.sets.iter().enumerate();
+        let end: Positions = sets
+            .filter(|(_, set)| ends(set))
+            .map(|(at, _)| at)
             .collect();
-        let stays = |set: &&Starting| {
-            !later
-                .iter()
-                .any(|other| other.starts_after.contains(&set.name))
-        };
-        let staying = later.iter().copied().filter(stays);
-        staying.map(|set| &*set.name).collect()
+        let after_end = &end | &self.after(&end);
+        let later = self.with_pods(|at, _| {
+            after.contains(&at) && !members.contains(&at) && !after_end.contains(&at)
+        });
+        // Of those that wait for each other to be complete, only the last one runs at the end.
+        let chain = &later | &self.before(&later);
+        let chain = chain.iter().filter_map(|at| self.sets.get(*at));
+        let ended: Positions = chain
+            .flat_map(|set| set.starts_after.iter().copied())
+            .collect();
+        &later - &ended
     }
-}
-
-/// Returns the pod sets that wait for none of the others.
-fn first_of<'s>(sets: &[&'s Starting]) -> Vec<&'s Starting> {
-    let waits = |set: &Starting| {
-        let mut others = sets.iter();
-        others.any(|other| set.waits_for.contains(&other.name))
-    };
-    sets.iter().copied().filter(|set| !waits(set)).collect()
 }

@@ -28,6 +28,9 @@
 
 #![warn(missing_docs)]
 
+// `derive(Config)` names the crate as plugins do.
+extern crate self as trainyard_sdk;
+
 mod accelerators;
 #[cfg(not(target_family = "wasm"))]
 mod call;
@@ -61,7 +64,7 @@ pub use self::{
     contract::*,
     gang::Gang,
     parts::{PluginParts, plugin_name},
-    rendezvous::{POD_INDEX, RENDEZVOUS_PORT},
+    rendezvous::{POD_INDEX, RendezvousConfig, RendezvousPort},
     trainer::{NODE, PROCESSES, TRAINER},
 };
 

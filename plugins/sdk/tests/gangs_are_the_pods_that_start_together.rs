@@ -260,3 +260,23 @@ fn scheduler_of_the_runtime_is_kept() {
     ];
     assert_eq!(writes, of_group);
 }
+
+/// A runtime's pod sets in a chain, of which each waits for the one before it.
+#[test]
+fn gangs_of_hundreds_of_pod_sets_are_found() {
+    const SETS: usize = 5_000;
+    let mut job = nodes();
+    for at in 0..SETS {
+        let before = match at {
+            0 => "node".to_owned(),
+            at => format!("helper-{}", at - 1),
+        };
+        job = job.pod_set(&format!("helper-{at}"), |set| {
+            container(set).depends_on(&before, "Ready")
+        });
+    }
+    let outcome = job.transform(&PLUGIN).unwrap();
+    assert_eq!(outcome.log().first().unwrap(), "info: node 4");
+    let last = format!("pod-sets[helper-{}].scheduler-name", SETS - 1);
+    assert_eq!(outcome.value(&last).unwrap(), "batch");
+}

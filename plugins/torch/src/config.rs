@@ -9,6 +9,53 @@ pub(crate) struct TorchConfig {
     pub(crate) num_proc_per_node: Option<Processes>,
     /// Further containers that get the same environment.
     pub(crate) env_injection: Option<EnvInjection>,
+    /// Elastic training: it goes on while nodes are missing. `numNodes` is the maximum.
+    pub(crate) elastic: Option<Elastic>,
+    /// The form of `elastic` in Kubeflow Trainer v2.0 and v2.1.
+    pub(crate) elastic_policy: Option<ElasticPolicy>,
+}
+
+/// The bounds of elastic training.
+#[derive(Config, Debug)]
+pub(crate) struct Elastic {
+    /// The number of nodes with which training starts and goes on; all nodes if it is not set.
+    #[config(minimum = 1, maximum = 2147483647)]
+    pub(crate) min_nodes: Option<u32>,
+    /// How often torchrun restarts the processes of its node after a failure, such as the loss of another node.
+    #[config(default = 3, minimum = 0, maximum = 2147483647)]
+    pub(crate) max_restarts: u32,
+}
+
+/// The form of [`Elastic`] in Kubeflow Trainer v2.0 and v2.1.
+#[derive(Config, Debug)]
+pub(crate) struct ElasticPolicy {
+    /// The same as `elastic.minNodes`.
+    #[config(minimum = 1, maximum = 2147483647)]
+    pub(crate) min_nodes: Option<u32>,
+    /// Has to be the number of nodes.
+    #[config(minimum = 1, maximum = 2147483647)]
+    pub(crate) max_nodes: Option<u32>,
+    /// The same as `elastic.maxRestarts`.
+    #[config(default = 3, minimum = 0, maximum = 2147483647)]
+    pub(crate) max_restarts: u32,
+    /// Is refused.
+    pub(crate) metrics: Option<Metrics>,
+}
+
+/// The metrics by which a HorizontalPodAutoscaler would change the number of nodes.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    /// Whether there are none.
+    pub(crate) is_empty: bool,
+}
+
+impl Setting for Metrics {
+    const BODY: &'static str = r#""type":"array""#;
+
+    fn read(document: &Document, at: &str) -> Option<Self> {
+        let is_empty = document.len(at) == 0;
+        Some(Self { is_empty }).filter(|_| document.kind(at).is_some())
+    }
 }
 
 /// Containers that get the environment in addition to the node container.

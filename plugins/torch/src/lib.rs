@@ -2,16 +2,25 @@
 //! of torchtune.
 
 mod config;
+mod elastic;
+mod processes;
+mod shared_memory;
 mod torchtune;
 
-use trainyard_sdk::{Container, Context, Failure, POD_INDEX, PodSet, RENDEZVOUS_PORT, Transform};
+use trainyard_sdk::{
+    Container, Context, Failure, POD_INDEX, PodSet, RendezvousConfig, RendezvousPort, Transform,
+};
 
-use self::config::{EnvInjection, Processes, TorchConfig};
+use self::{
+    config::{EnvInjection, TorchConfig},
+    elastic::Bounds,
+    processes::{processes, warn_of_several_slices},
+};
 
 /// The Torch policy.
 pub struct Torch;
 
-trainyard_sdk::plugin!(Torch: transform; config = TorchConfig);
+trainyard_sdk::plugin!(Torch: transform; config = TorchConfig; operator_config = RendezvousConfig);
 
 impl Transform for Torch {
     fn transform(ctx: &Context) -> Result<(), Failure> {
@@ -20,17 +29,29 @@ impl Transform for Torch {
         if ctx.job().nodes() > 1 {
             ctx.warn_of_unreachable_nodes("Torch", &pod_set);
         }
-        let environment = Environment::of(ctx, &pod_set, &node, config.num_proc_per_node);
+        let operator = ctx.job().operator_config_as::<RendezvousConfig>()?;
+        let port = RendezvousPort::of(ctx, &pod_set, &node, &operator);
+        port.warn_of_host_network(ctx, &pod_set, "torch");
+        let environment = Environment::of(ctx, &pod_set, &node, &config, port);
+        warn_of_several_slices(ctx, &pod_set, &environment.processes);
         environment.set_nodes(ctx, &node);
         let command = node.command().unwrap_or_default();
+        match environment.bounds {
+            Some(bounds) => bounds.warn_of_backoff_limit(ctx, &pod_set),
+            None => ctx.warn_of_lone_restarts(&pod_set),
+        }
         if torchtune::is_incomplete(&command, &node) {
-            torchtune::complete(ctx, &pod_set, &node, &environment.processes);
+            if let Some(bounds) = environment.bounds {
+                bounds.refuse_for_torchtune(ctx);
+            }
+            torchtune::complete(ctx, &pod_set, &node, &environment);
         } else {
             environment.set_master(ctx, &node);
             torchtune::warn_of_local_rendezvous(ctx, &pod_set, &node, &command);
         }
+        shared_memory::warn_if_missing(ctx, &pod_set, &node, &environment.processes);
         ctx.because("rendezvous port");
-        node.open_rendezvous_port();
+        port.open(&node);
         if let Some(injection) = &config.env_injection {
             inject(ctx, injection, &environment)?;
         }
@@ -39,22 +60,36 @@ impl Transform for Torch {
 }
 
 /// The environment of every node.
-struct Environment {
-    nodes: String,
+pub(crate) struct Environment {
+    bounds: Option<Bounds>,
     processes: String,
     processes_because: &'static str,
     master: String,
+    port: RendezvousPort,
 }
 
 impl Environment {
-    fn of(ctx: &Context, pod_set: &PodSet, node: &Container, default: Option<Processes>) -> Self {
-        let (processes, processes_because) = processes(ctx, pod_set, node, default);
+    fn of(
+        ctx: &Context,
+        pod_set: &PodSet,
+        node: &Container,
+        config: &TorchConfig,
+        port: RendezvousPort,
+    ) -> Self {
+        let (processes, processes_because) =
+            processes(ctx, pod_set, node, config.num_proc_per_node);
         Self {
-            nodes: ctx.job().nodes().to_string(),
+            bounds: Bounds::of(ctx, config),
             processes,
             processes_because,
             master: pod_set.address(0, 0),
+            port,
         }
+    }
+
+    /// Returns the address and the port at which the nodes meet.
+    pub(crate) fn endpoint(&self) -> String {
+        format!("{}:{}", self.master, self.port.number)
     }
 
     fn set(&self, ctx: &Context, container: &Container) {
@@ -63,8 +98,15 @@ impl Environment {
     }
 
     fn set_nodes(&self, ctx: &Context, container: &Container) {
-        ctx.because("the number of nodes");
-        container.put_env("PET_NNODES", &self.nodes);
+        let (nodes, because) = match self.bounds {
+            Some(bounds) => (
+                bounds.nodes(),
+                "the runtime's minimum, and the number of nodes",
+            ),
+            None => (ctx.job().nodes().to_string(), "the number of nodes"),
+        };
+        ctx.because(because);
+        container.put_env("PET_NNODES", &nodes);
         ctx.because(self.processes_because);
         container.put_env("PET_NPROC_PER_NODE", &self.processes);
         ctx.because("the pod's index in its Job");
@@ -74,69 +116,12 @@ impl Environment {
     fn set_master(&self, ctx: &Context, container: &Container) {
         ctx.because("the first pod of the trainer's replicated job");
         container.put_env("PET_MASTER_ADDR", &self.master);
-        ctx.because("the port on which the nodes meet");
-        container.put_env("PET_MASTER_PORT", &RENDEZVOUS_PORT.to_string());
-    }
-}
-
-/// The number of processes per node, and the reason. It is `auto` if torchrun itself can count the accelerators.
-fn processes(
-    ctx: &Context,
-    pod_set: &PodSet,
-    node: &Container,
-    default: Option<Processes>,
-) -> (String, &'static str) {
-    if let Some(explicit) = ctx.job().processes_per_node() {
-        return (
-            explicit.to_string(),
-            "the number in the TrainJob or the runtime",
-        );
-    }
-    match default {
-        Some(Processes::Gpu) => return ("gpu".to_owned(), "the runtime sets `gpu`"),
-        Some(Processes::Cpu) => {
-            return (
-                cpus(ctx, node).to_string(),
-                "the runtime sets `cpu`: the CPUs of a node",
-            );
+        ctx.because(self.port.because);
+        container.put_env("PET_MASTER_PORT", &self.port.number.to_string());
+        if let Some(bounds) = self.bounds {
+            bounds.set(ctx, container, &self.endpoint());
         }
-        _ => {}
     }
-    let has_resource = |device: &trainyard_sdk::Devices| {
-        device.accelerator && device.source.starts_with("resource/")
-    };
-    let devices = pod_set.devices();
-    if devices.iter().any(has_resource) {
-        return (
-            "auto".to_owned(),
-            "a node has accelerators, which torchrun counts",
-        );
-    }
-    match pod_set.accelerators() {
-        Some(0) => (
-            cpus(ctx, node).to_string(),
-            match devices.is_empty() {
-                true => "a node requests no known accelerator: its CPUs",
-                false => "none of a node's devices counts as an accelerator: its CPUs",
-            },
-        ),
-        Some(claimed) => (
-            claimed.to_string(),
-            "the accelerators of a node's resource claims",
-        ),
-        None => (
-            "auto".to_owned(),
-            "the number of accelerators in a node's resource claims is not known",
-        ),
-    }
-}
-
-/// The number of whole CPUs of the node container, at least 1.
-fn cpus(ctx: &Context, node: &Container) -> i64 {
-    node.request("cpu")
-        .and_then(|amount| ctx.quantity_ceil(&amount))
-        .unwrap_or(1)
-        .max(1)
 }
 
 /// Sets the environment in the containers that the runtime names.

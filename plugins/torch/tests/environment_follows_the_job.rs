@@ -91,10 +91,60 @@ fn reason_names_the_resources_of_the_node() {
         ),
         (
             job(|c| c.request("nvidia.com/gpu", "8")),
-            "a node has accelerators, which torchrun counts",
+            "a node has GPUs, which torchrun counts",
+        ),
+        (
+            job(|c| c.request("google.com/tpu", "4")),
+            "the accelerators of a node, which torchrun does not count, because they are not GPUs",
+        ),
+        (
+            job(|c| c.request("tencent.com/vcuda-core", "50")),
+            "a node has a share of a GPU; torchrun counts the GPUs that it sees",
         ),
     ] {
         assert_eq!(why(job).as_deref(), Some(wanted));
+    }
+}
+
+/// torchrun counts what `torch.accelerator` enumerates. For other devices, it would start a process for each CPU of the machine.
+#[test]
+fn only_gpus_are_left_for_torchrun_to_count() {
+    for (resource, amount, wanted) in [
+        ("nvidia.com/gpu", "8", "auto"),
+        ("nvidia.com/gpu.shared", "2", "auto"),
+        ("amd.com/gpu", "4", "auto"),
+        ("gpu.intel.com/i915", "2", "auto"),
+        ("gpu.intel.com/xe", "2", "auto"),
+        ("nvidia.com/gpumem", "4096", "auto"),
+        ("google.com/tpu", "4", "4"),
+        ("aws.amazon.com/neuroncore", "32", "32"),
+        ("habana.ai/gaudi", "8", "8"),
+        ("huawei.com/Ascend910", "8", "8"),
+        ("nvidia.com/mig-1g.10gb", "1", "1"),
+        ("nvidia.com/mig-1g.10gb", "2", "2"),
+    ] {
+        let outcome = job(|c| c.request("cpu", "64").limit(resource, amount))
+            .transform(&PLUGIN)
+            .unwrap();
+        let found = env(&outcome, "PET_NPROC_PER_NODE");
+        assert_eq!(found, Some(json!(wanted)), "{resource}: {amount}");
+    }
+}
+
+#[test]
+fn several_mig_slices_cause_a_warning() {
+    let slices = |amount: &'static str| {
+        let node = move |c: MockContainer| {
+            let c = c.mount("shared-memory", "/dev/shm");
+            c.limit("nvidia.com/mig-1g.10gb", amount)
+        };
+        MockJob::new("bert").all_granted().trainer(1, node)
+    };
+    let warnings = |job: MockJob| job.transform(&PLUGIN).unwrap().warnings();
+    let warning = "spec.trainer.numProcPerNode: is not set, so torchrun starts 2 processes on each node, one for each MIG slice, but CUDA shows all of them the same slice; request one slice for each node and raise `numNodes`, or set it to 2 if each process selects its slice with CUDA_VISIBLE_DEVICES";
+    assert_eq!(warnings(slices("2")), [warning]);
+    for silent in [slices("2").processes_per_node(2), slices("1")] {
+        assert_eq!(warnings(silent), [""; 0]);
     }
 }
 
@@ -133,6 +183,7 @@ fn nodes_that_cannot_meet_cause_a_warning() {
         let job = job.without_host_names().pod_set("node", |set| {
             set.ancestor("trainer")
                 .count(nodes)
+                .backoff_limit(0)
                 .not_indexed()
                 .container("node", |c| c)
         });
@@ -147,4 +198,50 @@ fn nodes_that_cannot_meet_cause_a_warning() {
     );
     // A single node may run without torchrun.
     assert_eq!(warnings(1), [""; 0]);
+}
+
+/// The runtime names the port, or else the operator's configuration sets it, for all runtimes without one.
+#[test]
+fn port_can_be_chosen() {
+    let chosen = |job: MockJob| {
+        let outcome = job.transform(&PLUGIN).unwrap();
+        let opened = |port: u16| outcome.value(&format!("{NODE}.ports[{port}/TCP]"));
+        (
+            env(&outcome, "PET_MASTER_PORT").unwrap(),
+            [opened(29500), opened(29600)].map(|port| port.is_some()),
+        )
+    };
+    let named = || job(|c| c.port(12345, "TCP", Some("rendezvous")));
+    let operator = json!({"rendezvousPort": 29600});
+    let port = |number: u16| json!(number.to_string());
+    assert_eq!(chosen(job(|c| c)), (port(29500), [true, false]));
+    assert_eq!(
+        chosen(job(|c| c).operator_config(operator.clone())),
+        (port(29600), [false, true])
+    );
+    assert_eq!(chosen(named()), (port(12345), [false, false]));
+    assert_eq!(
+        chosen(named().operator_config(operator)),
+        (port(12345), [false, false])
+    );
+    let udp = job(|c| c.port(12345, "UDP", Some("rendezvous")));
+    assert_eq!(chosen(udp), (port(29500), [true, false]));
+}
+
+/// A container port of a pod in its machine's network is a port of the machine.
+#[test]
+fn host_network_with_the_default_port_causes_a_warning() {
+    let warnings = |container: fn(MockContainer) -> MockContainer, is_host_network: bool| {
+        let job = MockJob::new("llm").all_granted().pod_set("node", |set| {
+            set.ancestor("trainer")
+                .raw("hostNetwork", json!(is_host_network))
+                .container("node", container)
+        });
+        job.transform(&PLUGIN).unwrap().warnings()
+    };
+    let warning = "spec.template.spec.replicatedJobs[node].template.spec.template.spec.hostNetwork: is true, so port 29500 is a port of the machine, and only one pod of all TrainJobs with this port runs there, while the others stay pending; add a TCP port with the name `rendezvous` and a number of its own to the container in the runtime, or change the default, `rendezvousPort` in the policy file's `config` of torch";
+    assert_eq!(warnings(|c| c, true), [warning]);
+    assert_eq!(warnings(|c| c, false), [""; 0]);
+    let named = |c: MockContainer| c.port(29501, "TCP", Some("rendezvous"));
+    assert_eq!(warnings(named, true), [""; 0]);
 }

@@ -1,5 +1,7 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
+mod elastic_groups_follow_the_runtime;
 mod environment_follows_the_job;
 mod environment_is_injected_where_the_runtime_says;
+mod nodes_that_cannot_train_are_warned_of;
 mod torchtune_gets_its_recipe;

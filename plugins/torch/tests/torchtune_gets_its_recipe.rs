@@ -29,6 +29,7 @@ fn job(configuration: &str, nodes: u32, gpus: &str, args: &[&str]) -> MockJob {
     let node = |c: MockContainer| {
         let c = c.command(&line).train_job_command(&["tune", "run"]);
         let c = c.train_job_args(args).mount("initializer", "/workspace");
+        let c = c.mount("shared-memory", "/dev/shm");
         match gpus {
             "0" => c,
             gpus => c.limit("nvidia.com/gpu", gpus),

@@ -48,10 +48,12 @@ impl Transform for Volcano {
         }
         set_queue_of_others(ctx, &gang);
         let operator = ctx.job().operator_config_as::<SchedulerConfig>()?;
-        if let Some(scheduler) = operator.scheduler_name {
+        let scheduler = operator.scheduler_name.as_deref();
+        if let Some(scheduler) = scheduler {
             ctx.because("`schedulerName` in the operator's configuration of volcano");
-            gang.default_scheduler(&scheduler);
+            gang.default_scheduler(scheduler);
         }
+        gang.warn_of_scheduler(ctx, "volcano", scheduler);
         Ok(())
     }
 }

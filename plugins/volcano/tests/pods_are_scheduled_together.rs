@@ -96,7 +96,8 @@ fn topology_has_defaults_only_if_it_is_set() {
 #[test]
 fn priority_is_that_of_the_members() {
     let with = |name: &'static str| {
-        job().object(class(name)).pod_set("observer", move |set| {
+        let job = job().operator_config(json!({"schedulerName": "volcano"}));
+        job.object(class(name)).pod_set("observer", move |set| {
             set.priority_class(name).container("observer", |c| c)
         })
     };
@@ -129,4 +130,9 @@ fn scheduler_of_the_operator_is_set_on_pods_of_the_group() {
     let scheduler = |set: &str| outcome.value(&format!("pod-sets[{set}].scheduler-name"));
     assert_eq!(scheduler("node"), Some(json!("volcano")));
     assert_eq!(scheduler("dataset-initializer"), None);
+    assert_eq!(outcome.warnings(), [""; 0]);
+    let [warning] = &*job().all_phases(&PLUGIN).unwrap().warnings() else {
+        unreachable!("no warning")
+    };
+    assert!(warning.contains("reads PodGroups of volcano"), "{warning}");
 }

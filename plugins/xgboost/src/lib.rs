@@ -1,29 +1,36 @@
 //! The XGBoost policy: programs pass `DMLC_*` env vars to XGBoost's tracker and its collective; this plugin sets them, and opens the port
 //! of the tracker.
 
-use trainyard_sdk::{Context, Failure, POD_INDEX, PROCESSES, PodSet, RENDEZVOUS_PORT, Transform};
+use trainyard_sdk::{
+    Context, Devices, Failure, POD_INDEX, PROCESSES, PodSet, RendezvousConfig, RendezvousPort,
+    Transform,
+};
 
 /// The XGBoost policy.
 pub struct XgBoost;
 
-trainyard_sdk::plugin!(XgBoost: transform);
+trainyard_sdk::plugin!(XgBoost: transform; operator_config = RendezvousConfig);
 
 impl Transform for XgBoost {
     fn transform(ctx: &Context) -> Result<(), Failure> {
+        let operator = ctx.job().operator_config_as::<RendezvousConfig>()?;
         let (pod_set, node) = ctx.trainer("xgboost")?;
+        let port = RendezvousPort::of(ctx, &pod_set, &node, &operator);
         ctx.warn_of_unreachable_nodes("XGBoost", &pod_set);
+        port.warn_of_host_network(ctx, &pod_set, "xgboost");
+        ctx.warn_of_lone_restarts(&pod_set);
         let workers = Workers::of(ctx, &pod_set);
         workers.warn_of_uncounted_processes(ctx);
         ctx.because("the tracker runs in the first pod of the trainer's replicated job");
         node.put_env("DMLC_TRACKER_URI", &pod_set.address(0, 0));
-        ctx.because("the tracker listens on this port");
-        node.put_env("DMLC_TRACKER_PORT", &RENDEZVOUS_PORT.to_string());
+        ctx.because(port.because);
+        node.put_env("DMLC_TRACKER_PORT", &port.number.to_string());
         ctx.because(&workers.task_id());
         node.put_env_field("DMLC_TASK_ID", POD_INDEX);
         ctx.because(&workers.summary());
         node.put_env("DMLC_NUM_WORKER", &workers.total().to_string());
         ctx.because("the tracker listens on this port");
-        node.open_rendezvous_port();
+        port.open(&node);
         Ok(())
     }
 }
@@ -35,6 +42,27 @@ struct Workers {
     /// Where the number on each node is from.
     because: &'static str,
     is_explicit: bool,
+    /// The MIG slices of a node.
+    slices: u32,
+}
+
+/// Returns the workers of a node if the TrainJob sets no number, and why.
+fn default_workers(pod_set: &PodSet) -> (u32, &'static str) {
+    let devices = pod_set.devices();
+    if pod_set.has_shares_alone() || !devices.iter().any(Devices::is_resource) {
+        return pod_set.default_processes();
+    }
+    let gpus = devices.iter().filter(|one| one.is_gpu());
+    match gpus
+        .filter_map(|one| one.count)
+        .fold(0, u32::saturating_add)
+    {
+        0 => (
+            1,
+            "none of a node's accelerators is a GPU, the only ones that XGBoost uses",
+        ),
+        gpus => (gpus, "the GPUs of a node"),
+    }
 }
 
 impl Workers {
@@ -42,24 +70,41 @@ impl Workers {
         let explicit = ctx.job().processes_per_node();
         let (per_node, because) = explicit
             .map(|processes| (processes, "the number in the TrainJob"))
-            .unwrap_or_else(|| pod_set.default_processes());
+            .unwrap_or_else(|| default_workers(pod_set));
         Self {
             nodes: pod_set.address_count(),
             per_node,
             because,
             is_explicit: explicit.is_some(),
+            slices: pod_set.mig_slices(),
         }
     }
 
     /// Warns of several workers that only the accelerators of a node request: a program that starts one process waits for the others
     /// forever.
     fn warn_of_uncounted_processes(&self, ctx: &Context) {
-        if self.is_explicit || self.per_node < 2 {
+        if self.is_explicit {
+            return;
+        }
+        if self.per_node < 2 {
+            self.warn_of_several_slices(ctx);
             return;
         }
         let message = format!(
             "is not set, so the tracker waits for {0} workers on each node, one for each of its accelerators; set it to {0} if the command starts {0} processes with a task ID each, or to 1 if it starts one",
             self.per_node
+        );
+        ctx.warn(&message, Some(PROCESSES));
+    }
+
+    /// Warns of MIG slices that no worker uses.
+    fn warn_of_several_slices(&self, ctx: &Context) {
+        let slices = self.slices;
+        if slices < 2 {
+            return;
+        }
+        let message = format!(
+            "is not set, so each node has one worker, which uses one of its {slices} MIG slices; request one slice for each node and raise `numNodes`, or set it to {slices} if the command starts {slices} processes that select their slices with CUDA_VISIBLE_DEVICES"
         );
         ctx.warn(&message, Some(PROCESSES));
     }

@@ -80,3 +80,49 @@ fn runtime_without_a_trainer_is_refused() {
         "{error}"
     );
 }
+
+/// The runtime names the port, or else the operator's configuration sets it, for all runtimes without one.
+#[test]
+fn port_can_be_chosen() {
+    let chosen = |job: MockJob| {
+        let outcome = job.transform(&PLUGIN).unwrap();
+        let opened = |port: u16| outcome.value(&format!("{NODE}.ports[{port}/TCP]"));
+        (
+            env(&outcome, "DMLC_TRACKER_PORT").unwrap(),
+            [opened(29500), opened(29600)].map(|port| port.is_some()),
+        )
+    };
+    let named = || job(|c| c.port(12345, "TCP", Some("rendezvous")));
+    let operator = json!({"rendezvousPort": 29600});
+    let port = |number: u16| json!(number.to_string());
+    assert_eq!(chosen(job(|c| c)), (port(29500), [true, false]));
+    assert_eq!(
+        chosen(job(|c| c).operator_config(operator.clone())),
+        (port(29600), [false, true])
+    );
+    assert_eq!(chosen(named()), (port(12345), [false, false]));
+    assert_eq!(
+        chosen(named().operator_config(operator)),
+        (port(12345), [false, false])
+    );
+    let udp = job(|c| c.port(12345, "UDP", Some("rendezvous")));
+    assert_eq!(chosen(udp), (port(29500), [true, false]));
+}
+
+/// A container port of a pod in its machine's network is a port of the machine.
+#[test]
+fn host_network_with_the_default_port_causes_a_warning() {
+    let warnings = |container: fn(MockContainer) -> MockContainer, is_host_network: bool| {
+        let job = MockJob::new("llm").all_granted().pod_set("node", |set| {
+            set.ancestor("trainer")
+                .raw("hostNetwork", json!(is_host_network))
+                .container("node", container)
+        });
+        job.transform(&PLUGIN).unwrap().warnings()
+    };
+    let warning = "spec.template.spec.replicatedJobs[node].template.spec.template.spec.hostNetwork: is true, so port 29500 is a port of the machine, and only one pod of all TrainJobs with this port runs there, while the others stay pending; add a TCP port with the name `rendezvous` and a number of its own to the container in the runtime, or change the default, `rendezvousPort` in the policy file's `config` of xgboost";
+    assert_eq!(warnings(|c| c, true), [warning]);
+    assert_eq!(warnings(|c| c, false), [""; 0]);
+    let named = |c: MockContainer| c.port(29501, "TCP", Some("rendezvous"));
+    assert_eq!(warnings(named, true), [""; 0]);
+}

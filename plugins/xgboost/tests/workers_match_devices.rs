@@ -12,7 +12,9 @@ fn nodes(count: u32, build: impl FnOnce(MockPodSet) -> MockPodSet) -> MockJob {
     MockJob::new("higgs")
         .all_granted()
         .nodes(count)
-        .pod_set("node", |set| build(set.ancestor("trainer").count(count)))
+        .pod_set("node", |set| {
+            build(set.ancestor("trainer").count(count).backoff_limit(0))
+        })
 }
 
 fn two(container: impl FnOnce(MockContainer) -> MockContainer) -> MockJob {
@@ -36,7 +38,25 @@ fn number_of_workers_and_its_reason_follow_the_devices() {
         (
             two(|c| c.limit("nvidia.com/gpu", "4")),
             "8",
-            "2 nodes with 4 workers each: the accelerators of a node",
+            "2 nodes with 4 workers each: the GPUs of a node",
+        ),
+        (
+            two(|c| c.limit("google.com/tpu", "4")),
+            "2",
+            "2 nodes with 1 worker each: none of a node's accelerators is a GPU, the only ones that XGBoost uses",
+        ),
+        (
+            two(|c| c.limit("nvidia.com/mig-1g.5gb", "3")),
+            "2",
+            "2 nodes with 1 worker each: none of a node's accelerators is a GPU, the only ones that XGBoost uses",
+        ),
+        (
+            two(|c| {
+                c.limit("nvidia.com/gpu", "2")
+                    .limit("nvidia.com/mig-1g.5gb", "3")
+            }),
+            "4",
+            "2 nodes with 2 workers each: the GPUs of a node",
         ),
         (
             two(|c| c.limit("nvidia.com/gpumem", "4096")),
@@ -68,7 +88,7 @@ fn number_of_workers_and_its_reason_follow_the_devices() {
                 set.container("node", |c| c.limit("amd.com/gpu", "2"))
             }),
             "2",
-            "1 node with 2 workers each: the accelerators of a node",
+            "1 node with 2 workers each: the GPUs of a node",
         ),
     ] {
         let outcome = job.transform(&PLUGIN).unwrap();
@@ -98,6 +118,17 @@ fn several_workers_that_only_accelerators_request_cause_a_warning() {
     assert_eq!(warnings(gpus("4")), [warning]);
     assert_eq!(warnings(claimed(Some(4))), [warning]);
     for silent in [gpus("4").processes_per_node(4), gpus("1"), two(|c| c)] {
+        assert_eq!(warnings(silent), [""; 0]);
+    }
+}
+
+#[test]
+fn several_mig_slices_cause_a_warning() {
+    let warnings = |job: MockJob| job.transform(&PLUGIN).unwrap().warnings();
+    let slices = |amount: &'static str| two(move |c| c.limit("nvidia.com/mig-1g.5gb", amount));
+    let warning = "spec.trainer.numProcPerNode: is not set, so each node has one worker, which uses one of its 3 MIG slices; request one slice for each node and raise `numNodes`, or set it to 3 if the command starts 3 processes that select their slices with CUDA_VISIBLE_DEVICES";
+    assert_eq!(warnings(slices("3")), [warning]);
+    for silent in [slices("3").processes_per_node(1), slices("1")] {
         assert_eq!(warnings(silent), [""; 0]);
     }
 }

@@ -358,4 +358,14 @@ impl Job {
         let rendered = renderer.render(&job.train_job, &job.runtime, &job.namespace, &self.lookups);
         rendered.map_err(|problems| anyhow::anyhow!("{problems:?}"))
     }
+
+    /// Renders it and encodes its objects as a client that applies them does.
+    ///
+    /// # Errors
+    /// The job is refused.
+    pub fn encoded(&self, renderer: &Renderer) -> Result<Vec<Vec<u8>>> {
+        let rendered = self.render(renderer)?;
+        let encoded = rendered.all_objects().map(serde_json::to_vec);
+        Ok(encoded.collect::<Result<_, _>>()?)
+    }
 }

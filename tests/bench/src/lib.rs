@@ -3,6 +3,7 @@
 mod jobs;
 mod policies;
 mod reference;
+mod rows;
 
 pub use self::{
     jobs::{Gang, Job, LARGE, MlPolicy, SMALL, Size},
@@ -10,4 +11,5 @@ pub use self::{
         BUILT_INS, CHAIN, Chain, Plugins, alone_and_with_dra, loader, native, of_gang, sandboxed,
     },
     reference::Reference,
+    rows::{Row, rows},
 };

@@ -23,7 +23,8 @@ impl Reference {
         Ok(Some(Self(running)))
     }
 
-    /// Renders the only TrainJob of an input this number of times, and returns the time.
+    /// Builds and encodes the objects of the only TrainJob of an input this number of times, and returns the time. What it includes is
+    /// documented in `tests/reference/oracle/time.go`.
     ///
     /// # Errors
     /// The reference exited.

@@ -1,15 +1,14 @@
 """Sums the ranks of a group of XGBoost's collective, with the processes and task IDs of plugins/xgboost/README.md."""
 
 import os
-from concurrent.futures import ProcessPoolExecutor
-from functools import partial
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 
 import numpy
 import xgboost
 from xgboost.tracker import RabitTracker
 
-from group import arguments, report, wait
+from group import arguments, end, report, wait
 
 
 def work(args, process):
@@ -42,7 +41,13 @@ def main():
         )
         tracker.start()
     with ProcessPoolExecutor(args.processes, mp_context=get_context("spawn")) as pool:
-        list(pool.map(partial(work, args), range(args.processes)))
+        processes = [pool.submit(work, args, process) for process in range(args.processes)]
+        try:
+            for process in as_completed(processes):
+                process.result()
+        except Exception as error:
+            # The pool would wait for processes that wait for the one that failed.
+            end(type(error), error, error.__traceback__)
     if tracker is not None:
         tracker.wait_for()
 

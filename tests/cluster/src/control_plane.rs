@@ -1,7 +1,7 @@
 //! etcd and kube-apiserver.
 
 use std::{
-    fs::Permissions,
+    fs::{self, Permissions},
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     sync::{
@@ -66,7 +66,7 @@ enum Servers {
 #[derive(Debug)]
 struct Own {
     api_server: Mutex<Process>,
-    etcd: Process,
+    etcd: Mutex<Process>,
     ports: Ports,
     _folder: TempDir,
 }
@@ -122,12 +122,12 @@ impl ControlPlane {
             etcd_peers: Port::find()?,
             api_server: Port::find()?,
         };
-        let etcd = launcher.etcd(ports.etcd.number(), ports.etcd_peers.number())?;
+        let etcd = start_etcd(&launcher, &ports)?;
         let api_server = start_api_server(&launcher, &certificates, &ports)?;
         let url = format!("https://127.0.0.1:{}", ports.api_server.number());
         let own = Own {
             api_server: Mutex::new(api_server),
-            etcd,
+            etcd: Mutex::new(etcd),
             ports,
             _folder: folder,
         };
@@ -292,6 +292,39 @@ impl ControlPlane {
         self.ready().await
     }
 
+    /// Copies the data of etcd, for which it and kube-apiserver are killed and started again. Only tests that do not share the control
+    /// plane can call this.
+    ///
+    /// # Errors
+    /// A process exited or was not ready in time, the data cannot be copied, or the control plane is kept by another program.
+    pub async fn back_up(&self) -> Result<Backup> {
+        let backup = Backup(private_folder()?);
+        let copy = |data: &Path| copy_folder(data, &backup.0.path().join("etcd"));
+        self.with_etcd_stopped(copy).await?;
+        Ok(backup)
+    }
+
+    /// Replaces the data of etcd by a backup, as [`Self::back_up`] copied them.
+    ///
+    /// # Errors
+    /// See [`Self::back_up`].
+    pub async fn restore(&self, backup: &Backup) -> Result<()> {
+        let replace = |data: &Path| {
+            fs::remove_dir_all(data)?;
+            copy_folder(&backup.0.path().join("etcd"), data)
+        };
+        self.with_etcd_stopped(replace).await
+    }
+
+    async fn with_etcd_stopped(&self, change: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+        let own = self.own()?;
+        own.api_server().kill()?;
+        own.etcd().kill()?;
+        change(&self.launcher.etcd_data())?;
+        *own.etcd() = start_etcd(&self.launcher, &own.ports)?;
+        self.start_api_server().await
+    }
+
     /// Checks that all processes are running.
     ///
     /// # Errors
@@ -300,7 +333,7 @@ impl ControlPlane {
         let Servers::Own(own) = &self.servers else {
             return Ok(());
         };
-        own.etcd.still_runs()?;
+        own.etcd().still_runs()?;
         own.api_server().still_runs()
     }
 
@@ -333,6 +366,32 @@ impl Own {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
+
+    fn etcd(&self) -> MutexGuard<'_, Process> {
+        self.etcd.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A copy of the data of etcd.
+#[derive(Debug)]
+pub struct Backup(TempDir);
+
+fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (from, to) = (entry.path(), to.join(entry.file_name()));
+        if entry.file_type()?.is_dir() {
+            copy_folder(&from, &to)?;
+        } else {
+            fs::copy(from, to)?;
+        }
+    }
+    Ok(())
+}
+
+fn start_etcd(launcher: &Launcher, ports: &Ports) -> Result<Process> {
+    launcher.etcd(ports.etcd.number(), ports.etcd_peers.number())
 }
 
 fn start_api_server(

@@ -23,12 +23,17 @@ pub(crate) struct Launcher {
 }
 
 impl Launcher {
+    /// Returns the folder of etcd's data.
+    pub(crate) fn etcd_data(&self) -> PathBuf {
+        self.folder.join("etcd")
+    }
+
     /// Starts etcd, with one port for clients and an unused one for peers.
     pub(crate) fn etcd(&self, port: u16, peer_port: u16) -> Result<Process> {
         self.start(
             ETCD,
             &[
-                format!("--data-dir={}", self.folder.join("etcd").display()),
+                format!("--data-dir={}", self.etcd_data().display()),
                 format!("--listen-client-urls=http://127.0.0.1:{port}"),
                 format!("--advertise-client-urls=http://127.0.0.1:{port}"),
                 format!("--listen-peer-urls=http://127.0.0.1:{peer_port}"),

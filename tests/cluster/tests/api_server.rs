@@ -1,7 +1,10 @@
-//! Tests that need only an API server: CRDs, schemas, and the kustomizations of deploy/.
+//! Tests that need only an API server: CRDs, schemas, the kustomizations of deploy/, and the admission of pods.
 
+mod added_containers_are_admitted;
 mod crds_install_and_merge;
+mod documented_commands_work;
 mod kustomizations_install;
+mod pods_are_refused_as_in_the_table;
 mod reference_clients_lose_nothing;
 mod schema_agrees_with_the_api_server;
 
@@ -21,6 +24,18 @@ fn main() -> Result<ExitCode> {
             "reference_clients_lose_nothing",
             reference_clients_lose_nothing::tests()?,
         )
+        .tests(
+            "pods_are_refused_as_in_the_table",
+            pods_are_refused_as_in_the_table::tests(),
+        )
+        .tests(
+            "documented_commands_work",
+            documented_commands_work::tests(),
+        )
         .tests("kustomizations_install", kustomizations_install::tests())
+        .tests(
+            "added_containers_are_admitted",
+            added_containers_are_admitted::tests(),
+        )
         .run())
 }

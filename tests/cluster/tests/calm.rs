@@ -14,6 +14,7 @@ mod plugins_are_loaded_from_a_folder;
 mod printed_roles_are_sufficient;
 mod released_clients_work;
 mod resource_claims_are_allocated;
+mod shipped_runtimes_are_accepted;
 mod torchtune_train_jobs_run;
 mod train_jobs_are_suspended_and_resumed;
 mod train_jobs_run_to_their_end;
@@ -75,6 +76,10 @@ fn main() -> ExitCode {
         .tests(
             "kubectl_get_shows_why_train_jobs_wait",
             kubectl_get_shows_why_train_jobs_wait::tests(),
+        )
+        .tests(
+            "shipped_runtimes_are_accepted",
+            shipped_runtimes_are_accepted::tests(),
         )
         .tests("flux_train_jobs_run", flux_train_jobs_run::tests())
         .tests(

@@ -120,7 +120,7 @@ async fn printer_columns_are_served(plane: &ControlPlane, definitions: &Definiti
             .cloned()
     };
     let wanted = json!([
-        {"name": "State", "type": "string", "jsonPath": ".status.conditions[-1:].type"},
+        {"name": "State", "type": "string", "jsonPath": ".status.conditions[?(@.status==\"True\")].type"},
         {"name": "Error", "type": "string", "jsonPath": r".metadata.annotations.trainyard\.dev/reconcile-error"},
         {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
     ]);

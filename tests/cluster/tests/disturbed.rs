@@ -13,6 +13,7 @@ mod objects_beside_a_job_set_follow_their_mode;
 mod one_replica_leads_and_another_takes_over;
 mod printed_roles_match_api_calls;
 mod queued_job_sets_are_never_lost;
+mod restored_backups_are_noticed;
 mod resumed_train_jobs_get_only_their_current_placement;
 mod running_job_sets_are_frozen;
 mod running_train_jobs_of_the_reference_are_adopted;
@@ -85,5 +86,9 @@ fn main() -> ExitCode {
             controller_waits_for_its_crds::tests(),
         )
         .tests("keys_are_generated_once", keys_are_generated_once::tests())
+        .tests(
+            "restored_backups_are_noticed",
+            restored_backups_are_noticed::tests(),
+        )
         .run()
 }

@@ -4,31 +4,44 @@
 //! `TRAINYARD_FRAMEWORKS_REQUIRED=1`, the program fails instead.
 
 mod common;
+mod elastic_torch_goes_on_without_a_node;
 mod frameworks_form_their_groups;
 
 use std::{env, process::ExitCode};
 
 use anyhow::{Context as _, Result, ensure};
+use elastic_torch_goes_on_without_a_node as elastic;
 use frameworks_form_their_groups::{Guarantee, tests};
 use trainyard_cluster::{Framework, Installed, Isolation, Program};
 
 const FILE: &str = "frameworks_form_their_groups";
+/// More tests of PyTorch.
+const ELASTIC: &str = "elastic_torch_goes_on_without_a_node";
 
 fn main() -> ExitCode {
     let mut program = Program::default();
     let mut missing = 0;
     for framework in Framework::ALL {
-        let names = Guarantee::ALL.map(|guarantee| guarantee.test(framework));
-        if !names.iter().any(|name| Program::runs(FILE, name)) {
+        let is_torch = framework == Framework::Torch;
+        let groups = Guarantee::ALL.map(|guarantee| (FILE, guarantee.test(framework)));
+        let elastic = elastic::names().filter(|_| is_torch);
+        let elastic = elastic.map(|name| (ELASTIC, name.to_owned()));
+        let names: Vec<_> = groups.into_iter().chain(elastic).collect();
+        if !names.iter().any(|(file, name)| Program::runs(file, name)) {
             continue;
         }
         match prepare(framework) {
-            Ok(installed) => program = program.tests(FILE, tests(framework, &installed)),
+            Ok(installed) => {
+                program = program.tests(FILE, tests(framework, &installed));
+                if is_torch {
+                    program = program.tests(ELASTIC, elastic::tests(&installed));
+                }
+            }
             Err(error) => {
                 println!("skipped: {error:#}");
                 missing += 1;
-                for name in &names {
-                    program = program.ignored(FILE, name);
+                for (file, name) in &names {
+                    program = program.ignored(file, name);
                 }
             }
         }
@@ -42,10 +55,9 @@ fn main() -> ExitCode {
 
 /// Installs a framework that pods can run on this machine.
 fn prepare(framework: Framework) -> Result<Installed> {
-    let is_mpi = matches!(framework, Framework::OpenMpi | Framework::Mpich);
     let is_root = Isolation::detect() == Isolation::Root;
     ensure!(
-        is_root || !is_mpi,
+        is_root || !framework.is_mpi(),
         "{} needs pods with namespaces and a user of their own; run this as root",
         framework.name()
     );

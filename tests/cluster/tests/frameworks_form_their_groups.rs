@@ -1,7 +1,9 @@
 //! Real frameworks form their groups in the pods of TrainJobs, with the env vars, files, keys and addresses of the shipped runtimes alone.
-//! A sum over all ranks proves that they are connected. A rank that fails makes its TrainJob fail, and a TrainJob that was suspended while
-//! its group ran completes after it is resumed.
+//! A sum over all ranks proves that they are connected. A rank that always fails makes its TrainJob fail, and a TrainJob that was suspended
+//! while its group ran completes after it is resumed. If a rank fails once or a pod is evicted, the group is restarted as a whole.
 #![allow(clippy::indexing_slicing)]
+
+mod restarts;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -42,10 +44,18 @@ pub(crate) enum Guarantee {
     Completes,
     Fails,
     IsResumed,
+    IsRestarted,
+    IsEvicted,
 }
 
 impl Guarantee {
-    pub(crate) const ALL: [Self; 3] = [Self::Completes, Self::Fails, Self::IsResumed];
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Completes,
+        Self::Fails,
+        Self::IsResumed,
+        Self::IsRestarted,
+        Self::IsEvicted,
+    ];
 
     /// Returns the name of its test.
     pub(crate) fn test(self, framework: Framework) -> String {
@@ -53,6 +63,8 @@ impl Guarantee {
             Self::Completes => "sums_the_ranks_of_two_nodes_and_completes",
             Self::Fails => "fails_with_one_of_its_ranks",
             Self::IsResumed => "completes_after_it_was_suspended",
+            Self::IsRestarted => "goes_on_from_its_checkpoint_after_a_rank_failed",
+            Self::IsEvicted => "forms_its_group_again_after_an_eviction",
         };
         format!("{}_{guarantee}", framework.name())
     }
@@ -62,6 +74,8 @@ impl Guarantee {
             Self::Completes => sums_the_ranks_of_two_nodes_and_completes(job).await,
             Self::Fails => fails_with_one_of_its_ranks(job).await,
             Self::IsResumed => completes_after_it_was_suspended(job).await,
+            Self::IsRestarted => restarts::goes_on_from_its_checkpoint(job).await,
+            Self::IsEvicted => restarts::forms_its_group_again_after_an_eviction(job).await,
         }
     }
 }
@@ -76,6 +90,8 @@ const WITHIN: Duration = Duration::from_secs(10 * 60);
 const PAUSE: Duration = Duration::from_millis(200);
 /// A folder of the test in every pod.
 const SHARED: &str = "/run/shared";
+/// The file in it without which a held group goes on summing.
+const GO: &str = "go";
 
 /// A TrainJob of a framework in a namespace of its own.
 struct Job<'a> {
@@ -116,14 +132,14 @@ impl<'a> Job<'a> {
         })
     }
 
-    /// Creates the TrainJob, with options of the program.
-    async fn create(&self, options: &[&str]) -> Result<()> {
+    /// Returns the spec of the TrainJob, with options of the program.
+    fn spec(&self, options: &[&str]) -> Value {
         // Of these programs, only XGBoost's starts the processes of a pod itself.
         let mut args: Vec<_> = options.iter().map(|&option| option.to_owned()).collect();
         if self.framework == Framework::XgBoost {
             args.extend(["--processes".to_owned(), self.processes().to_string()]);
         }
-        let spec = json!({
+        json!({
             "runtimeRef": {"name": self.framework.runtime()},
             "trainer": {
                 "numNodes": NODES,
@@ -131,8 +147,12 @@ impl<'a> Job<'a> {
                 "command": self.command,
                 "args": args,
             },
-        });
-        self.namespace.create(NAME, &spec).await?;
+        })
+    }
+
+    /// Creates the TrainJob, with options of the program.
+    async fn create(&self, options: &[&str]) -> Result<()> {
+        self.namespace.create(NAME, &self.spec(options)).await?;
         Ok(())
     }
 
@@ -214,13 +234,27 @@ impl<'a> Job<'a> {
         }
     }
 
-    async fn until_all_ranks_reported(&self) -> Result<()> {
-        let size = NODES * self.processes();
+    /// Waits until this many groups have been formed.
+    async fn until_formed(&self, groups: usize) -> Result<()> {
+        let reports = groups * NODES * self.processes();
         eventually("all ranks have reported", async || {
             let reported: usize = self.ranks()?.values().sum();
-            Ok((reported >= size).then_some(()))
+            Ok((reported >= reports).then_some(()))
         })
         .await
+    }
+
+    /// Creates the TrainJob, whose ranks sum until [`Self::go`], and waits until its group is formed.
+    async fn hold(&self) -> Result<()> {
+        let go = Path::new(SHARED).join(GO);
+        let go = go.to_str().context("the path is not UTF-8")?;
+        self.create(&["--hold-until", go]).await?;
+        self.until_formed(1).await
+    }
+
+    /// Lets a group that is held end.
+    fn go(&self) -> Result<()> {
+        Ok(fs::write(self.shared.path().join(GO), "")?)
     }
 
     async fn until_no_pod_is_left(&self) -> Result<()> {
@@ -272,7 +306,7 @@ fn image_names(runtime: &Value) -> BTreeSet<String> {
 }
 
 /// Returns the files in a folder and its subfolders; none if it does not exist.
-fn files(folder: &Path) -> Result<Vec<PathBuf>> {
+pub(crate) fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -308,13 +342,10 @@ async fn fails_with_one_of_its_ranks(job: &Job<'_>) -> Result<()> {
 }
 
 async fn completes_after_it_was_suspended(job: &Job<'_>) -> Result<()> {
-    let go = Path::new(SHARED).join("go");
-    let go = go.to_str().context("the path is not UTF-8")?;
-    job.create(&["--hold-until", go]).await?;
-    job.until_all_ranks_reported().await?;
+    job.hold().await?;
     job.namespace.suspend(NAME).await?;
     job.until_no_pod_is_left().await?;
-    fs::write(job.shared.path().join("go"), "")?;
+    job.go()?;
     job.namespace
         .patch(NAME, &json!({"suspend": false}))
         .await?;

@@ -1,5 +1,5 @@
-//! TrainJobs that are expensive to read, convert, merge or render, and that an API server without our limits accepts, neither delay other
-//! TrainJobs nor end the controller nor exceed the memory limit of deploy/, even after a restart, which reads all of them at once.
+//! TrainJobs and runtimes that are expensive to read, convert, merge or render, and that an API server without our limits accepts, neither
+//! delay other TrainJobs nor end the controller nor exceed the memory limit of deploy/, even after a restart, which reads all of them at once.
 #![allow(clippy::indexing_slicing)]
 
 use std::path::PathBuf;
@@ -113,6 +113,34 @@ fn costly() -> Vec<(&'static str, Value)> {
     ]
 }
 
+/// The number of large runtimes. Parsed, each takes 80 MB or more.
+const RUNTIMES: usize = 14;
+
+/// The numbers of empty arguments of the runtimes: as many as a runtime may have, and more.
+const ARGUMENTS: [usize; 2] = [340_000, 450_000];
+
+/// Creates large runtimes, with a suspended TrainJob each. Returns the names of the TrainJobs.
+async fn create_runtimes(plane: &ControlPlane, namespace: &str) -> Result<Vec<String>> {
+    let runtimes = common::kind(Kind::TrainingRuntime)?;
+    let api = plane.api(&runtimes, namespace);
+    let mut names = Vec::new();
+    for (number, arguments) in (0..RUNTIMES).zip(ARGUMENTS.into_iter().cycle()) {
+        let mut runtime = common::runtime();
+        let name = format!("runtime-{number}");
+        runtime["kind"] = json!("TrainingRuntime");
+        runtime["metadata"]["name"] = json!(name);
+        let jobs = &mut runtime["spec"]["template"]["spec"]["replicatedJobs"];
+        let container = &mut jobs[0]["template"]["spec"]["template"]["spec"]["containers"][0];
+        container["args"] = json!(vec![""; arguments]);
+        api.create(&runtime, &Write::default()).await?.accepted()?;
+        let spec =
+            json!({"suspend": true, "runtimeRef": {"kind": "TrainingRuntime", "name": name}});
+        create(plane, namespace, &name, &spec).await?;
+        names.push(name);
+    }
+    Ok(names)
+}
+
 /// Creates a TrainJob, which the API server accepts.
 async fn create(plane: &ControlPlane, namespace: &str, name: &str, spec: &Value) -> Result<()> {
     let jobs = common::kind(Kind::TrainJob)?;
@@ -145,13 +173,17 @@ async fn an_ordinary_one_gets_on(
 }
 
 /// Waits until each expensive TrainJob has a JobSet, or an Event with the reason why it has none.
-async fn none_is_passed_over(plane: &ControlPlane, namespace: &str) -> Result<()> {
+async fn none_is_passed_over(
+    plane: &ControlPlane,
+    namespace: &str,
+    names: &[String],
+) -> Result<()> {
     let (events, job_sets) = (
         Resource::namespaced("/api/v1", "events"),
         Resource::jobsets(),
     );
     let made = plane.api(&job_sets, namespace);
-    for (name, _) in costly() {
+    for name in names {
         // This TrainJob is within all limits. An API server can be too slow for its JobSet, which is reported after minutes.
         if name == "node-selectors" || made.get(name).await?.accepted().is_ok() {
             continue;
@@ -160,7 +192,7 @@ async fn none_is_passed_over(plane: &ControlPlane, namespace: &str) -> Result<()
             .api(&events, namespace)
             .until_all(&format!("an Event of {name}"), |all| {
                 all.iter().any(|event| {
-                    event["involvedObject"]["name"] == name && event["type"] == "Warning"
+                    event["involvedObject"]["name"] == **name && event["type"] == "Warning"
                 })
             })
             .await?;
@@ -192,14 +224,26 @@ async fn other_train_jobs_run_now_and_after_a_restart(shared: &Unlimited) -> Res
         let next = format!("beside-{name}");
         an_ordinary_one_gets_on(plane, &controller, &ordinary, &next).await?;
     }
-    none_is_passed_over(plane, &hostile).await?;
+    let mut names = create_runtimes(plane, &hostile).await?;
+    an_ordinary_one_gets_on(plane, &controller, &ordinary, "beside-runtimes").await?;
+    names.extend(costly().iter().map(|(name, _)| (*name).to_owned()));
+    none_is_passed_over(plane, &hostile, &names).await?;
+    let label = format!("kind=\"TrainingRuntime\",namespace=\"{hostile}\"");
+    let held = controller.metric("trainyard_held_bytes", &label).await?;
+    // Of the runtimes with more arguments, only the error is held.
+    let expected = RUNTIMES / 2 * ARGUMENTS[0] * "\"\",".len();
+    let expected = expected as f64..expected as f64 * 1.1;
+    ensure!(
+        expected.contains(&held),
+        "{held} bytes are held, not {expected:?}"
+    );
     let peak = controller.process().peak_memory()?;
     ensure!(peak < allowed()?, "it took {peak} bytes");
     controller.kill()?;
 
     let controller = start().await?;
     an_ordinary_one_gets_on(plane, &controller, &ordinary, "after-a-restart").await?;
-    none_is_passed_over(plane, &hostile).await?;
+    none_is_passed_over(plane, &hostile, &names).await?;
     let peak = controller.process().peak_memory()?;
     ensure!(peak < allowed()?, "after a restart it took {peak} bytes");
     Ok(())

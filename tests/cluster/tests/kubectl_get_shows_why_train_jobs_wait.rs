@@ -1,4 +1,5 @@
-//! `kubectl get trainjobs` distinguishes a TrainJob that waits from one that runs: the API server's table has the reason.
+//! `kubectl get trainjobs` distinguishes a TrainJob that waits from one that runs: the API server's table has the reason, and the condition
+//! that is true.
 #![allow(clippy::indexing_slicing)]
 
 use std::ffi::OsString;
@@ -88,9 +89,37 @@ async fn a_train_job_without_its_runtime_says_so_until_it_runs(shared: &Shared) 
     Ok(())
 }
 
+/// The last condition of a resumed TrainJob is `Suspended`, with the status `False`.
+async fn the_state_is_the_condition_that_is_true(shared: &Shared) -> Result<()> {
+    let namespace = Namespace::new(&shared.cluster).await?;
+    namespace.fate(Fate::Hold);
+    let spec = json!({"runtimeRef": {"name": "torch"}, "suspend": true});
+    namespace.create("job", &spec).await?;
+    let shows = async |state: &str| {
+        let what = format!("the state is {state:?}");
+        eventually(&what, async || {
+            let shown = cell(&namespace, "job", "State").await?;
+            Ok((shown == state).then_some(()))
+        })
+        .await
+    };
+    shows("Suspended").await?;
+    namespace.patch("job", &json!({"suspend": false})).await?;
+    namespace.until_active("job", 1).await?;
+    shows("").await?;
+    namespace.fate(Fate::Succeed);
+    shows("Complete").await
+}
+
 pub(crate) fn tests() -> Vec<Test<Shared>> {
-    vec![Test::new(
-        "a_train_job_without_its_runtime_says_so_until_it_runs",
-        a_train_job_without_its_runtime_says_so_until_it_runs,
-    )]
+    vec![
+        Test::new(
+            "a_train_job_without_its_runtime_says_so_until_it_runs",
+            a_train_job_without_its_runtime_says_so_until_it_runs,
+        ),
+        Test::new(
+            "the_state_is_the_condition_that_is_true",
+            the_state_is_the_condition_that_is_true,
+        ),
+    ]
 }

@@ -3,6 +3,7 @@
 #![allow(clippy::indexing_slicing)]
 
 mod secrets;
+mod snapshots;
 
 use std::{
     collections::BTreeMap,
@@ -121,6 +122,7 @@ async fn deploy_and_the_runtimes(plane: &ControlPlane) -> Result<()> {
     apply_all(plane, &kustomized(&root().join("deploy"))?).await?;
     is_whole(plane, "kubeflow-system").await?;
     secrets::of_train_jobs_are_the_controllers(plane, "kubeflow-system").await?;
+    snapshots::of_train_jobs_are_the_controllers(plane, "kubeflow-system").await?;
     let runtimes = kustomized(&root().join("deploy/runtimes"))?;
     eventually("the runtimes' kind is served", async || {
         Ok(apply_all(plane, &runtimes).await.ok())
@@ -313,7 +315,8 @@ async fn another_namespace(plane: &ControlPlane) -> Result<()> {
     }
     apply_all(plane, &objects).await?;
     is_whole(plane, "ml-platform").await?;
-    secrets::of_train_jobs_are_the_controllers(plane, "ml-platform").await
+    secrets::of_train_jobs_are_the_controllers(plane, "ml-platform").await?;
+    snapshots::of_train_jobs_are_the_controllers(plane, "ml-platform").await
 }
 
 /// Runs the checks sequentially, because they share cluster-scoped objects.

@@ -135,11 +135,11 @@ async fn keys_are_generated_once_and_deleted_with_their_train_job(shared: &Share
 async fn mistake_is_reported_in_an_event(shared: &Shared) -> Result<()> {
     let namespace = Namespace::new(&shared.cluster).await?;
     let env = json!([{"name": "OMPI_MCA_plm_rsh_args", "value": "x"}]);
-    let trainer = json!({"numNodes": 1, "command": [], "env": env});
+    let trainer = json!({"numNodes": 1, "command": [""], "env": env});
     let spec = json!({"runtimeRef": {"name": "own-launcher"}, "trainer": trainer});
     namespace.create("wrong", &spec).await?;
     for path in [
-        "spec.trainer.command: must not be empty",
+        "spec.trainer.command: must begin with the name of a program",
         "spec.trainer.env[0].name",
     ] {
         namespace.event("wrong", path).await?;

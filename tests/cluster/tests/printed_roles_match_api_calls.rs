@@ -172,6 +172,7 @@ async fn all_that_happens(shared: &Recorded) -> Result<()> {
     let missing = json!({"runtimeRef": {"name": "missing"}});
     scenario.create("waits", &missing).await?;
     scenario.event("waits", "missing").await?;
+    are_refused(&scenario).await?;
     let events = scenario.api(&scenario.events);
     let repeated = |all: &[Value]| {
         let about = |event: &&Value| event["involvedObject"]["name"] == "waits";
@@ -181,6 +182,19 @@ async fn all_that_happens(shared: &Recorded) -> Result<()> {
     };
     events.until_all("the Event is repeated", repeated).await?;
     Ok(())
+}
+
+/// Creates a TrainJob whose pods are refused, because their ServiceAccount does not exist.
+async fn are_refused(scenario: &Scenario<'_>) -> Result<()> {
+    let pods = json!({"spec": {"serviceAccountName": "missing"}});
+    let job = json!({"name": "node", "template": {"spec": {"template": pods}}});
+    let patch = json!({
+        "manager": "example.com/team",
+        "trainingRuntimeSpec": {"template": {"spec": {"replicatedJobs": [job]}}},
+    });
+    let spec = json!({"runtimeRef": {"name": "torch"}, "runtimePatches": [patch]});
+    scenario.create("refused", &spec).await?;
+    scenario.event("refused", "FailedCreate").await.map(drop)
 }
 
 /// Runs a TrainJob, suspends it, and resumes it without a label of its pods, which its Job would keep.

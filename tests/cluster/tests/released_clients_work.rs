@@ -86,7 +86,7 @@ fn shipped() -> Result<Vec<Value>> {
 fn without_retries(runtime: &Value) -> Value {
     let mut runtime = runtime.clone();
     runtime["metadata"]["name"] = json!("torch-once");
-    job_of(&mut runtime)["backoffLimit"] = json!(0);
+    runtime["spec"]["template"]["spec"]["failurePolicy"]["maxRestarts"] = json!(0);
     runtime
 }
 

@@ -258,7 +258,7 @@ async fn train_jobs_started_by_the_reference_are_placed_the_same_way(
     controller.kill().map(drop)
 }
 
-/// A broken snapshot is reported, but the TrainJob still resumes.
+/// A snapshot that another client broke is reported, but the TrainJob still resumes.
 async fn unreadable_snapshot_does_not_keep_train_jobs_suspended(shared: &Editions) -> Result<()> {
     let cluster = &shared.cluster;
     let _turn = cluster.turn.lock().await;
@@ -281,7 +281,10 @@ async fn unreadable_snapshot_does_not_keep_train_jobs_suspended(shared: &Edition
     let expected = admitted("second", "first");
     admissions.until_placed("preempted", &expected).await?;
     scenario
-        .event("preempted", &format!("ConfigMap `{name}`, key `runtime`"))
+        .event(
+            "preempted",
+            &format!("ConfigMap `{name}`: data: another client changed it"),
+        )
         .await?;
     ensure!(config_maps.get(name).await?.accepted()? == broken);
     controller.kill().map(drop)

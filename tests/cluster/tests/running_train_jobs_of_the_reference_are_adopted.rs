@@ -1,6 +1,6 @@
 //! TrainJobs that the reference runs are left alone when Trainyard takes over: their JobSets, pods, scripts, keys and PodGroups stay
-//! unchanged until they complete. After a suspension, only a gang becomes that of Trainyard: without initializers, which would wait for
-//! members that do not exist yet. The same holds for TrainJobs that the reference created and never started.
+//! unchanged until they complete. After a suspension, only the placement of their pods becomes that of Trainyard, such as a gang without
+//! initializers, which would wait for members that do not exist yet. The same holds for TrainJobs that the reference created and never started.
 #![allow(clippy::indexing_slicing)]
 
 use anyhow::{Context as _, Result, ensure};
@@ -247,12 +247,17 @@ fn are_of_the_reference(objects: &Objects) -> Result<()> {
     Ok(())
 }
 
-/// Returns the UID of a JobSet, and its spec without the labels of the pods, which follow Trainyard.
+/// Returns the UID of a JobSet, and its spec without the placement of the pods, which follows Trainyard: the labels of a gang, and the
+/// architecture of Flux's default image.
 fn run_by(objects: &Objects, name: &str) -> Value {
     let job_set = &objects[&format!("JobSet {name}")];
     let mut spec = job_set["spec"].clone();
     for job in spec["replicatedJobs"].as_array_mut().into_iter().flatten() {
-        job["template"]["spec"]["template"]["metadata"] = Value::Null;
+        let pods = &mut job["template"]["spec"]["template"];
+        pods["metadata"] = Value::Null;
+        if let Some(spec) = pods["spec"].as_object_mut() {
+            spec.remove("nodeSelector");
+        }
     }
     json!({
         "uid": job_set["metadata"]["uid"], "replicatedJobs": spec["replicatedJobs"],

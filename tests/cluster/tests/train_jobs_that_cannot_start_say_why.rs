@@ -3,7 +3,7 @@
 
 use anyhow::{Result, bail, ensure};
 use serde_json::{Value, json};
-use trainyard_cluster::{Fate, Resource, Test};
+use trainyard_cluster::{Fate, Resource, Test, Write};
 
 use crate::common::{
     Namespace, Undisturbed, conditions, counts, described_conditions, is, runtime_with,
@@ -137,8 +137,80 @@ async fn warning_is_reported_and_the_train_job_continues(shared: &Undisturbed) -
     Ok(())
 }
 
+/// Waits until the TrainJob's annotation has this text, or until it is removed.
+async fn error_is(namespace: &Namespace<'_>, name: &str, wanted: Option<&str>) -> Result<Value> {
+    let is_shown = |job: &Value| {
+        let error = job.pointer("/metadata/annotations/trainyard.dev~1reconcile-error");
+        match (error.and_then(Value::as_str), wanted) {
+            (Some(error), Some(wanted)) => error.contains(wanted),
+            (error, _) => error.is_none() && wanted.is_none(),
+        }
+    };
+    namespace.until(name, "its error is shown", is_shown).await
+}
+
+/// JobSet and the Job controller report these failures only in Events of their own objects.
+async fn refused_jobs_and_pods_are_reported_until_they_are_created(
+    shared: &Undisturbed,
+) -> Result<()> {
+    let namespace = Namespace::new(&shared.cluster).await?;
+    namespace.fate(Fate::Succeed);
+    let quotas = Resource::namespaced("/api/v1", "resourcequotas");
+    let quota = json!({
+        "apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "none"},
+        "spec": {"hard": {"count/jobs.batch": "0"}},
+    });
+    let quotas = namespace.api(&quotas);
+    quotas.create(&quota, &Write::strict()).await?.accepted()?;
+    let is_counted = |quota: &Value| quota.pointer("/status/hard").is_some();
+    quotas.until("none", "it is enforced", is_counted).await?;
+    let account = json!({"replicatedJobs": [{"name": "node", "template": {"spec": {"template": {"spec": {
+        "serviceAccountName": "trainer",
+    }}}}}]});
+    let patches = json!([{
+        "manager": "example.com/team",
+        "trainingRuntimeSpec": {"template": {"spec": account}},
+    }]);
+    let spec = json!({"runtimeRef": {"name": "torch"}, "runtimePatches": patches});
+    namespace.create("refused", &spec).await?;
+    error_is(
+        &namespace,
+        "refused",
+        Some("NotCreated: JobSet `refused`: JobCreationFailed"),
+    )
+    .await?;
+    let event = namespace
+        .event("refused", "JobSet `refused`: JobCreationFailed: job")
+        .await?;
+    ensure!(
+        event["reason"] == "TrainJobResourcesCreationFailed",
+        "{event:#}"
+    );
+
+    quotas.delete("none").await?;
+    let account = "error looking up service account";
+    // Another text of the annotation is written after a minute at the earliest, but Events are not delayed.
+    let reported = format!("Job `refused-node-0`: FailedCreate: {account}");
+    namespace.event("refused", &reported).await?;
+    let accounts = Resource::service_accounts();
+    let account =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "trainer"}});
+    let created = namespace
+        .api(&accounts)
+        .create(&account, &Write::strict())
+        .await?;
+    created.accepted()?;
+    namespace.until_complete("refused").await?;
+    error_is(&namespace, "refused", None).await?;
+    Ok(())
+}
+
 pub(crate) fn tests() -> Vec<Test<Undisturbed>> {
     vec![
+        Test::new(
+            "refused_jobs_and_pods_are_reported_until_they_are_created",
+            refused_jobs_and_pods_are_reported_until_they_are_created,
+        ),
         Test::new(
             "runtime_of_another_kind_is_not_supported",
             runtime_of_another_kind_is_not_supported,

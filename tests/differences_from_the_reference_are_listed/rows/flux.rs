@@ -85,7 +85,8 @@ fn is_elsewhere(seen: &Seen<'_>) -> bool {
 
 pub(super) fn pod_set(seen: &Seen<'_>) -> bool {
     let path = seen.path();
-    let of_pods = path.starts_with("spec.replicatedJobs[") && seen.theirs().is_none();
+    let is_order = path.ends_with(".initContainers.order");
+    let of_pods = path.starts_with("spec.replicatedJobs[") && (seen.theirs().is_none() || is_order);
     is_flux(seen) && is_elsewhere(seen) && (of_pods || fact(seen, "lead") || fact(seen, "hosts"))
 }
 
@@ -124,9 +125,31 @@ pub(super) fn command(seen: &Seen<'_>) -> bool {
         || we_say(seen, "must begin with the name of a program")
 }
 
-pub(super) fn too_many_tasks(seen: &Seen<'_>) -> bool {
-    we_say(seen, "the number of accelerators per node")
-        || we_say(seen, "the number of devices in a node's resource claims")
+/// The brokers listen on all devices, unless an env var names one.
+pub(super) fn network(seen: &Seen<'_>) -> bool {
+    fact(seen, "bind") && seen.ours().is_some_and(|ours| ours == "tcp://*:%p")
+}
+
+pub(super) fn architecture(seen: &Seen<'_>) -> bool {
+    let ours = seen.ours().map(Value::to_string).unwrap_or_default();
+    let path = seen.path();
+    let is_placed = path.contains(".nodeSelector") && seen.theirs().is_none();
+    let is_image = path.ends_with(".initContainers[flux-installer].image");
+    is_flux(seen) && (is_placed && ours.contains("amd64") || is_image && ours.contains(":arm-"))
+}
+
+/// The installer is accepted where the node container is. Kueue gives an installer without requests those of a LimitRange.
+pub(super) fn installer_fits(seen: &Seen<'_>) -> bool {
+    let is_range = |object: &Value| object["kind"] == "LimitRange";
+    if is_flux(seen) && seen.needs(".requests[") && seen.documents.iter().any(is_range) {
+        return true;
+    }
+    let fields = ["resources", "securityContext"];
+    let of_installer = |field: &&str| {
+        let path = format!(".initContainers[flux-installer].{field}");
+        seen.path().contains(&path)
+    };
+    is_flux(seen) && seen.theirs().is_none() && fields.iter().any(of_installer)
 }
 
 pub(super) fn settings(seen: &Seen<'_>) -> bool {

@@ -76,6 +76,7 @@ pub(super) fn has_disputed_accelerators(seen: &Seen<'_>) -> bool {
     let disputed = |name: &str| {
         let known = name.starts_with("nvidia.com/mig-")
             || name.starts_with("google.com/")
+            || name.starts_with("aws.amazon.com/")
             || name.starts_with("habana.ai/");
         name.contains("gpu") && name != "nvidia.com/gpu" || known
     };
@@ -129,17 +130,57 @@ pub(super) fn env_sources(seen: &Seen<'_>) -> bool {
 }
 
 pub(super) fn runtime_processes(seen: &Seen<'_>) -> bool {
-    let field = "spec.mlPolicy.torch.";
-    let fields = ["numProcPerNode", "elasticPolicy"];
+    let field = "spec.mlPolicy.torch.numProcPerNode";
     let of_value = is_processes(seen) && seen.policy()["torch"]["numProcPerNode"] != Value::Null;
-    of_value
+    of_value || seen.they_drop(field) || seen.we_refuse(field)
+}
+
+/// What makes Torch elastic, and its bounds that a JobSet cannot have.
+pub(super) fn torch_elastic(seen: &Seen<'_>) -> bool {
+    let fields = ["elastic", "elasticPolicy"];
+    let torch = &seen.policy()["torch"];
+    let is_elastic = fields.iter().any(|field| torch[*field].is_object());
+    let names = [
+        "[PET_RDZV_",
+        "[PET_MAX_RESTARTS]",
+        "[PET_NNODES].value",
+        "[TORCH_DISABLE_SHARE_RDZV_TCP_STORE]",
+    ];
+    let path = seen.path();
+    is_elastic
+        && names
+            .iter()
+            .any(|name| path.contains(&format!(".env{name}")))
         || fields.iter().any(|name| {
-            seen.they_drop(&format!("{field}{name}")) || seen.we_refuse(&format!("{field}{name}"))
+            let field = format!("spec.mlPolicy.torch.{name}");
+            seen.they_drop(&field) || seen.we_refuse(&field)
         })
 }
 
 pub(super) fn port_name(seen: &Seen<'_>) -> bool {
     seen.path().contains(".ports[29500].") && seen.theirs().is_none()
+}
+
+/// What names the port on which the nodes meet, if the runtime chooses it by a port's name.
+pub(super) fn rendezvous_port(seen: &Seen<'_>) -> bool {
+    let is_chosen = |port: &Value| {
+        port["name"] == "rendezvous"
+            && port["containerPort"] != 29500
+            && matches!(port["protocol"].as_str(), None | Some("TCP"))
+    };
+    let mut ports = seen
+        .node_containers()
+        .filter_map(|container| container["ports"].as_array());
+    let path = seen.path();
+    let is_named = [
+        ".env[PET_MASTER_PORT].value",
+        ".env[JAX_COORDINATOR_ADDRESS].value",
+        ".env[DMLC_TRACKER_PORT].value",
+    ]
+    .iter()
+    .any(|end| path.ends_with(end));
+    let is_opened = path.ends_with(".ports[29500]") && seen.ours().is_none();
+    (is_named || is_opened) && ports.any(|ports| ports.iter().any(is_chosen))
 }
 
 /// An env var that references others, more of which precede it on one side.
@@ -161,13 +202,26 @@ pub(super) fn jax_reserved_env(seen: &Seen<'_>) -> bool {
     seen.we_refuse("spec.trainer.env[") && seen.our_refusal().is_some_and(names_it)
 }
 
+/// A reserved env var that only the reference refuses, because it has the value that the policy sets.
+pub(super) fn same_env(seen: &Seen<'_>) -> bool {
+    let is_reserved = |refusal: &Refusal| {
+        refusal.field == "spec.trainer.env" && refusal.error.contains("must not have reserved envs")
+    };
+    seen.trainer()["env"].is_array() && seen.their_refusal().is_some_and(is_reserved)
+}
+
 pub(super) fn xgboost_workers(seen: &Seen<'_>) -> bool {
     // Theirs is a number of workers for each of the same nodes.
     let is_of_nodes = |per_node: u64| {
         let of = |side: Option<&Value>| side?.as_str()?.parse::<u64>().ok();
         let (ours, theirs) = (of(seen.ours())?, of(seen.theirs())?);
         let nodes = ours.checked_div(per_node)?;
-        Some(nodes > 0 && ours == nodes * per_node && theirs.is_multiple_of(nodes))
+        // Without `numNodes`, theirs is that of one node.
+        let is_of_one = [seen.trainer(), seen.policy()]
+            .iter()
+            .all(|from| from["numNodes"].is_null());
+        let is_theirs = is_of_one || theirs.is_multiple_of(nodes);
+        Some(nodes > 0 && ours == nodes * per_node && is_theirs)
     };
     let per_node = seen.trainer()["numProcPerNode"].as_u64();
     seen.path().contains(".env[DMLC_NUM_WORKER]")

@@ -218,6 +218,10 @@ pub(super) fn unfit(seen: &Seen<'_>) -> bool {
 }
 
 /// Both schedulers at once.
+pub(super) fn exclusive(seen: &Seen<'_>) -> bool {
+    is_gang_refusal(seen, &["after the first one is scheduled"])
+}
+
 pub(super) fn two_schedulers(seen: &Seen<'_>) -> bool {
     seen.we_refuse("spec.podGroupPolicy")
         && is_gang_refusal(seen, &["at most one of coscheduling and volcano"])

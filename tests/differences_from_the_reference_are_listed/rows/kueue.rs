@@ -33,9 +33,12 @@ pub(super) fn limit_range(seen: &Seen<'_>) -> bool {
         };
         object["kind"] == "LimitRange" && items.into_iter().any(sets)
     };
-    requests_less(seen)
-        && seen.node_containers().any(is_limited)
-        && seen.documents.iter().any(has_default)
+    // The default may be more than the limit.
+    let mut containers = seen.pods().flat_map(|pod| {
+        let lists = ["initContainers", "containers"].into_iter();
+        lists.flat_map(|list| pod[list].as_array().into_iter().flatten())
+    });
+    seen.needs(".requests[") && containers.any(is_limited) && seen.documents.iter().any(has_default)
 }
 
 /// Returns whether Kueue counts smaller requests than Trainyard.

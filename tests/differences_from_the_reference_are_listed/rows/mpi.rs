@@ -185,9 +185,9 @@ pub(super) fn mount_path(seen: &Seen<'_>) -> bool {
 }
 
 pub(super) fn command(seen: &Seen<'_>) -> bool {
-    let is_empty = "must not be empty; set it to a command such as";
+    let is_blank = "must begin with the name of a program; found an empty word";
     is_mpi(seen)
         && seen
             .our_refusal()
-            .is_some_and(|refusal| refusal.error.starts_with(is_empty))
+            .is_some_and(|refusal| refusal.error.starts_with(is_blank))
 }

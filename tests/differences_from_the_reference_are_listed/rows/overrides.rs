@@ -117,10 +117,8 @@ pub(super) fn label_on_pod(seen: &Seen<'_>) -> bool {
             "fluxRuns",
         ]
         .iter()
-        .any(|field| path.contains(&format!("].{field}")));
-    let replicas = seen
-        .our_refusal()
-        .is_some_and(|refusal| refusal.field.ends_with(".replicas"));
+        .any(|field| path.contains(&format!("].{field}")))
+        || seen.needs(".requests[");
     // In this case, the reference counts one node, because it finds no replicated job.
     let is_one = |value: &Value| value == "1";
     let nodes = path.ends_with(".env[PET_NNODES].value") && seen.theirs().is_some_and(is_one);
@@ -128,7 +126,7 @@ pub(super) fn label_on_pod(seen: &Seen<'_>) -> bool {
     let panics = seen
         .their_refusal()
         .is_some_and(|refusal| refusal.by == "panic" && seen.policy()["jax"].is_object());
-    let everywhere = replicas || path.starts_with("data.") || nodes || panics;
+    let everywhere = path.starts_with("data.") || nodes || panics;
     seen.replicated_jobs()
         .filter(labelled)
         .any(|job| everywhere || changed && is_of(path, job))
@@ -166,6 +164,14 @@ pub(super) fn override_without_place(seen: &Seen<'_>) -> bool {
 pub(super) fn request_above_limit(seen: &Seen<'_>) -> bool {
     seen.our_refusal()
         .is_some_and(|refusal| refusal.error.contains("is above the container's limit"))
+}
+
+pub(super) fn invalid_pods(seen: &Seen<'_>) -> bool {
+    seen.our_refusal().is_some_and(|refusal| {
+        refusal
+            .error
+            .contains("(the API server would refuse the pods)")
+    })
 }
 
 pub(super) fn name_too_long(seen: &Seen<'_>) -> bool {

@@ -17,15 +17,17 @@ fn refuses_patch(seen: &Seen<'_>, words: &str) -> bool {
 pub(super) fn patch_finds_nothing(seen: &Seen<'_>) -> bool {
     let added = seen.theirs().is_some() && seen.ours().is_none() && seen.patches().next().is_some();
     let whole = |list: &str| {
-        seen.path()
-            .rsplit_once('[')
-            .is_some_and(|(before, _)| before.ends_with(list))
+        let before = seen.path().strip_suffix(']');
+        let before = before.and_then(|path| path.rsplit_once('['));
+        before.is_some_and(|(before, _)| before.ends_with(list))
     };
     let item = ["replicatedJobs", "containers", "initContainers"]
         .into_iter()
         .any(whole);
     let order = seen.path().ends_with(".order") && !is_reordered(seen);
-    added && item || order || refuses_patch(seen, "the runtime") && refuses_patch(seen, " has no ")
+    added && item
+        || order && seen.patches().next().is_some()
+        || refuses_patch(seen, "the runtime") && refuses_patch(seen, " has no ")
 }
 
 /// Returns whether a list has the same members in another order.

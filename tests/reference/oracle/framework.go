@@ -10,6 +10,7 @@ import (
 	trainer "github.com/kubeflow/trainer/v2/pkg/apis/trainer/v1alpha1"
 	"github.com/kubeflow/trainer/v2/pkg/runtime"
 	"github.com/kubeflow/trainer/v2/pkg/runtime/core"
+	fwkcore "github.com/kubeflow/trainer/v2/pkg/runtime/framework/core"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -76,26 +77,36 @@ func newFramework(scheme *apiruntime.Scheme, reverse bool) (*framework, error) {
 // orderPlugins sorts each list of plugins of a runtime. The lists are private, and their order is that of a Go map, which is
 // random: nothing that the module exports makes it the same twice.
 func orderPlugins(of runtime.Runtime, reverse bool) error {
-	value := reflect.ValueOf(of).Elem()
-	if cluster, ok := of.(*core.ClusterTrainingRuntime); ok {
-		value = reflect.ValueOf(cluster.TrainingRuntime).Elem()
+	framework, err := frameworkOf(of)
+	if err != nil {
+		return err
 	}
-	field := value.FieldByName("framework")
-	if !field.IsValid() {
-		return fmt.Errorf("%s has no framework", value.Type())
-	}
+	fields := reflect.ValueOf(framework).Elem()
 	sorted := 0
-	for i := range field.Elem().NumField() {
-		list := field.Elem().Field(i)
+	for i := range fields.NumField() {
+		list := fields.Field(i)
 		if list.Kind() == reflect.Slice {
 			sortByName(reflect.NewAt(list.Type(), list.Addr().UnsafePointer()).Elem(), reverse)
 			sorted++
 		}
 	}
 	if sorted == 0 {
-		return fmt.Errorf("%s has no lists of plugins", field.Type())
+		return fmt.Errorf("%s has no lists of plugins", fields.Type())
 	}
 	return nil
+}
+
+// frameworkOf returns the framework of a runtime, which is private.
+func frameworkOf(of runtime.Runtime) (*fwkcore.Framework, error) {
+	value := reflect.ValueOf(of).Elem()
+	if cluster, ok := of.(*core.ClusterTrainingRuntime); ok {
+		value = reflect.ValueOf(cluster.TrainingRuntime).Elem()
+	}
+	field := value.FieldByName("framework")
+	if !field.IsValid() || field.Type() != reflect.TypeFor[*fwkcore.Framework]() {
+		return nil, fmt.Errorf("%s has no framework", value.Type())
+	}
+	return *(**fwkcore.Framework)(field.Addr().UnsafePointer()), nil
 }
 
 func sortByName(plugins reflect.Value, reverse bool) {

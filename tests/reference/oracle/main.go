@@ -5,7 +5,7 @@
 //
 // CRDS is the folder of the reference's CRDs. In: one JSON object a line, {"yaml": documents, "runs": how often to judge them}.
 // Out: one line for each, {"answers": [...]}: the different answers, which depend on the order of the reference's plugins and maps.
-// With "times" in place of "runs", the line is {"nanoseconds": ...}: how long it takes to build the objects so many times.
+// With "times" in place of "runs", the line is {"nanoseconds": ...}: how long it takes to build and encode the objects so many times.
 package main
 
 import (
@@ -22,7 +22,7 @@ import (
 type request struct {
 	YAML string `json:"yaml"`
 	Runs int    `json:"runs"`
-	// Times is how often to build the objects of the one TrainJob, where it is measured.
+	// Times is how often to build the objects of the one TrainJob, when it is measured.
 	Times int `json:"times"`
 }
 

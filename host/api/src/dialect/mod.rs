@@ -40,6 +40,8 @@ pub struct DialectWarning {
     pub path: FieldPath,
     /// What it means, and what to write instead.
     pub message: String,
+    /// Whether a cluster's API server refuses it, so that it can only be in files.
+    pub only_in_files: bool,
 }
 
 impl fmt::Display for DialectWarning {
@@ -61,7 +63,19 @@ impl Conversion {
 
     fn warn(&mut self, path: FieldPath, message: impl Into<String>) {
         let message = message.into();
-        self.warnings.push(DialectWarning { path, message });
+        self.warnings.push(DialectWarning {
+            path,
+            message,
+            only_in_files: false,
+        });
+    }
+
+    /// Adds a warning about a form that a cluster's API server refuses.
+    fn warn_of_file(&mut self, path: FieldPath, message: impl Into<String>) {
+        self.warn(path, message);
+        if let Some(warning) = self.warnings.last_mut() {
+            warning.only_in_files = true;
+        }
     }
 
     fn refuse(&mut self, path: FieldPath, problem: FieldProblem) {
@@ -122,7 +136,7 @@ fn read_version(object: &mut Value, conversion: &mut Conversion) {
         "`{old}` is read as `{}`; write that instead",
         names::TRAINER_API_VERSION
     );
-    conversion.warn(FieldPath::root().field("apiVersion"), message);
+    conversion.warn_of_file(FieldPath::root().field("apiVersion"), message);
     *version = names::TRAINER_API_VERSION.into();
 }
 

@@ -40,7 +40,7 @@ fn processes(job: &mut Map<String, Value>, conversion: &mut Conversion) {
             trainer.shift_remove("numProcPerNode");
             let message =
                 "`auto` is the default, unless the runtime sets a number; remove the field";
-            conversion.warn(path, message);
+            conversion.warn_of_file(path, message);
         }
         "cpu" | "gpu" => {
             let form =
@@ -53,7 +53,7 @@ fn processes(job: &mut Map<String, Value>, conversion: &mut Conversion) {
             // Other strings are refused by the schema.
             if let Ok(number) = text.parse::<i32>() {
                 trainer.insert("numProcPerNode".to_owned(), number.into());
-                conversion.warn(
+                conversion.warn_of_file(
                     path,
                     format!("is read as the number {number}; write it without quotes"),
                 );

@@ -59,6 +59,12 @@ impl Budget {
     }
 }
 
+/// Estimates the memory of a value.
+#[must_use]
+pub fn memory_of(value: &Value) -> usize {
+    size_of::<Value>() + bytes_of(value)
+}
+
 /// Estimates the memory of a value, without that of the value itself.
 pub(super) fn bytes_of(value: &Value) -> usize {
     match value {

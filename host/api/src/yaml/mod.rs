@@ -13,7 +13,7 @@ mod scalar;
 mod split;
 mod write;
 
-pub use budget::{Budget, MAX_ALIAS_BYTES, MAX_VALUE_BYTES};
+pub use budget::{Budget, MAX_ALIAS_BYTES, MAX_VALUE_BYTES, memory_of};
 use build::Builder;
 pub use error::{Error, ErrorKind};
 pub use json::read_json;

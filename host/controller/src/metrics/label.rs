@@ -15,7 +15,7 @@ const LONGEST: usize = 256;
 const MOST: usize = 256;
 
 /// The value that replaces all further ones.
-const OTHER: &str = "<other>";
+pub(super) const OTHER: &str = "<other>";
 
 /// A bound on the number of values of a label.
 #[derive(Debug, Default)]

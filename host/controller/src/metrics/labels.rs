@@ -26,6 +26,13 @@ pub(super) struct KindLabels {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct HeldLabels {
+    pub(super) kind: &'static str,
+    /// Empty if the objects are cluster-scoped.
+    pub(super) namespace: Label,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 pub(super) struct ReasonLabels {
     pub(super) reason: &'static str,
 }

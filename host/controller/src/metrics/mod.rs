@@ -3,6 +3,7 @@
 //! Names start with `trainyard_`. The metrics of controller-runtime that dashboards of the reference use (kubeflow/trainer#3653) keep their
 //! names and labels.
 
+mod held_text;
 mod label;
 mod labels;
 mod load;
@@ -12,6 +13,8 @@ mod train_jobs;
 
 use std::{fmt, time::Duration};
 
+pub use held_text::HeldText;
+use held_text::HeldTextMetrics;
 use label::{BoundedLabel, Label};
 use labels::{
     ApiLabels, CallLabels, ControllerLabels, ErrorLabels, FailureLabels, FileLabels, KindLabels,
@@ -69,7 +72,9 @@ pub struct Metrics {
     events_dropped: Family<ReasonLabels, Counter>,
     objects_unreadable: Family<KindLabels, Gauge>,
     leader: Gauge,
+    lease_unavailable: Gauge,
     train_jobs: TrainJobMetrics,
+    held_text: HeldTextMetrics,
 }
 
 /// How a reconcile ended.
@@ -127,7 +132,9 @@ impl Metrics {
             events_dropped: Family::default(),
             objects_unreadable: Family::default(),
             leader: Gauge::default(),
+            lease_unavailable: Gauge::default(),
             train_jobs: TrainJobMetrics::default(),
+            held_text: HeldTextMetrics::default(),
         };
         metrics.register_reconciles();
         metrics.register_plugins();
@@ -138,6 +145,8 @@ impl Metrics {
         metrics.registry.register_collector(Box::new(TaskMetrics));
         let train_jobs = Box::new(metrics.train_jobs.clone());
         metrics.registry.register_collector(train_jobs);
+        let held_text = Box::new(metrics.held_text.clone());
+        metrics.registry.register_collector(held_text);
         #[cfg(target_os = "linux")]
         metrics
             .registry
@@ -244,6 +253,11 @@ impl Metrics {
             "1 if this process reconciles TrainJobs, as the leader or alone, and 0 if it waits",
             self.leader.clone(),
         );
+        registry.register(
+            "trainyard_lease_unavailable",
+            "1 if this process cannot take the Lease although no other process renews it, or cannot tell",
+            self.lease_unavailable.clone(),
+        );
     }
 
     /// Counts a reconcile.
@@ -347,11 +361,14 @@ impl Metrics {
             .inc();
     }
 
-    /// Counts an Event that was not written.
-    pub(crate) fn event_dropped(&self, reason: &'static str) {
-        self.events_dropped
-            .get_or_create(&ReasonLabels { reason })
-            .inc();
+    /// Counts Events that were not written.
+    pub(crate) fn events_dropped(&self, reason: &'static str, count: usize) {
+        let count = u64::try_from(count).unwrap_or(u64::MAX);
+        if count > 0 {
+            self.events_dropped
+                .get_or_create(&ReasonLabels { reason })
+                .inc_by(count);
+        }
     }
 
     /// Sets how many objects of a kind cannot be decoded.
@@ -369,9 +386,19 @@ impl Metrics {
         self.train_jobs.count_with(Box::new(count));
     }
 
+    /// Sets how the text that is held is counted when metrics are read.
+    pub fn count_held_text_with(&self, count: impl Fn() -> Vec<HeldText> + Send + Sync + 'static) {
+        self.held_text.count_with(Box::new(count));
+    }
+
     /// Sets whether this process reconciles TrainJobs.
     pub fn set_leader(&self, leader: bool) {
         self.leader.set(i64::from(leader));
+    }
+
+    /// Sets whether the Lease cannot be taken.
+    pub(crate) fn set_lease_unavailable(&self, unavailable: bool) {
+        self.lease_unavailable.set(i64::from(unavailable));
     }
 
     /// Returns all metrics in the text format of OpenMetrics ([`CONTENT_TYPE`]).

@@ -179,6 +179,13 @@ impl Queue {
         self.shared.state().retries
     }
 
+    /// The number of keys, delays and backoffs.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> [usize; 3] {
+        let state = self.shared.state();
+        [state.keys.len(), state.delayed.len(), state.failures.len()]
+    }
+
     /// Closes the queue: no more keys are handed out.
     pub fn close(&self) {
         self.shared.state().closed = true;

@@ -18,6 +18,7 @@ use super::{
     placement::Entries,
     snapshot::Snapshot,
     step::{Basis, PlacementSource, RuntimeSource},
+    vouch::Digests,
 };
 
 /// The large values of a reconcile.
@@ -55,8 +56,8 @@ pub(super) struct LargeArtifacts {
     pub(super) changes: Option<PlacementChanges>,
     /// The memory reserved for a large TrainJob.
     pub(super) budget: Option<OwnedSemaphorePermit>,
-    /// The memory reserved for its runtime; `Some(None)` if it needs none.
-    pub(super) runtime_budget: Option<Option<OwnedSemaphorePermit>>,
+    /// The number of values for which memory is reserved for its runtime, with the reservation.
+    pub(super) runtime_budget: Option<(usize, Option<OwnedSemaphorePermit>)>,
 }
 
 /// A rendering with its snapshot.
@@ -66,6 +67,8 @@ pub(super) struct RenderedObjects {
     /// The digest of the inputs, for a suspended JobSet.
     pub(super) inputs: Box<str>,
     pub(super) snapshot: Snapshot,
+    /// Whether the snapshot was written in this reconcile.
+    pub(super) snapshot_written: bool,
 }
 
 /// The changes that a JobSet needs for the wanted placement.
@@ -127,6 +130,24 @@ impl Artifacts {
         rendered.ok_or_else(|| ReconcileError::out_of_order("the rendering"))
     }
 
+    /// Notes that the snapshot of the rendering was written, and returns it.
+    pub(super) fn note_written(
+        &mut self,
+        digests: Option<Digests>,
+    ) -> Result<&Snapshot, ReconcileError> {
+        let rendered = self.large.rendered.as_mut();
+        let rendered = rendered.ok_or_else(|| ReconcileError::out_of_order("the rendering"))?;
+        (rendered.snapshot.stored, rendered.snapshot_written) = (digests, true);
+        Ok(&rendered.snapshot)
+    }
+
+    /// Returns the digests of the snapshot if it was written in this reconcile.
+    pub(super) fn written_snapshot(&self) -> Option<&Digests> {
+        let rendered = self.large.rendered.as_ref();
+        let rendered = rendered.filter(|rendered| rendered.snapshot_written)?;
+        rendered.snapshot.stored.as_ref()
+    }
+
     /// Returns the rendered JobSet as it is applied ([`job_set::to_apply`]).
     pub(super) fn job_set_to_apply(
         &self,
@@ -137,8 +158,12 @@ impl Artifacts {
         let changes = held.then(|| self.changes()).transpose()?;
         let removed = changes.map(|changes| &changes.removed);
         let job = self.job()?;
+        let snapshot = rendered.snapshot.stored.as_ref();
+        let snapshot = snapshot.ok_or_else(|| ReconcileError::out_of_order("its snapshot"))?;
         let (job_set, inputs) = (&rendered.job_set, &rendered.inputs);
-        Ok(job_set::to_apply(job_set, inputs, job, removed, recreated))
+        Ok(job_set::to_apply(
+            job_set, inputs, snapshot, job, removed, recreated,
+        ))
     }
 
     /// Returns a rendered object.

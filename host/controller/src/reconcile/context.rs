@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use trainyard_model::{deadline::Deadline, object::ObjectKind};
 use trainyard_render::Renderer;
 
-use super::{Reconciler, error::ReconcileError};
+use super::{Reconciler, error::ReconcileError, vouch::Voucher};
 use crate::{
     kubernetes::{kind_of, unless_gone},
     queue::NamespacedName,
@@ -32,6 +32,8 @@ pub(super) struct Context<'a> {
     pub(super) now: Timestamp,
     /// The TrainJob as it was in the store at that time.
     pub(super) job: Option<Arc<TrainJobState>>,
+    /// What vouches for its snapshot.
+    pub(super) voucher: Voucher,
     /// The last state of a deleted JobSet, if there was no other JobSet.
     pub(super) deleted_job_set: Option<Arc<JobSetState>>,
 }

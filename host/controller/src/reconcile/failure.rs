@@ -3,7 +3,7 @@
 use trainyard_api::names;
 
 use super::{
-    error::{ErrorSummary, ReconcileError},
+    error::{ErrorSummary, ReconcileError, SnapshotError},
     object_ref::ObjectRef,
 };
 
@@ -64,6 +64,10 @@ pub(crate) enum Finding {
     Lost(ObjectRef, Cause),
     /// A Secret with the keys of a running JobSet is missing.
     KeysLost(ObjectRef),
+    /// The JobSet was deleted, and is kept by these finalizers.
+    JobSetIsDeleted(Box<str>),
+    /// Nothing vouches for an immutable snapshot.
+    UnprovenSnapshot,
 }
 
 /// Why an object cannot be recreated.
@@ -107,6 +111,12 @@ impl Finding {
             },
             Self::EndIsUnknown => ReconcileError::EndIsUnknown { name },
             Self::JobsHaveOldPlacement => ReconcileError::JobsHaveOldPlacement { name },
+            Self::JobSetIsDeleted(finalizers) => ReconcileError::Deleting {
+                kind: names::JOB_SET.to_owned(),
+                name,
+                finalizers: finalizers.to_string(),
+            },
+            Self::UnprovenSnapshot => SnapshotError::unproven(job).into(),
             Self::KeysLost(secret) => ReconcileError::KeysLost {
                 name: secret.name.to_string(),
             },

@@ -130,7 +130,8 @@ impl Fetcher {
         let params = ListParams::default();
         let path = path(namespace, resource);
         let feed = Feed::new(self.client.clone(), path, params, content_of(kind));
-        match feed.all().await.map_err(FeedError::into_call) {
+        let size = |object: &Option<Content>| object.as_ref().map_or(0, |object| object.size);
+        match feed.all(size).await.map_err(FeedError::into_call) {
             Ok(found) => {
                 let objects = found.into_iter().flatten().collect();
                 Ok(self.lists.cache(kind, namespace, requested_at, objects))

@@ -12,9 +12,10 @@ use super::{
     owner,
     placement::{Entries, Index},
     snapshot::is_started,
+    vouch::Digests,
 };
 use crate::{
-    annotations::{INPUTS, RECREATED, REMOVED_PLACEMENT, STARTED},
+    annotations::{INPUTS, RECREATED, REMOVED_PLACEMENT, SNAPSHOT, STARTED},
     wire::{self, Undecodable},
 };
 
@@ -35,10 +36,19 @@ pub(crate) fn relocation(at: &ObjectVersion, jobs: Option<Value>, removed: &Entr
     })
 }
 
-/// Returns the patch that unsuspends a JobSet, with its replicated jobs if their placement has changed.
-pub(crate) fn resumption(at: &ObjectVersion, jobs: Option<Value>) -> Value {
+/// Returns the patch that unsuspends a JobSet, with its replicated jobs if their placement has changed, and the digests of its snapshot if
+/// that was recreated.
+pub(crate) fn resumption(
+    at: &ObjectVersion,
+    jobs: Option<Value>,
+    recreated: Option<&Digests>,
+) -> Value {
+    let mut annotations = json!({REMOVED_PLACEMENT: null});
+    if let (Some(digests), Some(all)) = (recreated, annotations.as_object_mut()) {
+        all.insert(SNAPSHOT.to_owned(), digests.to_string().into());
+    }
     json!({
-        "metadata": {"uid": at.uid, "resourceVersion": at.version, "annotations": {REMOVED_PLACEMENT: null}},
+        "metadata": {"uid": at.uid, "resourceVersion": at.version, "annotations": annotations},
         "spec": with_jobs(json!({"suspend": false}), jobs),
     })
 }
@@ -64,16 +74,17 @@ fn clear_marks(job_set: &mut Value) {
     let annotations = job_set.pointer_mut("/metadata/annotations");
     if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
         annotations.retain(|key, _| {
-            ![STARTED, INPUTS, REMOVED_PLACEMENT, RECREATED].contains(&key.as_str())
+            ![STARTED, INPUTS, REMOVED_PLACEMENT, RECREATED, SNAPSHOT].contains(&key.as_str())
         });
     }
 }
 
-/// Returns the JobSet to apply for a TrainJob. An unsuspended one is marked as started; a suspended one has the digest of its inputs. With
-/// `held`, it stays suspended for now, and notes these entries, which its Jobs have to lose.
+/// Returns the JobSet to apply for a TrainJob. It has the digests of its snapshot. An unsuspended one is marked as started; a suspended one
+/// has the digest of its inputs. With `held`, it stays suspended for now, and notes these entries, which its Jobs have to lose.
 pub(crate) fn to_apply(
     rendered: &Value,
     inputs: &str,
+    snapshot: &Digests,
     job: &TrainJob,
     held: Option<&Entries>,
     recreated: bool,
@@ -91,6 +102,7 @@ pub(crate) fn to_apply(
     } else {
         mark_started(&mut job_set);
     }
+    annotate(&mut job_set, SNAPSHOT, snapshot.to_string());
     job_set
 }
 

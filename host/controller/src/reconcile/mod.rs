@@ -21,7 +21,8 @@
 //!    placement (`placement`, `decide/placement.rs`, `observe/placement.rs`). Jobs with an earlier placement are deleted
 //!    (`observe/jobs.rs`, `act/jobs.rs`).
 //! 5. **A running JobSet** is suspended if the TrainJob is (`decide/suspend.rs`). Otherwise, the objects beside it are checked if it or the
-//!    TrainJob has changed (`decide/running.rs`).
+//!    TrainJob has changed (`decide/running.rs`), and while it may lack pods, it is checked whether they can be created
+//!    (`observe/creation.rs`).
 //! 6. **In every case**, the status is written (`status.rs`), a JobSet that is overdue is deleted, and an annotation shows why the TrainJob
 //!    cannot be reconciled (`decide/finish.rs`, `act/train_job.rs`). The result is remembered in memory (`decide/remember.rs`,
 //!    `act/bookkeeping.rs`).
@@ -30,7 +31,7 @@
 //! `observe/snapshot.rs` reads the snapshot.
 //!
 //! Decisions depend only on facts that can be copied and compared: `failure.rs` has those of errors (`error`), and `artifacts.rs` holds the
-//! large values that they stand for. `owner.rs` and `object_version.rs` protect writes against objects of other owners and against
+//! large values that they stand for. `vouch.rs` says which snapshots are trusted. `owner.rs` and `object_version.rs` protect writes against objects of other owners and against
 //! concurrent changes. `context.rs` gives steps the API server and threads. `live.rs` reads a TrainJob for `trainyard explain`.
 //!
 //! [`decide`] documents why this order is safe.
@@ -59,8 +60,10 @@ mod reconciler;
 mod snapshot;
 pub(crate) mod status;
 mod step;
+mod vouch;
 mod walk;
 
+pub(crate) use error::NOT_CREATED;
 pub use error::{ReconcileError, SnapshotError};
 pub use live::{Live, LiveError, live, live_job_set};
 pub use object_ref::ObjectRef;

@@ -9,7 +9,9 @@ use trainyard_model::text::clean_to;
 use super::error::ReconcileError;
 
 /// The most characters of a name in an error, which is the longest possible name.
-const LONGEST: usize = 253;
+const LONGEST_NAME: usize = 253;
+/// The most characters of a kind or UID in an error, which is the longest possible kind.
+const LONGEST_KIND: usize = 63;
 
 /// Returns the owner reference of a TrainJob's objects.
 pub(crate) fn reference(job: &TrainJob) -> OwnerReference {
@@ -61,8 +63,8 @@ pub(crate) fn describe(object: &ObjectMeta) -> String {
     match controller(object) {
         // The API server does not bound their length.
         Some(owner) => {
-            let [kind, name, uid] =
-                [&owner.kind, &owner.name, &owner.uid].map(|text| clean_to(text, LONGEST));
+            let [kind, uid] = [&owner.kind, &owner.uid].map(|text| clean_to(text, LONGEST_KIND));
+            let name = clean_to(&owner.name, LONGEST_NAME);
             format!("owned by {kind} {name} ({uid})")
         }
         None => "owned by no controller".to_owned(),

@@ -6,18 +6,21 @@ use std::{
 };
 
 use kube::Client;
+use trainyard_api::names;
 
 use super::{
     deleted_job_sets::DeletedJobSets, fetch::Fetcher, inputs::CommonInputs,
     last_reconcile::LastReconcile, observed::AnnotationWrite, status,
 };
 use crate::{
+    log_shares::LogShares,
+    metrics::HeldText,
     plugins::Plugins,
     queue::NamespacedName,
     rbac::{EmittedKinds, Reach},
     watch::{
-        DeletedObject, Interests, JobSetState, Kinds, Lists, RuntimeKey, RuntimeState, Store,
-        TrainJobState,
+        DeletedObject, Interests, JobSetState, Kinds, Lists, RuntimeCache, RuntimeKey,
+        RuntimeState, Store, TrainJobState,
     },
     workers::MemoryBudget,
 };
@@ -43,6 +46,18 @@ impl Stores {
         self.runtimes.synced().await;
         self.cluster_runtimes.synced().await;
     }
+
+    /// Returns the bytes of text that are held of each kind, for each namespace.
+    pub(crate) fn held_text(&self) -> Vec<HeldText> {
+        vec![
+            (names::TRAIN_JOB, self.jobs.text_bytes()),
+            (names::TRAINING_RUNTIME, self.runtimes.text_bytes()),
+            (
+                names::CLUSTER_TRAINING_RUNTIME,
+                self.cluster_runtimes.text_bytes(),
+            ),
+        ]
+    }
 }
 
 /// Reconciles TrainJobs.
@@ -64,12 +79,16 @@ pub struct Reconciler {
     /// The memory budgets for large TrainJobs, and for TrainJobs of large runtimes.
     pub(super) budget: MemoryBudget,
     pub(super) runtime_budget: MemoryBudget,
+    /// The small runtimes that were parsed last.
+    pub(super) runtimes: RuntimeCache,
     /// The result of the last reconcile of each TrainJob, if everything was up to date.
     last: Mutex<HashMap<NamespacedName, LastReconcile>>,
     /// The last write of the annotation of each TrainJob about its error.
     annotated: Mutex<HashMap<NamespacedName, AnnotationWrite>>,
     /// The last states of deleted JobSets. Without them, a JobSet that ended would be recreated if its TrainJob's status is outdated.
     pub(super) deleted_job_sets: DeletedJobSets,
+    /// The shares of the log that namespaces have.
+    pub(crate) log: LogShares,
 }
 
 impl Reconciler {
@@ -95,6 +114,7 @@ impl Reconciler {
             common: CommonInputs::new(&plugins, write_defaults),
             budget: MemoryBudget::of_texts(),
             runtime_budget: MemoryBudget::of_runtimes(),
+            runtimes: RuntimeCache::default(),
             client,
             stores,
             plugins,
@@ -102,6 +122,7 @@ impl Reconciler {
             last: Mutex::default(),
             annotated: Mutex::default(),
             deleted_job_sets: DeletedJobSets::default(),
+            log: LogShares::default(),
         }
     }
 
@@ -154,6 +175,27 @@ impl Reconciler {
             failed: false,
         };
         self.annotated().insert(key.clone(), write);
+    }
+
+    /// The number of entries that are kept of TrainJobs: last results, annotations and deleted JobSets.
+    #[cfg(test)]
+    pub(crate) fn count_kept(&self) -> [usize; 3] {
+        [
+            self.last().len(),
+            self.annotated().len(),
+            self.deleted_job_sets.len(),
+        ]
+    }
+
+    #[cfg(test)]
+    pub(crate) fn note_last(&self, key: &NamespacedName) {
+        let last = LastReconcile {
+            uid: Box::default(),
+            fingerprint: 0,
+            job_set: None,
+            objects: None,
+        };
+        self.last().insert(key.clone(), last);
     }
 
     #[cfg(test)]

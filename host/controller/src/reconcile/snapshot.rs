@@ -27,18 +27,21 @@ use super::{
     observed::SnapshotFacts,
     owner,
     placement::{self, Entries},
+    vouch::{Digests, RUNTIME, Trust},
 };
 use crate::{
     annotations::{RECREATE, STARTED},
     watch::ReadRuntime,
 };
 
-const RUNTIME: &str = "runtime";
 const PLAN: &str = "plan";
 const LOOKUPS: &str = "lookups";
 const CONFIG: &str = "config";
 const OBJECTS: &str = "objects";
 const PLACEMENT: &str = "placement";
+
+/// The keys of a snapshot.
+pub(super) const KEYS: [&str; 6] = [RUNTIME, PLAN, LOOKUPS, CONFIG, OBJECTS, PLACEMENT];
 
 /// The content of the key `config`.
 const CLUSTER_DOMAIN: &str = "clusterDomain";
@@ -66,6 +69,10 @@ pub struct Snapshot {
     pub started: bool,
     /// Whether the JobSet was deleted before it ended and has to be recreated.
     pub(crate) recreate: bool,
+    /// The digests of the ConfigMap, if it was read or written.
+    pub(crate) stored: Option<Digests>,
+    /// Whether the content of the ConfigMap may be used.
+    pub(crate) trusted: bool,
 }
 
 /// Whether a snapshot's ConfigMap, or a JobSet, is marked as started.
@@ -109,6 +116,8 @@ impl Snapshot {
             placement: None,
             started: false,
             recreate: false,
+            stored: None,
+            trusted: true,
         }
     }
 
@@ -119,6 +128,7 @@ impl Snapshot {
             was_started: self.started,
             started: self.started,
             recreate: self.recreate,
+            trusted: self.trusted,
             has_plan: self.plan.is_some(),
             objects: self.objects.as_slice().into(),
         }
@@ -200,8 +210,18 @@ impl Snapshot {
         Ok(Some(spec))
     }
 
-    /// Returns the ConfigMap of the snapshot. It is mutable until its JobSet has run, and is replaced by one write, so it always exists.
-    pub fn to_config_map(&self, job: &TrainJob, namespace: &str) -> ConfigMap {
+    /// Limits the snapshot to what may be used of it.
+    pub(crate) fn limit(&mut self, trust: Trust) {
+        self.trusted = trust != Trust::Nothing;
+        if trust == Trust::RuntimeOnly {
+            (self.plan, self.placement, self.config) = (None, None, Value::Null);
+            self.lookups = Arc::default();
+            self.objects = Vec::new();
+        }
+    }
+
+    /// Returns the data of the ConfigMap.
+    pub(crate) fn data(&self) -> BTreeMap<String, String> {
         let mut data = BTreeMap::from([
             (RUNTIME.to_owned(), yaml::write(&self.runtime_object)),
             (LOOKUPS.to_owned(), json!(&*self.lookups).to_string()),
@@ -214,6 +234,11 @@ impl Snapshot {
         if let Some(placement) = &self.placement {
             data.insert(PLACEMENT.to_owned(), json!(placement).to_string());
         }
+        data
+    }
+
+    /// Returns the ConfigMap of the snapshot. It is mutable until its JobSet has run, and is replaced by one write, so it always exists.
+    pub fn to_config_map(&self, job: &TrainJob, namespace: &str) -> ConfigMap {
         let mark = || BTreeMap::from([(STARTED.to_owned(), "true".to_owned())]);
         ConfigMap {
             metadata: ObjectMeta {
@@ -223,7 +248,7 @@ impl Snapshot {
                 annotations: self.started.then(mark),
                 ..ObjectMeta::default()
             },
-            data: Some(data),
+            data: Some(self.data()),
             immutable: Some(self.started),
             ..ConfigMap::default()
         }
@@ -308,6 +333,7 @@ impl Snapshot {
             snapshot.placement = Some(placement);
         }
         snapshot.objects = Self::listed(map, &job.metadata.name, most_objects)?;
+        snapshot.stored = map.data.as_ref().map(Digests::of);
         snapshot.started = is_started(&map.metadata);
         snapshot.recreate = is_to_recreate(&map.metadata);
         Ok(snapshot)

@@ -83,6 +83,7 @@ pub(crate) fn next(
         };
         set(&mut next, condition);
     }
+    // The counts have the order of the JobSet's, which is that of a map and means nothing: on its own, it is not written.
     if current.jobs_status.len() != job_set.jobs.len()
         || !job_set
             .jobs
@@ -347,6 +348,11 @@ mod tests {
         );
         status.jobs_status.reverse();
         assert_eq!(next(&status, false, Some(&job_set(None, 1)), at(2)), status);
+        // New counts bring their order with them.
+        let mut changed = job_set(None, 2);
+        changed.jobs.reverse();
+        let status = next(&status, false, Some(&changed), at(3));
+        assert_eq!(status.jobs_status, *changed.jobs);
     }
 
     #[test]

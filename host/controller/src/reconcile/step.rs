@@ -49,6 +49,8 @@ pub(crate) enum Observe {
     Placement(PlacementSource),
     /// Its Jobs that still have entries which were removed from their placement.
     Jobs,
+    /// Whether the Jobs and pods of the running JobSet were created.
+    Creation,
     /// Whether another JobSet could be created in its place; with `held`, one that stays suspended at first.
     Creatable {
         held: bool,
@@ -211,6 +213,8 @@ pub(crate) enum Reason {
     ToSuspend,
     /// An object that its running JobSet uses may be missing or outdated.
     Running,
+    /// Pods of its running JobSet may not have been created.
+    PodsMissing,
     /// The JobSet of its name has another owner.
     ForeignJobSet,
     /// The snapshot is missing, unusable or outdated.
@@ -243,6 +247,7 @@ impl fmt::Display for Reason {
             Self::HasRun => "the JobSet has run and is suspended",
             Self::ToSuspend => "the TrainJob is to be suspended and its JobSet runs",
             Self::Running => "the JobSet runs, and it or its TrainJob has changed",
+            Self::PodsMissing => "pods of the running JobSet may not have been created",
             Self::ForeignJobSet => "the JobSet of this name does not belong to the TrainJob",
             Self::SnapshotOutdated => "the snapshot is missing, unusable or outdated",
             Self::JobSetDeleted => "the JobSet was deleted before it ended",

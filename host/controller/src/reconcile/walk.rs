@@ -16,6 +16,7 @@ use super::{
     observed::{CachedJobSet, Effects, JobFacts, Observations, Observed, StoredJob, StoredJobSet},
     reconciler::Reconciler,
     step::{Reason, Step},
+    vouch::Voucher,
 };
 use crate::{
     annotations::{INPUTS, STARTED},
@@ -124,6 +125,7 @@ impl<'a> Walk<'a> {
         let unreadable_job_set = unreadable.map(|error| artifacts.failure(error));
         let last = reconciler.last().get(key).cloned();
         let annotated = reconciler.annotated().get(key).cloned();
+        let voucher = Voucher::of(&initial);
         let is_missing = matches!(initial.job_set, StoredJobSet::Missing);
         Self {
             observed: Observed {
@@ -144,6 +146,7 @@ impl<'a> Walk<'a> {
                 key,
                 worker,
                 now,
+                voucher,
                 deleted_job_set: reconciler.deleted_job_sets.last(key).filter(|_| is_missing),
                 job,
             },

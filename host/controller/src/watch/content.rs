@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
-use trainyard_api::names;
+use trainyard_api::{names, yaml::memory_of};
 
 use super::subject::{ObjectHashes, WatchedKind, hash};
 use crate::wire::{Identity, decode, without_managed_fields};
@@ -19,7 +19,7 @@ pub(crate) struct Content {
     pub(crate) value: Option<Arc<Value>>,
     /// A hash of the content whose changes trigger a reconcile.
     print: u64,
-    /// The length of its text.
+    /// The memory that it takes.
     pub(crate) size: usize,
 }
 
@@ -43,7 +43,7 @@ impl Content {
             Err(_) => (hash(&identity.resource_version), None),
         };
         Some(Self {
-            size: text.len(),
+            size: value.as_deref().map_or(0, memory_of),
             identity: Arc::new(identity),
             value,
             print,

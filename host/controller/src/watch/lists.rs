@@ -21,7 +21,7 @@ use super::{
 /// How long an unused list is cached.
 const UNUSED: Duration = Duration::from_secs(600);
 
-/// The most bytes of all cached lists, as text. Lists beyond that are requested each time.
+/// The most memory of all cached lists. Lists beyond that are requested each time.
 const MOST_HELD: usize = 128 << 20;
 
 /// The lists of one kind: by namespace, or one of the cluster.
@@ -129,6 +129,9 @@ impl KindLists {
                 };
                 list.size -= replaced.map_or(0, |content| content.size);
                 (list.seen, list.stamp) = (seen, after);
+                if list.size > MOST_HELD {
+                    self.lists.remove(&namespace);
+                }
             } else if list.stamp != after {
                 self.lists.remove(&namespace);
             }
@@ -366,6 +369,16 @@ mod tests {
         tokio::time::advance(UNUSED).await;
         lists.sweep();
         assert_eq!(held(&lists), None);
+
+        // A list that grows while it is cached is dropped.
+        hold(&lists, None, &nodes).await;
+        lists.watch_synced(&kind(), listing(&nodes));
+        let mut large = node("b", "x", 2);
+        large.size = MOST_HELD;
+        assert!(held(&lists).is_some());
+        lists.changed(&kind(), &large);
+        assert_eq!(held(&lists), None);
+        lists.watch_synced(&kind(), listing(&nodes));
 
         let mut large = node("a", "x", 1);
         large.size = MOST_HELD / 2;

@@ -1,7 +1,7 @@
 //! The watches of objects that plugins look up. Each one runs while a TrainJob that has not started needs it, fails independently of the
 //! others, and triggers a reconcile of the TrainJobs that saw another state.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, convert::Infallible, sync::Arc, time::Duration};
 
 use kube::{
     Client, Resource as _,
@@ -38,7 +38,7 @@ pub(crate) struct LookupWatches {
 
 impl LookupWatches {
     /// Watches until the future is dropped.
-    pub(crate) async fn run(self: Arc<Self>) {
+    pub(crate) async fn run(self: Arc<Self>) -> Infallible {
         let mut running = HashMap::new();
         loop {
             let needed = self.interests.needed();
@@ -149,7 +149,7 @@ impl LookupWatches {
                     }
                     continue;
                 }
-                Ok(FeedEvent::ListEnds) => {
+                Ok(FeedEvent::ListEnds(_)) => {
                     (was_there, failing) = (true, false);
                     let listing = std::mem::take(&mut listing);
                     let requeues =

@@ -9,13 +9,16 @@ mod lists;
 mod lookups;
 mod objects;
 mod runtime;
+mod runtime_cache;
 #[cfg(test)]
 pub(crate) mod script;
 mod spec;
+mod state;
 mod states;
 mod store;
 mod stream;
 mod subject;
+mod texts;
 
 pub(crate) use content::{Content, content_of};
 pub(crate) use desired::DesiredState;
@@ -31,7 +34,11 @@ pub(crate) use objects::{
     ClusterRuntimeObject, Decode, JobSetObject, Keyed, RuntimeObject, TrainJobObject,
 };
 pub(crate) use runtime::ReadRuntime;
+pub(crate) use runtime_cache::RuntimeCache;
+pub use state::{Namespaced, State};
 pub use states::{JobCounts, JobSetState, RuntimeKey, RuntimeState, TrainJobState, TrainJobStatus};
-pub use store::{State, Store, UnreadableObject};
+#[cfg(test)]
+pub(crate) use store::CompleteList;
+pub use store::{StateReplaced, Store, UnreadableObject};
 pub(crate) use stream::{Change, DeletedObject, Follower, Health, answer, follow, objects};
 pub(crate) use subject::{SubjectState, WatchedKind};

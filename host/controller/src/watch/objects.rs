@@ -1,6 +1,6 @@
 //! TrainJobs, JobSets and runtimes as the API server sends them, and how they are decoded.
 
-use std::{borrow::Cow, collections::BTreeMap, hash::Hash, sync::OnceLock};
+use std::{borrow::Cow, collections::BTreeMap, hash::Hash};
 
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{Condition, OwnerReference};
 use kube::{
@@ -11,15 +11,17 @@ use kube::{
 use serde::Deserialize;
 use serde_json::json;
 use trainyard_api::names;
+use trainyard_model::text::clean;
 
 use super::{
     desired::DesiredState,
     spec::Spec,
+    state::{Namespaced, State},
     states::{JobCounts, JobSetState, RuntimeKey, RuntimeState, TrainJobState, TrainJobStatus},
-    store::{Read, State, UnreadableObject},
+    store::{Read, UnreadableObject},
 };
 use crate::{
-    annotations::{INPUTS, RECREATED},
+    annotations::{INPUTS, RECREATED, SNAPSHOT},
     queue::NamespacedName,
     wire::{self, Identity, Undecodable},
 };
@@ -27,7 +29,7 @@ use crate::{
 /// An object as the API server sends it, and the state that is kept of it.
 pub trait WatchedObject: Resource<DynamicType = ()> + Send + Sync + 'static {
     /// Its key in a store.
-    type Key: Eq + Hash + Clone + Send + Sync + 'static;
+    type Key: Eq + Hash + Clone + Namespaced + Send + Sync + 'static;
     /// The state that is kept.
     type State: State + Send + Sync + 'static;
     /// What to do if the kind is not served.
@@ -191,6 +193,14 @@ fn annotations(found: Option<BTreeMap<String, String>>) -> BTreeMap<String, Stri
     annotations
 }
 
+/// The most bytes of an annotation of the controller that are kept. It writes shorter ones, so a longer one still differs when it is cut.
+const LONGEST_ANNOTATION: usize = 4 << 10;
+
+fn short(mut annotation: String) -> String {
+    annotation.truncate(annotation.floor_char_boundary(LONGEST_ANNOTATION));
+    annotation
+}
+
 fn key(namespace: Option<&str>, name: &str) -> Option<NamespacedName> {
     namespace.map(|namespace| NamespacedName::new(namespace, name))
 }
@@ -224,7 +234,7 @@ impl Decode for TrainJobObject {
         let spec = Spec::of(object)?;
         let mut annotations = annotations(metadata.annotations);
         // The controller's own annotation is not an input of the rendering.
-        let error = annotations.remove(names::ERROR_ANNOTATION);
+        let error = annotations.remove(names::ERROR_ANNOTATION).map(short);
         let object = json!({
             "apiVersion": names::TRAINER_API_VERSION,
             "kind": names::TRAIN_JOB,
@@ -276,9 +286,11 @@ impl Decode for JobSetObject {
             matches!(condition.type_.as_str(), "Completed" | "Failed") && condition.status == "True"
         };
         let mut jobs = status.replicated_jobs_status;
-        // JobSet builds the list from a map, so its order is arbitrary.
-        jobs.sort();
-        jobs.truncate(MOST_COUNTS);
+        if jobs.len() > MOST_COUNTS {
+            // JobSet builds the list from a map, so its order is arbitrary. The same counts are kept each time.
+            jobs.sort();
+            jobs.truncate(MOST_COUNTS);
+        }
         let owner = |owners: Vec<OwnerReference>| {
             let mut owners = owners.into_iter();
             owners
@@ -287,14 +299,18 @@ impl Decode for JobSetObject {
         };
         let uid = uid(&mut metadata)?;
         let mut annotations = metadata.annotations.unwrap_or_default();
+        let finalizers = metadata.finalizers.unwrap_or_default();
+        let finalizers = metadata.deletion_timestamp.as_ref().map(|_| finalizers);
         Ok(JobSetState {
             uid,
             version,
             owner: metadata.owner_references.and_then(owner),
-            deleting: metadata.deletion_timestamp.is_some(),
+            deleting: finalizers.is_some(),
+            finalizers: clean(&finalizers.unwrap_or_default().join(", ")).into(),
             suspended: spec.suspend,
-            inputs: annotations.remove(INPUTS).map(Into::into),
+            inputs: annotations.remove(INPUTS).map(short).map(Into::into),
             recreated: annotations.contains_key(RECREATED),
+            snapshot: annotations.remove(SNAPSHOT).map(Into::into),
             end: status.conditions.into_iter().find(is_end).map(Box::new),
             jobs: jobs.into(),
         })
@@ -342,6 +358,15 @@ fn runtime_key(namespace: Option<&str>, name: &str) -> RuntimeKey {
     }
 }
 
+/// The most bytes of a runtime, without its managed fields. A larger one has no room in the ConfigMap of a snapshot.
+const LARGEST_RUNTIME: usize = 1 << 20;
+
+fn too_large(bytes: usize) -> String {
+    format!(
+        "has {bytes} bytes, but at most {LARGEST_RUNTIME} fit in the snapshot of a TrainJob; move long scripts and lists into the image or a ConfigMap"
+    )
+}
+
 fn runtime(
     kind: &str,
     mut metadata: ObjectMeta,
@@ -350,17 +375,19 @@ fn runtime(
 ) -> Result<RuntimeState, Undecodable> {
     metadata.managed_fields = None;
     metadata.annotations = metadata.annotations.map(|found| annotations(Some(found)));
-    let object = Spec::of(object)?.whole().map(|spec| {
-        json!({
+    let text = Spec::of(object)?.whole().map(|spec| {
+        let object = json!({
             "apiVersion": names::TRAINER_API_VERSION,
             "kind": kind,
             "metadata": metadata,
             "spec": spec,
-        })
+        });
+        object.to_string()
     });
-    Ok(RuntimeState {
-        version,
-        object: object.map_err(|problem| problem.to_string()),
-        read: OnceLock::new(),
-    })
+    let object = match text {
+        Ok(text) if text.len() > LARGEST_RUNTIME => Err(too_large(text.len()).into()),
+        Ok(text) => Ok(text.into()),
+        Err(problem) => Err(problem.to_string().into()),
+    };
+    Ok(RuntimeState { version, object })
 }

@@ -2,14 +2,19 @@
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
-    sync::{Arc, OnceLock},
+    sync::Arc,
 };
 
 use k8s_openapi::{apimachinery::pkg::apis::meta::v1::Condition, jiff::Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{desired::DesiredState, runtime::ReadRuntime, store::State};
+use super::{
+    desired::DesiredState,
+    runtime::ReadRuntime,
+    state::{Namespaced, State},
+};
+use crate::queue::NamespacedName;
 
 /// The key of a runtime; a ClusterTrainingRuntime has no namespace.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -18,6 +23,18 @@ pub struct RuntimeKey {
     pub namespace: Option<Arc<str>>,
     /// The name.
     pub name: Arc<str>,
+}
+
+impl Namespaced for RuntimeKey {
+    fn namespace(&self) -> Option<&Arc<str>> {
+        self.namespace.as_ref()
+    }
+}
+
+impl Namespaced for NamespacedName {
+    fn namespace(&self) -> Option<&Arc<str>> {
+        Some(&self.namespace)
+    }
 }
 
 /// The counts of a replicated job, as `status.jobsStatus` of a TrainJob and `status.replicatedJobsStatus` of a JobSet have them.
@@ -100,6 +117,14 @@ impl State for TrainJobState {
     fn version(&self) -> u64 {
         self.version
     }
+
+    fn text_bytes(&self) -> usize {
+        self.object.as_deref().map_or(0, str::len)
+    }
+
+    fn leave_text_out(&mut self, why: String) {
+        self.object = Err(why.into());
+    }
 }
 
 impl TrainJobState {
@@ -166,12 +191,16 @@ pub struct JobSetState {
     pub owner: Option<Box<str>>,
     /// Whether `metadata.deletionTimestamp` is set.
     pub deleting: bool,
+    /// The finalizers that keep it although it was deleted.
+    pub(crate) finalizers: Box<str>,
     /// `spec.suspend`.
     pub suspended: bool,
     /// The digest of its inputs, if it has one.
     pub(crate) inputs: Option<Box<str>>,
     /// Whether it was recreated after a deletion.
     pub(crate) recreated: bool,
+    /// The digests of the snapshot that it was applied with; `None` if the reference created it.
+    pub(crate) snapshot: Option<Box<str>>,
     /// The condition `Completed` or `Failed`, if it is true.
     pub end: Option<Box<Condition>>,
     /// The counts of each replicated job, by name.
@@ -183,7 +212,8 @@ impl Eq for JobSetState {}
 impl Hash for JobSetState {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.uid, self.version, &self.owner, self.deleting).hash(state);
-        (self.suspended, &self.inputs, self.recreated, &self.jobs).hash(state);
+        (self.suspended, &self.inputs, self.recreated).hash(state);
+        (&self.finalizers, &self.snapshot, &self.jobs).hash(state);
         if let Some(end) = &self.end {
             hash_condition(end, state);
         }
@@ -209,9 +239,11 @@ impl JobSetState {
             version: 0,
             owner: Some(owner),
             deleting: true,
+            finalizers: Box::default(),
             suspended: false,
             inputs: None,
             recreated: false,
+            snapshot: None,
             end: Some(Box::new(end)),
             jobs: jobs.into(),
         }
@@ -222,40 +254,58 @@ impl JobSetState {
         self.jobs.iter().any(|job| job.active > 0)
     }
 
+    /// Whether pods of it may be missing, because they have not been created or are not ready. The counts show only whether a Job has any
+    /// pods, and are empty until the JobSet controller has created all Jobs once.
+    pub(crate) fn may_lack_pods(&self) -> bool {
+        let has_none = |job: &JobCounts| job.active.max(job.succeeded).max(job.failed) == 0;
+        self.has_waiting_pods() || self.jobs.is_empty() || self.jobs.iter().any(has_none)
+    }
+
     /// Whether pods of it exist that are not ready, for example because they wait for a node or for a volume.
     pub(crate) fn has_waiting_pods(&self) -> bool {
         self.jobs.iter().any(|job| job.active > job.ready)
     }
 }
 
-/// The state of a runtime, which is kept as a whole.
+/// The state that is kept of a runtime.
 #[derive(Debug)]
 pub struct RuntimeState {
     pub(super) version: u64,
-    /// The object without the metadata that only the API server needs.
-    pub(super) object: Result<Value, String>,
-    pub(super) read: OnceLock<Result<ReadRuntime, String>>,
+    /// The object without the metadata that only the API server needs, as JSON text. An error if it cannot be decoded as a whole, or is too
+    /// large.
+    pub(super) object: Result<Box<str>, Box<str>>,
 }
 
 impl RuntimeState {
-    /// Returns the parsed runtime if it was parsed before.
-    pub(crate) fn known(&self) -> Option<Result<ReadRuntime, String>> {
-        self.read.get().cloned()
+    /// Returns the length of its text, or of the reason why it is not held.
+    pub(crate) fn len(&self) -> usize {
+        match &self.object {
+            Ok(text) | Err(text) => text.len(),
+        }
     }
 
-    /// Parses the runtime, once for all TrainJobs. This may take long.
+    /// Parses the runtime. This may take long, and much memory: reserve it first.
     ///
     /// # Errors
     /// What is wrong with it.
     pub(crate) fn read(&self) -> Result<ReadRuntime, String> {
-        let read = || self.object.clone().and_then(ReadRuntime::read);
-        self.read.get_or_init(read).clone()
+        let text = self.object.as_deref().map_err(ToString::to_string)?;
+        let object: Value = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        ReadRuntime::read(object)
     }
 }
 
 impl State for RuntimeState {
     fn version(&self) -> u64 {
         self.version
+    }
+
+    fn text_bytes(&self) -> usize {
+        self.object.as_deref().map_or(0, str::len)
+    }
+
+    fn leave_text_out(&mut self, why: String) {
+        self.object = Err(why.into());
     }
 }
 
@@ -274,9 +324,11 @@ impl JobSetState {
             version: 1,
             owner: None,
             deleting: false,
+            finalizers: Box::default(),
             suspended: false,
             inputs: None,
             recreated: false,
+            snapshot: None,
             end,
             jobs,
         }

@@ -24,13 +24,14 @@ use crate::{
     census,
     events::Recorder,
     failures::Failures,
+    log_shares::AllowedLine,
     metrics::{Metrics, Outcome, TrainJobCounts},
     queue::{NamespacedName, Queue, Running},
     reconcile::{ReconcileError, ReconcileOutcome, Reconciler, Stores, TEMPORARY},
     serve::Readiness,
     watch::{
         Change, ClusterRuntimeObject, Decode, Follower, Health, JobSetObject, LookupWatches,
-        RuntimeKey, RuntimeObject, Store, TrainJobObject, TrainJobState, follow,
+        RuntimeKey, RuntimeObject, StateReplaced, Store, TrainJobObject, TrainJobState, follow,
     },
     workers::{Worker, Workers},
 };
@@ -43,6 +44,9 @@ const REASON: &str = "TrainJobResourcesCreationFailed";
 
 /// The reason of the Event for a warning about a TrainJob that is reconciled nevertheless.
 const WARNING: &str = "TrainJobWarning";
+
+/// What the controller was doing, as Events say.
+const ACTION: &str = "Reconciling";
 
 /// How often an error that affects all TrainJobs, such as an outage of the API server, is reported while it lasts.
 const CLUSTER_WIDE_EVENT_EVERY: Duration = Duration::from_secs(300);
@@ -66,8 +70,9 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// Watches until it is dropped.
-    pub(crate) async fn watch(self: Arc<Self>) {
+    /// Watches until the state of the API server is replaced by an older one. Nothing that is known is true of that state: neither the
+    /// stores nor what reconciles remember, and some of them are running.
+    pub(crate) async fn watch(self: Arc<Self>) -> StateReplaced {
         let runtime_changed = |runtime: &RuntimeKey, _| {
             for requeue in self.reconciler.interests.runtime_changed(runtime) {
                 self.queue.add(requeue.key);
@@ -81,7 +86,7 @@ impl Work {
             lists: self.reconciler.lists.clone(),
             queue: self.queue.clone(),
         };
-        let watches: [BoxFuture<'_, ()>; 5] = [
+        let watches: [BoxFuture<'_, StateReplaced>; 5] = [
             self.follow::<TrainJobObject>(names::TRAIN_JOB, &stores.jobs, |key, change| {
                 self.job_changed(key, &change);
             })
@@ -105,9 +110,9 @@ impl Work {
                 runtime_changed,
             )
             .boxed(),
-            Arc::new(lookups).run().boxed(),
+            Arc::new(lookups).run().map(|never| match never {}).boxed(),
         ];
-        select_all(watches).await;
+        select_all(watches).await.0
     }
 
     async fn follow<W: Decode>(
@@ -115,14 +120,14 @@ impl Work {
         part: &'static str,
         store: &Store<W::Key, W::State>,
         changed: impl Fn(&W::Key, Change<W::State>),
-    ) {
+    ) -> StateReplaced {
         let follower = WatchFollower {
             work: self,
             part,
             store,
             changed,
         };
-        follow::<W>(&self.client, store, &follower).await;
+        follow::<W>(&self.client, store, &follower).await
     }
 
     fn job_changed(&self, key: &NamespacedName, change: &Change<TrainJobState>) {
@@ -204,8 +209,8 @@ impl Work {
                 warnings,
                 result,
             }) => {
-                for warning in warnings {
-                    self.record_warning(&key, WARNING, &[warning]);
+                if let Some(job) = self.reference(&key) {
+                    self.recorder.warn_each(&job, WARNING, ACTION, &warnings);
                 }
                 match result {
                     Ok(()) => {
@@ -240,7 +245,6 @@ impl Work {
     ) -> Outcome {
         let key = running.key().clone();
         let failing = running.failing();
-        let reason = error.reason();
         let times = self.failures.note(&key, error);
         // A conflict ends once the watch has caught up.
         let retry_after = if error.is_outage() || error.is_conflict() {
@@ -255,29 +259,45 @@ impl Work {
             tracing::debug!(%error, ?retry_after, "reconcile failed for a temporary reason; retrying");
             return Outcome::Error(error.kind());
         }
-        let is_due = self.failures.take_due(&key, Instant::now());
+        self.log_failure(&key, error, times, retry_after);
+        // An Event with the same message is counted on the first one.
+        if !error.is_cluster_wide() {
+            self.record_failure(&key, &error.sentences());
+        } else if failing.passes(CLUSTER_WIDE_EVENT_EVERY) {
+            // The error affects all TrainJobs. An Event for each of them at each retry would add to the load of the API server.
+            let minutes = CLUSTER_WIDE_EVENT_EVERY.as_secs() / 60;
+            let note = format!("failing for more than {minutes} minutes; still retrying: {error}");
+            self.record_failure(&key, &[note]);
+        }
+        Outcome::Error(error.kind())
+    }
+
+    /// Logs a failure, if its namespace has not used up its share of the log.
+    fn log_failure(
+        &self,
+        key: &NamespacedName,
+        error: &ReconcileError,
+        times: u32,
+        retry_after: Duration,
+    ) {
+        let Some(AllowedLine { left_out }) = self.reconciler.log.allow(&key.namespace) else {
+            return;
+        };
+        let is_due = self.failures.take_due(key, Instant::now());
         let error_text = is_due.then(|| tracing::field::display(error));
+        let reason = error.reason();
         if times > 1 {
             tracing::warn!(
                 reason,
                 error = error_text,
                 times,
                 ?retry_after,
+                left_out,
                 "reconcile failed again with the same error; retrying with backoff"
             );
         } else {
-            tracing::warn!(reason, %error, ?retry_after, "reconcile failed; retrying with backoff");
+            tracing::warn!(reason, %error, ?retry_after, left_out, "reconcile failed; retrying with backoff");
         }
-        // An Event with the same message is counted on the first one.
-        if !error.is_cluster_wide() {
-            self.record_warning(&key, REASON, &error.sentences());
-        } else if failing.passes(CLUSTER_WIDE_EVENT_EVERY) {
-            // The error affects all TrainJobs. An Event for each of them at each retry would add to the load of the API server.
-            let minutes = CLUSTER_WIDE_EVENT_EVERY.as_secs() / 60;
-            let note = format!("failing for more than {minutes} minutes; still retrying: {error}");
-            self.record_warning(&key, REASON, &[note]);
-        }
-        Outcome::Error(error.kind())
     }
 
     /// Counts the TrainJobs in each state; `None` if another process reconciles them.
@@ -302,8 +322,15 @@ impl Work {
         Some(counts)
     }
 
-    /// Writes a warning Event about the TrainJob.
-    fn record_warning(&self, key: &NamespacedName, reason: &str, sentences: &[String]) {
+    /// Records the Event of a failure.
+    fn record_failure(&self, key: &NamespacedName, sentences: &[String]) {
+        if let Some(job) = self.reference(key) {
+            self.recorder.warn(&job, REASON, ACTION, sentences);
+        }
+    }
+
+    /// Returns the reference to a TrainJob in the store.
+    fn reference(&self, key: &NamespacedName) -> Option<ObjectReference> {
         let jobs = &self.stores.jobs;
         let readable = jobs
             .get(key)
@@ -312,10 +339,8 @@ impl Work {
             let job = jobs.unreadable(key)?;
             Some((job.uid.to_string(), job.resource_version()))
         };
-        let Some((uid, resource_version)) = readable.or_else(unreadable) else {
-            return;
-        };
-        let regarding = ObjectReference {
+        let (uid, resource_version) = readable.or_else(unreadable)?;
+        Some(ObjectReference {
             api_version: Some(names::TRAINER_API_VERSION.to_owned()),
             kind: Some(names::TRAIN_JOB.to_owned()),
             namespace: Some(key.namespace.to_string()),
@@ -323,9 +348,7 @@ impl Work {
             uid: Some(uid),
             resource_version: Some(resource_version),
             ..ObjectReference::default()
-        };
-        self.recorder
-            .warn(&regarding, reason, "Reconciling", sentences);
+        })
     }
 }
 

@@ -12,7 +12,10 @@ use crate::{
     plugins::Plugins,
     queue::Backoff,
     threads::{Sizes, Threads},
-    watch::script::{Answer, Script},
+    watch::{
+        CompleteList,
+        script::{Answer, Script},
+    },
 };
 
 fn work(client: &Client) -> (Work, EventWriter) {
@@ -241,7 +244,11 @@ fn a_process_whose_watch_is_lost_is_not_ready_until_it_follows_again() {
     let missing = || work.readiness.missing();
     health(Health::NotServed("install it".to_owned()));
     assert_eq!(missing(), ["TrainJob (install it)"]);
-    work.stores.jobs.replace(Vec::new(), 0);
+    work.stores.jobs.remove_missing(&CompleteList {
+        objects: Vec::new(),
+        version: 1,
+        before: 0,
+    });
     health(Health::Working);
     assert!(missing().is_empty());
     health(Health::Lost("it fails".to_owned()));
@@ -251,4 +258,57 @@ fn a_process_whose_watch_is_lost_is_not_ready_until_it_follows_again() {
     // If the kind is removed later, the known objects stay.
     health(Health::NotServed("install it".to_owned()));
     assert!(missing().is_empty());
+}
+
+/// Everything that is kept of TrainJobs beside the stores has one entry for each, until it is deleted.
+#[tokio::test(start_paused = true)]
+async fn nothing_is_kept_of_deleted_train_jobs() {
+    const COUNT: usize = 1_000;
+    let (work, _writer) = work(&Script::new([]).client());
+    let (reconciler, jobs) = (&work.reconciler, &work.stores.jobs);
+    let keys: Vec<_> = (0..COUNT)
+        .map(|number| {
+            let (key, read) =
+                crate::watch::read::<TrainJobObject>(&object(&number.to_string(), 1, None))
+                    .unwrap();
+            jobs.put_read(key.clone(), read);
+            key
+        })
+        .collect();
+    for _ in 0..3 {
+        for key in &keys {
+            work.queue.add(key.clone());
+            let running = work.queue.next().await.unwrap();
+            let runtime = RuntimeKey {
+                namespace: Some(key.namespace.clone()),
+                name: key.name.clone(),
+            };
+            reconciler.interests.wait_for(key, &runtime);
+            reconciler.interests.settle(key);
+            reconciler.note_last(key);
+            reconciler.note_annotation(key, Some("Refused: a"));
+            let (_, read) =
+                crate::watch::read::<JobSetObject>(&object("j", 5, Some("Completed"))).unwrap();
+            let last = Arc::new(read.unwrap());
+            let was_seen = true;
+            reconciler.job_set_deleted(key, crate::watch::DeletedObject { last, was_seen });
+            work.failed(running, &ReconcileError::Internal("a".to_owned()), None);
+        }
+    }
+    assert_eq!(reconciler.count_kept(), [COUNT; 3]);
+    assert_eq!(reconciler.interests.count(), [COUNT, COUNT, 0]);
+    assert_eq!(
+        (work.failures.len(), work.queue.count()),
+        (COUNT, [COUNT; 3])
+    );
+    for key in &keys {
+        jobs.remove(key, 2);
+        work.job_changed(key, &Change::Other);
+        let running = work.queue.next().await.unwrap();
+        work.reconcile(running, &Workers::new(1).free().await).await;
+    }
+    assert_eq!(reconciler.count_kept(), [0; 3]);
+    assert_eq!(reconciler.interests.count(), [0; 3]);
+    assert_eq!((work.failures.len(), work.queue.count()), (0, [0; 3]));
+    assert!(jobs.is_empty() && jobs.text_bytes().is_empty());
 }

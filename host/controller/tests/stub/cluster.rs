@@ -75,9 +75,19 @@ struct State {
     objects: BTreeMap<Id, Value>,
     /// Every change, oldest first. The number of a change is the version of its object.
     log: Vec<(Id, &'static str, Value)>,
+    /// How often a backup was restored.
+    restores: usize,
     traffic: BTreeMap<(String, String), Traffic>,
     /// The kinds whose CRDs are not installed, by their plurals.
     not_served: BTreeSet<&'static str>,
+}
+
+/// What the API server stored at a time.
+#[derive(Clone)]
+pub(crate) struct Backup {
+    objects: BTreeMap<Id, Value>,
+    /// The number of changes until then.
+    changes: usize,
 }
 
 /// When a rule is evaluated.
@@ -162,6 +172,14 @@ impl Place {
             && wanted.is_none_or(|wanted| wanted == name)
     }
 
+    /// Whether an Event is about the object that the selector names.
+    fn is_about(&self, event: &Value) -> bool {
+        let selector = self.query.get("fieldSelector").map(String::as_str);
+        let uid = selector.and_then(|it| it.strip_prefix("involvedObject.uid%3D"));
+        let uid = uid.and_then(|uid| uid.split("%2C").next());
+        uid.is_none_or(|uid| event["involvedObject"]["uid"] == uid)
+    }
+
     fn id(&self, name: &str) -> Id {
         let namespace = self.namespace.clone().unwrap_or_default();
         (self.plural.clone(), namespace, name.to_owned())
@@ -222,6 +240,33 @@ impl Cluster {
             tokio::time::sleep(Duration::from_millis(300)).await;
         }
         act
+    }
+
+    /// Returns what is stored now.
+    pub(crate) fn backup(&self) -> Backup {
+        let state = self.state.lock().unwrap();
+        Backup {
+            objects: state.objects.clone(),
+            changes: state.log.len(),
+        }
+    }
+
+    /// Restores a backup, and breaks all watches. Versions are given again, as etcd does.
+    pub(crate) fn restore(&self, backup: &Backup) {
+        let mut state = self.state.lock().unwrap();
+        state.objects = backup.objects.clone();
+        state.log.truncate(backup.changes);
+        state.restores += 1;
+        drop(state);
+        self.changed.send_replace(backup.changes);
+    }
+
+    /// Returns the names of the objects of a kind that were created since a backup.
+    pub(crate) fn created_since(&self, backup: &Backup, plural: &str) -> Vec<String> {
+        let state = self.state.lock().unwrap();
+        let changes = state.log[backup.changes..].iter();
+        let created = changes.filter(|((of, ..), event, _)| of == plural && *event == "ADDED");
+        created.map(|((.., name), ..)| name.clone()).collect()
     }
 
     /// Creates or replaces an object.
@@ -304,9 +349,14 @@ impl Cluster {
         let version = state.log.len() + 1;
         let before = state.objects.get(&id);
         let event = before.map_or("ADDED", |_| "MODIFIED");
+        let restores = state.restores;
         let uid = before.map_or_else(
-            || format!("uid-{version}").into(),
+            || format!("uid-{version}-{restores}").into(),
             |before| before["metadata"]["uid"].clone(),
+        );
+        let created = before.map_or_else(
+            || now().into(),
+            |before| before["metadata"]["creationTimestamp"].clone(),
         );
         let metadata = object["metadata"].as_object_mut().unwrap();
         metadata.insert("resourceVersion".to_owned(), version.to_string().into());
@@ -314,7 +364,8 @@ impl Cluster {
             metadata.entry(key).or_insert(value);
         };
         default(metadata, "uid", uid);
-        default(metadata, "creationTimestamp", "2026-01-01T00:00:00Z".into());
+        // As the UID, it does not change: a change of a Node's metadata counts.
+        default(metadata, "creationTimestamp", created);
         state.objects.insert(id.clone(), object.clone());
         state.log.push((id, event, object.clone()));
         drop(state);
@@ -428,6 +479,7 @@ impl Cluster {
     fn list(&self, place: &Place, partial: bool) -> Value {
         let state = self.state.lock().unwrap();
         let items = state.objects.iter().filter(|(id, _)| place.has(id));
+        let items = items.filter(|(_, object)| place.is_about(object));
         let items: Vec<_> = items.map(|(_, object)| shown(object, partial)).collect();
         let (kind, _, version, _) = KINDS
             .iter()
@@ -504,13 +556,17 @@ impl Cluster {
         )
     }
 
-    /// The changes since the requested version, and all later ones.
+    /// The changes since the requested version, and all later ones until the requested time is over.
     fn watch(&self, place: Place, partial: bool) -> Response {
         self.note("watch", &place.plural, 0);
         let version = place
             .query
             .get("resourceVersion")
             .and_then(|text| text.parse().ok());
+        let seconds = place.query.get("timeoutSeconds");
+        let seconds = seconds.and_then(|text| text.parse().ok()).unwrap_or(3_600);
+        let end = tokio::time::Instant::now() + Duration::from_secs(seconds);
+        let restores = self.state.lock().unwrap().restores;
         let start = (
             self.clone(),
             self.changed.subscribe(),
@@ -524,21 +580,27 @@ impl Cluster {
                     let mut lines = String::new();
                     {
                         let state = cluster.state.lock().unwrap();
-                        for (id, event, object) in &state.log[at..] {
+                        if state.restores != restores {
+                            let lost = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+                            return Some((Err(lost), (cluster.clone(), changed, place, at)));
+                        }
+                        // The API server accepts a version that it has not reached, and is silent until then.
+                        for (id, event, object) in state.log.get(at..).unwrap_or_default() {
                             if place.has(id) {
                                 let line = json!({"type": event, "object": shown(object, partial)});
                                 lines.push_str(&line.to_string());
                                 lines.push('\n');
                             }
                         }
-                        at = state.log.len();
+                        at = at.max(state.log.len());
                     }
                     if !lines.is_empty() {
                         cluster.note("event", &place.plural, lines.len());
-                        let lines = Ok::<_, std::convert::Infallible>(Bytes::from(lines));
+                        let lines = Ok(Bytes::from(lines));
                         return Some((lines, (cluster, changed, place, at)));
                     }
-                    changed.changed().await.ok()?;
+                    let next = tokio::time::timeout_at(end, changed.changed());
+                    next.await.ok()?.ok()?;
                 }
             },
         );
@@ -547,6 +609,12 @@ impl Cluster {
             .body(Body::from_stream(events))
             .unwrap()
     }
+}
+
+/// The current time, as an API server writes it.
+fn now() -> String {
+    let now = k8s_openapi::jiff::Timestamp::now();
+    now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// The object as it is answered.

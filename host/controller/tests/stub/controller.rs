@@ -68,6 +68,12 @@ impl Controller {
         Self { stop, runs }
     }
 
+    /// Waits until it has ended by itself, and returns why.
+    pub(crate) async fn ended(self) -> ControllerError {
+        let ended = tokio::time::timeout(Duration::from_secs(600), self.runs).await;
+        ended.expect("the controller ends").unwrap().unwrap_err()
+    }
+
     /// Stops it, and waits until it has ended; a minute is more than it may take.
     pub(crate) async fn stop(self) {
         self.stop.cancel();

@@ -200,6 +200,17 @@ impl Lookups {
         }
     }
 
+    /// Returns the objects of a kind if it was listed, as far as they are stored.
+    #[must_use]
+    pub fn listed(&self, of_kind: &str) -> Option<&[Arc<Value>]> {
+        let is_it =
+            |key: &&LookupKey| matches!(key, LookupKey::All { kind, .. } if kind == of_kind);
+        match self.get(self.keys().find(is_it)?)? {
+            LookupAnswer::All(objects) => Some(objects),
+            _ => None,
+        }
+    }
+
     /// The pointers whose values are available. `None` if the whole answer is.
     pub(crate) fn known(&self, key: &LookupKey) -> Option<&BTreeSet<String>> {
         match self.0.get(key)? {

@@ -69,7 +69,7 @@ pub struct Manifest {
     /// Plugins that run after this one if both write the same path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<String>,
-    /// Env vars that a TrainJob cannot set, and with which this plugin can replace the runtime's value: names, or
+    /// Env vars that a TrainJob cannot set to another value, and with which this plugin can replace the runtime's value: names, or
     /// `{"names": [NAME, ...], "when": ...}` for certain configurations, with `when` as in `nodeSets`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reserved_env: Vec<ReservedEnv>,

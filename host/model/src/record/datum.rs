@@ -83,9 +83,9 @@ impl From<Value> for Datum {
     }
 }
 
-impl From<&[String]> for Datum {
-    fn from(list: &[String]) -> Self {
-        Self::List(list.iter().map(|item| Arc::from(item.as_str())).collect())
+impl<T: AsRef<str>> From<&[T]> for Datum {
+    fn from(list: &[T]) -> Self {
+        Self::List(list.iter().map(|item| Arc::from(item.as_ref())).collect())
     }
 }
 

@@ -35,10 +35,11 @@ static NONE: Entries = Entries::new();
 /// The result of [`Fields::set`]: the seat of the entry, and the old entry.
 pub(super) type SetResult = (Seat, Option<Entry>);
 
-/// The fields of one level.
+/// The fields of one level. Copies share the entries of a field until one of them changes it, because a plugin writes few of the fields that
+/// its copy of the record has.
 #[derive(Clone, Debug, Default)]
 pub struct Fields {
-    lists: Vec<(Field, Entries)>,
+    lists: Vec<(Field, Arc<Entries>)>,
 }
 
 impl Fields {
@@ -48,7 +49,7 @@ impl Fields {
         self.lists
             .iter()
             .find(|(f, _)| *f == field)
-            .map_or(&NONE, |(_, entries)| entries)
+            .map_or(&NONE, |(_, entries)| &**entries)
     }
 
     /// The entry of that key.
@@ -123,7 +124,7 @@ impl Fields {
         let at = match self.lists.iter().position(|(f, _)| *f == field) {
             Some(at) => at,
             None => {
-                self.lists.push((field, Entries::new()));
+                self.lists.push((field, Arc::new(Entries::new())));
                 self.lists.len() - 1
             }
         };
@@ -131,7 +132,7 @@ impl Fields {
             clippy::indexing_slicing,
             reason = "the list at this index was found or made just above"
         )]
-        &mut self.lists[at].1
+        Arc::make_mut(&mut self.lists[at].1)
     }
 }
 

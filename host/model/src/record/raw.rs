@@ -262,7 +262,7 @@ impl Record {
             .as_ref()?
             .get("replicatedJobs")?
             .get(at as usize)?;
-        job.pointer("/template/spec/template")
+        job.get("template")?.get("spec")?.get("template")
     }
 
     fn template_container(&self, id: super::ContainerId) -> Option<&Value> {

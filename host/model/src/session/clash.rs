@@ -43,6 +43,10 @@ impl Session {
         &self,
         is_declared: impl Fn(&PluginId, &PluginId) -> bool,
     ) -> Vec<WriteConflict> {
+        // Most TrainJobs have one plugin that writes.
+        if self.committed.len() < 2 {
+            return Vec::new();
+        }
         let mut by_place: BTreeMap<&EntryRef, Vec<&PluginId>> = BTreeMap::new();
         for Committed { plugin, writes } in &self.committed {
             for write in writes {

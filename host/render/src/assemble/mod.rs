@@ -25,9 +25,44 @@ use crate::{
     shape::{ListKey, Shape, item_json, item_key, shape},
 };
 
-/// The keys that changed, by scope and field.
-type ChangedKeys = BTreeMap<EntryScope, BTreeMap<Field, Keys>>;
-type Keys = BTreeSet<Arc<str>>;
+/// The entries that changed, sorted and without duplicates, so those of a scope are adjacent, and among them those of a field.
+struct Changed<'c>(Vec<&'c EntryRef>);
+
+/// The changed entries of one field, sorted by key.
+#[derive(Clone, Copy)]
+struct Keys<'c>(&'c [&'c EntryRef]);
+
+impl<'c> Changed<'c> {
+    fn new(entries: impl Iterator<Item = &'c EntryRef>) -> Self {
+        let mut entries: Vec<_> = entries.collect();
+        entries.sort_unstable();
+        entries.dedup();
+        Self(entries)
+    }
+
+    /// Returns the changed fields of a scope.
+    fn fields(&self, scope: EntryScope) -> impl Iterator<Item = (Field, Keys<'_>)> {
+        let start = self.0.partition_point(|entry| entry.scope < scope);
+        let from = self.0.get(start..).unwrap_or_default();
+        let of_scope = from.partition_point(|entry| entry.scope == scope);
+        let of_scope = from.get(..of_scope).unwrap_or_default();
+        let fields = of_scope.chunk_by(|a, b| a.field == b.field);
+        fields.filter_map(|entries| Some((entries.first()?.field, Keys(entries))))
+    }
+
+    /// Whether a field of a scope changed.
+    fn has(&self, scope: EntryScope, field: Field) -> bool {
+        self.fields(scope).any(|(changed, _)| changed == field)
+    }
+}
+
+impl Keys<'_> {
+    fn contains(self, key: &str) -> bool {
+        self.0
+            .binary_search_by(|entry| (*entry.key).cmp(key))
+            .is_ok()
+    }
+}
 
 /// Returns the template's spec with the changed entries of the record.
 pub(crate) fn assemble<'c>(
@@ -35,15 +70,9 @@ pub(crate) fn assemble<'c>(
     record: &Record,
     changed: impl Iterator<Item = &'c EntryRef>,
 ) -> Value {
-    let mut touched = ChangedKeys::new();
-    for entry in changed {
-        let fields = touched.entry(entry.scope).or_default();
-        let keys = fields.entry(entry.field).or_default();
-        keys.insert(entry.key.clone());
-    }
     let writer = Writer {
         record,
-        touched: &touched,
+        changed: &Changed::new(changed),
     };
     let mut spec = template.clone();
     edit_list(&mut spec, &["replicatedJobs"], |jobs| {
@@ -147,7 +176,7 @@ fn secret(out: &mut Map<String, Value>, secret_type: &SecretType, data: &Data<Se
 /// Writes the changed entries of a record into JSON.
 struct Writer<'a> {
     record: &'a Record,
-    touched: &'a ChangedKeys,
+    changed: &'a Changed<'a>,
 }
 
 impl Writer<'_> {
@@ -164,8 +193,7 @@ impl Writer<'_> {
         let Some(set) = self.record.pod_set(position) else {
             return;
         };
-        let touched = self.touched.get(&EntryScope::PodSet(position));
-        let asked = |field| touched.is_some_and(|fields| fields.contains_key(&field));
+        let asked = |field| self.changed.has(EntryScope::PodSet(position), field);
         edit_object(job, &[], |job| {
             if asked(Field::Replicas) || (set.ancestor.is_some() && !job.contains_key("replicas")) {
                 insert_after(job, Some("name"), "replicas", set.replicas.into());
@@ -205,11 +233,13 @@ impl Writer<'_> {
 
     /// Writes the changed fields of the containers of one list.
     fn write_containers(&self, pod: &mut Value, position: u32, list: Field) {
-        let touched = self.record.containers(position, list);
-        let mut touched = touched
-            .filter(|id| self.touched.contains_key(&EntryScope::Container(*id)))
-            .peekable();
-        if touched.peek().is_none() {
+        let is_changed = |id: &ContainerId| {
+            let mut fields = self.changed.fields(EntryScope::Container(*id));
+            fields.next().is_some()
+        };
+        let changed = self.record.containers(position, list);
+        let mut changed = changed.filter(is_changed).peekable();
+        if changed.peek().is_none() {
             return;
         }
         edit_list(pod, shape(list).0, |items| {
@@ -219,7 +249,7 @@ impl Writer<'_> {
                     places.entry(Arc::<str>::from(name)).or_insert(at);
                 }
             }
-            for id in touched {
+            for id in changed {
                 let Some(container) = self.record.container(id) else {
                     continue;
                 };
@@ -239,21 +269,21 @@ impl Writer<'_> {
         let Some(fields) = self.record.fields(scope) else {
             return;
         };
-        for (field, changed) in self.touched.get(&scope).into_iter().flatten() {
-            let entries = fields.all(*field);
-            let (keys, shape) = shape(*field);
+        for (field, changed) in self.changed.fields(scope) {
+            let entries = fields.all(field);
+            let (keys, shape) = shape(field);
             match shape {
                 Shape::One => write_one(json, keys, entries),
                 Shape::Map => edit_object(json, keys, |object| write_map(object, entries, changed)),
                 Shape::List(by) if !field.holds_containers() => edit_list(json, keys, |list| {
-                    let rebuilt = rebuild(list, *field, by, entries, changed);
-                    *list = if *field == Field::Env {
+                    let rebuilt = rebuild(std::mem::take(list), field, by, entries, changed);
+                    *list = if field == Field::Env {
                         order::references_first(rebuilt, entries)
                     } else {
                         rebuilt
                     };
                 }),
-                Shape::Additions => additions::write(json, *field, entries),
+                Shape::Additions => additions::write(json, field, entries),
                 Shape::Members => write_members(json, keys, entries),
                 Shape::List(_) | Shape::Job | Shape::Elsewhere => {}
             }
@@ -303,7 +333,7 @@ fn is_empty(object: &Value) -> bool {
     object.as_object().is_some_and(Map::is_empty)
 }
 
-fn write_map(object: &mut Map<String, Value>, entries: &Entries, changed: &Keys) {
+fn write_map(object: &mut Map<String, Value>, entries: &Entries, changed: Keys<'_>) {
     let removed = |key: &str| changed.contains(key) && entries.get(key).is_none();
     object.retain(|key, _| !removed(key));
     for entry in entries.iter().filter(|entry| changed.contains(&entry.key)) {
@@ -318,29 +348,29 @@ fn write_map(object: &mut Map<String, Value>, entries: &Entries, changed: &Keys)
 
 /// Returns a list with its changes: unchanged items as they were, changed items in their positions, and additions in the record's order.
 fn rebuild(
-    old: &[Value],
+    old: Vec<Value>,
     field: Field,
     by: ListKey,
     entries: &Entries,
-    changed: &Keys,
+    changed: Keys<'_>,
 ) -> Vec<Value> {
-    let mut out = Vec::with_capacity(old.len() + entries.len());
-    let mut written = BTreeSet::new();
-    for (at, item) in old.iter().enumerate() {
-        match item_key(by, at, item).filter(|key| changed.contains(&**key)) {
-            None => out.push(item.clone()),
-            Some(key) => {
-                if let Some(entry) = entries.get(&*key)
-                    && written.insert(entry.key.clone())
-                {
-                    out.push(item_json(field, &key, &entry.datum));
-                }
-            }
+    let mut out = Vec::with_capacity(old.len() + changed.0.len());
+    let mut written: BTreeSet<&str> = BTreeSet::new();
+    for (at, item) in old.into_iter().enumerate() {
+        let key = item_key(by, at, &item);
+        let Some(key) = key.filter(|key| changed.contains(key)) else {
+            out.push(item);
+            continue;
+        };
+        if let Some(entry) = entries.get(&*key)
+            && written.insert(&entry.key)
+        {
+            out.push(item_json(field, &entry.key, &entry.datum));
         }
     }
     let additions = entries
         .iter()
-        .filter(|entry| changed.contains(&entry.key) && !written.contains(&entry.key));
+        .filter(|entry| changed.contains(&entry.key) && !written.contains(&*entry.key));
     out.extend(additions.map(|entry| item_json(field, &entry.key, &entry.datum)));
     out
 }

@@ -1,10 +1,12 @@
 //! Checks of the pods of one pod set.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 use trainyard_api::FieldPath;
-use trainyard_model::record::{ContainerId, Entry, EntryRef, EntryScope, Field, Owner, Record};
+use trainyard_model::record::{
+    ContainerId, Entries, Entry, EntryRef, EntryScope, Field, Owner, Record,
+};
 
 use super::host_port::HostPort;
 use crate::{
@@ -41,7 +43,7 @@ pub(super) struct PodCheck<'a> {
     pub(super) problems: &'a mut Vec<Problem>,
 }
 
-impl PodCheck<'_> {
+impl<'a> PodCheck<'a> {
     /// Checks the pods of the pod set at this position.
     pub(super) fn pod(&mut self, position: u32) {
         self.container_names(position);
@@ -93,20 +95,20 @@ impl PodCheck<'_> {
 
     /// The names of ports are unique in a container.
     fn port_names(&mut self, position: u32) {
-        let ids: Vec<ContainerId> = [Field::InitContainers, Field::Containers]
+        let record = self.record;
+        let ids = [Field::InitContainers, Field::Containers]
             .into_iter()
-            .flat_map(|list| self.record.containers(position, list))
-            .collect();
+            .flat_map(|list| record.containers(position, list));
         for id in ids {
-            let mut named: BTreeMap<String, Owner> = BTreeMap::new();
-            for entry in self.entries(id, Field::Ports) {
+            let mut named: BTreeMap<&str, Owner> = BTreeMap::new();
+            for entry in entries(self.record, id, Field::Ports) {
                 let name = entry
                     .datum
                     .as_json()
                     .and_then(|json| json.get("name"))
                     .and_then(Value::as_str);
                 if let Some(name) = name
-                    && let Some(first) = named.insert(name.to_owned(), entry.owner)
+                    && let Some(first) = named.insert(name, entry.owner)
                 {
                     self.clash(
                         &format!("two ports of one container are named `{name}`"),
@@ -129,11 +131,11 @@ impl PodCheck<'_> {
     }
 
     fn host_ports_of(&mut self, ids: impl IntoIterator<Item = ContainerId>) {
-        let mut taken: BTreeMap<(u64, String), HostPort> = BTreeMap::new();
-        let entries: Vec<Entry> = ids
+        let mut taken: BTreeMap<(u64, &str), HostPort> = BTreeMap::new();
+        let record = self.record;
+        let entries = ids
             .into_iter()
-            .flat_map(|id| self.entries(id, Field::Ports))
-            .collect();
+            .flat_map(|id| entries(record, id, Field::Ports));
         for entry in entries {
             let json = entry.datum.as_json();
             let member = |name: &str| json.and_then(|json| json.get(name));
@@ -142,10 +144,10 @@ impl PodCheck<'_> {
             let Some(port) = port.filter(|port| *port != 0) else {
                 continue;
             };
-            let protocol = text("protocol").unwrap_or("TCP").to_owned();
-            let what = format!("two ports of one pod have the host port {port}/{protocol}");
+            let protocol = text("protocol").unwrap_or("TCP");
             let taken = taken.entry((port, protocol)).or_default();
             if let Some(first) = taken.take(text("hostIP").unwrap_or_default(), entry.owner) {
+                let what = format!("two ports of one pod have the host port {port}/{protocol}");
                 self.clash(&what, first, entry.owner, OTHER_HOST_PORT);
             }
         }
@@ -153,7 +155,9 @@ impl PodCheck<'_> {
 
     /// The DNS search domains of a pod are within Kubernetes' limits.
     fn dns_searches(&mut self, position: u32) {
-        let all = self.of_pods(position, Field::DnsSearches);
+        let Some(all) = self.of_pods(position, Field::DnsSearches) else {
+            return;
+        };
         let Some(added) = all.iter().rev().find(|entry| entry.owner != Owner::Runtime) else {
             return;
         };
@@ -178,12 +182,14 @@ impl PodCheck<'_> {
 
     /// A pod with a node name has no scheduling gates, because it is never scheduled.
     fn scheduling_gates(&mut self, position: u32) {
+        let Some(gates) = self.of_pods(position, Field::SchedulingGates) else {
+            return;
+        };
         let scope = EntryScope::PodSet(position);
         let node = self
             .record
             .member(scope, "nodeName")
             .and_then(Value::as_str);
-        let gates = self.of_pods(position, Field::SchedulingGates);
         let is_new = |entry: &&Entry| entry.owner != Owner::Runtime;
         let raw = self.record.entry(scope, Field::PodRaw, "nodeName");
         let named_by = raw.map_or(Owner::Runtime, |entry| entry.owner);
@@ -206,12 +212,12 @@ impl PodCheck<'_> {
     fn affinity_terms(&mut self, position: u32) {
         const FIELD: Field = Field::AffinityTerms;
         let record = self.record;
-        let Some(set) = record.pod_set(position) else {
+        let Some(terms) = self.of_pods(position, FIELD) else {
             return;
         };
         let Some(addition_error) = record
             .pod_template(position)
-            .and_then(|pod| addition_error(pod, FIELD, set.fields.all(FIELD)))
+            .and_then(|pod| addition_error(pod, FIELD, terms))
         else {
             return;
         };
@@ -240,10 +246,8 @@ impl PodCheck<'_> {
         }
     }
 
-    fn of_pods(&self, position: u32, field: Field) -> Vec<Entry> {
-        let set = self.record.pod_set(position);
-        set.map(|set| set.fields.all(field).to_vec())
-            .unwrap_or_default()
+    fn of_pods(&self, position: u32, field: Field) -> Option<&'a Entries> {
+        Some(self.record.pod_set(position)?.fields.all(field)).filter(|entries| !entries.is_empty())
     }
 
     fn problem(&mut self, place: String, message: String) {
@@ -253,7 +257,7 @@ impl PodCheck<'_> {
     /// The volumes of mounts exist.
     fn mounted_volumes(&mut self, position: u32, id: ContainerId) {
         let volumes = self.record.pod_set(position).map(|set| &set.fields);
-        for entry in self.entries(id, Field::Mounts) {
+        for entry in entries(self.record, id, Field::Mounts) {
             let volume = entry
                 .datum
                 .as_json()
@@ -280,7 +284,7 @@ impl PodCheck<'_> {
                     "{owner} mounts the volume `{volume}` at {}, {end}",
                     entry.key
                 );
-                self.problems.push(match self.patched(id, &entry) {
+                self.problems.push(match self.patched(id, entry) {
                     Some(path) => Problem::job(path, message),
                     None => Problem::Invariant {
                         place: self.place.clone(),
@@ -293,10 +297,10 @@ impl PodCheck<'_> {
 
     /// The paths of mounts are unique. Strategic merge compares them as text, but a node normalizes them.
     fn mount_paths(&mut self, id: ContainerId) {
-        let mut mounted: BTreeMap<String, Entry> = BTreeMap::new();
-        for entry in self.entries(id, Field::Mounts) {
-            let path = Field::Mounts.compared(&entry.key).into_owned();
-            let Some(first) = mounted.get(&path) else {
+        let mut mounted: BTreeMap<Cow<'_, str>, &Entry> = BTreeMap::new();
+        for entry in entries(self.record, id, Field::Mounts) {
+            let path = Field::Mounts.compared(&entry.key);
+            let Some(first) = mounted.get(&path).copied() else {
                 mounted.insert(path, entry);
                 continue;
             };
@@ -304,7 +308,7 @@ impl PodCheck<'_> {
                 "two mounts of one container are at `{path}` (`{}` and `{}`)",
                 first.key, entry.key
             );
-            let patched = [&entry, first]
+            let patched = [entry, first]
                 .into_iter()
                 .find_map(|mount| self.patched(id, mount));
             let (first, second) = (first.owner, entry.owner);
@@ -331,11 +335,12 @@ impl PodCheck<'_> {
         };
         self.patched.get(&place).copied().cloned()
     }
+}
 
-    fn entries(&self, id: ContainerId, field: Field) -> Vec<Entry> {
-        self.record
-            .fields(EntryScope::Container(id))
-            .map(|fields| fields.all(field).to_vec())
-            .unwrap_or_default()
-    }
+/// Returns the entries of a field of a container.
+fn entries(record: &Record, id: ContainerId, field: Field) -> impl Iterator<Item = &Entry> {
+    let fields = record.fields(EntryScope::Container(id));
+    fields
+        .into_iter()
+        .flat_map(move |fields| fields.all(field).iter())
 }

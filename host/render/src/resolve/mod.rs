@@ -1,5 +1,6 @@
 //! Resolves a TrainJob and its runtime to the base record.
 
+mod exclusive;
 mod names;
 mod node_sets;
 mod nodes;
@@ -20,10 +21,13 @@ use trainyard_model::{
     record::{Accelerators, Record},
 };
 
-pub(crate) use self::reserved::of_runtime as reserved_in_runtime;
+pub(crate) use self::reserved::{
+    of_runtime as reserved_in_runtime, of_trainer as reserved_in_train_job,
+};
 use self::{node_sets::NodeSets, overrides::Overrides, patches::Patched, template::TemplateReader};
 use crate::{
     journal::Journal,
+    json::json_at,
     problem::{InputObject, Problem, Warning},
     select::Active,
 };
@@ -109,12 +113,12 @@ pub(crate) fn patch_template(
 
 /// Reads a JobSet's spec into a record, and returns its problems.
 fn read(name: &str, spec: &Value, facts: &ClusterFacts) -> (Record, Vec<Problem>) {
-    let subdomain = spec
-        .pointer("/network/subdomain")
+    let network = |member| json_at(spec, &["network", member]);
+    let subdomain = network("subdomain")
         .and_then(Value::as_str)
         .filter(|subdomain| !subdomain.is_empty());
     let mut record = Record::new(name, subdomain.unwrap_or(name), &facts.cluster_domain);
-    record.has_host_names = spec.pointer("/network/enableDNSHostnames") != Some(&false.into());
+    record.has_host_names = network("enableDNSHostnames") != Some(&false.into());
     let mut template = TemplateReader::new(spec);
     template.load(&mut record);
     (record, template.problems)
@@ -123,7 +127,7 @@ fn read(name: &str, spec: &Value, facts: &ClusterFacts) -> (Record, Vec<Problem>
 /// Checks the steps of a TrainJob. Like in the reference, a step is a single replicated job with one replica, because `numNodes` would count
 /// some pods twice otherwise. It must have the container that runs the step.
 fn check_steps(record: &Record) -> Vec<Problem> {
-    let path = template::replicated_jobs();
+    let path = |at| template::replicated_jobs().index(at);
     let mut seen = BTreeSet::new();
     let mut problems = Vec::new();
     for (position, (at, set)) in (0u32..).zip(record.pod_sets.iter().enumerate()) {
@@ -136,14 +140,14 @@ fn check_steps(record: &Record) -> Vec<Problem> {
                 set.replicas,
                 well_known::ANCESTOR_LABEL
             );
-            problems.push(Problem::runtime(path.index(at).field("replicas"), message));
+            problems.push(Problem::runtime(path(at).field("replicas"), message));
         }
         if !seen.insert(ancestor) {
             let message = format!(
                 "another replicated job also has the label {}: {ancestor}; remove it from one of them",
                 well_known::ANCESTOR_LABEL
             );
-            problems.push(Problem::runtime(path.index(at), message));
+            problems.push(Problem::runtime(path(at), message));
         }
         if let Some(name) = container_of_step(ancestor)
             && record.main_container(position, name).is_none()
@@ -151,7 +155,7 @@ fn check_steps(record: &Record) -> Vec<Problem> {
             let pods = ["template", "spec", "template", "spec", "containers"];
             let message =
                 format!("must include a container `{name}`, which runs the step {ancestor}");
-            problems.push(Problem::runtime(path.index(at).fields(pods), message));
+            problems.push(Problem::runtime(path(at).fields(pods), message));
         }
     }
     problems
@@ -192,9 +196,6 @@ pub(crate) fn resolve(
     let node_sets = NodeSets::of(overrides.record, active);
     if let Some(trainer) = &job.trainer {
         overrides.apply_trainer(trainer, &node_sets);
-        overrides
-            .problems
-            .extend(reserved::of_trainer(trainer, active));
     }
     let nodes = overrides.set_nodes(job, runtime, node_sets);
     let mut warnings = patched.warnings;
@@ -203,6 +204,7 @@ pub(crate) fn resolve(
     problems.extend(overrides.problems);
     problems.extend(reserved::of_patches(&record, &journal, active));
     problems.extend(names::check(&record));
+    problems.extend(exclusive::check(runtime, &record, &journal));
     let resolved = Resolved {
         job: Arc::new(job_facts(job, runtime, nodes.count, namespace, facts)),
         record,
@@ -262,7 +264,7 @@ fn job_facts(
         },
         nodes,
         processes_per_node: processes.or_else(|| runtime_processes(runtime)),
-        spec: Arc::new(job.spec.clone()),
+        spec: job.spec.clone(),
         accelerators: facts.accelerators.clone(),
         facts: facts.facts.clone(),
     }

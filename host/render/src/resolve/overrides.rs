@@ -39,16 +39,14 @@ impl Overrides<'_> {
         field: Field,
         key: &str,
         new: Option<Datum>,
-        from: &FieldPath,
+        from: FieldPath,
     ) {
         let entry = EntryRef {
             scope: EntryScope::Container(id),
             field,
             key: key.into(),
         };
-        let source = Source::TrainJob {
-            field: from.clone(),
-        };
+        let source = Source::TrainJob { field: from };
         self.write(entry, new, Owner::TrainJob, source);
     }
 
@@ -73,9 +71,9 @@ impl Overrides<'_> {
         for id in step.into_iter().chain(others) {
             if let Some(image) = &trainer.image {
                 let new = Some(image.as_str().into());
-                self.set(id, Field::Image, "", new, &path.field("image"));
+                self.set(id, Field::Image, "", new, path.field("image"));
             }
-            self.set_env(id, &trainer.env, &path.field("env"));
+            self.set_env(id, &trainer.env, &path);
         }
         for (field, list, name) in [
             (Field::Command, &trainer.command, "command"),
@@ -83,7 +81,7 @@ impl Overrides<'_> {
         ] {
             if let (Some(list), Some(id)) = (list, step) {
                 let new = (!list.is_empty()).then(|| list.as_slice().into());
-                self.set(id, field, "", new, &path.field(name));
+                self.set(id, field, "", new, path.field(name));
             }
         }
         if let Some(resources) = &trainer.resources_per_node {
@@ -136,12 +134,16 @@ impl Overrides<'_> {
     }
 
     fn set_env(&mut self, id: ContainerId, env: &[trainjob::EnvVar], path: &FieldPath) {
+        if env.is_empty() {
+            return;
+        }
+        let path = path.field("env");
         for (at, var) in env.iter().enumerate() {
             let datum: Datum = match &var.value_from {
                 Some(source) => source.clone().into(),
                 None => var.value.as_deref().unwrap_or_default().into(),
             };
-            self.set(id, Field::Env, &var.name, Some(datum), &path.index(at));
+            self.set(id, Field::Env, &var.name, Some(datum), path.index(at));
         }
     }
 
@@ -158,7 +160,7 @@ impl Overrides<'_> {
                 match crate::shape::map_text(field, amount)
                     .filter(|text| !text.starts_with('-') && Quantity::parse(text).is_some())
                 {
-                    Some(text) => self.set(id, field, name, Some(text.as_str().into()), &at),
+                    Some(text) => self.set(id, field, name, Some((&*text).into()), at),
                     None => self.problems.push(Problem::job(
                         at,
                         format!(
@@ -183,7 +185,7 @@ impl Overrides<'_> {
                     Field::ResourceClaimUses,
                     name,
                     Some(claim.clone().into()),
-                    &at,
+                    at,
                 ),
                 None => self
                     .problems
@@ -265,10 +267,10 @@ impl Overrides<'_> {
                     Field::Env,
                     names::STORAGE_URI_ENV,
                     Some(uri.as_str().into()),
-                    &from,
+                    from,
                 );
             }
-            self.set_env(id, &overrides.env, &path.field("env"));
+            self.set_env(id, &overrides.env, &path);
             if let Some(secret) = &overrides.secret_ref {
                 let fields = self.record.fields(EntryScope::Container(id));
                 let next = fields
@@ -280,7 +282,7 @@ impl Overrides<'_> {
                     Field::EnvFrom,
                     &next,
                     Some(source.into()),
-                    &path.field("secretRef"),
+                    path.field("secretRef"),
                 );
             }
         }

@@ -1,11 +1,11 @@
 //! Checks env vars that plugins reserve (`reservedEnv`).
 //!
-//! In a TrainJob they are errors, because they would have no effect and the user can remove them. In a runtime they are warnings, because the
-//! user cannot change the runtime, and the reference runs such TrainJobs without a message.
+//! In a TrainJob they are errors, because they would have no effect and the user can remove them, unless the plugin sets the same value. In a
+//! runtime they are warnings, because the user cannot change the runtime, and the reference runs such TrainJobs without a message.
 
 use std::collections::BTreeMap;
 
-use trainyard_api::{FieldPath, trainjob::Trainer};
+use trainyard_api::{FieldPath, TrainJob};
 use trainyard_model::{
     claims::{Access, Variables, Verb},
     manifest::ReservedEnv,
@@ -21,8 +21,25 @@ use crate::{
     select::Active,
 };
 
-/// Returns the problems of the TrainJob's own env vars.
-pub(crate) fn of_trainer(trainer: &Trainer, active: &[Active]) -> Vec<Problem> {
+/// The TrainJob's own env vars that plugins reserve, after the plugins ran.
+#[derive(Default)]
+pub(crate) struct OfTrainer {
+    /// Those with another value than the plugin sets.
+    pub(crate) problems: Vec<Problem>,
+    /// Those with the same value.
+    pub(crate) warnings: Vec<Warning>,
+}
+
+/// Compares the TrainJob's own env vars with those that plugins set.
+pub(crate) fn of_trainer(job: &TrainJob, active: &[Active], session: &Session) -> OfTrainer {
+    let mut found = OfTrainer::default();
+    let Some(trainer) = job
+        .trainer
+        .as_ref()
+        .filter(|trainer| !trainer.env.is_empty())
+    else {
+        return found;
+    };
     let path = FieldPath::of(["spec", "trainer", "env"]);
     let mut owners = BTreeMap::new();
     for Active { plugin, config } in active {
@@ -34,14 +51,43 @@ pub(crate) fn of_trainer(trainer: &Trainer, active: &[Active]) -> Vec<Problem> {
             owners.entry(name.as_str()).or_insert(plugin);
         }
     }
-    let named = trainer.env.iter().enumerate();
-    named
-        .filter_map(|(at, var)| {
-            let plugin = owners.get(var.name.as_str())?;
-            let path = path.index(at).field("name");
-            Some(refused(path, &var.name, &plugin.id))
-        })
-        .collect()
+    for (at, var) in trainer.env.iter().enumerate() {
+        let Some(plugin) = owners.get(var.name.as_str()) else {
+            continue;
+        };
+        let path = path.index(at).field("name");
+        if !is_same(session, &var.name) {
+            found.problems.push(refused(path, &var.name, &plugin.id));
+            continue;
+        }
+        let message = format!(
+            "{} has the value that the plugin {} sets; with any other value, the TrainJob is refused",
+            var.name, plugin.id
+        );
+        found.warnings.push(Warning {
+            about: InputObject::TrainJob,
+            field: Some(path.to_string()),
+            message,
+            plugin: None,
+        });
+    }
+    found
+}
+
+/// Whether plugins set the TrainJob's value of an env var, and no other.
+fn is_same(session: &Session, name: &str) -> bool {
+    let committed = session.committed().iter();
+    let changes = committed.flat_map(|Committed { writes, .. }| writes.iter());
+    let mut values = changes.filter_map(|write| {
+        let change = &write.change;
+        let old = change.old.as_ref()?;
+        let is_train_jobs = change.entry.field == Field::Env
+            && &*change.entry.key == name
+            && old.owner == Owner::TrainJob;
+        is_train_jobs.then(|| change.new.as_ref() == Some(&old.datum))
+    });
+    let first = values.next();
+    first == Some(true) && values.all(|is_same| is_same)
 }
 
 /// Returns the problems of env vars that the TrainJob's patches set in containers where a plugin sets them.
@@ -90,7 +136,10 @@ pub(crate) fn of_runtime(session: &Session) -> Vec<Warning> {
         let (old, new) = (change.old.as_ref()?, change.new.as_ref()?);
         let is_lost =
             change.entry.field == Field::Env && old.owner == Owner::Runtime && old.datum != *new;
-        let path = path_of(session.record(), &change.entry).filter(|_| is_lost)?;
+        if !is_lost {
+            return None;
+        }
+        let path = path_of(session.record(), &change.entry)?;
         Some(Warning {
             about: InputObject::Runtime,
             field: Some(FieldPath::of(["spec", "template"]).join(&path).to_string()),

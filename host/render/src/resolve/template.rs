@@ -1,13 +1,14 @@
 //! Reads the runtime's JobSet template into the record.
 
 use serde_json::Value;
-use trainyard_api::{FieldPath, ancestor::Ancestor, fields::describe};
+use trainyard_api::{FieldPath, StackPath, ancestor::Ancestor, fields::describe};
 use trainyard_model::{
     record::{Datum, Field, Fields, PodSet, Record},
     value::Dependency,
 };
 
 use crate::{
+    json::json_at,
     problem::Problem,
     shape::{ListKey, Shape, item_datum, item_key, map_text, shape},
 };
@@ -42,9 +43,12 @@ pub(super) const CONTAINER_FIELDS: &[Field] = &[
     Field::ResourceClaimUses,
 ];
 
+/// The path of the replicated jobs in a runtime.
+const REPLICATED_JOBS: &[&str] = &["spec", "template", "spec", "replicatedJobs"];
+
 /// Returns the path of the replicated jobs in a runtime.
 pub(super) fn replicated_jobs() -> FieldPath {
-    FieldPath::of(["spec", "template", "spec", "replicatedJobs"])
+    FieldPath::of(REPLICATED_JOBS)
 }
 
 /// Reads a template and collects its problems.
@@ -64,17 +68,18 @@ impl<'a> TemplateReader<'a> {
 
     /// Adds the pod sets of the template to the record.
     pub(crate) fn load(&mut self, record: &mut Record) {
-        let at = replicated_jobs();
+        let root = StackPath::ROOT;
+        let at = root.fields(REPLICATED_JOBS);
         let Some(jobs) = self.list(self.spec.get("replicatedJobs"), &at) else {
             self.problems.push(Problem::runtime(
-                at,
+                at.path(),
                 "is required: a runtime must have at least one replicated job",
             ));
             return;
         };
         if jobs.is_empty() {
             self.problems.push(Problem::runtime(
-                at.clone(),
+                at.path(),
                 "is empty: a runtime must have at least one replicated job",
             ));
         }
@@ -86,13 +91,13 @@ impl<'a> TemplateReader<'a> {
         }
     }
 
-    fn load_pod_set(&mut self, record: &mut Record, job: &'a Value, at: &FieldPath) {
+    fn load_pod_set(&mut self, record: &mut Record, job: &'a Value, at: &StackPath<'_>) {
         let Some(name) = self.name(job, at) else {
             return;
         };
         if record.pod_set_named(name).is_some() {
             self.problems.push(Problem::runtime(
-                at.field("name"),
+                at.field("name").path(),
                 format!("`{name}` is already the name of another replicated job"),
             ));
             return;
@@ -103,7 +108,7 @@ impl<'a> TemplateReader<'a> {
         set.count = self.pods(job, &job_path.field("spec"));
         set.replicas = self.count(job.get("replicas"), &at.field("replicas"));
         set.depends_on = dependencies(job);
-        let mode = job.pointer("/template/spec/completionMode");
+        let mode = json_at(job, &["template", "spec", "completionMode"]);
         set.is_indexed = mode.and_then(Value::as_str) != Some("NonIndexed");
         let limit = find(job, shape(Field::BackoffLimit).0);
         if let Some(limit) = limit
@@ -113,9 +118,9 @@ impl<'a> TemplateReader<'a> {
             set.fields
                 .load(Field::BackoffLimit, "", Datum::Integer(limit));
         }
-        let pod_path = job_path.fields(["spec", "template"]);
+        let pod_path = job_path.fields(&["spec", "template"]);
         let empty = &Value::Null;
-        let pod = job.pointer("/template/spec/template").unwrap_or(empty);
+        let pod = json_at(job, &["template", "spec", "template"]).unwrap_or(empty);
         for field in POD_SET_FIELDS {
             self.load_field(&mut set.fields, *field, pod, &pod_path);
         }
@@ -132,7 +137,7 @@ impl<'a> TemplateReader<'a> {
         set: u32,
         list: Field,
         pod: &'a Value,
-        pod_path: &FieldPath,
+        pod_path: &StackPath<'_>,
     ) {
         let (keys, _) = shape(list);
         let path = pod_path.fields(keys);
@@ -150,7 +155,7 @@ impl<'a> TemplateReader<'a> {
                 let message =
                     format!("`{name}` is already the name of another container of the pod");
                 self.problems
-                    .push(Problem::runtime(at.field("name"), message));
+                    .push(Problem::runtime(at.field("name").path(), message));
                 continue;
             }
             let mut fields = Fields::default();
@@ -161,14 +166,20 @@ impl<'a> TemplateReader<'a> {
         }
     }
 
-    fn load_field(&mut self, fields: &mut Fields, field: Field, json: &'a Value, at: &FieldPath) {
+    fn load_field(
+        &mut self,
+        fields: &mut Fields,
+        field: Field,
+        json: &'a Value,
+        at: &StackPath<'_>,
+    ) {
         let (keys, shape) = shape(field);
         let path = at.fields(keys);
         let Some(value) = find(json, keys) else {
             return;
         };
         match shape {
-            Shape::One => self.load_one(fields, field, value, path),
+            Shape::One => self.load_one(fields, field, value, &path),
             Shape::Map => self.load_map(fields, field, value, &path),
             Shape::List(by) => {
                 for (index, item) in self
@@ -181,7 +192,7 @@ impl<'a> TemplateReader<'a> {
                         Some(key) => fields.load(field, &key, item_datum(field, item)),
                         None => self
                             .problems
-                            .push(Problem::runtime(path.index(index), missing_key(by))),
+                            .push(Problem::runtime(path.index(index).path(), missing_key(by))),
                     }
                 }
             }
@@ -189,13 +200,10 @@ impl<'a> TemplateReader<'a> {
         }
     }
 
-    fn load_one(&mut self, fields: &mut Fields, field: Field, value: &Value, path: FieldPath) {
+    fn load_one(&mut self, fields: &mut Fields, field: Field, value: &Value, path: &StackPath<'_>) {
         match (field, value) {
             (Field::Command | Field::Args, Value::Array(items)) => {
-                let texts: Option<Vec<String>> = items
-                    .iter()
-                    .map(|item| item.as_str().map(str::to_owned))
-                    .collect();
+                let texts: Option<Vec<&str>> = items.iter().map(Value::as_str).collect();
                 match texts {
                     Some(texts) => fields.load(field, "", texts.as_slice().into()),
                     None => self.wrong(path, "a list of strings", value),
@@ -211,50 +219,50 @@ impl<'a> TemplateReader<'a> {
         }
     }
 
-    fn load_map(&mut self, fields: &mut Fields, field: Field, value: &Value, path: &FieldPath) {
+    fn load_map(&mut self, fields: &mut Fields, field: Field, value: &Value, path: &StackPath<'_>) {
         let Value::Object(map) = value else {
-            return self.wrong(path.clone(), "an object", value);
+            return self.wrong(path, "an object", value);
         };
         for (key, value) in map {
             match map_text(field, value) {
-                Some(text) => fields.load(field, key, text.as_str().into()),
-                None => self.wrong(path.key(key), "a string", value),
+                Some(text) => fields.load(field, key, (&*text).into()),
+                None => self.wrong(&path.key(key), "a string", value),
             }
         }
     }
 
-    fn list(&mut self, value: Option<&'a Value>, path: &FieldPath) -> Option<&'a Vec<Value>> {
+    fn list(&mut self, value: Option<&'a Value>, path: &StackPath<'_>) -> Option<&'a Vec<Value>> {
         match value? {
             Value::Array(items) => Some(items),
             other => {
-                self.wrong(path.clone(), "a list", other);
+                self.wrong(path, "a list", other);
                 None
             }
         }
     }
 
     /// Returns the name of a replicated job or container, or reports that it has none.
-    fn name(&mut self, item: &'a Value, at: &FieldPath) -> Option<&'a str> {
+    fn name(&mut self, item: &'a Value, at: &StackPath<'_>) -> Option<&'a str> {
         match item.get("name").unwrap_or(&Value::Null) {
             Value::String(name) if !name.is_empty() => return Some(name),
             Value::String(_) | Value::Null => self
                 .problems
-                .push(Problem::runtime(at.field("name"), "is required")),
-            other => self.wrong(at.field("name"), "a string", other),
+                .push(Problem::runtime(at.field("name").path(), "is required")),
+            other => self.wrong(&at.field("name"), "a string", other),
         }
         None
     }
 
-    fn wrong(&mut self, path: FieldPath, expected: &str, found: &Value) {
+    fn wrong(&mut self, path: &StackPath<'_>, expected: &str, found: &Value) {
         let message = format!("must be {expected}; found {}", describe(found));
-        self.problems.push(Problem::runtime(path, message));
+        self.problems.push(Problem::runtime(path.path(), message));
     }
 
     /// Returns how many pods of a replicated job run at once. A Job creates no more pods than it has completions.
-    fn pods(&mut self, job: &Value, path: &FieldPath) -> u32 {
-        let parallelism = job.pointer("/template/spec/parallelism");
+    fn pods(&mut self, job: &Value, path: &StackPath<'_>) -> u32 {
+        let parallelism = json_at(job, &["template", "spec", "parallelism"]);
         let parallelism = self.count(parallelism, &path.field("parallelism"));
-        let completions = job.pointer("/template/spec/completions");
+        let completions = json_at(job, &["template", "spec", "completions"]);
         if completions.is_none_or(Value::is_null) {
             return parallelism;
         }
@@ -262,14 +270,14 @@ impl<'a> TemplateReader<'a> {
     }
 
     /// Returns a number of pods or jobs, which defaults to 1.
-    fn count(&mut self, value: Option<&Value>, path: &FieldPath) -> u32 {
+    fn count(&mut self, value: Option<&Value>, path: &StackPath<'_>) -> u32 {
         let Some(value) = value else { return 1 };
         value
             .as_u64()
             .and_then(|n| u32::try_from(n).ok())
             .filter(|n| i32::try_from(*n).is_ok())
             .unwrap_or_else(|| {
-                self.wrong(path.clone(), "an integer from 0 to 2147483647", value);
+                self.wrong(path, "an integer from 0 to 2147483647", value);
                 1
             })
     }
@@ -294,7 +302,7 @@ fn dependencies(job: &Value) -> Vec<Dependency> {
 
 /// Whether each replicated job is created when the one before it is ready (`startupPolicy` of a JobSet).
 fn is_started_in_order(spec: &Value) -> bool {
-    let order = spec.pointer("/startupPolicy/startupPolicyOrder");
+    let order = json_at(spec, &["startupPolicy", "startupPolicyOrder"]);
     order.and_then(Value::as_str) == Some("InOrder")
 }
 
@@ -320,9 +328,7 @@ fn missing_key(by: ListKey) -> String {
 }
 
 fn find<'v>(json: &'v Value, keys: &[&str]) -> Option<&'v Value> {
-    keys.iter()
-        .try_fold(json, |json, key| json.get(key))
-        .filter(|value| !value.is_null())
+    json_at(json, keys).filter(|value| !value.is_null())
 }
 
 /// Reads the labels and annotations of the JobSet.

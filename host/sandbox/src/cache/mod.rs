@@ -117,7 +117,7 @@ impl Cache {
                     .is_some_and(|mac| mac.verify_slice(tag).is_ok())
             });
         if !authentic {
-            tracing::warn!(path = %path.display(), "a cached plugin was modified; compiling it again");
+            tracing::warn!(path = %path.display(), "a cached plugin was not written with the current key of the cache, or is damaged; compiling it again");
             return None;
         }
         entry.truncate(tag_at?);
@@ -206,7 +206,7 @@ fn key(path: &Path) -> io::Result<[u8; KEY_BYTES]> {
         if stored_key(path, &mut key).unwrap_or(false) {
             return Ok(key);
         }
-        tracing::warn!(path = %path.display(), "the key of the cache is damaged or accessible to others; replacing it");
+        tracing::warn!(path = %path.display(), "the key of the cache is incomplete, or other users have access to it; creating another one and compiling all cached plugins again");
         fs::remove_file(path)?;
     }
     let folder = path.parent().unwrap_or_else(|| Path::new("."));

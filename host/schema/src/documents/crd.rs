@@ -34,7 +34,7 @@ impl Kind {
             Self::TrainJob => json!({
                 "name": VERSION, "served": true, "storage": true,
                 "additionalPrinterColumns": [
-                    {"name": "State", "type": "string", "jsonPath": ".status.conditions[-1:].type"},
+                    {"name": "State", "type": "string", "jsonPath": ".status.conditions[?(@.status==\"True\")].type"},
                     {"name": "Error", "type": "string", "jsonPath": error_column()},
                     {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"},
                 ],

@@ -3,6 +3,8 @@
 use cel::Program;
 use serde_json::Value;
 
+use trainyard_text::StackPath;
+
 use super::{
     environment::environment,
     field_path,
@@ -13,7 +15,6 @@ use crate::{
     error::CompileError,
     node::Node,
     rules::{Compiled, KEYWORD, OLD_SELF, OPTIONAL_OLD, Reads, Rule, RuleSource, refused},
-    stack_path::StackPath,
 };
 /// Returns the rules of a node, parsed and checked against its types. They are compiled when they are first needed.
 pub(crate) fn compiled<'n>(

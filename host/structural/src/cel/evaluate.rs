@@ -5,12 +5,13 @@ use std::collections::HashMap;
 use cel::{Context, ExecutionError, Value as CelValue, common::types::CelOptional};
 use serde_json::Value;
 
+use trainyard_text::StackPath;
+
 use super::{compile::compiled, environment::environment, values};
 use crate::{
     go, lists,
     node::{Child, ListType, Node},
     rules::{Compiled, Rule},
-    stack_path::StackPath,
     value_type::ValueType,
     violation::{Violation, ViolationKind},
 };

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use trainyard_text::StackPath;
+
 use super::{Compiler, Level, Position, keywords::Keywords, refused};
 use crate::{
     error::CompileError,
@@ -9,7 +11,6 @@ use crate::{
     node::{Bound, Checks, Node},
     pattern::Pattern,
     sparse::Sparse,
-    stack_path::StackPath,
     value_type::ValueType,
 };
 

@@ -2,7 +2,9 @@
 
 use serde_json::Value;
 
-use crate::{error::CompileError, node::Node, prune, stack_path::StackPath, validate};
+use trainyard_text::StackPath;
+
+use crate::{error::CompileError, node::Node, prune, validate};
 
 /// Checks a default against its own schema, as an API server does for a CRD.
 pub(super) fn check(node: &Node, default: &Value, at: &StackPath<'_>) -> Result<(), CompileError> {

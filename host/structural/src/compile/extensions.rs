@@ -1,10 +1,11 @@
 //! The keywords `x-kubernetes-*` for unknown fields, embedded resources, and types of lists and maps.
 
+use trainyard_text::StackPath;
+
 use super::{keywords::Keywords, refused, wrong};
 use crate::{
     error::CompileError,
     node::{ListType, Node},
-    stack_path::StackPath,
     value_type::ValueType,
 };
 

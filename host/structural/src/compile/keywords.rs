@@ -2,8 +2,10 @@
 
 use serde_json::{Map, Value};
 
+use trainyard_text::StackPath;
+
 use super::{refused, wrong};
-use crate::{error::CompileError, stack_path::StackPath};
+use crate::error::CompileError;
 
 /// The value validations, which are allowed under `allOf`, `anyOf`, `oneOf` and `not`.
 const VALIDATIONS: [&str; 24] = [

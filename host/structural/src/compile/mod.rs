@@ -13,12 +13,13 @@ use indexmap::IndexMap;
 use keywords::Keywords;
 use serde_json::{Map, Value};
 
+use trainyard_text::StackPath;
+
 use crate::{
     cel,
     error::CompileError,
     node::{Additional, Below, ListType, Node, Property},
     rules::{self, Rules},
-    stack_path::StackPath,
     value_type::ValueType,
 };
 

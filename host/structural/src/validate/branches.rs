@@ -2,11 +2,12 @@
 
 use serde_json::Value;
 
+use trainyard_text::StackPath;
+
 use super::{Report, check as check_value};
 use crate::{
     go,
     node::{Checks, Node},
-    stack_path::StackPath,
     violation::Violation,
 };
 

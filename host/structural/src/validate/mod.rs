@@ -7,10 +7,11 @@ mod scalar;
 
 use serde_json::{Map, Value};
 
+use trainyard_text::StackPath;
+
 use crate::{
     go,
     node::{Additional, Node},
-    stack_path::StackPath,
     value_type::ValueType,
     violation::{Violation, ViolationKind},
 };

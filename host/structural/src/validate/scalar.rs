@@ -4,12 +4,13 @@ use std::cmp::Ordering;
 
 use serde_json::{Number, Value};
 
+use trainyard_text::StackPath;
+
 use super::Report;
 use crate::{
     format::Check,
     go,
     node::{Checks, Node},
-    stack_path::StackPath,
     value_type::ValueType,
     violation::{Violation, ViolationKind},
 };

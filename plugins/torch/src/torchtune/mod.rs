@@ -3,12 +3,13 @@
 mod method;
 mod model;
 
-use trainyard_sdk::{Container, Context, PROCESSES, PodSet, RENDEZVOUS_PORT};
+use trainyard_sdk::{Container, Context, PROCESSES, PodSet};
 
 use self::{
     method::{Method, QUANTIZE, Scale, key},
     model::{CONFIG, Model},
 };
+use crate::Environment;
 
 /// The settings of the runtime's command that a TrainJob cannot replace: where the model is read and written.
 const FIXED: [&str; 4] = [
@@ -63,9 +64,14 @@ fn is_setting(word: &str) -> bool {
     word.starts_with('~') || !word.starts_with('-') && word.contains('=')
 }
 
-/// Completes the command. `processes` is the number of processes per node, as torchrun gets it.
-pub(crate) fn complete(ctx: &Context, pod_set: &PodSet, node: &Container, processes: &str) {
-    let run = Run::of(ctx, pod_set, node, processes);
+/// Completes the command, with the processes and the address that torchrun gets.
+pub(crate) fn complete(
+    ctx: &Context,
+    pod_set: &PodSet,
+    node: &Container,
+    environment: &Environment,
+) {
+    let run = Run::of(ctx, pod_set, node, environment);
     run.refuse_fixed_settings(ctx);
     run.refuse_options(ctx);
     run.warn_of_unused_dataset(ctx);
@@ -92,10 +98,17 @@ struct Run<'h> {
     fixed_settings: Vec<String>,
     method: Method,
     scale: Scale,
+    /// The address at which the nodes meet.
+    endpoint: String,
 }
 
 impl<'h> Run<'h> {
-    fn of(ctx: &Context, pod_set: &'h PodSet, node: &'h Container, processes: &str) -> Self {
+    fn of(
+        ctx: &Context,
+        pod_set: &'h PodSet,
+        node: &'h Container,
+        environment: &Environment,
+    ) -> Self {
         let settings = node.args().unwrap_or_default();
         let runtime_command = node.runtime_command().unwrap_or_default();
         let runtime_args = node.runtime_args().unwrap_or_default();
@@ -107,7 +120,8 @@ impl<'h> Run<'h> {
         fixed_settings.retain(|word| is_setting(word) && FIXED.contains(&key(word)));
         Self {
             method: Method::of(&settings),
-            scale: scale(ctx.job().nodes(), pod_set, processes),
+            scale: scale(ctx.job().nodes(), pod_set, &environment.processes),
+            endpoint: environment.endpoint(),
             pod_set,
             node,
             settings,
@@ -134,8 +148,7 @@ impl<'h> Run<'h> {
     fn set_command(&self, ctx: &Context, configuration: &str) {
         let mut line = vec!["tune".to_owned(), "run".to_owned()];
         if self.scale != Scale::SingleDevice {
-            let address = self.pod_set.address(0, 0);
-            line.push(format!("--rdzv_endpoint={address}:{RENDEZVOUS_PORT}"));
+            line.push(format!("--rdzv_endpoint={}", self.endpoint));
         }
         let recipe = self.method.recipe(self.scale);
         line.extend([recipe, CONFIG, configuration].map(str::to_owned));

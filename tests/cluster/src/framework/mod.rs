@@ -62,6 +62,12 @@ impl Framework {
         }
     }
 
+    /// Returns whether a launcher starts its ranks.
+    #[must_use]
+    pub const fn is_mpi(self) -> bool {
+        matches!(self, Self::OpenMpi | Self::Mpich)
+    }
+
     /// Returns the name of its runtime in `deploy/runtimes`.
     #[must_use]
     pub const fn runtime(self) -> &'static str {

@@ -71,12 +71,25 @@ pub fn gang(kind: PodGroups) -> Value {
 /// # Panics
 /// There is none with this name.
 pub fn shipped(name: &str) -> Value {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/runtimes");
-    let text = fs::read_to_string(folder.join(format!("{name}.yaml"))).unwrap_or_default();
+    first(&format!("deploy/runtimes/{name}.yaml"))
+}
+
+/// Returns the runtime of a folder in examples/.
+///
+/// # Panics
+/// There is none in this folder.
+pub fn of_example(name: &str) -> Value {
+    first(&format!("examples/{name}/runtime.yaml"))
+}
+
+/// Returns the first object in a file of this repository.
+fn first(file: &str) -> Value {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let text = fs::read_to_string(root.join(file)).unwrap_or_default();
     let documents = yaml::read(&text).into_iter();
     let mut values = documents.filter_map(|document| Some(document.ok()?.value));
     let runtime = values.next().unwrap_or_default();
-    assert!(runtime.is_object(), "deploy/runtimes has no runtime {name}");
+    assert!(runtime.is_object(), "{file} has no runtime");
     runtime
 }
 

@@ -34,7 +34,8 @@ impl Secrets {
     }
 }
 
-fn why(answer: Result<Secret, kube::Error>) -> Result<Option<String>> {
+/// Returns the reason for a refusal; `None` if there is none.
+pub(super) fn why<T>(answer: Result<T, kube::Error>) -> Result<Option<String>> {
     match answer {
         Ok(_) => Ok(None),
         Err(kube::Error::Api(status)) if status.code == 403 => Ok(Some(status.message)),
@@ -63,8 +64,12 @@ const TRAIN_JOB: Option<(&str, &str, bool)> =
 const NOT_ITS: &str = "the TrainJob controller can only create Secrets that a TrainJob owns";
 const NOT_THEIRS: &str = "only accounts that can patch the status of TrainJobs";
 
-/// Creates a ServiceAccount with all permissions on the Secrets of the namespace.
-async fn account_with_secrets(plane: &ControlPlane, namespace: &str) -> Result<Secrets> {
+/// Creates a ServiceAccount `user` with all permissions on a resource of the namespace.
+pub(super) async fn create_user(
+    plane: &ControlPlane,
+    namespace: &str,
+    resource: &str,
+) -> Result<()> {
     let rbac = "/apis/rbac.authorization.k8s.io/v1";
     for (resource, object) in [
         (
@@ -75,7 +80,7 @@ async fn account_with_secrets(plane: &ControlPlane, namespace: &str) -> Result<S
             Resource::namespaced(rbac, "roles"),
             json!({
                 "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": "user"},
-                "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["*"]}],
+                "rules": [{"apiGroups": [""], "resources": [resource], "verbs": ["*"]}],
             }),
         ),
         (
@@ -90,7 +95,7 @@ async fn account_with_secrets(plane: &ControlPlane, namespace: &str) -> Result<S
         let api = plane.api(&resource, namespace);
         api.create(&object, &Write::strict()).await?.accepted()?;
     }
-    Secrets::of(plane, (namespace, "user"), namespace).await
+    Ok(())
 }
 
 /// Checks the policy with the controller's ServiceAccount in this namespace.
@@ -99,7 +104,8 @@ pub(super) async fn of_train_jobs_are_the_controllers(
     installed: &str,
 ) -> Result<()> {
     let namespace = plane.new_namespace().await?;
-    let user = account_with_secrets(plane, &namespace).await?;
+    create_user(plane, &namespace, "secrets").await?;
+    let user = Secrets::of(plane, (&namespace, "user"), &namespace).await?;
     let controller = Secrets::of(plane, (installed, NAME), &namespace).await?;
     let forged = secret("forged", "Opaque", TRAIN_JOB);
     // RBAC and the policy take effect after a moment.

@@ -9,6 +9,7 @@ use trainyard_model::plan::Plan;
 
 use crate::{
     kubernetes::unless_gone,
+    log_shares::AllowedLine,
     reconcile::{
         artifacts::Artifacts,
         context::{Context, MANAGER, merging},
@@ -35,7 +36,9 @@ pub(super) async fn apply(
         let plan = artifacts.rendered()?.snapshot.plan.as_ref();
         let plugins = plan.map(Plan::in_words).unwrap_or_default();
         let (namespace, name) = (&*cx.key.namespace, &*cx.key.name);
-        tracing::info!(namespace, name, plugins, "JobSet created");
+        if let Some(AllowedLine { left_out }) = cx.reconciler.log.allow(namespace) {
+            tracing::info!(namespace, name, plugins, left_out, "JobSet created");
+        }
         return Ok(created);
     };
     if let Some(metadata) = job_set.get_mut("metadata").and_then(Value::as_object_mut) {
@@ -67,9 +70,10 @@ pub(super) async fn resume(
     artifacts: &Artifacts,
     at: &ObjectVersion,
 ) -> Result<Effect, ReconcileError> {
+    let jobs = artifacts.changes()?.jobs.clone();
     merge(
         cx,
-        job_set::resumption(at, artifacts.changes()?.jobs.clone()),
+        job_set::resumption(at, jobs, artifacts.written_snapshot()),
     )
     .await
 }

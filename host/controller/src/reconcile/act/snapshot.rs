@@ -12,8 +12,9 @@ use crate::{
         error::ReconcileError,
         object_version::ObjectVersion,
         observed::Effect,
-        snapshot::Snapshot,
+        snapshot::{KEYS, Snapshot},
         step::SnapshotMark,
+        vouch::Digests,
     },
 };
 
@@ -40,7 +41,14 @@ pub(super) async fn replace(
     let mut map = config_map(cx, artifacts).await?;
     map.metadata.uid = at.uid.as_deref().map(Into::into);
     map.metadata.resource_version = at.version.as_deref().map(Into::into);
-    let patch = Patch::Merge(&map);
+    let mut patch = json!(map);
+    if let Some(data) = patch.get_mut("data").and_then(Value::as_object_mut) {
+        // A merge patch keeps keys that it does not name, which another client may have added.
+        for key in KEYS {
+            data.entry(key).or_insert(Value::Null);
+        }
+    }
+    let patch = Patch::Merge(&patch);
     let replaced = cx.config_maps().patch(&name, &merging(), &patch).await;
     written(artifacts, &replaced.map_err(failed)?)
 }
@@ -73,10 +81,11 @@ pub(super) async fn mark(
     Ok(Effect::At(ObjectVersion::of(&marked.metadata)))
 }
 
-fn written(artifacts: &Artifacts, map: &ConfigMap) -> Result<Effect, ReconcileError> {
-    let snapshot = &artifacts.rendered()?.snapshot;
+fn written(artifacts: &mut Artifacts, map: &ConfigMap) -> Result<Effect, ReconcileError> {
+    let digests = map.data.as_ref().map(Digests::of);
     let at = ObjectVersion::of(&map.metadata);
-    Ok(Effect::Snapshot(snapshot.facts_at(at)))
+    let facts = artifacts.note_written(digests)?.facts_at(at);
+    Ok(Effect::Snapshot(facts))
 }
 
 /// Returns the ConfigMap with the snapshot of the rendering.

@@ -125,7 +125,7 @@ pub(crate) fn decide(o: &Observed, now: Timestamp) -> Decision {
     let outcome = if has_ended {
         Ok(Reports::new())
     } else {
-        reconcile_job_set(o, job)
+        reconcile_job_set(o, job, now)
     };
     match outcome {
         Ok(reports) => finish::finish(o, job, has_ended, Ok(reports), now),
@@ -135,17 +135,21 @@ pub(crate) fn decide(o: &Observed, now: Timestamp) -> Decision {
 }
 
 /// Reconciles the JobSet of a TrainJob that has not ended.
-fn reconcile_job_set(o: &Observed, job: &JobFacts) -> Decided<Reports> {
+fn reconcile_job_set(o: &Observed, job: &JobFacts, now: Timestamp) -> Decided<Reports> {
     let suspend = job.desired.suspend;
     match &o.initial.job_set {
-        StoredJobSet::Ours(found) if found.deleting => Ok(Reports::new()),
+        // It is reported if it lasts.
+        StoredJobSet::Ours(found) if found.deleting => {
+            let deleted = Finding::JobSetIsDeleted(found.finalizers.clone());
+            Err(Pending::Failed(ReconcileFailure::Blocked(deleted)))
+        }
         StoredJobSet::Ours(found) if !found.suspended && suspend => {
             suspend::suspend(o, found).because(Reason::ToSuspend)
         }
         // A finalizer may keep the TrainJob and its JobSet for a long time.
         _ if job.deleting => Ok(Reports::new()),
         StoredJobSet::Ours(found) if !found.suspended => {
-            running::maintain(o, job, found).because(Reason::Running)
+            running::maintain(o, job, found, now).because(Reason::Running)
         }
         StoredJobSet::Ours(found) => update::update_or_resume(o, job, found),
         StoredJobSet::Missing => create::create(o, job).because(Reason::NoJobSet),

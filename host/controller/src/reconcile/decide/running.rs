@@ -1,9 +1,8 @@
-//! The objects beside a running JobSet. Missing objects are recreated, except for Secrets with keys; live objects are updated, and the
-//! others are frozen.
+//! A running JobSet: whether its Jobs and pods were created, and the objects beside it. Missing objects are recreated, except for Secrets
+//! with keys; live objects are updated, and the others are frozen.
 //!
 //! The objects are not watched: they are checked when the TrainJob or its JobSet has changed, and from time to time while pods wait
-//! ([`next_check`]). The list of objects is known from their creation, or read from the snapshot once after a start, so TrainJobs without
-//! objects cost nothing.
+//! ([`next_check`]). The list of objects is known from their creation, or read from the snapshot once after a start.
 
 use std::{sync::Arc, time::Duration};
 
@@ -54,18 +53,15 @@ pub(super) fn need(last: &AppliedObject, state: &ObjectState, job_changed: bool)
     }
 }
 
-/// The shortest and the longest time between two checks of the objects beside a JobSet whose pods wait.
-const CHECK_EVERY: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(600)];
+/// The shortest and the longest time between two checks of a JobSet whose pods wait or are missing.
+const CHECK_EVERY: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(600)];
 
-/// Returns after how long the objects are checked again although nothing changes; `None` if no pods wait. Pods may wait for an object that
-/// was deleted, such as a PodGroup or a ConfigMap, and then the JobSet does not change until it exists again. The time since the last check
+/// Returns after how long a running JobSet is checked again although nothing changes; `None` if it has all its pods. Pods may wait for an
+/// object that was deleted, such as a PodGroup or a ConfigMap, or may not be created because of a quota, and then the JobSet does not change
+/// until the cause is removed. The time since the last check
 /// doubles, so that many TrainJobs that wait for room cost little.
 pub(super) fn next_check(o: &Observed, job: &JobFacts, now: Timestamp) -> Option<Duration> {
-    let objects = o.last.as_ref().and_then(|last| last.objects.as_ref());
-    let has_objects = objects.is_none_or(|objects| !objects.is_empty());
-    let waits = |found: &&JobSetState| {
-        !found.suspended && !found.deleting && found.has_waiting_pods() && has_objects
-    };
+    let waits = |found: &&JobSetState| !found.suspended && !found.deleting && found.may_lack_pods();
     o.current.job_set().filter(waits)?;
     let started = status::started(job.created, &job.status)?;
     let [shortest, longest] = CHECK_EVERY;
@@ -73,8 +69,33 @@ pub(super) fn next_check(o: &Observed, job: &JobFacts, now: Timestamp) -> Option
     Some(since.unwrap_or_default().clamp(shortest, longest))
 }
 
+/// Maintains a running JobSet: repairs the objects beside it, and fails if its Jobs or pods cannot be created.
+pub(super) fn maintain(
+    o: &Observed,
+    job: &JobFacts,
+    found: &JobSetState,
+    now: Timestamp,
+) -> Decided<Reports> {
+    let reports = maintain_objects(o, job, found)?;
+    let started = status::started(job.created, &job.status);
+    let [shortest, _] = CHECK_EVERY;
+    let is_old = started.is_some_and(|started| {
+        Duration::try_from(now.duration_since(started)).is_ok_and(|since| since >= shortest)
+    });
+    if !is_old || found.end.is_some() || !found.may_lack_pods() {
+        return Ok(reports);
+    }
+    let creation = o
+        .known(&o.observations.creation, || Observe::Creation)
+        .because(Reason::PodsMissing)?;
+    match creation {
+        None => Ok(reports),
+        Some(failure) => Err(Pending::Failed(failure.clone())),
+    }
+}
+
 /// Repairs the objects beside a running JobSet if it or its TrainJob has changed since they were last checked, or if its pods wait.
-pub(super) fn maintain(o: &Observed, job: &JobFacts, found: &JobSetState) -> Decided<Reports> {
+fn maintain_objects(o: &Observed, job: &JobFacts, found: &JobSetState) -> Decided<Reports> {
     let Some(last) = &o.last else {
         if found.recreated {
             // The controller that recreated it may have stopped before it updated the snapshot.

@@ -2,7 +2,7 @@
 
 use super::{Because as _, Decided, Pending, Report, Reports};
 use crate::reconcile::{
-    failure::{Class, ReconcileFailure},
+    failure::{Class, Finding, ReconcileFailure},
     object_ref::ObjectRef,
     observed::{JobFacts, Observed, RenderedFacts, Rendering, SnapshotFacts},
     step::{Action, Basis, Observe, Reason, RuntimeSource, SnapshotMark, Step},
@@ -49,7 +49,7 @@ fn is_unused(o: &Observed, job: &JobFacts, snapshot: &SnapshotFacts) -> bool {
     !had_job_set && !snapshot.started && !snapshot.recreate
 }
 
-/// Chooses the existing snapshot for a JobSet that is created or recreated. If the last JobSet has run, the snapshot is marked first, so
+/// Chooses the existing snapshot for a JobSet that is created or recreated, or the current runtime if nothing vouches for the snapshot. If the last JobSet has run, the snapshot is marked first, so
 /// that a controller that restarts before the JobSet is recreated knows.
 fn choose_existing_for_new(
     o: &Observed,
@@ -71,8 +71,18 @@ fn choose_existing_for_new(
         let marked = o.act(Action::MarkSnapshot { mark, at });
         return marked.because(Reason::JobSetDeleted);
     }
-    let basis = RuntimeSource::Snapshot.basis(snapshot.started);
+    let source = if snapshot.trusted {
+        RuntimeSource::Snapshot
+    } else {
+        o.known(&o.observations.runtime, || Observe::Runtime)?;
+        RuntimeSource::Runtime
+    };
+    let basis = source.basis(snapshot.started);
     let rendered = rendering(o, basis)?.map_err(Pending::Failed)?;
+    if snapshot.started && !rendered.saved {
+        let unproven = ReconcileFailure::Blocked(Finding::UnprovenSnapshot);
+        return Err(Pending::Failed(unproven));
+    }
     save(o, basis, rendered)?;
     Ok(Some(basis))
 }
@@ -107,7 +117,7 @@ pub(super) fn choose_for_suspended(
     let failure = match o.known_or_failure(&o.observations.snapshot, || Observe::Snapshot)? {
         Ok(Some(snapshot)) => return choose_existing_for_suspended(o, job, snapshot, never_run),
         Ok(None) if never_run => return choose_current_runtime(o, Reports::new()),
-        Ok(None) => return create_missing(o),
+        Ok(None) => return create_missing(o, job),
         Err(failure) => failure,
     };
     let is_foreign = failure.is(Class::Foreign);
@@ -184,11 +194,12 @@ fn choose_current_runtime(o: &Observed, reports: Reports) -> Decided<RenderingCh
 }
 
 /// Creates the missing snapshot of a suspended JobSet that may have run, from the current runtime.
-fn create_missing(o: &Observed) -> Decided<RenderingChoice> {
+fn create_missing(o: &Observed, job: &JobFacts) -> Decided<RenderingChoice> {
     let basis = RuntimeSource::Runtime.started();
     match rendered_now(o, basis)? {
         Ok(rendered) => {
-            if !rendered.saved {
+            // Only the patch that resumes the JobSet can vouch for the snapshot.
+            if !rendered.saved && !job.desired.suspend {
                 let created = o.act(Action::CreateSnapshot(basis));
                 return created.because(Reason::SnapshotOutdated);
             }

@@ -14,7 +14,7 @@ use crate::{
         last_reconcile::AppliedObject,
         object_ref::ObjectRef,
         observed::{JobFacts, LiveJobSet, Observed},
-        step::{Action, Basis, Observe, PlacementSource, Reason},
+        step::{Action, Basis, Observe, PlacementSource, Reason, RuntimeSource},
     },
     watch::JobSetState,
 };
@@ -114,7 +114,9 @@ fn update_never_run(
     let rendered = snapshot::rendering(o, basis)?.map_err(Pending::Failed)?;
     snapshot::save(o, basis, rendered)?;
     let mut reports = vec![Report::Rendering];
-    if job.desired.suspend && live.inputs.as_deref() == Some(&*rendered.inputs) {
+    // The JobSet does not vouch for a snapshot of the current runtime yet.
+    let is_known = basis.source == RuntimeSource::Snapshot;
+    if job.desired.suspend && is_known && live.inputs.as_deref() == Some(&*rendered.inputs) {
         let objects = rendered.objects.iter().map(|it| it.object.clone());
         let objects: Vec<_> = objects.collect();
         remember(o, job, Some(AppliedObject::unknown(&objects)))?;

@@ -10,12 +10,12 @@ mod summary;
 use std::{sync::Arc, time::Duration};
 
 use thiserror::Error;
-use trainyard_api::{Runtime, TrainJob};
+use trainyard_api::{Runtime, TrainJob, names};
 use trainyard_model::{deadline::Overdue, lookup::LookupKey, plan::Plan};
 use trainyard_render::{PendingLookup, Problem, Stopped};
 
 pub use snapshot::SnapshotError;
-pub(crate) use summary::{AnnotationTiming, ErrorSummary};
+pub(crate) use summary::{AnnotationTiming, ErrorSummary, NOT_CREATED};
 
 use crate::{client::message_of, keys::KeyError, threads::TaskError};
 
@@ -82,7 +82,8 @@ pub enum ReconcileError {
     Snapshot(#[from] SnapshotError),
     /// An object with a name that the TrainJob needs belongs to another owner.
     #[error(
-        "{kind} `{name}` does not belong to this TrainJob: it is {owner}; delete the {kind}, or create the TrainJob under another name"
+        "{kind} `{name}` does not belong to this TrainJob: it is {owner}; create the TrainJob under another name, {}",
+        other_way(.kind)
     )]
     Foreign {
         kind: String,
@@ -96,7 +97,7 @@ pub enum ReconcileError {
     Stale { kind: String, name: String },
     /// An object of the TrainJob is being deleted.
     #[error(
-        "{kind} `{name}` is being deleted, and is recreated afterwards; its finalizers are: {finalizers}"
+        "{kind} `{name}` is being deleted, and is recreated afterwards; its finalizers are: {finalizers}; their controllers remove them, and may be waiting for pods on a lost node"
     )]
     Deleting {
         kind: String,
@@ -138,6 +139,15 @@ pub enum ReconcileError {
     EndIsUnknown {
         /// The JobSet.
         name: String,
+    },
+    /// Jobs or pods of the running JobSet could not be created.
+    #[error("{kind} `{name}`: {why}")]
+    NotCreated {
+        /// The object whose controller could not create them.
+        kind: &'static str,
+        name: String,
+        /// What could not be created, why, and what to do.
+        why: String,
     },
     /// Jobs of a suspended JobSet still have the placement of an earlier admission.
     #[error(
@@ -290,6 +300,15 @@ impl From<TaskError> for ReconcileError {
             TaskError::Panicked(words) => Self::Panicked(words),
             TaskError::Abandoned => Self::Abandoned,
         }
+    }
+}
+
+/// Returns what else to do about an object of another owner. The advice must not cost a run.
+fn other_way(kind: &str) -> &'static str {
+    if kind == names::JOB_SET {
+        "or, if the JobSet is this TrainJob's and was restored from a backup, make the TrainJob its controller in metadata.ownerReferences; deleting the JobSet ends its run"
+    } else {
+        "or delete the object if nothing else uses it"
     }
 }
 

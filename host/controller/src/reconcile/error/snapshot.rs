@@ -1,6 +1,9 @@
 //! Errors of snapshots.
 
 use thiserror::Error;
+use trainyard_model::reserved;
+
+use crate::annotations::SNAPSHOT;
 
 /// Why a snapshot cannot be used.
 #[derive(Debug, Error)]
@@ -28,4 +31,37 @@ pub enum SnapshotError {
         /// Kind and name in the TrainJob.
         wanted: String,
     },
+    /// Its content is not what the controller wrote.
+    #[error(
+        "ConfigMap `{name}`: data: another client changed it, because the annotation {SNAPSHOT} of JobSet `{job}` has another digest; its content is not used; delete the ConfigMap to have it recreated from the current runtime"
+    )]
+    Changed {
+        /// The ConfigMap.
+        name: String,
+        /// The TrainJob.
+        job: String,
+    },
+    /// Nothing shows whether its content is what the controller wrote, and it cannot be replaced.
+    #[error(
+        "ConfigMap `{name}`: data: it is immutable and differs from what the current runtime gives, and the JobSet that had its digest was deleted before the controller started; delete the ConfigMap to have it recreated from the current runtime"
+    )]
+    Unproven {
+        /// The ConfigMap.
+        name: String,
+    },
+}
+
+impl SnapshotError {
+    /// Returns the error of a TrainJob whose snapshot another client changed.
+    pub(crate) fn changed(job: &str) -> Self {
+        let (name, job) = (reserved::runtime_snapshot(job), job.to_owned());
+        Self::Changed { name, job }
+    }
+
+    /// Returns the error of a TrainJob whose snapshot cannot be replaced.
+    pub(crate) fn unproven(job: &str) -> Self {
+        Self::Unproven {
+            name: reserved::runtime_snapshot(job),
+        }
+    }
 }

@@ -2,13 +2,20 @@
 
 use std::sync::Arc;
 
-use trainyard_model::text::clean;
+use trainyard_model::text::{clean, clean_to};
 
 use super::ReconcileError;
 
-/// The most bytes of a subject, and of a sentence in it. The summary has to fit into a column.
-const SUBJECT_BYTES: usize = 120;
-const SENTENCE_BYTES: usize = 100;
+/// The most bytes of a subject, of a sentence in it, and of a quoted value in that. The summary has to fit into a column.
+const SUBJECT_BYTES: usize = 240;
+const SENTENCE_BYTES: usize = 220;
+const VALUE_BYTES: usize = 40;
+
+/// The most characters of a sentence that are read for that.
+const READ: usize = 65_536;
+
+/// The reason of a TrainJob whose Jobs or pods could not be created.
+pub(crate) const NOT_CREATED: &str = "NotCreated";
 
 /// An error in a few words.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -80,6 +87,7 @@ impl ReconcileError {
             Self::PlanIsPinned { .. } => ("plan_is_pinned", "PlanPinned"),
             Self::Lost { .. } | Self::KeysLost { .. } => ("lost", "ObjectLost"),
             Self::EndIsUnknown { .. } => ("end_is_unknown", "EndUnknown"),
+            Self::NotCreated { .. } => ("not_created", NOT_CREATED),
             Self::JobsHaveOldPlacement { .. } => ("old_placement", "OldPlacement"),
             Self::Conflict { .. } => ("conflict", "Conflict"),
             Self::Api { .. } => ("api", "APIError"),
@@ -109,9 +117,13 @@ impl ReconcileError {
             | Self::Runtime { kind, name, .. }
             | Self::Foreign { kind, name, .. }
             | Self::Stale { kind, name }
-            | Self::Deleting { kind, name, .. }
             | Self::Lost { kind, name, .. } => format!("{kind} {name}"),
             Self::Unreadable { kind, name, .. } => format!("{kind} {name}"),
+            Self::Deleting {
+                kind,
+                name,
+                finalizers,
+            } => format!("{kind} {name} is kept by its finalizers {finalizers}"),
             Self::NotServed {
                 api_version, kind, ..
             } => format!("{kind} ({api_version})"),
@@ -134,18 +146,34 @@ impl ReconcileError {
     }
 }
 
-/// Returns the first part of a sentence, which says what is wrong, without hidden characters and truncated.
+/// Returns a sentence without hidden characters and truncated. It begins with what is wrong, and ends with the limit and the advice, so a
+/// long value loses its middle first, and then the sentence.
 fn shortened(sentence: &str) -> String {
-    let wrong = sentence.split("; ").next().unwrap_or_default();
-    cut(clean(wrong), SENTENCE_BYTES)
+    let sentence = clean_to(sentence, READ);
+    if sentence.len() <= SENTENCE_BYTES {
+        return sentence;
+    }
+    let parts = sentence.split('`').map(str::to_owned).enumerate();
+    let parts = parts.map(|(at, part)| match at % 2 {
+        0 => part,
+        _ => cut(part, VALUE_BYTES),
+    });
+    cut(parts.collect::<Vec<_>>().join("`"), SENTENCE_BYTES)
 }
 
+/// Cuts the middle out of a text that is longer than that.
 fn cut(text: String, most: usize) -> String {
-    match text.get(..text.floor_char_boundary(most)) {
-        Some(start) if start.len() < text.len() => format!("{start}..."),
-        _ => text,
+    if text.len() <= most {
+        return text;
     }
+    let half = (most.saturating_sub(MIDDLE.len())) / 2;
+    let start = text.get(..text.floor_char_boundary(half));
+    let end = text.get(text.ceil_char_boundary(text.len() - half)..);
+    [start, Some(MIDDLE), end].into_iter().flatten().collect()
 }
+
+/// Stands for what was cut.
+const MIDDLE: &str = "...";
 
 #[cfg(test)]
 mod tests {
@@ -172,11 +200,31 @@ mod tests {
         );
         let sentences = ["spec.a: is 0; set it to 1", "spec.b: is 0; set it to 2"];
         let refused = ReconcileError::TrainJob(sentences.map(str::to_owned).into());
-        assert_eq!(text(&refused), "InvalidTrainJob: spec.a: is 0; and 1 more");
+        assert_eq!(
+            text(&refused),
+            "InvalidTrainJob: spec.a: is 0; set it to 1; and 1 more"
+        );
         let long = ReconcileError::TrainJob(vec![format!("a\n\u{1b}{}", "\u{e4}".repeat(5_000))]);
         let long = text(&long);
         assert!(long.len() < SUBJECT_BYTES + 30, "{long}");
         assert!(!long.contains(|c: char| c.is_control()), "{long:?}");
+    }
+
+    #[test]
+    fn a_summary_that_is_cut_keeps_the_limit_and_the_advice() {
+        let (value, path) = ("x".repeat(4_000), "spec.trainer.command[0]");
+        let advice = "is longer than 1024 bytes; move it into a script of the image";
+        let refused = |sentence: String| text(&ReconcileError::TrainJob(vec![sentence]));
+        let quoted = refused(format!("{path}: `{value}` {advice}"));
+        let cut = "x".repeat(18);
+        assert_eq!(
+            quoted,
+            format!("InvalidTrainJob: {path}: `{cut}...{cut}` {advice}")
+        );
+        let plain = refused(format!("{path}: {value} {advice}"));
+        assert!(plain.starts_with(&format!("InvalidTrainJob: {path}: xx")));
+        assert!(plain.ends_with(&format!("xx {advice}")), "{plain}");
+        assert!(plain.len() < SUBJECT_BYTES + 30, "{plain}");
     }
 
     #[test]

@@ -26,37 +26,55 @@ const JOB_SET_NAME: &str = "jobset.sigs.k8s.io/jobset-name";
 /// The label of a Job with the name of its replicated job.
 const REPLICATED_JOB_NAME: &str = "jobset.sigs.k8s.io/replicatedjob-name";
 
+/// The most memory of a Job that is found, which is known by its name and UID.
+const LARGEST_JOB: usize = 512;
+
 /// Lists the Jobs of the JobSet that have not ended and still have removed entries.
 pub(super) async fn get(
     cx: &Context<'_>,
     artifacts: &mut Artifacts,
 ) -> Result<Fact, ReconcileError> {
-    let name = &cx.key.name;
     let live = artifacts.live()?;
     let (uid, Some(removed)) = (live.uid.clone(), live.missing.clone()) else {
         return Ok(Fact::Jobs(Vec::new()));
     };
-    let resource = ApiResource::from_gvk(&kind_of("batch/v1", "Job"));
-    let path = DynamicObject::url_path(&resource, Some(&cx.key.namespace));
-    let params = ListParams::default().labels(&format!("{JOB_SET_NAME}={name}"));
     // Filtered while decoding, because there may be many large Jobs.
     let read = move |text: &str| {
         let job = Job::read(text)?;
         let is_its = owner::is_controlled_by(&uid, &job.metadata);
         let is_old = is_its && !job.has_ended && job.has(&removed);
-        is_old.then_some(job.metadata)
+        let ObjectMeta {
+            name,
+            uid,
+            deletion_timestamp,
+            ..
+        } = job.metadata;
+        is_old.then(|| OldJob {
+            name: name.unwrap_or_default().into(),
+            uid: uid.map(Into::into),
+            deleting: deletion_timestamp.is_some(),
+        })
     };
+    let found = list(cx, read).await?;
+    Ok(Fact::Jobs(found.into_iter().flatten().collect()))
+}
+
+/// Lists the Jobs of the JobSet, and returns what `read` keeps of each.
+pub(super) async fn list<T: Send + 'static>(
+    cx: &Context<'_>,
+    read: impl Fn(&str) -> T + Send + Sync + 'static,
+) -> Result<Vec<T>, ReconcileError> {
+    let name = &cx.key.name;
+    let resource = ApiResource::from_gvk(&kind_of("batch/v1", "Job"));
+    let path = DynamicObject::url_path(&resource, Some(&cx.key.namespace));
+    let params = ListParams::default().labels(&format!("{JOB_SET_NAME}={name}"));
     let feed = Feed::new(cx.reconciler.client.clone(), path, params, read);
-    let found = feed.all().await.map_err(FeedError::into_call);
-    let found = found.map_err(|error| {
-        ReconcileError::api(format!("listing the Jobs of JobSet `{name}`"), error)
-    })?;
-    let jobs = found.into_iter().flatten().map(|job| OldJob {
-        name: job.name.unwrap_or_default().into(),
-        uid: job.uid.map(Into::into),
-        deleting: job.deletion_timestamp.is_some(),
-    });
-    Ok(Fact::Jobs(jobs.collect()))
+    let found = feed
+        .all(|_| LARGEST_JOB)
+        .await
+        .map_err(FeedError::into_call);
+    found
+        .map_err(|error| ReconcileError::api(format!("listing the Jobs of JobSet `{name}`"), error))
 }
 
 /// The placement of a Job's pods.

@@ -1,5 +1,6 @@
 //! Observations: each reads something that a decision needs. They never write to the cluster.
 
+mod creation;
 mod job_set;
 mod jobs;
 mod live_train_job;
@@ -42,6 +43,7 @@ pub(super) async fn observe(
         Observe::LiveJobSet { uid } => job_set::live(cx, artifacts, uid).await,
         Observe::Placement(wanted) => placement::get(cx, artifacts, *wanted).await,
         Observe::Jobs => jobs::get(cx, artifacts).await,
+        Observe::Creation => creation::get(cx, artifacts).await,
         Observe::Creatable { held } => job_set::creatable(cx, artifacts, *held).await,
     }
 }

@@ -26,6 +26,7 @@ use crate::reconcile::{
     observed::{Fact, RenderedFacts, RenderedObjectFacts, Rendering},
     snapshot::Snapshot,
     step::{Basis, RuntimeSource},
+    vouch::Digests,
 };
 
 /// Renders the TrainJob.
@@ -57,6 +58,11 @@ pub(super) async fn get(
         lookups: lookups.clone(),
         write_defaults: cx.reconciler.write_defaults,
         source: basis.source,
+        stored: artifacts
+            .large()
+            .snapshot
+            .as_ref()
+            .and_then(|it| it.stored.clone()),
     };
     let run = cx.on_thread(move |renderer, deadline| run.render(renderer, deadline));
     match run.await?? {
@@ -114,6 +120,8 @@ struct RenderTask {
     lookups: Arc<Lookups>,
     write_defaults: bool,
     source: RuntimeSource,
+    /// The digests of the snapshot in the cluster, if it was read.
+    stored: Option<Digests>,
 }
 
 impl RenderTask {
@@ -176,8 +184,16 @@ impl RenderTask {
         } else {
             String::new()
         };
+        let saved = match self.source {
+            RuntimeSource::Snapshot => same || snapshot.started,
+            RuntimeSource::Runtime => {
+                let is_equal = |stored: &Digests| *stored == Digests::of(&snapshot.data());
+                snapshot.stored = self.stored.filter(is_equal);
+                snapshot.stored.is_some()
+            }
+        };
         let facts = RenderedFacts {
-            saved: self.source == RuntimeSource::Snapshot && (same || snapshot.started),
+            saved,
             inputs: inputs.into(),
             expires: ttl.is_some_and(|seconds| !seconds.is_null()),
             objects: rendered.objects.iter().map(facts_of).collect(),
@@ -187,6 +203,7 @@ impl RenderTask {
             job_set: Arc::new(rendered.job_set),
             inputs: facts.inputs.clone(),
             snapshot,
+            snapshot_written: false,
         };
         Ok(RenderOutcome::Rendered(plan, warnings, facts))
     }

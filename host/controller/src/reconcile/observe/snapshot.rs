@@ -10,12 +10,14 @@ use super::runtime::reserve_memory;
 use crate::reconcile::{
     artifacts::Artifacts,
     context::Context,
-    error::ReconcileError,
+    error::{ReconcileError, SnapshotError},
     last_reconcile::AppliedObject,
     object_version::ObjectVersion,
     observed::{Fact, SnapshotMarks},
     owner,
     snapshot::{Snapshot, is_started, is_to_recreate},
+    status,
+    vouch::{Digests, Trust},
 };
 
 /// Reads the snapshot.
@@ -30,11 +32,19 @@ pub(super) async fn get(
     let job = artifacts.job()?.clone();
     Snapshot::check_owner(&map, &job)?;
     let texts = map.data.iter().flat_map(BTreeMap::values).map(String::len);
-    // Values take at least four bytes, except for empty lists.
-    reserve_memory(cx, artifacts, texts.sum::<usize>() / 4).await;
+    // A value takes at least two bytes of its text.
+    reserve_memory(cx, artifacts, texts.sum::<usize>() / 2).await;
+    let (voucher, has_run) = (cx.voucher.clone(), status::has_run(&cx.job()?.status));
     let read = move |renderer: &Renderer, _: &Deadline| {
-        let snapshot = Snapshot::from_config_map(&map, &job, renderer.most_objects());
-        snapshot.map(|snapshot| (snapshot, ObjectVersion::of(&map.metadata)))
+        let started = has_run || is_started(&map.metadata);
+        let digests = map.data.as_ref().map(Digests::of);
+        let trust = digests.map_or(Some(Trust::Nothing), |digests| {
+            voucher.trust(&digests, started)
+        });
+        let trust = trust.ok_or_else(|| SnapshotError::changed(&job.metadata.name))?;
+        let mut snapshot = Snapshot::from_config_map(&map, &job, renderer.most_objects())?;
+        snapshot.limit(trust);
+        Ok::<_, SnapshotError>((snapshot, ObjectVersion::of(&map.metadata)))
     };
     let (snapshot, at) = cx.on_thread(read).await??;
     let facts = snapshot.facts_at(at);

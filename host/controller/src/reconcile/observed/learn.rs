@@ -30,6 +30,7 @@ pub(crate) enum Fact {
     JobSet(LiveJobSet),
     Placement(Placement),
     Jobs(Vec<OldJob>),
+    Creation(Option<ReconcileFailure>),
 }
 
 /// The result of an action.
@@ -203,6 +204,7 @@ impl Observations {
                 self.placement = Some(placement);
             }
             (Observe::Jobs, Fact::Jobs(jobs)) => self.jobs = Some(jobs),
+            (Observe::Creation, Fact::Creation(failure)) => self.creation = Some(failure),
             (Observe::Creatable { .. }, _) => self.creatable = Some(()),
             // Each observation has its own kind of fact.
             (
@@ -217,7 +219,8 @@ impl Observations {
                 | Observe::JobSetOwner
                 | Observe::LiveJobSet { .. }
                 | Observe::Placement(_)
-                | Observe::Jobs,
+                | Observe::Jobs
+                | Observe::Creation,
                 _,
             ) => {}
         }

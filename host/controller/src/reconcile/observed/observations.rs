@@ -43,6 +43,8 @@ pub(crate) struct Observations {
     pub(crate) placement: Option<Placement>,
     /// The Jobs of the JobSet that still have removed entries of their placement.
     pub(crate) jobs: Option<Vec<OldJob>>,
+    /// Why Jobs or pods of the running JobSet were not created; `Some(None)` if no failure is known.
+    pub(crate) creation: Option<Option<ReconcileFailure>>,
     /// Another JobSet could be created in place of the existing one.
     pub(crate) creatable: Option<()>,
 }
@@ -82,6 +84,8 @@ pub(crate) struct SnapshotFacts {
     pub(crate) started: bool,
     /// Whether it is marked because its JobSet was deleted and has to be recreated.
     pub(crate) recreate: bool,
+    /// Whether its content may be used. If not, an equal snapshot does not have to be written.
+    pub(crate) trusted: bool,
     /// Whether it has a plan. A snapshot of the reference has none.
     pub(crate) has_plan: bool,
     /// The objects beside the JobSet.

@@ -5,7 +5,7 @@ use thiserror::Error;
 use tokio::task::JoinError;
 
 use super::LARGEST_LIST;
-use crate::{client::is_transient, wire::Malformed};
+use crate::wire::Malformed;
 
 /// An error of a feed, which retries on its own.
 #[derive(Debug, Error)]
@@ -60,13 +60,8 @@ impl FeedError {
         }
     }
 
-    /// Whether a watch can resume where it stopped.
+    /// Whether a watch can resume where it stopped: the API server still runs, and is only busy.
     pub(super) fn resumes(&self) -> bool {
-        match self {
-            Self::Call(error) => is_transient(error),
-            Self::Ended(status) => matches!(status.code, 429 | 503 | 504),
-            Self::Broken(_) | Self::Hangs | Self::Short => true,
-            Self::Malformed(_) | Self::NoVersion | Self::TooLarge | Self::Decoding(_) => false,
-        }
+        self.code() == Some(429) || matches!(self, Self::Short)
     }
 }

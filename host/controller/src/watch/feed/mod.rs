@@ -2,6 +2,9 @@
 //!
 //! Unlike kube's watcher, it splits answers as text and decodes each object separately (see [`crate::wire`]), so that an object that cannot
 //! be decoded does not block the others. Pages are sized in bytes, and failed pages are retried.
+//!
+//! A watch that ends as requested resumes at its version. After a lost connection, the kind is listed again: the API server may have been
+//! restarted with the state of a backup, in which the version means something else, and only a list shows that.
 
 mod error;
 mod watching;
@@ -47,11 +50,13 @@ const LARGEST_PAGE: u32 = 500;
 /// The target size of a page.
 const PAGE_BYTES: usize = 8 << 20;
 
-/// How many times a page is requested before the list restarts.
+/// How many times a page is requested before the list restarts, and by what its limit is divided each time. The last try asks for so few
+/// objects that they fit into an answer even if each is as large as an API server allows.
 const PAGE_TRIES: u32 = 4;
+const FEWER: u32 = 5;
 
-/// The most bytes of a list that is held in memory.
-const LARGEST_LIST: usize = 64 << 20;
+/// The most memory of a list that is read as a whole.
+const LARGEST_LIST: usize = 128 << 20;
 
 /// Larger texts are decoded on a blocking thread.
 const DECODED_AT_ONCE: usize = 64 << 10;
@@ -63,8 +68,8 @@ pub(crate) enum FeedEvent<T> {
     ListBegins,
     /// Objects of the list.
     Listed(Vec<T>),
-    /// The list is complete.
-    ListEnds,
+    /// The list is complete; with its version.
+    ListEnds(String),
     /// A watch for changes since the list has started.
     Watching,
     /// An object was created or changed.
@@ -83,8 +88,6 @@ pub(crate) struct Feed<T> {
     params: ListParams,
     read: Parser<T>,
     state: State,
-    /// The size of the current or the last list, in bytes.
-    listed: usize,
     pauses: ExponentialBackoff,
     pause: Option<Duration>,
 }
@@ -117,25 +120,27 @@ impl<T: Send + 'static> Feed<T> {
             params,
             read: Arc::new(read),
             state: State::Start,
-            listed: 0,
             pauses: backoff(AGAIN),
             pause: None,
         }
     }
 
-    /// Returns the objects of one list.
+    /// Returns the objects of one list, which take that much memory each.
     ///
     /// # Errors
     /// A page failed after all retries, or the list is too large.
-    pub(crate) async fn all(mut self) -> Result<Vec<T>, FeedError> {
-        let mut objects = Vec::new();
+    pub(crate) async fn all(mut self, size: impl Fn(&T) -> usize) -> Result<Vec<T>, FeedError> {
+        let (mut objects, mut held) = (Vec::new(), 0);
         loop {
             match self.next().await? {
-                FeedEvent::Listed(_) if self.listed > LARGEST_LIST => {
-                    return Err(FeedError::TooLarge);
+                FeedEvent::Listed(page) => {
+                    held += page.iter().map(&size).sum::<usize>();
+                    if held > LARGEST_LIST {
+                        return Err(FeedError::TooLarge);
+                    }
+                    objects.extend(page);
                 }
-                FeedEvent::Listed(page) => objects.extend(page),
-                FeedEvent::ListEnds => return Ok(objects),
+                FeedEvent::ListEnds(_) => return Ok(objects),
                 _ => {}
             }
         }
@@ -160,6 +165,11 @@ impl<T: Send + 'static> Feed<T> {
         news
     }
 
+    /// Lists again instead of continuing the watch.
+    pub(crate) fn list_again(&mut self) {
+        self.state = State::Start;
+    }
+
     async fn step(&mut self) -> Result<FeedEvent<T>, FeedError> {
         match std::mem::replace(&mut self.state, State::Start) {
             State::Start => {
@@ -168,7 +178,6 @@ impl<T: Send + 'static> Feed<T> {
                     limit: FIRST_PAGE,
                     version: None,
                 });
-                self.listed = 0;
                 Ok(FeedEvent::ListBegins)
             }
             State::Paging(paging) => self.page(paging).await,
@@ -187,13 +196,13 @@ impl<T: Send + 'static> Feed<T> {
     /// Returns the next page, or the end of the list.
     async fn page(&mut self, mut paging: Paging) -> Result<FeedEvent<T>, FeedError> {
         if let (None, Some(version)) = (&paging.next, paging.version.take()) {
+            let listed = version.clone();
             self.state = State::ToWatch { version };
-            return Ok(FeedEvent::ListEnds);
+            return Ok(FeedEvent::ListEnds(listed));
         }
         let text = self.fetch(&mut paging).await?;
         let read = self.read.clone();
         let bytes = text.len();
-        self.listed += bytes;
         let (objects, version, next) = spawn_blocking(move || {
             let page = Page::split(&text)?;
             let objects: Vec<T> = page.items.into_iter().map(&*read).collect();
@@ -227,7 +236,7 @@ impl<T: Send + 'static> Feed<T> {
                 Err(error) if tries < PAGE_TRIES && is_transient(&error) => {
                     tracing::debug!(path = self.request.url_path, %error, tries, "a page failed; retrying");
                     tries += 1;
-                    paging.limit = (paging.limit / 2).max(1);
+                    paging.limit = (paging.limit / FEWER).max(1);
                     sleep(pauses.next().unwrap_or(AGAIN)).await;
                 }
                 Err(error) => return Err(error.into()),

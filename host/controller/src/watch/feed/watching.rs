@@ -1,11 +1,11 @@
 //! A running watch, whose answer is read line by line.
 
-use std::pin::Pin;
+use std::{io, pin::Pin};
 
 use futures_util::{AsyncBufRead, AsyncBufReadExt as _};
 use tokio::time::{Instant, timeout_at};
 
-use super::FeedError;
+use super::{FeedError, WATCH_GRACE};
 use crate::wire::{Identity, Malformed, WatchLine};
 
 /// A running watch.
@@ -52,6 +52,11 @@ impl Watching {
 }
 
 impl Lines {
+    /// Whether the requested time is over.
+    fn is_over(&self) -> bool {
+        Instant::now() + WATCH_GRACE >= self.until
+    }
+
     /// Returns the next complete line; `None` at the end.
     async fn next(&mut self) -> Result<Option<String>, FeedError> {
         loop {
@@ -59,13 +64,18 @@ impl Lines {
             let read = timeout_at(self.until, self.body.read_until(b'\n', &mut line)).await;
             match read.map_err(|_| FeedError::Hangs)? {
                 Ok(_) if line.trim_ascii().is_empty() && line.ends_with(b"\n") => {}
-                // The next watch sends an incomplete line again.
-                Ok(_) if !line.ends_with(b"\n") => return Ok(None),
+                Ok(0) => return Ok(None),
+                Ok(_) if !line.ends_with(b"\n") => {
+                    return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+                }
                 Ok(_) => {
                     let line = String::from_utf8(line);
                     return line.map(Some).map_err(|_| Malformed::default().into());
                 }
-                Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => return Ok(None),
+                // Some API servers also end a watch like this when its time is over.
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && self.is_over() => {
+                    return Ok(None);
+                }
                 Err(error) => return Err(error.into()),
             }
         }

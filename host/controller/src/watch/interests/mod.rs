@@ -250,6 +250,13 @@ impl Interests {
         self.changed.notified().await;
     }
 
+    /// The number of TrainJobs, subjects and sources.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> [usize; 3] {
+        let state = self.state();
+        [state.jobs.len(), state.subjects.len(), state.needed.len()]
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -13,7 +13,8 @@ use super::{
     feed::{Feed, FeedError, FeedEvent, decoded},
     kinds::{backoff, discover},
     objects::{Decode, Keyed, read},
-    store::{State as _, Store},
+    state::State as _,
+    store::{CompleteList, StateReplaced, Store, version},
 };
 use crate::wire::Undecodable;
 
@@ -67,12 +68,13 @@ pub(crate) trait Follower<W: Decode> {
     fn changed(&self, key: &W::Key, change: Change<W::State>);
 }
 
-/// Watches a kind forever. Errors are logged and retried, and do not affect other watches.
+/// Watches a kind until the state of the API server is replaced by an older one. Errors are logged and retried, and do not affect other
+/// watches.
 pub(crate) async fn follow<W: Decode>(
     client: &Client,
     store: &Store<W::Key, W::State>,
     follower: &impl Follower<W>,
-) {
+) -> StateReplaced {
     let mut watch = Watch {
         store,
         follower,
@@ -81,7 +83,9 @@ pub(crate) async fn follow<W: Decode>(
     };
     loop {
         watch.wait_until_served(client).await;
-        watch.follow_while_served(client).await;
+        if let Err(replaced) = watch.follow_while_served(client).await {
+            return replaced;
+        }
         sleep(CHECK_OWN_KINDS_EVERY).await;
     }
 }
@@ -181,7 +185,7 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
     }
 
     /// Watches until the kind is no longer served.
-    async fn follow_while_served(&mut self, client: &Client) {
+    async fn follow_while_served(&mut self, client: &Client) -> Result<(), StateReplaced> {
         let path = W::url_path(&(), None);
         let mut feed = Feed::new(client.clone(), path, ListParams::default(), read::<W>);
         let (mut listed, mut before) = (Vec::new(), 0);
@@ -192,31 +196,50 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
                     before = self.store.newest();
                 }
                 Ok(FeedEvent::Listed(items)) => {
-                    listed.extend(items.into_iter().filter_map(named::<W>))
+                    for (key, read) in items.into_iter().filter_map(named::<W>) {
+                        listed.push((key.clone(), version(&read)));
+                        self.store.put_read(key, read);
+                    }
                 }
-                Ok(FeedEvent::ListEnds) => self.listed(std::mem::take(&mut listed), before),
-                Ok(FeedEvent::Watching) => self.succeeded(),
+                Ok(FeedEvent::ListEnds(version)) => {
+                    let objects = std::mem::take(&mut listed);
+                    // The versions of objects are numbers, or they could not be read.
+                    let version = version.parse().unwrap_or(before);
+                    self.listed(CompleteList {
+                        objects,
+                        version,
+                        before,
+                    })?;
+                }
+                Ok(FeedEvent::Watching) => {
+                    self.succeeded();
+                    if self.store.has_room_again() {
+                        feed.list_again();
+                    }
+                }
                 Ok(FeedEvent::Changed(item)) => self.changed(item),
                 Ok(FeedEvent::Deleted(item)) => self.deleted(item),
-                Err(error) if error.is_not_served() => return,
+                Err(error) if error.is_not_served() => return Ok(()),
                 Err(error) => self.failed("a watch", &error),
             }
         }
     }
 
-    fn listed(&mut self, listed: Vec<Keyed<W>>, before: u64) {
+    fn listed(&mut self, list: CompleteList<W::Key>) -> Result<(), StateReplaced> {
+        self.store.check(&list)?;
         // Noted before they are removed, as in `deleted`.
-        for (key, last) in self.store.missing(&listed, before) {
+        for (key, last) in self.store.missing(&list) {
             let was_seen = false;
             let gone = Change::Deleted(DeletedObject { last, was_seen });
             self.follower.changed(&key, gone);
         }
-        let keys: Vec<_> = listed.iter().map(|(key, _)| key.clone()).collect();
-        let gone = self.store.replace(listed, before);
+        let gone = self.store.remove_missing(&list);
         self.succeeded();
-        for key in keys.iter().chain(&gone) {
+        let listed = list.objects.iter().map(|(key, _)| key);
+        for key in listed.chain(&gone) {
             self.follower.changed(key, Change::Other);
         }
+        Ok(())
     }
 
     fn changed(&mut self, item: Item<W>) {

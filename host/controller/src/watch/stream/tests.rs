@@ -223,7 +223,8 @@ async fn what_was_deleted_while_nobody_watched_is_gone_after_the_next_list() {
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_fails_for_long_is_lost_until_it_works_again() {
     let mut answers = vec![served(), Answer::ok(page(&[], 9, ""))];
-    answers.extend(std::iter::repeat_with(|| Answer::status(503)).take(12));
+    answers.extend(std::iter::repeat_with(|| Answer::status(503)).take(30));
+    answers.push(Answer::ok(page(&[], 9, "")));
     answers.push(Answer::ok(line("ADDED", &object("a", 10, &json!({})))));
     let script = Script::new(answers);
     let store = Jobs::default();
@@ -245,11 +246,37 @@ async fn a_watch_that_fails_shortly_is_not_lost() {
         Answer::ok(page(&[], 9, "")),
         Answer::status(503),
         Answer::status(500),
+        Answer::ok(page(&[], 9, "")),
         Answer::ok(line("ADDED", &object("a", 10, &json!({})))),
     ]);
     let store = Jobs::default();
     let recorded = followed(&script, &store).await;
     assert!(recorded.health.lock().unwrap().is_empty());
+    assert!(store.get(&key("a")).is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_of_a_restored_state_ends_the_watch() {
+    let none = json!({});
+    let script = Script::new([
+        served(),
+        Answer::ok(page(&[&object("a", 5, &none)], 9, "")),
+        Answer::ok(line("MODIFIED", &object("a", 20, &none))),
+        Answer::status(503),
+        Answer::ok(page(&[&object("a", 5, &none)], 12, "")),
+    ]);
+    let (client, store) = (script.client(), Jobs::default());
+    let recorded = RecordingFollower {
+        store: &store,
+        health: Mutex::default(),
+        changed: Mutex::default(),
+        gone: Mutex::default(),
+    };
+    let ended = follow(&client, &store, &recorded).await;
+    assert_eq!(
+        ended.to_string(),
+        "the API server returned resourceVersion 12 after 20, so its state was replaced by an older one, such as a backup of etcd"
+    );
 }
 
 #[test]
@@ -279,6 +306,17 @@ fn a_runtime_that_is_nested_too_deep_says_so() {
     );
 }
 
+#[test]
+fn the_counts_of_a_job_set_keep_their_order() {
+    let count = |name| json!({"name": name, "active": 1, "ready": 0, "succeeded": 0, "failed": 0, "suspended": 0});
+    let counts = ["node", "launcher"].map(count);
+    let status = json!({ "replicatedJobsStatus": counts });
+    let (_, read) = read::<JobSetObject>(&object("b", 5, &json!({"status": status}))).unwrap();
+    let state = read.unwrap();
+    let names: Vec<_> = state.jobs.iter().map(|job| &*job.name).collect();
+    assert_eq!(names, ["node", "launcher"]);
+}
+
 /// The status of a TrainJob with more counts would be invalid as a whole.
 #[test]
 fn of_a_job_set_with_too_many_counts_some_are_kept_and_its_end() {
@@ -290,4 +328,39 @@ fn of_a_job_set_with_too_many_counts_some_are_kept_and_its_end() {
     let state = read.unwrap();
     assert_eq!(state.jobs.len(), 100);
     assert!(state.end.is_some());
+}
+
+/// A namespace has more text than is held, until an object of it is deleted.
+#[tokio::test(start_paused = true)]
+async fn an_object_whose_text_was_left_out_is_listed_again_once_there_is_room() {
+    let text = "x".repeat(3 << 20);
+    let large = |number: u64| {
+        let spec = json!({"spec": {"runtimeRef": {"name": text}}});
+        object(&format!("job-{number:02}"), number, &spec)
+    };
+    let all: Vec<_> = (1..=22).map(large).collect();
+    let texts = |from: usize| all[from..].iter().map(String::as_str).collect::<Vec<_>>();
+    let script = Script::new([
+        served(),
+        Answer::ok(page(&texts(0), 30, "")),
+        Answer::ok(line("DELETED", &object("job-01", 31, &json!({})))),
+        Answer::hangs(String::new()),
+        Answer::ok(page(&texts(1), 31, "")),
+    ]);
+    let store = Jobs::default();
+    let recorded = followed(&script, &store).await;
+    let last = store.get(&key("job-22")).unwrap();
+    assert!(last.object().is_ok() && !store.has_room_again());
+    let changed = recorded.changed.lock().unwrap();
+    assert_eq!((changed["job-22"], changed["job-01"]), (2, 3));
+}
+
+#[test]
+fn only_the_beginning_of_a_long_annotation_is_kept() {
+    let mut job: Value = serde_json::from_str(&object("a", 5, &json!({"spec": {}}))).unwrap();
+    let annotation = trainyard_api::names::ERROR_ANNOTATION;
+    job["metadata"]["annotations"] = json!({(annotation): "x".repeat(200_000)});
+    let (_, read) = read::<TrainJobObject>(&job.to_string()).unwrap();
+    let state = read.unwrap();
+    assert_eq!(state.error.as_deref().map(str::len), Some(4 << 10));
 }

@@ -6,7 +6,7 @@ use trainyard_model::object::ApplyMode;
 
 use super::{
     job, object,
-    world::{SimObject, World},
+    world::{SimObject, SimSnapshot, World},
 };
 use crate::reconcile::{decide::End, failure::Class, observed::OldJob, status};
 
@@ -195,6 +195,12 @@ fn mend(world: &mut World) {
         .as_ref()
         .is_some_and(|it| !it.ours || it.broken)
     {
+        world.snapshot = None;
+    }
+    // The error about a snapshot that nothing vouches for says so.
+    let is_vouched = world.job_set.is_some() || world.deleted_job_set.is_some();
+    let has_changed = |it: &SimSnapshot| it.started && it.fingerprint != world.job.fingerprint;
+    if !is_vouched && world.snapshot.as_ref().is_some_and(has_changed) {
         world.snapshot = None;
     }
 }

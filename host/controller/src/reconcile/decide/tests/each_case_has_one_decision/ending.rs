@@ -60,7 +60,7 @@ fn the_end_of_a_reconcile() {
     assert_eq!(overdue(10), deleted);
 }
 
-/// Pods may wait for an object that was deleted, and then nothing changes.
+/// Pods may wait for an object that was deleted, or may not be created, and then nothing changes.
 #[test]
 fn a_job_set_whose_pods_wait_is_reconciled_again() {
     let object = object("kept", ApplyMode::WithJobSet);
@@ -71,6 +71,7 @@ fn a_job_set_whose_pods_wait_is_reconciled_again() {
         let o = with(observed(that_ran(), Some(found.clone())), |o| {
             (o.effects.memory_updated, o.effects.status_written) = (true, true);
             o.effects.remembered = true;
+            o.observations.creation = Some(None);
             o.last = Some(at(&found, 1, objects));
             let listed = objects.unwrap_or_default().iter();
             let ours = |object: &ObjectRef| (object.clone(), ObjectState::Ours(None));
@@ -84,15 +85,15 @@ fn a_job_set_whose_pods_wait_is_reconciled_again() {
     };
     let objects = std::slice::from_ref(&object);
     // The pauses grow with the time since the start.
-    for (second, pause) in [(1, 60), (61, 61), (122, 122), (100_000, 600)] {
+    for (second, pause) in [(1, 10), (61, 61), (122, 122), (100_000, 600)] {
         assert_eq!(requeue_after(Some(objects), 0, second), Some(pause));
+        assert_eq!(requeue_after(Some(&[]), 0, second), Some(pause));
     }
     assert_eq!(
         requeue_after(Some(objects), 1, 61),
         None,
         "the pods are ready"
     );
-    assert_eq!(requeue_after(Some(&[]), 0, 61), None, "it has no objects");
     assert_eq!(
         requeue_after(None, 0, 61),
         Some(61),

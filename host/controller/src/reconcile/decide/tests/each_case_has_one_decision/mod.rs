@@ -56,6 +56,7 @@ fn snapshot() -> SnapshotFacts {
         was_started: false,
         started: false,
         recreate: false,
+        trusted: true,
         has_plan: true,
         objects: Arc::default(),
     }

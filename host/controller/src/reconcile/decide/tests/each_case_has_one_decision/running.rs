@@ -1,5 +1,7 @@
 //! A TrainJob whose JobSet runs.
 
+use k8s_openapi::jiff::ToSpan as _;
+
 use super::*;
 
 #[test]
@@ -12,6 +14,16 @@ fn a_job_set_that_runs() {
         let mut job_set = runs();
         job_set.jobs = counts(1);
         job_set
+    };
+    let complete = || {
+        let mut job_set = waits();
+        job_set.jobs[0].ready = 1;
+        job_set
+    };
+    let unchanged = || {
+        with(observed(that_ran(), Some(runs())), |o| {
+            o.last = Some(at(&runs(), 1, None))
+        })
     };
     let suspend = |change: fn(&mut Observed)| {
         with(
@@ -84,11 +96,39 @@ fn a_job_set_that_runs() {
             Act(Action::Remember(at(&runs(), 1, None)), because),
         ),
         (
-            "nothing has changed",
-            with(observed(that_ran(), Some(runs())), |o| {
-                o.last = Some(at(&runs(), 1, None))
+            "nothing has changed, and all pods were created",
+            with(observed(that_ran(), Some(complete())), |o| {
+                o.last = Some(at(&complete(), 1, None))
             }),
             Ends,
+        ),
+        (
+            "its Jobs or pods may not have been created",
+            unchanged(),
+            Asks(Observe::Creation, Reason::PodsMissing),
+        ),
+        (
+            "its Jobs or pods may not have been created, but it has just started",
+            with(unchanged(), |o| {
+                let created = now().checked_sub(5.seconds()).unwrap();
+                o.job = StoredJob::Found(Arc::new(JobFacts {
+                    created,
+                    ..that_ran()
+                }));
+            }),
+            Ends,
+        ),
+        (
+            "its Jobs or pods are being created",
+            with(unchanged(), |o| o.observations.creation = Some(None)),
+            Ends,
+        ),
+        (
+            "its Jobs or pods cannot be created",
+            with(unchanged(), |o| {
+                o.observations.creation = Some(Some(failure(Class::Other)));
+            }),
+            Fails(failure(Class::Other)),
         ),
         (
             "nothing has changed, but its pods wait, perhaps for an object that was deleted",
@@ -177,6 +217,7 @@ fn a_plan_that_is_pinned_leaves_live_objects_as_they_are() {
             .listed_objects
             .push((follows, ObjectState::Ours(None)));
         o.observations.snapshot = Some(Some(started_snapshot()));
+        o.observations.creation = Some(None);
         failed(
             Step::Observe(Observe::Rendering(PINNED)),
             Class::PlanIsPinned,

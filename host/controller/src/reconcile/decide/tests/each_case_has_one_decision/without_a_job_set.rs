@@ -19,7 +19,7 @@ fn before_anything_is_made() {
     let mut deleting = job();
     deleting.deleting = true;
     let mut leaving = job_set(false);
-    leaving.deleting = true;
+    (leaving.deleting, leaving.finalizers) = (true, "example.com/keep".into());
     let mut ended = job();
     ended.desired.not_supported = Some("no such kind".to_owned());
     let foreign = |owner: Option<Owner>| {
@@ -67,7 +67,9 @@ fn before_anything_is_made() {
         (
             "its JobSet is deleted",
             observed(job(), Some(leaving)),
-            Ends,
+            Fails(ReconcileFailure::Blocked(Finding::JobSetIsDeleted(
+                "example.com/keep".into(),
+            ))),
         ),
         (
             "another owner has its JobSet",
@@ -247,6 +249,60 @@ fn without_a_job_set() {
                 },
                 Reason::JobSetRecreated,
             ),
+        ),
+    ] {
+        check(name, o, &expected);
+    }
+}
+
+/// Its JobSet was deleted before the controller started, or was never created.
+#[test]
+fn nothing_vouches_for_its_snapshot() {
+    let because = Reason::NoJobSet;
+    let untrusted = |facts: SnapshotFacts| SnapshotFacts {
+        trusted: false,
+        ..facts
+    };
+    let has = |facts: SnapshotFacts, saved: Option<bool>| {
+        with(begun(that_ran(), None), |o| {
+            let basis = RuntimeSource::Runtime.basis(facts.started);
+            let recreate = true;
+            o.observations.snapshot = Some(Some(untrusted(SnapshotFacts { recreate, ..facts })));
+            if let Some(saved) = saved {
+                o.observations.runtime = Some(());
+                let facts = RenderedFacts {
+                    saved,
+                    ..rendered(&[])
+                };
+                renders(o, basis, facts);
+            }
+        })
+    };
+    let create = Action::ApplyJobSet {
+        over: None,
+        held: false,
+        recreated: true,
+    };
+    for (name, o, expected) in [
+        (
+            "it is rendered from the current runtime",
+            has(started_snapshot(), None),
+            Asks(Observe::Runtime, because),
+        ),
+        (
+            "the current runtime gives the same snapshot",
+            has(started_snapshot(), Some(true)),
+            Act(create, because),
+        ),
+        (
+            "the current runtime gives another one, and it is immutable",
+            has(started_snapshot(), Some(false)),
+            Fails(ReconcileFailure::Blocked(Finding::UnprovenSnapshot)),
+        ),
+        (
+            "it cannot be rendered",
+            with(has(started_snapshot(), None), failed_runtime),
+            Fails(failure(Class::Input)),
         ),
     ] {
         check(name, o, &expected);

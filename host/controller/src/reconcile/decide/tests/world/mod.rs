@@ -245,6 +245,7 @@ impl SimSnapshot {
             was_started: self.started,
             started: self.started,
             recreate: self.recreate,
+            trusted: true,
             has_plan: true,
             objects: self.objects.clone(),
         }
@@ -313,6 +314,7 @@ fn is_known(o: &Observed, what: &Observe) -> bool {
         Observe::LiveJobSet { .. } => observations.live.is_some(),
         Observe::Placement(_) => observations.placement.is_some(),
         Observe::Jobs => observations.jobs.is_some(),
+        Observe::Creation => observations.creation.is_some(),
         Observe::Creatable { .. } => observations.creatable.is_some(),
     }
 }

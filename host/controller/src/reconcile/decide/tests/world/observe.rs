@@ -24,7 +24,14 @@ impl World {
             Observe::Snapshot => match &self.snapshot {
                 Some(snapshot) if !snapshot.ours => Err(failure(Class::Foreign)),
                 Some(snapshot) if snapshot.broken => Err(failure(Class::Snapshot)),
-                snapshot => Ok(Fact::Snapshot(snapshot.as_ref().map(SimSnapshot::facts))),
+                snapshot => {
+                    // Only a JobSet vouches for it.
+                    let trusted = self.job_set.is_some() || self.deleted_job_set.is_some();
+                    let facts = snapshot.as_ref().map(SimSnapshot::facts);
+                    Ok(Fact::Snapshot(
+                        facts.map(|facts| SnapshotFacts { trusted, ..facts }),
+                    ))
+                }
             },
             Observe::SnapshotMarks => {
                 let marks = self.snapshot.as_ref().map(|snapshot| SnapshotMarks {
@@ -77,6 +84,7 @@ impl World {
                 }))
             }
             Observe::Jobs => Ok(Fact::Jobs(self.jobs.clone())),
+            Observe::Creation => Ok(Fact::Creation(None)),
             Observe::Creatable { .. } => Ok(Fact::Holds),
         }
     }
@@ -104,6 +112,7 @@ impl World {
         let snapshot = self.snapshot.as_ref();
         let is_same =
             |snapshot: &SimSnapshot| basis.started || snapshot.fingerprint == self.job.fingerprint;
+        let is_equal = |snapshot: &SimSnapshot| snapshot.fingerprint == self.job.fingerprint;
         let objects = self.rendered.iter().map(|object| RenderedObjectFacts {
             object: object.clone(),
             content: self.job.fingerprint,
@@ -112,7 +121,13 @@ impl World {
             written: None,
         });
         Ok(Fact::Rendering(Rendering::Rendered(RenderedFacts {
-            saved: basis.source == RuntimeSource::Snapshot && snapshot.is_some_and(is_same),
+            saved: match basis.source {
+                RuntimeSource::Snapshot => snapshot.is_some_and(is_same),
+                RuntimeSource::Runtime => {
+                    let known = o.observations.snapshot.as_ref().and_then(Option::as_ref);
+                    known.is_some() && snapshot.is_some_and(is_equal)
+                }
+            },
             inputs: self.inputs().into(),
             expires: self.expires,
             objects: objects.collect(),

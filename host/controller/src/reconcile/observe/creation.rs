@@ -1,0 +1,339 @@
+//! Whether the Jobs and pods of a running JobSet were created. JobSet and Kubernetes' Job controller report failures only in Events, and retry.
+
+use k8s_openapi::jiff::{Timestamp, ToSpan as _};
+use kube::{
+    Resource as _,
+    api::{ApiResource, DynamicObject, ListParams, ObjectMeta},
+};
+use serde::Deserialize;
+use trainyard_api::names;
+use trainyard_model::text::clean_to;
+
+use super::jobs;
+use crate::{
+    kubernetes::kind_of,
+    reconcile::{
+        artifacts::Artifacts, context::Context, error::ReconcileError, observed::Fact, owner,
+        status,
+    },
+    watch::{Feed, FeedError, JobSetObject},
+    wire::{self, without_managed_fields},
+};
+
+/// The most characters of an Event's message in an error.
+const LONGEST: usize = 600;
+
+/// The reasons of Events about objects that JobSet or the Job controller could not create.
+const FAILURES: [&str; 4] = [
+    "FailedCreate",
+    "HeadlessServiceCreationFailed",
+    "JobCreationFailed",
+    "PVCCreationFailed",
+];
+
+/// How long after an Event the Job controller has certainly retried. An older Event may be about a failure that has ended. In minutes.
+const RETRIED_AFTER: i64 = 20;
+
+/// How long after the start of a JobSet its Jobs should exist, in minutes.
+const CREATED_AFTER: i64 = 1;
+
+const ADVICE: &str = "this is retried until the cause is removed; if the cause is in the TrainJob or its runtime, correct it and recreate the TrainJob";
+
+/// Looks for a failure to create Jobs, or else pods of a Job that has too few.
+pub(super) async fn get(
+    cx: &Context<'_>,
+    artifacts: &mut Artifacts,
+) -> Result<Fact, ReconcileError> {
+    let job_set = cx.reconciler.stores.job_sets.get(cx.key);
+    let state = cx.job()?;
+    let (Some(job_set), Some(started)) = (job_set, status::started(state.created, &state.status))
+    else {
+        return Ok(Fact::Creation(None));
+    };
+    let uid = job_set.uid.clone();
+    let jobs = jobs::list(cx, move |text| Job::read(text, &uid)).await?;
+    let jobs: Vec<_> = jobs.into_iter().flatten().collect();
+    let failure = match failure(cx, &job_set.uid, &jobs, started).await {
+        Ok(failure) => failure,
+        // The role may be of an earlier release. Then only the number of Jobs is known.
+        Err(error) if error.status() == Some(403) => {
+            tracing::warn!(%error, "the reasons why Jobs or pods are not created cannot be read; apply the role that `trainyard rbac` prints");
+            None
+        }
+        Err(error) => return Err(error),
+    };
+    let failure = match failure {
+        None if jobs.is_empty() => none_created(cx, started).await?,
+        failure => failure,
+    };
+    Ok(Fact::Creation(
+        failure.map(|error| artifacts.failure(error)),
+    ))
+}
+
+/// Returns the failure that Events report, if there is one.
+async fn failure(
+    cx: &Context<'_>,
+    uid: &str,
+    jobs: &[Job],
+    started: Timestamp,
+) -> Result<Option<ReconcileError>, ReconcileError> {
+    let newest = jobs.iter().filter_map(|job| job.created).max();
+    let since = newest.map_or(started, |newest| newest.max(started));
+    if let Some(why) = last_failure(cx, uid, since).await? {
+        let name = cx.key.name.to_string();
+        let kind = names::JOB_SET;
+        return Ok(Some(ReconcileError::NotCreated { kind, name, why }));
+    }
+    let Some(job) = jobs.iter().find(|job| job.lacks_pods) else {
+        return Ok(None);
+    };
+    let retried = cx
+        .now
+        .checked_sub(RETRIED_AFTER.minutes())
+        .unwrap_or(started);
+    let why = last_failure(cx, &job.uid, started.max(retried)).await?;
+    Ok(why.map(|why| ReconcileError::NotCreated {
+        kind: "Job",
+        name: job.name.clone(),
+        why,
+    }))
+}
+
+/// Returns the error of a JobSet without any Jobs. An Event is lost if its message is too long, and there is none if the JobSet controller
+/// does not run.
+async fn none_created(
+    cx: &Context<'_>,
+    started: Timestamp,
+) -> Result<Option<ReconcileError>, ReconcileError> {
+    let name = &cx.key.name;
+    let found: Option<JobSetObject> = cx.read(name).await?;
+    let created = found.and_then(|found| found.meta().creation_timestamp.clone());
+    let late = created.and_then(|created| {
+        let since = created.0.max(started);
+        since.checked_add(CREATED_AFTER.minutes()).ok()
+    });
+    let is_late = late.is_some_and(|late| late <= cx.now);
+    Ok(is_late.then(|| ReconcileError::NotCreated {
+        kind: names::JOB_SET,
+        name: name.to_string(),
+        why: "it has no Jobs although it is not suspended, and no Event gives the reason; check that the JobSet controller runs, and see its log".to_owned(),
+    }))
+}
+
+/// Returns what the object with that UID last failed to create since that time, and what to do.
+async fn last_failure(
+    cx: &Context<'_>,
+    uid: &str,
+    since: Timestamp,
+) -> Result<Option<String>, ReconcileError> {
+    let resource = ApiResource::from_gvk(&kind_of("v1", "Event"));
+    let path = DynamicObject::url_path(&resource, Some(&cx.key.namespace));
+    let params = ListParams::default().fields(&format!("involvedObject.uid={uid},type=Warning"));
+    let feed = Feed::new(cx.reconciler.client.clone(), path, params, Event::read);
+    let size = |event: &Option<Event>| event.as_ref().map_or(0, Event::size);
+    let found = feed.all(size).await.map_err(FeedError::into_call);
+    let name = &cx.key.name;
+    let events = found.map_err(|error| {
+        ReconcileError::api(format!("listing the Events of JobSet `{name}`"), error)
+    })?;
+    let failures = events.into_iter().flatten();
+    let failures = failures.filter(|event| event.last() >= Some(since));
+    let last = failures.max_by_key(Event::last);
+    Ok(last.map(|event| {
+        let message = without_pod_name(&event.message);
+        let message = clean_to(message, LONGEST);
+        format!("{}: {message}; {ADVICE}", event.reason)
+    }))
+}
+
+/// Returns the message without the name of a pod, which differs from retry to retry.
+fn without_pod_name(message: &str) -> &str {
+    let refused = message.strip_prefix("Error creating: pods \"");
+    let reason = refused.and_then(|rest| rest.split_once("\" is forbidden: "));
+    reason.map_or(message, |(_, reason)| reason)
+}
+
+/// An Event, of either API: those of `events.k8s.io` have an `eventTime` and a series.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Event {
+    reason: String,
+    message: String,
+    last_timestamp: Option<Timestamp>,
+    event_time: Option<Timestamp>,
+    series: Option<Series>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Series {
+    last_observed_time: Option<Timestamp>,
+}
+
+impl Event {
+    /// Parses an Event; `None` if it cannot be decoded, or reports no failure.
+    fn read(text: &str) -> Option<Self> {
+        let event: Option<Self> = wire::decode(&without_managed_fields(text)).ok();
+        event.filter(|event| FAILURES.contains(&&*event.reason))
+    }
+
+    /// Returns the memory that it takes.
+    fn size(&self) -> usize {
+        size_of::<Self>() + self.reason.len() + self.message.len()
+    }
+
+    /// Returns when it last happened.
+    fn last(&self) -> Option<Timestamp> {
+        let series = self.series.as_ref();
+        let observed = series.and_then(|series| series.last_observed_time);
+        self.last_timestamp.max(self.event_time).max(observed)
+    }
+}
+
+/// A Job of the JobSet.
+#[derive(Debug)]
+struct Job {
+    name: String,
+    uid: String,
+    created: Option<Timestamp>,
+    /// Whether it has fewer pods than it should.
+    lacks_pods: bool,
+}
+
+/// A Job as the API server sends it.
+#[derive(Deserialize)]
+struct WireJob {
+    metadata: ObjectMeta,
+    #[serde(default)]
+    spec: Spec,
+    #[serde(default)]
+    status: Status,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Spec {
+    suspend: bool,
+    parallelism: Option<i64>,
+    completions: Option<i64>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    active: i64,
+    succeeded: i64,
+    terminating: i64,
+    conditions: Vec<Condition>,
+}
+
+#[derive(Deserialize)]
+struct Condition {
+    status: String,
+}
+
+impl Job {
+    /// Parses a Job; `None` if it cannot be decoded, or is not the JobSet's.
+    fn read(text: &str, job_set: &str) -> Option<Self> {
+        let sent: WireJob = wire::decode(&without_managed_fields(text)).ok()?;
+        if !owner::is_controlled_by(job_set, &sent.metadata) {
+            return None;
+        }
+        let WireJob {
+            metadata,
+            spec,
+            status,
+        } = sent;
+        let pods = spec.parallelism.unwrap_or(1);
+        let pods = spec
+            .completions
+            .map_or(pods, |all| pods.min(all.saturating_sub(status.succeeded)));
+        // A Job that has ended, or is about to, gets no more pods. One with terminating pods may wait for them.
+        let mut conditions = status.conditions.iter();
+        let may_get_pods = !spec.suspend && !conditions.any(|it| it.status == "True");
+        Some(Self {
+            lacks_pods: may_get_pods && status.active.saturating_add(status.terminating) < pods,
+            created: metadata.creation_timestamp.map(|time| time.0),
+            name: metadata.name?,
+            uid: metadata.uid?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn lacks_pods(spec: &Value, status: &Value) -> bool {
+        let job = json!({
+            "metadata": {
+                "name": "a-node-0", "uid": "j", "creationTimestamp": "2026-01-01T00:00:00Z",
+                "ownerReferences": [{
+                    "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "a", "uid": "s", "controller": true,
+                }],
+            },
+            "spec": spec, "status": status,
+        });
+        assert!(Job::read(&job.to_string(), "other").is_none());
+        Job::read(&job.to_string(), "s").unwrap().lacks_pods
+    }
+
+    #[test]
+    fn a_job_lacks_pods_only_if_it_should_have_more() {
+        let four = json!({"parallelism": 4, "completions": 4});
+        assert!(lacks_pods(&four, &json!({})));
+        assert!(lacks_pods(&four, &json!({"active": 2, "succeeded": 1})));
+        assert!(lacks_pods(&json!({}), &json!({})));
+        assert!(!lacks_pods(&four, &json!({"active": 2, "succeeded": 2})));
+        assert!(!lacks_pods(&four, &json!({"active": 2, "terminating": 2})));
+        let ended = json!({"conditions": [{"type": "Complete", "status": "True"}]});
+        assert!(!lacks_pods(&four, &ended));
+        let suspended = json!({"parallelism": 4, "suspend": true});
+        assert!(!lacks_pods(&suspended, &json!({})));
+    }
+
+    #[test]
+    fn the_time_of_an_event_is_its_last_one_in_either_api() {
+        let last = |mut event: Value| {
+            let members = event.as_object_mut().unwrap();
+            members.insert("reason".to_owned(), "FailedCreate".into());
+            Event::read(&event.to_string()).unwrap().last()
+        };
+        let at = |text: &str| Some(text.parse::<Timestamp>().unwrap());
+        let core = json!({"lastTimestamp": "2026-01-01T00:00:07Z", "eventTime": null});
+        assert_eq!(last(core), at("2026-01-01T00:00:07Z"));
+        let single = json!({"eventTime": "2026-01-01T00:00:01.5Z", "lastTimestamp": null});
+        assert_eq!(last(single), at("2026-01-01T00:00:01.5Z"));
+        let series = json!({
+            "eventTime": "2026-01-01T00:00:01.5Z",
+            "series": {"count": 2, "lastObservedTime": "2026-01-01T00:00:09Z"},
+        });
+        assert_eq!(last(series), at("2026-01-01T00:00:09Z"));
+    }
+
+    #[test]
+    fn only_events_about_failures_are_kept() {
+        let read = |reason: &str| Event::read(&json!({"reason": reason}).to_string());
+        assert!(read("FailedCreate").is_some() && read("JobCreationFailed").is_some());
+        assert!(read("TrainJobResourcesCreationFailed").is_none() && read("BackOff").is_none());
+    }
+
+    #[test]
+    fn retries_of_one_failure_have_one_text() {
+        let message = |pod: &str| {
+            format!("Error creating: pods \"a-node-0-{pod}\" is forbidden: exceeded quota: q")
+        };
+        for pod in ["x7k2p", "0-9fz4c"] {
+            assert_eq!(without_pod_name(&message(pod)), "exceeded quota: q");
+        }
+        assert_eq!(
+            without_pod_name("job \"a\" creation failed"),
+            "job \"a\" creation failed"
+        );
+    }
+}

@@ -1,0 +1,70 @@
+//! Warnings about what a TrainJob gets here and not from the Kubeflow Trainer: another number of processes (`processes`), or other pods than
+//! Kueue reserves quota for with that controller's code (`kueue`). Each names its row in `tests/reference/divergences.md`, which a test
+//! compares with the code of both.
+
+mod kueue;
+mod processes;
+
+use serde_json::Value;
+use trainyard_api::{Runtime, TrainJob, runtime::Member};
+use trainyard_model::session::Session;
+
+use crate::problem::{InputObject, Warning};
+
+/// A rendered TrainJob with its inputs.
+#[derive(Clone, Copy)]
+pub(crate) struct Rendering<'a> {
+    pub(crate) job: &'a TrainJob,
+    pub(crate) runtime: &'a Runtime,
+    /// The `spec` of the runtime's template with the TrainJob's patches.
+    pub(crate) patched: &'a Value,
+    pub(crate) session: &'a Session,
+    /// The `spec` of the JobSet.
+    pub(crate) job_set: &'a Value,
+}
+
+impl<'a> Rendering<'a> {
+    /// Returns the key and the value of the framework in the runtime's `mlPolicy`.
+    fn policy(&self) -> Option<(&'static str, &'a Value)> {
+        match self.runtime.ml_policy.as_ref()?.member.as_ref()? {
+            Member::Key(policy) => Some((policy.key, &policy.config)),
+            Member::Plugin(_) => None,
+        }
+    }
+
+    /// Returns the replicated job of this name in the patched template.
+    fn replicated_job(&self, name: &str) -> Option<&'a Value> {
+        let mut jobs = list(self.patched, "replicatedJobs");
+        jobs.find(|job| job.get("name").and_then(Value::as_str) == Some(name))
+    }
+
+    /// Whether the framework is this one.
+    fn is(&self, key: &str) -> bool {
+        self.policy().is_some_and(|(policy, _)| policy == key)
+    }
+}
+
+/// Returns the warnings of a TrainJob, each for a row.
+pub(crate) fn warnings(rendering: &Rendering<'_>) -> Vec<Warning> {
+    let processes = processes::of(rendering);
+    processes
+        .into_iter()
+        .chain(kueue::warnings(rendering))
+        .collect()
+}
+
+/// Returns a warning that names a row, where a user finds what to do.
+fn warning(about: InputObject, field: Option<String>, message: &str, row: &str) -> Warning {
+    Warning {
+        about,
+        field,
+        message: format!("{message} (see `{row}` in deploy/README.md)"),
+        plugin: None,
+    }
+}
+
+/// Returns the list of this name in an object, or nothing.
+fn list<'v>(value: &'v Value, name: &str) -> impl Iterator<Item = &'v Value> {
+    let items = value.get(name).and_then(Value::as_array);
+    items.into_iter().flatten()
+}

@@ -1,0 +1,267 @@
+//! TrainJobs that start another number of processes than with the Kubeflow Trainer.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use trainyard_api::{ancestor::Ancestor, names, trainjob::Trainer};
+use trainyard_model::{
+    quantity::Quantity,
+    record::{ContainerId, EntryScope, Field, Record},
+};
+
+use super::{Rendering, list, warning};
+use crate::problem::{InputObject, Warning};
+
+const PROCESSES: &str = "spec.trainer.numProcPerNode";
+const RESOURCES: &str = "spec.trainer.resourcesPerNode";
+const SAME: &str = "to keep its number, set `numProcPerNode`";
+
+/// Returns a warning if the number of processes differs for the reason of a row.
+pub(super) fn of(rendering: &Rendering<'_>) -> Option<Warning> {
+    let (key, _) = rendering.policy()?;
+    let node = Node::of(rendering)?;
+    match (key, &rendering.job.trainer) {
+        ("torch" | "jax" | "xgboost", None) => node.without_trainer(key),
+        ("torch", Some(trainer)) => node.partial_override(trainer, "PET_NPROC_PER_NODE"),
+        (
+            "xgboost",
+            Some(Trainer {
+                num_proc_per_node: Some(given),
+                ..
+            }),
+        ) => node.workers(*given),
+        ("xgboost", Some(trainer)) => node.partial_override(trainer, "DMLC_NUM_WORKER"),
+        ("flux", Some(trainer)) if trainer.num_nodes.is_some() => node.tasks(),
+        _ => None,
+    }
+}
+
+/// The node container of the trainer.
+struct Node<'a> {
+    rendering: &'a Rendering<'a>,
+    pod_set: u32,
+    container: ContainerId,
+}
+
+impl<'a> Node<'a> {
+    fn of(rendering: &'a Rendering<'a>) -> Option<Self> {
+        let record = rendering.session.record();
+        let mut sets = (0u32..).zip(record.pod_sets.iter());
+        let is_trainer = |ancestor: &str| ancestor == names::ANCESTOR_TRAINER;
+        let (pod_set, _) = sets.find(|(_, set)| set.ancestor.as_deref().is_some_and(is_trainer))?;
+        let node = Self {
+            rendering,
+            pod_set,
+            container: record.node_container(pod_set)?,
+        };
+        // The reference does not read the label on pods, and leaves such a replicated job as it is.
+        let is_on_job = !Ancestor::of(node.job()?)?.on_pods;
+        is_on_job.then_some(node)
+    }
+
+    /// Returns the replicated job in the runtime's template.
+    fn job(&self) -> Option<&'a Value> {
+        let pod_set = self.record().pod_set(self.pod_set)?;
+        self.rendering.replicated_job(&pod_set.name)
+    }
+
+    fn record(&self) -> &'a Record {
+        self.rendering.session.record()
+    }
+
+    /// Returns the value of an env var that the plugin set.
+    fn env(&self, name: &str) -> Option<&'a str> {
+        let fields = self
+            .record()
+            .fields(EntryScope::Container(self.container))?;
+        fields
+            .get(Field::Env, name)
+            .and_then(|entry| entry.datum.as_text())
+    }
+
+    fn nodes(&self) -> u32 {
+        self.rendering.session.job().nodes
+    }
+
+    /// The reference sets nothing without `spec.trainer`, so that each node trains alone.
+    fn without_trainer(&self, key: &str) -> Option<Warning> {
+        let (name, processes) = match key {
+            "torch" => ("PET_NPROC_PER_NODE", self.env("PET_NPROC_PER_NODE")?),
+            "jax" => ("JAX_NUM_PROCESSES", self.env("JAX_NUM_PROCESSES")?),
+            _ => ("DMLC_NUM_WORKER", self.env("DMLC_NUM_WORKER")?),
+        };
+        let nodes = self.nodes();
+        if nodes == 1 && processes == "1" {
+            return None;
+        }
+        let (here, there) = match nodes {
+            1 => (
+                "the node".to_owned(),
+                "the node runs as many processes as its command says",
+            ),
+            nodes => (format!("{nodes} nodes"), "each node trains alone"),
+        };
+        let message = format!(
+            "is not set; {name} is {processes} on {here}; in this case, the Kubeflow Trainer sets no env vars of the framework, so {there}"
+        );
+        Some(warning(
+            InputObject::TrainJob,
+            Some("spec.trainer".to_owned()),
+            &message,
+            "env-without-trainer",
+        ))
+    }
+
+    /// The reference counts only the resources in an override.
+    fn partial_override(&self, trainer: &Trainer, name: &str) -> Option<Warning> {
+        if self.rendering.session.job().processes_per_node.is_some() {
+            return None;
+        }
+        let given = trainer.resources_per_node.as_ref()?;
+        if resources(self.runtime_resources()).is_subset(&resources(given)) {
+            return None;
+        }
+        let ours = self.env(name)?;
+        let of_cpus = || cpus(given).max(1).to_string();
+        let theirs = gpus(given).into_iter().map(|gpus| match (name, gpus) {
+            ("DMLC_NUM_WORKER", gpus) => self.all_workers(gpus),
+            (_, 0) => of_cpus(),
+            _ => "auto".to_owned(),
+        });
+        let theirs = another(theirs, ours)?;
+        let message = format!(
+            "does not set all resources of the runtime, which count as well, so {name} is {ours}; the Kubeflow Trainer counts only those of the TrainJob, and sets {theirs}; {SAME}"
+        );
+        let field = Some(RESOURCES.to_owned());
+        Some(warning(
+            InputObject::TrainJob,
+            field,
+            &message,
+            "partial-override",
+        ))
+    }
+
+    /// Returns the number of all workers of XGBoost in the reference, which ignores the counts of the runtime's template.
+    fn all_workers(&self, gpus: u64) -> String {
+        let rendering = self.rendering;
+        let of_job = rendering.job.trainer.as_ref();
+        let of_job = of_job.and_then(|trainer| trainer.num_nodes);
+        let policy = rendering.runtime.ml_policy.as_ref();
+        let nodes = of_job.or_else(|| policy?.num_nodes).unwrap_or(1);
+        u64::from(nodes).saturating_mul(gpus.max(1)).to_string()
+    }
+
+    /// Returns `resources` of the runtime's container.
+    fn runtime_resources(&self) -> &'a Value {
+        let job = self.job();
+        let pod = job.and_then(|job| job.pointer("/template/spec/template/spec"));
+        let mut containers = pod.into_iter().flat_map(|pod| list(pod, "containers"));
+        let node =
+            containers.find(|of| of.get("name").and_then(Value::as_str) == Some(names::NODE));
+        let resources = node.and_then(|node| node.get("resources"));
+        resources.unwrap_or(&Value::Null)
+    }
+
+    /// The reference ignores the number of workers of a node.
+    fn workers(&self, given: u32) -> Option<Warning> {
+        let trainer = self.rendering.job.trainer.as_ref()?;
+        let of_trainer = trainer.resources_per_node.as_ref();
+        let gpus = gpus(of_trainer.unwrap_or_else(|| self.runtime_resources()));
+        let ours = self.env("DMLC_NUM_WORKER")?;
+        let theirs = gpus.into_iter().map(|gpus| self.all_workers(gpus));
+        let theirs = another(theirs, ours)?;
+        let message = format!(
+            "is {given}, so DMLC_NUM_WORKER is {ours}; the Kubeflow Trainer ignores it, and sets {theirs}, from the GPUs of a node"
+        );
+        Some(warning(
+            InputObject::TrainJob,
+            Some(PROCESSES.to_owned()),
+            &message,
+            "xgboost-workers",
+        ))
+    }
+
+    /// The reference runs one task on each node if no number is given.
+    fn tasks(&self) -> Option<Warning> {
+        let job = self.rendering.session.job();
+        if job.processes_per_node.is_some() {
+            return None;
+        }
+        let node = Some(self.container);
+        let tasks = self
+            .record()
+            .accelerators(self.pod_set, node, &job.accelerators);
+        let tasks = tasks.filter(|tasks| *tasks > 1)?;
+        let message = format!(
+            "is not set, so Flux runs {tasks} tasks on each node, one for each accelerator; the Kubeflow Trainer runs 1"
+        );
+        Some(warning(
+            InputObject::TrainJob,
+            Some(PROCESSES.to_owned()),
+            &message,
+            "flux-tasks",
+        ))
+    }
+}
+
+/// Returns the names of resources, each with its list.
+fn resources(given: &Value) -> BTreeSet<(&str, &str)> {
+    let lists = ["requests", "limits"].into_iter();
+    let named = lists.flat_map(|list| {
+        let amounts = given.get(list).and_then(Value::as_object);
+        let names = amounts.into_iter().flat_map(|amounts| amounts.keys());
+        names.map(move |name| (list, name.as_str()))
+    });
+    named.collect()
+}
+
+/// Returns one of the reference's numbers, unless one of them is ours.
+fn another(theirs: impl Iterator<Item = String>, ours: &str) -> Option<String> {
+    let theirs: Vec<_> = theirs.collect();
+    let is_ours = theirs.iter().any(|theirs| theirs == ours);
+    theirs.into_iter().next().filter(|_| !is_ours)
+}
+
+/// Returns the numbers that the reference may take for GPUs: a request, or else a limit, of any resource with "gpu" in its name. Of several
+/// resources, it takes another one from run to run (W73).
+fn gpus(resources: &Value) -> Vec<u64> {
+    let is_gpu = |name: &str| name.to_lowercase().contains("gpu");
+    let requests = amounts(resources, "requests", is_gpu);
+    if !requests.is_empty() && !requests.contains(&0) {
+        return requests;
+    }
+    let requests = requests.into_iter().filter(|amount| *amount > 0);
+    let mut all: Vec<_> = requests
+        .chain(amounts(resources, "limits", is_gpu))
+        .collect();
+    if all.is_empty() {
+        all.push(0);
+    }
+    all
+}
+
+/// Returns the number of CPUs, as the reference counts them.
+fn cpus(resources: &Value) -> u64 {
+    let is_cpu = |name: &str| name == "cpu";
+    let lists = ["requests", "limits"].into_iter();
+    let mut all = lists.flat_map(|list| amounts(resources, list, is_cpu));
+    all.find(|amount| *amount > 0).unwrap_or_default()
+}
+
+/// Returns the amounts of some resources in a list, rounded up.
+fn amounts(resources: &Value, list: &str, is_it: impl Fn(&str) -> bool) -> Vec<u64> {
+    let members = resources.get(list).and_then(Value::as_object);
+    let members = members
+        .into_iter()
+        .flatten()
+        .filter(|(name, _)| is_it(name));
+    members
+        .filter_map(|(_, amount)| {
+            let text = match amount {
+                Value::String(text) => text.clone(),
+                other => other.to_string(),
+            };
+            u64::try_from(Quantity::parse(&text)?.ceil()?).ok()
+        })
+        .collect()
+}

@@ -1,0 +1,182 @@
+//! The init container that copies Flux from its image to a volume.
+//!
+//! Where the node container is accepted, so is this one: it has the same restrictions, for namespaces that enforce the Pod Security
+//! Standard `restricted`, and the same resources, for namespaces with a quota. A pod counts as what the larger of the two requests, so
+//! these resources add nothing to it.
+
+use trainyard_sdk::{Container, Context, Mount, PodSet};
+
+use crate::{
+    CONFIG, CONFIG_PATH, INSTALL, INSTALL_PATH, INSTALLER, NODE, SCRIPTS, SPACK, settings::Settings,
+};
+
+/// The default image for each architecture, of which each has its own: no image is for several.
+const VIEW_IMAGES: [(&str, &str); 2] = [
+    (
+        "amd64",
+        "ghcr.io/converged-computing/flux-view-ubuntu:tag-jammy",
+    ),
+    (
+        "arm64",
+        "ghcr.io/converged-computing/flux-view-ubuntu:arm-jammy",
+    ),
+];
+/// The label of Kubernetes nodes with their architecture.
+const ARCHITECTURE: &str = "kubernetes.io/arch";
+
+/// The resources that a quota or a LimitRange can require of every container.
+const RESOURCES: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
+
+/// Members of a container's security context that restrict it.
+const RESTRICTIONS: [&str; 8] = [
+    "allowPrivilegeEscalation",
+    "appArmorProfile",
+    "readOnlyRootFilesystem",
+    "runAsGroup",
+    "runAsNonRoot",
+    "runAsUser",
+    "seLinuxOptions",
+    "seccompProfile",
+];
+/// The member with capabilities, of which dropping them is a restriction and adding them is not.
+const CAPABILITIES: &str = "capabilities";
+
+/// Adds the init container, or configures that of the runtime.
+pub(crate) fn install(ctx: &Context, pod_set: &PodSet, node: &Container, settings: &Settings) {
+    let asked = settings.view_image.as_ref();
+    let installer = match pod_set.container(INSTALLER) {
+        Some(installer) => {
+            // The runtime's container takes precedence over the runtime's env var, but not over the TrainJob's.
+            if let Some((image, _)) = asked.filter(|(_, is_train_jobs)| *is_train_jobs) {
+                ctx.because("FLUX_VIEW_IMAGE of the TrainJob");
+                installer.set_image(image);
+            }
+            installer
+        }
+        None => {
+            let image = match asked {
+                Some((image, _)) => image,
+                None => view_image(ctx, pod_set),
+            };
+            ctx.because("Flux comes from an image of its own");
+            pod_set.add_init_container(INSTALLER, image)
+        }
+    };
+    ctx.because("Flux is copied to a volume that the node container shares");
+    pod_set.put_empty_dir(INSTALL, None, None);
+    pod_set.put_empty_dir(SPACK, None, None);
+    ctx.because("holds the scripts that install and start Flux");
+    pod_set.put_own_config_map(CONFIG, SCRIPTS, Some(0o755), &[]);
+    ctx.because("Flux is copied to a volume that the node container shares");
+    installer.set_command(&["/bin/bash".to_owned(), format!("{CONFIG_PATH}/init.sh")]);
+    installer.clear_args();
+    installer.put_mount(&Mount::new(INSTALL, INSTALL_PATH));
+    installer.put_mount(&Mount::new(CONFIG, CONFIG_PATH).read_only());
+    let runtimes = ctx.base().pod_set(&pod_set.name());
+    let runtimes = runtimes.as_ref();
+    restrict(ctx, runtimes, &installer);
+    bound(ctx, runtimes, node, &installer);
+    warn_of_unknown_user(ctx, pod_set, runtimes);
+}
+
+/// Returns the default image for the pods' architecture. If the runtime does not choose one, pods are placed on the nodes that can run
+/// the image: on others, it could not start.
+fn view_image(ctx: &Context, pod_set: &PodSet) -> &'static str {
+    let [(architecture, default), ..] = VIEW_IMAGES;
+    let Some(chosen) = pod_set.node_selector(ARCHITECTURE) else {
+        ctx.because(
+            "the default image of Flux is for this architecture; choose another one with `nodeSelector`, or set FLUX_VIEW_IMAGE",
+        );
+        pod_set.put_node_selector(ARCHITECTURE, architecture);
+        return default;
+    };
+    let mut images = VIEW_IMAGES.iter();
+    let image = images.find_map(|(known, image)| (*known == chosen).then_some(*image));
+    if image.is_none() {
+        let message = format!(
+            "there is no default image of Flux for `{chosen}`, and {architecture}'s cannot start there; set the env var FLUX_VIEW_IMAGE to one that can"
+        );
+        let field = pod_set.path(&format!("nodeSelector[{ARCHITECTURE}]"));
+        ctx.warn(&message, Some(&field));
+    }
+    image.unwrap_or(default)
+}
+
+/// Restricts the installer as the runtime restricts the node container, unless the runtime restricts it itself.
+fn restrict(ctx: &Context, runtimes: Option<&PodSet>, installer: &Container) {
+    let Some(node) = runtimes.and_then(|set| set.container(NODE)) else {
+        return;
+    };
+    if has_own_security_context(runtimes) {
+        return;
+    }
+    ctx.because("the same restrictions as those of the node container");
+    for name in RESTRICTIONS {
+        let member = member(name);
+        if let Some(value) = node.raw(&member).and_then(|value| value.json("")) {
+            installer.set_raw(&member, &value);
+        }
+    }
+    let member = member(CAPABILITIES);
+    let capabilities = node.raw(&member);
+    if let Some(dropped) = capabilities.and_then(|value| value.json("/drop")) {
+        installer.set_raw(&member, &format!(r#"{{"drop": {dropped}}}"#));
+    }
+}
+
+fn member(name: &str) -> String {
+    format!("securityContext/{name}")
+}
+
+/// Returns whether the runtime has an installer with a security context.
+fn has_own_security_context(runtimes: Option<&PodSet>) -> bool {
+    let Some(installer) = runtimes.and_then(|set| set.container(INSTALLER)) else {
+        return false;
+    };
+    let mut names = RESTRICTIONS.into_iter().chain([CAPABILITIES, "privileged"]);
+    names.any(|name| installer.raw(&member(name)).is_some())
+}
+
+/// Gives the installer the node container's resources, unless the runtime gives it some.
+fn bound(ctx: &Context, runtimes: Option<&PodSet>, node: &Container, installer: &Container) {
+    let own = runtimes.and_then(|set| set.container(INSTALLER));
+    if own.is_some_and(|own| !own.requests().is_empty() || !own.limits().is_empty()) {
+        return;
+    }
+    ctx.because("the same resources as those of the node container, which runs after it");
+    for resource in RESOURCES {
+        if let Some(amount) = node.request(resource) {
+            installer.set_request(resource, &amount);
+        }
+        if let Some(amount) = node.limit(resource) {
+            installer.set_limit(resource, &amount);
+        }
+    }
+}
+
+/// Warns if it depends on the installer's image whether its container can start.
+fn warn_of_unknown_user(ctx: &Context, pod_set: &PodSet, runtimes: Option<&PodSet>) {
+    let Some(runtimes) = runtimes else { return };
+    // The installer has its own security context, or that of the node container.
+    let name = match has_own_security_context(Some(runtimes)) {
+        true => INSTALLER,
+        false => NODE,
+    };
+    let container = runtimes.container(name);
+    let of_container = |name: &str| container.as_ref()?.raw(&member(name));
+    let value = |name: &str| of_container(name).or_else(|| runtimes.raw(&member(name)));
+    let is_not_root = value("runAsNonRoot").and_then(|value| value.boolean(""));
+    if is_not_root != Some(true) || value("runAsUser").is_some() {
+        return;
+    }
+    let message = format!(
+        "is true without `runAsUser`; if the image of `{INSTALLER}` runs as root, its container cannot start; set `runAsUser`"
+    );
+    let field = "securityContext.runAsNonRoot";
+    let is_of_container = of_container("runAsNonRoot").is_some();
+    let field = match container.as_ref().filter(|_| is_of_container) {
+        Some(container) => pod_set.path_in(container, field),
+        None => pod_set.path(field),
+    };
+    ctx.warn(&message, Some(&field));
+}

@@ -1,0 +1,136 @@
+//! The snapshots of TrainJobs that the admission policy in deploy/ lets the controller write, and denies to other clients.
+
+use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::{
+    Api,
+    api::{DeleteParams, Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, json};
+use trainyard_cluster::{ControlPlane, Resource, Write, client_of, eventually};
+
+use super::{
+    NAME,
+    secrets::{create_user, why},
+};
+
+const REFUSED: &str = "only accounts that can patch the status of TrainJobs";
+
+/// The controllers of Kubernetes that delete snapshots with their TrainJob and their namespace.
+const KUBERNETES: [&str; 2] = ["generic-garbage-collector", "namespace-controller"];
+
+/// The ConfigMaps of a namespace, accessed by a ServiceAccount.
+struct ConfigMaps(Api<ConfigMap>);
+
+impl ConfigMaps {
+    async fn of(plane: &ControlPlane, account: (&str, &str), namespace: &str) -> Result<Self> {
+        let (of, name) = account;
+        let account = plane.kubeconfig_for_service_account(of, name).await?;
+        Ok(Self(Api::namespaced(client_of(&account).await?, namespace)))
+    }
+
+    async fn create(&self, map: &Value) -> Result<Option<String>> {
+        let map = serde_json::from_value(map.clone())?;
+        why(self.0.create(&PostParams::default(), &map).await)
+    }
+
+    async fn merge(&self, name: &str, patch: &Value) -> Result<Option<String>> {
+        let patch = Patch::Merge(patch);
+        why(self.0.patch(name, &PatchParams::default(), &patch).await)
+    }
+
+    async fn delete(&self, name: &str) -> Result<Option<String>> {
+        why(self.0.delete(name, &DeleteParams::default()).await)
+    }
+}
+
+/// Returns a ConfigMap of that name, with a TrainJob as its owner, which can be its controller.
+fn map(name: &str, controller: Option<bool>) -> Value {
+    let owner = controller.map(|controller| {
+        json!([{
+            "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": "job", "uid": "3f1c",
+            "controller": controller,
+        }])
+    });
+    json!({
+        "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "ownerReferences": owner},
+        "data": {"runtime": "{}"},
+    })
+}
+
+fn is_refused(what: &str, refused: Option<String>) -> Result<()> {
+    let refused = refused.with_context(|| format!("a user can {what}"))?;
+    ensure!(refused.contains(REFUSED), "{what}: {refused}");
+    Ok(())
+}
+
+fn is_allowed(what: &str, refused: Option<String>) -> Result<()> {
+    ensure!(refused.is_none(), "{what}: {refused:?}");
+    Ok(())
+}
+
+/// Checks the policy with the controller's ServiceAccount in this namespace.
+pub(super) async fn of_train_jobs_are_the_controllers(
+    plane: &ControlPlane,
+    installed: &str,
+) -> Result<()> {
+    let namespace = plane.new_namespace().await?;
+    create_user(plane, &namespace, "configmaps").await?;
+    let user = ConfigMaps::of(plane, (&namespace, "user"), &namespace).await?;
+    let controller = ConfigMaps::of(plane, (installed, NAME), &namespace).await?;
+    let snapshot = map("job-runtime-snapshot", Some(true));
+    // RBAC and the policy take effect after a moment.
+    eventually("the policy holds", async || {
+        let refused = user.create(&snapshot).await?;
+        if refused.is_none() {
+            user.delete("job-runtime-snapshot").await?;
+        }
+        Ok(refused.filter(|why| why.contains(REFUSED)).map(drop))
+    })
+    .await?;
+
+    is_allowed(
+        "the controller creates",
+        controller.create(&snapshot).await?,
+    )?;
+    let forged = json!({"data": {"runtime": "{hostPID: true}"}});
+    let free = json!({"metadata": {"ownerReferences": null}});
+    for (what, patch) in [("change it", &forged), ("release it", &free)] {
+        is_refused(what, user.merge("job-runtime-snapshot", patch).await?)?;
+    }
+    is_refused("delete it", user.delete("job-runtime-snapshot").await?)?;
+    let marked = json!({"metadata": {"annotations": {"trainyard.dev/started": "true"}}});
+    let refused = controller.merge("job-runtime-snapshot", &marked).await?;
+    is_allowed("the controller marks it", refused)?;
+
+    // Other ConfigMaps are free, until they become snapshots.
+    for (name, controller) in [
+        ("other", Some(true)),
+        ("free-runtime-snapshot", None),
+        ("in-part-runtime-snapshot", Some(false)),
+    ] {
+        is_allowed(name, user.create(&map(name, controller)).await?)?;
+        is_allowed(name, user.merge(name, &forged).await?)?;
+    }
+    let taken = json!({"metadata": {"ownerReferences": snapshot["metadata"]["ownerReferences"]}});
+    let refused = user.merge("free-runtime-snapshot", &taken).await?;
+    is_refused("make one of it", refused)?;
+
+    let accounts = Resource::service_accounts();
+    let accounts = plane.api(&accounts, "kube-system");
+    for name in KUBERNETES {
+        let account =
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
+        // The second installation finds it.
+        accounts
+            .apply(&account, &Write::by("test"))
+            .await?
+            .accepted()?;
+        let account = ConfigMaps::of(plane, ("kube-system", name), &namespace).await?;
+        let of_it = map(&format!("{name}-runtime-snapshot"), Some(true));
+        is_allowed("the controller creates", controller.create(&of_it).await?)?;
+        let deleted = account.delete(&format!("{name}-runtime-snapshot")).await?;
+        is_allowed(name, deleted)?;
+    }
+    Ok(())
+}

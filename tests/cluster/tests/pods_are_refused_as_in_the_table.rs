@@ -1,0 +1,59 @@
+//! An API server refuses the pods of the table `pods.yaml`, as the pods of a Job, for the fields that the table has, and accepts the others.
+//! `tests/validate_refuses_pods_like_the_api_server.rs` compares `trainyard validate` with the same table.
+use anyhow::{Result, ensure};
+use serde_json::json;
+use trainyard_cluster::{ControlPlane, PodRow, Resource, Test, Write};
+
+/// Checks one row of the table.
+async fn agrees(plane: &ControlPlane, namespace: &str, row: &PodRow) -> Result<()> {
+    let mut pod = row.pod.clone();
+    if let Some(pod) = pod.as_object_mut() {
+        // JobSet sets it.
+        pod.entry("restartPolicy").or_insert(json!("OnFailure"));
+    }
+    let job = json!({
+        "apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": row.name},
+        "spec": {"template": {"spec": pod}},
+    });
+    let write = Write {
+        dry_run: true,
+        ..Write::strict()
+    };
+    let jobs = Resource::jobs();
+    let answer = plane.api(&jobs, namespace).create(&job, &write).await?;
+    let Err(refusal) = answer.accepted() else {
+        ensure!(row.refused.is_empty(), "it is accepted");
+        return Ok(());
+    };
+    ensure!(!row.refused.is_empty(), "{refusal}");
+    for field in row.fields_of_server() {
+        let field = format!("spec.template.spec.{field}");
+        let mut causes = refusal.causes.iter();
+        ensure!(
+            causes.any(|cause| cause.field == field),
+            "not {field}: {refusal}"
+        );
+    }
+    Ok(())
+}
+
+async fn every_pod_of_the_table_has_the_recorded_verdict(plane: &ControlPlane) -> Result<()> {
+    let rows = PodRow::read_all()?;
+    ensure!(rows.len() >= 60, "{} rows", rows.len());
+    let namespace = plane.new_namespace().await?;
+    let mut wrong = Vec::new();
+    for row in &rows {
+        if let Err(error) = agrees(plane, &namespace, row).await {
+            wrong.push(format!("{}: {error:#}", row.name));
+        }
+    }
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    Ok(())
+}
+
+pub(crate) fn tests() -> Vec<Test> {
+    vec![Test::new(
+        "every_pod_of_the_table_has_the_recorded_verdict",
+        every_pod_of_the_table_has_the_recorded_verdict,
+    )]
+}
