@@ -192,6 +192,13 @@ impl<'d> Seen<'d> {
             .flatten()
     }
 
+    /// Returns whether the path is below this replicated job.
+    pub(crate) fn is_of(&self, job: &Value) -> bool {
+        let name = job["name"].as_str().unwrap_or_default();
+        self.path()
+            .starts_with(&format!("spec.replicatedJobs[{name}]"))
+    }
+
     /// Returns the pod specs of the runtime.
     pub(crate) fn pods(&self) -> impl Iterator<Item = &'d Value> {
         self.replicated_jobs().map(pod)
@@ -222,6 +229,14 @@ impl<'d> Seen<'d> {
         let of_overrides = overrides.into_iter().flatten().map(|one| &one["spec"]);
         of_patches.map(pod).chain(of_overrides)
     }
+}
+
+/// The label with the step of a TrainJob that a replicated job runs.
+pub(crate) const STEP: &str = "trainer.kubeflow.org/trainjob-ancestor-step";
+
+/// Returns whether the Job template of a replicated job has the label of the trainer.
+pub(crate) fn is_trainer(job: &Value) -> bool {
+    job["template"]["metadata"]["labels"][STEP] == "trainer"
 }
 
 /// Returns the pod spec of a replicated job.

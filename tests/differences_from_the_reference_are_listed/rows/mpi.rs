@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::seen::Seen;
+use super::super::seen::{Seen, is_trainer};
 
 /// Returns whether the runtime is one of MPI.
 fn is_mpi(seen: &Seen<'_>) -> bool {
@@ -141,9 +141,16 @@ pub(super) fn one_node(seen: &Seen<'_>) -> bool {
 
 pub(super) fn resources(seen: &Seen<'_>) -> bool {
     let given = seen.trainer()["resourcesPerNode"].is_object();
-    let is_apart = is_mpi(seen) && !launcher_is_node(seen);
     let resources = seen.path().contains(".containers[node].resources") || seen.needs(".requests[");
-    is_apart && given && resources
+    let differs = !launcher_is_node(seen) || is_of_unlabelled_launcher(seen);
+    is_mpi(seen) && given && resources && differs
+}
+
+/// Returns whether the path is that of a launcher whose Job template does not have the label of the trainer.
+fn is_of_unlabelled_launcher(seen: &Seen<'_>) -> bool {
+    let is_its = |job: &Value| job["name"] == "launcher" && seen.is_of(job);
+    let mut jobs = seen.replicated_jobs();
+    jobs.any(|job| is_its(job) && !is_trainer(job))
 }
 
 pub(super) fn image(seen: &Seen<'_>) -> bool {

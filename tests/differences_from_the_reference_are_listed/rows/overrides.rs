@@ -3,9 +3,12 @@
 use serde_json::Value;
 
 use super::{
-    super::{difference::Refusal, seen::Seen},
+    super::{
+        difference::Refusal,
+        seen::{STEP, Seen, is_trainer},
+    },
     frameworks::is_of_accelerators,
-    mpi,
+    mpi, torchtune,
 };
 
 pub(super) fn resources_without_policy(seen: &Seen<'_>) -> bool {
@@ -35,66 +38,78 @@ pub(super) fn claims_in_use(seen: &Seen<'_>) -> bool {
     used || has_claims && is_of_accelerators(path)
 }
 
-/// Counts of a replicated job that the runtime sets and that no override changes: Trainyard keeps them.
+/// Counts of a replicated job that the runtime sets and that no override changes: Trainyard keeps them, and the number of nodes follows.
 pub(super) fn counts(seen: &Seen<'_>) -> bool {
     let path = seen.path();
-    let ends = [
+    let ends_with = |ends: [&str; 3]| ends.iter().any(|end| path.ends_with(end));
+    let of_pods = ends_with([
         "].template.spec.parallelism",
         "].template.spec.completions",
         "].count",
+    ]);
+    // `envInjection` sets it in other replicated jobs as well.
+    let of_nodes = ends_with([
         ".env[PET_NNODES].value",
         ".env[JAX_NUM_PROCESSES].value",
         ".env[DMLC_NUM_WORKER].value",
-    ];
-    let has_written = |job: &Value| {
-        let written =
-            ["parallelism", "completions"].map(|count| job["template"]["spec"][count].to_string());
-        let ours = seen.ours().map(|ours| {
-            ours.as_str()
-                .map_or_else(|| ours.to_string(), str::to_owned)
-        });
-        let workers = |ours: &str, nodes: &String| {
-            // As many workers for each of these nodes as the TrainJob sets, or as they have for their only node.
-            let (ours, nodes) = (ours.parse::<u64>().ok()?, nodes.parse::<u64>().ok()?);
-            let theirs = seen.theirs().and_then(Value::as_str);
-            let of_one = theirs.and_then(|theirs| theirs.parse().ok());
-            let set = seen.trainer()["numProcPerNode"].as_u64();
-            path.contains(".env[DMLC_NUM_WORKER]").then(|| {
-                let is_of_nodes = |workers: u64| nodes > 1 && ours == nodes * workers;
-                [set, of_one].into_iter().flatten().any(is_of_nodes)
-            })
-        };
-        ours.is_some_and(|ours| {
-            let is_written = |nodes| workers(&ours, nodes).unwrap_or(*nodes == ours);
-            written.iter().any(is_written)
-        })
-    };
-    let is_overridden = |job: &Value| {
-        // With MPI, the launcher has the label, and no number of nodes counts it.
-        let is_trainer = job["template"]["metadata"]["labels"][STEP] == "trainer"
-            && seen.policy()["mpi"].is_null();
-        is_trainer
-            && [seen.trainer(), seen.policy()]
-                .iter()
-                .any(|from| !from["numNodes"].is_null())
-    };
-    let mut of = seen.replicated_jobs().filter(|job| is_of(path, job));
-    ends.iter().any(|end| path.ends_with(end))
-        && of.any(|job| has_written(job) && !is_overridden(job))
-        || mpi::hosts_of_the_template(seen)
+    ]);
+    let mut kept = seen
+        .replicated_jobs()
+        .filter(|job| !is_overridden(seen, job));
+    kept.any(|job| {
+        of_pods && seen.is_of(job) && has_written(seen, job)
+            || of_nodes && is_trainer(job) && has_written(seen, job)
+            || is_trainer(job) && has_several(job) && torchtune::runs_on_several_nodes(seen)
+    }) || mpi::hosts_of_the_template(seen)
 }
 
-/// Returns whether a path of a JobSet is below this replicated job.
-fn is_of(path: &str, job: &Value) -> bool {
-    let name = job["name"].as_str().unwrap_or_default();
-    path.starts_with(&format!("spec.replicatedJobs[{name}]"))
+/// Returns the counts of a replicated job, each as text or `null`.
+fn written(job: &Value) -> [String; 2] {
+    ["parallelism", "completions"].map(|count| job["template"]["spec"][count].to_string())
+}
+
+fn has_several(job: &Value) -> bool {
+    written(job)
+        .iter()
+        .any(|count| count.parse::<u64>().is_ok_and(|count| count > 1))
+}
+
+/// Returns whether Trainyard's value is a count of this replicated job, or a number of workers that follows from it.
+fn has_written(seen: &Seen<'_>, job: &Value) -> bool {
+    let ours = seen.ours().map(|ours| {
+        ours.as_str()
+            .map_or_else(|| ours.to_string(), str::to_owned)
+    });
+    let workers = |ours: &str, nodes: &String| {
+        // As many workers for each of these nodes as the TrainJob sets, or as they have for their only node.
+        let (ours, nodes) = (ours.parse::<u64>().ok()?, nodes.parse::<u64>().ok()?);
+        let theirs = seen.theirs().and_then(Value::as_str);
+        let of_one = theirs.and_then(|theirs| theirs.parse().ok());
+        let set = seen.trainer()["numProcPerNode"].as_u64();
+        seen.path().contains(".env[DMLC_NUM_WORKER]").then(|| {
+            let is_of_nodes = |workers: u64| nodes > 1 && ours == nodes * workers;
+            [set, of_one].into_iter().flatten().any(is_of_nodes)
+        })
+    };
+    ours.is_some_and(|ours| {
+        let is_written = |nodes| workers(&ours, nodes).unwrap_or(*nodes == ours);
+        written(job).iter().any(is_written)
+    })
+}
+
+/// Returns whether a number of nodes replaces the counts of this replicated job.
+fn is_overridden(seen: &Seen<'_>, job: &Value) -> bool {
+    // With MPI, the launcher has the label, and no number of nodes counts it.
+    is_trainer(job)
+        && seen.policy()["mpi"].is_null()
+        && [seen.trainer(), seen.policy()]
+            .iter()
+            .any(|from| !from["numNodes"].is_null())
 }
 
 pub(super) fn empty_image(seen: &Seen<'_>) -> bool {
     seen.path().ends_with(".containers[node].image") && seen.trainer()["image"] == ""
 }
-
-const STEP: &str = "trainer.kubeflow.org/trainjob-ancestor-step";
 
 /// The counts and overrides of a replicated job that has the label only on its pods, and the number of nodes in other containers.
 pub(super) fn label_on_pod(seen: &Seen<'_>) -> bool {
@@ -129,7 +144,7 @@ pub(super) fn label_on_pod(seen: &Seen<'_>) -> bool {
     let everywhere = path.starts_with("data.") || nodes || panics;
     seen.replicated_jobs()
         .filter(labelled)
-        .any(|job| everywhere || changed && is_of(path, job))
+        .any(|job| everywhere || changed && seen.is_of(job))
 }
 
 pub(super) fn count_below_one(seen: &Seen<'_>) -> bool {

@@ -99,6 +99,14 @@ pub(super) fn devices(seen: &Seen<'_>) -> bool {
     differs && (is_explicit || is_disputed) || is_refused && (is_disputed || !has_gpus())
 }
 
+/// Whether only Trainyard's configuration is one for several nodes.
+pub(super) fn runs_on_several_nodes(seen: &Seen<'_>) -> bool {
+    lines(seen).is_some_and(|(ours, theirs)| {
+        let is_of_several = |line: &Line<'_>| line.configuration.ends_with("_multinode");
+        is_of_several(&ours) && !is_of_several(&theirs)
+    })
+}
+
 pub(super) fn address(seen: &Seen<'_>) -> bool {
     lines(seen).is_some_and(|(ours, theirs)| {
         let is_ours = ours

@@ -228,12 +228,15 @@ pub(super) fn of_request(rendering: &Rendering<'_>, name: &str, resource: &str) 
         list.is_some_and(|list| list.get(resource).is_some())
     };
     if let Some(given) = given {
-        if let Some(("mpi", config)) = rendering.policy()
-            && !view::launcher_is_node(config)
-        {
-            return &MPI_RESOURCES;
+        let is_on_pods = job.is_some_and(is_labelled_on_pods);
+        if let Some(("mpi", config)) = rendering.policy() {
+            // Kueue finds a launcher only by the label.
+            let is_unlabelled = name != names::NODE && !job.is_some_and(is_trainer);
+            if !view::launcher_is_node(config) || is_unlabelled && !is_on_pods {
+                return &MPI_RESOURCES;
+            }
         }
-        if job.is_some_and(is_labelled_on_pods) {
+        if is_on_pods {
             return &LABEL_ON_POD;
         }
         if !of(Some(given), "requests") {
