@@ -335,7 +335,7 @@ fn compare(framework: Framework, count: usize) {
     );
     found.assert_listed();
     assert!(
-        accepted * 4 > count,
+        accepted * 3 > count,
         "only {accepted} of {count} are accepted"
     );
 }

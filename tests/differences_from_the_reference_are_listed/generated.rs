@@ -90,10 +90,14 @@ pub(crate) fn inputs(
         spoilt::damage(),
         gang::gang(framework),
         torchtune::settings(framework),
+        prop::bool::weighted(0.9),
     );
     let input = parts.prop_map(
-        move |(mut runtime, mut job, flux, damage, gang, torchtune)| {
+        move |(mut runtime, mut job, flux, damage, gang, torchtune, fits)| {
             job["spec"]["runtimeRef"] = runtime::reference(&runtime);
+            if fits {
+                job::remove_unknown_initializers(&mut job, &runtime);
+            }
             if framework == Framework::Flux {
                 flux.apply(&mut runtime, &mut job);
             }

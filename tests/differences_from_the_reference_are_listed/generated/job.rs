@@ -42,6 +42,19 @@ pub(super) fn job(framework: Framework) -> BoxedStrategy<Value> {
         .boxed()
 }
 
+/// Removes the initializers of a TrainJob for which its runtime has no replicated job, because they are refused.
+pub(super) fn remove_unknown_initializers(job: &mut Value, runtime: &Value) {
+    let jobs = &runtime["spec"]["template"]["spec"]["replicatedJobs"];
+    let has = |step: &str| {
+        let mut jobs = jobs.as_array().into_iter().flatten();
+        jobs.any(|job| job["name"] == format!("{step}-initializer"))
+    };
+    let initializers = job.pointer_mut("/spec/initializer");
+    if let Some(initializers) = initializers.and_then(Value::as_object_mut) {
+        initializers.retain(|step, _| has(step));
+    }
+}
+
 /// Generates a number from 1, and sometimes 0.
 fn count(end: i64) -> BoxedStrategy<Value> {
     prop_oneof![40 => 1..end, 1 => 0i64..1]

@@ -81,8 +81,8 @@ fn ports() -> BoxedStrategy<Value> {
     ])
 }
 
-/// Generates a container of a runtime.
-fn container(name: &'static str) -> BoxedStrategy<Value> {
+/// Generates a container of a runtime, which has a probe with this probability.
+fn container(name: &'static str, probed: f64) -> BoxedStrategy<Value> {
     let others = fields(vec![
         (
             "command",
@@ -126,7 +126,7 @@ fn container(name: &'static str) -> BoxedStrategy<Value> {
         ),
         (
             "readinessProbe",
-            0.1,
+            probed,
             Just(json!({"httpGet": {"path": "/", "port": 8080}})).boxed(),
         ),
     ]);
@@ -147,10 +147,11 @@ pub(super) fn of_runtime(name: &'static str) -> BoxedStrategy<Value> {
         ("priorityClassName", 0.1, word(&["high"])),
         ("hostNetwork", 0.1, Just(json!(true)).boxed()),
     ]);
-    let init = list(INIT.map(|name| (0.3, container(name))).into());
+    // An init container with a probe is invalid.
+    let init = list(INIT.map(|name| (0.3, container(name, 0.005))).into());
     let containers = (
-        container(name),
-        prop::option::weighted(0.4, container("logger")),
+        container(name, 0.1),
+        prop::option::weighted(0.4, container("logger", 0.1)),
         any::<bool>(),
     );
     let containers = containers.prop_map(|(first, second, swapped)| {

@@ -176,12 +176,22 @@ fn template(framework: Framework) -> BoxedStrategy<Value> {
     )
         .prop_map(|(mut spec, metadata, jobs)| {
             spec["replicatedJobs"] = jobs;
+            if spec["startupPolicy"].is_object() {
+                remove_dependencies(&mut spec);
+            }
             match metadata {
                 Some(metadata) => json!({"metadata": metadata, "spec": spec}),
                 None => json!({"spec": spec}),
             }
         })
         .boxed()
+}
+
+/// Removes the dependencies of replicated jobs, which JobSet does not allow beside a startup policy.
+fn remove_dependencies(spec: &mut Value) {
+    let jobs = spec["replicatedJobs"].as_array_mut();
+    let jobs = jobs.into_iter().flatten().filter_map(Value::as_object_mut);
+    jobs.for_each(|job| drop(job.remove("dependsOn")));
 }
 
 fn replicated_jobs(framework: Framework) -> BoxedStrategy<Value> {

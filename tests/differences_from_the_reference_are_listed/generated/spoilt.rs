@@ -62,6 +62,10 @@ pub(super) fn damage() -> BoxedStrategy<Option<Damage>> {
         (&["spec", "mlPolicy"], json!({"jax": {}})),
         (&["spec", "mlPolicy", "numNodes"], json!("two")),
         (
+            &["spec", "template", "spec", "startupPolicy"],
+            json!({"startupPolicyOrder": "InOrder"}),
+        ),
+        (
             &[
                 "spec",
                 "template",
