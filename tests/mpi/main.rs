@@ -68,9 +68,9 @@ fn runs(name: Name, nodes: Nodes, processes: u32) {
         .map(|pod| (pod.host_name(), slots))
         .collect();
     for installed in find(name) {
-        let output = pods.mpirun(&installed, &rendered);
-        let ranks = ranks(&output);
         let size = processes * u32::try_from(expected.len()).unwrap();
+        let output = pods.mpirun(&installed, &rendered, usize::try_from(size).unwrap());
+        let ranks = ranks(&output);
         let all: Vec<u32> = (0..size).collect();
         let found: Vec<_> = ranks.iter().map(|(rank, ..)| *rank).collect();
         assert_eq!(found, all, "{installed}: {output}");

@@ -35,7 +35,9 @@ const OF_THE_COMMAND: &str = "; use `--plugin FILE.wasm` to load one that is not
 /// The replacement of a digest in the expected files.
 const DIGEST: &str = "(sha256:";
 
+/// The kind of a runtime if `runtimeRef` names none.
 const RUNTIME: &str = "ClusterTrainingRuntime";
+const OF_NAMESPACE: &str = "TrainingRuntime";
 
 /// A case with the objects of its input, each with the errors that `render` prints for it.
 struct Case {
@@ -151,6 +153,7 @@ async fn create<'a>(shared: &'a Shared, case: &Case) -> Result<Outcome<'a>> {
     }
     let namespace = Namespace::new(&shared.cluster).await?;
     let runtimes = kind(Kind::ClusterTrainingRuntime)?;
+    let of_namespace = kind(Kind::TrainingRuntime)?;
     let claims = Resource::namespaced("/apis/resource.k8s.io/v1", "resourceclaimtemplates");
     // Runtimes of other cases have the same names.
     let own = |name: &Value| format!("{}-{}", name.as_str().unwrap_or_default(), namespace.name);
@@ -164,6 +167,10 @@ async fn create<'a>(shared: &'a Shared, case: &Case) -> Result<Outcome<'a>> {
             Some(RUNTIME) => {
                 object["metadata"]["name"] = json!(own(&object["metadata"]["name"]));
                 (&runtimes, "")
+            }
+            Some(OF_NAMESPACE) => {
+                object["metadata"]["name"] = json!(own(&object["metadata"]["name"]));
+                (&of_namespace, &*namespace.name)
             }
             Some("TrainJob") => {
                 let reference = &mut object["spec"]["runtimeRef"];
@@ -187,15 +194,16 @@ async fn create<'a>(shared: &'a Shared, case: &Case) -> Result<Outcome<'a>> {
             return Ok(Outcome::Refused);
         }
         if object["kind"] == "TrainJob" {
-            let runtime = object["spec"]["runtimeRef"]["name"].as_str();
-            let runtime = runtime.unwrap_or_default();
+            let reference = &object["spec"]["runtimeRef"];
+            let kind = reference["kind"].as_str().unwrap_or(RUNTIME);
+            let runtime = reference["name"].as_str().unwrap_or_default();
             let mut documents = case.documents.iter();
             let its_runtime = documents.find(|(object, _)| {
-                object["kind"] == RUNTIME && own(&object["metadata"]["name"]) == runtime
+                object["kind"] == kind && own(&object["metadata"]["name"]) == runtime
             });
             let (_, of_runtime) = its_runtime.context("no runtime")?;
             let of_runtime = of_runtime.iter();
-            let of_runtime = of_runtime.map(|error| format!("{RUNTIME} {runtime}: {error}"));
+            let of_runtime = of_runtime.map(|error| format!("{kind} {runtime}: {error}"));
             let expected = errors.iter().cloned().chain(of_runtime).collect();
             let name = object["metadata"]["name"].as_str().context("no name")?;
             jobs.push((name.to_owned(), expected));
