@@ -312,31 +312,115 @@ fn train_jobs_whose_runtime_is_missing_are_named_with_the_most_similar_one() {
     );
 }
 
+fn json_report(input: &str) -> Value {
+    let output = trainyard_with_input(input, &["validate", "-o", "json", "-f", "-"]);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["valid"], output.status.success());
+    assert_lines_have_their_parts(&output.stderr, &report);
+    report
+}
+
+/// Standard error has the errors and warnings as lines, in the order of the report and with the same parts.
+fn assert_lines_have_their_parts(stderr: &[u8], report: &Value) {
+    let mut lines: Vec<_> = std::str::from_utf8(stderr).unwrap().lines().collect();
+    lines.retain(|line| line.starts_with("warning: ") || line.starts_with("error: "));
+    let of = |list: &str| report[list].as_array().unwrap().clone();
+    let found = [of("warnings"), of("errors")].concat();
+    assert_eq!(lines.len(), found.len(), "{lines:#?}\n{report:#}");
+    for (line, parts) in lines.iter().zip(&found) {
+        let object = &parts["object"];
+        for part in [
+            &parts["message"],
+            &parts["file"],
+            &parts["field"],
+            &object["kind"],
+            &object["namespace"],
+            &object["name"],
+        ] {
+            assert!(line.contains(part.as_str().unwrap_or_default()), "{line}");
+        }
+        if let Some(number) = parts["line"].as_u64() {
+            let is_there = [format!(":{number}: "), format!(": line {number}, ")];
+            assert!(is_there.iter().any(|one| line.contains(one)), "{line}");
+        }
+    }
+}
+
 #[test]
-fn json_has_the_verdict_errors_and_warnings() {
-    let report = |input: &str| -> Value {
-        let output = trainyard_with_input(input, &["validate", "-o", "json", "-f", "-"]);
-        let report: Value = serde_json::from_slice(&output.stdout).unwrap();
-        assert_eq!(report["valid"], output.status.success());
-        report
-    };
-    let valid = report(JOB);
+fn json_has_the_verdict_errors_and_warnings_in_their_parts() {
+    let valid = json_report(JOB);
     assert_eq!(valid["errors"], json!([]));
     assert_eq!(valid["checked"]["trainJobs"], 1);
     assert_eq!(valid["checked"]["withoutRuntime"], 1);
-    assert!(
-        valid["warnings"][0]
-            .as_str()
-            .unwrap()
-            .contains("`x` is not in the input")
-    );
-    let refused = report(&JOB.replace("name: x", "name: x, nam: y"));
-    let error = refused["errors"][0].as_str().unwrap();
-    assert!(
-        error.starts_with("standard input:4: TrainJob default/bert: unknown field"),
-        "{error}"
-    );
+    let bert = json!({"kind": "TrainJob", "namespace": "default", "name": "bert"});
+    let warning = &valid["warnings"][0];
+    assert_eq!(warning["object"], bert);
+    assert_eq!(warning["file"], "standard input");
+    assert_eq!(warning["line"], 4);
+    assert_eq!(warning["field"], "spec.runtimeRef.name");
+    let missing = "ClusterTrainingRuntime `x` is not in the input, which has no runtimes; ";
+    let message = warning["message"].as_str().unwrap();
+    assert!(message.starts_with(missing), "{message}");
+    assert_eq!(valid["omittedWarnings"], 0);
+
+    // The API server names an unknown field in its message alone.
+    let refused = json_report(&JOB.replace("name: x", "name: x, nam: y"));
+    let error = &refused["errors"][0];
+    assert_eq!(error["object"], bert);
+    assert_eq!(error["field"], "spec.runtimeRef.nam");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.starts_with("unknown field "), "{message}");
     assert_eq!(refused["checked"], Value::Null);
+}
+
+/// What is not known is absent.
+#[test]
+fn json_has_the_parts_of_errors_of_files_plugins_and_runtimes() {
+    let report = json_report(&format!("{JOB}---\na: [1\n"));
+    let error = &report["errors"][0];
+    assert_eq!(error["file"], "standard input");
+    assert_eq!(error["line"], JOB.lines().count() + 2);
+    assert_eq!(error.get("object").or(error.get("field")), None);
+
+    let runtime = runtime("name: x", "mlPolicy: {plugin: {name: gone}},", "");
+    let report = json_report(&format!("{runtime}---\n{JOB}"));
+    let error = &report["errors"][0];
+    let object = json!({"kind": "ClusterTrainingRuntime", "name": "x"});
+    assert_eq!(error["object"], object);
+    assert_eq!(error["line"], 4);
+    assert_eq!(error["field"], "spec.mlPolicy.plugin.name");
+    let message = error["message"].as_str().unwrap();
+    assert!(
+        message.starts_with("no loaded plugin has the name `gone`; "),
+        "{message}"
+    );
+
+    let folder = tempfile::tempdir().unwrap();
+    let policy = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins:\n- {nam: x}\n";
+    fs::write(folder.path().join("policy.yaml"), policy).unwrap();
+    fs::write(
+        folder.path().join("in.yaml"),
+        format!("{}---\n{JOB}", crate::common::runtime("name: x", "", "")),
+    )
+    .unwrap();
+    let args = [
+        "validate",
+        "-o",
+        "json",
+        "-f",
+        "in.yaml",
+        "--policy",
+        "policy.yaml",
+    ];
+    let output = crate::common::trainyard(folder.path(), &args);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_lines_have_their_parts(&output.stderr, &report);
+    let error = &report["errors"][0];
+    assert_eq!(
+        (&error["file"], &error["line"]),
+        (&json!("policy.yaml"), &json!(4))
+    );
+    assert_eq!(error["field"], "plugins[0].nam");
 }
 
 #[test]

@@ -22,6 +22,7 @@ mod completions;
 mod controller;
 mod crds;
 mod explain;
+mod finding;
 mod load;
 mod log;
 mod output;

@@ -9,8 +9,10 @@ use std::{
 };
 
 use anstyle::{AnsiColor, Style};
-use indexmap::IndexSet;
+use indexmap::IndexMap;
 use trainyard_model::text::{MAX_LINE, clean_to};
+
+use crate::finding::{Finding, Parts};
 
 /// The maximum number of errors that a run prints, and of warnings.
 pub(crate) const MAX_LINES: usize = 500;
@@ -18,20 +20,24 @@ pub(crate) const MAX_LINES: usize = 500;
 /// The errors of a run, a line each.
 #[derive(Debug, Default)]
 pub(crate) struct ErrorList {
-    lines: IndexSet<String>,
+    lines: IndexMap<String, Parts>,
     /// The number of errors beyond the maximum, whose lines are not kept.
     omitted: usize,
 }
 
 impl ErrorList {
     /// Adds a line. An error that TrainJobs share, such as one of their runtime, is listed once.
-    pub(crate) fn add(&mut self, line: impl ToString) {
-        let line = clean_to(&line.to_string(), MAX_LINE);
-        if self.lines.contains(&line) {
+    pub(crate) fn add(&mut self, error: impl Finding) {
+        let line = clean_to(&error.to_string(), MAX_LINE);
+        self.insert(line, || error.parts());
+    }
+
+    fn insert(&mut self, line: String, parts: impl FnOnce() -> Parts) {
+        if self.lines.contains_key(&line) {
             return;
         }
         if self.lines.len() < MAX_LINES {
-            self.lines.insert(line);
+            self.lines.insert(line, parts());
         } else {
             self.omitted += 1;
         }
@@ -49,18 +55,22 @@ impl ErrorList {
 
     /// Adds the errors of another list.
     pub(crate) fn absorb(&mut self, other: Self) {
-        other.lines.iter().for_each(|line| self.add(line));
+        for (line, parts) in other.lines {
+            self.insert(line, || parts);
+        }
         self.omitted += other.omitted;
     }
 
-    /// Returns the lines, and the number of errors without one.
-    pub(crate) fn lines(&self) -> (impl Iterator<Item = &str>, usize) {
-        (self.lines.iter().map(String::as_str), self.omitted)
+    /// Returns the errors in their parts, and the number of errors that were not kept.
+    pub(crate) fn parts(&self) -> (impl Iterator<Item = &Parts>, usize) {
+        (self.lines.values(), self.omitted)
     }
 
     /// Prints the errors as warnings.
     pub(crate) fn warn(&self) {
-        self.lines.iter().for_each(warn);
+        for (line, parts) in &self.lines {
+            warn_line(line, || parts.clone());
+        }
         if self.omitted > 0 {
             warn(format!("{} more warnings are not printed", self.omitted));
         }
@@ -76,7 +86,7 @@ impl ErrorList {
     }
 }
 
-impl<E: ToString> FromIterator<E> for ErrorList {
+impl<E: Finding> FromIterator<E> for ErrorList {
     fn from_iter<I: IntoIterator<Item = E>>(errors: I) -> Self {
         let mut failure = Self::default();
         errors.into_iter().for_each(|error| failure.add(error));
@@ -117,7 +127,7 @@ pub(crate) fn exit(result: Result<(), ErrorList>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            for line in &failure.lines {
+            for line in failure.lines.keys() {
                 print("error", AnsiColor::Red, line);
             }
             if failure.omitted > 0 {
@@ -144,27 +154,38 @@ pub(crate) fn wrong_usage(error: &clap::Error) -> ExitCode {
 static WARNINGS: AtomicUsize = AtomicUsize::new(0);
 
 /// The warnings that were printed, for a report.
-static PRINTED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static PRINTED: Mutex<Vec<Parts>> = Mutex::new(Vec::new());
 
-/// Returns the warnings that were printed so far.
-pub(crate) fn warnings() -> Vec<String> {
+/// Returns the warnings that were printed so far, and the number of those that were not.
+pub(crate) fn warnings() -> (Vec<Parts>, usize) {
     let printed = PRINTED.lock();
-    printed.unwrap_or_else(PoisonError::into_inner).clone()
+    let printed = printed.unwrap_or_else(PoisonError::into_inner);
+    (printed.clone(), omitted_warnings())
 }
 
 /// Prints a warning, unless there were too many before it.
-pub(crate) fn warn(line: impl std::fmt::Display) {
+pub(crate) fn warn(warning: impl Finding) {
+    warn_line(&warning, || warning.parts());
+}
+
+fn warn_line(line: impl std::fmt::Display, parts: impl FnOnce() -> Parts) {
     if WARNINGS.fetch_add(1, Ordering::Relaxed) < MAX_LINES {
-        let text = clean_to(&line.to_string(), MAX_LINE);
         let printed = PRINTED.lock();
-        printed.unwrap_or_else(PoisonError::into_inner).push(text);
+        let mut printed = printed.unwrap_or_else(PoisonError::into_inner);
+        printed.push(parts());
+        drop(printed);
         print("warning", AnsiColor::Yellow, line);
     }
 }
 
+/// Returns the number of warnings that were not printed.
+fn omitted_warnings() -> usize {
+    WARNINGS.load(Ordering::Relaxed).saturating_sub(MAX_LINES)
+}
+
 /// Prints the number of warnings that were not printed, if any.
 fn warn_of_more() {
-    let omitted = WARNINGS.load(Ordering::Relaxed).saturating_sub(MAX_LINES);
+    let omitted = omitted_warnings();
     if omitted > 0 {
         let more = format!("{omitted} more warnings are not printed");
         print("warning", AnsiColor::Yellow, more);
@@ -188,7 +209,7 @@ mod tests {
 
     #[test]
     fn errors_are_kept_once_and_up_to_a_count() {
-        let twice = (0..2 * MAX_LINES).flat_map(|at| [at, at]);
+        let twice = (0..2 * MAX_LINES).flat_map(|at| [at.to_string(), at.to_string()]);
         let failure = ErrorList::from_iter(twice);
         assert_eq!(
             (failure.lines.len(), failure.omitted),

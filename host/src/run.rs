@@ -6,7 +6,7 @@ use std::{
 };
 
 use serde_json::Value;
-use trainyard_api::{Admitted, Inputs, Located, Location, Object, Source, names};
+use trainyard_api::{Admitted, FieldPath, Inputs, Located, Location, Object, Source, names};
 use trainyard_model::text::listed;
 use trainyard_render::{Catalog, Counts, InputJob, InputObject, Problem, Rendered, Renderer};
 use trainyard_schema::Admission;
@@ -340,15 +340,18 @@ pub(crate) fn render_run<T: Send>(
                 failure.add(locate(job, problem));
             }
             for lookup in stopped.lookups() {
-                failure.add(format!(
-                    "{}; pass a file that contains it with -f",
-                    job.locate_lookup(lookup)
+                failure.add(advised(
+                    job.locate_lookup(lookup),
+                    "pass a file that contains it with -f",
                 ));
             }
             Ok(())
         }
         Err(panicked) => {
-            failure.add(format!("{}: {panicked}", job.location()));
+            failure.add(Located {
+                location: job.location().clone(),
+                message: panicked.to_string(),
+            });
             Ok(())
         }
     });
@@ -366,23 +369,42 @@ pub(crate) fn render_run<T: Send>(
 
 /// Returns the problem with its location in the input, and advice for the command line.
 pub(crate) fn locate(job: &InputJob, problem: &Problem) -> Located {
-    let mut located = job.locate(problem);
-    if problem.is_unknown_plugin() {
-        let advice = "; use `--plugin FILE.wasm` to load one that is not built in";
-        located.message.push_str(advice);
+    let located = job.locate(problem);
+    match problem.is_unknown_plugin() {
+        true => advised(
+            located,
+            "use `--plugin FILE.wasm` to load one that is not built in",
+        ),
+        false => located,
     }
-    located
+}
+
+/// Adds advice for the command line.
+fn advised(located: Located, advice: &str) -> Located {
+    Located {
+        message: format!("{}; {advice}", located.message),
+        ..located
+    }
 }
 
 /// Whether this controller would reconcile the TrainJob. Warns if not.
 fn is_ours(job: &InputJob) -> bool {
     let is_ours = job.train_job.managed_by == names::MANAGED_BY_TRAINER;
     if !is_ours {
-        report::warn(format!(
-            "{}: spec.managedBy: is {}, so another controller manages this TrainJob; it is skipped",
-            job.location(),
-            job.train_job.managed_by
-        ));
+        report::warn(Located {
+            location: Location {
+                // The line is that of the TrainJob.
+                line_of: Some(FieldPath::root()),
+                ..job
+                    .location()
+                    .clone()
+                    .at(FieldPath::of(["spec", "managedBy"]))
+            },
+            message: format!(
+                "is {}, so another controller manages this TrainJob; it is skipped",
+                job.train_job.managed_by
+            ),
+        });
     }
     is_ours
 }

@@ -6,6 +6,7 @@ use trainyard_render::Counts;
 
 use crate::{
     args::{InputArgs, LoadArgs, ReportFormat},
+    finding::Parts,
     output::{self, counted},
     report::{self, ErrorList},
     run::{self, CheckSummary, Strictness},
@@ -25,7 +26,8 @@ pub(crate) struct ValidateArgs {
     /// Refuse a TrainJob whose runtime is not in the input.
     #[arg(long)]
     require_runtimes: bool,
-    /// The output format. With JSON, the result is also printed if there are errors.
+    /// The output format. With JSON, the result is also printed if there are errors. Each error and warning has a `message` and, if they are
+    /// known, `file`, `line`, `object` (with `kind`, `namespace` and `name`) and `field`.
     #[arg(short, long, value_enum, default_value_t = ReportFormat::Table)]
     output: ReportFormat,
     #[command(flatten)]
@@ -91,11 +93,14 @@ fn not_checked(others: usize) -> String {
 #[serde(rename_all = "camelCase")]
 struct Report<'e> {
     valid: bool,
-    /// The errors as they are printed, up to a maximum number.
-    errors: Vec<&'e str>,
+    /// The errors, up to a maximum number.
+    errors: Vec<&'e Parts>,
     /// The number of further errors.
     omitted_errors: usize,
-    warnings: Vec<String>,
+    /// The warnings, up to a maximum number.
+    warnings: Vec<Parts>,
+    /// The number of further warnings.
+    omitted_warnings: usize,
     /// The numbers of checked objects; absent if there are errors.
     #[serde(skip_serializing_if = "Option::is_none")]
     checked: Option<Checked>,
@@ -115,13 +120,14 @@ struct Checked {
 }
 
 fn report_of(checked: &Result<CheckSummary, ErrorList>) -> Report<'_> {
-    let warnings = report::warnings();
+    let (warnings, omitted_warnings) = report::warnings();
     match checked {
         Ok(checked) => Report {
             valid: true,
             errors: Vec::new(),
             omitted_errors: 0,
             warnings,
+            omitted_warnings,
             checked: Some(Checked {
                 train_jobs: checked.counts.train_jobs,
                 runtimes: checked.counts.runtimes,
@@ -131,12 +137,13 @@ fn report_of(checked: &Result<CheckSummary, ErrorList>) -> Report<'_> {
             }),
         },
         Err(failure) => {
-            let (errors, omitted_errors) = failure.lines();
+            let (errors, omitted_errors) = failure.parts();
             Report {
                 valid: false,
                 errors: errors.collect(),
                 omitted_errors,
                 warnings,
+                omitted_warnings,
                 checked: None,
             }
         }

@@ -77,6 +77,16 @@ pub enum InputProblem {
     Field(FieldProblem),
 }
 
+impl InputProblem {
+    /// Returns the line in the file, if the problem has one.
+    pub const fn line(&self) -> Option<usize> {
+        match self {
+            Self::Yaml(error) => Some(error.line),
+            _ => None,
+        }
+    }
+}
+
 /// All errors in the input of a run, in the order of the input. Never empty.
 #[derive(Debug, Error)]
 #[error("{}", lines(.0))]

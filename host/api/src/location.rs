@@ -98,7 +98,7 @@ impl Location {
     }
 
     /// Returns the line of the field, if the text of its document is known.
-    fn line(&self) -> Option<usize> {
+    pub fn line(&self) -> Option<usize> {
         let items = self.items.iter();
         let to_object =
             items.flat_map(|at| [Segment::Field("items".to_owned()), Segment::Index(*at)]);

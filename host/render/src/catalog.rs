@@ -18,7 +18,7 @@ use trainyard_model::{
 
 use crate::{
     PendingLookup, Rendered, Renderer, Stopped,
-    problem::{InputObject, Problem, Warning},
+    problem::{InputObject, Problem, Warning, with_field},
 };
 
 /// A TrainJob of the input with its namespace and runtime.
@@ -35,8 +35,11 @@ impl InputJob {
     /// Returns the problem with its location in the input.
     #[must_use]
     pub fn locate(&self, problem: &Problem) -> Located {
-        let message = problem.description(&self.train_job, &self.runtime);
-        self.located(problem.about(), problem.field().as_deref(), message)
+        self.located(
+            problem.about(),
+            problem.field().as_deref(),
+            problem.sentence(),
+        )
     }
 
     /// Returns a lookup without an answer, with the location of the TrainJob in the input.
@@ -51,22 +54,27 @@ impl InputJob {
     /// Returns the warning with its location in the input.
     #[must_use]
     pub fn locate_warning(&self, warning: &Warning) -> Located {
-        let message = warning.description(&self.train_job, &self.runtime);
-        self.located(warning.about, warning.field.as_deref(), message)
+        self.located(warning.about, warning.field.as_deref(), warning.sentence())
     }
 
-    fn located(&self, about: InputObject, field: Option<&str>, message: String) -> Located {
+    fn located(&self, about: InputObject, field: Option<&str>, sentence: String) -> Located {
         let location = match about {
-            InputObject::TrainJob => &self.location,
-            InputObject::Runtime => &self.runtime_location,
+            InputObject::TrainJob => self.location.clone(),
+            InputObject::Runtime => self.runtime_location.clone(),
         };
-        // The message names the field, so the location only needs its line.
         let field = field.map(|field| about.spelled(field, &self.train_job, &self.runtime));
-        let location = Location {
-            line_of: field.and_then(|field| field.parse().ok()),
-            ..location.clone()
-        };
-        Located { location, message }
+        let path = field.as_deref().and_then(|field| field.parse().ok());
+        match path.filter(|path: &FieldPath| !path.is_root()) {
+            Some(path) => Located {
+                location: location.at(path),
+                message: sentence,
+            },
+            // A plugin may name anything.
+            None => Located {
+                location,
+                message: with_field(field, sentence),
+            },
+        }
     }
 
     /// Returns the location of the TrainJob in the input.

@@ -46,7 +46,8 @@ impl InputObject {
     }
 }
 
-fn with_field(field: Option<String>, sentence: String) -> String {
+/// Returns the sentence after the field that it is about.
+pub(crate) fn with_field(field: Option<String>, sentence: String) -> String {
     match field {
         Some(field) => format!("{field}: {sentence}"),
         None => sentence,

@@ -10,6 +10,7 @@ use tar::{Builder, EntryType, Header};
 use thiserror::Error;
 
 use super::{FileEntry, INDEX, Index, MAX_BYTES, MAX_TRAIN_JOBS, most_bytes};
+use crate::finding::Finding;
 
 /// An error of writing a bundle.
 #[derive(Debug, Error)]
@@ -46,6 +47,8 @@ pub(crate) enum PackError {
         error: std::io::Error,
     },
 }
+
+impl Finding for PackError {}
 
 /// Completes the index with these files and writes the bundle. An existing bundle is replaced atomically; another existing file is an error.
 pub(crate) fn pack(

@@ -13,6 +13,7 @@ use trainyard_api::{error::InputProblem, inputs::check_regular, yaml};
 use trainyard_model::{names::sha256_digest, text::clean};
 
 use super::{FORM, INDEX, Index, JobEntry, MAX_BYTES, MAX_JSON_BYTES, MAX_TRAIN_JOBS, most_bytes};
+use crate::finding::Finding;
 
 /// An invalid bundle.
 #[derive(Debug, Error)]
@@ -80,6 +81,8 @@ pub(crate) struct Bundle {
     pub(crate) index: Index,
     files: BTreeMap<String, Vec<u8>>,
 }
+
+impl Finding for BundleError {}
 
 impl Bundle {
     /// Reads and checks a bundle. Its plugins are not loaded.

@@ -306,7 +306,11 @@ impl Loading<'_> {
         match loaded {
             Ok(loaded) => self.keep(loaded, origin),
             Err(error) if is_disabled(&error) => self.disabled.extend(declared),
-            Err(error) => self.refused.push(Refused::Load { declared, error }),
+            Err(error) => self.refused.push(Refused::Load {
+                origin,
+                declared,
+                error,
+            }),
         }
     }
 

@@ -6,9 +6,12 @@ use std::{
 };
 
 use thiserror::Error;
+use trainyard_api::Location;
 use trainyard_model::{plan::PlanError, text::clean};
 use trainyard_render::{Declared, SkippedPlugin};
 use trainyard_sandbox::LoadError;
+
+use crate::finding::{Finding, Parts};
 
 /// A plugin that is not loaded.
 #[derive(Debug, Error)]
@@ -16,6 +19,7 @@ pub(super) enum Refused {
     /// It is invalid, or the operator's settings refuse it.
     #[error("{error}")]
     Load {
+        origin: Origin,
         /// Its manifest's declaration. `None` if the manifest cannot be read.
         declared: Option<Declared>,
         /// The cause.
@@ -42,6 +46,19 @@ pub(super) enum Refused {
     /// The same file was passed before.
     #[error("the plugin file {} is passed twice; pass it once", shown(.0))]
     SameFile(PathBuf),
+}
+
+impl Finding for Refused {
+    fn parts(&self) -> Parts {
+        match self {
+            Self::Load {
+                origin: Origin::File(_),
+                error,
+                ..
+            } => Parts::at(&Location::file(error.file.as_str()), &error.problem),
+            _ => Parts::of(self),
+        }
+    }
 }
 
 impl Refused {

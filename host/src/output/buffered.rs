@@ -6,7 +6,7 @@ use tempfile::SpooledTempFile;
 use thiserror::Error;
 
 use super::print_from;
-use crate::{args::ObjectFormat, report::ErrorList};
+use crate::{args::ObjectFormat, finding::Finding, report::ErrorList};
 
 /// The maximum size of the output of a command.
 const MAX_OUTPUT: u64 = 1 << 30;
@@ -92,6 +92,8 @@ pub(crate) enum BufferError {
     )]
     File(#[from] std::io::Error),
 }
+
+impl Finding for BufferError {}
 
 /// A list of texts that is printed when it is complete.
 pub(crate) struct BufferedList {

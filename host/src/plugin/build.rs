@@ -29,7 +29,8 @@ pub(super) fn run(args: &BuildArgs) -> Result<(), ErrorList> {
         locked: args.locked,
         ..build::Options::default()
     };
-    let built = build::build(&args.dir, &options).map_err(|error| ErrorList::from_iter([error]))?;
+    let built = build::build(&args.dir, &options);
+    let built = built.map_err(|error| ErrorList::from_iter([error.to_string()]))?;
     let manifest = &built.component.manifest;
     let path = args
         .output
