@@ -444,3 +444,60 @@ fn values_that_need_quotes_and_fields_that_patches_lack_say_what_to_write() {
         assert!(errors.contains(wanted), "{wanted}\n{errors}");
     }
 }
+
+/// The container of an initializer has the name of its step.
+#[test]
+fn fields_that_patches_of_initializers_lack_say_where_they_belong() {
+    let container = |name: &str, field: &str| {
+        let pod = format!("{{containers: [{{name: {name}, {field}}}]}}");
+        format!("template: {{spec: {{template: {{spec: {pod}}}}}}}")
+    };
+    let patched = |name: &str, template: &str| {
+        let jobs = format!("{{replicatedJobs: [{{name: {name}, {template}}}]}}");
+        let patch = format!(
+            "{{manager: a.example.com/b, trainingRuntimeSpec: {{template: {{spec: {jobs}}}}}}}"
+        );
+        refused(&JOB.replace(
+            "{name: x}}",
+            &format!("{{name: x}}, runtimePatches: [{patch}]}}"),
+        ))
+        .join("\n")
+    };
+    let (dataset, model) = ("dataset-initializer", "model-initializer");
+    let runtime = "patches cannot set it, and a TrainJob cannot set it for an initializer; set it in the runtime";
+    for (name, template, wanted) in [
+        (
+            dataset,
+            container(dataset, "storageUri: hf://a/b"),
+            "but `spec.initializer.dataset.storageUri` can",
+        ),
+        (
+            model,
+            container(model, "envFrom: [{secretRef: {name: a}}]"),
+            "but `spec.initializer.model.secretRef` can",
+        ),
+        (
+            "fetch",
+            container(model, "storageUri: hf://a/b"),
+            "but `spec.initializer.model.storageUri` can",
+        ),
+        (dataset, container(dataset, "image: b"), runtime),
+        (
+            model,
+            "template: {spec: {parallelism: 2}}".to_owned(),
+            runtime,
+        ),
+        (
+            "node",
+            container("node", "image: b"),
+            "but for the trainer, `spec.trainer.image` can",
+        ),
+    ] {
+        let errors = patched(name, &template);
+        assert!(errors.contains(wanted), "{wanted}\n{errors}");
+        assert_eq!(errors.contains("spec.trainer"), name == "node", "{errors}");
+    }
+    let old = "podSpecOverrides: [{targetJobs: [{name: dataset-initializer}], containers: [{name: dataset-initializer, image: b}]}]";
+    let errors = refused(&JOB.replace("{name: x}}", &format!("{{name: x}}, {old}}}"))).join("\n");
+    assert!(errors.contains(runtime), "{errors}");
+}

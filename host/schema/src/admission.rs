@@ -86,45 +86,77 @@ fn message(violation: &Violation, written: &FieldPath) -> String {
 
 /// Adds the error of an unknown field. Like an API server's, it has the field only in its message.
 fn refuse_unknown(admitted: &mut Admitted, unknown: &UnknownField) {
+    let advice = beside_patches(&unknown.path, &admitted.object.value);
     let unknown = UnknownField {
         path: admitted.written(&unknown.path),
         suggestion: unknown.suggestion.clone(),
     };
     let mut message = unknown.to_string();
-    if let Some(field) = belongs_to(&unknown.path) {
-        message = format!("{message}; patches cannot set it, but for the trainer, `{field}` can");
+    if let Some(advice) = advice {
+        message = format!("{message}; patches cannot set it, {advice}");
     }
     admitted.refuse_naming(unknown.path, message);
 }
 
-/// Returns the TrainJob's field for a field that runtime patches do not have.
-fn belongs_to(path: &FieldPath) -> Option<&'static str> {
-    let text = path.to_string();
-    let is_patch = [
-        "spec.runtimePatches[",
-        "spec.podTemplateOverrides[",
-        "spec.podSpecOverrides[",
-    ]
-    .iter()
-    .any(|list| text.starts_with(list));
-    let last = path
-        .segments()
-        .iter()
-        .rev()
-        .find_map(|segment| match segment {
-            Segment::Field(name) => Some(name.as_str()),
-            Segment::Index(_) | Segment::Key(_) => None,
-        })?;
-    let field = match last {
-        "image" => "spec.trainer.image",
-        "command" => "spec.trainer.command",
-        "args" => "spec.trainer.args",
-        "resources" => "spec.trainer.resourcesPerNode",
-        "parallelism" | "completions" | "numNodes" => "spec.trainer.numNodes",
-        "numProcPerNode" => "spec.trainer.numProcPerNode",
-        _ => return None,
+/// Returns where to set a field that runtime patches do not have: in a field of the TrainJob, or else in the runtime.
+fn beside_patches(path: &FieldPath, object: &Value) -> Option<String> {
+    let mut segments = path.segments().iter();
+    let start = [segments.next(), segments.next()].map(|segment| segment.and_then(field_name));
+    if start != [Some("spec"), Some("runtimePatches")] {
+        return None;
+    }
+    let last = path.segments().iter().rev().find_map(field_name)?;
+    let of_trainer = match last {
+        "image" => Some("image"),
+        "command" => Some("command"),
+        "args" => Some("args"),
+        "resources" => Some("resourcesPerNode"),
+        "parallelism" | "completions" | "numNodes" => Some("numNodes"),
+        "numProcPerNode" => Some("numProcPerNode"),
+        _ => None,
     };
-    is_patch.then_some(field)
+    let of_initializer = match last {
+        "storageUri" => Some("storageUri"),
+        // A Secret whose keys become env vars.
+        "secretRef" | "envFrom" => Some("secretRef"),
+        _ => None,
+    };
+    match (initializer(path, object), of_trainer, of_initializer) {
+        (Some(step), _, Some(field)) => Some(format!("but `spec.initializer.{step}.{field}` can")),
+        (Some(_), Some(_), None) => Some(
+            "and a TrainJob cannot set it for an initializer; set it in the runtime".to_owned(),
+        ),
+        (None, Some(field), _) => Some(format!("but for the trainer, `spec.trainer.{field}` can")),
+        (_, None, _) => None,
+    }
+}
+
+/// Returns the member of `spec.initializer` for the pods that a path is in. The container of an initializer always has the name of its step,
+/// and its replicated job usually does.
+fn initializer(path: &FieldPath, object: &Value) -> Option<&'static str> {
+    let mut value = object;
+    for segment in path.segments() {
+        value = match segment {
+            Segment::Field(name) | Segment::Key(name) => value.get(name)?,
+            Segment::Index(at) => value.get(*at)?,
+        };
+        let step = match value.get("name").and_then(Value::as_str) {
+            Some(names::ANCESTOR_DATASET_INITIALIZER) => Some("dataset"),
+            Some(names::ANCESTOR_MODEL_INITIALIZER) => Some("model"),
+            _ => None,
+        };
+        if step.is_some() {
+            return step;
+        }
+    }
+    None
+}
+
+fn field_name(segment: &Segment) -> Option<&str> {
+    match segment {
+        Segment::Field(name) => Some(name),
+        Segment::Index(_) | Segment::Key(_) => None,
+    }
 }
 
 /// Returns the advice to quote a value that YAML reads as a number or a boolean where a string is needed.
