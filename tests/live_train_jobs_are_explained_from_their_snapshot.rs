@@ -259,6 +259,70 @@ fn adopted_and_resumed_train_jobs_say_what_they_are() {
     assert!(resumed.contains(cause), "{resumed}");
 }
 
+/// Returns the digests of the data of a snapshot, as a JobSet has them.
+fn digests(data: &Value) -> String {
+    let of = |is_runtime: bool| {
+        let mut bytes = Vec::new();
+        for (key, text) in data.as_object().unwrap() {
+            if (key == "runtime") == is_runtime {
+                for part in [key, text.as_str().unwrap()] {
+                    bytes.extend((part.len() as u64).to_le_bytes());
+                    bytes.extend(part.as_bytes());
+                }
+            }
+        }
+        let digest = trainyard_model::names::sha256_digest(&bytes).to_string();
+        digest.strip_prefix("sha256:").unwrap().to_owned()
+    };
+    format!("{}/{}", of(true), of(false))
+}
+
+/// Returns the result for a running TrainJob whose JobSet has these digests, for its snapshot and another one's.
+fn with_digests(is_of_snapshot: bool, owner: &'static str, arguments: &[&str]) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let (url, _calls) = serve(move |path, _| {
+        if !path.contains("/jobsets/") {
+            return with_plan(path);
+        }
+        let (_, mut map) = with_plan("/configmaps/");
+        if !is_of_snapshot {
+            map["data"]["plan"] = json!("of another client");
+        }
+        let mut job_set = job_set();
+        job_set["metadata"]["annotations"] =
+            json!({"trainyard.dev/snapshot": digests(&map["data"])});
+        job_set["metadata"]["ownerReferences"] = map["metadata"]["ownerReferences"].clone();
+        job_set["metadata"]["ownerReferences"][0]["uid"] = json!(owner);
+        (200, job_set)
+    });
+    explain(&url, arguments, "", folder.path())
+}
+
+/// The controller does not use a snapshot that another client changed, so its explanation is not that of the TrainJob.
+#[test]
+fn changed_snapshot_is_a_warning_and_is_not_recorded() {
+    let warning = "ConfigMap `job-runtime-snapshot`: data: another client changed it, because the annotation trainyard.dev/snapshot of JobSet `job` has another digest; ";
+    for (is_of_snapshot, owner, is_reported) in [
+        (false, "of-the-job", true),
+        (true, "of-the-job", false),
+        // The controller does not use this JobSet either.
+        (false, "of-another-job", false),
+    ] {
+        let output = with_digests(is_of_snapshot, owner, &["PET_NNODES"]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let printed = stderr(&output);
+        let is_found = printed.contains(&format!("warning: {warning}"));
+        assert_eq!(is_found, is_reported, "{printed}");
+    }
+    let output = with_digests(false, "of-the-job", &["--record", "bundle.tar"]);
+    assert_eq!(output.status.code(), Some(1));
+    let error = stderr(&output);
+    assert!(
+        error.contains(warning) && error.contains("no bundle was written"),
+        "{error}"
+    );
+}
+
 const CONTAINER: &str = "spec.replicatedJobs[node].template.spec.template.spec.containers[node]";
 
 /// A cluster whose TrainJob was rendered with Torch and with the plugin tracer, which set the env var TRACER. The API server has added a

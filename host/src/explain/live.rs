@@ -54,12 +54,13 @@ pub(super) fn explain(
         .enable_all()
         .build()?;
     let train_job = runtime.block_on(LiveTrainJob::read(args, name, loaded))?;
+    let job_set = runtime.block_on(train_job.job_set(args.record.is_some()))?;
     let (rendered, cause) = train_job.render(args.record.is_some())?;
     if let Some(bundle) = &args.record {
         train_job.record(bundle, &rendered)?;
     }
     let (fields, mut absent) = fields(&rendered, wanted);
-    if let Some(job_set) = runtime.block_on(train_job.job_set()) {
+    if let Some(job_set) = job_set {
         let comparison = Comparison::new(&rendered.job_set, &job_set, cause);
         let lines = differences(&comparison, wanted, &fields, &mut absent);
         lines.iter().for_each(report::warn);
@@ -188,13 +189,23 @@ impl LiveTrainJob {
         record::write(bundle, &self.loaded, vec![recording])
     }
 
-    /// Returns the JobSet in the cluster. Warns if it cannot be read.
-    async fn job_set(&self) -> Option<Value> {
+    /// Returns the JobSet in the cluster. Warns if it cannot be read. A snapshot that another client changed is a warning, or an error if the
+    /// result `is_recorded`.
+    async fn job_set(&self, is_recorded: bool) -> Result<Option<Value>, ErrorList> {
         let found = live_job_set(self.client.clone(), &self.namespace, &self.name).await;
-        found.unwrap_or_else(|error| {
+        let found = found.unwrap_or_else(|error| {
             report::warn(format!("{error}; the fields are not compared with it"));
             None
-        })
+        });
+        let checked = found.as_ref().map(|found| self.live.check_snapshot(found));
+        match checked.unwrap_or(Ok(())) {
+            Ok(()) => {}
+            Err(changed) if is_recorded => {
+                return Err(failed(&format!("{changed}; no bundle was written")));
+            }
+            Err(changed) => report::warn(changed.to_string()),
+        }
+        Ok(found)
     }
 }
 

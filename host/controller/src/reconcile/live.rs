@@ -1,6 +1,6 @@
 //! A live TrainJob with its snapshot, for `trainyard explain`.
 
-use k8s_openapi::api::core::v1::ConfigMap;
+use k8s_openapi::{api::core::v1::ConfigMap, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject, GetParams},
@@ -9,8 +9,11 @@ use serde_json::Value;
 use thiserror::Error;
 use trainyard_api::{TrainJob, names};
 
-use super::{error::ReconcileError, observe::train_job, snapshot::Snapshot};
+use super::{
+    error::ReconcileError, observe::train_job, owner, snapshot::Snapshot, status, vouch::Voucher,
+};
 use crate::{
+    annotations::SNAPSHOT,
     kubernetes::{kind_of, unless_gone},
     watch::{TrainJobObject, answer, objects},
 };
@@ -28,6 +31,11 @@ pub enum LiveError {
         "TrainJob `{name}` has no snapshot yet, because its JobSet has not been created; see its Events for the reason"
     )]
     NoSnapshot { name: String },
+    /// Another client changed its snapshot.
+    #[error(
+        "ConfigMap `{map}`: data: another client changed it, because the annotation {SNAPSHOT} of JobSet `{name}` has another digest; what is explained is that client's content, which the controller does not use; delete the ConfigMap to have it recreated from the current runtime"
+    )]
+    SnapshotChanged { map: String, name: String },
     /// It is invalid, its snapshot cannot be used, or the API server refuses or does not answer.
     #[error(transparent)]
     Reconcile(#[from] ReconcileError),
@@ -41,6 +49,39 @@ pub struct Live {
     pub object: Value,
     /// The snapshot that it was rendered from.
     pub snapshot: Snapshot,
+    /// Whether its status says that it has run.
+    has_run: bool,
+}
+
+impl Live {
+    /// Checks the snapshot with the digests that this JobSet has of it, as a reconcile does. A JobSet of another owner proves nothing.
+    ///
+    /// # Errors
+    /// Another client changed the snapshot.
+    pub fn check_snapshot(&self, job_set: &Value) -> Result<(), LiveError> {
+        let metadata = job_set.get("metadata").cloned().unwrap_or_default();
+        let metadata: ObjectMeta = serde_json::from_value(metadata).unwrap_or_default();
+        let uid = self.job.metadata.uid.as_deref().unwrap_or_default();
+        let Some(digests) = &self.snapshot.stored else {
+            return Ok(());
+        };
+        if !owner::is_of(uid, &metadata) {
+            return Ok(());
+        }
+        let annotation = metadata.annotations.unwrap_or_default().remove(SNAPSHOT);
+        let suspended = job_set.pointer("/spec/suspend").and_then(Value::as_bool);
+        let voucher =
+            Voucher::of_annotation(annotation.map(Into::into), suspended.unwrap_or_default());
+        let started = self.has_run || self.snapshot.started;
+        let name = &self.job.metadata.name;
+        match voucher.trust(digests, started) {
+            Some(_) => Ok(()),
+            None => Err(LiveError::SnapshotChanged {
+                map: Snapshot::name(name),
+                name: name.clone(),
+            }),
+        }
+    }
 }
 
 /// Reads a live TrainJob with the snapshot that it was rendered from.
@@ -64,6 +105,7 @@ pub async fn live(client: Client, namespace: &str, name: &str) -> Result<Live, L
         why: unreadable.why.into(),
     })?;
     let job = train_job::read(&state)?;
+    let has_run = status::has_run(&state.status);
     let object = state
         .object()
         .map_err(|problem| ReconcileError::TrainJob(vec![problem]))?;
@@ -83,6 +125,7 @@ pub async fn live(client: Client, namespace: &str, name: &str) -> Result<Live, L
         job,
         object,
         snapshot,
+        has_run,
     })
 }
 

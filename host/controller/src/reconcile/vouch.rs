@@ -87,10 +87,15 @@ impl Voucher {
         let Some(job_set) = job_set else {
             return Self::Nothing;
         };
-        match job_set.snapshot.clone() {
+        Self::of_annotation(job_set.snapshot.clone(), job_set.suspended)
+    }
+
+    /// Returns what vouches for the snapshot, given this annotation of a JobSet that is suspended or runs.
+    pub(super) fn of_annotation(digests: Option<Box<str>>, suspended: bool) -> Self {
+        match digests {
             Some(text) => Self::Digests {
                 text,
-                runs: !job_set.suspended,
+                runs: !suspended,
             },
             None => Self::Reference,
         }
