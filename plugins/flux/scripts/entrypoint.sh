@@ -118,6 +118,8 @@ fi
 for ((trainyard_try = 1; ; trainyard_try++)); do
     trainyard_follow "${trainyard_start[@]}"
     if ((trainyard_status == 0)) || [[ -n $trainyard_stopped ]]; then
+        # A broker that is stopped ends with 0, like one whose instance has ended. After an eviction, the pod has to fail.
+        ((trainyard_status != 0)) || trainyard_go_on
         exit "$trainyard_status"
     fi
     trainyard_say "the broker ended with status $trainyard_status: no instance at $trainyard_lead; try $((trainyard_try + 1)) follows in $trainyard_pause s"

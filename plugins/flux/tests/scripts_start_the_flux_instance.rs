@@ -467,6 +467,14 @@ fn signals_reach_the_broker() {
     assert!(pod.calls().len() <= 4);
 }
 
+/// A follower's broker shuts down and exits with 0. The pod must not count as done.
+#[test]
+fn follower_that_is_stopped_fails() {
+    let broker = "trap 'exit 0' TERM; touch \"${LOG%/*}/ready\"; while :; do sleep 0.05; done";
+    let (_, code) = ended(FOLLOWER, broker);
+    assert_eq!(code, Some(143));
+}
+
 #[test]
 fn signal_before_the_broker_starts_is_not_lost() {
     for host in [LEAD, FOLLOWER] {

@@ -1,6 +1,6 @@
 //! A Flux TrainJob runs from creation to its end: the API server and JobSet accept its objects, its pods get the scripts and a certificate
-//! with their own keys, a failed run fails the TrainJob with the runtime of deploy/ and with one without a failure policy, and deletion
-//! leaves nothing behind.
+//! with their own keys, a failed run is repeated in new pods with the runtime of deploy/ and fails the TrainJob with one without a failure
+//! policy, and deletion leaves nothing behind.
 #![allow(clippy::indexing_slicing)]
 
 use std::{
@@ -42,8 +42,8 @@ fn spec(runtime: &str) -> Value {
 }
 
 /// The fate of pods whose run fails once: the followers succeed, and the first pod exits with the run's status. If it is restarted, in its
-/// pod or in another one, it waits for followers, as a lead broker does.
-fn fails_once() -> impl Fn(&Pod) -> Fate + Send + Sync + 'static {
+/// pod or in another one, this is its fate.
+fn fails_once(then: Fate) -> impl Fn(&Pod) -> Fate + Send + Sync + 'static {
     let failed = Mutex::new(None);
     move |pod| {
         let name = pod.metadata.name.as_deref().unwrap_or_default();
@@ -63,19 +63,31 @@ fn fails_once() -> impl Fn(&Pod) -> Fate + Send + Sync + 'static {
         if *first == pod.metadata.uid && !has_restarted {
             Fate::Fail(3)
         } else {
-            Fate::Hold
+            then
         }
     }
 }
 
+/// No pod is restarted alone, because a lead broker would wait for followers.
 async fn failed_run_fails_the_train_job(shared: &Shared) -> Result<()> {
-    for runtime in [SHIPPED, PLAIN] {
-        let namespace = Namespace::new(&shared.cluster).await?;
-        namespace.decide_pods(fails_once());
-        namespace.create("lmp", &spec(runtime)).await?;
-        let is_failed = |job: &Value| common::is(job, "Failed", "True");
-        namespace.until("lmp", "it failed", is_failed).await?;
-    }
+    let namespace = Namespace::new(&shared.cluster).await?;
+    namespace.decide_pods(fails_once(Fate::Hold));
+    namespace.create("lmp", &spec(PLAIN)).await?;
+    let is_failed = |job: &Value| common::is(job, "Failed", "True");
+    namespace.until("lmp", "it failed", is_failed).await
+}
+
+async fn failed_run_is_repeated_in_new_pods(shared: &Shared) -> Result<()> {
+    let namespace = Namespace::new(&shared.cluster).await?;
+    namespace.decide_pods(fails_once(Fate::Succeed));
+    namespace.create("lmp", &spec(SHIPPED)).await?;
+    namespace.until_complete("lmp").await?;
+    let job_set = namespace.job_set("lmp").await?;
+    ensure!(
+        job_set["status"]["restarts"] == 1,
+        "{:#}",
+        job_set["status"]
+    );
     Ok(())
 }
 
@@ -162,6 +174,10 @@ pub(crate) fn tests() -> Vec<Test<Shared>> {
         Test::new(
             "failed_run_fails_the_train_job",
             failed_run_fails_the_train_job,
+        ),
+        Test::new(
+            "failed_run_is_repeated_in_new_pods",
+            failed_run_is_repeated_in_new_pods,
         ),
     ]
 }
