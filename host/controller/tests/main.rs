@@ -6,6 +6,7 @@ mod deleted_job_sets_are_recreated;
 mod errors_are_shown_on_the_train_job;
 mod events_are_counted_and_limited;
 mod forged_snapshots_have_no_effect;
+mod job_sets_stuck_in_deletion_are_reported;
 mod jobs_that_cannot_be_created_are_reported;
 mod keys_are_generated_once_and_never_shown;
 mod large_placements_do_not_delay_other_namespaces;
