@@ -27,4 +27,5 @@ mod stub;
 mod suspended_means_no_pods_run;
 mod train_jobs_and_leadership_are_measured;
 mod train_jobs_wait_for_kinds_that_are_not_served;
+mod warnings_become_events;
 mod watch_and_rbac_do_not_depend_on_reconcile;
