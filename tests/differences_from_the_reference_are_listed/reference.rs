@@ -24,7 +24,7 @@ pub(super) enum Runs {
 impl Runs {
     /// As often as the answers to an input need that are checked in.
     pub(super) fn to_keep(input: &str) -> Self {
-        let counts_gpus = input.contains("xgboost") && input.contains("nvidia.com/gpumem");
+        let counts_gpus = input.contains("nvidia.com/gpumem") && input.contains(".com/gpu:");
         if counts_gpus { Self::Most } else { Self::Many }
     }
 

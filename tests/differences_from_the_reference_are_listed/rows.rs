@@ -35,7 +35,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("rendezvous-port", frameworks::rendezvous_port),
     row("env-sources", frameworks::env_sources),
     row("env-reference", frameworks::env_reference),
-    row("runtime-processes", frameworks::runtime_processes),
+    row("runtime-processes", torchtune::runtime_processes),
     row("torch-elastic", frameworks::torch_elastic),
     row(
         "resources-without-policy",
@@ -116,6 +116,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("torchtune-devices", torchtune::devices),
     row("torchtune-address", torchtune::address),
     row("torchtune-runtime-args", torchtune::runtime_args),
+    row("torchtune-repeated-settings", torchtune::repeated_settings),
     row("torchtune-runtime-command", torchtune::runtime_command),
     row("torchtune-complete-line", torchtune::complete_line),
     row("torchtune-options", torchtune::options),

@@ -128,9 +128,11 @@ pub(super) fn priority(seen: &Seen<'_>) -> bool {
     let has_class =
         |job: &&Value| !job["template"]["spec"]["template"]["spec"]["priorityClassName"].is_null();
     let mut with_class = seen.replicated_jobs().filter(has_class);
+    // If the launcher is the only node, the other replicated job has no pods.
+    let has_no_pods = |job: &Value| mpi::has_one_node(seen) && job["name"] == "node";
     is_gang(seen)
         && seen.path() == "spec.priorityClassName"
-        && with_class.any(|job| is_ordered(seen, job))
+        && with_class.any(|job| is_ordered(seen, job) || has_no_pods(job))
 }
 
 /// Objects that the counts and the priority need must exist.

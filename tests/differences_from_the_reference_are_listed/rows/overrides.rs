@@ -59,19 +59,13 @@ pub(super) fn counts(seen: &Seen<'_>) -> bool {
     kept.any(|job| {
         of_pods && seen.is_of(job) && has_written(seen, job)
             || of_nodes && is_trainer(job) && has_written(seen, job)
-            || is_trainer(job) && has_several(job) && torchtune::runs_on_several_nodes(seen)
     }) || mpi::hosts_of_the_template(seen)
+        || torchtune::nodes_of_the_template(seen)
 }
 
 /// Returns the counts of a replicated job, each as text or `null`.
 fn written(job: &Value) -> [String; 2] {
     ["parallelism", "completions"].map(|count| job["template"]["spec"][count].to_string())
-}
-
-fn has_several(job: &Value) -> bool {
-    written(job)
-        .iter()
-        .any(|count| count.parse::<u64>().is_ok_and(|count| count > 1))
 }
 
 /// Returns whether Trainyard's value is a count of this replicated job, or a number of workers that follows from it.

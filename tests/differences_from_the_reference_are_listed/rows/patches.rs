@@ -28,6 +28,22 @@ pub(super) fn patch_finds_nothing(seen: &Seen<'_>) -> bool {
     added && item
         || order && seen.patches().next().is_some()
         || refuses_patch(seen, "the runtime") && refuses_patch(seen, " has no ")
+        || misses_patched_container(seen)
+}
+
+/// Whether `envInjection` names a container that only a patch has, so that it was not added.
+fn misses_patched_container(seen: &Seen<'_>) -> bool {
+    let refusal = seen.our_refusal();
+    let is_missing = |container: &Value| {
+        let name = container["name"].as_str().unwrap_or_default();
+        let message = format!(" has no container `{name}`");
+        refusal.is_some_and(|refusal| refusal.error.contains(&message))
+    };
+    let mut patched = seen.patched_pods().flat_map(|pod| {
+        let lists = ["containers", "initContainers"].into_iter();
+        lists.flat_map(|list| pod[list].as_array().into_iter().flatten())
+    });
+    seen.we_refuse("spec.mlPolicy.torch.envInjection.") && patched.any(is_missing)
 }
 
 /// Returns whether a list has the same members in another order.

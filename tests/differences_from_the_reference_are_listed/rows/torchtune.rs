@@ -1,10 +1,12 @@
 //! Differences of torchtune, whose command both sides complete.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Value, json};
 
 use super::{
     super::seen::Seen,
-    frameworks::{has_disputed_accelerators, is_first_pod, is_partial_override, named},
+    frameworks::{self, has_disputed_accelerators, is_first_pod, is_partial_override, named},
 };
 
 /// The env vars that a completed command replaces.
@@ -51,11 +53,26 @@ fn is_torchtune(seen: &Seen<'_>) -> bool {
     seen.trainer()["command"] == json!(["tune", "run"])
 }
 
-/// Returns both commands if only these parts differ.
+/// Returns both commands if at most these parts differ, and the settings as `keeps_paths` says.
 fn lines<'s>(seen: &Seen<'s>) -> Option<(Line<'s>, Line<'s>)> {
     let is_command = is_torchtune(seen) && seen.path().ends_with(".containers[node].command");
     let (ours, theirs) = (Line::read(seen.ours())?, Line::read(seen.theirs())?);
-    (is_command && ours.settings == theirs.settings).then_some((ours, theirs))
+    let is_like = ours.settings == theirs.settings || keeps_paths(seen, &ours, &theirs);
+    (is_command && is_like).then_some((ours, theirs))
+}
+
+/// Whether only Trainyard's command has the paths in the runtime's arguments, which the TrainJob's arguments replace.
+fn keeps_paths(seen: &Seen<'_>, ours: &Line<'_>, theirs: &Line<'_>) -> bool {
+    let kept = ours.settings.strip_prefix(&*theirs.settings);
+    let kept = kept.unwrap_or_default();
+    let is_of_runtime = |word: &&str| {
+        let of = |container: &Value| {
+            let mut args = container["args"].as_array().into_iter().flatten();
+            args.any(|arg| arg == word)
+        };
+        seen.node_containers().any(of)
+    };
+    seen.trainer()["args"].is_array() && !kept.is_empty() && kept.iter().all(is_of_runtime)
 }
 
 pub(super) fn model(seen: &Seen<'_>) -> bool {
@@ -99,12 +116,22 @@ pub(super) fn devices(seen: &Seen<'_>) -> bool {
     differs && (is_explicit || is_disputed) || is_refused && (is_disputed || !has_gpus())
 }
 
-/// Whether only Trainyard's configuration is one for several nodes.
-pub(super) fn runs_on_several_nodes(seen: &Seen<'_>) -> bool {
-    lines(seen).is_some_and(|(ours, theirs)| {
-        let is_of_several = |line: &Line<'_>| line.configuration.ends_with("_multinode");
-        is_of_several(&ours) && !is_of_several(&theirs)
-    })
+/// Whether only Trainyard's configuration is one for several nodes, whose number is in the runtime's template.
+pub(super) fn nodes_of_the_template(seen: &Seen<'_>) -> bool {
+    let mut given = [seen.trainer(), seen.policy()].into_iter();
+    let is_given = given.any(|from| !from["numNodes"].is_null());
+    let is_of_several = |line: &Line<'_>| line.configuration.ends_with("_multinode");
+    let differs =
+        lines(seen).is_some_and(|(ours, theirs)| is_of_several(&ours) && !is_of_several(&theirs));
+    differs && !is_given
+}
+
+/// The runtime's number of processes, or the recipe that follows from it.
+pub(super) fn runtime_processes(seen: &Seen<'_>) -> bool {
+    let is_of_runtime = !seen.policy()["torch"]["numProcPerNode"].is_null()
+        && seen.trainer()["numProcPerNode"].is_null();
+    let differs = lines(seen).is_some_and(|(ours, theirs)| ours.recipe != theirs.recipe);
+    is_of_runtime && differs || frameworks::runtime_processes(seen)
 }
 
 pub(super) fn address(seen: &Seen<'_>) -> bool {
@@ -126,29 +153,27 @@ pub(super) fn runtime_args(seen: &Seen<'_>) -> bool {
     };
     let differs = lines(seen).is_some_and(|(ours, theirs)| ours.recipe != theirs.recipe);
     let selects = differs && seen.trainer()["args"].is_null();
-    (selects || keeps_paths(seen)) && seen.node_containers().any(has_args)
+    let keeps = lines(seen).is_some_and(|(ours, theirs)| {
+        (ours.recipe, ours.configuration) == (theirs.recipe, theirs.configuration)
+            && ours.settings != theirs.settings
+    });
+    (selects || keeps) && seen.node_containers().any(has_args)
 }
 
-/// Whether only Trainyard's command has the paths in the runtime's arguments, which the TrainJob's arguments replace.
-fn keeps_paths(seen: &Seen<'_>) -> bool {
-    let (Some(ours), Some(theirs)) = (Line::read(seen.ours()), Line::read(seen.theirs())) else {
-        return false;
+/// A setting of the TrainJob that is true and false, of which torchtune uses the last value.
+pub(super) fn repeated_settings(seen: &Seen<'_>) -> bool {
+    let args = seen.trainer()["args"].as_array();
+    let values = |key: &str| -> BTreeSet<bool> {
+        let words = args.into_iter().flatten().filter_map(Value::as_str);
+        let values = words.filter_map(|word| word.strip_prefix(key)?.strip_prefix('='));
+        values
+            .map(|value| value.eq_ignore_ascii_case("true"))
+            .collect()
     };
-    let kept = ours.settings.strip_prefix(&*theirs.settings);
-    let kept = kept.unwrap_or_default();
-    let is_of_runtime = |word: &&str| {
-        let of = |container: &Value| {
-            let mut args = container["args"].as_array().into_iter().flatten();
-            args.any(|arg| arg == word)
-        };
-        seen.node_containers().any(of)
-    };
-    let is_command = is_torchtune(seen) && seen.path().ends_with(".containers[node].command");
-    is_command
-        && seen.trainer()["args"].is_array()
-        && (ours.recipe, ours.configuration) == (theirs.recipe, theirs.configuration)
-        && !kept.is_empty()
-        && kept.iter().all(is_of_runtime)
+    let keys = ["model.use_dora", "model.quantize_base"];
+    let differs =
+        lines(seen).is_some_and(|(ours, theirs)| ours.configuration != theirs.configuration);
+    differs && keys.iter().any(|key| values(key).len() > 1)
 }
 
 /// A runtime whose own command is `[tune, run]`.
