@@ -74,7 +74,8 @@ async fn failed_run_fails_the_train_job(shared: &Shared) -> Result<()> {
     namespace.decide_pods(fails_once(Fate::Hold));
     namespace.create("lmp", &spec(PLAIN)).await?;
     let is_failed = |job: &Value| common::is(job, "Failed", "True");
-    namespace.until("lmp", "it failed", is_failed).await
+    namespace.until("lmp", "it failed", is_failed).await?;
+    Ok(())
 }
 
 async fn failed_run_is_repeated_in_new_pods(shared: &Shared) -> Result<()> {
