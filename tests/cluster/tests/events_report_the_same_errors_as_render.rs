@@ -168,13 +168,12 @@ async fn create<'a>(shared: &'a Shared, case: &Case) -> Result<Outcome<'a>> {
                 object["metadata"]["name"] = json!(own(&object["metadata"]["name"]));
                 (&runtimes, "")
             }
-            Some(OF_NAMESPACE) => {
-                object["metadata"]["name"] = json!(own(&object["metadata"]["name"]));
-                (&of_namespace, &*namespace.name)
-            }
+            Some(OF_NAMESPACE) => (&of_namespace, &*namespace.name),
             Some("TrainJob") => {
                 let reference = &mut object["spec"]["runtimeRef"];
-                reference["name"] = json!(own(&reference["name"]));
+                if reference["kind"] != OF_NAMESPACE {
+                    reference["name"] = json!(own(&reference["name"]));
+                }
                 (&namespace.jobs, &*namespace.name)
             }
             Some("ResourceClaimTemplate") => (&claims, &*namespace.name),
@@ -199,7 +198,8 @@ async fn create<'a>(shared: &'a Shared, case: &Case) -> Result<Outcome<'a>> {
             let runtime = reference["name"].as_str().unwrap_or_default();
             let mut documents = case.documents.iter();
             let its_runtime = documents.find(|(object, _)| {
-                object["kind"] == kind && own(&object["metadata"]["name"]) == runtime
+                let name = &object["metadata"]["name"];
+                object["kind"] == kind && (name == runtime || own(name) == runtime)
             });
             let (_, of_runtime) = its_runtime.context("no runtime")?;
             let of_runtime = of_runtime.iter();
