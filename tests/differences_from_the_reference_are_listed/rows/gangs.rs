@@ -38,6 +38,11 @@ fn is_ordered(seen: &Seen<'_>, job: &Value) -> bool {
         || others.any(|other| waits_for(other).any(|name| name == job["name"]))
 }
 
+/// Returns whether the pods of a replicated job can be outside of the group. If the launcher is the only node, the other one has no pods.
+fn can_be_outside(seen: &Seen<'_>, job: &Value) -> bool {
+    is_ordered(seen, job) || mpi::has_one_node(seen) && job["name"] == "node"
+}
+
 /// Returns whether only the reference adds these pods to the group, and changes nothing else.
 fn is_mark_of_theirs(seen: &Seen<'_>, pods: &str) -> bool {
     let group = &seen.job["metadata"]["name"];
@@ -128,11 +133,9 @@ pub(super) fn priority(seen: &Seen<'_>) -> bool {
     let has_class =
         |job: &&Value| !job["template"]["spec"]["template"]["spec"]["priorityClassName"].is_null();
     let mut with_class = seen.replicated_jobs().filter(has_class);
-    // If the launcher is the only node, the other replicated job has no pods.
-    let has_no_pods = |job: &Value| mpi::has_one_node(seen) && job["name"] == "node";
     is_gang(seen)
         && seen.path() == "spec.priorityClassName"
-        && with_class.any(|job| is_ordered(seen, job) || has_no_pods(job))
+        && with_class.any(|job| can_be_outside(seen, job))
 }
 
 /// Objects that the counts and the priority need must exist.
@@ -169,7 +172,7 @@ pub(super) fn queue_of_others(seen: &Seen<'_>) -> bool {
         let pods = format!("spec.replicatedJobs[{name}].template.spec.template");
         let path = format!("{pods}.metadata.annotations.{QUEUE}");
         seen.path() == path
-            && is_ordered(seen, job)
+            && can_be_outside(seen, job)
             && queue(&job["template"]["spec"]["template"]["metadata"]).is_none()
     };
     seen.runtime["spec"]["podGroupPolicy"]["volcano"].is_object()
