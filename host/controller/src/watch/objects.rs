@@ -193,12 +193,13 @@ fn annotations(found: Option<BTreeMap<String, String>>) -> BTreeMap<String, Stri
     annotations
 }
 
-/// The most bytes of an annotation of the controller that are kept. It writes shorter ones, so a longer one still differs when it is cut.
-const LONGEST_ANNOTATION: usize = 4 << 10;
+/// The most bytes that are kept of a text that the API server does not bound, such as an annotation of the controller or the UID of an
+/// owner. Those of the controller and of API servers are shorter, so a longer one still differs when it is cut.
+const LONGEST_TEXT: usize = 512;
 
-fn short(mut annotation: String) -> String {
-    annotation.truncate(annotation.floor_char_boundary(LONGEST_ANNOTATION));
-    annotation
+fn short(mut text: String) -> Box<str> {
+    text.truncate(text.floor_char_boundary(LONGEST_TEXT));
+    text.into()
 }
 
 fn key(namespace: Option<&str>, name: &str) -> Option<NamespacedName> {
@@ -255,7 +256,7 @@ impl Decode for TrainJobObject {
             created,
             deleting: metadata.deletion_timestamp.is_some(),
             status,
-            error: error.map(Into::into),
+            error,
             desired,
             object: match spec.problem {
                 None => Ok(object.to_string().into()),
@@ -295,7 +296,7 @@ impl Decode for JobSetObject {
             let mut owners = owners.into_iter();
             owners
                 .find(|owner| owner.controller == Some(true))
-                .map(|owner| owner.uid.into())
+                .map(|owner| short(owner.uid))
         };
         let uid = uid(&mut metadata)?;
         let mut annotations = metadata.annotations.unwrap_or_default();
@@ -306,11 +307,11 @@ impl Decode for JobSetObject {
             version,
             owner: metadata.owner_references.and_then(owner),
             deleting: finalizers.is_some(),
-            finalizers: clean(&finalizers.unwrap_or_default().join(", ")).into(),
+            finalizers: short(clean(&finalizers.unwrap_or_default().join(", "))),
             suspended: spec.suspend,
-            inputs: annotations.remove(INPUTS).map(short).map(Into::into),
+            inputs: annotations.remove(INPUTS).map(short),
             recreated: annotations.contains_key(RECREATED),
-            snapshot: annotations.remove(SNAPSHOT).map(Into::into),
+            snapshot: annotations.remove(SNAPSHOT).map(short),
             end: status.conditions.into_iter().find(is_end).map(Box::new),
             jobs: jobs.into(),
         })

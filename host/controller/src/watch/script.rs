@@ -5,6 +5,7 @@ use std::{
     collections::VecDeque,
     convert::Infallible,
     sync::{Arc, Mutex},
+    time::Duration,
 };
 
 use axum::body::{Body, Bytes};
@@ -16,7 +17,8 @@ use kube::Client;
 pub(crate) struct Answer {
     code: u16,
     body: String,
-    ends: bool,
+    /// How long the body lasts.
+    lasts: Duration,
 }
 
 impl Answer {
@@ -24,7 +26,7 @@ impl Answer {
         Self {
             code: 200,
             body,
-            ends: true,
+            lasts: Duration::ZERO,
         }
     }
 
@@ -35,7 +37,16 @@ impl Answer {
             body: format!(
                 r#"{{"kind":"Status","status":"Failure","code":{code},"message":"{code}"}}"#
             ),
-            ends: true,
+            lasts: Duration::ZERO,
+        }
+    }
+
+    /// A watch that ends at the requested time.
+    pub(crate) fn watch(body: String) -> Self {
+        Self {
+            code: 200,
+            body,
+            lasts: Duration::from_secs(60),
         }
     }
 
@@ -44,7 +55,7 @@ impl Answer {
         Self {
             code: 200,
             body,
-            ends: false,
+            lasts: Duration::MAX,
         }
     }
 }
@@ -89,16 +100,13 @@ impl Script {
 
     async fn answer(&self, uri: String) -> Response<Body> {
         let answer = self.answers.lock().unwrap().pop_front();
-        let Some(Answer { code, body, ends }) = answer else {
+        let Some(Answer { code, body, lasts }) = answer else {
             return std::future::pending().await;
         };
         self.requests.lock().unwrap().push(uri);
         let start = stream::iter([Ok::<_, Infallible>(Bytes::from(body))]);
-        let body = if ends {
-            Body::from_stream(start)
-        } else {
-            Body::from_stream(start.chain(stream::pending()))
-        };
+        let end = stream::once(tokio::time::sleep(lasts)).map(|()| Ok(Bytes::new()));
+        let body = Body::from_stream(start.chain(end));
         Response::builder().status(code).body(body).unwrap()
     }
 }

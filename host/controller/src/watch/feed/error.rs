@@ -60,8 +60,8 @@ impl FeedError {
         }
     }
 
-    /// Whether a watch can resume where it stopped: the API server still runs, and is only busy.
-    pub(super) fn resumes(&self) -> bool {
-        self.code() == Some(429) || matches!(self, Self::Short)
+    /// Whether the API server is too busy to answer, or stops.
+    pub(super) fn is_busy(&self) -> bool {
+        self.code() == Some(429)
     }
 }

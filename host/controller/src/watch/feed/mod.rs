@@ -3,8 +3,9 @@
 //! Unlike kube's watcher, it splits answers as text and decodes each object separately (see [`crate::wire`]), so that an object that cannot
 //! be decoded does not block the others. Pages are sized in bytes, and failed pages are retried.
 //!
-//! A watch that ends as requested resumes at its version. After a lost connection, the kind is listed again: the API server may have been
-//! restarted with the state of a backup, in which the version means something else, and only a list shows that.
+//! A watch that ends at the requested time resumes at its version. If it ends early, or the API server is too busy, the API server may be
+//! stopping, and be restarted with the state of a backup, in which the version means something else. So a list of one object first shows
+//! whether versions are still as high. After a lost connection, the whole kind is listed again.
 
 mod error;
 mod watching;
@@ -36,6 +37,9 @@ const WATCH_SECONDS: u32 = 60;
 
 /// How much longer a watch may last than requested.
 const WATCH_GRACE: Duration = Duration::from_secs(10);
+
+/// How much earlier than requested a watch may end, because clocks differ.
+const EARLY: Duration = Duration::from_secs(1);
 
 /// A watch that ends sooner without an event has failed.
 const SHORT: Duration = Duration::from_secs(1);
@@ -95,6 +99,7 @@ pub(crate) struct Feed<T> {
 enum State {
     Start,
     Paging(Paging),
+    ToCheck { version: String },
     ToWatch { version: String },
     Watching(Watching),
 }
@@ -181,10 +186,11 @@ impl<T: Send + 'static> Feed<T> {
                 Ok(FeedEvent::ListBegins)
             }
             State::Paging(paging) => self.page(paging).await,
+            State::ToCheck { version } => self.check(version).await,
             State::ToWatch { version } => {
                 let watching = self.watch(&version).await;
-                if watching.as_ref().is_err_and(FeedError::resumes) {
-                    self.state = State::ToWatch { version };
+                if watching.as_ref().is_err_and(FeedError::is_busy) {
+                    self.state = State::ToCheck { version };
                 }
                 self.state = State::Watching(watching?);
                 Ok(FeedEvent::Watching)
@@ -244,6 +250,35 @@ impl<T: Send + 'static> Feed<T> {
         }
     }
 
+    /// Continues at the version, or lists again if the API server does not have it any more.
+    async fn check(&mut self, version: String) -> Result<FeedEvent<T>, FeedError> {
+        let params = ListParams {
+            limit: Some(1),
+            ..self.params.clone()
+        };
+        let request = self.request.list(&params);
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        let text = match self
+            .client
+            .request_text(request)
+            .await
+            .map_err(FeedError::from)
+        {
+            Err(error) if error.is_busy() => {
+                self.state = State::ToCheck { version };
+                return Err(error);
+            }
+            answer => answer?,
+        };
+        let now = decoded(text, |text| Page::split(text).map(|page| page.version)).await??;
+        let number = |version: &str| version.parse::<u64>().ok();
+        let now = now.as_deref().and_then(number);
+        if now.is_some() && now >= number(&version) {
+            self.state = State::ToWatch { version };
+        }
+        Box::pin(self.step()).await
+    }
+
     async fn watch(&mut self, version: &str) -> Result<Watching, FeedError> {
         let params = WatchParams {
             label_selector: self.params.label_selector.clone(),
@@ -254,28 +289,34 @@ impl<T: Send + 'static> Feed<T> {
         };
         let request = self.request.watch(&params, version);
         let request = request.map_err(kube::Error::BuildRequest)?;
+        // The API server measures the requested time from a later moment.
+        let until = Instant::now() + Duration::from_secs(WATCH_SECONDS.into()) + WATCH_GRACE;
         let body = self.client.request_stream(watching(request)).await?;
-        let started = Instant::now();
         Ok(Watching {
             version: version.to_owned(),
             lines: Lines {
                 body: Box::pin(body),
-                until: started + Duration::from_secs(WATCH_SECONDS.into()) + WATCH_GRACE,
+                until,
             },
-            started,
+            started: Instant::now(),
             showed: false,
         })
     }
 
-    /// Returns the next event, or starts the next watch at the version at which this one ended.
+    /// Returns the next event, or continues at the version at which the watch ended.
     async fn event(&mut self, mut watching: Watching) -> Result<FeedEvent<T>, FeedError> {
         loop {
             let event = match watching.next().await {
                 Ok(Some(event)) => event,
                 Ok(None) => {
                     let is_short = !watching.showed && watching.started.elapsed() < SHORT;
+                    let is_over = watching.lines.is_over();
                     let version = watching.version;
-                    self.state = State::ToWatch { version };
+                    self.state = if is_over {
+                        State::ToWatch { version }
+                    } else {
+                        State::ToCheck { version }
+                    };
                     return if is_short {
                         Err(FeedError::Short)
                     } else {
@@ -283,9 +324,9 @@ impl<T: Send + 'static> Feed<T> {
                     };
                 }
                 Err(error) => {
-                    if error.resumes() {
+                    if error.is_busy() {
                         let version = watching.version;
-                        self.state = State::ToWatch { version };
+                        self.state = State::ToCheck { version };
                     }
                     return Err(error);
                 }

@@ -64,13 +64,13 @@ async fn a_list_comes_in_pages_and_changes_follow_from_its_version() {
     let script = Script::new([
         Answer::ok(page(&[&object("a", 1), &object("b", 2)], 9, "more")),
         Answer::ok(page(&[&object("c", 3)], 9, "")),
-        Answer::ok(
+        Answer::watch(
             line("ADDED", "d", 10)
                 + &line("MODIFIED", "a", 11)
                 + &line("BOOKMARK", "", 15)
                 + &line("DELETED", "b", 17),
         ),
-        Answer::ok(line("ADDED", "e", 20)),
+        Answer::watch(line("ADDED", "e", 20)),
     ]);
     let mut feed = feed(&script);
     assert_eq!(
@@ -165,7 +165,7 @@ async fn a_list_that_expires_or_stays_broken_begins_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_expired_or_is_lost_lists_again_and_one_that_is_refused_for_load_resumes() {
+async fn a_watch_that_expired_or_is_lost_lists_again_and_one_that_is_refused_for_load_is_checked() {
     let gone = "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,\"message\":\"too old\"}}\n";
     let whole = line("ADDED", "a", 10);
     let broken_off = whole.clone() + line("ADDED", "b", 11).split_at(20).0;
@@ -174,14 +174,16 @@ async fn a_watch_that_expired_or_is_lost_lists_again_and_one_that_is_refused_for
         Answer::ok(broken_off),
         Answer::ok(page(&[], 30, "")),
         Answer::status(429),
-        Answer::ok(line("ADDED", "c", 31)),
+        Answer::status(429),
+        Answer::ok(page(&[&object("a", 10)], 30, "more")),
+        Answer::watch(line("ADDED", "c", 31)),
         Answer::ok(gone.to_owned()),
         Answer::ok(page(&[], 40, "")),
         Answer::status(503),
         Answer::ok(page(&[], 50, "")),
     ]);
     let mut feed = feed(&script);
-    let news = news(&mut feed, 20).await;
+    let news = news(&mut feed, 21).await;
     let words: Vec<_> = news
         .iter()
         .map(|word| word.split(':').next().unwrap())
@@ -190,7 +192,14 @@ async fn a_watch_that_expired_or_is_lost_lists_again_and_one_that_is_refused_for
         ["list", "page ", "end"].as_slice(),
         &["watching", "changed a", "error"],
         &["list", "page ", "end"],
-        &["error", "watching", "changed c", "watching", "error"],
+        &[
+            "error",
+            "error",
+            "watching",
+            "changed c",
+            "watching",
+            "error",
+        ],
         &["list", "page ", "end"],
         &["error"],
         &["list", "page "],
@@ -205,10 +214,44 @@ async fn a_watch_that_expired_or_is_lost_lists_again_and_one_that_is_refused_for
     assert_eq!(versions, ["9", "30", "30", "31", "40"]);
 }
 
+/// An API server that stops ends its watches early and then refuses calls. If it has the state of a backup afterwards, a watch from a
+/// version that it does not have yet would be silent.
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_ended_early_resumes_only_if_versions_are_as_high() {
+    for (between, version, resumes) in [
+        (Vec::new(), 10, true),
+        (Vec::new(), 9, false),
+        (vec![Answer::status(429)], 9, false),
+    ] {
+        let mut answers = vec![
+            Answer::ok(page(&[&object("a", 1)], 9, "")),
+            Answer::ok(line("MODIFIED", "a", 10)),
+        ];
+        let refused = between.len();
+        answers.extend(between);
+        answers.extend([Answer::ok(page(&[&object("a", 1)], version, "more"))]);
+        answers.extend(match resumes {
+            true => [Answer::watch(line("MODIFIED", "a", 11))].into_iter(),
+            false => [Answer::ok(page(&[&object("a", 1)], version, ""))].into_iter(),
+        });
+        let script = Script::new(answers);
+        let mut feed = feed(&script);
+        let news = news(&mut feed, 7 + refused).await.split_off(5 + refused);
+        let expected = match resumes {
+            true => ["watching", "changed a"],
+            false => ["list", "page a"],
+        };
+        assert_eq!(news, expected, "{version}");
+        let checked = &script.requests()[2 + refused];
+        assert_eq!(*checked, format!("{PATH}?&limit=1"));
+    }
+}
+
 #[tokio::test(start_paused = true)]
 async fn watches_that_end_at_once_are_opened_ever_more_slowly() {
     let mut answers = vec![Answer::ok(page(&[], 9, ""))];
-    answers.extend(std::iter::repeat_with(|| Answer::ok(String::new())).take(8));
+    let answer = || [Answer::ok(String::new()), Answer::ok(page(&[], 9, "more"))];
+    answers.extend(std::iter::repeat_with(answer).take(8).flatten());
     let script = Script::new(answers);
     let mut feed = feed(&script);
     news(&mut feed, 3).await;
@@ -235,7 +278,7 @@ async fn a_watch_that_hangs_lists_again() {
         Answer::ok(page(&[], 9, "")),
         Answer::hangs(line("ADDED", "a", 10)),
         Answer::ok(page(&[], 10, "")),
-        Answer::ok(line("ADDED", "b", 11)),
+        Answer::watch(line("ADDED", "b", 11)),
     ]);
     let mut feed = feed(&script);
     let news = news(&mut feed, 11).await;

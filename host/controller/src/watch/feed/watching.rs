@@ -5,7 +5,7 @@ use std::{io, pin::Pin};
 use futures_util::{AsyncBufRead, AsyncBufReadExt as _};
 use tokio::time::{Instant, timeout_at};
 
-use super::{FeedError, WATCH_GRACE};
+use super::{EARLY, FeedError, WATCH_GRACE};
 use crate::wire::{Identity, Malformed, WatchLine};
 
 /// A running watch.
@@ -53,8 +53,8 @@ impl Watching {
 
 impl Lines {
     /// Whether the requested time is over.
-    fn is_over(&self) -> bool {
-        Instant::now() + WATCH_GRACE >= self.until
+    pub(super) fn is_over(&self) -> bool {
+        Instant::now() + WATCH_GRACE + EARLY >= self.until
     }
 
     /// Returns the next complete line; `None` at the end.

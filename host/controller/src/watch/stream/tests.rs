@@ -147,7 +147,7 @@ async fn a_train_job_that_can_not_be_decoded_holds_up_no_other() {
         ),
         line("ADDED", &object("new", 13, &json!({"spec": spec}))),
     ];
-    let script = Script::new([served(), Answer::ok(list), Answer::ok(lines.concat())]);
+    let script = Script::new([served(), Answer::ok(list), Answer::watch(lines.concat())]);
     let store = Jobs::default();
     let recorded = followed(&script, &store).await;
     assert!(store.is_synced());
@@ -206,7 +206,7 @@ async fn what_was_deleted_while_nobody_watched_is_gone_after_the_next_list() {
             9,
             "",
         )),
-        Answer::ok(line("DELETED", &object("never-seen", 10, &none)) + gone),
+        Answer::watch(line("DELETED", &object("never-seen", 10, &none)) + gone),
         Answer::ok(page(&[&object("stays", 1, &none)], 20, "")),
     ]);
     let store = Jobs::default();
@@ -225,7 +225,7 @@ async fn a_watch_that_fails_for_long_is_lost_until_it_works_again() {
     let mut answers = vec![served(), Answer::ok(page(&[], 9, ""))];
     answers.extend(std::iter::repeat_with(|| Answer::status(503)).take(30));
     answers.push(Answer::ok(page(&[], 9, "")));
-    answers.push(Answer::ok(line("ADDED", &object("a", 10, &json!({})))));
+    answers.push(Answer::watch(line("ADDED", &object("a", 10, &json!({})))));
     let script = Script::new(answers);
     let store = Jobs::default();
     let recorded = followed(&script, &store).await;
@@ -247,7 +247,7 @@ async fn a_watch_that_fails_shortly_is_not_lost() {
         Answer::status(503),
         Answer::status(500),
         Answer::ok(page(&[], 9, "")),
-        Answer::ok(line("ADDED", &object("a", 10, &json!({})))),
+        Answer::watch(line("ADDED", &object("a", 10, &json!({})))),
     ]);
     let store = Jobs::default();
     let recorded = followed(&script, &store).await;
@@ -261,7 +261,7 @@ async fn a_list_of_a_restored_state_ends_the_watch() {
     let script = Script::new([
         served(),
         Answer::ok(page(&[&object("a", 5, &none)], 9, "")),
-        Answer::ok(line("MODIFIED", &object("a", 20, &none))),
+        Answer::watch(line("MODIFIED", &object("a", 20, &none))),
         Answer::status(503),
         Answer::ok(page(&[&object("a", 5, &none)], 12, "")),
     ]);
@@ -343,7 +343,7 @@ async fn an_object_whose_text_was_left_out_is_listed_again_once_there_is_room() 
     let script = Script::new([
         served(),
         Answer::ok(page(&texts(0), 30, "")),
-        Answer::ok(line("DELETED", &object("job-01", 31, &json!({})))),
+        Answer::watch(line("DELETED", &object("job-01", 31, &json!({})))),
         Answer::hangs(String::new()),
         Answer::ok(page(&texts(1), 31, "")),
     ]);
@@ -362,5 +362,27 @@ fn only_the_beginning_of_a_long_annotation_is_kept() {
     job["metadata"]["annotations"] = json!({(annotation): "x".repeat(200_000)});
     let (_, read) = read::<TrainJobObject>(&job.to_string()).unwrap();
     let state = read.unwrap();
-    assert_eq!(state.error.as_deref().map(str::len), Some(4 << 10));
+    assert_eq!(state.error.as_deref().map(str::len), Some(512));
+}
+
+/// The API server bounds neither the UID of an owner nor the length of one annotation.
+#[test]
+fn little_is_kept_of_a_job_set_with_long_metadata() {
+    let long = || "\u{e4}".repeat(200_000);
+    let mut job_set: Value = serde_json::from_str(&object("a", 5, &json!({"spec": {}}))).unwrap();
+    let owner =
+        json!({"apiVersion": "v1", "kind": "Pod", "name": "p", "uid": long(), "controller": true});
+    let metadata = json!({
+        "ownerReferences": [owner], "finalizers": [format!("example.com/{}", long()), "example.com/keep"],
+        "deletionTimestamp": "2026-01-01T00:00:00Z",
+        "annotations": {"trainyard.dev/snapshot": long(), "trainyard.dev/inputs": long(), "other": long()},
+    });
+    for (key, value) in metadata.as_object().unwrap() {
+        job_set["metadata"][key] = value.clone();
+    }
+    let (_, read) = read::<JobSetObject>(&job_set.to_string()).unwrap();
+    let state = read.unwrap();
+    assert!(state.owner.is_some() && state.finalizers.starts_with("example.com/"));
+    let kept = format!("{state:?}").len();
+    assert!(kept < 4_000, "{kept}");
 }
