@@ -38,7 +38,7 @@ async fn the_reason_is_there_while_the_runtime_is_missing() {
     waits["metadata"]["annotations"] = json!({"example.com/ticket": "42"});
     cluster.put(waits);
     let controller = start(&cluster).await;
-    let wanted = "RuntimeNotFound: ClusterTrainingRuntime plain";
+    let wanted = "RuntimeNotFound: spec.runtimeRef.name: there is no ClusterTrainingRuntime `plain`; create it, and the TrainJob is reconciled";
     cluster
         .until("the reason is written", |cluster| error(cluster) == wanted)
         .await;

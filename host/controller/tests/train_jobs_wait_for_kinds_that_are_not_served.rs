@@ -80,7 +80,7 @@ async fn a_train_job_continues_once_the_crd_is_installed() {
     );
     assert_eq!(
         error(&cluster),
-        "KindNotServed: PodGroup (scheduling.x-k8s.io/v1alpha1)"
+        "KindNotServed: PodGroup `job` is needed, but the API server does not serve PodGroup (scheduling.x-k8s.io/v1alpha1); install its CRD, and the TrainJob is reconciled"
     );
     // Without its PodGroup, no pod of the gang may be created.
     assert_eq!(cluster.count("jobsets"), 0);

@@ -64,8 +64,11 @@ pub(crate) enum Finding {
     Lost(ObjectRef, Cause),
     /// A Secret with the keys of a running JobSet is missing.
     KeysLost(ObjectRef),
-    /// The JobSet was deleted, and is kept by these finalizers.
-    JobSetIsDeleted(Box<str>),
+    /// The JobSet was deleted, and is kept by these finalizers. It is recreated unless its TrainJob is deleted too.
+    JobSetIsDeleted {
+        finalizers: Box<str>,
+        is_recreated: bool,
+    },
     /// Nothing vouches for an immutable snapshot.
     UnprovenSnapshot,
 }
@@ -111,10 +114,14 @@ impl Finding {
             },
             Self::EndIsUnknown => ReconcileError::EndIsUnknown { name },
             Self::JobsHaveOldPlacement => ReconcileError::JobsHaveOldPlacement { name },
-            Self::JobSetIsDeleted(finalizers) => ReconcileError::Deleting {
+            Self::JobSetIsDeleted {
+                finalizers,
+                is_recreated,
+            } => ReconcileError::Deleting {
                 kind: names::JOB_SET.to_owned(),
                 name,
                 finalizers: finalizers.to_string(),
+                is_recreated: *is_recreated,
             },
             Self::UnprovenSnapshot => SnapshotError::unproven(job).into(),
             Self::KeysLost(secret) => ReconcileError::KeysLost {

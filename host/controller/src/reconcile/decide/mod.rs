@@ -139,10 +139,12 @@ fn reconcile_job_set(o: &Observed, job: &JobFacts, now: Timestamp) -> Decided<Re
     let suspend = job.desired.suspend;
     match &o.initial.job_set {
         // It is reported if it lasts.
-        StoredJobSet::Ours(found) if found.deleting => {
-            let deleted = Finding::JobSetIsDeleted(found.finalizers.clone());
-            Err(Pending::Failed(ReconcileFailure::Blocked(deleted)))
-        }
+        StoredJobSet::Ours(found) if found.deleting => Err(Pending::Failed(
+            ReconcileFailure::Blocked(Finding::JobSetIsDeleted {
+                finalizers: found.finalizers.clone(),
+                is_recreated: !job.deleting,
+            }),
+        )),
         StoredJobSet::Ours(found) if !found.suspended && suspend => {
             suspend::suspend(o, found).because(Reason::ToSuspend)
         }

@@ -97,12 +97,15 @@ pub enum ReconcileError {
     Stale { kind: String, name: String },
     /// An object of the TrainJob is being deleted.
     #[error(
-        "{kind} `{name}` is being deleted, and is recreated afterwards; its finalizers are: {finalizers}; their controllers remove them, and may be waiting for pods on a lost node"
+        "{kind} `{name}` is being deleted{}; its finalizers are: {finalizers}; their controllers remove them, and may be waiting for pods on a lost node",
+        if *.is_recreated { ", and is recreated afterwards" } else { "" }
     )]
     Deleting {
         kind: String,
         name: String,
         finalizers: String,
+        /// Whether the TrainJob needs it. One that is deleted itself does not.
+        is_recreated: bool,
     },
     /// A started TrainJob would be rendered by other plugins, or under other settings, than before.
     #[error(

@@ -1,4 +1,4 @@
-//! The summary of an error for an annotation, a column and a label: its kind, its reason and its subject.
+//! The summary of an error for an annotation, a column and a label: its kind, its reason, and a sentence or its subject.
 
 use std::sync::Arc;
 
@@ -110,32 +110,21 @@ impl ReconcileError {
         )
     }
 
-    /// What the error is about, in a few words that do not change from retry to retry.
+    /// What is wrong and what to do, or what the error is about, in a few words that do not change from retry to retry.
     fn subject(&self) -> String {
         match self {
-            Self::NoRuntime { kind, name }
-            | Self::Runtime { kind, name, .. }
-            | Self::Foreign { kind, name, .. }
-            | Self::Stale { kind, name }
-            | Self::Lost { kind, name, .. } => format!("{kind} {name}"),
-            Self::Unreadable { kind, name, .. } => format!("{kind} {name}"),
+            // Its condition is temporary, and the finalizers are what to look at.
             Self::Deleting {
                 kind,
                 name,
                 finalizers,
+                ..
             } => format!("{kind} {name} is kept by its finalizers {finalizers}"),
-            Self::NotServed {
-                api_version, kind, ..
-            } => format!("{kind} ({api_version})"),
-            Self::Keys { name, .. } | Self::KeysLost { name } => format!("Secret {name}"),
-            Self::EndIsUnknown { name }
-            | Self::JobsHaveOldPlacement { name }
-            | Self::TooSlow { name, .. } => format!("JobSet {name}"),
+            Self::Keys { name, .. } => format!("Secret {name}"),
             Self::Api { what, .. } => what.clone(),
             // Which call or step did not finish differs from retry to retry.
             Self::Busy(_) => "a plugin call or the rendering took too long".to_owned(),
             Self::Panicked(_) | Self::Internal(_) => "see the log of the controller".to_owned(),
-            Self::PlanIsPinned { .. } => "its plugins or their settings have changed".to_owned(),
             other => match &other.sentences()[..] {
                 [first, more @ ..] if !more.is_empty() => {
                     format!("{}; and {} more", shortened(first), more.len())
@@ -196,7 +185,7 @@ mod tests {
         let missing = ReconcileError::NoRuntime { kind, name };
         assert_eq!(
             text(&missing),
-            "RuntimeNotFound: ClusterTrainingRuntime torch"
+            "RuntimeNotFound: spec.runtimeRef.name: there is no ClusterTrainingRuntime `torch`; create it, and the TrainJob is reconciled"
         );
         let sentences = ["spec.a: is 0; set it to 1", "spec.b: is 0; set it to 2"];
         let refused = ReconcileError::TrainJob(sentences.map(str::to_owned).into());
@@ -225,6 +214,112 @@ mod tests {
         assert!(plain.starts_with(&format!("InvalidTrainJob: {path}: xx")));
         assert!(plain.ends_with(&format!("xx {advice}")), "{plain}");
         assert!(plain.len() < SUBJECT_BYTES + 30, "{plain}");
+    }
+
+    /// The Event with the sentence is deleted after an hour, and the annotation stays.
+    #[test]
+    fn the_summary_of_an_error_that_needs_a_correction_has_the_advice() {
+        let (kind, name) = (|| "TrainingRuntime".to_owned(), || "big".to_owned());
+        let long = "x".repeat(300);
+        for (error, parts) in [
+            (
+                ReconcileError::Runtime {
+                    kind: kind(),
+                    name: name(),
+                    problem: format!(
+                        "spec.template: has {long} bytes, but at most 9 fit; make it smaller"
+                    ),
+                },
+                [
+                    "TrainingRuntime big: spec.template: has x",
+                    "at most 9 fit; make it smaller",
+                ],
+            ),
+            (
+                ReconcileError::Unreadable {
+                    kind: "JobSet",
+                    name: name(),
+                    why: "status: the value cannot be decoded; correct it".to_owned(),
+                },
+                [
+                    "status: the value cannot be decoded; corr",
+                    "until the JobSet is fixed",
+                ],
+            ),
+            (
+                ReconcileError::NoRuntime {
+                    kind: kind(),
+                    name: name(),
+                },
+                [
+                    "there is no TrainingRuntime `big`",
+                    "; create it, and the TrainJob is reconciled",
+                ],
+            ),
+            (
+                ReconcileError::Foreign {
+                    kind: "JobSet".to_owned(),
+                    name: name(),
+                    owner: "controlled by a very long owner of another kind".to_owned(),
+                },
+                [
+                    "JobSet `big` does not belong",
+                    "its controller in metadata.ownerReferences; deleting the JobSet ends its run",
+                ],
+            ),
+            (
+                ReconcileError::Lost {
+                    kind: "ConfigMap".to_owned(),
+                    name: name(),
+                    why: "the snapshot is missing too",
+                },
+                [
+                    "ConfigMap `big` is missing",
+                    "; restore it, or recreate the TrainJob",
+                ],
+            ),
+            (
+                ReconcileError::KeysLost { name: name() },
+                [
+                    "Secret `big` is missing while its JobSet runs",
+                    "suspend and resume the TrainJob to create it with new keys",
+                ],
+            ),
+            (
+                ReconcileError::PlanIsPinned {
+                    pinned: format!("torch {long}"),
+                    change: "torch 2 is loaded".to_owned(),
+                },
+                [
+                    "the plan of this TrainJob is pinned to torch",
+                    "and missing ones are not recreated",
+                ],
+            ),
+            (
+                ReconcileError::EndIsUnknown { name: name() },
+                [
+                    "JobSet `big` has run and was deleted",
+                    "recreate the TrainJob to run it again",
+                ],
+            ),
+            (
+                ReconcileError::NotServed {
+                    api_version: "v1".to_owned(),
+                    kind: "PodGroup".to_owned(),
+                    name: name(),
+                },
+                [
+                    "PodGroup `big` is needed",
+                    "install its CRD, and the TrainJob is reconciled",
+                ],
+            ),
+        ] {
+            let text = text(&error);
+            for part in parts {
+                assert!(text.contains(part), "{text}");
+            }
+            assert!(text.len() < SUBJECT_BYTES + 30, "{text}");
+        }
     }
 
     #[test]

@@ -42,6 +42,7 @@ pub(super) async fn get(
                 kind: object.kind.to_string(),
                 name: object.name.to_string(),
                 finalizers: clean(&finalizers.join(", ")),
+                is_recreated: true,
             }))
         }
         (state, _) => state,

@@ -316,7 +316,10 @@ fn a_train_job_is_annotated_while_its_runtime_is_missing() {
 #[test]
 fn what_was_found_out_is_annotated_as_an_error_is() {
     let lost = ReconcileFailure::Blocked(Finding::EndIsUnknown).summary("bert");
-    assert_eq!(&*lost.text, "EndUnknown: JobSet bert");
+    assert_eq!(
+        &*lost.text,
+        "EndUnknown: JobSet `bert` has run and was deleted, and it is not known whether it had ended; it is not recreated; recreate the TrainJob to run it again"
+    );
     assert_eq!(lost.annotated, AnnotationTiming::AtOnce);
     let stale = ReconcileFailure::Blocked(Finding::StaleJobSet).summary("bert");
     assert_eq!(stale.annotated, AnnotationTiming::OncePersistent);

@@ -20,6 +20,12 @@ fn before_anything_is_made() {
     deleting.deleting = true;
     let mut leaving = job_set(false);
     (leaving.deleting, leaving.finalizers) = (true, "example.com/keep".into());
+    let kept = |is_recreated| Finding::JobSetIsDeleted {
+        finalizers: "example.com/keep".into(),
+        is_recreated,
+    };
+    let text = |is_recreated| kept(is_recreated).error("job").to_string();
+    assert!(text(true).contains("is recreated") && !text(false).contains("is recreated"));
     let mut ended = job();
     ended.desired.not_supported = Some("no such kind".to_owned());
     let foreign = |owner: Option<Owner>| {
@@ -61,15 +67,18 @@ fn before_anything_is_made() {
         ),
         (
             "it is deleted and suspended, and its JobSet runs",
-            observed(to_suspend(deleting), Some(job_set(false))),
+            observed(to_suspend(deleting.clone()), Some(job_set(false))),
             Asks(Observe::SnapshotMarks, Reason::ToSuspend),
         ),
         (
             "its JobSet is deleted",
-            observed(job(), Some(leaving)),
-            Fails(ReconcileFailure::Blocked(Finding::JobSetIsDeleted(
-                "example.com/keep".into(),
-            ))),
+            observed(job(), Some(leaving.clone())),
+            Fails(ReconcileFailure::Blocked(kept(true))),
+        ),
+        (
+            "it is deleted with its JobSet",
+            observed(deleting, Some(leaving)),
+            Fails(ReconcileFailure::Blocked(kept(false))),
         ),
         (
             "another owner has its JobSet",
