@@ -7,7 +7,7 @@
 //! - [`watch`] keeps slim copies of the cluster's objects. [`queue`] holds the TrainJobs that are affected by a change; in `turns`, namespaces
 //!   take turns. `work` processes the queue with a number of `workers`, and `failures` counts repeated errors.
 //! - [`reconcile`] reconciles one TrainJob: observe, decide, act. [`keys`] generates the keys of a Secret, [`events`] reports errors to users,
-//!   `log_shares` gives each namespace its share of the log, and `census` counts the TrainJobs in each state.
+//!   `log_shares` gives each namespace its share of the log by a `keyed_limit`, and `census` counts the TrainJobs in each state.
 //!
 //! Plugins: [`plugins`] has the loaded ones, which are called on their own [`threads`]. `measure` measures their calls, and `guard` pauses a
 //! plugin that keeps exhausting its limits, by its `breaker`.
@@ -22,6 +22,7 @@ pub mod client;
 pub mod events;
 mod failures;
 mod guard;
+mod keyed_limit;
 pub mod keys;
 mod kubernetes;
 pub mod lease;

@@ -9,19 +9,18 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use governor::{DefaultKeyedRateLimiter, Quota};
+use governor::Quota;
+
+use crate::keyed_limit::{KeyedLimit, REMEMBERED};
 
 /// How many lines of a namespace may follow each other, and how many more there may be in a second.
 const BURST: NonZeroU32 = NonZeroU32::MIN.saturating_add(199);
 const PER_SECOND: NonZeroU32 = NonZeroU32::MIN;
 
-/// The most namespaces whose lines are counted.
-const REMEMBERED: usize = 4_096;
-
 /// The shares of all namespaces.
 #[derive(Debug)]
 pub(crate) struct LogShares {
-    limits: DefaultKeyedRateLimiter<Arc<str>>,
+    limits: KeyedLimit,
     /// How many lines of a namespace were left out since its last line.
     left_out: Mutex<HashMap<Arc<str>, u64>>,
 }
@@ -37,7 +36,7 @@ impl Default for LogShares {
     fn default() -> Self {
         let quota = Quota::per_second(PER_SECOND).allow_burst(BURST);
         Self {
-            limits: DefaultKeyedRateLimiter::hashmap(quota),
+            limits: KeyedLimit::new(quota),
             left_out: Mutex::default(),
         }
     }
@@ -46,11 +45,8 @@ impl Default for LogShares {
 impl LogShares {
     /// Allows a line about an object in the namespace; `None` if the namespace has used up its share.
     pub(crate) fn allow(&self, namespace: &str) -> Option<AllowedLine> {
-        if self.limits.len() > REMEMBERED {
-            self.limits.retain_recent();
-        }
         let namespace: Arc<str> = namespace.into();
-        let is_allowed = self.limits.check_key(&namespace).is_ok();
+        let is_allowed = self.limits.allows(&namespace);
         let mut left_out = self.left_out.lock().unwrap_or_else(PoisonError::into_inner);
         if is_allowed {
             let left_out = left_out.remove(&namespace);

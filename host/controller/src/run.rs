@@ -159,7 +159,13 @@ fn work(options: Options, client: Client, recorder: Recorder, readiness: Arc<Rea
     let stores = Arc::new(Stores::default());
     let defaults = options.settings.write_job_set_defaults;
     Work {
-        reconciler: Reconciler::new(client.clone(), stores.clone(), options.plugins, defaults),
+        reconciler: Reconciler::new(
+            client.clone(),
+            stores.clone(),
+            options.plugins,
+            defaults,
+            recorder.log_shares(),
+        ),
         client,
         stores,
         queue: options.queue,

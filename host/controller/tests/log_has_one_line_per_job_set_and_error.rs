@@ -1,7 +1,10 @@
 //! The log has one line for each JobSet that is created, and each error in full once, however often it is retried.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
 
 use serde_json::json;
 use tracing::Level;
@@ -9,7 +12,7 @@ use trainyard_controller::metrics::Metrics;
 use trainyard_model::policy::Policy;
 
 use crate::stub::{
-    cluster::Cluster,
+    cluster::{Act, Cluster, When},
     controller::{Controller, job, runtime},
     log::CapturedLog,
     policy::policy,
@@ -75,4 +78,31 @@ async fn a_retry_does_not_repeat_the_error() {
         assert!(line.contains("reason=\"RuntimeNotFound\""), "{line}");
         assert!(line.contains(&format!("times={}", retry + 2)), "{line}");
     }
+}
+
+/// All kinds of lines about the objects of a namespace count against one share.
+#[tokio::test]
+async fn lines_about_a_namespace_are_limited_whatever_they_are_about() {
+    const JOBS: usize = 1_000;
+    let log = CapturedLog::start(Level::INFO);
+    let cluster = Cluster::new();
+    for number in 0..JOBS {
+        cluster.put(job("team", &format!("job-{number}"), "missing", false));
+    }
+    let refused = Arc::new(AtomicUsize::new(0));
+    let count = refused.clone();
+    cluster.set_rule(move |_, when, call, _| match (when, call) {
+        (When::Before, ("patch", "trainjobs") | ("create", "events")) => {
+            count.fetch_add(1, Ordering::Relaxed);
+            Act::OverQuota
+        }
+        _ => Act::GoOn,
+    });
+    let controller = start(&cluster, Vec::new()).await;
+    let all = |_: &Cluster| refused.load(Ordering::Relaxed) >= JOBS * 3 / 2;
+    cluster.until("all are reported", all).await;
+    controller.stop().await;
+    let lines = log.lines_with("team");
+    // A slow machine may take a while, with one line in each second.
+    assert!((200..600).contains(&lines.len()), "{}", lines.len());
 }

@@ -4,19 +4,13 @@
 //! kube's recorder. As in client-go, an Event that is repeated within 10 minutes increments the count of the first one, and the writes for
 //! an object are rate-limited. Recording never delays or fails a reconcile.
 
+mod correlator;
 mod pending;
 
-use std::{
-    collections::HashMap,
-    fmt,
-    hash::{BuildHasher as _, RandomState},
-    num::NonZeroU32,
-    sync::Arc,
-    time::Duration,
-};
+use std::{fmt, sync::Arc};
 
 use backon::{ExponentialBuilder, Retryable as _};
-use governor::{DefaultKeyedRateLimiter, Quota};
+use correlator::{EventCorrelator, WrittenEvent};
 use k8s_openapi::{
     api::core::v1::{Event, EventSource, ObjectReference},
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, Time},
@@ -35,6 +29,7 @@ use trainyard_model::text::clean;
 
 use crate::{
     client::is_transient,
+    kubernetes::unless_gone,
     log_shares::{AllowedLine, LogShares},
     metrics::Metrics,
 };
@@ -48,16 +43,6 @@ const WARNINGS: usize = 20;
 
 /// The most bytes of the object's name in the Event's name.
 const NAME_BYTES: usize = 230;
-
-/// How long a repeated Event increments the count of the first one.
-const WINDOW: Duration = Duration::from_secs(600);
-
-/// The most Events that are remembered for this.
-const REMEMBERED: usize = 4_096;
-
-/// The rate limit of one object: a burst, and then one write per period.
-const BURST: NonZeroU32 = NonZeroU32::MIN.saturating_add(24);
-const PERIOD: Duration = Duration::from_secs(300);
 
 /// Who reports Events.
 #[derive(Debug, Clone)]
@@ -74,6 +59,7 @@ pub struct Recorder {
     pending: Arc<Pending>,
     wake: mpsc::Sender<()>,
     metrics: Arc<Metrics>,
+    log: Arc<LogShares>,
 }
 
 /// Writes the recorded Events. [`EventWriter::run`] needs a task of its own.
@@ -85,7 +71,7 @@ pub struct EventWriter {
     reporter: Reporter,
     metrics: Arc<Metrics>,
     correlator: EventCorrelator,
-    log: LogShares,
+    log: Arc<LogShares>,
 }
 
 impl fmt::Debug for EventWriter {
@@ -105,6 +91,7 @@ pub fn recorder(
 ) -> (Recorder, EventWriter) {
     let (wake, woken) = mpsc::channel(1);
     let pending = Arc::new(Pending::new());
+    let log = Arc::new(LogShares::default());
     let writer = EventWriter {
         pending: Arc::clone(&pending),
         woken,
@@ -112,17 +99,23 @@ pub fn recorder(
         reporter,
         metrics: Arc::clone(&metrics),
         correlator: EventCorrelator::new(),
-        log: LogShares::default(),
+        log: Arc::clone(&log),
     };
     let recorder = Recorder {
         pending,
         wake,
         metrics,
+        log,
     };
     (recorder, writer)
 }
 
 impl Recorder {
+    /// Returns the shares of the log, which lines about Events count against too.
+    pub(crate) fn log_shares(&self) -> Arc<LogShares> {
+        Arc::clone(&self.log)
+    }
+
     /// Records a warning about an object: a `reason` in CamelCase, the `action` that failed, and `sentences` for users, which are cleaned,
     /// cut, and joined into one Event if they fit. A warning about the same object for the same reason that was not written yet is replaced.
     /// Never waits: an Event that cannot be queued is dropped and counted.
@@ -272,11 +265,8 @@ impl EventWriter {
             "lastTimestamp": Time(Timestamp::now()),
         }));
         let parameters = PatchParams::default();
-        match retried(|| events.patch(name, &parameters, &patch)).await {
-            Ok(_) => Ok(true),
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(false),
-            Err(error) => Err(error),
-        }
+        let counted = retried(|| events.patch(name, &parameters, &patch)).await;
+        Ok(unless_gone(counted)?.is_some())
     }
 
     async fn create(&self, report: &Report, message: &str) -> Result<String, kube::Error> {
@@ -343,79 +333,4 @@ where
     call.retry(ExponentialBuilder::new().with_jitter())
         .when(is_transient)
         .await
-}
-
-/// The Events that were written recently, and the rate limits of their objects, as client-go's correlator keeps them.
-#[derive(Debug)]
-struct EventCorrelator {
-    hasher: RandomState,
-    written: HashMap<EventKey, WrittenEvent>,
-    limits: DefaultKeyedRateLimiter<Arc<str>>,
-}
-
-/// The identity of an Event.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct EventKey {
-    object: Arc<str>,
-    /// The hash of the reason and the message, which may be long.
-    hash: u64,
-}
-
-#[derive(Debug)]
-struct WrittenEvent {
-    name: String,
-    count: i32,
-    last: Instant,
-}
-
-impl EventCorrelator {
-    fn new() -> Self {
-        let quota = Quota::with_period(PERIOD).map(|quota| quota.allow_burst(BURST));
-        Self {
-            hasher: RandomState::new(),
-            written: HashMap::new(),
-            limits: DefaultKeyedRateLimiter::hashmap(
-                quota.unwrap_or_else(|| Quota::per_minute(BURST)),
-            ),
-        }
-    }
-
-    fn key(&self, report: &Report, message: &str) -> EventKey {
-        EventKey {
-            object: report.object(),
-            hash: self.hasher.hash_one((&report.reason, message)),
-        }
-    }
-
-    /// Counts a repeated Event within the window. Returns the first one's name, and the count.
-    fn repeat(&mut self, key: &EventKey, times: i32, now: Instant) -> Option<(String, i32)> {
-        let written = self.written.get_mut(key)?;
-        if now.duration_since(written.last) > WINDOW {
-            self.written.remove(key);
-            return None;
-        }
-        written.count = written.count.saturating_add(times);
-        written.last = now;
-        Some((written.name.clone(), written.count))
-    }
-
-    fn allows(&self, object: &Arc<str>) -> bool {
-        if self.limits.len() > REMEMBERED {
-            self.limits.retain_recent();
-        }
-        self.limits.check_key(object).is_ok()
-    }
-
-    fn remember(&mut self, key: EventKey, event: WrittenEvent) {
-        let now = event.last;
-        if self.written.len() >= REMEMBERED {
-            self.written
-                .retain(|_, written| now.duration_since(written.last) <= WINDOW);
-        }
-        // There are still too many: repeated Events become new ones.
-        if self.written.len() >= REMEMBERED {
-            self.written.clear();
-        }
-        self.written.insert(key, event);
-    }
 }

@@ -46,7 +46,7 @@ impl Report {
     }
 }
 
-/// The object and the reason of a report. A newer report with the same subject says what holds now.
+/// The object and the reason of a report. A newer report with the same subject replaces the older one.
 type Subject = (Arc<str>, String);
 
 /// Events that are not written.

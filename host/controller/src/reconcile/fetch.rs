@@ -16,6 +16,7 @@ use super::error::ReconcileError;
 use crate::{
     client::segment,
     kubernetes::unless_gone,
+    log_shares::LogShares,
     watch::{
         Content, Feed, FeedError, Kinds, Lists, SubjectState, WatchedKind, content_of, decoded,
     },
@@ -26,6 +27,7 @@ pub(crate) struct Fetcher {
     client: Client,
     kinds: Arc<Kinds>,
     lists: Arc<Lists>,
+    log: Arc<LogShares>,
 }
 
 /// The result of a lookup.
@@ -38,11 +40,17 @@ pub(crate) struct LookupResult {
 
 impl Fetcher {
     /// Returns a fetcher that requests each list once for all TrainJobs.
-    pub(crate) fn new(client: Client, kinds: Arc<Kinds>, lists: Arc<Lists>) -> Self {
+    pub(crate) fn new(
+        client: Client,
+        kinds: Arc<Kinds>,
+        lists: Arc<Lists>,
+        log: Arc<LogShares>,
+    ) -> Self {
         Self {
             client,
             kinds,
             lists,
+            log,
         }
     }
 
@@ -129,7 +137,12 @@ impl Fetcher {
         let requested_at = Instant::now();
         let params = ListParams::default();
         let path = path(namespace, resource);
-        let feed = Feed::new(self.client.clone(), path, params, content_of(kind));
+        let feed = Feed::new(
+            self.client.clone(),
+            path,
+            params,
+            content_of(kind, self.log.clone()),
+        );
         let size = |object: &Option<Content>| object.as_ref().map_or(0, |object| object.size);
         match feed.all(size).await.map_err(FeedError::into_call) {
             Ok(found) => {
@@ -154,7 +167,7 @@ impl Fetcher {
         let request = objects.get(&segment(name), &GetParams::default());
         let request = request.map_err(kube::Error::BuildRequest)?;
         let text = self.client.request_text(request).await?;
-        let read = decoded(text, content_of(kind)).await;
+        let read = decoded(text, content_of(kind, self.log.clone())).await;
         read.map_err(|ends| FeedError::from(ends).into_call())
     }
 }

@@ -88,17 +88,18 @@ pub struct Reconciler {
     /// The last states of deleted JobSets. Without them, a JobSet that ended would be recreated if its TrainJob's status is outdated.
     pub(super) deleted_job_sets: DeletedJobSets,
     /// The shares of the log that namespaces have.
-    pub(crate) log: LogShares,
+    pub(crate) log: Arc<LogShares>,
 }
 
 impl Reconciler {
     /// Returns a reconciler that uses this client. With `write_defaults`, JobSets have the defaults that JobSet's webhooks would set, for
     /// clusters without these webhooks.
-    pub fn new(
+    pub(crate) fn new(
         client: Client,
         stores: Arc<Stores>,
         plugins: Plugins,
         write_defaults: bool,
+        log: Arc<LogShares>,
     ) -> Self {
         let kinds = Arc::new(Kinds::new(client.clone()));
         let lists = Arc::new(Lists::default());
@@ -106,7 +107,7 @@ impl Reconciler {
         let claims: Vec<_> = loaded.map(|plugin| &plugin.manifest.claims).collect();
         let (reach, emitted) = (Reach::of(claims.clone()), EmittedKinds::of(claims));
         Self {
-            fetcher: Fetcher::new(client.clone(), kinds.clone(), lists.clone()),
+            fetcher: Fetcher::new(client.clone(), kinds.clone(), lists.clone(), log.clone()),
             kinds,
             lists,
             interests: Arc::new(Interests::new(reach)),
@@ -122,7 +123,7 @@ impl Reconciler {
             last: Mutex::default(),
             annotated: Mutex::default(),
             deleted_job_sets: DeletedJobSets::default(),
-            log: LogShares::default(),
+            log,
         }
     }
 
@@ -198,13 +199,8 @@ impl Reconciler {
         self.last().insert(key.clone(), last);
     }
 
-    #[cfg(test)]
-    pub(crate) fn count_ends(&self) -> usize {
-        self.deleted_job_sets.len()
-    }
-
-    /// Notes that a reconcile succeeded, and forgets its write of the annotation about an error. Returns whether the TrainJob has to be reconciled again, because the watch has shown the annotation of
-    /// an earlier reconcile only now.
+    /// Notes that a reconcile succeeded, and forgets its write of the annotation about an error. Returns whether the TrainJob has to be
+    /// reconciled again, because the watch has shown the annotation of an earlier reconcile only now.
     pub(crate) fn note_success(&self, key: &NamespacedName) -> bool {
         let had_error = {
             let mut annotated = self.annotated();

@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     annotations::{INPUTS, STARTED},
+    log_shares::AllowedLine,
     queue::NamespacedName,
     watch::{TrainJobState, UnreadableObject},
     workers::Worker,
@@ -198,15 +199,17 @@ impl<'a> Walk<'a> {
                 Report::Failure(failure) => warnings.push(self.error(failure).to_string()),
                 Report::NotFollowed(failure) => {
                     let error = self.error(failure);
-                    tracing::info!(%error, "live objects are left unchanged");
+                    if let Some(AllowedLine { left_out }) = self.log_line() {
+                        tracing::info!(%error, left_out, "live objects are left unchanged");
+                    }
                 }
                 Report::NotAnnotated(failure) => {
                     let error = self.error(failure);
                     let annotated = &self.observed.annotated;
                     if annotated.as_ref().is_some_and(|last| last.failed) {
                         tracing::debug!(%error, "the TrainJob's annotation {} is still outdated", names::ERROR_ANNOTATION);
-                    } else {
-                        tracing::warn!(%error, "the TrainJob's annotation {} is outdated", names::ERROR_ANNOTATION);
+                    } else if let Some(AllowedLine { left_out }) = self.log_line() {
+                        tracing::warn!(%error, left_out, "the TrainJob's annotation {} is outdated", names::ERROR_ANNOTATION);
                     }
                 }
                 Report::BothMarks => warnings.push(format!(
@@ -221,6 +224,14 @@ impl<'a> Walk<'a> {
             warnings,
             result: failure.map_or(Ok(()), Err),
         }
+    }
+
+    /// Returns a line that may be written about the TrainJob, if its namespace has not used up its share of the log.
+    fn log_line(&self) -> Option<AllowedLine> {
+        let Context {
+            reconciler, key, ..
+        } = &self.context;
+        reconciler.log.allow(&key.namespace)
     }
 
     /// Returns the error of a failure.

@@ -6,7 +6,10 @@ use serde_json::{Map, Value};
 use trainyard_api::{names, yaml::memory_of};
 
 use super::subject::{ObjectHashes, WatchedKind, hash};
-use crate::wire::{Identity, decode, without_managed_fields};
+use crate::{
+    log_shares::{AllowedLine, LogShares},
+    wire::{Identity, decode, without_managed_fields},
+};
 
 /// Members of `metadata` that only writers need. Plugins never get them.
 const OF_THE_SERVER: [&str; 3] = ["managedFields", "resourceVersion", "generation"];
@@ -28,12 +31,14 @@ impl Content {
     ///
     /// The status of a Node does not count: heartbeats, images and conditions would trigger endless renderings of TrainJobs that looked up
     /// nodes. Lookups are repeated when a TrainJob starts, so it gets the current status anyway.
-    pub(crate) fn of(text: &str, kind: &WatchedKind) -> Option<Self> {
+    pub(crate) fn of(text: &str, kind: &WatchedKind, log: &LogShares) -> Option<Self> {
         let identity = Identity::of(text)?;
         let members: Result<Map<String, Value>, _> = decode(&without_managed_fields(text));
         let members = members.inspect_err(|why| {
             let (namespace, name) = (&identity.namespace, &identity.name);
-            tracing::warn!(?namespace, ?name, %why, "an object cannot be decoded, and plugins do not get it");
+            if let Some(AllowedLine { left_out }) = log.allow(namespace.as_deref().unwrap_or_default()) {
+                tracing::warn!(?namespace, ?name, kind = &*kind.kind, %why, left_out, "an object cannot be decoded, and plugins do not get it");
+            }
         });
         let (print, value) = match members {
             Ok(members) => {
@@ -61,12 +66,13 @@ impl Content {
     }
 }
 
-/// Returns how objects of a kind are read.
+/// Returns how objects of a kind are read. Those that cannot be decoded are logged.
 pub(crate) fn content_of(
     kind: &WatchedKind,
+    log: Arc<LogShares>,
 ) -> impl Fn(&str) -> Option<Content> + Send + Sync + 'static + use<> {
     let kind = kind.clone();
-    move |text| Content::of(text, &kind)
+    move |text| Content::of(text, &kind, &log)
 }
 
 /// Returns the members that plugins get, in the same order for single objects and for items of a list, and the hash of the content.
@@ -137,7 +143,7 @@ mod tests {
             api_version: object["apiVersion"].as_str().unwrap().into(),
             kind: object["kind"].as_str().unwrap().into(),
         };
-        Content::of(&object.to_string(), &kind).unwrap()
+        Content::of(&object.to_string(), &kind, &LogShares::default()).unwrap()
     }
 
     fn with(object: &Value, pointer: &str, value: Value) -> Value {
@@ -245,7 +251,7 @@ mod tests {
             kind: "Node".into(),
         };
         let text = |text: &str| {
-            let content = Content::of(text, &kind).unwrap();
+            let content = Content::of(text, &kind, &LogShares::default()).unwrap();
             content.value.unwrap().to_string()
         };
         let item = r#"{"metadata": {"name": "n"}, "status": {}, "spec": {}}"#;
@@ -264,7 +270,7 @@ mod tests {
                 api_version: "v1".into(),
                 kind: "PersistentVolumeClaim".into(),
             };
-            Content::of(&text, &kind).unwrap()
+            Content::of(&text, &kind, &LogShares::default()).unwrap()
         };
         let (first, second) = (deep(1), deep(2));
         assert!(first.value.is_none());

@@ -261,7 +261,12 @@ mod tests {
             "metadata": {"name": name, "labels": {"label": label}, "resourceVersion": version.to_string()},
             "status": {"allocatable": {"cpu": version.to_string()}},
         });
-        Content::of(&node.to_string(), &kind()).unwrap()
+        Content::of(
+            &node.to_string(),
+            &kind(),
+            &crate::log_shares::LogShares::default(),
+        )
+        .unwrap()
     }
 
     fn listing(nodes: &[Content]) -> Listing {

@@ -19,7 +19,7 @@ use super::{
     lists::Lists,
     subject::{ChangeSource, Listing, WatchedKind},
 };
-use crate::{queue::Queue, rbac::WatchScope};
+use crate::{log_shares::LogShares, queue::Queue, rbac::WatchScope};
 
 /// The longest pause between two checks of whether a kind is served.
 const CHECK_LOOKED_UP_KINDS_EVERY: Duration = Duration::from_secs(30);
@@ -33,6 +33,7 @@ pub(crate) struct LookupWatches {
     pub(crate) kinds: Arc<Kinds>,
     pub(crate) interests: Arc<Interests>,
     pub(crate) lists: Arc<Lists>,
+    pub(crate) log: Arc<LogShares>,
     pub(crate) queue: Queue,
 }
 
@@ -64,8 +65,8 @@ impl LookupWatches {
             match &source {
                 ChangeSource::Objects(_, watched) => {
                     let path = DynamicObject::url_path(&resource, None);
-                    let feed =
-                        Feed::new(self.client.clone(), path, params(watched), content_of(kind));
+                    let read = content_of(kind, self.log.clone());
+                    let feed = Feed::new(self.client.clone(), path, params(watched), read);
                     let namespaced = matches!(scope, Scope::Namespaced);
                     let kind_watch = KindWatch {
                         source: &source,

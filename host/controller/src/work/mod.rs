@@ -84,6 +84,7 @@ impl Work {
             kinds: self.reconciler.kinds.clone(),
             interests: self.reconciler.interests.clone(),
             lists: self.reconciler.lists.clone(),
+            log: self.reconciler.log.clone(),
             queue: self.queue.clone(),
         };
         let watches: [BoxFuture<'_, StateReplaced>; 5] = [

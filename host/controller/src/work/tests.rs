@@ -36,7 +36,13 @@ fn work(client: &Client) -> (Work, EventWriter) {
     };
     let (recorder, writer) = recorder(client.clone(), reporter, metrics.clone());
     let work = Work {
-        reconciler: Reconciler::new(client.clone(), stores.clone(), plugins, false),
+        reconciler: Reconciler::new(
+            client.clone(),
+            stores.clone(),
+            plugins,
+            false,
+            recorder.log_shares(),
+        ),
         client: client.clone(),
         stores,
         queue,
@@ -151,17 +157,17 @@ fn a_candidate_forgets_deleted_job_sets_whose_end_is_in_the_status() {
     for number in 0..100 {
         let ended = put(&format!("ended-{number}"), 1, None);
         ends(&ended);
-        assert_eq!(reconciler.count_ends(), 1);
+        assert_eq!(reconciler.count_kept()[2], 1);
         // Other changes keep it.
         put(&ended.name, 2, None);
-        assert_eq!(reconciler.count_ends(), 1);
+        assert_eq!(reconciler.count_kept()[2], 1);
         put(&ended.name, 3, Some("Complete"));
-        assert_eq!(reconciler.count_ends(), 0);
+        assert_eq!(reconciler.count_kept()[2], 0);
         let gone = put(&format!("gone-{number}"), 1, None);
         ends(&gone);
         jobs.remove(&gone, 9);
         reconciler.job_changed(&gone);
-        assert_eq!(reconciler.count_ends(), 0);
+        assert_eq!(reconciler.count_kept()[2], 0);
     }
 }
 

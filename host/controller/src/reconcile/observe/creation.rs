@@ -1,5 +1,7 @@
 //! Whether the Jobs and pods of a running JobSet were created. JobSet and Kubernetes' Job controller report failures only in Events, and retry.
 
+use std::sync::Once;
+
 use k8s_openapi::jiff::{Timestamp, ToSpan as _};
 use kube::{
     Resource as _,
@@ -34,6 +36,9 @@ const FAILURES: [&str; 4] = [
 /// How long after an Event the Job controller has certainly retried. An older Event may be about a failure that has ended. In minutes.
 const RETRIED_AFTER: i64 = 20;
 
+/// Whether it was logged that the role has no permission to list Events. It is the same for all TrainJobs.
+static LOGGED: Once = Once::new();
+
 /// How long after the start of a JobSet its Jobs should exist, in minutes.
 const CREATED_AFTER: i64 = 1;
 
@@ -57,7 +62,7 @@ pub(super) async fn get(
         Ok(failure) => failure,
         // The role may be of an earlier release. Then only the number of Jobs is known.
         Err(error) if error.status() == Some(403) => {
-            tracing::warn!(%error, "the reasons why Jobs or pods are not created cannot be read; apply the role that `trainyard rbac` prints");
+            LOGGED.call_once(|| tracing::warn!(%error, "the reasons why Jobs or pods are not created cannot be read; apply the role that `trainyard rbac` prints"));
             None
         }
         Err(error) => return Err(error),
@@ -100,8 +105,8 @@ async fn failure(
     }))
 }
 
-/// Returns the error of a JobSet without any Jobs. An Event is lost if its message is too long, and there is none if the JobSet controller
-/// does not run.
+/// Returns the error of a JobSet without any Jobs. There is no Event if its message was too long or the JobSet controller is not
+/// running.
 async fn none_created(
     cx: &Context<'_>,
     started: Timestamp,

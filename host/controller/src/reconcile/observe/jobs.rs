@@ -118,7 +118,7 @@ impl Job {
     /// Parses a Job. One that cannot be decoded was not created by JobSet, because its JobSet could not be decoded either.
     fn read(text: &str) -> Option<Self> {
         let sent: WireJob = wire::decode(&without_managed_fields(text))
-            .inspect_err(|why| tracing::warn!(%why, "a Job cannot be decoded and is not changed"))
+            .inspect_err(|why| tracing::debug!(%why, "a Job cannot be decoded and is not changed"))
             .ok()?;
         let mut conditions = sent.status.conditions.iter();
         Some(Self {
