@@ -293,9 +293,9 @@ async fn candidate_that_cannot_take_the_lease_is_not_ready_and_says_so_repeatedl
 #[tokio::test(start_paused = true)]
 async fn standby_is_ready_unless_the_holder_stops_renewing() {
     let server = Server::default();
-    let leader = server.candidate("first").acquire().await;
-    let mut waits = Box::pin(server.candidate("second").acquire());
-    let waited = timeout(Duration::from_secs(300), &mut waits).await;
+    let leader = server.candidate(&identity("first")).acquire().await;
+    let mut waits = Box::pin(server.candidate(&identity("second")).acquire());
+    let waited = timeout(Duration::from_secs(600), &mut waits).await;
     assert!(waited.is_err());
     assert_eq!(server.problem(), (String::new(), false));
     drop(leader);
@@ -308,6 +308,33 @@ async fn standby_is_ready_unless_the_holder_stops_renewing() {
         missing.contains("held by gone, which does not renew it") && is_shown,
         "{missing}"
     );
+}
+
+/// Otherwise an installation beside the reference, which never reconciles anything, looks like a replica that stands by.
+#[tokio::test(start_paused = true)]
+async fn standby_behind_another_controller_says_so_repeatedly_and_is_ready() {
+    let log = CapturedLog::start(Level::INFO);
+    let server = Server::default();
+    // As client-go builds it.
+    let other = "trainer-controller-manager-5b8f7-x2x4z_8c0c1d0e-0f3c-4f0e-9d8e-2a7f3b1c5d6e";
+    let leader = server.candidate(other).acquire().await;
+    let mut waits = Box::pin(server.candidate(&identity("trainyard-0")).acquire());
+    let waited = timeout(Duration::from_secs(240), &mut waits).await;
+    assert!(waited.is_err());
+    assert_eq!(server.problem(), (String::new(), false));
+    let waited = timeout(Duration::from_secs(360), &mut waits).await;
+    assert!(waited.is_err());
+    assert_eq!(server.problem(), (String::new(), true));
+    let lines = log.lines_with("the Lease cannot be taken");
+    assert!((4..=8).contains(&lines.len()), "{lines:#?}");
+    let are_told = lines
+        .iter()
+        .all(|line| line.contains("WARN") && line.contains(other));
+    assert!(are_told, "{lines:#?}");
+    leader.release().await;
+    let leader = timeout(Duration::from_secs(10), waits).await.unwrap();
+    assert_eq!(server.problem(), (String::new(), false));
+    drop(leader);
 }
 
 #[tokio::test(start_paused = true)]

@@ -255,7 +255,7 @@ impl Metrics {
         );
         registry.register(
             "trainyard_lease_unavailable",
-            "1 if this process cannot take the Lease although no other process renews it, or cannot tell",
+            "1 if this process cannot take the Lease although no other replica of Trainyard leads, or cannot tell",
             self.lease_unavailable.clone(),
         );
     }

@@ -23,8 +23,8 @@ pub const NAMESPACE: &str = "kubeflow-system";
 /// The permissions in every namespace, independent of plugins.
 ///
 /// ConfigMaps are never listed or watched. Jobs are deleted only when a JobSet is unsuspended whose pods lose entries of their placement, and
-/// listed then and while pods are missing; then Events are listed too. TrainJobs are patched only to annotate errors. The admission plugin OwnerReferencesPermissionEnforcement requires
-/// `trainjobs/finalizers` for owner references with `blockOwnerDeletion`.
+/// listed then and while pods are missing; then Events are listed too. TrainJobs are patched only to annotate errors. The admission plugin
+/// OwnerReferencesPermissionEnforcement requires `trainjobs/finalizers` for owner references with `blockOwnerDeletion`.
 const BASE: [(&str, &str, &[&str]); 9] = [
     ("", "configmaps", &["create", "get", "patch"]),
     ("", "events", &["create", "list", "patch"]),

@@ -31,8 +31,9 @@
 //! `observe/snapshot.rs` reads the snapshot.
 //!
 //! Decisions depend only on facts that can be copied and compared: `failure.rs` has those of errors (`error`), and `artifacts.rs` holds the
-//! large values that they stand for. `vouch.rs` says which snapshots are trusted. `owner.rs` and `object_version.rs` protect writes against objects of other owners and against
-//! concurrent changes. `context.rs` gives steps the API server and threads. `live.rs` reads a TrainJob for `trainyard explain`.
+//! large values that they stand for. `vouch.rs` says which snapshots are trusted. `owner.rs` and `object_version.rs` protect writes against
+//! objects of other owners and against concurrent changes. `context.rs` gives steps the API server and threads. `live.rs` reads a TrainJob
+//! for `trainyard explain`.
 //!
 //! [`decide`] documents why this order is safe.
 

@@ -17,7 +17,8 @@ pub(super) const RUNTIME: &str = "runtime";
 pub(crate) struct Digests {
     /// The digest of the runtime, which stays the same.
     runtime: String,
-    /// The digest of all other keys. They are renewed until the JobSet runs, and the snapshot is written before the JobSet.
+    /// The digest of all other keys. They are renewed until the JobSet runs, and the snapshot is written before the JobSet, so it counts
+    /// only once the JobSet has run.
     others: String,
 }
 
@@ -60,7 +61,7 @@ impl fmt::Display for Digests {
 pub(crate) enum Voucher {
     /// Its JobSet, or the JobSet that was seen to be deleted, has these digests, and runs or is suspended.
     Digests { text: Box<str>, runs: bool },
-    /// That JobSet has no digests, because the reference created it.
+    /// That JobSet has no digests, because the reference created it, or a build of Trainyard before the first release.
     Reference,
     /// No JobSet is known.
     Nothing,

@@ -70,8 +70,8 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// Watches until the state of the API server is replaced by an older one. Nothing that is known is true of that state: neither the
-    /// stores nor what reconciles remember, and some of them are running.
+    /// Watches until the state of the API server is replaced by an older one. The stores, and what reconciles remember, no longer describe
+    /// the cluster, and some reconciles are still running.
     pub(crate) async fn watch(self: Arc<Self>) -> StateReplaced {
         let runtime_changed = |runtime: &RuntimeKey, _| {
             for requeue in self.reconciler.interests.runtime_changed(runtime) {

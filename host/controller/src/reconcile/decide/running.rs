@@ -58,8 +58,7 @@ const CHECK_EVERY: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs
 
 /// Returns after how long a running JobSet is checked again although nothing changes; `None` if it has all its pods. Pods may wait for an
 /// object that was deleted, such as a PodGroup or a ConfigMap, or may not be created because of a quota, and then the JobSet does not change
-/// until the cause is removed. The time since the last check
-/// doubles, so that many TrainJobs that wait for room cost little.
+/// until the cause is removed. The time since the last check doubles, so that many TrainJobs that wait for room cost little.
 pub(super) fn next_check(o: &Observed, job: &JobFacts, now: Timestamp) -> Option<Duration> {
     let waits = |found: &&JobSetState| !found.suspended && !found.deleting && found.may_lack_pods();
     o.current.job_set().filter(waits)?;

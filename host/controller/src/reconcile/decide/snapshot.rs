@@ -49,8 +49,8 @@ fn is_unused(o: &Observed, job: &JobFacts, snapshot: &SnapshotFacts) -> bool {
     !had_job_set && !snapshot.started && !snapshot.recreate
 }
 
-/// Chooses the existing snapshot for a JobSet that is created or recreated, or the current runtime if nothing vouches for the snapshot. If the last JobSet has run, the snapshot is marked first, so
-/// that a controller that restarts before the JobSet is recreated knows.
+/// Chooses the existing snapshot for a JobSet that is created or recreated, or the current runtime if nothing vouches for the snapshot. If the
+/// last JobSet has run, the snapshot is marked first, so that a controller that restarts before the JobSet is recreated knows.
 fn choose_existing_for_new(
     o: &Observed,
     job: &JobFacts,

@@ -4,6 +4,8 @@
 //! Lease is the reference's, so that the two controllers do not run side by side. Correctness does not depend on it: two
 //! controllers at once do no harm.
 
+mod wait;
+
 use std::{fmt, sync::Arc, time::Duration};
 
 use k8s_openapi::{
@@ -12,17 +14,16 @@ use k8s_openapi::{
     jiff::Timestamp,
 };
 use kube::{Api, Client, api::PostParams};
-use thiserror::Error;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+
+pub use wait::identity;
+use wait::{ForeignHolder, LeaseError, Wait, WaitLog};
 
 use crate::{metrics::Metrics, serve::Readiness};
 
 /// The part of readiness for the Lease. A candidate that stands by is ready.
 const PART: &str = "Lease";
-
-/// How often a problem with the Lease is logged while it lasts.
-const PROBLEM_EVERY: Duration = Duration::from_secs(60);
 
 /// The reference's Lease.
 pub const LEASE_NAME: &str = "trainer.kubeflow.org";
@@ -42,12 +43,6 @@ pub struct LeaseOptions {
     pub renew_deadline: Duration,
     /// How long a candidate waits between two attempts; less than the renew deadline.
     pub retry_period: Duration,
-}
-
-/// Returns an identity that is unique to this run of the process.
-#[must_use]
-pub fn identity(process: &str) -> String {
-    format!("{process}_{:016x}", fastrand::u64(..))
 }
 
 /// A candidate for the Lease.
@@ -83,57 +78,6 @@ enum Holder {
     Other(String),
 }
 
-/// Why an attempt failed.
-#[derive(Debug, Error)]
-enum LeaseError {
-    #[error("{0}")]
-    Api(#[from] kube::Error),
-    #[error("no answer within {0:?}")]
-    NoAnswer(Duration),
-}
-
-impl LeaseError {
-    /// Whether the API server refused the call, such as for a missing permission, so that a retry alone does not help.
-    fn is_refusal(&self) -> bool {
-        match self {
-            Self::Api(kube::Error::Api(status)) => {
-                matches!(status.code, 400..=499) && !matches!(status.code, 408 | 409 | 429)
-            }
-            Self::Api(_) | Self::NoAnswer(_) => false,
-        }
-    }
-}
-
-/// Why a candidate waits.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Wait {
-    /// Whether the candidate could not lead even if no other candidate did.
-    is_problem: bool,
-    reason: String,
-}
-
-/// The wait that was logged last.
-#[derive(Debug, Default)]
-struct WaitLog(Option<(Wait, Instant)>);
-
-impl WaitLog {
-    /// Whether a line about the wait is due: at once if it has changed, and repeatedly if it is a problem.
-    fn is_due(&mut self, wait: &Wait) -> bool {
-        let is_due = match &self.0 {
-            Some((last, at)) => last != wait || wait.is_problem && at.elapsed() >= PROBLEM_EVERY,
-            None => true,
-        };
-        if is_due {
-            let last = Wait {
-                is_problem: wait.is_problem,
-                reason: wait.reason.clone(),
-            };
-            self.0 = Some((last, Instant::now()));
-        }
-        is_due
-    }
-}
-
 impl Candidate {
     /// Returns a candidate. It should have its own client, so that other calls do not delay its own.
     #[must_use]
@@ -158,19 +102,17 @@ impl Candidate {
             name, namespace, ..
         } = self.options.clone();
         let (mut log, mut answered) = (WaitLog::default(), Instant::now());
+        let mut foreign = ForeignHolder::default();
         let renewed = loop {
             let started = Instant::now();
             let wait = match self.attempt().await {
                 Ok(Holder::Mine) => break started,
                 Ok(Holder::Other(holder)) => {
                     answered = Instant::now();
-                    self.wait_for(&holder)
+                    let stale = self.stale(&holder);
+                    stale.unwrap_or_else(|| foreign.wait(&holder))
                 }
-                Err(error) => Wait {
-                    is_problem: error.is_refusal()
-                        || answered.elapsed() >= self.options.lease_duration,
-                    reason: error.to_string(),
-                },
+                Err(error) => Wait::after(&error, answered.elapsed(), self.options.lease_duration),
             };
             self.show(&wait);
             if log.is_due(&wait) {
@@ -179,7 +121,7 @@ impl Candidate {
                         name,
                         namespace,
                         reason = wait.reason,
-                        "the Lease cannot be taken, so this process reconciles no TrainJobs and could not replace a leader; retrying"
+                        "the Lease cannot be taken, so this process reconciles no TrainJobs; retrying"
                     );
                 } else {
                     tracing::info!(
@@ -192,7 +134,7 @@ impl Candidate {
             }
             sleep(self.pause()).await;
         };
-        self.show(&Wait::default());
+        self.show(&Wait::normal(String::new()));
         tracing::info!(
             name,
             namespace,
@@ -209,32 +151,25 @@ impl Candidate {
         }
     }
 
-    /// Returns the wait for another candidate, which is normal as long as that candidate renews the Lease.
-    fn wait_for(&self, holder: &str) -> Wait {
-        let since = self.seen.as_ref().map(|(_, since)| since.elapsed());
-        let is_stale = |since: &Duration| *since >= self.options.lease_duration * 2;
-        match (since.filter(is_stale), &self.seen) {
-            (Some(_), Some((lease, _))) => Wait {
-                is_problem: true,
-                reason: format!(
-                    "it is held by {holder}, which does not renew it; it expires {:?} after the last renewal, unless you delete it",
-                    self.duration(lease)
-                ),
-            },
-            _ => Wait {
-                is_problem: false,
-                reason: format!("it is held by {holder}"),
-            },
-        }
+    /// Returns the wait for a holder that does not renew the Lease; `None` if it does.
+    fn stale(&self, holder: &str) -> Option<Wait> {
+        let (lease, since) = self.seen.as_ref()?;
+        let is_stale = since.elapsed() >= self.options.lease_duration * 2;
+        is_stale.then(|| {
+            Wait::unready(format!(
+                "it is held by {holder}, which does not renew it; it expires {:?} after the last renewal, unless you delete it",
+                self.duration(lease)
+            ))
+        })
     }
 
     /// Shows in the metrics and the readiness whether the wait is a problem.
     fn show(&self, wait: &Wait) {
         self.metrics.set_lease_unavailable(wait.is_problem);
-        if wait.is_problem {
-            self.readiness.note_missing(PART, wait.reason.clone());
-        } else {
+        if wait.is_ready {
             self.readiness.set(PART, true);
+        } else {
+            self.readiness.note_missing(PART, wait.reason.clone());
         }
     }
 
