@@ -29,6 +29,33 @@ pub(super) fn patch_finds_nothing(seen: &Seen<'_>) -> bool {
         || order && seen.patches().next().is_some()
         || refuses_patch(seen, "the runtime") && refuses_patch(seen, " has no ")
         || misses_patched_container(seen)
+        || counts_patched_container(seen)
+}
+
+/// Whether Kueue counts the default request of a LimitRange for a container that only a patch has.
+fn counts_patched_container(seen: &Seen<'_>) -> bool {
+    let mut documents = seen.documents.iter();
+    let has_defaults = documents.any(|document| document["kind"] == "LimitRange");
+    let names = |job: &Value| -> BTreeSet<String> {
+        let pod = &job["template"]["spec"]["template"]["spec"];
+        let lists = ["containers", "initContainers"].into_iter();
+        lists
+            .flat_map(|list| pod[list].as_array().into_iter().flatten())
+            .map(|container| container["name"].to_string())
+            .collect()
+    };
+    let known: BTreeSet<_> = seen
+        .replicated_jobs()
+        .filter(|job| seen.is_of(job))
+        .flat_map(names)
+        .collect();
+    let mut patched = seen.patches().flat_map(|patch| {
+        let jobs = &patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"];
+        jobs.as_array().into_iter().flatten()
+    });
+    seen.needs(".requests[")
+        && has_defaults
+        && patched.any(|job| seen.is_of(job) && !names(job).is_subset(&known))
 }
 
 /// Whether `envInjection` names a container that only a patch has, so that it was not added.

@@ -92,6 +92,12 @@ static PATCH_CLAIMS: Row = Row {
     field: Some("spec.runtimePatches"),
     advice: "put the claims into the pod template of the runtime",
 };
+static PATCH_FINDS_NOTHING: Row = Row {
+    id: "patch-finds-nothing",
+    about: InputObject::TrainJob,
+    field: Some("spec.runtimePatches"),
+    advice: "remove the containers that the runtime does not have from the patch of Kueue, because a LimitRange of the namespace has defaults",
+};
 static OLD_OVERRIDES: Row = Row {
     id: "old-overrides",
     about: InputObject::TrainJob,
@@ -247,6 +253,9 @@ pub(super) fn of_request(rendering: &Rendering<'_>, name: &str, resource: &str) 
         return &POD_LIMITS;
     }
     if has_default(rendering, resource) {
+        if pod.is_some_and(|pod| view::has_added_containers(rendering, name, pod)) {
+            return &PATCH_FINDS_NOTHING;
+        }
         let is_limited = |container: &Value| of(container.get("resources"), "limits");
         let mut containers = ["initContainers", "containers"]
             .into_iter()

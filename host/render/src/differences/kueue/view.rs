@@ -73,6 +73,7 @@ pub(super) fn job_set(rendering: &Rendering<'_>, ranges: &Defaults) -> Value {
             if rendering.is("flux") && facts.name == names::NODE {
                 install_flux(pod);
             }
+            add_containers(rendering, &facts.name, pod);
             count_as_kueue(pod, ranges);
             let claims = written.get(&facts.name).copied().unwrap_or(&Value::Null);
             pod.insert("resourceClaims".to_owned(), claims.clone());
@@ -178,6 +179,43 @@ fn install_flux(pod: &mut Map<String, Value>) {
     }
 }
 
+/// The lists of a pod's containers.
+const CONTAINERS: [&str; 2] = ["initContainers", "containers"];
+
+/// Returns the containers of a replicated job that only the TrainJob's patches have, each with its list. The reference adds them.
+fn added_containers<'a>(
+    rendering: &Rendering<'a>,
+    name: &str,
+    pod: &Value,
+) -> Vec<(&'static str, &'a Value)> {
+    let patches = rendering.job.runtime_patches.iter();
+    let jobs = patches.flat_map(|patch| patch.spec.iter());
+    let jobs = jobs.flat_map(|spec| list(spec, "replicatedJobs"));
+    let jobs = jobs.filter(|job| job.get("name").and_then(Value::as_str) == Some(name));
+    let pods = jobs.filter_map(|job| job.pointer("/template/spec/template/spec"));
+    pods.flat_map(|patch| CONTAINERS.map(|member| (member, patch)))
+        .flat_map(|(member, patch)| list(patch, member).map(move |one| (member, one)))
+        .filter(|(member, one)| {
+            !list(pod, member).any(|known| known.get("name") == one.get("name"))
+        })
+        .collect()
+}
+
+/// Whether the reference adds containers of patches to this pod.
+pub(super) fn has_added_containers(rendering: &Rendering<'_>, name: &str, pod: &Value) -> bool {
+    !added_containers(rendering, name, pod).is_empty()
+}
+
+/// Adds the containers that only patches have, which have no requests of their own.
+fn add_containers(rendering: &Rendering<'_>, name: &str, pod: &mut Map<String, Value>) {
+    let known = Value::Object(pod.clone());
+    for (member, container) in added_containers(rendering, name, &known) {
+        if let Value::Array(containers) = pod.entry(member).or_insert_with(|| json!([])) {
+            containers.push(json!({"name": container.get("name")}));
+        }
+    }
+}
+
 /// Applies Kueue's own rules for requests: limits of the pod as a whole do not count, and a LimitRange's default request outweighs a
 /// container's limit.
 fn count_as_kueue(pod: &mut Map<String, Value>, ranges: &Defaults) {
@@ -185,7 +223,7 @@ fn count_as_kueue(pod: &mut Map<String, Value>, ranges: &Defaults) {
         resources.remove("limits");
     }
     let defaults = defaults(ranges);
-    for containers in ["initContainers", "containers"] {
+    for containers in CONTAINERS {
         let containers = pod.get_mut(containers).and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten() {
             let Value::Object(container) = container else {
