@@ -1,9 +1,6 @@
 //! The text that is held for each namespace, counted when metrics are read.
 
-use std::{
-    fmt,
-    sync::{Arc, OnceLock},
-};
+use std::{fmt, sync::Arc};
 
 use prometheus_client::{
     collector::Collector,
@@ -12,6 +9,7 @@ use prometheus_client::{
 };
 
 use super::{
+    counted_later::CountedLater,
     label::{Label, OTHER},
     labels::HeldLabels,
 };
@@ -22,28 +20,11 @@ const NAMESPACES: usize = 100;
 /// The text that is held of the objects of a kind.
 pub type HeldText = (&'static str, Vec<(Option<Arc<str>>, usize)>);
 
-type Count = Box<dyn Fn() -> Vec<HeldText> + Send + Sync>;
-
-/// Counts the text once it knows how.
-#[derive(Clone, Default)]
-pub(super) struct HeldTextMetrics(Arc<OnceLock<Count>>);
-
-impl HeldTextMetrics {
-    /// Sets how the text is counted. Call it once.
-    pub(super) fn count_with(&self, count: Count) {
-        let _ = self.0.set(count);
-    }
-}
-
-impl fmt::Debug for HeldTextMetrics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("HeldTextMetrics").finish_non_exhaustive()
-    }
-}
+pub(super) type HeldTextMetrics = CountedLater<Vec<HeldText>>;
 
 impl Collector for HeldTextMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let Some(count) = self.0.get() else {
+        let Some(counted) = self.count() else {
             return Ok(());
         };
         let mut family = encoder.encode_descriptor(
@@ -57,7 +38,7 @@ impl Collector for HeldTextMetrics {
             let gauge = ConstGauge::new(i64::try_from(bytes).unwrap_or(i64::MAX));
             gauge.encode(family.encode_family(&HeldLabels { kind, namespace })?)
         };
-        for (kind, mut namespaces) in count() {
+        for (kind, mut namespaces) in counted {
             namespaces
                 .sort_by(|(name, bytes), (other, more)| more.cmp(bytes).then(name.cmp(other)));
             let rest = namespaces.split_off(NAMESPACES.min(namespaces.len()));

@@ -3,6 +3,7 @@
 //! Names start with `trainyard_`. The metrics of controller-runtime that dashboards of the reference use (kubeflow/trainer#3653) keep their
 //! names and labels.
 
+mod counted_later;
 mod held_text;
 mod label;
 mod labels;
@@ -383,12 +384,12 @@ impl Metrics {
         &self,
         count: impl Fn() -> Option<TrainJobCounts> + Send + Sync + 'static,
     ) {
-        self.train_jobs.count_with(Box::new(count));
+        self.train_jobs.count_with(count);
     }
 
     /// Sets how the text that is held is counted when metrics are read.
     pub fn count_held_text_with(&self, count: impl Fn() -> Vec<HeldText> + Send + Sync + 'static) {
-        self.held_text.count_with(Box::new(count));
+        self.held_text.count_with(count);
     }
 
     /// Sets whether this process reconciles TrainJobs.

@@ -1,16 +1,14 @@
 //! How many TrainJobs are in which state, counted when metrics are read.
 
-use std::{
-    collections::BTreeMap,
-    fmt,
-    sync::{Arc, OnceLock},
-};
+use std::{collections::BTreeMap, fmt};
 
 use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _},
     metrics::{MetricType, gauge::ConstGauge},
 };
+
+use super::counted_later::CountedLater;
 
 /// The state of a TrainJob, and the reason for it. Both are words of a fixed list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, EncodeLabelSet)]
@@ -34,28 +32,11 @@ const STATES: [&str; 6] = [
     "waiting",
 ];
 
-type Count = Box<dyn Fn() -> Option<TrainJobCounts> + Send + Sync>;
-
-/// Counts TrainJobs once it knows how.
-#[derive(Clone, Default)]
-pub(super) struct TrainJobMetrics(Arc<OnceLock<Count>>);
-
-impl TrainJobMetrics {
-    /// Sets how TrainJobs are counted. Call it once.
-    pub(super) fn count_with(&self, count: Count) {
-        let _ = self.0.set(count);
-    }
-}
-
-impl fmt::Debug for TrainJobMetrics {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TrainJobMetrics").finish_non_exhaustive()
-    }
-}
+pub(super) type TrainJobMetrics = CountedLater<Option<TrainJobCounts>>;
 
 impl Collector for TrainJobMetrics {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let Some(counted) = self.0.get().and_then(|count| count()) else {
+        let Some(counted) = self.count().flatten() else {
             return Ok(());
         };
         let states = STATES.map(|state| (TrainJobLabels { state, reason: "" }, 0));

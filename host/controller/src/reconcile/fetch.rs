@@ -143,12 +143,12 @@ impl Fetcher {
             params,
             content_of(kind, self.log.clone()),
         );
-        let size = |object: &Option<Content>| object.as_ref().map_or(0, |object| object.size);
-        match feed.all(size).await.map_err(FeedError::into_call) {
-            Ok(found) => {
-                let objects = found.into_iter().flatten().collect();
-                Ok(self.lists.cache(kind, namespace, requested_at, objects))
-            }
+        match feed
+            .all(|object| object.size)
+            .await
+            .map_err(FeedError::into_call)
+        {
+            Ok(objects) => Ok(self.lists.cache(kind, namespace, requested_at, objects)),
             Err(error) => {
                 *failure = Some((Instant::now(), error.to_string()));
                 Err(error)

@@ -10,7 +10,12 @@ use thiserror::Error;
 use trainyard_api::{TrainJob, names};
 
 use super::{
-    error::ReconcileError, observe::train_job, owner, snapshot::Snapshot, status, vouch::Voucher,
+    error::ReconcileError,
+    observe::train_job,
+    owner,
+    snapshot::Snapshot,
+    status,
+    vouch::{Digests, Voucher},
 };
 use crate::{
     annotations::SNAPSHOT,
@@ -120,7 +125,9 @@ pub async fn live(client: Client, namespace: &str, name: &str) -> Result<Live, L
     };
     Snapshot::check_owner(&map, &job)?;
     // The listed objects are not read here, so their number does not matter.
-    let snapshot = Snapshot::from_config_map(&map, &job, u64::MAX).map_err(ReconcileError::from)?;
+    let digests = map.data.as_ref().map(Digests::of);
+    let snapshot = Snapshot::from_config_map(&map, digests, &job, u64::MAX);
+    let snapshot = snapshot.map_err(ReconcileError::from)?;
     Ok(Live {
         job,
         object,

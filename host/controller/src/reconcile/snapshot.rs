@@ -279,13 +279,14 @@ impl Snapshot {
         Err(owner::foreign(job, "ConfigMap", &name, &map.metadata))
     }
 
-    /// Parses the ConfigMap of the snapshot of a TrainJob whose plugins emit at most so many objects. The caller has checked that the
-    /// TrainJob owns it (`check_owner`).
+    /// Parses the ConfigMap, which has these digests, of the snapshot of a TrainJob whose plugins emit at most so many objects. The caller
+    /// has checked that the TrainJob owns it (`check_owner`).
     ///
     /// # Errors
     /// It is malformed, or holds another runtime.
-    pub fn from_config_map(
+    pub(crate) fn from_config_map(
         map: &ConfigMap,
+        digests: Option<Digests>,
         job: &TrainJob,
         most_objects: u64,
     ) -> Result<Self, SnapshotError> {
@@ -333,7 +334,7 @@ impl Snapshot {
             snapshot.placement = Some(placement);
         }
         snapshot.objects = Self::listed(map, &job.metadata.name, most_objects)?;
-        snapshot.stored = map.data.as_ref().map(Digests::of);
+        snapshot.stored = digests;
         snapshot.started = is_started(&map.metadata);
         snapshot.recreate = is_to_recreate(&map.metadata);
         Ok(snapshot)

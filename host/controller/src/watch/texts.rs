@@ -12,8 +12,6 @@ pub(super) const MOST_TEXT: usize = 64 << 20;
 pub(super) struct Texts<K> {
     /// The bytes of each namespace that has any.
     pub(super) held: HashMap<Option<Arc<str>>, usize>,
-    /// The bytes of each object that counts for its namespace.
-    bytes: HashMap<K, usize>,
     /// The bytes of each object whose text was left out.
     pub(super) left_out: HashMap<K, usize>,
 }
@@ -22,7 +20,6 @@ impl<K> Default for Texts<K> {
     fn default() -> Self {
         Self {
             held: HashMap::new(),
-            bytes: HashMap::new(),
             left_out: HashMap::new(),
         }
     }
@@ -46,18 +43,15 @@ impl<K: Eq + Hash + Clone + Namespaced> Texts<K> {
             self.left_out.insert(key.clone(), bytes);
         } else {
             *held += bytes;
-            self.bytes.insert(key.clone(), bytes);
         }
     }
 
-    /// Forgets an object.
-    pub(super) fn forget(&mut self, key: &K) {
+    /// Forgets an object, of which that many bytes were held.
+    pub(super) fn forget(&mut self, key: &K, bytes: usize) {
         self.left_out.remove(key);
         let namespace = key.namespace().cloned();
-        if let Some(bytes) = self.bytes.remove(key)
-            && let Some(held) = self.held.get_mut(&namespace)
-        {
-            *held -= bytes;
+        if let Some(held) = self.held.get_mut(&namespace) {
+            *held = held.saturating_sub(bytes);
             if *held == 0 {
                 self.held.remove(&namespace);
             }

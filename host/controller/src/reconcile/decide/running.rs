@@ -62,10 +62,14 @@ const CHECK_EVERY: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs
 pub(super) fn next_check(o: &Observed, job: &JobFacts, now: Timestamp) -> Option<Duration> {
     let waits = |found: &&JobSetState| !found.suspended && !found.deleting && found.may_lack_pods();
     o.current.job_set().filter(waits)?;
-    let started = status::started(job.created, &job.status)?;
     let [shortest, longest] = CHECK_EVERY;
-    let since = Duration::try_from(now.duration_since(started));
-    Some(since.unwrap_or_default().clamp(shortest, longest))
+    Some(running_for(job, now)?.clamp(shortest, longest))
+}
+
+/// Returns how long ago the TrainJob was started; `None` if it was not.
+fn running_for(job: &JobFacts, now: Timestamp) -> Option<Duration> {
+    let started = status::started(job.created, &job.status)?;
+    Some(Duration::try_from(now.duration_since(started)).unwrap_or_default())
 }
 
 /// Maintains a running JobSet: repairs the objects beside it, and fails if its Jobs or pods cannot be created.
@@ -76,11 +80,8 @@ pub(super) fn maintain(
     now: Timestamp,
 ) -> Decided<Reports> {
     let reports = maintain_objects(o, job, found)?;
-    let started = status::started(job.created, &job.status);
     let [shortest, _] = CHECK_EVERY;
-    let is_old = started.is_some_and(|started| {
-        Duration::try_from(now.duration_since(started)).is_ok_and(|since| since >= shortest)
-    });
+    let is_old = running_for(job, now).is_some_and(|since| since >= shortest);
     if !is_old || found.end.is_some() || !found.may_lack_pods() {
         return Ok(reports);
     }

@@ -5,20 +5,20 @@ use std::sync::Once;
 use k8s_openapi::jiff::{Timestamp, ToSpan as _};
 use kube::{
     Resource as _,
-    api::{ApiResource, DynamicObject, ListParams, ObjectMeta},
+    api::{ListParams, ObjectMeta},
 };
 use serde::Deserialize;
 use trainyard_api::names;
 use trainyard_model::text::clean_to;
 
-use super::jobs;
+use super::{jobs, list};
 use crate::{
     kubernetes::kind_of,
     reconcile::{
         artifacts::Artifacts, context::Context, error::ReconcileError, observed::Fact, owner,
         status,
     },
-    watch::{Feed, FeedError, JobSetObject},
+    watch::JobSetObject,
     wire::{self, without_managed_fields},
 };
 
@@ -56,8 +56,7 @@ pub(super) async fn get(
         return Ok(Fact::Creation(None));
     };
     let uid = job_set.uid.clone();
-    let jobs = jobs::list(cx, move |text| Job::read(text, &uid)).await?;
-    let jobs: Vec<_> = jobs.into_iter().flatten().collect();
+    let jobs = jobs::of_job_set(cx, move |text| Job::read(text, &uid)).await?;
     let failure = match failure(cx, &job_set.uid, &jobs, started).await {
         Ok(failure) => failure,
         // The role may be of an earlier release. Then only the number of Jobs is known.
@@ -132,18 +131,18 @@ async fn last_failure(
     uid: &str,
     since: Timestamp,
 ) -> Result<Option<String>, ReconcileError> {
-    let resource = ApiResource::from_gvk(&kind_of("v1", "Event"));
-    let path = DynamicObject::url_path(&resource, Some(&cx.key.namespace));
     let params = ListParams::default().fields(&format!("involvedObject.uid={uid},type=Warning"));
-    let feed = Feed::new(cx.reconciler.client.clone(), path, params, Event::read);
-    let size = |event: &Option<Event>| event.as_ref().map_or(0, Event::size);
-    let found = feed.all(size).await.map_err(FeedError::into_call);
-    let name = &cx.key.name;
-    let events = found.map_err(|error| {
-        ReconcileError::api(format!("listing the Events of JobSet `{name}`"), error)
-    })?;
-    let failures = events.into_iter().flatten();
-    let failures = failures.filter(|event| event.last() >= Some(since));
+    let events = list(
+        cx,
+        &kind_of("v1", "Event"),
+        params,
+        Event::read,
+        Event::size,
+    )
+    .await?;
+    let failures = events
+        .into_iter()
+        .filter(|event| event.last() >= Some(since));
     let last = failures.max_by_key(Event::last);
     Ok(last.map(|event| {
         let message = without_pod_name(&event.message);

@@ -1,12 +1,10 @@
 //! The Jobs of a suspended JobSet that still have entries which were removed from the placement of its pods.
 
-use kube::{
-    Resource as _,
-    api::{ApiResource, DynamicObject, ListParams, ObjectMeta},
-};
+use kube::api::{ListParams, ObjectMeta};
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::list;
 use crate::{
     kubernetes::kind_of,
     reconcile::{
@@ -17,7 +15,6 @@ use crate::{
         owner,
         placement::{self, Index},
     },
-    watch::{Feed, FeedError},
     wire::{self, without_managed_fields},
 };
 
@@ -55,26 +52,19 @@ pub(super) async fn get(
             deleting: deletion_timestamp.is_some(),
         })
     };
-    let found = list(cx, read).await?;
-    Ok(Fact::Jobs(found.into_iter().flatten().collect()))
+    of_job_set(cx, read).await.map(Fact::Jobs)
 }
 
 /// Lists the Jobs of the JobSet, and returns what `read` keeps of each.
-pub(super) async fn list<T: Send + 'static>(
+pub(super) async fn of_job_set<T: Send + 'static>(
     cx: &Context<'_>,
-    read: impl Fn(&str) -> T + Send + Sync + 'static,
+    read: impl Fn(&str) -> Option<T> + Send + Sync + 'static,
 ) -> Result<Vec<T>, ReconcileError> {
-    let name = &cx.key.name;
-    let resource = ApiResource::from_gvk(&kind_of("batch/v1", "Job"));
-    let path = DynamicObject::url_path(&resource, Some(&cx.key.namespace));
-    let params = ListParams::default().labels(&format!("{JOB_SET_NAME}={name}"));
-    let feed = Feed::new(cx.reconciler.client.clone(), path, params, read);
-    let found = feed
-        .all(|_| LARGEST_JOB)
-        .await
-        .map_err(FeedError::into_call);
-    found
-        .map_err(|error| ReconcileError::api(format!("listing the Jobs of JobSet `{name}`"), error))
+    let params = ListParams::default().labels(&format!("{JOB_SET_NAME}={}", cx.key.name));
+    list(cx, &kind_of("batch/v1", "Job"), params, read, |_| {
+        LARGEST_JOB
+    })
+    .await
 }
 
 /// The placement of a Job's pods.

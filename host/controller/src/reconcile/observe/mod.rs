@@ -12,10 +12,17 @@ mod runtime;
 mod snapshot;
 pub(super) mod train_job;
 
+use kube::{
+    Resource as _,
+    api::{ApiResource, DynamicObject, ListParams},
+    core::GroupVersionKind,
+};
+
 use super::{
     artifacts::Artifacts, context::Context, error::ReconcileError, inputs::Inputs, observed::Fact,
     step::Observe,
 };
+use crate::watch::{Feed, FeedError};
 
 /// Makes an observation.
 pub(super) async fn observe(
@@ -46,4 +53,19 @@ pub(super) async fn observe(
         Observe::Creation => creation::get(cx, artifacts).await,
         Observe::Creatable { held } => job_set::creatable(cx, artifacts, *held).await,
     }
+}
+
+/// Lists objects of the JobSet, and returns what `read` keeps of each, which takes that much memory.
+async fn list<T: Send + 'static>(
+    cx: &Context<'_>,
+    kind: &GroupVersionKind,
+    params: ListParams,
+    read: impl Fn(&str) -> Option<T> + Send + Sync + 'static,
+    size: impl Fn(&T) -> usize,
+) -> Result<Vec<T>, ReconcileError> {
+    let path = DynamicObject::url_path(&ApiResource::from_gvk(kind), Some(&cx.key.namespace));
+    let feed = Feed::new(cx.reconciler.client.clone(), path, params, read);
+    let found = feed.all(size).await.map_err(FeedError::into_call);
+    let what = || format!("listing the {}s of JobSet `{}`", kind.kind, cx.key.name);
+    found.map_err(|error| ReconcileError::api(what(), error))
 }

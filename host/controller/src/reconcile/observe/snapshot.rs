@@ -38,11 +38,11 @@ pub(super) async fn get(
     let read = move |renderer: &Renderer, _: &Deadline| {
         let started = has_run || is_started(&map.metadata);
         let digests = map.data.as_ref().map(Digests::of);
-        let trust = digests.map_or(Some(Trust::Nothing), |digests| {
-            voucher.trust(&digests, started)
+        let trust = digests.as_ref().map_or(Some(Trust::Nothing), |digests| {
+            voucher.trust(digests, started)
         });
         let trust = trust.ok_or_else(|| SnapshotError::changed(&job.metadata.name))?;
-        let mut snapshot = Snapshot::from_config_map(&map, &job, renderer.most_objects())?;
+        let mut snapshot = Snapshot::from_config_map(&map, digests, &job, renderer.most_objects())?;
         snapshot.limit(trust);
         Ok::<_, SnapshotError>((snapshot, ObjectVersion::of(&map.metadata)))
     };

@@ -130,27 +130,6 @@ impl<T: Send + 'static> Feed<T> {
         }
     }
 
-    /// Returns the objects of one list, which take that much memory each.
-    ///
-    /// # Errors
-    /// A page failed after all retries, or the list is too large.
-    pub(crate) async fn all(mut self, size: impl Fn(&T) -> usize) -> Result<Vec<T>, FeedError> {
-        let (mut objects, mut held) = (Vec::new(), 0);
-        loop {
-            match self.next().await? {
-                FeedEvent::Listed(page) => {
-                    held += page.iter().map(&size).sum::<usize>();
-                    if held > LARGEST_LIST {
-                        return Err(FeedError::TooLarge);
-                    }
-                    objects.extend(page);
-                }
-                FeedEvent::ListEnds(_) => return Ok(objects),
-                _ => {}
-            }
-        }
-    }
-
     /// Returns the next event. After an error it retries with backoff. If the future is dropped, no object is lost: at worst, all are
     /// listed again.
     ///
@@ -359,6 +338,31 @@ impl<T: Send + 'static> Feed<T> {
     async fn read(&mut self, object: String) -> Result<T, FeedError> {
         let read = self.read.clone();
         Ok(decoded(object, move |text| read(text)).await?)
+    }
+}
+
+impl<T: Send + 'static> Feed<Option<T>> {
+    /// Returns what is kept of the objects of one list, which takes that much memory each.
+    ///
+    /// # Errors
+    /// A page failed after all retries, or the list is too large.
+    pub(crate) async fn all(mut self, size: impl Fn(&T) -> usize) -> Result<Vec<T>, FeedError> {
+        let (mut objects, mut held) = (Vec::new(), 0);
+        loop {
+            match self.next().await? {
+                FeedEvent::Listed(page) => {
+                    let page = page.into_iter().flatten();
+                    let page: Vec<T> = page.collect();
+                    held += page.iter().map(&size).sum::<usize>();
+                    if held > LARGEST_LIST {
+                        return Err(FeedError::TooLarge);
+                    }
+                    objects.extend(page);
+                }
+                FeedEvent::ListEnds(_) => return Ok(objects),
+                _ => {}
+            }
+        }
     }
 }
 

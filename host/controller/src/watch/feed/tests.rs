@@ -53,6 +53,10 @@ async fn a_list_that_is_taken_as_a_whole_has_a_largest_size() {
     };
     let script = Script::new(pages().map(Answer::ok));
     let half = |_: &String| LARGEST_LIST / 2;
+    let feed = |script: &Script| {
+        let read = |text: &str| Some(name(text));
+        Feed::new(script.client(), PATH, ListParams::default(), read)
+    };
     assert_eq!(feed(&script).all(half).await.unwrap(), ["a", "b"]);
     let script = Script::new(pages().map(Answer::ok));
     let all = feed(&script).all(|name| half(name) + 1).await;

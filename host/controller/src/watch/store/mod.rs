@@ -188,9 +188,7 @@ impl<K: Eq + Hash + Clone + Namespaced, S: State> Store<K, S> {
     pub fn remove(&self, key: &K, version: u64) {
         let mut objects = self.write();
         if objects.version(key).is_some_and(|known| known <= version) {
-            objects.known.remove(key);
-            objects.unreadable.remove(key);
-            objects.texts.forget(key);
+            objects.forget(key);
         }
         objects.note_deletion(key.clone(), version);
     }
@@ -224,16 +222,14 @@ impl<K: Eq + Hash + Clone + Namespaced, S: State> Store<K, S> {
         let missing = Missing::from(list);
         let mut objects = self.write();
         objects.newest = objects.newest.max(list.version);
-        let known = objects
-            .known
-            .extract_if(|key, state| missing.has(key, state.version()));
-        let mut deleted: Vec<_> = known.map(|(key, _)| key).collect();
-        let unreadable = objects
-            .unreadable
-            .extract_if(|key, state| missing.has(key, state.version()));
-        deleted.extend(unreadable.map(|(key, _)| key));
+        let known = objects.known.iter();
+        let known = known.map(|(key, state)| (key, state.version()));
+        let unreadable = objects.unreadable.iter();
+        let all = known.chain(unreadable.map(|(key, state)| (key, state.version)));
+        let deleted = all.filter(|(key, version)| missing.has(key, *version));
+        let deleted: Vec<_> = deleted.map(|(key, _)| key.clone()).collect();
         for key in &deleted {
-            objects.texts.forget(key);
+            objects.forget(key);
             objects.note_deletion(key.clone(), missing.last);
         }
         drop(objects);
@@ -297,6 +293,13 @@ impl<K: Eq + Hash + Clone + Namespaced, S: State> Objects<K, S> {
         known.max(self.unreadable.get(key).map(|known| known.version))
     }
 
+    fn forget(&mut self, key: &K) {
+        let known = self.known.remove(key);
+        self.unreadable.remove(key);
+        self.texts
+            .forget(key, known.map_or(0, |known| known.text_bytes()));
+    }
+
     fn put(&mut self, key: K, read: Read<S>) -> bool {
         let known = self.version(&key).max(self.deleted.get(&key).copied());
         let is_newer = match known {
@@ -307,9 +310,7 @@ impl<K: Eq + Hash + Clone + Namespaced, S: State> Objects<K, S> {
         };
         if is_newer {
             self.newest = self.newest.max(version(&read));
-            self.known.remove(&key);
-            self.unreadable.remove(&key);
-            self.texts.forget(&key);
+            self.forget(&key);
             match read {
                 Ok(mut state) => {
                     self.texts.hold(&key, &mut state);
