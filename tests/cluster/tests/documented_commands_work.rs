@@ -188,10 +188,21 @@ async fn a_backup_is_restored(plane: &ControlPlane) -> Result<()> {
         {"type": "Complete", "status": "True", "reason": "Done", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}'"#;
 
     let folder = tempfile::tempdir()?;
-    // Other tests use the cluster, too.
+    // Other tests use the cluster too, and define kinds of the same name in other groups.
+    let ours = [
+        (
+            "clustertrainingruntimes,trainingruntimes",
+            "trainingruntimes.trainer.kubeflow.org",
+        ),
+        ("get trainjobs", "get trainjobs.trainer.kubeflow.org"),
+        ("patch trainjob ", "patch trainjobs.trainer.kubeflow.org "),
+    ];
     let here = |command: &str| {
-        let command = command
-            .replace("clustertrainingruntimes,", "")
+        let command = ours
+            .iter()
+            .fold(command.to_owned(), |command, (printed, full)| {
+                command.replace(printed, full)
+            })
             .replace("--all-namespaces", &format!("--namespace {namespace}"))
             .replace("kubectl ", &format!("kubectl --namespace {namespace} "));
         run_in(folder.path(), plane, &command)
@@ -206,7 +217,9 @@ async fn a_backup_is_restored(plane: &ControlPlane) -> Result<()> {
     for command in &backup {
         here(command)?;
     }
-    here("kubectl delete trainjobs,trainingruntimes --all")?;
+    here(
+        "kubectl delete trainjobs.trainer.kubeflow.org,trainingruntimes.trainer.kubeflow.org --all",
+    )?;
     for command in &restore {
         here(command)?;
     }
