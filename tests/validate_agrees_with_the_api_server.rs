@@ -52,7 +52,7 @@ fn validated(inputs: &[Input]) -> BTreeMap<String, BTreeSet<String>> {
 
 /// Returns a sentence without the advice that only the command gives.
 fn without_advice(sentence: &str) -> &str {
-    let advice = ["; write it in quotes: ", "; patches cannot set it, "];
+    let advice = ["; write it in quotes", "; patches cannot set it, "];
     let starts = advice.iter().filter_map(|advice| sentence.find(advice));
     let end = starts.min().unwrap_or(sentence.len());
     sentence.get(..end).unwrap()

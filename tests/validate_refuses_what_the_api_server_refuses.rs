@@ -432,12 +432,14 @@ fn values_that_need_quotes_and_fields_that_patches_lack_say_what_to_write() {
     let patch = format!(
         "{{manager: a.example.com/b, trainingRuntimeSpec: {{template: {{spec: {jobs}}}}}}}"
     );
-    let env = "trainer: {env: [{name: A, value: true}, {name: B, value: 5}]}";
+    let env = "trainer: {args: [--lr, 1e-3], env: [{name: A, value: yes}, {name: B, value: 1.10}, {name: C, value: 0777}]}";
     let spec = format!("{{name: x}}, {env}, runtimePatches: [{patch}]}}");
     let errors = refused(&JOB.replace("{name: x}}", &spec)).join("\n");
     for wanted in [
-        "must be of type string: \"boolean\"; write it in quotes: \"true\"",
-        "must be of type string: \"integer\"; write it in quotes: \"5\"",
+        "must be of type string: \"number\"; write it in quotes: \"1e-3\"",
+        "must be of type string: \"boolean\"; write it in quotes: \"yes\"",
+        "must be of type string: \"number\"; write it in quotes: \"1.10\"",
+        "must be of type string: \"integer\"; write it in quotes: \"0777\"",
         "containers[0].image\"; patches cannot set it, but for the trainer, `spec.trainer.image` can",
         "patches cannot set it, but for the trainer, `spec.trainer.resourcesPerNode` can",
     ] {
@@ -447,7 +449,7 @@ fn values_that_need_quotes_and_fields_that_patches_lack_say_what_to_write() {
 
 /// The container of an initializer has the name of its step.
 #[test]
-fn fields_that_patches_of_initializers_lack_say_where_they_belong() {
+fn fields_that_patches_of_other_containers_lack_say_where_they_belong() {
     let container = |name: &str, field: &str| {
         let pod = format!("{{containers: [{{name: {name}, {field}}}]}}");
         format!("template: {{spec: {{template: {{spec: {pod}}}}}}}")
@@ -465,6 +467,7 @@ fn fields_that_patches_of_initializers_lack_say_where_they_belong() {
     };
     let (dataset, model) = ("dataset-initializer", "model-initializer");
     let runtime = "patches cannot set it, and a TrainJob cannot set it for an initializer; set it in the runtime";
+    let other = "and a TrainJob sets it only for the container `node` of the trainer; set it in the runtime";
     for (name, template, wanted) in [
         (
             dataset,
@@ -492,11 +495,20 @@ fn fields_that_patches_of_initializers_lack_say_where_they_belong() {
             container("node", "image: b"),
             "but for the trainer, `spec.trainer.image` can",
         ),
+        ("sidecars", container("proxy", "image: b"), other),
+        (
+            "prepare",
+            container("node", "resources: {}").replace("containers", "initContainers"),
+            other,
+        ),
     ] {
         let errors = patched(name, &template);
         assert!(errors.contains(wanted), "{wanted}\n{errors}");
         assert_eq!(errors.contains("spec.trainer"), name == "node", "{errors}");
     }
+    let hook = container("node", "lifecycle: {preStop: {exec: {command: [a]}}}");
+    let errors = patched("node", &hook);
+    assert!(!errors.contains("spec.trainer.command"), "{errors}");
     let old = "podSpecOverrides: [{targetJobs: [{name: dataset-initializer}], containers: [{name: dataset-initializer, image: b}]}]";
     let errors = refused(&JOB.replace("{name: x}}", &format!("{{name: x}}, {old}}}"))).join("\n");
     assert!(errors.contains(runtime), "{errors}");

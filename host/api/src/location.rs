@@ -99,12 +99,22 @@ impl Location {
 
     /// Returns the line of the field, if the text of its document is known.
     pub fn line(&self) -> Option<usize> {
+        self.text.line(&self.steps())
+    }
+
+    /// Returns the text of the field, if it is a scalar without quotes and the text of its document is known.
+    #[must_use]
+    pub fn plain_scalar(&self) -> Option<&str> {
+        self.text.plain_scalar(&self.steps())
+    }
+
+    /// Returns the steps to the field from the root of the document.
+    fn steps(&self) -> Vec<Segment> {
         let items = self.items.iter();
         let to_object =
             items.flat_map(|at| [Segment::Field("items".to_owned()), Segment::Index(*at)]);
         let field = self.line_of.as_ref().unwrap_or(&self.field);
-        let steps: Vec<_> = to_object.chain(field.segments().iter().cloned()).collect();
-        self.text.line(&steps)
+        to_object.chain(field.segments().iter().cloned()).collect()
     }
 
     /// Returns the location of a field.

@@ -3,7 +3,7 @@
 use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
-use trainyard_api::{Admitted, FieldPath, Object, names, path::Segment};
+use trainyard_api::{Admitted, FieldPath, Object, fields::value_at, names, path::Segment};
 use trainyard_structural::{Schema, UnknownField, Violation, ViolationKind};
 
 use crate::documents::{DocumentError, Kind};
@@ -44,11 +44,13 @@ impl Admission {
         for violation in violations.filter(|violation| !violation.is_rules_not_checked()) {
             let written = admitted.written(&violation.path);
             let mut message = message(violation, &written);
-            message.push_str(
-                quotes(violation, &admitted.object.value)
-                    .as_deref()
-                    .unwrap_or_default(),
-            );
+            if needs_quotes(violation, &admitted.object.value) {
+                message.push_str("; write it in quotes");
+                // The value does not tell how it is meant: for YAML, `1.10` is 1.1, and `yes` is true.
+                if let Some(text) = admitted.location().at(written).plain_scalar() {
+                    message.push_str(&format!(": \"{text}\""));
+                }
+            }
             admitted.refuse_field(&violation.path, message);
         }
         admitted.defaulted = outcome.defaulted.into();
@@ -105,16 +107,27 @@ fn beside_patches(path: &FieldPath, object: &Value) -> Option<String> {
     if start != [Some("spec"), Some("runtimePatches")] {
         return None;
     }
-    let last = path.segments().iter().rev().find_map(field_name)?;
-    let of_trainer = match last {
-        "image" => Some("image"),
-        "command" => Some("command"),
-        "args" => Some("args"),
-        "resources" => Some("resourcesPerNode"),
-        "parallelism" | "completions" | "numNodes" => Some("numNodes"),
-        "numProcPerNode" => Some("numProcPerNode"),
+    let (last, around) = path.segments().split_last()?;
+    let last = field_name(last)?;
+    let in_container = match around {
+        [.., Segment::Field(list), Segment::Index(_)] => {
+            matches!(list.as_str(), "containers" | "initContainers").then_some(list)
+        }
         _ => None,
     };
+    let of_trainer = match (last, in_container) {
+        ("image", Some(_)) => Some("image"),
+        ("command", Some(_)) => Some("command"),
+        ("args", Some(_)) => Some("args"),
+        ("resources", Some(_)) => Some("resourcesPerNode"),
+        ("parallelism" | "completions" | "numNodes", None) => Some("numNodes"),
+        ("numProcPerNode", None) => Some("numProcPerNode"),
+        _ => None,
+    };
+    let is_of_another_container = in_container.is_some_and(|list| {
+        let container = value_at(object, around).and_then(|container| container.get("name"));
+        list != "containers" || container.and_then(Value::as_str) != Some(names::NODE)
+    });
     let of_initializer = match last {
         "storageUri" => Some("storageUri"),
         // A Secret whose keys become env vars.
@@ -126,6 +139,9 @@ fn beside_patches(path: &FieldPath, object: &Value) -> Option<String> {
         (Some(_), Some(_), None) => Some(
             "and a TrainJob cannot set it for an initializer; set it in the runtime".to_owned(),
         ),
+        (None, Some(_), _) if is_of_another_container => {
+            Some("and a TrainJob sets it only for the container `node` of the trainer; set it in the runtime".to_owned())
+        }
         (None, Some(field), _) => Some(format!("but for the trainer, `spec.trainer.{field}` can")),
         (_, None, _) => None,
     }
@@ -159,19 +175,10 @@ fn field_name(segment: &Segment) -> Option<&str> {
     }
 }
 
-/// Returns the advice to quote a value that YAML reads as a number or a boolean where a string is needed.
-fn quotes(violation: &Violation, object: &Value) -> Option<String> {
-    if violation.kind != ViolationKind::WrongType || !violation.detail.contains("string") {
-        return None;
-    }
-    let value =
-        violation
-            .path
-            .segments()
-            .iter()
-            .try_fold(object, |value, segment| match segment {
-                Segment::Index(at) => value.get(*at),
-                Segment::Field(name) | Segment::Key(name) => value.get(name.as_str()),
-            })?;
-    (value.is_boolean() || value.is_number()).then(|| format!("; write it in quotes: \"{value}\""))
+/// Returns whether YAML reads the value as a number or a boolean, but a string is needed.
+fn needs_quotes(violation: &Violation, object: &Value) -> bool {
+    violation.kind == ViolationKind::WrongType
+        && violation.detail.contains("string")
+        && value_at(object, violation.path.segments())
+            .is_some_and(|value| value.is_boolean() || value.is_number())
 }

@@ -8,7 +8,7 @@ use std::{
 use serde_json::{Map, Value};
 
 use super::table::{Child, Node, PLAIN};
-use crate::{FieldPath, path::Segment};
+use crate::{FieldPath, fields::value_at, path::Segment};
 
 /// How a path identifies the items of a list.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -65,11 +65,7 @@ impl<'v> Names<'v> {
         if placed.segments().len() < path.segments().len() {
             return None;
         }
-        let mut segments = placed.segments().iter();
-        segments.try_fold(self.value, |value, segment| match segment {
-            Segment::Index(at) => value.get(at),
-            Segment::Field(name) | Segment::Key(name) => value.get(name),
-        })
+        value_at(self.value, placed.segments())
     }
 
     fn walk(&self, path: &FieldPath, spelling: Spelling) -> FieldPath {

@@ -10,7 +10,7 @@ use std::{
     sync::{Arc, OnceLock},
 };
 
-use saphyr_parser::{Event, Parser};
+use saphyr_parser::{Event, Parser, ScalarStyle};
 
 use crate::path::Segment;
 
@@ -55,8 +55,7 @@ impl DocumentText {
     /// Returns the line, from 1, of the field at a path, or of its nearest parent in the document. `None` if the text is not
     /// known.
     pub(crate) fn line(&self, steps: &[Segment]) -> Option<usize> {
-        let kept = self.0.as_ref()?;
-        let nodes = kept.nodes.get_or_init(|| kept.nodes());
+        let (kept, nodes) = self.nodes()?;
         let mut at = 0;
         let mut line = nodes.0.first()?.line;
         for step in steps {
@@ -66,6 +65,23 @@ impl DocumentText {
             (line, at) = (nodes.0.get(found)?.line, value);
         }
         Some(line + kept.part.lines_before)
+    }
+
+    /// Returns the text of the scalar at a path, if it is written without quotes. `None` if the text of the document is not known.
+    pub(crate) fn plain_scalar(&self, steps: &[Segment]) -> Option<&str> {
+        let (_, nodes) = self.nodes()?;
+        let at = steps
+            .iter()
+            .try_fold(0, |at, step| Some(nodes.below(at, step)?.1))?;
+        match nodes.kind(at)? {
+            NodeKind::Scalar { text, is_plain } => is_plain.then_some(text),
+            _ => None,
+        }
+    }
+
+    fn nodes(&self) -> Option<(&KeptText, &Nodes)> {
+        let kept = self.0.as_ref()?;
+        Some((kept, kept.nodes.get_or_init(|| kept.nodes())))
     }
 }
 
@@ -106,24 +122,24 @@ enum NodeKind {
     /// Its keys and values follow in turns.
     Mapping,
     Sequence,
-    /// The text is known in a mapping, where it can be a key or a name.
-    Scalar(Option<Box<str>>),
+    Scalar {
+        text: Box<str>,
+        /// Whether it has no quotes, so that its text decides on its type.
+        is_plain: bool,
+    },
     Alias,
 }
 
 impl Nodes {
     /// Adds the node of an event. `open` are the mappings and sequences around it.
     fn add(&mut self, event: Event<'_>, line: usize, open: &mut Vec<usize>) {
-        let is_in_mapping = || {
-            let around = open.last().and_then(|at| self.0.get(*at));
-            around.is_some_and(|around| matches!(around.kind, NodeKind::Mapping))
-        };
         let kind = match event {
             Event::MappingStart(..) => NodeKind::Mapping,
             Event::SequenceStart(..) => NodeKind::Sequence,
-            Event::Scalar(text, ..) => {
-                NodeKind::Scalar(is_in_mapping().then(|| text.into_owned().into_boxed_str()))
-            }
+            Event::Scalar(text, style, ..) => NodeKind::Scalar {
+                text: text.into(),
+                is_plain: style == ScalarStyle::Plain,
+            },
             Event::Alias(_) => NodeKind::Alias,
             Event::MappingEnd | Event::SequenceEnd => {
                 let end = self.0.len();
@@ -151,7 +167,7 @@ impl Nodes {
 
     fn text(&self, at: usize) -> Option<&str> {
         match self.kind(at)? {
-            NodeKind::Scalar(text) => text.as_deref(),
+            NodeKind::Scalar { text, .. } => Some(text),
             _ => None,
         }
     }
