@@ -11,14 +11,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use trainyard_cluster::PodRow;
 
 use crate::common::{stderr, trainyard_with_input};
 
-/// Returns a runtime with these pods, and a TrainJob of it.
-fn objects(name: &str, pod: &Value) -> String {
-    let job = json!({"name": "node", "template": {"spec": {"template": {"spec": pod}}}});
+/// Returns a runtime with these pods and this Job, and a TrainJob of it.
+fn objects(name: &str, pod: &Value, job: &Map<String, Value>) -> String {
+    let mut spec = job.clone();
+    spec.insert("template".to_owned(), json!({"spec": pod}));
+    let job = json!({"name": "node", "template": {"spec": spec}});
     let runtime = json!({
         "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "ClusterTrainingRuntime", "metadata": {"name": name},
         "spec": {"template": {"spec": {"replicatedJobs": [job]}}},
@@ -35,17 +37,17 @@ fn every_pod_of_the_table_has_the_recorded_verdict() {
     let rows = PodRow::read_all().unwrap();
     let input: String = rows
         .iter()
-        .map(|row| objects(&row.name, &row.pod))
+        .map(|row| objects(&row.name, &row.pod, &row.job))
         .collect();
     let output = trainyard_with_input(&input, &["validate", "-f", "-"]);
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    let pod = "spec.template.spec.replicatedJobs[0].template.spec.template.spec.";
+    let job = "spec.template.spec.replicatedJobs[0].template.spec.";
     for line in stderr(&output).lines() {
         let Some((_, error)) = line.split_once(": ClusterTrainingRuntime ") else {
             panic!("{line}");
         };
         let (name, error) = error.split_once(": ").unwrap();
-        let field = error.strip_prefix(pod).unwrap_or(error);
+        let field = error.strip_prefix(job).unwrap_or(error);
         let field = field.split_once(": ").unwrap().0;
         let fields = found.entry(name.to_owned()).or_default();
         fields.insert(field.to_owned());
@@ -66,7 +68,7 @@ fn every_pod_of_the_table_has_the_recorded_verdict() {
 /// Returns the errors of a TrainJob with this `trainer`, whose runtime has GPUs.
 fn refused(trainer: &Value, patch: &Value) -> String {
     let pod = json!({"containers": [{"name": "node", "image": "a"}]});
-    let both = objects("gpus", &pod);
+    let both = objects("gpus", &pod, &Map::new());
     let mut documents: Vec<Value> = both
         .split("\n---\n")
         .filter(|text| !text.is_empty())

@@ -275,7 +275,9 @@ fn is_of_pods(resource: &str) -> bool {
     matches!(resource, "cpu" | "memory") || is_hugepages(resource)
 }
 
-fn is_hugepages(resource: &str) -> bool {
+/// Whether the resource is huge pages of one size.
+#[must_use]
+pub fn is_hugepages(resource: &str) -> bool {
     resource.starts_with("hugepages-")
 }
 

@@ -5,6 +5,8 @@
 
 use std::{cmp::Ordering, fmt};
 
+use serde_json::Value;
+
 /// Billionths in a unit.
 const NANOS: i128 = 1_000_000_000;
 
@@ -33,6 +35,16 @@ impl Quantity {
         nanos: 0,
         form: Form::Decimal,
     };
+
+    /// Reads a quantity, which can be a number. `None` if the value is not a quantity.
+    #[must_use]
+    pub fn read(value: &Value) -> Option<Self> {
+        match value {
+            Value::String(text) => Self::parse(text),
+            Value::Number(number) => Self::parse(&number.to_string()),
+            _ => None,
+        }
+    }
 
     /// Parses a quantity. `None` if the text is not a quantity, or has more digits than fit into 128 bits.
     #[must_use]

@@ -7,6 +7,22 @@ pub(crate) fn json_at<'v>(json: &'v Value, keys: &[&str]) -> Option<&'v Value> {
     keys.iter().try_fold(json, |json, key| json.get(key))
 }
 
+/// Returns the items of a member; none if it is not a list.
+pub(crate) fn items<'v>(of: &'v Value, member: &str) -> &'v [Value] {
+    let items = of.get(member).and_then(Value::as_array);
+    items.map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Returns the text of a member; empty if it is not a text.
+pub(crate) fn text<'v>(of: &'v Value, member: &str) -> &'v str {
+    of.get(member).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Returns the members of a member that is an object.
+pub(crate) fn object<'v>(of: &'v Value, member: &str) -> Option<&'v Map<String, Value>> {
+    of.get(member).and_then(Value::as_object)
+}
+
 /// Edits the object at the path `keys`. An absent object is only created if the edit adds a member.
 pub(crate) fn edit_object(
     json: &mut Value,

@@ -10,7 +10,7 @@
 //!   what several plugins add.
 //! - `journal`: every change of the record, with its source.
 //! - `invariants` and `entries`: the checks of the final pods and objects, and the maximum number of entries of an object.
-//! - `pods`: checks of the rendered pods by the rules of Kubernetes' API server. `trail` is the path of a value that they walk through.
+//! - `pods`: checks of the rendered Jobs and pods by the rules of Kubernetes' API server.
 //! - `assemble`: writes the record into the runtime's template, by the table in `shape`. `json` has the edits.
 //! - `differences`: warnings about what the reference, or Kueue with its code, computes differently.
 //! - `explain`: what set each field. `place` finds an entry of the record in the JobSet, and `record_path` translates paths of the record.
@@ -38,7 +38,6 @@ mod select;
 mod shape;
 mod skipped;
 mod totals;
-mod trail;
 
 pub use trainyard_model::pipeline::PendingLookup;
 

@@ -17,7 +17,7 @@ use crate::{
     assemble,
     differences::{self, Rendering},
     explain::{Defaults, NoSuchField, Origins, Provenance, Setter},
-    pods::{self, Fault},
+    pods::{self, PodProblem},
     problem::{Problem, Warning},
     resolve::{self, Resolved},
     select::{self, Active, plan_of},
@@ -97,12 +97,12 @@ impl Rendered {
     /// Returns what an API server would refuse about the pods, with the field that set it.
     pub(crate) fn check_pods(&self) -> Vec<Problem> {
         let spec = self.job_set.get("spec");
-        let faults = spec.map(pods::check).unwrap_or_default();
-        faults.into_iter().map(|fault| self.locate(fault)).collect()
+        let found = spec.map(pods::check).unwrap_or_default();
+        found.into_iter().map(|found| self.locate(found)).collect()
     }
 
     /// Returns the problem of a field of the JobSet's spec that an API server would refuse. A field that is absent is the runtime's.
-    fn locate(&self, Fault { path, message }: Fault) -> Problem {
+    fn locate(&self, PodProblem { path, message }: PodProblem) -> Problem {
         let in_job_set = FieldPath::of(["spec"]).join(&path);
         let message = format!("{message} (the API server would refuse the pods)");
         let rows = self.explain(&in_job_set).unwrap_or_default();

@@ -16,7 +16,9 @@ pub struct PodRow {
     pub name: String,
     /// The spec of the pod.
     pub pod: Value,
-    /// The fields below it that Trainyard refuses; empty for a pod that is accepted.
+    /// Fields of the Job's spec beside its pods.
+    pub job: Map<String, Value>,
+    /// The fields below the Job's spec that Trainyard refuses; empty for a Job that is accepted.
     pub refused: Vec<String>,
     /// The fields of the server's answer where they differ.
     server: Vec<String>,
@@ -40,8 +42,12 @@ impl PodRow {
         let read = Self {
             name: name.as_str().context("not a string")?.to_owned(),
             pod: row.remove("pod").context("`pod` is missing")?,
-            refused: texts(row.remove("refused")),
-            server: texts(row.remove("server")),
+            job: match row.remove("job") {
+                Some(job) => job.as_object().cloned().context("`job` is not a map")?,
+                None => Map::new(),
+            },
+            refused: fields(row.remove("refused")),
+            server: fields(row.remove("server")),
         };
         ensure!(row.is_empty(), "unknown keys: {:?}", row.keys());
         Ok(read)
@@ -56,12 +62,17 @@ impl PodRow {
     }
 }
 
-fn texts(list: Option<Value>) -> Vec<String> {
+/// Reads fields of a pod, or fields of the Job, which begin with `job.`.
+fn fields(list: Option<Value>) -> Vec<String> {
     let list = list
         .as_ref()
         .and_then(Value::as_array)
         .into_iter()
         .flatten();
-    list.filter_map(|text| text.as_str().map(str::to_owned))
+    list.filter_map(Value::as_str)
+        .map(|field| match field.strip_prefix("job.") {
+            Some(field) => field.to_owned(),
+            None => format!("template.spec.{field}"),
+        })
         .collect()
 }

@@ -9,7 +9,10 @@ use serde_json::Value;
 use trainyard_api::{Runtime, TrainJob, runtime::Member};
 use trainyard_model::session::Session;
 
-use crate::problem::{InputObject, Warning};
+use crate::{
+    json::items,
+    problem::{InputObject, Warning},
+};
 
 /// A rendered TrainJob with its inputs.
 #[derive(Clone, Copy)]
@@ -34,7 +37,7 @@ impl<'a> Rendering<'a> {
 
     /// Returns the replicated job of this name in the patched template.
     fn replicated_job(&self, name: &str) -> Option<&'a Value> {
-        let mut jobs = list(self.patched, "replicatedJobs");
+        let mut jobs = items(self.patched, "replicatedJobs").iter();
         jobs.find(|job| job.get("name").and_then(Value::as_str) == Some(name))
     }
 
@@ -61,10 +64,4 @@ fn warning(about: InputObject, field: Option<String>, message: &str, row: &str) 
         message: format!("{message} (see `{row}` in deploy/README.md)"),
         plugin: None,
     }
-}
-
-/// Returns the list of this name in an object, or nothing.
-fn list<'v>(value: &'v Value, name: &str) -> impl Iterator<Item = &'v Value> {
-    let items = value.get(name).and_then(Value::as_array);
-    items.into_iter().flatten()
 }

@@ -9,8 +9,11 @@ use trainyard_model::{
     record::{ContainerId, EntryScope, Field, Record},
 };
 
-use super::{Rendering, list, warning};
-use crate::problem::{InputObject, Warning};
+use super::{Rendering, warning};
+use crate::{
+    json::items,
+    problem::{InputObject, Warning},
+};
 
 const PROCESSES: &str = "spec.trainer.numProcPerNode";
 const RESOURCES: &str = "spec.trainer.resourcesPerNode";
@@ -155,7 +158,9 @@ impl<'a> Node<'a> {
     fn runtime_resources(&self) -> &'a Value {
         let job = self.job();
         let pod = job.and_then(|job| job.pointer("/template/spec/template/spec"));
-        let mut containers = pod.into_iter().flat_map(|pod| list(pod, "containers"));
+        let mut containers = pod
+            .into_iter()
+            .flat_map(|pod| items(pod, "containers").iter());
         let node =
             containers.find(|of| of.get("name").and_then(Value::as_str) == Some(names::NODE));
         let resources = node.and_then(|node| node.get("resources"));
@@ -256,12 +261,6 @@ fn amounts(resources: &Value, list: &str, is_it: impl Fn(&str) -> bool) -> Vec<u
         .flatten()
         .filter(|(name, _)| is_it(name));
     members
-        .filter_map(|(_, amount)| {
-            let text = match amount {
-                Value::String(text) => text.clone(),
-                other => other.to_string(),
-            };
-            u64::try_from(Quantity::parse(&text)?.ceil()?).ok()
-        })
+        .filter_map(|(_, amount)| u64::try_from(Quantity::read(amount)?.ceil()?).ok())
         .collect()
 }

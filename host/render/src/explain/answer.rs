@@ -4,11 +4,15 @@ use std::{borrow::Cow, collections::BTreeSet};
 
 use serde_json::Value;
 use thiserror::Error;
-use trainyard_api::{FieldPath, merge::Names, path::Segment};
+use trainyard_api::{FieldPath, fields::value_at, merge::Names, path::Segment};
 use trainyard_model::text::{clean, listed};
 
 use super::{Explainer, Provenance};
-use crate::{place::is_of_additions, record_path::job_set_path};
+use crate::{
+    json::{items, json_at},
+    place::is_of_additions,
+    record_path::job_set_path,
+};
 
 /// A path that the JobSet does not have.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -168,7 +172,7 @@ impl Explainer<'_> {
 
     /// Returns the names of the members or items at a path with positions.
     fn members(&self, path: &FieldPath) -> Vec<String> {
-        match value_at(self.job_set, path) {
+        match value_at(self.job_set, path.segments()) {
             Some(Value::Object(members)) => members.keys().cloned().collect(),
             Some(Value::Array(items)) => {
                 let name = |at: usize| {
@@ -190,16 +194,20 @@ pub fn path_in_job_set(path: &FieldPath) -> FieldPath {
 
 /// Returns the env vars of all containers of a JobSet: the path of each, by names, and its name.
 pub fn env_vars(job_set: &Value) -> impl Iterator<Item = (FieldPath, &str)> {
-    let jobs = list(job_set, "/spec/replicatedJobs");
+    let spec = job_set.get("spec").unwrap_or(&Value::Null);
+    let jobs = items(spec, "replicatedJobs").iter();
     jobs.flat_map(|job| {
         let path = FieldPath::of(["spec", "replicatedJobs"]).key(name_of(job));
         let pods = path.fields(["template", "spec", "template", "spec"]);
         CONTAINERS.into_iter().flat_map(move |containers| {
             let path = pods.field(containers);
-            let containers = list(job, &format!("/template/spec/template/spec/{containers}"));
+            let pod = json_at(job, &["template", "spec", "template", "spec"]);
+            let containers = pod.map(|pod| items(pod, containers));
+            let containers = containers.unwrap_or_default().iter();
             containers.flat_map(move |container| {
                 let path = path.key(name_of(container)).field("env");
-                list(container, "/env").map(move |env| (path.key(name_of(env)), name_of(env)))
+                let env = items(container, "env").iter();
+                env.map(move |env| (path.key(name_of(env)), name_of(env)))
             })
         })
     })
@@ -207,12 +215,6 @@ pub fn env_vars(job_set: &Value) -> impl Iterator<Item = (FieldPath, &str)> {
 
 /// The lists of a pod spec's containers.
 const CONTAINERS: [&str; 2] = ["initContainers", "containers"];
-
-/// Returns the items of a list, if it exists.
-fn list<'v>(value: &'v Value, pointer: &str) -> impl Iterator<Item = &'v Value> + use<'v> {
-    let items = value.pointer(pointer).and_then(Value::as_array);
-    items.into_iter().flatten()
-}
 
 fn name_of(item: &Value) -> &str {
     item.get("name").and_then(Value::as_str).unwrap_or_default()
@@ -237,14 +239,4 @@ fn begins(path: &FieldPath, start: &FieldPath) -> bool {
     let (path, start) = (path.segments(), start.segments());
     let same = |(one, other): (&Segment, &Segment)| one.text() == other.text();
     start.len() <= path.len() && path.iter().zip(start).all(same)
-}
-
-/// Returns the value at a path with positions.
-pub(super) fn value_at<'v>(value: &'v Value, path: &FieldPath) -> Option<&'v Value> {
-    path.segments()
-        .iter()
-        .try_fold(value, |value, segment| match segment {
-            Segment::Index(at) => value.get(at),
-            Segment::Field(name) | Segment::Key(name) => value.get(name),
-        })
 }

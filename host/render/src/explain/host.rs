@@ -1,10 +1,10 @@
 //! The origins of fields that the host writes to every JobSet: `suspend`, and the numbers of pods and jobs.
 
 use serde_json::Value;
-use trainyard_api::{FieldPath, path::Segment};
+use trainyard_api::{FieldPath, fields::value_at, path::Segment};
 use trainyard_model::record::{EntryRef, EntryScope, Field};
 
-use super::{Explainer, Provenance, Setter, Step, answer::value_at};
+use super::{Explainer, Provenance, Setter, Step};
 use crate::{journal::Source, place::path_of};
 
 /// The numbers of a replicated job: the field of the record, the path, and the reason for a default.
@@ -73,7 +73,7 @@ impl Explainer<'_> {
                 .key(name)
                 .join(&below);
             let from = template
-                .and_then(|job| value_at(job, &below))
+                .and_then(|job| value_at(job, below.segments()))
                 .filter(|_| !self.is_default(&named))
                 .cloned();
             let by = match self.counts.get(&place) {
@@ -89,7 +89,7 @@ impl Explainer<'_> {
                 },
                 None => return None,
             };
-            let to = Some(value_at(job, &below)?.clone());
+            let to = Some(value_at(job, below.segments())?.clone());
             let steps = vec![Step { by, from, to }];
             Some(if path_of(record, &place).as_ref() == Some(&named) {
                 let path = record.path(&place).to_string();
@@ -133,7 +133,7 @@ impl Explainer<'_> {
                 None => host("the same for every TrainJob"),
             },
         };
-        let to = value_at(self.job_set, placed).cloned();
+        let to = value_at(self.job_set, placed.segments()).cloned();
         let step = Step { by, from: None, to };
         vec![Provenance::unrecorded(named, &self.paths, vec![step])]
     }

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
-use trainyard_model::names::is_env_name;
+use trainyard_api::StackPath;
 
-use super::{Faults, NOT_NEGATIVE, list, names, resources, text};
-use crate::trail::Trail;
+use super::{NOT_NEGATIVE, PodProblems, names, resources};
+use crate::json::{items, text};
 
 const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
 
@@ -14,98 +14,126 @@ const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
 const PORTS: (i64, i64) = (1, 65_535);
 
 /// Checks all containers of a pod with these volumes.
-pub(super) fn check(faults: &mut Faults, at: &Trail<'_>, pod: &Value, volumes: &BTreeSet<&str>) {
+pub(super) fn check(
+    problems: &mut PodProblems,
+    at: &StackPath<'_>,
+    pod: &Value,
+    volumes: &BTreeSet<&str>,
+) {
     let mut known = BTreeSet::new();
+    let on_host = pod.get("hostNetwork") == Some(&Value::Bool(true));
     for member in ["containers", "initContainers"] {
-        let at = at.member(member);
-        let containers = list(pod, member);
+        let at = at.field(member);
+        let containers = items(pod, member);
         if containers.is_empty() && member == "containers" {
-            faults.add(&at, "the pod has no container; add one");
+            problems.add(&at, "the pod has no container; add one");
         }
         for (position, container) in containers.iter().enumerate() {
-            let at = at.item(position);
+            let at = at.index(position);
             let name = text(container, "name");
             if !known.insert(name) {
-                faults.add(
-                    &at.member("name"),
+                problems.add(
+                    &at.field("name"),
                     format!("another container of the pod is named `{name}` too; rename one"),
                 );
             }
-            one(faults, &at, container, volumes);
-            resources::check(faults, &at, container);
-            probes(faults, &at, container, member);
+            one(problems, &at, container, volumes);
+            resources::check(problems, &at, container);
+            probes(problems, &at, container, member);
+            if on_host && member == "containers" {
+                host_ports(problems, &at, container);
+            }
         }
     }
 }
 
-fn one(faults: &mut Faults, at: &Trail<'_>, container: &Value, volumes: &BTreeSet<&str>) {
-    names::label(faults, &at.member("name"), text(container, "name"));
+fn one(
+    problems: &mut PodProblems,
+    at: &StackPath<'_>,
+    container: &Value,
+    volumes: &BTreeSet<&str>,
+) {
+    names::label(problems, &at.field("name"), text(container, "name"));
     if text(container, "image").is_empty() {
         let message = "the container has no image; set it here, or in `spec.trainer.image` of the TrainJob for its container `node`";
-        faults.add(&at.member("image"), message);
+        problems.add(&at.field("image"), message);
     }
     let policies = ["Always", "IfNotPresent", "Never"];
-    faults.word(at, container, "imagePullPolicy", &policies);
+    problems.word(at, container, "imagePullPolicy", &policies);
     let policies = ["File", "FallbackToLogsOnError"];
-    faults.word(at, container, "terminationMessagePolicy", &policies);
-    env(faults, at, container);
-    ports(faults, at, container);
-    mounts(faults, at, container, volumes);
-    security(faults, at, container);
+    problems.word(at, container, "terminationMessagePolicy", &policies);
+    env(problems, at, container);
+    ports(problems, at, container);
+    mounts(problems, at, container, volumes);
+    security(problems, at, container);
 }
 
-fn env(faults: &mut Faults, at: &Trail<'_>, container: &Value) {
-    let at = at.member("env");
-    for (position, var) in list(container, "env").iter().enumerate() {
-        let at = at.item(position);
+fn env(problems: &mut PodProblems, at: &StackPath<'_>, container: &Value) {
+    let at = at.field("env");
+    for (position, var) in items(container, "env").iter().enumerate() {
+        let at = at.index(position);
         let name = text(var, "name");
         if !is_env_name_of_pods(name) {
-            faults.add(
-                &at.member("name"),
+            problems.add(
+                &at.field("name"),
                 format!("`{name}` is not the name of an env var (printable ASCII characters without `=`); correct it"),
             );
         }
         let Some(from) = var.get("valueFrom") else {
             continue;
         };
-        let at = at.member("valueFrom");
+        let at = at.field("valueFrom");
         let sources = from.as_object().map_or(0, |sources| {
             sources.values().filter(|source| source.is_object()).count()
         });
         if sources != 1 {
-            faults.add(&at, format!("has {sources} sources; set exactly one"));
+            problems.add(&at, format!("has {sources} sources; set exactly one"));
         } else if !text(var, "value").is_empty() {
-            faults.add(&at, "the env var has a `value` too; remove one of them");
+            problems.add(&at, "the env var has a `value` too; remove one of them");
         }
     }
 }
 
-/// Whether the text is the name of an env var. A space is allowed.
+/// Whether the text is the name of an env var. A space is allowed, and the length is not limited.
 fn is_env_name_of_pods(name: &str) -> bool {
-    is_env_name(&name.replace(' ', "_")) || name.len() > 253
+    !name.is_empty() && name.bytes().all(|b| matches!(b, b' '..=b'~') && b != b'=')
 }
 
-fn ports(faults: &mut Faults, at: &Trail<'_>, container: &Value) {
-    let at = at.member("ports");
+fn ports(problems: &mut PodProblems, at: &StackPath<'_>, container: &Value) {
+    let at = at.field("ports");
     let mut known = BTreeSet::new();
-    for (position, port) in list(container, "ports").iter().enumerate() {
-        let at = at.item(position);
-        faults.range(&at, port, "containerPort", PORTS);
+    for (position, port) in items(container, "ports").iter().enumerate() {
+        let at = at.index(position);
+        problems.range(&at, port, "containerPort", PORTS);
         if port.get("hostPort").and_then(Value::as_i64) != Some(0) {
-            faults.range(&at, port, "hostPort", PORTS);
+            problems.range(&at, port, "hostPort", PORTS);
         }
-        faults.word(&at, port, "protocol", &PROTOCOLS);
+        problems.word(&at, port, "protocol", &PROTOCOLS);
         let name = text(port, "name");
         if name.is_empty() {
             continue;
         }
         let form = "the name of a port (at most 15 characters `a-z`, `0-9` and `-`, at least one of them a letter, no `--`, not beginning or ending with `-`)";
-        faults.form(&at.member("name"), name, is_port_name, form);
+        problems.form(&at.field("name"), name, is_port_name, form);
         if !known.insert(name) {
-            faults.add(
-                &at.member("name"),
+            problems.add(
+                &at.field("name"),
                 format!("another port of the container is named `{name}` too; rename one"),
             );
+        }
+    }
+}
+
+/// Checks the ports of a container in the network of its machine.
+fn host_ports(problems: &mut PodProblems, at: &StackPath<'_>, container: &Value) {
+    let at = at.field("ports");
+    for (position, port) in items(container, "ports").iter().enumerate() {
+        let number = |member| port.get(member).and_then(Value::as_i64);
+        let host_port = number("hostPort").filter(|number| *number != 0);
+        if host_port.is_some() && host_port != number("containerPort") {
+            let at = at.index(position);
+            let message = "must equal `containerPort` if the pod has `hostNetwork: true`; remove it, or set both to the same number";
+            problems.add(&at.field("hostPort"), message);
         }
     }
 }
@@ -120,33 +148,38 @@ fn is_port_name(name: &str) -> bool {
         && !name.ends_with('-')
 }
 
-fn mounts(faults: &mut Faults, at: &Trail<'_>, container: &Value, volumes: &BTreeSet<&str>) {
-    let list_at = at.member("volumeMounts");
+fn mounts(
+    problems: &mut PodProblems,
+    at: &StackPath<'_>,
+    container: &Value,
+    volumes: &BTreeSet<&str>,
+) {
+    let list_at = at.field("volumeMounts");
     let mut known = BTreeSet::new();
-    for (position, mount) in list(container, "volumeMounts").iter().enumerate() {
-        let at = list_at.item(position);
+    for (position, mount) in items(container, "volumeMounts").iter().enumerate() {
+        let at = list_at.index(position);
         let name = text(mount, "name");
         if !volumes.contains(name) {
-            faults.add(
-                &at.member("name"),
+            problems.add(
+                &at.field("name"),
                 format!("the pod has no volume `{name}`; add it to `volumes` of the pod, or remove the mount"),
             );
         }
         let path = text(mount, "mountPath");
         if path.is_empty() {
-            faults.add(&at.member("mountPath"), "is empty; set it");
+            problems.add(&at.field("mountPath"), "is empty; set it");
         } else if !known.insert(path) {
-            faults.add(
-                &at.member("mountPath"),
+            problems.add(
+                &at.field("mountPath"),
                 format!("another volume is mounted at `{path}` too; change or remove one"),
             );
         }
         for member in ["subPath", "subPathExpr"] {
             let path = text(mount, member);
             if path.starts_with('/') || path.split('/').any(|part| part == "..") {
-                // The API server names no item.
-                faults.add(
-                    &list_at.member(member),
+                // The API server's path has no index here.
+                problems.add(
+                    &list_at.field(member),
                     format!("`{path}` is not a path inside of the volume; remove a leading `/` and parts `..`"),
                 );
             }
@@ -154,17 +187,17 @@ fn mounts(faults: &mut Faults, at: &Trail<'_>, container: &Value, volumes: &BTre
     }
 }
 
-fn security(faults: &mut Faults, at: &Trail<'_>, container: &Value) {
+fn security(problems: &mut PodProblems, at: &StackPath<'_>, container: &Value) {
     let Some(context) = container.get("securityContext") else {
         return;
     };
-    let at = at.member("securityContext");
+    let at = at.field("securityContext");
     for member in ["runAsUser", "runAsGroup"] {
-        faults.range(&at, context, member, (0, i64::from(i32::MAX)));
+        problems.range(&at, context, member, (0, i64::from(i32::MAX)));
     }
     let is = |member: &str| context.get(member).and_then(Value::as_bool);
     if is("privileged") == Some(true) && is("allowPrivilegeEscalation") == Some(false) {
-        faults.add(
+        problems.add(
             &at,
             "a privileged container cannot have `allowPrivilegeEscalation: false`; remove one of them",
         );
@@ -172,27 +205,27 @@ fn security(faults: &mut Faults, at: &Trail<'_>, container: &Value) {
 }
 
 /// Checks the probes of a container. Init containers have probes only as sidecars.
-fn probes(faults: &mut Faults, at: &Trail<'_>, container: &Value, list: &str) {
+fn probes(problems: &mut PodProblems, at: &StackPath<'_>, container: &Value, list: &str) {
     let is_sidecar = text(container, "restartPolicy") == "Always";
     for member in ["livenessProbe", "readinessProbe", "startupProbe"] {
         let Some(probe) = container.get(member).filter(|probe| probe.is_object()) else {
             continue;
         };
-        let at = at.member(member);
+        let at = at.field(member);
         if list == "initContainers" && !is_sidecar {
             let message = "init containers have no probes, unless their `restartPolicy` is `Always`; remove it";
-            faults.add(&at, message);
+            problems.add(&at, message);
             continue;
         }
-        probe_of(faults, &at, probe, member);
+        probe_of(problems, &at, probe, member);
     }
 }
 
-fn probe_of(faults: &mut Faults, at: &Trail<'_>, probe: &Value, member: &str) {
+fn probe_of(problems: &mut PodProblems, at: &StackPath<'_>, probe: &Value, member: &str) {
     let kinds = ["exec", "httpGet", "tcpSocket", "grpc"];
     let handlers = kinds.iter().filter(|kind| probe.get(**kind).is_some());
     if handlers.count() == 0 {
-        faults.add(
+        problems.add(
             at,
             "has no handler; set one of exec, httpGet, tcpSocket and grpc",
         );
@@ -204,11 +237,11 @@ fn probe_of(faults: &mut Faults, at: &Trail<'_>, probe: &Value, member: &str) {
         "successThreshold",
         "timeoutSeconds",
     ] {
-        faults.range(at, probe, member, NOT_NEGATIVE);
+        problems.range(at, probe, member, NOT_NEGATIVE);
     }
     let successes = probe.get("successThreshold").and_then(Value::as_i64);
     if member != "readinessProbe" && successes.is_some_and(|successes| successes > 1) {
         let message = format!("is {}, but must be 1 for this probe", json!(successes));
-        faults.add(&at.member("successThreshold"), message);
+        problems.add(&at.field("successThreshold"), message);
     }
 }

@@ -3,65 +3,66 @@
 use std::cmp::Ordering;
 
 use serde_json::{Map, Value};
-use trainyard_model::{names::is_qualified_name, quantity::Quantity};
+use trainyard_api::StackPath;
+use trainyard_model::{names::is_qualified_name, pod_requests::is_hugepages, quantity::Quantity};
 
-use super::{Faults, object};
-use crate::trail::Trail;
+use super::PodProblems;
+use crate::json::object;
 
 /// Checks the requests and limits of a container. Its resource claims are checked by the plugin `dra`.
-pub(super) fn check(faults: &mut Faults, at: &Trail<'_>, container: &Value) {
+pub(super) fn check(problems: &mut PodProblems, at: &StackPath<'_>, container: &Value) {
     let Some(resources) = container.get("resources") else {
         return;
     };
-    let at = at.member("resources");
+    let at = at.field("resources");
     let limits = object(resources, "limits");
     let requests = object(resources, "requests");
     for (member, amounts) in [("limits", limits), ("requests", requests)] {
-        let at = at.member(member);
+        let at = at.field(member);
         for (name, value) in amounts.into_iter().flatten() {
-            amount(faults, &at.key(name), name, value);
+            amount(problems, &at.key(name), name, value);
         }
     }
     for (name, value) in requests.into_iter().flatten() {
-        request(faults, &at, name, value, limits);
+        request(problems, &at, name, value, limits);
     }
     let all = || limits.into_iter().chain(requests).flat_map(Map::keys);
     let has_base = all().any(|name| matches!(name.as_str(), "cpu" | "memory"));
-    if !has_base && all().any(|name| is_huge_page(name)) {
-        faults.add(&at, "huge pages require `cpu` or `memory`; add one of them");
+    if !has_base && all().any(|name| is_hugepages(name)) {
+        problems.add(&at, "huge pages require `cpu` or `memory`; add one of them");
     }
 }
 
 /// Checks a name and its amount.
-fn amount(faults: &mut Faults, at: &Trail<'_>, name: &str, value: &Value) {
+fn amount(problems: &mut PodProblems, at: &StackPath<'_>, name: &str, value: &Value) {
     if !is_qualified_name(name) {
-        faults.add(
+        problems.add(
             at,
             "is not the name of a resource; use one such as `cpu` or `nvidia.com/gpu`",
         );
         return;
     }
     let standard = ["cpu", "memory", "ephemeral-storage"];
-    if !name.contains('/') && !standard.contains(&name) && !is_huge_page(name) {
-        faults.add(
+    if !name.contains('/') && !standard.contains(&name) && !is_hugepages(name) {
+        problems.add(
             at,
             "is not a resource of containers; use `cpu`, `memory`, `ephemeral-storage`, or the whole name of a device, such as `nvidia.com/gpu`",
         );
     }
     if name.contains('/') && !is_native(name) && !is_extended(name) {
-        faults.add(
+        problems.add(
             at,
             "is not the name of an extended resource; use one such as `nvidia.com/gpu`",
         );
     }
-    let Some(quantity) = quantity(value) else {
+    let Some(quantity) = Quantity::read(value) else {
         return;
     };
     if quantity.compare(Quantity::ZERO) == Ordering::Less {
-        faults.add(at, format!("is {quantity}, but must not be negative"));
+        problems.add(at, format!("is {quantity}, but must not be negative"));
     }
     if is_extended(name) && quantity.milli().is_some_and(|milli| milli % 1000 != 0) {
-        faults.add(
+        problems.add(
             at,
             format!("is {quantity}, but devices are counted in whole numbers"),
         );
@@ -70,51 +71,39 @@ fn amount(faults: &mut Faults, at: &Trail<'_>, name: &str, value: &Value) {
 
 /// Checks that a request is not above its limit; one of devices or huge pages is equal to it.
 fn request(
-    faults: &mut Faults,
-    at: &Trail<'_>,
+    problems: &mut PodProblems,
+    at: &StackPath<'_>,
     name: &str,
     value: &Value,
     limits: Option<&Map<String, Value>>,
 ) {
-    let may_differ = is_native(name) && !is_huge_page(name);
-    let at = at.member("requests");
+    let may_differ = is_native(name) && !is_hugepages(name);
+    let at = at.field("requests");
     let at = at.key(name);
     let Some(limit) = limits.and_then(|limits| limits.get(name)) else {
         if !may_differ {
-            faults.add(
+            problems.add(
                 &at,
                 "is requested without a limit, but cannot be overcommitted; set the same amount in `limits`",
             );
         }
         return;
     };
-    let (Some(request), Some(limit)) = (quantity(value), quantity(limit)) else {
+    let (Some(request), Some(limit)) = (Quantity::read(value), Quantity::read(limit)) else {
         return;
     };
     let order = request.compare(limit);
     if !may_differ && order != Ordering::Equal {
-        faults.add(
+        problems.add(
             &at,
             format!("is {request}, but the limit is {limit}, and it cannot be overcommitted; set both to the same amount"),
         );
     } else if order == Ordering::Greater {
-        faults.add(
+        problems.add(
             &at,
             format!("is {request}, which is above the limit {limit}; raise the limit or lower the request"),
         );
     }
-}
-
-fn quantity(value: &Value) -> Option<Quantity> {
-    match value {
-        Value::String(text) => Quantity::parse(text),
-        Value::Number(number) => Quantity::parse(&number.to_string()),
-        _ => None,
-    }
-}
-
-fn is_huge_page(name: &str) -> bool {
-    name.starts_with("hugepages-")
 }
 
 /// Whether Kubernetes itself defines the resource.

@@ -19,7 +19,7 @@ use self::{
     row::Row,
     view::{PodNeeds, needs},
 };
-use super::{Rendering, list, warning};
+use super::{Rendering, warning};
 use crate::problem::Warning;
 
 /// The maximum number of differences that a warning lists.

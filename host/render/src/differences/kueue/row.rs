@@ -4,8 +4,8 @@ use serde_json::Value;
 use trainyard_api::{names, runtime_patch::RuntimePatch};
 use trainyard_model::lookup::{LookupAnswer, LookupKey};
 
-use super::{super::Rendering, limit_ranges, list, view};
-use crate::problem::InputObject;
+use super::{super::Rendering, limit_ranges, view};
+use crate::{json::items, problem::InputObject};
 
 /// A row.
 pub(super) struct Row {
@@ -145,7 +145,7 @@ pub(super) fn never_admitted(rendering: &Rendering<'_>) -> Option<(&'static Row,
         let reason = never("the code of the Kubeflow Trainer in it fails without this field");
         return Some((&FLUX_WITHOUT_TRAINER, reason));
     }
-    let mut jobs = list(rendering.patched, "replicatedJobs");
+    let mut jobs = items(rendering.patched, "replicatedJobs").iter();
     if rendering.is("jax") && !jobs.any(is_trainer) {
         let reason = never("the code of the Kubeflow Trainer in it finds no trainer");
         return Some((&LABEL_ON_POD, reason));
@@ -166,9 +166,9 @@ fn is_trainer(job: &Value) -> bool {
 
 /// Returns what Kueue does not support in the claim templates that it reads: those in the runtime's template.
 fn unsupported_claim(rendering: &Rendering<'_>) -> Option<&'static str> {
-    let jobs = list(&rendering.runtime.template.spec, "replicatedJobs");
+    let jobs = items(&rendering.runtime.template.spec, "replicatedJobs").iter();
     let pods = jobs.filter_map(|job| job.pointer("/template/spec/template/spec"));
-    let claims = pods.flat_map(|pod| list(pod, "resourceClaims"));
+    let claims = pods.flat_map(|pod| items(pod, "resourceClaims").iter());
     let mut names = claims.filter_map(|claim| claim.get("resourceClaimTemplateName")?.as_str());
     names.find_map(|template| unsupported_request(claim_template(rendering, template)?))
 }
@@ -188,7 +188,7 @@ fn claim_template<'a>(rendering: &Rendering<'a>, template: &str) -> Option<&'a V
 
 fn unsupported_request(template: &Value) -> Option<&'static str> {
     let devices = template.pointer("/spec/spec/devices")?;
-    list(devices, "requests").find_map(|request| {
+    items(devices, "requests").iter().find_map(|request| {
         if request.get("firstAvailable").is_some() {
             return Some("`firstAvailable`");
         }
@@ -259,7 +259,7 @@ pub(super) fn of_request(rendering: &Rendering<'_>, name: &str, resource: &str) 
         let is_limited = |container: &Value| of(container.get("resources"), "limits");
         let mut containers = ["initContainers", "containers"]
             .into_iter()
-            .flat_map(|lists| pod.into_iter().flat_map(|pod| list(pod, lists)));
+            .flat_map(|lists| pod.into_iter().flat_map(|pod| items(pod, lists).iter()));
         return match containers.any(is_limited) {
             false if rendering.is("flux") => &FLUX_INSTALLER_FITS,
             _ => &LIMIT_RANGE,
@@ -279,7 +279,7 @@ pub(super) fn of_claim(rendering: &Rendering<'_>, name: &str) -> &'static Row {
     let spec = &rendering.job.spec;
     let in_trainer = spec
         .get("trainer")
-        .is_some_and(|trainer| list(trainer, "resourceClaimsPerNode").any(is_it));
+        .is_some_and(|trainer| items(trainer, "resourceClaimsPerNode").iter().any(is_it));
     let metadata = [&rendering.job.metadata, &rendering.runtime.metadata];
     let in_annotation = metadata.iter().any(|metadata| {
         let text = metadata.annotations.get(names::RESOURCE_CLAIMS_ANNOTATION);
@@ -295,9 +295,9 @@ pub(super) fn of_claim(rendering: &Rendering<'_>, name: &str) -> &'static Row {
         let jobs = patch
             .spec
             .iter()
-            .flat_map(|spec| list(spec, "replicatedJobs"));
+            .flat_map(|spec| items(spec, "replicatedJobs").iter());
         let mut pods = jobs.filter_map(|job| job.pointer("/template/spec/template/spec"));
-        pods.any(|pod| list(pod, "resourceClaims").any(is_it))
+        pods.any(|pod| items(pod, "resourceClaims").iter().any(is_it))
     };
     let is_old = |patch: &RuntimePatch| patch.manager.starts_with(names::OVERRIDES_MANAGER);
     match job.runtime_patches.iter().find(has_claim) {

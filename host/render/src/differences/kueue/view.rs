@@ -6,7 +6,8 @@ use serde_json::{Map, Value, json};
 use trainyard_api::names;
 use trainyard_model::pod_requests::{Amounts, Defaults, Pod, Resources};
 
-use super::{super::Rendering, list};
+use super::super::Rendering;
+use crate::json::items;
 
 /// What the pods of one replicated job need.
 pub(super) struct PodNeeds {
@@ -21,7 +22,7 @@ pub(super) struct PodNeeds {
 
 /// Returns what the pods of a JobSet need. `None` if an amount is invalid, which others report.
 pub(super) fn needs(job_set: &Value, ranges: &Defaults) -> Option<Vec<PodNeeds>> {
-    let jobs = list(job_set, "replicatedJobs");
+    let jobs = items(job_set, "replicatedJobs").iter();
     jobs.map(|job| {
         let number = |pointer: &str| job.pointer(pointer).and_then(Value::as_u64);
         let at_once = number("/template/spec/parallelism").unwrap_or(1);
@@ -40,7 +41,7 @@ pub(super) fn needs(job_set: &Value, ranges: &Defaults) -> Option<Vec<PodNeeds>>
 }
 
 fn claims(pod: &Value) -> BTreeMap<String, String> {
-    let claims = list(pod, "resourceClaims");
+    let claims = items(pod, "resourceClaims").iter();
     claims
         .filter_map(|claim| {
             let name = claim.get("name")?.as_str()?.to_owned();
@@ -87,7 +88,7 @@ pub(super) fn job_set(rendering: &Rendering<'_>, ranges: &Defaults) -> Value {
 
 /// Returns the claims in the runtime's template by replicated job. Kueue's types have none in patches.
 fn claims_of_runtime<'a>(rendering: &Rendering<'a>) -> BTreeMap<String, &'a Value> {
-    let jobs = list(&rendering.runtime.template.spec, "replicatedJobs");
+    let jobs = items(&rendering.runtime.template.spec, "replicatedJobs").iter();
     jobs.filter_map(|job| {
         let name = job.get("name")?.as_str()?.to_owned();
         Some((
@@ -190,13 +191,15 @@ fn added_containers<'a>(
 ) -> Vec<(&'static str, &'a Value)> {
     let patches = rendering.job.runtime_patches.iter();
     let jobs = patches.flat_map(|patch| patch.spec.iter());
-    let jobs = jobs.flat_map(|spec| list(spec, "replicatedJobs"));
+    let jobs = jobs.flat_map(|spec| items(spec, "replicatedJobs"));
     let jobs = jobs.filter(|job| job.get("name").and_then(Value::as_str) == Some(name));
     let pods = jobs.filter_map(|job| job.pointer("/template/spec/template/spec"));
     pods.flat_map(|patch| CONTAINERS.map(|member| (member, patch)))
-        .flat_map(|(member, patch)| list(patch, member).map(move |one| (member, one)))
+        .flat_map(|(member, patch)| items(patch, member).iter().map(move |one| (member, one)))
         .filter(|(member, one)| {
-            !list(pod, member).any(|known| known.get("name") == one.get("name"))
+            !items(pod, member)
+                .iter()
+                .any(|known| known.get("name") == one.get("name"))
         })
         .collect()
 }
