@@ -1,8 +1,8 @@
 //! The init container that copies Flux from its image to a volume.
 //!
 //! Where the node container is accepted, so is this one: it has the same restrictions, for namespaces that enforce the Pod Security
-//! Standard `restricted`, and the same resources, for namespaces with a quota. A pod counts as what the larger of the two requests, so
-//! these resources add nothing to it.
+//! Standard `restricted`, and the same resources, for namespaces with a quota. A pod's request is the larger of the two, so these
+//! resources add nothing to it.
 
 use trainyard_sdk::{Container, Context, Mount, PodSet};
 
@@ -10,7 +10,7 @@ use crate::{
     CONFIG, CONFIG_PATH, INSTALL, INSTALL_PATH, INSTALLER, NODE, SCRIPTS, SPACK, settings::Settings,
 };
 
-/// The default image for each architecture, of which each has its own: no image is for several.
+/// The default image of each architecture; there are no multi-architecture images.
 const VIEW_IMAGES: [(&str, &str); 2] = [
     (
         "amd64",

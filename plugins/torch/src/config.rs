@@ -32,13 +32,13 @@ pub(crate) struct ElasticPolicy {
     /// The same as `elastic.minNodes`.
     #[config(minimum = 1, maximum = 2147483647)]
     pub(crate) min_nodes: Option<u32>,
-    /// Has to be the number of nodes.
+    /// Must equal the number of nodes.
     #[config(minimum = 1, maximum = 2147483647)]
     pub(crate) max_nodes: Option<u32>,
     /// The same as `elastic.maxRestarts`.
     #[config(default = 3, minimum = 0, maximum = 2147483647)]
     pub(crate) max_restarts: u32,
-    /// Is refused.
+    /// Not supported; any metric is refused.
     pub(crate) metrics: Option<Metrics>,
 }
 
