@@ -44,6 +44,7 @@ mod decide;
 mod defaults;
 mod deleted_job_sets;
 mod error;
+mod event_lists;
 mod failure;
 mod fetch;
 mod inputs;

@@ -132,6 +132,8 @@ async fn last_failure(
     since: Timestamp,
 ) -> Result<Option<String>, ReconcileError> {
     let params = ListParams::default().fields(&format!("involvedObject.uid={uid},type=Warning"));
+    let lists = cx.reconciler.event_lists.of(&cx.key.namespace);
+    let one_at_a_time = lists.lock().await;
     let events = list(
         cx,
         &kind_of("v1", "Event"),
@@ -140,6 +142,7 @@ async fn last_failure(
         Event::size,
     )
     .await?;
+    drop(one_at_a_time);
     let failures = events
         .into_iter()
         .filter(|event| event.last() >= Some(since));
