@@ -13,7 +13,7 @@ use anyhow::{Result, ensure};
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 use trainyard_cluster::{
-    Call, ControlPlane, Install, Shared, Test, Write, build_plugin, eventually, install,
+    Call, ControlPlane, Install, Resource, Shared, Test, Write, build_plugin, eventually, install,
 };
 
 use crate::common::{self, Case, Disturbed, Namespace, Scenario, flavors, keys, roles};
@@ -224,9 +224,16 @@ async fn is_placed_otherwise(scenario: &Scenario<'_>) -> Result<()> {
 
 /// Creates suspended TrainJobs, each with another lookup of its plugin.
 async fn all_that_is_looked_up(shared: &Recorded, namespace: &Namespace<'_>) -> Result<()> {
+    let class = json!({
+        "apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass", "metadata": {"name": "recorded"}, "value": 1,
+        "description": "first",
+    });
+    let classes = Resource::cluster_wide("/apis/scheduling.k8s.io/v1", "priorityclasses");
+    let classes = shared.plane().api(&classes, "");
+    classes.create(&class, &Write::strict()).await?.accepted()?;
     for (name, label, value) in [
         ("by-name", "flavor", "default"),
-        ("by-its-label", "priority", "system-node-critical"),
+        ("by-its-label", "priority", "recorded"),
         ("all", "priorities", "all"),
         ("maps", "config-maps", "all"),
         ("served", "zone", "main"),

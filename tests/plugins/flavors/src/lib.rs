@@ -20,7 +20,7 @@ impl Transform for Flavors {
             let class = ctx
                 .lookups()
                 .get("scheduling.k8s.io/v1", "PriorityClass", &name);
-            let text = class.and_then(|class| class.text("/preemptionPolicy"));
+            let text = class.and_then(|class| class.text("/description"));
             put(ctx, "example.com/priority", text);
         }
         if asks("priorities").is_some() {
