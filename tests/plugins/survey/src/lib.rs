@@ -257,7 +257,7 @@ fn change_container(node: &Container) {
     let source = r#"{"secretKeyRef": {"name": "keys", "key": "a"}}"#;
     node.put_env_raw("SURVEY_KEY", source);
     node.remove_env("SURVEY_DEFAULT");
-    node.put_port(&Port::tcp(9090).named("survey").host_port(19090));
+    node.put_port(&Port::tcp(9090).named("survey").host_port(9090));
     node.put_mount(
         &Mount::new("survey-sheet", "/survey/sheet")
             .sub_path("survey/sheet")
