@@ -26,6 +26,20 @@ struct Kill {
     answered: bool,
 }
 
+/// How far a kill is.
+#[derive(Debug, Default)]
+struct Killing {
+    /// Its call has come.
+    is_chosen: AtomicBool,
+    is_done: AtomicBool,
+}
+
+impl Killing {
+    fn is_done(&self) -> bool {
+        self.is_done.load(Ordering::Relaxed)
+    }
+}
+
 /// The TrainJobs of one case, each in its own namespace.
 struct Rounds<'a> {
     shared: &'a Disturbed,
@@ -58,19 +72,22 @@ impl<'a> Rounds<'a> {
     /// round had no call with this number.
     async fn killed(&mut self, kill: Kill, undisturbed: &Value) -> Result<Option<String>> {
         let scenario = self.prepared().await?;
-        let killed = Arc::new(AtomicBool::new(false));
+        let killing = Arc::new(Killing::default());
         self.shared.proxy.forget().await;
-        self.happen_with(&scenario, Some((kill, Arc::clone(&killed))))
+        self.happen_with(&scenario, Some((kill, Arc::clone(&killing))))
             .await?;
         let done = "the controller is killed, or at its end";
         eventually(done, async || {
-            let over = killed.load(Ordering::Relaxed) || scenario.is(undisturbed).await?;
+            let over = killing.is_done() || scenario.is(undisturbed).await?;
             Ok(over.then_some(()))
         })
         .await?;
-        let around = if killed.load(Ordering::Relaxed) {
-            let calls = self.calls(&scenario).await;
-            self.shared.proxy.forget().await;
+        let calls = self.calls(&scenario).await;
+        // A controller at its end may still write a status: from here on, no call kills it.
+        self.shared.proxy.forget().await;
+        let around = if killing.is_chosen.load(Ordering::Relaxed) {
+            let killed = async || Ok(killing.is_done().then_some(()));
+            eventually("the controller is killed", killed).await?;
             self.controller = self.shared.controller().await?;
             calls.last().cloned()
         } else {
@@ -97,7 +114,7 @@ impl<'a> Rounds<'a> {
     async fn happen_with(
         &mut self,
         scenario: &Scenario<'_>,
-        kill: Option<(Kill, Arc<AtomicBool>)>,
+        kill: Option<(Kill, Arc<Killing>)>,
     ) -> Result<()> {
         if self.case == Case::Overdue {
             // The deadline expires while no controller runs.
@@ -105,8 +122,8 @@ impl<'a> Rounds<'a> {
             tokio::time::sleep(scenario.deadline).await;
             self.controller = self.shared.starting_controller()?;
         }
-        if let Some((kill, killed)) = kill {
-            let rule = rule(kill, &scenario.name, &self.controller, killed);
+        if let Some((kill, killing)) = kill {
+            let rule = rule(kill, &scenario.name, &self.controller, killing);
             self.shared.proxy.set_rule(rule).await;
         }
         self.case.happen(scenario).await
@@ -133,7 +150,7 @@ fn rule(
     kill: Kill,
     namespace: &str,
     controller: &Arc<Trainyard>,
-    killed: Arc<AtomicBool>,
+    killing: Arc<Killing>,
 ) -> impl FnMut(&Call) -> Act + Send + 'static {
     let (namespace, controller) = (namespace.to_owned(), Arc::clone(controller));
     let mut calls = 0;
@@ -142,11 +159,12 @@ fn rule(
         if calls != kill.call || !is_in(call, &namespace) {
             return Act::Forward;
         }
-        let (controller, killed) = (Arc::clone(&controller), Arc::clone(&killed));
+        killing.is_chosen.store(true, Ordering::Relaxed);
+        let (controller, killing) = (Arc::clone(&controller), Arc::clone(&killing));
         let end = move || {
             // The next start shows the result.
             let _ = controller.kill();
-            killed.store(true, Ordering::Relaxed);
+            killing.is_done.store(true, Ordering::Relaxed);
         };
         if kill.answered {
             Act::cut_after(end)
