@@ -6,7 +6,7 @@ EXAMPLE := -f examples/torch-llama
 # Selected beside a package, it gives its dependencies the features that the whole workspace uses, so that none is built twice.
 FEATURES := -p trainyard-features
 # Crates whose tests need no plugin, child process or cluster. The skipped test has 5,000 queued TrainJobs and takes most of a minute.
-FAST := text api structural schema config model render controller sdk plugin-coscheduling plugin-dra plugin-flux plugin-jax plugin-mpi plugin-torch plugin-volcano plugin-xgboost bindings
+FAST := text api structural schema config model render controller sdk policies bindings $(patsubst plugins/%/manifest.json,plugin-%,$(wildcard plugins/*/manifest.json))
 
 .PHONY: help
 help: ## List the targets.

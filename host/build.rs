@@ -13,18 +13,6 @@ use std::{
 use trainyard_componentize::build::{self, Messages, Options};
 use trainyard_model::names::sha256_digest;
 
-/// The directories of the built-in plugins in `plugins/`.
-const BUILT_INS: &[&str] = &[
-    "coscheduling",
-    "dra",
-    "flux",
-    "jax",
-    "mpi",
-    "torch",
-    "volcano",
-    "xgboost",
-];
-
 fn main() -> ExitCode {
     match embed_plugins().and_then(|()| embed_runtimes()) {
         Ok(()) => ExitCode::SUCCESS,
@@ -48,12 +36,15 @@ fn embed_plugins() -> Result<(), Box<dyn Error>> {
         locked: true,
         messages: Messages::Keep,
     };
+    let folders = plugin_folders(&root.join("plugins"))?;
     let mut table =
         String::from("/// The built-in plugins.\npub(crate) static BUILT_INS: &[BuiltIn] = &[\n");
     // The SDK's macro reads the contract from there, which cargo does not know.
     watch(&root.join("wit"));
-    for name in BUILT_INS {
-        let built = build::build(&root.join("plugins").join(name), &options)?;
+    // A new directory is a new plugin.
+    watch(&root.join("plugins"));
+    for built in build::build_all(&folders, &options)? {
+        let name = &built.component.manifest.name;
         let file = out.join(format!("{name}.wasm"));
         std::fs::write(&file, &built.component.bytes)?;
         let digest = sha256_digest(&built.component.bytes);
@@ -67,6 +58,19 @@ fn embed_plugins() -> Result<(), Box<dyn Error>> {
     table.push_str("];\n");
     std::fs::write(out.join("built_ins.rs"), table)?;
     Ok(())
+}
+
+/// Returns the directories that have a `manifest.json`, by name.
+fn plugin_folders(plugins: &Path) -> Result<Vec<PathBuf>, Box<dyn Error>> {
+    let mut folders = Vec::new();
+    for entry in std::fs::read_dir(plugins)? {
+        let folder = entry?.path();
+        if folder.join("manifest.json").is_file() {
+            folders.push(folder);
+        }
+    }
+    folders.sort();
+    Ok(folders)
 }
 
 /// Embeds the files of `deploy/runtimes`, each of which is named after its runtime.

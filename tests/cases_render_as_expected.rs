@@ -12,7 +12,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::common::{cases, trainyard};
+use crate::common::{cases, trainyard, without_digests};
 
 /// Returns the folders of all cases, sorted by name.
 fn folders() -> Vec<PathBuf> {
@@ -51,18 +51,6 @@ fn render(case: &Path) -> BTreeMap<&'static str, String> {
         code => panic!("{}: exit code {code:?}: {err}", case.display()),
     }
     files
-}
-
-/// Removes the digests of built-in plugins, which change with each build.
-fn without_digests(text: &str) -> String {
-    let mut out = String::new();
-    let mut rest = text;
-    while let Some((before, after)) = rest.split_once("(sha256:") {
-        out.push_str(before);
-        out.push_str("(sha256:...");
-        rest = after.trim_start_matches(|c: char| c.is_ascii_hexdigit());
-    }
-    out + rest
 }
 
 const EXPECTED: [&str; 3] = ["expected.txt", "expected.yaml", "warnings.txt"];

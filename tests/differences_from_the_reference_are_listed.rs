@@ -196,8 +196,7 @@ fn every_row_is_documented_and_has_a_matcher() {
 
 /// Returns the rows that change the number of processes of a TrainJob, which warnings name.
 fn rows_about_processes() -> &'static BTreeSet<String> {
-    static ROWS: LazyLock<BTreeSet<String>> =
-        LazyLock::new(|| table::of_deployment("Move from the Kubeflow Trainer"));
+    static ROWS: LazyLock<BTreeSet<String>> = LazyLock::new(|| table::of_page("docs/move.md"));
     &ROWS
 }
 
@@ -212,7 +211,7 @@ fn every_case_of_a_row_about_processes_has_its_warning() {
             .filter(|_| about_processes.contains(&row.id))
         {
             let warnings = trainyard::of_case(&cases().join(case)).warnings;
-            let named = format!("(see `{}` in deploy/README.md)", row.id);
+            let named = format!("(see `{}` in docs/move.md)", row.id);
             assert!(
                 warnings.iter().any(|warning| warning.ends_with(&named)),
                 "{case} has no warning of `{}`: {warnings:?}",
@@ -369,7 +368,7 @@ impl Found {
             self.refusing.entry(row).or_insert_with(|| name.to_owned());
         }
         let warned = rows_about_processes().iter().filter(|row| {
-            let named = format!("(see `{row}` in deploy/README.md)");
+            let named = format!("(see `{row}` in docs/move.md)");
             let mut warnings = trainyard.warnings.iter();
             warnings.any(|warning| warning.ends_with(&named))
         });

@@ -1,4 +1,4 @@
-//! The commands in `--help`, the README and the documentation run as printed.
+//! The commands in `--help` and the documentation run as printed, and the README shows their real output.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
@@ -94,7 +94,7 @@ fn examples_in_the_help_run() {
 #[test]
 fn examples_in_the_documentation_run() {
     for (file, at_least) in [
-        ("README.md", 20),
+        ("docs/command-line.md", 20),
         ("docs/plan.md", 3),
         ("docs/replay.md", 3),
     ] {
@@ -105,6 +105,51 @@ fn examples_in_the_documentation_run() {
             .collect();
         all_run(&blocks.concat(), at_least);
     }
+}
+
+/// Replaces the digests of plugins, which differ between toolchains.
+fn without_digests(text: &str) -> String {
+    let mut parts = text.split("sha256:");
+    let first = parts.next().unwrap_or_default();
+    let rest = parts.map(|part| part.trim_start_matches(|c: char| c.is_ascii_hexdigit()));
+    [first]
+        .into_iter()
+        .chain(rest)
+        .collect::<Vec<_>>()
+        .join("sha256:")
+}
+
+#[test]
+fn output_in_the_readme_is_real() {
+    let folder = folder();
+    std::os::unix::fs::symlink(root().join("examples"), folder.path().join("examples")).unwrap();
+    let readme = fs::read_to_string(root().join("README.md")).unwrap();
+    let (_, block) = readme.split_once("```console\n").unwrap();
+    let (block, _) = block.split_once("```").unwrap();
+    let runs: Vec<_> = block.split("$ ").skip(1).collect();
+    assert_eq!(runs.len(), 2, "{block}");
+    for printed in runs {
+        let (line, expected) = printed.split_once('\n').unwrap();
+        let output = run(folder.path(), line);
+        let real = [output.stdout, output.stderr].concat();
+        let real = String::from_utf8(real).unwrap();
+        assert_eq!(without_digests(&real), without_digests(expected), "{line}");
+    }
+}
+
+/// The TrainJob that checks a new installation, in deploy/README.md, is valid with the shipped runtimes.
+#[test]
+fn hello_is_valid_with_the_shipped_runtimes() {
+    let manual = fs::read_to_string(root().join("deploy/README.md")).unwrap();
+    let hello = "examples/torch-hello/trainjob.yaml";
+    assert!(manual.contains(&format!("kubectl create -f {hello}")));
+    let line = format!(
+        "trainyard validate -f '{}/{hello}' -f '{0}/deploy/runtimes'",
+        root().display()
+    );
+    let output = run(folder().path(), &line);
+    let printed = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && printed.is_empty(), "{printed}");
 }
 
 /// The folder of the shipped runtimes works with `kubectl apply -k` and with `-f`.

@@ -181,7 +181,8 @@ fn every_case_has_the_quota_of_its_pods_or_a_row() {
 #[test]
 fn deployment_guide_names_every_row_that_kueue_sees() {
     let rows: BTreeSet<_> = rows_with_yes().into_keys().collect();
-    assert_eq!(table::of_deployment("Use Kueue"), rows);
+    assert_eq!(table::of_page("docs/kueue.md"), rows);
+    assert_eq!(table::of_section("deploy/README.md", "Kueue"), rows);
 }
 
 #[test]

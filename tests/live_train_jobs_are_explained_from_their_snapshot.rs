@@ -435,7 +435,7 @@ fn fields_of_a_missing_plugin_and_of_other_clients_are_named() {
 }
 
 #[test]
-fn field_that_does_not_exist_is_refused_and_nothing_above_it_is_printed() {
+fn missing_fields_are_refused_without_printing_their_parents() {
     for field in [
         "spec.replicatedJobs[node].nothing",
         "pod-sets[node].containers[node].env[NOTHING]",

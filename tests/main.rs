@@ -8,6 +8,7 @@ mod components_of_every_contract_version_run;
 mod controller_logs_what_it_loaded;
 mod controller_stops_on_sigterm;
 mod crates_respect_their_layers;
+mod decisions_have_dates;
 mod deployment_is_complete;
 mod differences_from_the_reference_are_listed;
 mod errors_name_the_field_the_user_wrote;

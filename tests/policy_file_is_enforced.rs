@@ -103,6 +103,25 @@ fn inspect_prints_the_policy_file_a_plugin_needs() {
 }
 
 #[test]
+fn inspect_lists_why_a_plugin_would_not_be_loaded() {
+    let refusals = |plugin: String| -> Vec<String> {
+        let arguments = ["plugin", "inspect", "-o", "json", &plugin];
+        let json = stdout(&trainyard(Path::new("."), &arguments));
+        let inspected: Value = serde_json::from_str(&json).unwrap();
+        serde_json::from_value(inspected["refusals"].clone()).unwrap()
+    };
+    assert_eq!(refusals(test_plugin("team")), [""; 0]);
+    let site = refusals(test_plugin("site"));
+    // Loading stops at the missing grant. With it, the conflict with a built-in plugin is next.
+    let granted = "grants: ['pod-sets[@trainer].node-selector[example.com/pool]']";
+    let errors = ["after: []", granted].map(|more| site_refused(&site_policy(more, "")));
+    assert_eq!(site.len(), errors.len(), "{site:?}");
+    for (refusal, error) in site.iter().zip(errors) {
+        assert!(error.contains(refusal), "{refusal}\n{error}");
+    }
+}
+
+#[test]
 fn configuration_reaches_its_plugin_if_the_schema_allows_it() {
     let with = |config: &str| site_policy(&format!("{SITE_NEEDS}, config: {config}"), "");
     let proxy = |config: &str| site_pod(&with(config)).1("SITE_PROXY");

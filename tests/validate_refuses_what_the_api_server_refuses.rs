@@ -7,7 +7,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::common::{cases, runtime, trainyard_with_input};
+use crate::common::{cases, runtime, stderr, trainyard, trainyard_with_input, without_digests};
 
 #[test]
 fn every_error_is_reported_at_once_with_the_users_path() {
@@ -93,9 +93,10 @@ spec: {runtimeRef: {name: absent}, trainer: {numNodes: -1}}
     }
 }
 
+/// Warnings are those of `render`, which `cases_render_as_expected` compares with warnings.txt.
 #[test]
-fn renderable_input_is_valid() {
-    let mut count = 0;
+fn renderable_input_is_valid_with_the_same_warnings() {
+    let (mut count, mut wrong) = (0, Vec::new());
     for case in fs::read_dir(cases())
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -103,15 +104,23 @@ fn renderable_input_is_valid() {
         if !case.join("expected.yaml").is_file() {
             continue;
         }
-        let input = fs::read_to_string(case.join("input.yaml")).unwrap();
-        let args = ["validate", "--allow-old-forms", "-f", "-"];
-        let output = trainyard_with_input(&input, &args);
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{}: {error}", case.display());
+        let args = ["validate", "--allow-old-forms", "-f", "input.yaml"];
+        let output = trainyard(&case, &args);
+        let printed = without_digests(&stderr(&output));
+        assert!(output.status.success(), "{}: {printed}", case.display());
         assert!(output.stdout.starts_with(b"valid: "));
+        let warnings = fs::read_to_string(case.join("warnings.txt")).unwrap_or_default();
+        // `validate` has no output that could lack something.
+        let is_of_both = |line: &&str| !line.contains(" so the output does not show it; ");
+        let warnings: String = warnings.split_inclusive('\n').filter(is_of_both).collect();
+        if printed != warnings {
+            let case = case.display();
+            wrong.push(format!("{case}: expected\n{warnings}\ngot\n{printed}"));
+        }
         count += 1;
     }
     assert!(count > 40, "only {count} cases were found");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// `validate` accepts a TrainJob whose runtime is missing, with a warning; it refuses everything else that `render` refuses, with the same lines.
@@ -262,7 +271,7 @@ fn input_without_checked_objects_is_not_valid() {
 
 /// Such objects work in files, and `kubectl apply` of them fails.
 #[test]
-fn forms_that_only_files_may_have_are_refused_unless_they_are_allowed() {
+fn forms_for_files_are_refused_unless_allowed() {
     let auto = JOB.replace("{name: x}}", "{name: x}, trainer: {numProcPerNode: auto}}");
     let version = JOB.replace("v1alpha1", "v2alpha1");
     for (input, field) in [
@@ -288,7 +297,7 @@ fn forms_that_only_files_may_have_are_refused_unless_they_are_allowed() {
 }
 
 #[test]
-fn train_jobs_whose_runtime_is_missing_are_named_with_the_most_similar_one() {
+fn missing_runtimes_are_reported_with_the_most_similar_one() {
     let runtime = runtime("name: torch-distributed", "", "");
     let job = JOB.replace("{name: x}", "{name: torch-distribute}");
     let input = format!("{runtime}---\n{job}");
@@ -415,16 +424,20 @@ fn json_has_the_parts_of_errors_of_files_plugins_and_runtimes() {
     let output = crate::common::trainyard(folder.path(), &args);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_lines_have_their_parts(&output.stderr, &report);
-    let error = &report["errors"][0];
-    assert_eq!(
-        (&error["file"], &error["line"]),
-        (&json!("policy.yaml"), &json!(4))
-    );
-    assert_eq!(error["field"], "plugins[0].nam");
+    for (at, field) in ["plugins[0].name", "plugins[0].nam"]
+        .into_iter()
+        .enumerate()
+    {
+        let error = &report["errors"][at];
+        assert_eq!(
+            (&error["file"], &error["line"], &error["field"]),
+            (&json!("policy.yaml"), &json!(4), &json!(field))
+        );
+    }
 }
 
 #[test]
-fn values_that_need_quotes_and_fields_that_patches_lack_say_what_to_write() {
+fn errors_about_quotes_and_patches_say_what_to_write() {
     let pod = "{containers: [{name: node, image: b, resources: {}}]}";
     let jobs = format!(
         "{{replicatedJobs: [{{name: node, template: {{spec: {{template: {{spec: {pod}}}}}}}}}]}}"

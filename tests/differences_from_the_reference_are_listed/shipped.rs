@@ -32,7 +32,7 @@ const NAMES: [&str; 8] = [
     "xgboost-distributed",
 ];
 
-/// The runtime that only the reference ships, because it needs the reference's data cache (deploy/README.md).
+/// The runtime that only the reference ships, because it needs the reference's data cache (docs/runtimes.md).
 const LEFT_OUT: &str = "torch-distributed-with-cache";
 
 /// The TrainJobs of every runtime, each with a name and the rest of its spec.

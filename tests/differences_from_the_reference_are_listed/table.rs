@@ -56,13 +56,19 @@ pub(crate) fn refusing() -> BTreeSet<String> {
     distinct
 }
 
-/// Returns the IDs in the first column of the tables in a section of `deploy/README.md`.
-pub(crate) fn of_deployment(section: &str) -> BTreeSet<String> {
-    let text = read_file("deploy/README.md");
-    let rows = rows(&text, section);
-    rows.iter()
-        .flat_map(|line| quoted(columns(line)[0]))
-        .collect()
+/// Returns the IDs in the first column of the tables of a page.
+pub(crate) fn of_page(path: &str) -> BTreeSet<String> {
+    first_columns(&lines_with_ids(&read_file(path)))
+}
+
+/// Returns the IDs in the first column of the table in a section of a page.
+pub(crate) fn of_section(path: &str, section: &str) -> BTreeSet<String> {
+    first_columns(&rows(&read_file(path), section))
+}
+
+fn first_columns(lines: &[&str]) -> BTreeSet<String> {
+    let first = lines.iter().flat_map(|line| quoted(columns(line)[0]));
+    first.collect()
 }
 
 fn text() -> String {
@@ -78,7 +84,11 @@ fn read_file(path: &str) -> String {
 fn rows<'t>(text: &'t str, section: &str) -> Vec<&'t str> {
     let section = text.split(&format!("\n## {section}\n")).nth(1).unwrap();
     let section = section.split("\n## ").next().unwrap();
-    let lines = section.lines();
+    lines_with_ids(section)
+}
+
+fn lines_with_ids(text: &str) -> Vec<&str> {
+    let lines = text.lines();
     lines.filter(|line| line.starts_with("| `")).collect()
 }
 

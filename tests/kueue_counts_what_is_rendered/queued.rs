@@ -26,7 +26,7 @@ pub(super) fn answer(input: &str) -> Answer {
 
 /// Returns the rows of divergences.md that warnings name.
 pub(super) fn rows(warnings: &[String]) -> BTreeSet<&str> {
-    let end = "` in deploy/README.md)";
+    let end = "` in docs/kueue.md)";
     let named = warnings.iter().filter_map(|warning| {
         let (_, row) = warning.strip_suffix(end)?.rsplit_once("(see `")?;
         Some(row)

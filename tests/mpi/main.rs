@@ -118,19 +118,19 @@ fn intel_mpi_fills_the_slots() {
 }
 
 #[test]
-fn open_mpi_starts_the_ranks_of_a_launcher_that_is_a_node_itself() {
+fn open_mpi_starts_ranks_on_a_launcher_that_is_a_node() {
     runs(Name::OpenMpi, Nodes::LauncherAndAnother, 2);
     runs(Name::OpenMpi, Nodes::LauncherAlone, 2);
 }
 
 #[test]
-fn mpich_starts_the_ranks_of_a_launcher_that_is_a_node_itself() {
+fn mpich_starts_ranks_on_a_launcher_that_is_a_node() {
     runs(Name::Mpich, Nodes::LauncherAndAnother, 2);
     runs(Name::Mpich, Nodes::LauncherAlone, 2);
 }
 
 #[test]
-fn intel_mpi_starts_the_ranks_of_a_launcher_that_is_a_node_itself() {
+fn intel_mpi_starts_ranks_on_a_launcher_that_is_a_node() {
     runs(Name::Intel, Nodes::LauncherAndAnother, 2);
     runs(Name::Intel, Nodes::LauncherAlone, 2);
 }

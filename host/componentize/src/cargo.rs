@@ -7,6 +7,7 @@ use std::{
 };
 
 use crate::{
+    environment::clean_command,
     error::BuildError,
     options::{Messages, Options},
     toolchain::{Std, TARGET, Toolchain},
@@ -99,7 +100,12 @@ impl<'a> Cargo<'a> {
     }
 
     fn command(&self, name: &str) -> Command {
-        let mut command = self.toolchain.cargo();
+        let mut command = clean_command(&self.toolchain.cargo);
+        command.env("RUSTC", &self.toolchain.rustc);
+        if self.toolchain.std == Std::FromSource {
+            // Building the standard library needs an unstable flag, which a stable cargo accepts only with this variable.
+            command.env("RUSTC_BOOTSTRAP", "1");
+        }
         command.arg(name).arg("--manifest-path").arg(&self.manifest);
         if self.options.locked {
             command.arg("--locked");

@@ -1,6 +1,7 @@
 //! Builds plugin crates as components: cargo builds a core module, which is encoded with its manifest as a `.wasm` file.
 //!
-//! `host/build.rs`, for the built-in plugins, and `trainyard plugin build DIR` both call [`build::build`] with its `options`. Its steps are:
+//! `trainyard plugin build DIR` calls [`build::build`], and `host/build.rs`, for the built-in plugins, [`build::build_all`], with the same
+//! `options`. The steps are:
 //!
 //! 1. [`toolchain::find`] finds a Rust toolchain on this machine that can build plugins;
 //! 2. `cargo` runs in an `environment` without the variables of an outer cargo, with a profile and flags that make the bytes depend only on

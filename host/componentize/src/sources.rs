@@ -27,12 +27,20 @@ pub(crate) struct Sources {
 }
 
 impl Sources {
-    /// Reads the output of `cargo metadata`.
-    pub(crate) fn of(cargo: &Cargo<'_>) -> Result<Self, BuildError> {
-        cargo.fetch()?;
-        let metadata = String::from_utf8_lossy(&cargo.metadata()?).into_owned();
-        let metadata = MetadataCommand::parse(metadata).map_err(BuildError::Metadata)?;
+    /// Finds the sources in `workspace`, if the crate is a member of it. Otherwise, the crate's own workspace replaces it.
+    pub(crate) fn of(
+        cargo: &Cargo<'_>,
+        workspace: &mut Option<Metadata>,
+    ) -> Result<Self, BuildError> {
         let manifest = cargo.manifest();
+        let known = workspace.take().filter(|metadata| {
+            let mut members = metadata.workspace_packages().into_iter();
+            members.any(|member| member.manifest_path == manifest)
+        });
+        let metadata = workspace.insert(match known {
+            Some(metadata) => metadata,
+            None => metadata(cargo)?,
+        });
         let package = metadata
             .packages
             .iter()
@@ -50,11 +58,11 @@ impl Sources {
                 package: package.name.to_string(),
             });
         }
-        let local = local(&metadata, &package.id);
+        let local = local(metadata, &package.id);
         Ok(Self {
             package,
-            target_dir: metadata.target_directory.into(),
-            workspace: metadata.workspace_root.into(),
+            target_dir: metadata.target_directory.clone().into(),
+            workspace: metadata.workspace_root.clone().into(),
             local,
         })
     }
@@ -111,6 +119,13 @@ impl Sources {
 /// The size of a plugin's stack in bytes. The sandbox scans all pages of a plugin's memory after each call, and rustc's default of 1 MiB
 /// would be most of them.
 const STACK_BYTES: u32 = 128 << 10;
+
+/// Fetches the crates of the workspace, and returns the output of `cargo metadata`.
+fn metadata(cargo: &Cargo<'_>) -> Result<Metadata, BuildError> {
+    cargo.fetch()?;
+    let metadata = String::from_utf8_lossy(&cargo.metadata()?).into_owned();
+    MetadataCommand::parse(metadata).map_err(BuildError::Metadata)
+}
 
 fn remap(from: &Path, to: &str) -> OsString {
     let mut flag = OsString::from("--remap-path-prefix=");

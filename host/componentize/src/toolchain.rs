@@ -3,6 +3,8 @@
 //! Two kinds can: toolchains with the target `wasm32-unknown-unknown` installed (rustup), and toolchains with the source of the standard
 //! library and a WebAssembly linker (Debian's packages), which build the standard library as well. The first kind is preferred, and within
 //! a kind the first on `PATH`.
+//!
+//! The build script of `host/text` also includes this file, so it imports no other module.
 
 use std::{
     fmt,
@@ -11,8 +13,6 @@ use std::{
 };
 
 use semver::{Prerelease, Version, VersionReq};
-
-use crate::environment::clean_command;
 
 /// The target that plugins are built for. It has no WASI, because a plugin may only import the contract.
 pub const TARGET: &str = "wasm32-unknown-unknown";
@@ -253,19 +253,6 @@ fn check_version(version: &str) -> Result<(), String> {
         Ok(())
     } else {
         Err(format!("version {version} is older than {OLDEST}"))
-    }
-}
-
-impl Toolchain {
-    /// Returns a command that runs this toolchain's cargo, without the environment of an outer cargo.
-    pub(crate) fn cargo(&self) -> Command {
-        let mut cargo = clean_command(&self.cargo);
-        cargo.env("RUSTC", &self.rustc);
-        if self.std == Std::FromSource {
-            // Building the standard library needs an unstable flag, which a stable cargo accepts only with this variable.
-            cargo.env("RUSTC_BOOTSTRAP", "1");
-        }
-        cargo
     }
 }
 

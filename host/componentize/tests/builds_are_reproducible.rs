@@ -1,6 +1,6 @@
 //! The same sources give the same component in any source and target directory.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used)]
 
 use std::{
     fs,
@@ -21,18 +21,13 @@ const SOURCES: &[&str] = &[
     "wit",
 ];
 
-/// Builds the Torch plugin of a source tree in a target directory. Target directories are kept between runs, so only the first run builds
-/// Torch's dependencies.
-fn torch_below(root: &Path, target_dir: PathBuf) -> Vec<u8> {
-    let options = Options {
+/// Returns options with a target directory. Target directories are kept between runs, so only the first run builds Torch's dependencies.
+fn options(target_dir: PathBuf) -> Options {
+    Options {
         target_dir: Some(target_dir),
         locked: true,
         messages: Messages::Keep,
-    };
-    build::build(&root.join("plugins/torch"), &options)
-        .unwrap_or_else(|error| panic!("{error}"))
-        .component
-        .bytes
+    }
 }
 
 fn copied(from: &Path, to: &Path) -> PathBuf {
@@ -63,11 +58,19 @@ fn torch_built_in_two_folders_has_the_same_bytes() {
     let repository = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
     let (base, guests) = (tmp.join("same-bytes"), tmp.with_file_name("guest"));
-    // As it is built into the program, and from a copy.
+    // As it is built into the program, after another plugin, and alone from a copy.
     let copy = copied(&repository, &base.join("a/longer path/to/the other"));
     let (one, other) = thread::scope(|scope| {
-        let one = scope.spawn(|| torch_below(&repository, guests));
-        let other = scope.spawn(|| torch_below(&copy, base.join("elsewhere/target")));
+        let one = scope.spawn(|| {
+            let folders = ["jax", "torch"].map(|name| repository.join("plugins").join(name));
+            let mut built = build::build_all(&folders, &options(guests)).unwrap();
+            built.pop().unwrap().component.bytes
+        });
+        let other = scope.spawn(|| {
+            let options = options(base.join("elsewhere/target"));
+            let built = build::build(&copy.join("plugins/torch"), &options);
+            built.unwrap().component.bytes
+        });
         (one.join().unwrap(), other.join().unwrap())
     });
     assert!(

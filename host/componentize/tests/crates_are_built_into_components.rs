@@ -1,7 +1,7 @@
 //! A crate in any directory is built as a component, or the error says what to do. The crates of these tests contain the sections of the SDK's
 //! macro, so only the build is tested.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::{
     path::{Path, PathBuf},
@@ -45,9 +45,42 @@ fn invalid_manifest_is_refused_before_compiling() {
     let error = error.to_string();
     assert!(
         error.contains("manifest.json: ")
-            && error.ends_with("unknown field `clams`; did you mean `claims`?"),
+            && error.ends_with("`clams`: unknown field; did you mean `claims`?"),
         "{error}"
     );
+}
+
+#[test]
+fn all_manifests_are_checked_before_the_first_crate_is_compiled() {
+    let manifests = [
+        r#"{"activeWhen": "always"}"#,
+        r#"{"activeWhen": "always", "clams": {}}"#,
+    ];
+    let [first, second] = manifests.map(|manifest| {
+        let broken = Crate::new("", "this does not compile");
+        broken.write("manifest.json", manifest);
+        broken
+    });
+    let error = build::build_all(&[first.dir(), second.dir()], &Options::default()).unwrap_err();
+    assert!(
+        matches!(&error, BuildError::Manifest { path, .. } if path.starts_with(second.dir())),
+        "{error}"
+    );
+}
+
+#[test]
+fn crates_of_several_workspaces_are_built_in_their_order() {
+    let crates = [Crate::plugin(), Crate::plugin()];
+    crates[1].write(
+        "src/lib.rs",
+        &format!("{SECTIONS}{CODE}").replace(r#""version": "1.0.0""#, r#""version": "1.0.1""#),
+    );
+    let folders = crates.each_ref().map(Crate::dir);
+    let built = one_at_a_time(|| build::build_all(&folders, &options())).unwrap();
+    let versions = built.iter().map(|built| &*built.component.manifest.version);
+    assert_eq!(versions.collect::<Vec<_>>(), ["1.0.0", "1.0.1"]);
+    let alone = crates[1].build().unwrap();
+    assert!(built[1].component == alone.component, "the bytes differ");
 }
 
 struct Crate(TempDir);
@@ -80,20 +113,24 @@ impl Crate {
         self.0.path().canonicalize().unwrap()
     }
 
-    /// Builds one crate at a time, because all crates share a target directory and the name of the module.
     fn build(&self) -> Result<Built, BuildError> {
-        static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
-        let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-        let target_dir = Some(Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("guest"));
-        build::build(
-            &self.dir(),
-            &Options {
-                target_dir,
-                messages: Messages::Keep,
-                locked: false,
-            },
-        )
+        one_at_a_time(|| build::build(&self.dir(), &options()))
     }
+}
+
+fn options() -> Options {
+    Options {
+        target_dir: Some(Path::new(env!("CARGO_TARGET_TMPDIR")).with_file_name("guest")),
+        messages: Messages::Keep,
+        locked: false,
+    }
+}
+
+/// Builds crates of one test at a time, because all crates share a target directory and the name of the module.
+fn one_at_a_time<T>(build: impl FnOnce() -> T) -> T {
+    static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+    let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    build()
 }
 
 fn contains(bytes: &[u8], text: &str) -> bool {

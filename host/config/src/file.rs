@@ -2,16 +2,13 @@
 
 use std::{collections::HashSet, path::Path};
 
-use jsonschema::{ValidationError, error::ValidationErrorKind};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use trainyard_api::{FieldPath, Location, error::InputProblem, inputs::read_file, nulls, yaml};
-use trainyard_text::{clean, nearest};
+use trainyard_model::schema::{ConfigError as Fault, Schema};
+use trainyard_text::clean;
 
-use crate::{
-    error::{ConfigError, ConfigProblem},
-    wording,
-};
+use crate::error::{ConfigError, ConfigProblem};
 
 /// The maximum size of a configuration file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
@@ -35,15 +32,6 @@ pub struct ConfigSchema<'s> {
     pub schema: &'s Value,
     /// The regular expressions of the schema, each with a description of the strings that match: `a duration, such as 15s`.
     pub patterns: &'s [(&'s str, &'s str)],
-}
-
-/// One error of a configuration file, without the file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// The field; the root for the file as a whole.
-    pub field: FieldPath,
-    /// The description of the error.
-    pub problem: String,
 }
 
 /// A configuration file: one YAML document, without nulls.
@@ -187,11 +175,8 @@ impl ConfigFile {
 impl ConfigSchema<'_> {
     /// Returns the errors of a value.
     fn faults(&self, value: &Value) -> Vec<Fault> {
-        match jsonschema::validator_for(self.schema) {
-            Ok(validator) => {
-                let errors = validator.iter_errors(value);
-                errors.flat_map(|error| self.faults_of(&error)).collect()
-            }
+        match Schema::new(self.schema.clone()) {
+            Ok(schema) => schema.field_errors(value, self.patterns),
             Err(error) => vec![Fault {
                 field: FieldPath::root(),
                 problem: format!(
@@ -199,55 +184,6 @@ impl ConfigSchema<'_> {
                 ),
             }],
         }
-    }
-
-    fn faults_of(&self, error: &ValidationError<'_>) -> Vec<Fault> {
-        let field = FieldPath::root().below_pointer(error.instance_path().as_str());
-        match error.kind() {
-            ValidationErrorKind::AdditionalProperties { unexpected }
-            | ValidationErrorKind::UnevaluatedProperties { unexpected } => {
-                let known = self.fields_beside(error);
-                let fault = |name: &String| Fault {
-                    field: field.field(name),
-                    problem: unknown_field(name, &known),
-                };
-                unexpected.iter().map(fault).collect()
-            }
-            ValidationErrorKind::Required { property } => vec![Fault {
-                field: field.field(property.as_str().unwrap_or_default()),
-                problem: "is missing".to_owned(),
-            }],
-            ValidationErrorKind::Pattern { pattern } => {
-                let known = self.patterns.iter().find(|(known, _)| known == pattern);
-                let problem = match known {
-                    Some((_, description)) => wording::must(error, description),
-                    None => wording::problem(error),
-                };
-                vec![Fault { field, problem }]
-            }
-            _ => vec![Fault {
-                field,
-                problem: wording::problem(error),
-            }],
-        }
-    }
-
-    /// Returns the fields that the schema declares next to an unknown one.
-    fn fields_beside(&self, error: &ValidationError<'_>) -> Vec<&str> {
-        let keyword = error.schema_path().as_str();
-        let part = keyword.rsplit_once('/').map(|(part, _)| part);
-        let part = part.and_then(|part| self.schema.pointer(part));
-        let declared = part.and_then(|part| part.get("properties")?.as_object());
-        let names = declared.into_iter().flat_map(|declared| declared.keys());
-        names.map(String::as_str).collect()
-    }
-}
-
-fn unknown_field(name: &str, known: &[&str]) -> String {
-    match nearest(name, known.iter().copied()) {
-        Some(nearest) => format!("unknown field; did you mean `{nearest}`?"),
-        None if known.is_empty() => "unknown field".to_owned(),
-        None => format!("unknown field; valid fields are {}", known.join(", ")),
     }
 }
 

@@ -2,7 +2,6 @@
 //!
 //! - `file` reads a file strictly, by its JSON Schema and by further checks of its kind, and reports all errors with their lines.
 //! - `error` has the types of these errors.
-//! - `wording` describes how a value violates its JSON Schema.
 //!
 //! The crates that read the files define their contents.
 
@@ -13,7 +12,8 @@
 
 mod error;
 mod file;
-mod wording;
 
 pub use error::{ConfigError, ConfigProblem};
-pub use file::{ConfigFile, ConfigSchema, Fault, MAX_ERRORS, TypeMeta};
+pub use file::{ConfigFile, ConfigSchema, MAX_ERRORS, TypeMeta};
+/// One error of a configuration file, without the file.
+pub use trainyard_model::schema::ConfigError as Fault;

@@ -21,6 +21,7 @@ fn schema() -> Value {
         "properties": {
             "apiVersion": {"const": "example.com/v1"}, "kind": {"const": "Example"},
             "digits": {"type": "string", "pattern": DIGITS},
+            "facts": {"type": "object", "additionalProperties": {"type": "string"}},
             "plugins": {"type": "array", "items": {"$ref": "#/$defs/Plugin"}},
         },
         "$defs": {"Plugin": {
@@ -82,6 +83,15 @@ fn all_errors_of_a_file_are_reported_at_once() {
             "a.yaml:9: plugins[1].grant: unknown field; did you mean `grants`?",
             "a.yaml:9: plugins[1].name: is missing",
         ]
+    );
+}
+
+#[test]
+fn keys_of_digits_have_a_line() {
+    let text = "apiVersion: example.com/v1\nkind: Example\nfacts:\n  a: b\n  '7': 5\n";
+    assert_eq!(
+        errors(text, |_, _| Vec::new()),
+        ["a.yaml:5: facts.7: must be a string; found 5"]
     );
 }
 

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_that_end_well_in_between_do_not_hide_those_that_do_not() {
+    fn successful_calls_do_not_hide_failing_ones() {
         let now = Instant::now();
         let mut breaker = Breaker::default();
         let mut opened = false;
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn each_call_that_tries_in_vain_doubles_the_pause_up_to_a_most() {
+    fn each_vain_call_doubles_the_pause_up_to_a_maximum() {
         let mut now = Instant::now();
         let mut breaker = opened(now);
         let mut pauses = Vec::new();

@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_that_does_not_change_is_logged_in_full_once_an_hour() {
+    fn unchanged_errors_are_logged_in_full_once_an_hour() {
         let failures = Failures::default();
         let start = Instant::now();
         let key = NamespacedName::new("a", "one");

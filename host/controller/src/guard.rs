@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_phase_that_ends_in_time_does_not_close_the_breaker_of_another() {
+    fn phases_have_separate_breakers() {
         let guard = guard();
         let [transform, build] =
             [Phase::Transform, Phase::Build].map(|phase| (Arc::from("team"), phase));

@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_namespace_with_a_full_share_is_passed_over_until_an_item_is_done() {
+    fn namespaces_with_a_full_share_are_passed_over() {
         let (busy, quiet) = (Arc::from("busy"), Arc::from("quiet"));
         let mut turns = turns(2);
         (1..=4).for_each(|item| turns.push(&busy, item));

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn one_object_of_any_depth_leaves_the_others_of_a_list_whole() {
+    fn deep_objects_leave_the_others_of_a_list_whole() {
         for levels in [127, 128, 300, 100_000] {
             let items = [
                 "{\"a\": \"}]\\\"\"}",
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_no_answer_is_an_error_without_any_part_of_it() {
+    fn errors_about_malformed_answers_quote_nothing() {
         for text in [
             "",
             "[]",
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_decode_is_named_by_its_path_and_still_known_by_name() {
+    fn undecodable_objects_keep_their_name_and_report_the_path() {
         #[derive(Debug, Deserialize)]
         #[allow(dead_code)]
         struct Object {

@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn few_large_train_jobs_are_in_memory_at_once_and_hold_up_no_small_one() {
+    async fn large_train_jobs_share_a_budget_and_delay_no_small_ones() {
         let (workers, budget) = (Workers::new(1), MemoryBudget::of_texts());
         let worker = workers.free().await;
         let large = 1 << 20;
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn few_train_jobs_of_large_runtimes_are_in_memory_at_once_and_hold_up_no_small_one() {
+    async fn large_runtimes_share_a_budget_and_delay_no_small_ones() {
         let (workers, budget) = (Workers::new(1), MemoryBudget::of_runtimes());
         let worker = workers.free().await;
         let held = [

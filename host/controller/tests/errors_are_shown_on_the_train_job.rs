@@ -176,7 +176,7 @@ async fn another_text_is_neither_reconciled_nor_replaced_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_runtime_that_is_too_large_to_be_held_is_an_error_until_it_is_smaller() {
+async fn too_large_runtimes_are_errors_until_they_shrink() {
     let cluster = Cluster::new();
     let mut large = runtime("plain", &[]);
     let node = &mut large["spec"]["template"]["spec"]["replicatedJobs"][0]["template"];

@@ -195,8 +195,7 @@ async fn queued_train_job_starts_from_the_current_runtime() {
 
 /// The reference's snapshots have only the runtime.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn queued_train_job_starts_from_the_current_runtime_if_its_snapshot_looks_like_one_of_the_reference()
- {
+async fn snapshots_like_the_references_do_not_pin_queued_train_jobs() {
     let (cluster, controller) = with_job_set(true).await;
     let mut only_the_runtime = cluster.get("configmaps", "a", SNAPSHOT).unwrap();
     only_the_runtime["data"] = json!({"runtime": forged_data()["runtime"]});

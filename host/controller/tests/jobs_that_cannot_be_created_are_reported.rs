@@ -13,22 +13,35 @@ use crate::stub::{
     controller::{Controller, job, runtime},
 };
 
-/// A TrainJob that was created two minutes ago, with a controller that created its JobSet a moment later.
-async fn start(cluster: &Cluster) -> Controller {
+/// Starts a controller for a TrainJob that was created two minutes ago, and waits for its JobSet. Also returns the controller's metrics.
+async fn start(cluster: &Cluster) -> (Controller, Arc<Metrics>) {
     cluster.put(runtime("plain", &[]));
     let created = Timestamp::now().checked_sub(2.minutes()).unwrap();
     let mut job = job("a", "job", "plain", false);
     job["metadata"]["creationTimestamp"] = created.to_string().into();
     cluster.put(job);
+    let mut kept = None;
     let metrics = |queue: &_| Arc::new(Metrics::new(queue));
-    let controller = Controller::start(cluster, metrics, |_| Vec::new()).await;
+    let without_plugins = |metrics: &_| {
+        kept = Some(Arc::clone(metrics));
+        Vec::new()
+    };
+    let controller = Controller::start(cluster, metrics, without_plugins).await;
     let is_created = |cluster: &Cluster| cluster.count("jobsets") == 1;
     cluster.until("there is a JobSet", is_created).await;
     // Until now, its Jobs could have been about to be created.
     assert!(error(cluster).is_null());
     let created = json!({"metadata": {"creationTimestamp": created.to_string()}});
     cluster.merge("jobsets", "a", "job", &created);
-    controller
+    (controller, kept.unwrap())
+}
+
+/// Returns how many TrainJobs the metric counts with this state and reason. It has no series with a reason that no TrainJob has.
+fn counted(metrics: &Metrics, state: &str, reason: &str) -> u64 {
+    let series = format!("trainyard_train_jobs{{state=\"{state}\",reason=\"{reason}\"}} ");
+    let text = metrics.text().unwrap();
+    let mut counts = text.lines().filter_map(|line| line.strip_prefix(&series));
+    counts.next().map_or(0, |count| count.parse().unwrap())
 }
 
 fn error(cluster: &Cluster) -> Value {
@@ -78,10 +91,14 @@ fn child(job_set: &Value, active: u8) -> Value {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn jobs_and_pods_that_are_refused_are_reported_until_they_exist() {
     let cluster = Cluster::new();
-    let controller = start(&cluster).await;
+    let (controller, metrics) = start(&cluster).await;
+    let not_created = || counted(&metrics, "waiting", "NotCreated");
     let without_jobs = |cluster: &Cluster| is_annotated(cluster, "it has no Jobs");
     cluster
         .until("a JobSet without Jobs is reported", without_jobs)
+        .await;
+    cluster
+        .until("the TrainJob is counted", |_| not_created() == 1)
         .await;
     let job_set = cluster.get("jobsets", "a", "job").unwrap();
     let refused = "job \"job-node-0\" creation failed with error: Job.batch \"job-node-0\" is invalid: spec: must be equal to nvidia.com/gpu limit";
@@ -105,14 +122,16 @@ async fn jobs_and_pods_that_are_refused_are_reported_until_they_exist() {
         messages(cluster).contains("Job `job-node-0`: FailedCreate: exceeded quota: pods; ")
     };
     cluster.until("the missing pods are reported", lacks).await;
+    assert_eq!(not_created(), 1);
 
     cluster.put(child(&job_set, 4));
     cluster.merge("jobsets", "a", "job", &counts(1));
     cluster
         .until("nothing is wrong any more", |cluster| {
-            error(cluster).is_null()
+            error(cluster).is_null() && not_created() == 0
         })
         .await;
+    assert_eq!(counted(&metrics, "running", ""), 1);
     controller.stop().await;
 }
 
@@ -124,7 +143,7 @@ async fn a_controller_that_cannot_list_events_still_reports_missing_jobs() {
         (When::Before, ("list", "events")) => Act::Quote,
         _ => Act::GoOn,
     });
-    let controller = start(&cluster).await;
+    let (controller, _) = start(&cluster).await;
     let without_jobs = |cluster: &Cluster| is_annotated(cluster, "it has no Jobs");
     cluster
         .until("a JobSet without Jobs is reported", without_jobs)

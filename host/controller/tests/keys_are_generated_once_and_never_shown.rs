@@ -147,7 +147,7 @@ async fn keys_survive_a_restart_and_are_never_shown() {
 }
 
 #[tokio::test]
-async fn owned_secret_is_used_as_it_is_and_foreign_secret_is_not() {
+async fn only_owned_secrets_are_used() {
     let cluster = cluster();
     cluster.put(job("a", "job", "with-keys", true));
     let uid = cluster.get("trainjobs", "a", "job").unwrap()["metadata"]["uid"].clone();

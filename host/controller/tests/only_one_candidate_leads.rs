@@ -267,7 +267,7 @@ async fn lease_taken_by_another_is_lost_and_not_released() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn candidate_that_cannot_take_the_lease_is_not_ready_and_says_so_repeatedly() {
+async fn blocked_candidates_are_not_ready_and_log_it_repeatedly() {
     // A missing permission is reported at once, an outage once it lasts as long as a Lease.
     for (health, after) in [(FORBIDDEN, 1), (BROKEN, 20), (HANGS, 20)] {
         let log = CapturedLog::start(Level::INFO);

@@ -101,7 +101,7 @@ async fn key_added_twice_runs_once() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn running_key_runs_once_at_a_time_and_again_if_added_meanwhile() {
+async fn keys_added_while_they_run_run_again_afterwards() {
     let queue = queue();
     queue.add(key("a"));
     let running = queue.next().await.unwrap();

@@ -88,7 +88,7 @@ async fn is_suspended(cluster: &Cluster) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn train_jobs_are_suspended_and_created_despite_slow_ones_in_another_namespace() {
+async fn slow_train_jobs_do_not_delay_another_namespace() {
     let gate = Arc::new(Gate::default());
     let (cluster, controller) = crowded(&gate, &["slow"]).await;
     // As many as one namespace may take.

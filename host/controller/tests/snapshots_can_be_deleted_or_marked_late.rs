@@ -138,7 +138,7 @@ fn is_reported(cluster: &Cluster, words: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn edit_of_a_queued_train_job_applies_despite_a_broken_or_missing_snapshot() {
+async fn edits_of_queued_train_jobs_need_no_snapshot() {
     for harm in [break_it, delete_it] {
         for suspend in [true, false] {
             let (cluster, controller) = queued(harm).await;
@@ -160,7 +160,7 @@ async fn edit_of_a_queued_train_job_applies_despite_a_broken_or_missing_snapshot
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn queued_train_job_waits_while_its_snapshot_is_foreign_or_it_is_refused() {
+async fn queued_train_jobs_wait_while_refused_or_with_a_foreign_snapshot() {
     let anothers = ("example.com/queue", "does not belong to this TrainJob");
     let refused = ("me", "must be a domain and a path");
     for (harm, (manager, words)) in [

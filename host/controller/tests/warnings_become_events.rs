@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use trainyard_controller::metrics::Metrics;
 use trainyard_model::{plugin::Settings, policy::Policy};
+use trainyard_policies::{FLUX, NativePlugin, TORCH, XGBOOST};
 use trainyard_sdk::native::NativePolicy;
 
 use crate::stub::{
@@ -15,13 +16,9 @@ use crate::stub::{
 
 /// The built-in plugins of these TrainJobs, native instead of sandboxed.
 fn policies() -> Vec<Arc<dyn Policy>> {
-    let built_ins = [
-        trainyard_plugin_flux::PLUGIN,
-        trainyard_plugin_torch::PLUGIN,
-        trainyard_plugin_xgboost::PLUGIN,
-    ];
-    let native = |parts| NativePolicy::new(parts, Settings::built_in()).unwrap();
-    let policies = built_ins.iter().map(native);
+    let built_ins = [FLUX, TORCH, XGBOOST];
+    let native = |(_, parts): NativePlugin| NativePolicy::new(parts, Settings::built_in()).unwrap();
+    let policies = built_ins.into_iter().map(native);
     policies
         .map(|policy| -> Arc<dyn Policy> { Arc::new(policy) })
         .collect()
@@ -38,9 +35,13 @@ fn runtime_of(framework: &str) -> Value {
     runtime
 }
 
-/// Whether a warning about the TrainJob is an Event that names this row.
+/// Whether a warning about the TrainJob is an Event that names this row, in the page about quota or in the one about processes.
 fn is_warned(cluster: &Cluster, name: &str, row: &str) -> bool {
-    let row = format!("(see `{row}` in deploy/README.md)");
+    let page = match row {
+        "override-replaces" => "docs/kueue.md",
+        _ => "docs/move.md",
+    };
+    let row = format!("(see `{row}` in {page})");
     let events = cluster.all("events").into_iter();
     let mut warnings = events.filter(|event| {
         let of = &event["involvedObject"];

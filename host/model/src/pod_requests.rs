@@ -429,7 +429,7 @@ mod tests {
 
     /// As `SetDefaults_Pod` of the API server, which completes a pod's own requests before `LimitRanger` sees the pod.
     #[test]
-    fn what_is_asked_for_the_pod_is_completed_before_limit_ranges_fill_in() {
+    fn pod_level_requests_are_completed_before_limit_ranges() {
         let ranges = [limit_range(
             json!([{"type": "Container", "defaultRequest": {"cpu": 1, "memory": "1Gi"}}]),
         )];

@@ -16,7 +16,7 @@ fn objects(text: &str) -> Option<ObjectPattern> {
 }
 
 #[test]
-fn a_claim_is_parsed_into_its_parts_and_displays_as_it_was_written() {
+fn claims_are_displayed_as_they_were_written() {
     let literal = |text: &str| NamePattern::Literal(text.into());
     let prefix = |text: &str| NamePattern::Prefix(text.into());
     for (text, api_version, kind, names) in [

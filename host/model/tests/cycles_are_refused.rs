@@ -17,7 +17,7 @@ use crate::common::plans::{apart, errors, of, of_with, order};
 
 /// Each reads the names of all containers and adds one: an order that is declared says who sees whom.
 #[test]
-fn declared_order_breaks_a_cycle_between_two_plugins_that_list_and_add_containers() {
+fn declared_order_breaks_a_cycle_of_container_plugins() {
     for list in ["containers", "init-containers"] {
         for read in ["#", "*"] {
             let adder = |name: &str, more: Value| {

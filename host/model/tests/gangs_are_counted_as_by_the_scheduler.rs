@@ -323,7 +323,7 @@ fn invalid_gang_ends_the_call() {
 }
 
 #[test]
-fn gang_is_too_large_for_a_pod_group_at_the_field_of_its_largest_pods() {
+fn too_large_gangs_name_the_field_of_their_largest_pods() {
     let with = |change: fn(&mut [PodSet])| {
         let mut record = record();
         change(&mut record.pod_sets);

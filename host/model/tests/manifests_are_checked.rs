@@ -50,19 +50,19 @@ fn errors_name_their_field() {
     let table = [
         (
             json!({"nmae": "x", "claims": {"write": []}}),
-            "unknown field `nmae`; did you mean `name`?",
+            "`nmae`: unknown field; did you mean `name`?; `claims.write`: unknown field; did you mean `writes`?",
         ),
         (
             json!({"secret": "x"}),
-            "unknown field `secret`; valid fields are name, version, ",
+            "`secret`: unknown field; valid fields are name, version, ",
         ),
         (
             json!({"nmae": "x", "reservedEnv": [{"names": [], "wen": "/x"}]}),
-            "`reservedEnv[0]`: unknown field `wen`; did you mean `when`?",
+            "`reservedEnv[0].wen`: unknown field; did you mean `when`?",
         ),
         (
             json!({"nodeSets": [{"podSet": "a", "when": 1}]}),
-            "expected a pointer to a boolean, or `at` (a pointer) and `in` (a list of strings)",
+            "`nodeSets[0].when`: must be a string or a mapping; found 1",
         ),
         (json!({"name": "Torch"}), "`name` must be a DNS label"),
         (json!({"name": ""}), "`name` must be a DNS label"),
@@ -102,7 +102,7 @@ fn errors_name_their_field() {
         ),
         (
             json!({"reservedEnv": [{"names": ["A"]}]}),
-            "`reservedEnv[0]`: expected the name of an env var, or `names` and `when`",
+            "`reservedEnv[0].when`: is missing",
         ),
         (
             json!({"reservedEnv": [{"names": ["A"], "when": {"at": "kind", "in": ["x"]}}]}),
@@ -110,7 +110,7 @@ fn errors_name_their_field() {
         ),
         (
             json!({"nodeSets": [{"podSet": "a", "when": {"at": "/kind", "is": "x"}}]}),
-            "`nodeSets[0].when`: unknown field `is`; did you mean `in`?",
+            "`nodeSets[0].when.is`: unknown field; did you mean `in`?",
         ),
         (
             json!({"nodeSets": [{"podSet": "a", "when": "on"}]}),
@@ -124,20 +124,26 @@ fn errors_name_their_field() {
             json!({"before": vec!["b"; 257]}),
             "`before` has 257 names, but at most 256 are allowed",
         ),
-        (json!({"version": 1}), "expected a string"),
+        (
+            json!({"version": 1, "phases": 5}),
+            "`version`: must be a string; found 1; `phases`: must be a list; found 5",
+        ),
         (json!({"phases": []}), "`phases` must have at least one"),
         (
             json!({"phases": ["transform", "build", "transform"]}),
             "`phases` has a duplicate phase; remove it",
         ),
-        (json!({"phases": ["derive"]}), "unknown variant `derive`"),
+        (
+            json!({"phases": ["derive"]}),
+            "`phases[0]`: must be `transform`, `build` or `check`; found `derive`",
+        ),
         (
             json!({"activeWhen": "sometimes"}),
-            "supported values are mlPolicy.KEY",
+            "`activeWhen`: must be one of mlPolicy.KEY, ",
         ),
         (
             json!({"activeWhen": "mlPolicy."}),
-            "unsupported value `mlPolicy.`",
+            "and always; found `mlPolicy.`",
         ),
         (json!({"after": ["p"]}), "names the plugin itself"),
         (json!({"before": ["p"]}), "names the plugin itself"),
@@ -156,11 +162,11 @@ fn errors_name_their_field() {
         ),
         (
             json!({"claims": {"write": []}}),
-            "`claims`: unknown field `write`; did you mean `writes`?",
+            "`claims.write`: unknown field; did you mean `writes`?",
         ),
         (
             json!({"nodeSets": [{"podSet": "a", "if": "/x"}]}),
-            "unknown field `if`",
+            "`nodeSets[0].if`: unknown field; ",
         ),
         (
             json!({"configSchema": {"type": "objekt"}}),
@@ -210,7 +216,7 @@ fn keys_without_a_default_are_required() {
     for key in ["name", "version", "contract", "activeWhen", "phases"] {
         let mut manifest = manifest("p", &[]);
         manifest.as_object_mut().unwrap().remove(key);
-        assert!(error(&manifest).contains(&format!("missing field `{key}`")));
+        assert!(error(&manifest).contains(&format!("`{key}`: is missing")));
     }
 }
 
@@ -532,7 +538,7 @@ fn configured(schema: Value) -> Plugin {
 }
 
 #[test]
-fn configuration_gets_defaults_and_errors_have_pointers() {
+fn configuration_gets_defaults_and_errors_have_fields() {
     let plugin = configured(json!({
         "type": "object", "additionalProperties": false,
         "properties": {
@@ -552,11 +558,8 @@ fn configuration_gets_defaults_and_errors_have_pointers() {
         json!({"port": 29500, "nested": {"deep": true}})
     );
     let errors = plugin.config(json!({"port": 0, "extra": 1})).unwrap_err();
-    let pointers: Vec<_> = errors.iter().map(|error| error.pointer.as_str()).collect();
-    assert!(
-        pointers.contains(&"/port") && pointers.contains(&""),
-        "{errors:?}"
-    );
+    let fields: Vec<_> = errors.iter().map(|error| error.field.to_string()).collect();
+    assert_eq!(fields, ["", "port"], "{errors:?}");
 }
 
 #[test]

@@ -353,7 +353,7 @@ impl Selection<'_> {
             }
             Err(errors) => self.problems.extend(errors.into_iter().map(|error| {
                 let message = format!("{} (plugin {})", error.problem, plugin.id);
-                Problem::runtime(path.below_pointer(&error.pointer), message)
+                Problem::runtime(path.join(&error.field), message)
             })),
         }
     }

@@ -13,24 +13,15 @@ use std::{fs, path::Path, sync::Arc};
 use serde_json::{Value, json};
 use trainyard_api::{FieldPath, Inputs, Runtime, StringMap, names, path::Segment};
 use trainyard_model::{plugin::Settings, policy::Policy};
+use trainyard_policies::BUILT_INS;
 use trainyard_render::{Catalog, ClusterFacts, InputJob, Provenance, Rendered, Renderer, Setter};
 use trainyard_schema::Admission;
 use trainyard_sdk::native::NativePolicy;
 
 /// The built-in plugins, native instead of sandboxed.
 fn renderer() -> Renderer {
-    let built_ins = [
-        trainyard_plugin_coscheduling::PLUGIN,
-        trainyard_plugin_dra::PLUGIN,
-        trainyard_plugin_flux::PLUGIN,
-        trainyard_plugin_jax::PLUGIN,
-        trainyard_plugin_mpi::PLUGIN,
-        trainyard_plugin_torch::PLUGIN,
-        trainyard_plugin_volcano::PLUGIN,
-        trainyard_plugin_xgboost::PLUGIN,
-    ];
-    let policies = built_ins.map(|parts| -> Arc<dyn Policy> {
-        Arc::new(NativePolicy::new(&parts, Settings::built_in()).unwrap())
+    let policies = BUILT_INS.iter().map(|(_, parts)| -> Arc<dyn Policy> {
+        Arc::new(NativePolicy::new(parts, Settings::built_in()).unwrap())
     });
     Renderer::new(policies, ClusterFacts::default()).unwrap()
 }

@@ -295,7 +295,7 @@ fn mounter(name: &str, claim: &str, path: &'static str) -> Scripted {
 }
 
 #[test]
-fn two_mounts_of_one_path_in_one_container_refuse_the_train_job() {
+fn two_mounts_of_one_path_are_refused() {
     // A patch and the runtime.
     let patched = |path: &str| {
         let patch = format!(

@@ -18,9 +18,10 @@ use crate::common::{
     self, PUT_NNODES, call, contained, good, load, loader, settings, transform, transform_claiming,
 };
 
-/// Limits that a test reaches fast.
+/// Limits that a test reaches fast. On a busy machine a call can take a minute until it has used its fuel.
 fn small() -> Limits {
     Limits {
+        wall_clock_ms: 60_000,
         memory_bytes: 4 << 20,
         import_bytes: 64 << 10,
         handles: 1000,
@@ -83,7 +84,7 @@ fn endless_loop_with_unlimited_fuel_times_out_and_is_retriable() {
 }
 
 #[test]
-fn endless_loop_of_cheap_imports_exhausts_fuel_before_the_timeout() {
+fn endless_loop_of_cheap_imports_exhausts_fuel() {
     let body = forever("(call $panic (i32.const 0) (i32.const 0))");
     let ended = contained(&loader(), transform("", &body), small());
     assert_eq!(limit_of(ended), Limit::Fuel(small().fuel));

@@ -259,7 +259,9 @@ fn recompiling_is_logged() {
         .find(|line| line.contains(&path))
         .unwrap_or_default();
     assert!(
-        line.contains("WARN") && line.contains("compiling it again"),
+        line.contains("WARN")
+            && line.contains("not written with the current key")
+            && line.contains("compiling it again"),
         "{text}"
     );
 }

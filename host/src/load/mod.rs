@@ -169,6 +169,17 @@ fn prepare(args: &LoadArgs) -> Result<(PolicyFile, Loader), ErrorList> {
     Ok((policy, loader(&args.cache, cores())?))
 }
 
+/// Returns why the plugin in a file would not be loaded beside the built-in plugins, if there were no policy file.
+pub(crate) fn refusals(file: &Path, cache: &CacheArgs) -> Result<Vec<String>, ErrorList> {
+    let (policy, loader) = (PolicyFile::default(), loader(cache, cores())?);
+    let built_ins = load(&loader, &[], &policy, CodeLoading::Lazy);
+    let loaded = LoadedPlugins::of(built_ins, loader, &policy, ErrorList::default())?;
+    Ok(match NewPlugin::load(&loaded.loader, file, &policy) {
+        Ok(new) => new.refusals(loaded.renderer.generation()),
+        Err(error) => vec![error.problem.to_string()],
+    })
+}
+
 /// When the code of the built-in plugins is loaded.
 #[derive(Clone, Copy)]
 enum CodeLoading {

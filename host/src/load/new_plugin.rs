@@ -4,6 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use trainyard_model::{
     claims::Grants,
+    plan::{Candidate, Generation},
     plugin::{Plugin, PluginError, Settings},
     policy::Policy,
 };
@@ -51,5 +52,19 @@ impl NewPlugin {
                 },
             },
         )
+    }
+
+    /// Returns why it would not be loaded beside these plugins: because of its settings, and because of each conflict with one of them.
+    pub(super) fn refusals(&self, loaded: &Generation) -> Vec<String> {
+        let of_settings = match &self.refused {
+            None => Vec::new(),
+            Some(PluginError::Claims { errors, .. }) => {
+                errors.iter().map(ToString::to_string).collect()
+            }
+            Some(error) => vec![error.to_string()],
+        };
+        let with_it = Candidate::new(loaded.plugins().cloned().chain([self.plugin.clone()]));
+        let of_plan = with_it.errors().iter().map(ToString::to_string);
+        of_settings.into_iter().chain(of_plan).collect()
     }
 }

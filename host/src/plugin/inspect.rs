@@ -20,7 +20,11 @@ use trainyard_sandbox::{
     screen::{self, Screened},
 };
 
-use crate::{args::ReportFormat, compile_worker, output, report::ErrorList};
+use crate::{
+    args::{CacheArgs, ReportFormat},
+    compile_worker, load, output,
+    report::ErrorList,
+};
 
 /// Arguments of `plugin inspect`.
 #[derive(Debug, Args)]
@@ -34,6 +38,8 @@ pub(crate) struct InspectArgs {
     /// The output format.
     #[arg(short, long, value_enum, default_value_t = ReportFormat::Table)]
     output: ReportFormat,
+    #[command(flatten)]
+    cache: CacheArgs,
 }
 
 pub(super) fn run(args: &InspectArgs) -> Result<(), ErrorList> {
@@ -48,6 +54,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<(), ErrorList> {
         digest: screened.digest,
         manifest: screened.manifest,
         imports: screened.imports,
+        refusals: load::refusals(&args.file, &args.cache)?,
     };
     match args.output {
         ReportFormat::Json => output::json(&inspected),
@@ -66,6 +73,8 @@ struct Inspection {
     /// The paths that need a grant.
     needed_grants: BTreeSet<ClaimPath>,
     imports: Vec<String>,
+    /// Why it would not be loaded beside the built-in plugins without a policy file.
+    refusals: Vec<String>,
 }
 
 /// Checks a plugin file without running it.
@@ -141,6 +150,11 @@ impl Inspection {
         );
         lines.push("imports:".to_owned());
         lines.extend(self.imports.iter().map(|import| format!("  {import}")));
+        lines.push(match self.refusals.as_slice() {
+            [] => "Without a policy file, it would be loaded.".to_owned(),
+            _ => "Without a policy file, it would not be loaded:".to_owned(),
+        });
+        lines.extend(self.refusals.iter().map(|refusal| format!("  {refusal}")));
         lines
     }
 }
@@ -175,6 +189,7 @@ mod tests {
             needed_grants: BTreeSet::new(),
             manifest: Manifest::parse(manifest).unwrap(),
             imports: Vec::new(),
+            refusals: Vec::new(),
         };
         let shown = inspected.lines();
         let wanted = [

@@ -10,7 +10,7 @@ use crate::report::ErrorList;
 /// `trainyard plugin`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginCommand {
-    /// Show what a plugin file declares and imports, without running it.
+    /// Show what a plugin file declares and imports, and why it would not be loaded. None of its phases run.
     Inspect(inspect::InspectArgs),
     /// Build a plugin's crate as a component.
     Build(build::BuildArgs),

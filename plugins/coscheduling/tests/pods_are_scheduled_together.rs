@@ -61,7 +61,7 @@ fn initializers_do_not_have_the_label() {
 }
 
 #[test]
-fn launcher_that_waits_for_its_nodes_is_counted_and_has_the_label() {
+fn waiting_launcher_is_counted_and_has_the_label() {
     let outcome = job()
         .pod_set("launcher", |set| {
             set.depends_on("node", "Ready").container("node", gpus)
@@ -88,7 +88,7 @@ fn timeout_is_that_of_the_runtime() {
 }
 
 #[test]
-fn scheduler_of_the_operator_is_set_on_pods_of_the_group_without_one() {
+fn operators_scheduler_is_the_default_of_the_group() {
     let scheduler =
         |outcome: &Outcome, set: &str| outcome.value(&format!("pod-sets[{set}].scheduler-name"));
     let asked = || job().operator_config(json!({"schedulerName": "gangs"}));

@@ -232,7 +232,7 @@ fn used_at(ctx: &Context, set: &PodSet, container: &Container, claim: &str) -> S
 
 /// The containers of the runtime, without those that other plugins add.
 fn containers(ctx: &Context, set: &PodSet) -> Vec<Container> {
-    let Some(base) = ctx.base().pod_set(&set.name()) else {
+    let Some(base) = ctx.base_of(set) else {
         return Vec::new();
     };
     let all = base.init_containers().into_iter().chain(base.containers());

@@ -10,7 +10,7 @@ const RESTART_POLICY: &str = "restartPolicy";
 
 /// Makes the Job fail with its first pod, or warns if the runtime sets another `backoffLimit`.
 pub(crate) fn ends_the_job(ctx: &Context, pod_set: &PodSet) {
-    let Some(runtimes) = ctx.base().pod_set(&pod_set.name()) else {
+    let Some(runtimes) = ctx.base_of(pod_set) else {
         return;
     };
     match runtimes.backoff_limit() {

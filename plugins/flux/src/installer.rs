@@ -72,7 +72,7 @@ pub(crate) fn install(ctx: &Context, pod_set: &PodSet, node: &Container, setting
     installer.clear_args();
     installer.put_mount(&Mount::new(INSTALL, INSTALL_PATH));
     installer.put_mount(&Mount::new(CONFIG, CONFIG_PATH).read_only());
-    let runtimes = ctx.base().pod_set(&pod_set.name());
+    let runtimes = ctx.base_of(pod_set);
     let runtimes = runtimes.as_ref();
     restrict(ctx, runtimes, &installer);
     bound(ctx, runtimes, node, &installer);

@@ -61,7 +61,7 @@ impl Transform for Flux {
         }
         instance.warn_of_shared_accelerators(ctx);
         installer::install(ctx, &pod_set, &node, &instance.settings);
-        let runtimes = ctx.base().pod_set(&pod_set.name());
+        let runtimes = ctx.base_of(&pod_set);
         share_memory(ctx, &pod_set, &node, runtimes.as_ref());
         ctx.because("brokers authenticate to each other with the certificate");
         pod_set.put_own_secret(CURVE, CERTIFICATE, Some(0o400), &[]);

@@ -9,7 +9,7 @@ pub(crate) fn problems(ctx: &Context, pod_set: &PodSet, node: &Container) -> Vec
     let mut problems = Vec::new();
     problems.extend(command(node));
     problems.extend(host_names(ctx, pod_set));
-    let Some(runtimes) = ctx.base().pod_set(&pod_set.name()) else {
+    let Some(runtimes) = ctx.base_of(pod_set) else {
         return problems;
     };
     problems.extend(hosts(&runtimes));

@@ -46,6 +46,7 @@ impl Transform for Mpi {
         if let (Some(members), Some(hosts), Some(path)) = (members, hosts, mount_path) {
             for hosts in &hosts {
                 hosts.warn_of_shared_accelerators(ctx);
+                hosts.warn_of_little_shared_memory(ctx);
             }
             mount_keys(ctx, &members, &path);
             mount_hostfile(ctx, &members.launcher, &hosts);

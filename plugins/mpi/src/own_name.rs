@@ -19,7 +19,7 @@ pub(crate) enum OwnName {
 
 impl OwnName {
     pub(crate) fn of(ctx: &Context, launcher: &PodSet) -> Self {
-        let base = ctx.base().pod_set(&launcher.name());
+        let base = ctx.base_of(launcher);
         let is_set = |member: &str| {
             let value = base.as_ref().and_then(|set| set.raw(member)?.boolean(""));
             value == Some(true)

@@ -159,6 +159,13 @@ impl Hosts {
         }
     }
 
+    /// Warns if the processes of a pod have too little shared memory.
+    pub(crate) fn warn_of_little_shared_memory(&self, ctx: &Context) {
+        if let Some(node) = self.set.container(NODE) {
+            ctx.warn_of_little_shared_memory(&self.set, &node, self.slots);
+        }
+    }
+
     /// The number of processes per pod, with the reason.
     pub(crate) fn summary(&self) -> String {
         let (name, slots, because) = (self.set.name(), self.slots, &self.because);

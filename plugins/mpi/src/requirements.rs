@@ -76,7 +76,7 @@ fn label(ctx: &Context, members: &Members) {
 /// Checks that the runtime does not use the names of this plugin's volumes.
 fn volumes(ctx: &Context, members: &Members) {
     for Pods { set, .. } in members.all() {
-        let Some(base) = ctx.base().pod_set(&set.name()) else {
+        let Some(base) = ctx.base_of(set) else {
             continue;
         };
         for volume in [KEYS_VOLUME, HOSTFILE_VOLUME] {

@@ -33,7 +33,9 @@ pub(crate) fn as_node(container: impl Fn(MockContainer) -> MockContainer) -> Moc
 }
 
 pub(crate) fn gpus(container: MockContainer) -> MockContainer {
-    container.limit("nvidia.com/gpu", "2")
+    container
+        .limit("nvidia.com/gpu", "2")
+        .mount("dshm", "/dev/shm")
 }
 
 pub(crate) fn env(outcome: &Outcome, name: &str) -> Option<Value> {

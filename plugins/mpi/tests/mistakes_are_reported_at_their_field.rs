@@ -4,9 +4,9 @@
 
 use serde_json::json;
 use trainyard_plugin_mpi::PLUGIN;
-use trainyard_sdk::mock::{MockJob, MockPodSet};
+use trainyard_sdk::mock::{MockContainer, MockJob, MockPodSet};
 
-use crate::common::{errors, gpus, job};
+use crate::common::{as_node, errors, gpus, job};
 
 fn without_pods() -> MockJob {
     MockJob::new("llm").all_granted()
@@ -267,12 +267,34 @@ fn launcher_on_the_host_network_gets_a_warning() {
 }
 
 #[test]
+fn several_processes_without_shared_memory_get_a_warning() {
+    let warnings = |job: MockJob| job.transform(&PLUGIN).unwrap().warnings();
+    let warning = |name: &str, processes: u32| {
+        format!(
+            "spec.template.spec.replicatedJobs[{name}].template.spec.template.spec.containers[node].volumeMounts: has no `/dev/shm`, so the {processes} processes of a pod share 64 MiB, which data loaders, NCCL and MPI exceed; mount an `emptyDir` with `medium: Memory` and a `sizeLimit` there"
+        )
+    };
+    let cores = || job(|c| c).processes_per_node(16);
+    assert_eq!(warnings(cores()), [warning("node", 16)]);
+    let gpu = |c: MockContainer| c.limit("nvidia.com/gpu", "2");
+    assert_eq!(
+        warnings(as_node(gpu)),
+        [warning("node", 2), warning("launcher", 2)]
+    );
+    assert_eq!(warnings(job(|c| c)), [""; 0]);
+    assert_eq!(
+        warnings(as_node(|c| gpu(c).mount("dshm", "/dev/shm"))),
+        [""; 0]
+    );
+}
+
+#[test]
 fn unknown_implementation_is_refused_by_the_schema() {
     let refused = job(gpus)
         .config(json!({"mpiImplementation": "LAM"}))
         .transform(&PLUGIN);
     let error = refused.unwrap_err().to_string();
-    assert!(error.contains("/mpiImplementation"), "{error}");
+    assert!(error.contains("mpiImplementation: "), "{error}");
 }
 
 #[test]

@@ -81,7 +81,8 @@ fn processes_that_share_accelerators_cause_a_warning() {
         [format!("spec.trainer.numProcPerNode: {}", shared(3))]
     );
     assert_eq!(warnings(job(gpus).processes_per_node(2)), [""; 0]);
-    let on_cpus = job(|c| c.request("cpu", "1")).processes_per_node(8);
+    let on_cpus = job(|c| c.request("cpu", "1").mount("dshm", "/dev/shm"));
+    let on_cpus = on_cpus.processes_per_node(8);
     assert_eq!(warnings(on_cpus), [""; 0]);
     let found = warnings(as_node(gpus).processes_per_node(4));
     assert_eq!(found.len(), 2, "each pod set is reported: {found:?}");

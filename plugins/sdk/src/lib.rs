@@ -50,6 +50,7 @@ pub mod native;
 mod parts;
 pub mod paths;
 mod rendezvous;
+mod shared_memory;
 mod trainer;
 mod values;
 

@@ -47,7 +47,7 @@ impl RendezvousPort {
         node: &Container,
         operator: &RendezvousConfig,
     ) -> Self {
-        let base = ctx.base().pod_set(&pod_set.name());
+        let base = ctx.base_of(pod_set);
         let base = base.and_then(|set| set.container(&node.name()));
         let mut ports = base
             .map(|node| node.ports())
@@ -82,7 +82,7 @@ impl RendezvousPort {
     /// Warns if the pods use the network of their machine, where each port is free for one pod only, and the runtime does not choose the
     /// port. `plugin` is the plugin's name.
     pub fn warn_of_host_network(self, ctx: &Context, pod_set: &PodSet, plugin: &str) {
-        let base = ctx.base().pod_set(&pod_set.name());
+        let base = ctx.base_of(pod_set);
         let member = base.and_then(|set| set.raw("hostNetwork"));
         let is_host_network = member.and_then(|member| member.boolean("")) == Some(true);
         if self.is_of_runtime || !is_host_network {
@@ -90,7 +90,7 @@ impl RendezvousPort {
         }
         let number = self.number;
         let message = format!(
-            "is true, so port {number} is a port of the machine, and only one pod of all TrainJobs with this port runs there, while the others stay pending; add a TCP port with the name `{PORT_NAME}` and a number of its own to the container in the runtime, or change the default, `rendezvousPort` in the policy file's `config` of {plugin}"
+            "is true, so port {number} is a port of the machine, and only one pod of all TrainJobs with this port runs there, while the others stay pending; add a TCP port with the name `{PORT_NAME}` and a number of its own to the container in the runtime, whose TrainJobs share it, or change the default, `rendezvousPort` in the policy file's `config` of {plugin}"
         );
         ctx.warn(&message, Some(&pod_set.path("hostNetwork")));
     }
@@ -118,7 +118,7 @@ impl Context {
         if pod_set.address_count() < 2 {
             return;
         }
-        let base = self.base().pod_set(&pod_set.name());
+        let base = self.base_of(pod_set);
         let limit = match base.and_then(|set| set.backoff_limit()) {
             Some(0 | IN_PLACE) => return,
             Some(limit) => format!("is {limit}"),

@@ -16,6 +16,13 @@ pub const NODE: &str = "node";
 pub const PROCESSES: &str = "spec.trainer.numProcPerNode";
 
 impl Context {
+    /// Returns a pod set as the runtime and the patches made it, before any plugin wrote to it. Reads of it need no claim, and do not affect
+    /// the order of plugins. None if another plugin added the pod set.
+    #[must_use]
+    pub fn base_of(&self, pod_set: &PodSet) -> Option<PodSet> {
+        self.base().pod_set(&pod_set.name())
+    }
+
     /// Returns the container that trains, with its pod set: the container `node` of the first pod set with the trainer label.
     ///
     /// # Errors

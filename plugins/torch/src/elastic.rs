@@ -93,7 +93,7 @@ impl Bounds {
 
     /// Warns of a Job that fails if the first node is lost: all other nodes restart then, and the Job counts each.
     pub(crate) fn warn_of_backoff_limit(self, ctx: &Context, pod_set: &PodSet) {
-        let base = ctx.base().pod_set(&pod_set.name());
+        let base = ctx.base_of(pod_set);
         let set = base.and_then(|set| set.backoff_limit());
         let limit = set.unwrap_or(BACKOFF_LIMIT);
         if limit >= self.max_nodes {

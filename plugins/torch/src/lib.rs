@@ -4,7 +4,6 @@
 mod config;
 mod elastic;
 mod processes;
-mod shared_memory;
 mod torchtune;
 
 use trainyard_sdk::{
@@ -49,7 +48,10 @@ impl Transform for Torch {
             environment.set_master(ctx, &node);
             torchtune::warn_of_local_rendezvous(ctx, &pod_set, &node, &command);
         }
-        shared_memory::warn_if_missing(ctx, &pod_set, &node, &environment.processes);
+        // If torchrun counts the processes, they are as many as the accelerators.
+        let processes = environment.processes.parse().ok();
+        let processes = processes.or_else(|| pod_set.accelerators());
+        ctx.warn_of_little_shared_memory(&pod_set, &node, processes.unwrap_or(1));
         ctx.because("rendezvous port");
         port.open(&node);
         if let Some(injection) = &config.env_injection {

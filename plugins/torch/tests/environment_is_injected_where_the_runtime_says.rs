@@ -98,30 +98,30 @@ fn schema_bounds_are_enforced() {
     let many = vec![json!({"jobName": "proxy", "containerNames": ["sidecar"]}); 17];
     let nine: Vec<_> = (0..9).map(|n| format!("c{n}")).collect();
     for (targets, place) in [
-        (json!(many), "/envInjection/targets"),
+        (json!(many), "envInjection.targets"),
         (
             json!([{"jobName": "", "containerNames": ["sidecar"]}]),
-            "/envInjection/targets/0/jobName",
+            "envInjection.targets[0].jobName",
         ),
         (
             json!([{"jobName": "proxy", "containerNames": []}]),
-            "/envInjection/targets/0/containerNames",
+            "envInjection.targets[0].containerNames",
         ),
         (
             json!([{"jobName": "proxy", "containerNames": nine}]),
-            "/envInjection/targets/0/containerNames",
+            "envInjection.targets[0].containerNames",
         ),
         (
             json!([{"jobName": "proxy", "containerNames": ["a", "a"]}]),
-            "/envInjection/targets/0/containerNames",
+            "envInjection.targets[0].containerNames",
         ),
         (
             json!([{"jobName": "worker", "containerNames": ["node"]}]),
-            "/envInjection/targets/0/containerNames/0",
+            "envInjection.targets[0].containerNames[0]",
         ),
         (
             json!([{"jobName": "proxy", "containers": ["a"]}]),
-            "/envInjection/targets/0",
+            "envInjection.targets[0]",
         ),
     ] {
         let error = refused(targets);

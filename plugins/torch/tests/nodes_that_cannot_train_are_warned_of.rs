@@ -50,7 +50,7 @@ fn several_processes_without_shared_memory_cause_a_warning() {
         warnings(".containers[node].volumeMounts", 1, pods, container)
     };
     let found = of(|set| set, |c| c.limit("nvidia.com/gpu", "8"));
-    let said = "has no `/dev/shm`, so the 8 processes on a node share 64 MiB";
+    let said = "has no `/dev/shm`, so the 8 processes of a pod share 64 MiB";
     assert!(matches!(&*found, [one] if one.contains(said)), "{found:?}");
     let found = of(|set| set, |c| c.request("cpu", "2"));
     assert!(

@@ -206,7 +206,7 @@ fn line_has_the_rendezvous_the_paths_and_no_master_in_the_environment() {
 }
 
 #[test]
-fn model_is_that_of_the_command_or_else_of_the_runtimes_name() {
+fn model_comes_from_the_command_or_the_runtimes_name() {
     let node = |c: MockContainer| {
         c.limit("nvidia.com/gpu", "2")
             .train_job_command(&["tune", "run"])

@@ -61,10 +61,10 @@ fn priority_class_must_exist() {
 #[test]
 fn topology_must_be_valid() {
     for (topology, named) in [
-        (json!({"mode": "strict"}), "networkTopology/mode"),
+        (json!({"mode": "strict"}), "networkTopology.mode: "),
         (
             json!({"highestTierAllowed": -1}),
-            "networkTopology/highestTierAllowed",
+            "networkTopology.highestTierAllowed: ",
         ),
     ] {
         let config = json!({ "networkTopology": topology });

@@ -35,7 +35,7 @@ fn initializers_do_not_have_the_annotation() {
 }
 
 #[test]
-fn launcher_that_waits_for_its_nodes_is_counted_and_has_the_annotation() {
+fn waiting_launcher_is_counted_and_has_the_annotation() {
     let outcome = job()
         .job_set_annotation(QUEUE, "research")
         .pod_set("launcher", |set| {

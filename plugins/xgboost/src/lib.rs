@@ -21,6 +21,7 @@ impl Transform for XgBoost {
         ctx.warn_of_lone_restarts(&pod_set);
         let workers = Workers::of(ctx, &pod_set);
         workers.warn_of_uncounted_processes(ctx);
+        ctx.warn_of_little_shared_memory(&pod_set, &node, workers.per_node);
         ctx.because("the tracker runs in the first pod of the trainer's replicated job");
         node.put_env("DMLC_TRACKER_URI", &pod_set.address(0, 0));
         ctx.because(port.because);

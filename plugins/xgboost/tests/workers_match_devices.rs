@@ -112,7 +112,11 @@ fn number_of_workers_may_exceed_32_bits() {
 
 #[test]
 fn several_workers_that_only_accelerators_request_cause_a_warning() {
-    let warnings = |job: MockJob| job.transform(&PLUGIN).unwrap().warnings();
+    let warnings = |job: MockJob| {
+        let mut found = job.transform(&PLUGIN).unwrap().warnings();
+        found.retain(|warning| !warning.contains("/dev/shm"));
+        found
+    };
     let gpus = |amount: &'static str| two(move |c| c.limit("nvidia.com/gpu", amount));
     let warning = "spec.trainer.numProcPerNode: is not set, so the tracker waits for 4 workers on each node, one for each of its accelerators; set it to 4 if the command starts 4 processes with a task ID each, or to 1 if it starts one";
     assert_eq!(warnings(gpus("4")), [warning]);
@@ -143,5 +147,30 @@ fn task_id_of_a_pod_with_several_workers_is_explained() {
     assert_eq!(
         because(two(|c| c.limit("nvidia.com/gpu", "4"))),
         "the pod's index in its Job; each of the pod's 4 workers needs an ID of its own"
+    );
+}
+
+#[test]
+fn several_workers_without_shared_memory_cause_a_warning() {
+    let warnings = |job: MockJob| {
+        let mut found = job.transform(&PLUGIN).unwrap().warnings();
+        found.retain(|warning| warning.contains("/dev/shm"));
+        found
+    };
+    let of = |container: fn(MockContainer) -> MockContainer| warnings(two(container));
+    assert_eq!(
+        of(|c| c.limit("nvidia.com/gpu", "4")),
+        [
+            "spec.template.spec.replicatedJobs[node].template.spec.template.spec.containers[node].volumeMounts: has no `/dev/shm`, so the 4 processes of a pod share 64 MiB, which data loaders, NCCL and MPI exceed; mount an `emptyDir` with `medium: Memory` and a `sizeLimit` there"
+        ]
+    );
+    assert_eq!(of(|c| c.limit("nvidia.com/gpu", "1")), [""; 0]);
+    assert_eq!(
+        of(|c| c.limit("nvidia.com/gpu", "4").mount("dshm", "/dev/shm")),
+        [""; 0]
+    );
+    assert_eq!(
+        warnings(two(|c| c.limit("nvidia.com/gpu", "4")).processes_per_node(1)),
+        [""; 0]
     );
 }

@@ -4,11 +4,15 @@ use std::{path::Path, sync::Arc};
 
 use anyhow::{Context as _, Result, anyhow};
 use serde_json::Value;
-use trainyard_componentize::build::{self, Messages, Options};
+use trainyard_componentize::build::{self, Built, Messages, Options};
 use trainyard_model::{
     plugin::Settings,
     policy::{Phase, Policy},
     session::Session,
+};
+pub use trainyard_policies::BUILT_INS;
+use trainyard_policies::{
+    COSCHEDULING, DRA, FLUX, JAX, MPI, NativePlugin, TORCH, VOLCANO, XGBOOST,
 };
 use trainyard_render::{ClusterFacts, Renderer};
 use trainyard_sandbox::{BuiltIn, CompilerCommand, LoadLimits, Loader, LoaderOptions};
@@ -17,7 +21,7 @@ use trainyard_sdk::{PluginParts, native::NativePolicy};
 use crate::jobs::{Gang, MlPolicy};
 
 /// Plugins, each with its folder and its native form.
-pub type Plugins = &'static [(&'static str, &'static PluginParts)];
+pub type Plugins = &'static [NativePlugin];
 
 /// Torch and three test plugins.
 pub const CHAIN: Plugins = &[
@@ -29,21 +33,6 @@ pub const CHAIN: Plugins = &[
     ),
     ("tests/plugins/team", &trainyard_test_plugin_team::PLUGIN),
 ];
-
-const COSCHEDULING: (&str, &PluginParts) = (
-    "plugins/coscheduling",
-    &trainyard_plugin_coscheduling::PLUGIN,
-);
-const DRA: (&str, &PluginParts) = ("plugins/dra", &trainyard_plugin_dra::PLUGIN);
-const FLUX: (&str, &PluginParts) = ("plugins/flux", &trainyard_plugin_flux::PLUGIN);
-const JAX: (&str, &PluginParts) = ("plugins/jax", &trainyard_plugin_jax::PLUGIN);
-const MPI: (&str, &PluginParts) = ("plugins/mpi", &trainyard_plugin_mpi::PLUGIN);
-const TORCH: (&str, &PluginParts) = ("plugins/torch", &trainyard_plugin_torch::PLUGIN);
-const VOLCANO: (&str, &PluginParts) = ("plugins/volcano", &trainyard_plugin_volcano::PLUGIN);
-const XGBOOST: (&str, &PluginParts) = ("plugins/xgboost", &trainyard_plugin_xgboost::PLUGIN);
-
-/// The built-in plugins.
-pub const BUILT_INS: Plugins = &[COSCHEDULING, DRA, FLUX, JAX, MPI, TORCH, VOLCANO, XGBOOST];
 
 /// Each machine learning policy alone and after DRA, in the order in which they run.
 #[must_use]
@@ -145,14 +134,18 @@ pub fn sandboxed(loader: &Loader, plugins: Plugins) -> Result<Chain> {
         locked: true,
         messages: Messages::Keep,
     };
-    let load = |(folder, _): &(&'static str, &PluginParts)| -> Result<Arc<dyn Policy>> {
-        let built = build::build(&root.join(folder), &options)?;
+    let folders: Vec<_> = plugins
+        .iter()
+        .map(|(folder, _)| root.join(folder))
+        .collect();
+    let load = |((folder, _), built): (&NativePlugin, Built)| -> Result<Arc<dyn Policy>> {
         let built_in = BuiltIn::read(folder, built.component.bytes)?;
         Ok(Arc::new(
             loader.load_built_in(&built_in, |_| Settings::built_in())?,
         ))
     };
-    Chain::new(plugins.iter().map(load).collect::<Result<_>>()?)
+    let built = plugins.iter().zip(build::build_all(&folders, &options)?);
+    Chain::new(built.map(load).collect::<Result<_>>()?)
 }
 
 /// Returns the same policies without a sandbox.

@@ -32,6 +32,10 @@ fn main() -> Result<ExitCode> {
             "documented_commands_work",
             documented_commands_work::tests(),
         )
+        .tests(
+            "documented_commands_work",
+            documented_commands_work::tests_of_replaced(),
+        )
         .tests("kustomizations_install", kustomizations_install::tests())
         .tests(
             "added_containers_are_admitted",

@@ -49,6 +49,10 @@ fn main() -> ExitCode {
             plugins_are_loaded_from_a_folder::tests(),
         )
         .tests(
+            "plugins_are_loaded_from_a_folder",
+            plugins_are_loaded_from_a_folder::tests_with_an_unknown_entry(),
+        )
+        .tests(
             "printed_roles_are_sufficient",
             printed_roles_are_sufficient::tests(),
         )

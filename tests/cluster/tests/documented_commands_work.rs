@@ -1,6 +1,7 @@
-//! Commands of the documentation work with kubectl as they are printed. Those of `deploy/README.md` that stop the Kubeflow Trainer protect the
-//! CRDs, delete Helm's record and the webhooks, and find a webhook that is left behind. With those of `deploy/backup.md`, TrainJobs that were
-//! running run again after a restore, those that were suspended stay suspended, and those that have ended are not restored.
+//! Commands of the documentation work with kubectl as they are printed. Those of `docs/move.md` that stop the Kubeflow Trainer protect the
+//! CRDs, delete Helm's record and the webhooks, and find a webhook that is left behind; the others install Trainyard over it, and remove it
+//! again without losing a TrainJob. With those of `docs/backup.md`, TrainJobs that were running run again after a restore, those that were
+//! suspended stay suspended, and those that have ended are not restored; a JobSet without an owner becomes that of its TrainJob.
 #![allow(clippy::indexing_slicing)]
 
 use std::{
@@ -11,10 +12,14 @@ use std::{
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
-use trainyard_cluster::{ControlPlane, Definitions, Resource, Test, Write, kubectl};
+use tokio::sync::Mutex;
+use trainyard_cluster::{
+    ControlPlane, Definitions, Resource, Shared, Test, Write, define_kinds, kubectl,
+};
+use trainyard_schema::documents::Kind;
 
-const README: &str = include_str!("../../../deploy/README.md");
-const BACKUP: &str = include_str!("../../../deploy/backup.md");
+const MOVE: &str = include_str!("../../../docs/move.md");
+const BACKUP: &str = include_str!("../../../docs/backup.md");
 
 /// Returns the shell commands between two headings or steps of a page, with names for its placeholders.
 fn commands(page: &str, from: &str, to: &str, namespace: &str) -> Result<Vec<String>> {
@@ -107,7 +112,7 @@ async fn the_kubeflow_trainer_is_stopped_and_its_crds_are_kept(plane: &ControlPl
     }
 
     let keep = commands(
-        README,
+        MOVE,
         "1. **Keep the CRDs.**",
         "2. **Stop the old controller**",
         &namespace,
@@ -121,7 +126,7 @@ async fn the_kubeflow_trainer_is_stopped_and_its_crds_are_kept(plane: &ControlPl
     ensure!(secrets.items().await?.is_empty());
 
     let stop = commands(
-        README,
+        MOVE,
         "2. **Stop the old controller**",
         "3. **Install Trainyard**",
         &namespace,
@@ -233,6 +238,204 @@ async fn a_backup_is_restored(plane: &ControlPlane) -> Result<()> {
     ensure!(json!(restored) == expected, "{restored:?}");
     ensure!(runtimes.items().await?.len() == 1, "the runtime is lost");
     Ok(())
+}
+
+/// A control plane of these tests alone, which replace the objects of deploy/, with the CRDs of JobSet and of the Kubeflow Trainer's kinds.
+/// Tests take turns, because the API server refuses some calls while a CRD changes.
+pub(crate) struct Replaced {
+    plane: ControlPlane,
+    turn: Mutex<()>,
+}
+
+impl Shared for Replaced {
+    fn start() -> Result<Self> {
+        let plane = ControlPlane::start()?;
+        plane.block_on(define_kinds(&plane))?;
+        Ok(Self {
+            plane,
+            turn: Mutex::default(),
+        })
+    }
+
+    fn plane(&self) -> &ControlPlane {
+        &self.plane
+    }
+
+    fn still_runs(&self) -> Result<()> {
+        self.plane.still_runs()
+    }
+}
+
+impl Replaced {
+    /// Creates a TrainJob and a JobSet of the same name without an owner. Returns both.
+    async fn create(&self, namespace: &str, name: &str, suspend: bool) -> Result<[Value; 2]> {
+        let pod = json!({"containers": [{"name": "node", "image": "example.com/image"}]});
+        let job = json!({"name": "node", "template": {"spec": {"template": {"spec": pod}}}});
+        let job_set = json!({
+            "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "metadata": {"name": name},
+            "spec": {"suspend": suspend, "replicatedJobs": [job]},
+        });
+        let jobs = Resource::defined_by(&Kind::TrainJob.crd()?)?;
+        let create = async |resource: &Resource, object: &Value| {
+            let api = self.plane.api(resource, namespace);
+            anyhow::Ok(api.create(object, &Write::strict()).await?.accepted()?)
+        };
+        Ok([
+            create(&jobs, &train_job(name, suspend, None)).await?,
+            create(&Resource::jobsets(), &job_set).await?,
+        ])
+    }
+}
+
+async fn a_job_set_without_an_owner_is_given_to_its_train_job(shared: &Replaced) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let plane = shared.plane();
+    let namespace = plane.new_namespace().await?;
+    let [job, restored] = shared.create(&namespace, "runs", false).await?;
+    shared.create(&namespace, "another", false).await?;
+    let (_, section) = BACKUP
+        .split_once("## If JobSets were restored first\n")
+        .context("no such section")?;
+    let adopt = commands(
+        section,
+        "**Without owner references**",
+        "To run the TrainJob anew",
+        "",
+    )?;
+    let [adopt] = &adopt[..] else {
+        anyhow::bail!("{adopt:?}");
+    };
+    let adopt = adopt.replace("NAMESPACE", &namespace);
+    run(plane, &adopt.replace("NAME", "runs"))?;
+    let job_sets = Resource::jobsets();
+    let job_sets = plane.api(&job_sets, &namespace);
+    let owned = job_sets.get("runs").await?.accepted()?;
+    let owner = json!([{
+        "apiVersion": job["apiVersion"], "kind": "TrainJob", "name": "runs", "uid": job["metadata"]["uid"],
+        "controller": true, "blockOwnerDeletion": true,
+    }]);
+    ensure!(owned["metadata"]["ownerReferences"] == owner, "{owned:#}");
+    ensure!(owned["spec"] == restored["spec"], "{owned:#}");
+    let another = job_sets.get("another").await?.accepted()?;
+    ensure!(
+        another["metadata"]["ownerReferences"].is_null(),
+        "{another:#}"
+    );
+    Ok(())
+}
+
+/// Runs the commands of a step, which are in one block.
+fn run_step(plane: &ControlPlane, page: &str, from: &str, to: &str) -> Result<String> {
+    let blocks = commands(page, from, to, "")?;
+    let [block] = &blocks[..] else {
+        anyhow::bail!("{blocks:?}");
+    };
+    run(plane, block)
+}
+
+async fn trainyard_is_installed_and_removed_again(shared: &Replaced) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let plane = shared.plane();
+    // Fields that the Kubeflow Trainer's installer manages.
+    let mut crd = Kind::TrainJob.crd()?;
+    let columns = &mut crd["spec"]["versions"][0]["additionalPrinterColumns"];
+    let ours = columns.take();
+    *columns = json!([ours[0]]);
+    let helm = Write {
+        force: true,
+        ..Write::by("helm")
+    };
+    let crds = Resource::crds();
+    let crds = plane.api(&crds, "");
+    crds.apply(&crd, &helm).await?.accepted()?;
+    run_step(
+        plane,
+        MOVE,
+        "3. **Install Trainyard**",
+        "### What happens to existing TrainJobs",
+    )?;
+    let crd = crds
+        .get("trainjobs.trainer.kubeflow.org")
+        .await?
+        .accepted()?;
+    let columns = &crd["spec"]["versions"][0]["additionalPrinterColumns"];
+    ensure!(*columns == ours, "{columns:#}");
+    let installed = "kubectl get -o name deployments,services,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,\
+        validatingadmissionpolicies,validatingadmissionpolicybindings --namespace kubeflow-system | grep kubeflow-trainer || true";
+    let objects = run(plane, installed)?;
+    ensure!(objects.lines().count() > 10, "{objects}");
+    let kept = "kubectl get -o name clustertrainingruntimes,crds";
+    let before = run(plane, kept)?;
+    ensure!(before.contains("/torch-distributed"), "{before}");
+
+    let namespace = plane.new_namespace().await?;
+    shared.create(&namespace, "runs", false).await?;
+    shared.create(&namespace, "held", true).await?;
+    let (_, back) = MOVE
+        .split_once("## Move back to the Kubeflow Trainer\n")
+        .context("no such section")?;
+    let suspended = run_step(plane, back, "1. **Prepare.**", "2. **Remove Trainyard")?;
+    // Another test creates TrainJobs too, which are not suspended.
+    ensure!(suspended == format!("{namespace} held\n"), "{suspended}");
+    run_step(
+        plane,
+        back,
+        "2. **Remove Trainyard",
+        "3. **Install the Kubeflow Trainer**",
+    )?;
+    // The Kubeflow Trainer has the same.
+    let left = run(plane, installed)?;
+    let mut left_behind = left
+        .lines()
+        .filter(|name| !name.ends_with("/kubeflow-trainer-public"));
+    ensure!(left_behind.next().is_none(), "{left}");
+    ensure!(run(plane, kept)? == before);
+    let phase = "kubectl get namespace kubeflow-system -o jsonpath='{.status.phase}'";
+    ensure!(run(plane, phase)? == "Active");
+
+    let delete = commands(
+        back,
+        "4. **Delete the JobSets of suspended TrainJobs**",
+        "What the Kubeflow Trainer does",
+        "",
+    )?;
+    let [delete] = &delete[..] else {
+        anyhow::bail!("{delete:?}");
+    };
+    let delete = delete.replace("NAMESPACE", &namespace);
+    run(plane, &delete.replace("NAME", "held"))?;
+    let mut annotate = back
+        .split('`')
+        .filter(|code| code.starts_with("kubectl annotate "));
+    let annotate = annotate.next().context("no command for the annotation")?;
+    let set = annotate.replace("reconcile-error-", "reconcile-error=RuntimeNotFound");
+    run(plane, &set)?;
+    run(plane, annotate)?;
+    let ours = format!("kubectl get trainjobs,jobsets --namespace {namespace} -o yaml");
+    let left = run(plane, &ours)?;
+    ensure!(!left.contains("reconcile-error"), "{left}");
+    let names = run(plane, &ours.replace("-o yaml", "-o name"))?;
+    let names: Vec<_> = names.lines().collect();
+    let expected = [
+        "trainjob.trainer.kubeflow.org/held",
+        "trainjob.trainer.kubeflow.org/runs",
+        "jobset.jobset.x-k8s.io/runs",
+    ];
+    ensure!(names == expected, "{names:?}");
+    Ok(())
+}
+
+pub(crate) fn tests_of_replaced() -> Vec<Test<Replaced>> {
+    vec![
+        Test::new(
+            "a_job_set_without_an_owner_is_given_to_its_train_job",
+            a_job_set_without_an_owner_is_given_to_its_train_job,
+        ),
+        Test::new(
+            "trainyard_is_installed_and_removed_again",
+            trainyard_is_installed_and_removed_again,
+        ),
+    ]
 }
 
 pub(crate) fn tests() -> Vec<Test> {

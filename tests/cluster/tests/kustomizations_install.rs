@@ -156,7 +156,7 @@ async fn the_readmes_choice_of_runtimes(plane: &ControlPlane) -> Result<()> {
     copy_of_deploy(scratch.path())?;
     let folder = scratch.path().join("runtimes");
     fs::create_dir(&folder)?;
-    let overlay = block_of_the_readme("## Choose runtimes")?;
+    let overlay = kustomization_of("docs/runtimes.md", "## Choose runtimes")?;
     fs::write(folder.join("kustomization.yaml"), overlay)?;
     let chosen = kustomized(&folder)?;
     let mut wanted = printed_runtimes()?;
@@ -190,11 +190,11 @@ fn copy_of_deploy(to: &Path) -> Result<PathBuf> {
     Ok(to.join("deploy"))
 }
 
-/// Returns the kustomization below a heading of deploy/README.md.
-fn block_of_the_readme(heading: &str) -> Result<String> {
+/// Returns the kustomization below a heading of a page.
+fn kustomization_of(page: &str, heading: &str) -> Result<String> {
     const BEGINNING: &str = "apiVersion: kustomize.config.k8s.io/v1beta1";
-    let readme = fs::read_to_string(root().join("deploy/README.md"))?;
-    let (_, section) = readme.split_once(heading).context("no such heading")?;
+    let text = fs::read_to_string(root().join(page))?;
+    let (_, section) = text.split_once(heading).context("no such heading")?;
     let (before, rest) = section.split_once(BEGINNING).context("no such block")?;
     let indent = before.lines().last().unwrap_or_default();
     let (block, _) = rest.split_once("```").context("a block without an end")?;
@@ -228,7 +228,7 @@ fn roles(folder: &Path, format: &str) -> Result<String> {
     )
 }
 
-async fn the_readmes_overlay_with_plugins(plane: &ControlPlane) -> Result<()> {
+async fn the_documented_overlay_with_plugins(plane: &ControlPlane) -> Result<()> {
     let scratch = tempfile::tempdir()?;
     copy_of_deploy(scratch.path())?;
     let folder = scratch.path().join("deploy-with-plugins");
@@ -238,7 +238,7 @@ async fn the_readmes_overlay_with_plugins(plane: &ControlPlane) -> Result<()> {
     fs::write(folder.join("policy.yaml"), &policy)?;
     build_plugin(&plugin, &folder.join("plugins/flavors.wasm"), &[])?;
     fs::write(folder.join("roles.yaml"), roles(&folder, "yaml")?)?;
-    let overlay = block_of_the_readme("## Add a plugin")?;
+    let overlay = kustomization_of("docs/add-a-plugin.md", "# Add a plugin")?;
     let with_roles = overlay.replace("patches:\n", "patches:\n- path: roles.yaml\n");
     ensure!(with_roles != overlay, "{overlay}");
     fs::write(folder.join("kustomization.yaml"), with_roles)?;
@@ -325,7 +325,7 @@ async fn output_of_kustomize_installs(plane: &ControlPlane) -> Result<()> {
     the_readmes_choice_of_runtimes(plane)
         .await
         .context("the choice of runtimes")?;
-    the_readmes_overlay_with_plugins(plane)
+    the_documented_overlay_with_plugins(plane)
         .await
         .context("the overlay")?;
     another_namespace(plane).await.context("another namespace")

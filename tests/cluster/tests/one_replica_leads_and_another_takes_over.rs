@@ -1,5 +1,5 @@
 //! Only one of several controllers reconciles. If it is stopped, it releases the Lease; if it dies, another takes over; if it loses the Lease, it
-//! exits. TrainJobs continue.
+//! exits. TrainJobs continue. A controller that may not take the Lease is not ready, and says why.
 #![allow(clippy::indexing_slicing)]
 
 use std::{
@@ -54,12 +54,15 @@ impl Shared for Led {
 }
 
 impl Led {
-    async fn controller(&self) -> Result<Trainyard> {
-        let arguments = [
+    fn arguments(&self) -> [OsString; 2] {
+        [
             OsString::from("--config"),
             self.configuration.clone().into(),
-        ];
-        Trainyard::start(self.plane(), &self.account, arguments).await
+        ]
+    }
+
+    async fn controller(&self) -> Result<Trainyard> {
+        Trainyard::start(self.plane(), &self.account, self.arguments()).await
     }
 
     /// Starts a controller, and waits until it leads.
@@ -187,6 +190,101 @@ async fn leader_exits_when_it_loses_the_lease(shared: &Led) -> Result<()> {
     next.stop().await.map(drop)
 }
 
+/// Creates a ServiceAccount with the controller's permissions, except for `update` on the Lease. Returns its kubeconfig file.
+async fn account_without_update(plane: &ControlPlane) -> Result<PathBuf> {
+    let create = async |resource: Resource, namespace: &str, object: Value| -> Result<()> {
+        let api = plane.api(&resource, namespace);
+        api.create(&object, &Write::strict()).await?.accepted()?;
+        Ok(())
+    };
+    let account =
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": RESTRICTED}});
+    create(Resource::service_accounts(), NAMESPACE, account).await?;
+    let role = role(&["create", "get"]);
+    create(Resource::namespaced(RBAC, "roles"), NAMESPACE, role).await?;
+    for (resource, namespace, kind, role) in [
+        (
+            Resource::namespaced(RBAC, "rolebindings"),
+            NAMESPACE,
+            "Role",
+            RESTRICTED,
+        ),
+        (
+            Resource::cluster_wide(RBAC, "clusterrolebindings"),
+            "",
+            "ClusterRole",
+            "kubeflow-trainer-controller-manager",
+        ),
+    ] {
+        let binding = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": format!("{kind}Binding"), "metadata": {"name": RESTRICTED},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role},
+            "subjects": [{"kind": "ServiceAccount", "name": RESTRICTED, "namespace": NAMESPACE}],
+        });
+        create(resource, namespace, binding).await?;
+    }
+    plane
+        .kubeconfig_for_service_account(NAMESPACE, RESTRICTED)
+        .await
+}
+
+const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+const RESTRICTED: &str = "without-update";
+
+/// Returns a role with these permissions for Leases.
+fn role(verbs: &[&str]) -> Value {
+    json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": {"name": RESTRICTED},
+        "rules": [{"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": verbs}],
+    })
+}
+
+async fn controller_without_update_on_leases_is_not_ready(shared: &Led) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    // The Lease exists, and nobody holds it.
+    shared.leader().await?.stop().await?;
+    let plane = shared.plane();
+    let account = account_without_update(plane).await?;
+    let controller = Trainyard::start_unready(plane, &account, shared.arguments())?;
+    let unavailable = "trainyard_lease_unavailable";
+    let reason = eventually("only the Lease is missing", async || {
+        controller.process().still_runs()?;
+        // It may not be listening yet, and then its watches are not ready either.
+        let Ok((code, reason)) = controller.readiness().await else {
+            return Ok(None);
+        };
+        ensure!(code == 503, "{code}: {reason}");
+        let is_of_lease = reason.contains("Lease (") && !reason.contains("TrainJob");
+        Ok(is_of_lease.then_some(reason))
+    })
+    .await?;
+    let missing = format!(
+        "cannot update resource \"leases\" in API group \"coordination.k8s.io\" in the namespace \"{NAMESPACE}\""
+    );
+    ensure!(reason.contains(&missing), "{reason}");
+    ensure!(controller.metric(unavailable, "").await? == 1.0);
+    ensure!(!leads(&controller).await? && shared.holder().await?.is_none());
+    let log = controller.process().log()?;
+    let warning = log
+        .lines()
+        .find(|line| line.contains("the Lease cannot be taken"));
+    ensure!(
+        warning.is_some_and(|line| line.contains(&missing.replace('"', "\\\""))),
+        "{log}"
+    );
+
+    // It continues as soon as it has the permission.
+    let roles = Resource::namespaced(RBAC, "roles");
+    let roles = shared.cluster.api(&roles, NAMESPACE);
+    let rules = json!({"rules": role(&["create", "get", "update"])["rules"]});
+    let merged = roles.merge(RESTRICTED, &rules, &Write::strict()).await?;
+    merged.accepted()?;
+    controller.until_ready().await?;
+    until_it_leads(&controller).await?;
+    ensure!(controller.metric(unavailable, "").await? == 0.0);
+    controller.stop().await.map(drop)
+}
+
 pub(crate) fn tests() -> Vec<Test<Led>> {
     vec![
         Test::new(
@@ -204,6 +302,10 @@ pub(crate) fn tests() -> Vec<Test<Led>> {
         Test::new(
             "leader_exits_when_it_loses_the_lease",
             leader_exits_when_it_loses_the_lease,
+        ),
+        Test::new(
+            "controller_without_update_on_leases_is_not_ready",
+            controller_without_update_on_leases_is_not_ready,
         ),
     ]
 }

@@ -1,5 +1,5 @@
 //! The plugin of docs/write-a-plugin.md, loaded from a folder, changes TrainJobs, or an Event says why it cannot. A broken file beside it
-//! affects nothing else.
+//! affects nothing else, and neither does an entry of the policy file for a plugin that is not in the folder.
 #![allow(clippy::indexing_slicing)]
 
 use std::{ffi::OsString, path::Path};
@@ -38,6 +38,31 @@ impl Setup for PluginDir {
 }
 
 pub(crate) type Shared = Controlled<PluginDir>;
+
+/// A controller whose policy file has an entry for a plugin that is not in its folder. A broken file could be that plugin, so the folder is
+/// empty.
+pub(crate) struct UnknownEntry;
+
+impl Setup for UnknownEntry {
+    fn runtimes() -> Vec<Value> {
+        vec![common::runtime()]
+    }
+
+    fn arguments() -> Result<Vec<OsString>> {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("empty-plugin-dir");
+        std::fs::create_dir_all(&folder)?;
+        let policy = Path::new(env!("CARGO_TARGET_TMPDIR")).join("unknown-entry.yaml");
+        let plugins = json!([{"name": "tracer", "after": ["torch"]}]);
+        let file = json!({"apiVersion": "trainyard.dev/v1alpha1", "kind": "PolicyFile", "plugins": plugins});
+        std::fs::write(&policy, file.to_string())?;
+        Ok(vec![
+            "--plugin-dir".into(),
+            folder.into_os_string(),
+            "--policy".into(),
+            policy.into_os_string(),
+        ])
+    }
+}
 
 /// Writes the crate of the guide from its text, and builds it.
 fn build_the_guides_plugin(component: &Path) -> Result<()> {
@@ -299,6 +324,38 @@ async fn train_job_waits_for_a_plugin_that_would_be_active(shared: &Shared) -> R
     let made = namespace.api(&namespace.job_sets).get("claims").await?;
     ensure!(made.status.as_u16() == 404, "{made:?}");
     Ok(())
+}
+
+async fn policy_entry_without_its_plugin_affects_nothing_else(
+    shared: &Controlled<UnknownEntry>,
+) -> Result<()> {
+    let metrics = shared.controller.metrics().await?;
+    let mut refused = metrics
+        .lines()
+        .filter(|line| line.starts_with("trainyard_plugin_refused{"));
+    ensure!(
+        refused
+            .next()
+            .is_some_and(|line| line.contains("unknown-entry.yaml") && line.ends_with(" 1"))
+            && refused.next().is_none(),
+        "{metrics}"
+    );
+    let namespace = Namespace::new(&shared.cluster).await?;
+    namespace.fate(Fate::Succeed);
+    let spec = json!({"runtimeRef": {"name": "torch"}});
+    namespace.create("plain", &spec).await?;
+    namespace.until_complete("plain").await?;
+    create(&namespace, "needs-it", &json!([{"name": "tracer"}])).await?;
+    let missing = "spec.plugins[0].name: no loaded plugin has the name `tracer`";
+    namespace.event("needs-it", missing).await?;
+    Ok(())
+}
+
+pub(crate) fn tests_with_an_unknown_entry() -> Vec<Test<Controlled<UnknownEntry>>> {
+    vec![Test::new(
+        "policy_entry_without_its_plugin_affects_nothing_else",
+        policy_entry_without_its_plugin_affects_nothing_else,
+    )]
 }
 
 pub(crate) fn tests() -> Vec<Test<Shared>> {

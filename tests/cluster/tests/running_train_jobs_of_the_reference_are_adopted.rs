@@ -3,9 +3,13 @@
 //! initializers, which would wait for members that do not exist yet. The same holds for TrainJobs that the reference created and never started.
 #![allow(clippy::indexing_slicing)]
 
+use std::process::Command;
+
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
-use trainyard_cluster::{Fate, Reference, ReferenceLimits, Shared as _, Test, Trainyard, Write};
+use trainyard_cluster::{
+    ControlPlane, Fate, Reference, ReferenceLimits, Shared as _, Test, Trainyard, Write,
+};
 
 use crate::common::{
     GANG, Handover, Namespace, Objects, counts, hold_after_initializers, is, is_running,
@@ -190,6 +194,23 @@ impl<'a> Adopted<'a> {
         Ok((metadata["uid"].clone(), spec["minMember"].clone()))
     }
 
+    /// Checks that `trainyard explain` says for a TrainJob that the reference rendered it, and what to do.
+    fn is_explained(&self, plane: &ControlPlane, name: &str) -> Result<()> {
+        let namespace = &self.namespace.name;
+        let mut explain = Command::new(Trainyard::program()?);
+        explain.args(["explain", &format!("trainjob/{name}")]);
+        explain.args(["--namespace", namespace, "--kubeconfig"]);
+        let output = explain.arg(plane.kubeconfig()).output()?;
+        let warnings = String::from_utf8(output.stderr)?;
+        ensure!(output.status.success(), "{warnings}");
+        let advice = format!(
+            "TrainJob {namespace}/{name} was rendered by the Kubeflow Trainer, so this explains what Trainyard would render; \
+             to have Trainyard render it, suspend it and delete its JobSet"
+        );
+        ensure!(warnings.contains(&advice), "{warnings}");
+        Ok(())
+    }
+
     /// Returns the messages of Trainyard's Events.
     async fn reported(&self) -> Result<Vec<String>> {
         let events = self.namespace.api(&self.namespace.events).items().await?;
@@ -306,6 +327,7 @@ async fn running_train_jobs_are_left_alone(shared: &Handover) -> Result<()> {
     }
     let reported = adopted.reported().await?;
     ensure!(reported.is_empty(), "{reported:#?}");
+    adopted.is_explained(shared.plane(), "jax-distributed")?;
     adopted.end().await
 }
 

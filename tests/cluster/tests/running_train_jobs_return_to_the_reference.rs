@@ -1,4 +1,4 @@
-//! The way back in deploy/README.md: when the reference's controller takes over from Trainyard, TrainJobs that run keep their JobSets and
+//! The way back in docs/move.md: when the reference's controller takes over from Trainyard, TrainJobs that run keep their JobSets and
 //! pods until they are complete, and suspended ones run after their JobSets are deleted.
 #![allow(clippy::indexing_slicing)]
 

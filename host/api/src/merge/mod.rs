@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn the_patch_s_order_comes_first_and_the_base_s_items_go_where_they_fit() {
+    fn order_of_the_patch_comes_before_order_of_the_base() {
         let list = |names: &[&str]| names.iter().map(|name| json!({"name": name})).collect();
         let order = |base: &[&str], patch: &[&str]| -> Value {
             let (base, patch): (Vec<_>, Vec<_>) = (list(base), list(patch));

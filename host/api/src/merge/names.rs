@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_are_found_by_number_and_protocol_and_uses_of_claims_by_name() {
+    fn ports_and_uses_of_claims_are_found_by_key() {
         let spec = pods(json!({"spec": {"containers": [{
             "name": "node",
             "ports": [{"containerPort": 80, "protocol": "UDP"}, {"containerPort": 80}],

@@ -98,3 +98,26 @@ impl EventCorrelator {
         self.written.insert(key, event);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_events_that_are_remembered_is_bounded() {
+        let mut correlator = EventCorrelator::new();
+        for n in 0..2 * REMEMBERED {
+            let key = EventKey {
+                object: Arc::from(n.to_string()),
+                hash: 0,
+            };
+            let event = WrittenEvent {
+                name: n.to_string(),
+                count: 1,
+                last: Instant::now(),
+            };
+            correlator.remember(key, event);
+            assert!(correlator.written.len() <= REMEMBERED);
+        }
+    }
+}

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn newest_report_about_an_object_is_written_in_the_place_of_the_first() {
+    fn newer_reports_replace_waiting_ones_of_the_same_object() {
         let pending = Pending::new();
         let dropped = ["old", "old", "new", "new"].map(|text| add(&pending, "a", "one", text));
         add(&pending, "a", "two", "other");

@@ -52,7 +52,7 @@ fn decoded(filled: &SecretWithKeys) -> (Value, BTreeMap<String, String>) {
 }
 
 #[test]
-fn keys_stand_in_the_places_of_their_placeholders_and_all_else_is_as_it_is_shown() {
+fn keys_replace_exactly_their_placeholders() {
     let keys = [
         text("curve", Form::Key(KeyText::CurvePublic)),
         text("curve", Form::Key(KeyText::CurvePrivate)),
@@ -98,7 +98,7 @@ fn one_id_is_one_key_pair_and_another_is_another() {
 }
 
 #[test]
-fn random_text_has_the_length_that_was_asked_for_and_its_encoding() {
+fn random_text_has_the_requested_length_and_encoding() {
     let random = |id: &str, bytes, encoding| {
         text(id, Form::Random(RandomText::new(bytes, encoding).unwrap()))
     };
@@ -117,7 +117,7 @@ fn random_text_has_the_length_that_was_asked_for_and_its_encoding() {
 }
 
 #[test]
-fn every_secret_has_keys_of_its_own_and_no_text_is_longer_than_is_counted() {
+fn every_secret_has_its_own_keys_of_the_counted_length() {
     let mut seen = BTreeSet::new();
     let random = Form::Random(RandomText::new(16, "base64").unwrap());
     let forms = KeyText::ALL.map(Form::Key).into_iter().chain([random]);
@@ -160,7 +160,7 @@ fn a_message_that_quotes_a_key_is_known() {
 
 /// However often a Secret holds a text of a key, it is encoded once, and takes the memory of one to be looked for.
 #[test]
-fn a_text_is_made_once_however_often_it_stands_in_the_secret() {
+fn repeated_texts_of_keys_are_made_once() {
     let public = text("a", Form::Key(KeyText::OpenSsh));
     let mut whole = SecretValue::default();
     for _ in 0..2_000 {

@@ -146,7 +146,7 @@ fn what_a_plugin_emits_is_read_created_and_patched() {
 }
 
 #[test]
-fn secrets_that_a_plugin_emits_are_created_and_never_changed_however_they_are_spelled() {
+fn secrets_are_never_changed_however_they_are_spelled() {
     for claim in [
         "objects[v1/Secret/-keys]",
         "objects[v1/Secret/*]",

@@ -135,7 +135,7 @@ pub(crate) struct SuspendedJobSet {
     pub(crate) spec: Value,
     /// The digest of its inputs, if it has one.
     inputs: Option<String>,
-    /// The entries of an earlier placement that its Jobs may still have, as noted.
+    /// The entries of an earlier placement that its Jobs may still have, as its annotation records them.
     pub(crate) removed: Entries,
     /// Those entries that the JobSet itself does not have: an admission webhook may have restored some. `None` if there are none.
     pub(crate) missing: Option<Arc<Index>>,

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_names_only_objects_that_plugins_can_emit_for_the_train_job() {
+    fn object_lists_name_only_objects_that_plugins_can_emit() {
         for (api_version, kind, name) in [
             (
                 "jobset.x-k8s.io/v1alpha2/jobsets?watch=true&x=",
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_bounded_by_the_limit_of_objects_and_has_no_duplicates() {
+    fn object_lists_are_bounded_and_have_no_duplicates() {
         let map = |name: &str| entry("v1", "ConfigMap", name);
         let all = json!([map("job-a"), map("job-b")]).to_string();
         assert_eq!(read(&all, "job", 2).unwrap().len(), 2);

@@ -9,8 +9,8 @@ use kube::Client;
 use trainyard_api::names;
 
 use super::{
-    deleted_job_sets::DeletedJobSets, event_lists::EventLists, fetch::Fetcher,
-    inputs::CommonInputs, last_reconcile::LastReconcile, observed::AnnotationWrite, status,
+    deleted_job_sets::DeletedJobSets, fetch::Fetcher, inputs::CommonInputs,
+    last_reconcile::LastReconcile, list_limit::ListLimit, observed::AnnotationWrite, status,
 };
 use crate::{
     log_shares::LogShares,
@@ -87,8 +87,8 @@ pub struct Reconciler {
     annotated: Mutex<HashMap<NamespacedName, AnnotationWrite>>,
     /// The last states of deleted JobSets. Without them, a JobSet that ended would be recreated if its TrainJob's status is outdated.
     pub(super) deleted_job_sets: DeletedJobSets,
-    /// The lists of Events that reconciles read.
-    pub(super) event_lists: EventLists,
+    /// Limits the lists that reconciles read.
+    pub(super) list_limit: ListLimit,
     /// The shares of the log that namespaces have.
     pub(crate) log: Arc<LogShares>,
 }
@@ -125,7 +125,7 @@ impl Reconciler {
             last: Mutex::default(),
             annotated: Mutex::default(),
             deleted_job_sets: DeletedJobSets::default(),
-            event_lists: EventLists::default(),
+            list_limit: ListLimit::default(),
             log,
         }
     }

@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_that_nobody_saw_is_a_success_only_if_all_had_succeeded() {
+    fn unseen_ends_are_successes_only_if_all_had_succeeded() {
         let counts = |succeeded, active| JobCounts {
             succeeded,
             active,

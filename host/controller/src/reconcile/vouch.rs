@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_of_any_key_is_noticed_once_the_job_set_has_run() {
+    fn changed_keys_are_noticed_once_the_job_set_has_run() {
         let known = data([("runtime", "a"), ("plan", "b"), ("lookups", "c")]);
         let of_job_set = |text: &str, runs| Voucher::Digests {
             text: text.into(),

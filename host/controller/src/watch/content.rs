@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn plugins_get_the_same_text_whether_an_object_comes_in_a_list_or_by_itself() {
+    fn objects_have_the_same_text_in_lists_and_alone() {
         let kind = WatchedKind {
             api_version: "v1".into(),
             kind: "Node".into(),
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn an_object_that_does_not_decode_has_a_place_and_a_version() {
+    fn undecodable_objects_have_a_name_and_a_version() {
         let deep = |version: u32| {
             let (open, close) = ("[".repeat(300), "]".repeat(300));
             let metadata =

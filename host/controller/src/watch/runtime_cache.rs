@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_runtime_that_is_too_large_only_the_error_is_held() {
+    fn too_large_runtimes_are_held_as_errors_only() {
         let error = state(1, 450_000).read().unwrap_err();
         assert_eq!(
             error,

@@ -104,7 +104,7 @@ async fn events_after(minutes: u64, error: impl Fn() -> kube::Error) -> usize {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_error_that_affects_all_train_jobs_is_reported_once_it_persists() {
+async fn errors_of_all_train_jobs_are_reported_if_they_persist() {
     let no_answer = || {
         kube::Error::Service(Box::new(crate::client::NoAnswer {
             verb: "apply",
@@ -172,7 +172,7 @@ fn a_candidate_forgets_deleted_job_sets_whose_end_is_in_the_status() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_annotation_does_not_end_the_backoff_of_a_train_job_that_fails() {
+async fn annotations_do_not_end_the_backoff_of_failing_train_jobs() {
     let (work, _writer) = work(&Script::new([]).client());
     let state = |change: &dyn Fn(&mut serde_json::Value)| {
         let mut object: serde_json::Value = serde_json::from_str(&object("one", 1, None)).unwrap();
@@ -236,7 +236,7 @@ async fn an_annotation_does_not_end_the_backoff_of_a_train_job_that_fails() {
 }
 
 #[test]
-fn a_process_whose_watch_is_lost_is_not_ready_until_it_follows_again() {
+fn lost_watches_make_a_process_not_ready() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let _context = runtime.enter();
     let (work, _writer) = work(&Script::new([]).client());

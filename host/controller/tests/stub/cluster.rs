@@ -105,6 +105,8 @@ pub(crate) enum Act {
     GoOn,
     /// Waits until the watches have delivered all changes, and the controller had time to act on them.
     Pause,
+    /// It is never answered.
+    Hang,
     /// It is answered with 503, and not executed.
     Refuse,
     /// It is not executed, and the answer quotes its body, as some webhooks do.
@@ -236,8 +238,10 @@ impl Cluster {
     async fn ask(&self, when: When, call: (&str, &str), body: &Value) -> Act {
         let rule = self.rule.lock().unwrap().clone();
         let act = rule.map_or(Act::GoOn, |rule| rule(self, when, call, body));
-        if act == Act::Pause {
-            tokio::time::sleep(Duration::from_millis(300)).await;
+        match act {
+            Act::Pause => tokio::time::sleep(Duration::from_millis(300)).await,
+            Act::Hang => std::future::pending().await,
+            _ => {}
         }
         act
     }
@@ -429,7 +433,7 @@ impl Cluster {
             Act::Quote => return status(403, &format!("denied the request: {body}")),
             Act::NotFound(message) => return not_found(message),
             Act::OverQuota => return status(403, "exceeded quota: objects"),
-            Act::GoOn | Act::Pause => {}
+            Act::GoOn | Act::Pause | Act::Hang => {}
         }
         let traffic = body.clone();
         let (code, value) = match verb {

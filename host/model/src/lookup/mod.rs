@@ -297,7 +297,7 @@ mod tests {
     };
 
     #[test]
-    fn an_answer_holds_no_snapshot_and_nothing_of_its_own_train_job() {
+    fn answers_hide_snapshots_and_objects_of_the_train_job() {
         let owned = |kind: &str, name: &str, uid: &str| {
             json!({
                 "apiVersion": "v1", "kind": "ConfigMap",

@@ -3,6 +3,14 @@ use std::{fmt, str::FromStr};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+const PATTERN: &str = "^((mlPolicy|podGroupPolicy)\\.[A-Za-z0-9]+|plugins|resourceClaims|always)$";
+
+/// The pattern of the schema, with the strings that match.
+pub(super) const DESCRIBED: (&str, &str) = (
+    PATTERN,
+    "one of mlPolicy.KEY, mlPolicy.plugin, podGroupPolicy.KEY, plugins, resourceClaims and always",
+);
+
 /// When a plugin is active.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ActiveWhen {
@@ -63,11 +71,7 @@ impl FromStr for ActiveWhen {
                 _ => None,
             },
         };
-        known.ok_or_else(|| {
-            format!(
-                "unsupported value `{text}`; supported values are mlPolicy.KEY, mlPolicy.plugin, podGroupPolicy.KEY, plugins, resourceClaims and always"
-            )
-        })
+        known.ok_or_else(|| format!("must be {}; found `{text}`", DESCRIBED.1))
     }
 }
 
@@ -93,7 +97,7 @@ impl JsonSchema for ActiveWhen {
     fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
         schemars::json_schema!({
             "type": "string",
-            "pattern": "^((mlPolicy|podGroupPolicy)\\.[A-Za-z0-9]+|plugins|resourceClaims|always)$"
+            "pattern": PATTERN
         })
     }
 }

@@ -3,7 +3,6 @@
 mod active_when;
 mod check;
 mod parts;
-mod unknown;
 mod when;
 
 use std::{collections::BTreeSet, fmt};
@@ -17,7 +16,6 @@ pub use self::{
     active_when::ActiveWhen,
     check::FieldProblem,
     parts::{FILE_SECTION, FROM_CODE, Origin, PARTS_SECTION, PartsError},
-    unknown::UnknownKey,
     when::{ConfigCondition, ReservedEnv, ReservedNames, TextCondition},
 };
 use crate::{
@@ -125,18 +123,9 @@ pub enum ManifestError {
     /// Not JSON.
     #[error("the manifest is not valid JSON: {0}")]
     Json(#[from] serde_json::Error),
-    /// Unknown keys: all of them.
+    /// Fields are missing or unknown, or have values of the wrong form: all of them, each with its path.
     #[error("the manifest is not valid: {}", join(.0, "; "))]
-    UnknownKeys(Vec<UnknownKey>),
-    /// A value has the wrong type.
-    #[error("the manifest is not valid: {}{}", at(path), clean(&error.to_string()))]
-    Form {
-        /// The path, such as `claims` or `nodeSets[0].when`; empty at the top level.
-        path: String,
-        /// What is wrong there.
-        #[source]
-        error: serde_json::Error,
-    },
+    Form(Vec<String>),
     /// Built for a newer contract than that of this host.
     #[error(
         "built for contract {theirs}, but this host supports contracts up to {ours}; upgrade the host, or build the plugin with the SDK of this host's release"
@@ -162,11 +151,20 @@ pub enum ManifestError {
     Fields(Vec<FieldProblem>),
 }
 
-fn at(path: &str) -> String {
+fn at(path: &str, problem: &str) -> String {
     match path {
-        "" => String::new(),
-        path => format!("`{}`: ", clean(path)),
+        "" => clean(problem),
+        path => clean(&format!("`{path}`: {problem}")),
     }
+}
+
+/// Finds all errors of a manifest that its JSON Schema expresses; serde stops at the first one.
+fn schema_errors(manifest: &Value) -> Vec<String> {
+    let schema = Schema::new(schemars::schema_for!(Manifest).to_value());
+    let errors = schema.map(|schema| schema.field_errors(manifest, &[active_when::DESCRIBED]));
+    let errors = errors.unwrap_or_default().into_iter();
+    let errors = errors.map(|error| at(&error.field.to_string(), &error.problem));
+    errors.collect()
 }
 
 impl Manifest {
@@ -201,15 +199,13 @@ impl Manifest {
             members.remove(SCHEMA_KEY);
         }
         let manifest: Self = serde_path_to_error::deserialize(&json).map_err(|error| {
-            let unknown = unknown::unknown_keys(&json);
-            if !unknown.is_empty() {
-                return ManifestError::UnknownKeys(unknown);
+            let mut errors = schema_errors(&json);
+            if errors.is_empty() {
+                let path = error.path().to_string();
+                let problem = error.inner().to_string();
+                errors.push(at(path.trim_start_matches('.'), &problem));
             }
-            let path = error.path().to_string();
-            ManifestError::Form {
-                path: path.trim_start_matches('.').to_owned(),
-                error: error.into_inner(),
-            }
+            ManifestError::Form(errors)
         })?;
         match manifest.problems() {
             problems if problems.is_empty() => Ok(manifest),

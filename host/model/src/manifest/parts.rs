@@ -207,7 +207,7 @@ mod tests {
     fn a_file_is_checked_before_there_is_code() {
         for (file, problem) in [
             (&br#"{"activeWhen": "always", "claims": {"write": []}}"#[..],
-                "`claims`: unknown field `write`; did you mean `writes`?"),
+                "`claims.write`: unknown field; did you mean `writes`?"),
             (br#"{"activeWhen": "always", "claims": {"writes": ["pod-sets[@trainr].volumes[x]"]}}"#,
                 "manifest.json: the claim `pod-sets[@trainr].volumes[x]` in `claims.writes`: unknown ancestor `@trainr`; did you mean `@trainer`?"),
             (br#"{"activeWhen": "always", "version": "1.0.0"}"#, "manifest.json has `version`, which is derived from the code"),

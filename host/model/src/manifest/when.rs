@@ -9,10 +9,7 @@ use serde_json::Value;
 /// A condition on the plugin's configuration, with the defaults of its schema: a pointer to a boolean, or a
 /// pointer (`at`) with the strings that match (`in`).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(
-    untagged,
-    expecting = "expected a pointer to a boolean, or `at` (a pointer) and `in` (a list of strings)"
-)]
+#[serde(untagged)]
 pub enum ConfigCondition {
     /// The boolean there is true.
     True(String),
@@ -71,10 +68,7 @@ impl fmt::Display for ConfigCondition {
 
 /// Env vars that a plugin reserves: one name, or `names` that it reserves only `when` its configuration meets a condition.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(
-    untagged,
-    expecting = "expected the name of an env var, or `names` and `when`"
-)]
+#[serde(untagged)]
 pub enum ReservedEnv {
     /// One name, for every configuration.
     Always(String),

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn only_an_object_outside_the_core_group_has_the_train_jobs_own_name() {
+    fn core_objects_never_have_the_train_jobs_own_name() {
         let group = ObjectKind::new("scheduling.x-k8s.io/v1alpha1", "PodGroup").unwrap();
         let of_job = |kind: &ObjectKind, text: &str| ObjectName::new(kind, "job", text.to_owned());
         assert_eq!(of_job(&group, "job").unwrap().as_str(), "job");

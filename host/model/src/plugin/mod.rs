@@ -6,6 +6,7 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 
 use serde_json::Value;
 use thiserror::Error;
+use trainyard_text::FieldPath;
 
 pub use self::pinned::PinnedSettings;
 use crate::{
@@ -198,7 +199,7 @@ impl Plugin {
     /// Its configuration, with the defaults of its schema filled in.
     ///
     /// # Errors
-    /// All errors, each with its pointer. A plugin without a schema takes no configuration.
+    /// All errors, each with its field. A plugin without a schema takes no configuration.
     pub fn config(&self, mut config: Value) -> Result<Arc<Value>, Vec<ConfigError>> {
         complete(self.manifest.config_schema.as_ref(), &mut config, NO_CONFIG)?;
         Ok(Arc::new(config))
@@ -244,7 +245,7 @@ fn complete(
         Some(schema) => schema.complete(config),
         None if config.as_object().is_some_and(serde_json::Map::is_empty) => Ok(()),
         None => Err(vec![ConfigError {
-            pointer: String::new(),
+            field: FieldPath::root(),
             problem: none.to_owned(),
         }]),
     }

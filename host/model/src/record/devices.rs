@@ -150,8 +150,8 @@ impl Record {
         out
     }
 
-    /// The number of accelerators of the node container: those of extended resources if it has any, else those of claims. `None` if the
-    /// number is not known.
+    /// The number of accelerators of the node container: of its extended resources or, without such resources, of its claims. `None`
+    /// if the number is not known.
     #[must_use]
     pub fn accelerators(
         &self,

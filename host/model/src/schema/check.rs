@@ -3,37 +3,15 @@
 use std::{cmp::Ordering, collections::BTreeSet};
 
 use serde_json::{Map, Number, Value};
+use trainyard_text::StackPath;
 
 use super::{
-    limits::{Budget, Exhausted, MAX_PROBLEMS, STEPS_OF_A_PATTERN, STEPS_OF_A_PROBLEM, of_text},
+    limits::{Budget, Exhausted, STEPS_OF_A_PATTERN, STEPS_OF_A_PROBLEM, of_text},
     node::{Id, ListRules, Node, Nodes, NumberRules, ObjectRules, TextRules},
     number,
-    problem::{Fault, Problem, short, short_text},
-    read::escaped,
+    problem::{Fault, Problem, short},
     values,
 };
-use crate::text::nearest;
-
-/// The maximum length of an unknown key for which a similar one is searched, in bytes.
-const MAX_MISSPELLED: usize = 64;
-
-/// A location in the configuration. Its pointer is built only for problems.
-#[derive(Clone, Copy)]
-pub(super) enum Location<'a> {
-    Root,
-    Key(&'a Location<'a>, &'a str),
-    Index(&'a Location<'a>, usize),
-}
-
-impl Location<'_> {
-    fn pointer(&self) -> String {
-        match self {
-            Self::Root => String::new(),
-            Self::Key(above, key) => format!("{}/{}", above.pointer(), escaped(key)),
-            Self::Index(above, index) => format!("{}/{index}", above.pointer()),
-        }
-    }
-}
 
 /// One traversal of a value.
 pub(super) struct Check<'s, 'b> {
@@ -50,7 +28,7 @@ impl<'s> Check<'s, '_> {
         &mut self,
         id: Id,
         value: &Value,
-        at: &Location<'_>,
+        at: &StackPath<'_>,
         description: Option<&'s str>,
         found: &mut Found<'s>,
     ) -> Result<(), Exhausted> {
@@ -58,7 +36,7 @@ impl<'s> Check<'s, '_> {
         let Some(node) = self.nodes.get(id) else {
             return Ok(());
         };
-        if found.len() >= MAX_PROBLEMS {
+        if found.len() >= self.budget.problems {
             return Ok(());
         }
         let mut instance = Instance {
@@ -223,14 +201,12 @@ impl<'s> Check<'s, '_> {
             let mut unknown = object
                 .keys()
                 .filter(|key| !rules.properties.contains_key(*key));
-            let first = unknown
-                .by_ref()
-                .take(Fault::KEYS)
-                .map(|key| unknown_key(key, rules));
-            let first: Vec<_> = first.collect();
-            if !first.is_empty() {
+            let keys: Vec<_> = unknown.by_ref().take(self.budget.keys).cloned().collect();
+            if !keys.is_empty() {
                 let more = unknown.count();
-                self.report(instance, Fault::Unknown(first, more))?;
+                self.budget
+                    .steps(keys.iter().map(|key| of_text(key)).sum())?;
+                self.report(instance, Fault::Unknown { keys, more, rules })?;
             }
         }
         self.budget.steps(size)
@@ -240,19 +216,13 @@ impl<'s> Check<'s, '_> {
         &mut self,
         rules: &'s ListRules,
         items: &[Value],
-        at: &Location<'_>,
+        at: &StackPath<'_>,
         description: Option<&'s str>,
         found: &mut Found<'s>,
     ) -> Result<(), Exhausted> {
         if let Some(schema) = rules.items {
             for (index, item) in items.iter().enumerate() {
-                self.value(
-                    schema,
-                    item,
-                    &Location::Index(at, index),
-                    description,
-                    found,
-                )?;
+                self.value(schema, item, &at.index(index), description, found)?;
             }
         }
         Ok(())
@@ -262,7 +232,7 @@ impl<'s> Check<'s, '_> {
         &mut self,
         rules: &'s ObjectRules,
         object: &Map<String, Value>,
-        at: &Location<'_>,
+        at: &StackPath<'_>,
         description: Option<&'s str>,
         found: &mut Found<'s>,
     ) -> Result<(), Exhausted> {
@@ -272,7 +242,7 @@ impl<'s> Check<'s, '_> {
         for (key, value) in object {
             let schema = rules.properties.get(key).copied().or(others);
             if let Some(schema) = schema {
-                self.value(schema, value, &Location::Key(at, key), description, found)?;
+                self.value(schema, value, &at.field(key), description, found)?;
             }
         }
         Ok(())
@@ -283,7 +253,7 @@ impl<'s> Check<'s, '_> {
         &mut self,
         node: &'s Node,
         value: &Value,
-        at: &Location<'_>,
+        at: &StackPath<'_>,
         description: Option<&'s str>,
         found: &mut Found<'s>,
     ) -> Result<(), Exhausted> {
@@ -326,13 +296,14 @@ impl<'s> Check<'s, '_> {
         instance: &mut Instance<'_, 's, '_>,
         fault: Fault<'s>,
     ) -> Result<(), Exhausted> {
-        if instance.found.len() >= MAX_PROBLEMS {
+        if instance.found.len() >= self.budget.problems {
             return Ok(());
         }
-        let pointer = instance.at.pointer();
-        self.budget.steps(STEPS_OF_A_PROBLEM + of_text(&pointer))?;
+        let field = instance.at.path();
+        self.budget
+            .steps(STEPS_OF_A_PROBLEM + of_text(&field.to_string()))?;
         instance.found.push(Problem {
-            pointer,
+            field,
             shown: short(instance.value),
             fault,
             description: instance.description,
@@ -346,7 +317,7 @@ impl<'s> Check<'s, '_> {
         schemas: &[Id],
         most: usize,
         value: &Value,
-        at: &Location<'_>,
+        at: &StackPath<'_>,
         description: Option<&'s str>,
     ) -> Result<(usize, Vec<Found<'s>>), Exhausted> {
         let (mut fits, mut problems) = (0, Vec::new());
@@ -369,20 +340,7 @@ impl<'s> Check<'s, '_> {
 /// The value that is checked (JSON Schema's instance), with the list of problems.
 struct Instance<'a, 's, 'f> {
     value: &'a Value,
-    at: &'a Location<'a>,
+    at: &'a StackPath<'a>,
     description: Option<&'s str>,
     found: &'f mut Found<'s>,
-}
-
-/// Quotes an unknown key, with the most similar known one.
-fn unknown_key(key: &str, rules: &ObjectRules) -> String {
-    let known = rules.properties.keys().map(String::as_str);
-    let near = match key.len() {
-        0..=MAX_MISSPELLED => nearest(key, known),
-        _ => None,
-    };
-    match near {
-        Some(near) => format!("{} (did you mean `{near}`?)", short_text(key)),
-        None => short_text(key),
-    }
 }

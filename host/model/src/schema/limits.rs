@@ -34,8 +34,11 @@ pub(super) const STEPS_OF_A_PATTERN: u64 = 64;
 /// The steps of a problem, which is kept until all branches of an `anyOf` are checked.
 pub(super) const STEPS_OF_A_PROBLEM: u64 = 64;
 
-/// The most problems that one check reports.
-pub(super) const MAX_PROBLEMS: usize = 32;
+/// The most problems that one check of a configuration reports.
+const MAX_PROBLEMS: usize = 32;
+
+/// The most unknown keys of one object that are reported for a configuration.
+const MAX_KEYS: usize = 10;
 
 /// Why a check ended early.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
@@ -58,6 +61,10 @@ pub enum Exhausted {
 pub(super) struct Budget {
     steps: u64,
     filled: u64,
+    /// The most problems that are reported.
+    pub(super) problems: usize,
+    /// The most unknown keys of one object that are reported.
+    pub(super) keys: usize,
 }
 
 impl Budget {
@@ -65,6 +72,18 @@ impl Budget {
         Self {
             steps: MAX_STEPS,
             filled: MAX_FILLED,
+            problems: MAX_PROBLEMS,
+            keys: MAX_KEYS,
+        }
+    }
+
+    /// For files whose size is bounded, and schemas of Trainyard itself: the work is linear in the size, and all errors are reported.
+    pub(super) const fn unlimited() -> Self {
+        Self {
+            steps: u64::MAX,
+            filled: u64::MAX,
+            problems: usize::MAX,
+            keys: usize::MAX,
         }
     }
 

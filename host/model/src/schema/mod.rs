@@ -1,5 +1,5 @@
-//! The schemas of plugins' configurations: a closed subset of JSON Schema. The size of a schema is bounded, and the work of applying it is
-//! counted.
+//! The schemas of plugins' configurations, of manifests and of the operator's files: a closed subset of JSON Schema. The size of a schema is
+//! bounded, and the work of applying it to a configuration is counted.
 
 mod check;
 mod defaults;
@@ -18,12 +18,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thiserror::Error;
+use trainyard_text::{FieldPath, StackPath};
 
-use self::{
-    check::{Check, Location},
-    limits::{Budget, MAX_PROBLEMS},
-    node::Nodes,
-};
+use self::{check::Check, limits::Budget, node::Nodes, problem::Problem};
 pub use self::{
     error::{ANNOTATIONS, KEYWORDS, SchemaError, SchemaProblem},
     limits::{
@@ -44,12 +41,21 @@ pub struct Schema {
 
 /// An error in a configuration.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
-#[error("{}{problem}", if pointer.is_empty() { String::new() } else { format!("{pointer}: ") })]
+#[error("{}{problem}", if field.is_root() { String::new() } else { format!("{field}: ") })]
 pub struct ConfigError {
-    /// RFC 6901 pointer into the configuration.
-    pub pointer: String,
+    /// The path from the root of the configuration.
+    pub field: FieldPath,
     /// What is wrong there.
     pub problem: String,
+}
+
+impl From<Exhausted> for ConfigError {
+    fn from(exhausted: Exhausted) -> Self {
+        Self {
+            field: FieldPath::root(),
+            problem: exhausted.to_string(),
+        }
+    }
 }
 
 impl Schema {
@@ -93,19 +99,36 @@ impl Schema {
         config: &mut Value,
         budget: &mut Budget,
     ) -> Result<(), Vec<ConfigError>> {
-        let errors = if values::is_deeper_than(config, MAX_LEVELS) {
+        let found = if values::is_deeper_than(config, MAX_LEVELS) {
             Err(Exhausted::Levels)
         } else {
             let filled = self.fill(config, budget);
             filled.and_then(|()| self.check(config, budget))
         };
-        match errors {
-            Ok(errors) if errors.is_empty() => Ok(()),
-            Ok(errors) => Err(errors),
-            Err(exhausted) => Err(vec![ConfigError {
-                pointer: String::new(),
-                problem: exhausted.to_string(),
-            }]),
+        let most = budget.problems;
+        match found {
+            Ok(found) if found.is_empty() => Ok(()),
+            Ok(found) => Err(found
+                .into_iter()
+                .flat_map(Problem::errors)
+                .take(most)
+                .collect()),
+            Err(exhausted) => Err(vec![exhausted.into()]),
+        }
+    }
+
+    /// Returns the errors of a file of bounded size, such as a manifest, by a schema of Trainyard itself. Each is at its field, which may be
+    /// missing. `patterns` describes regular expressions of the schema by the strings that match: `a duration, such as 15s`.
+    #[must_use]
+    pub fn field_errors(&self, file: &Value, patterns: &[(&str, &str)]) -> Vec<ConfigError> {
+        match self.check(file, &mut Budget::unlimited()) {
+            Ok(found) => {
+                let errors = found.into_iter();
+                errors
+                    .flat_map(|problem| problem.field_errors(patterns))
+                    .collect()
+            }
+            Err(exhausted) => vec![exhausted.into()],
         }
     }
 
@@ -113,11 +136,10 @@ impl Schema {
         defaults::fill(&self.nodes, ROOT, config, budget)
     }
 
-    fn check(&self, config: &Value, budget: &mut Budget) -> Result<Vec<ConfigError>, Exhausted> {
+    fn check(&self, value: &Value, budget: &mut Budget) -> Result<Vec<Problem<'_>>, Exhausted> {
         let (nodes, mut found) = (&*self.nodes, Vec::new());
-        Check { nodes, budget }.value(ROOT, config, &Location::Root, None, &mut found)?;
-        let errors = found.into_iter().flat_map(problem::Problem::errors);
-        Ok(errors.take(MAX_PROBLEMS).collect())
+        Check { nodes, budget }.value(ROOT, value, &StackPath::ROOT, None, &mut found)?;
+        Ok(found)
     }
 }
 

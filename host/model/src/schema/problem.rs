@@ -1,9 +1,18 @@
-//! Problems of a configuration, and their messages for its author.
+//! Problems of a configuration or a file, and their messages for its author.
+
+use std::mem;
 
 use serde_json::{Number, Value};
+use trainyard_text::FieldPath;
 
-use super::{ConfigError, node::Type};
-use crate::text::clean;
+use super::{
+    ConfigError,
+    node::{ObjectRules, Type},
+};
+use crate::text::{clean, nearest};
+
+/// The maximum length of an unknown key for which a similar one is searched, in bytes.
+const MAX_MISSPELLED: usize = 64;
 
 /// The most characters of a value in a message.
 const MOST: usize = 60;
@@ -14,7 +23,7 @@ const MOST_CHOICES: usize = 20;
 /// One problem of a value.
 #[derive(Debug)]
 pub(super) struct Problem<'s> {
-    pub(super) pointer: String,
+    pub(super) field: FieldPath,
     /// The value, shortened.
     pub(super) shown: String,
     pub(super) fault: Fault<'s>,
@@ -41,8 +50,12 @@ pub(super) enum Fault<'s> {
     FewerKeys(u64),
     MoreKeys(u64),
     Missing(&'s str),
-    /// The first unknown keys, and the number of the others.
-    Unknown(Vec<String>, usize),
+    Unknown {
+        keys: Vec<String>,
+        /// The number of further unknown keys.
+        more: usize,
+        rules: &'s ObjectRules,
+    },
     /// The value matches no branch. Has the problems with each.
     NoBranch(Vec<Vec<Problem<'s>>>),
     /// The value matches more than one branch of a `oneOf`.
@@ -50,41 +63,104 @@ pub(super) enum Fault<'s> {
     NotAllowed,
 }
 
-impl Fault<'_> {
-    /// The most unknown keys in a message.
-    pub(super) const KEYS: usize = 10;
-}
-
 impl Problem<'_> {
-    /// The errors that are reported. If one of several forms was clearly meant, its errors.
+    /// The errors of a configuration, each with what its author can do and the schema's description.
     pub(super) fn errors(self) -> Vec<ConfigError> {
-        let allowed = self.allowed();
-        match self.fault {
-            Fault::NoBranch(branches) if allowed.is_none() => match meant(branches) {
-                Some(problems) => problems.into_iter().flat_map(Problem::errors).collect(),
-                None => vec![ConfigError {
-                    pointer: self.pointer,
-                    problem: clean(&with_description(
-                        format!(
-                            "is {}, which matches none of the allowed forms; change it",
-                            self.shown
-                        ),
-                        self.description,
-                    )),
-                }],
-            },
+        let problems = self.meant().into_iter();
+        let errors = problems.map(|problem| {
+            let text = format!("{}; {}", problem.words(), remedy(&problem.fault));
+            ConfigError {
+                problem: clean(&with_description(text, problem.description)),
+                field: problem.field,
+            }
+        });
+        errors.collect()
+    }
+
+    /// The errors of a file, each at its field. See [`super::Schema::field_errors`].
+    pub(super) fn field_errors(self, patterns: &[(&str, &str)]) -> Vec<ConfigError> {
+        let problems = self.meant().into_iter();
+        problems.flat_map(|one| one.at_fields(patterns)).collect()
+    }
+
+    fn at_fields(&self, patterns: &[(&str, &str)]) -> Vec<ConfigError> {
+        let below = |key: &str, problem: String| ConfigError {
+            field: self.field.field(key),
+            problem,
+        };
+        match &self.fault {
+            Fault::Missing(key) => vec![below(key, "is missing".to_owned())],
+            Fault::Unknown { keys, rules, .. } => {
+                let keys = keys.iter();
+                keys.map(|key| below(key, unknown_field(key, rules)))
+                    .collect()
+            }
             fault => {
-                let words = words(&fault, &self.shown, allowed);
-                let remedy = remedy(&fault);
+                let described = patterns.iter().find(
+                    |(known, _)| matches!(fault, Fault::Pattern(pattern) if pattern == known),
+                );
                 vec![ConfigError {
-                    pointer: self.pointer,
-                    problem: clean(&with_description(
-                        format!("{words}; {remedy}"),
-                        self.description,
-                    )),
+                    field: self.field.clone(),
+                    problem: match described {
+                        Some((_, strings)) => self.must(strings),
+                        None => self.words(),
+                    },
                 }]
             }
         }
+    }
+
+    /// The problems with the one of several forms that was clearly meant, or else the problem itself.
+    fn meant(mut self) -> Vec<Self> {
+        let is_listed = self.allowed().is_some();
+        match &mut self.fault {
+            Fault::NoBranch(branches) if !is_listed => match meant(branches) {
+                Some(problems) => problems.into_iter().flat_map(Self::meant).collect(),
+                None => vec![self],
+            },
+            _ => vec![self],
+        }
+    }
+
+    /// What is wrong, without what to do.
+    fn words(&self) -> String {
+        let (fault, shown) = (&self.fault, &self.shown);
+        let must = |be: String| self.must(&be);
+        let have = |what: String| format!("must have {what}");
+        match fault {
+            Fault::Type(_) | Fault::Choice(_) | Fault::NoBranch(_) => match self.allowed() {
+                Some(allowed) => must(allowed.in_words()),
+                None => format!("is {shown}, which matches none of the allowed forms"),
+            },
+            Fault::Below(limit) => must(format!("at least {limit}")),
+            Fault::Above(limit) => must(format!("at most {limit}")),
+            Fault::NotAbove(limit) => must(format!("more than {limit}")),
+            Fault::NotBelow(limit) => must(format!("less than {limit}")),
+            Fault::NotAMultiple(factor) => must(format!("a multiple of {factor}")),
+            Fault::Shorter(1) => "must not be empty".to_owned(),
+            Fault::Shorter(limit) => {
+                must(format!("at least {} long", counted(*limit, "character")))
+            }
+            Fault::Longer(limit) => {
+                must(format!("no longer than {}", counted(*limit, "character")))
+            }
+            Fault::Pattern(pattern) => must(format!("a string that matches `{pattern}`")),
+            Fault::FewerItems(limit) => have(format!("at least {}", counted(*limit, "item"))),
+            Fault::MoreItems(limit) => have(format!("at most {}", counted(*limit, "item"))),
+            Fault::Repeated(item) => format!("has the duplicate item {item}"),
+            Fault::FewerKeys(limit) => have(format!("at least {}", counted(*limit, "key"))),
+            Fault::MoreKeys(limit) => have(format!("at most {}", counted(*limit, "key"))),
+            Fault::Missing(name) => format!("the required key `{name}` is missing"),
+            Fault::Unknown { keys, more, rules } => unknown_keys(keys, *more, rules),
+            Fault::SeveralBranches => {
+                format!("is {shown}, which matches several forms, of which only one is allowed")
+            }
+            Fault::NotAllowed => format!("is {shown}, which is not allowed here"),
+        }
+    }
+
+    fn must(&self, be: &str) -> String {
+        format!("must be {be}; found {}", self.shown)
     }
 
     /// The values that are allowed instead. `None` if they cannot be listed.
@@ -116,7 +192,7 @@ impl Problem<'_> {
 
     /// The values that one branch allows, or else its types.
     fn of_branch(&self, branch: &[Self]) -> Option<Allowed> {
-        let here = |problem: &Self| problem.pointer == self.pointer;
+        let here = |problem: &Self| problem.field == self.field;
         let allowed = branch.iter().map(|one| here(one).then(|| one.allowed())?);
         let allowed: Vec<_> = allowed.collect::<Option<_>>()?;
         let with_values = allowed.iter().position(|one| !one.values.is_empty());
@@ -124,15 +200,15 @@ impl Problem<'_> {
     }
 }
 
-/// The problems of the only branch that allows the type of the value.
-fn meant(branches: Vec<Vec<Problem<'_>>>) -> Option<Vec<Problem<'_>>> {
-    let of_type = |branch: &Vec<Problem<'_>>| {
+/// Takes the problems of the only branch that allows the type of the value.
+fn meant<'s>(branches: &mut [Vec<Problem<'s>>]) -> Option<Vec<Problem<'s>>> {
+    let of_type = |branch: &&mut Vec<Problem<'_>>| {
         let mut faults = branch.iter().map(|problem| &problem.fault);
         !faults.any(|fault| matches!(fault, Fault::Type(_)))
     };
-    let mut meant = branches.into_iter().filter(of_type);
+    let mut meant = branches.iter_mut().filter(of_type);
     match (meant.next(), meant.next()) {
-        (Some(branch), None) => Some(branch),
+        (Some(branch), None) => Some(mem::take(branch)),
         _ => None,
     }
 }
@@ -173,38 +249,8 @@ impl Allowed {
         match all.split_last() {
             Some((last, [])) => last.clone(),
             Some((last, others)) => format!("{} or {last}", others.join(", ")),
-            None => "left out".to_owned(),
+            None => "omitted".to_owned(),
         }
-    }
-}
-
-fn words(fault: &Fault<'_>, shown: &str, allowed: Option<Allowed>) -> String {
-    let must = |be: String| format!("must be {be}; found {shown}");
-    let have = |what: String| format!("must have {what}");
-    match fault {
-        Fault::Type(_) | Fault::Choice(_) | Fault::NoBranch(_) => {
-            must(allowed.unwrap_or_default().in_words())
-        }
-        Fault::Below(limit) => must(format!("at least {limit}")),
-        Fault::Above(limit) => must(format!("at most {limit}")),
-        Fault::NotAbove(limit) => must(format!("more than {limit}")),
-        Fault::NotBelow(limit) => must(format!("less than {limit}")),
-        Fault::NotAMultiple(factor) => must(format!("a multiple of {factor}")),
-        Fault::Shorter(1) => "must not be empty".to_owned(),
-        Fault::Shorter(limit) => must(format!("at least {} long", counted(*limit, "character"))),
-        Fault::Longer(limit) => must(format!("no longer than {}", counted(*limit, "character"))),
-        Fault::Pattern(pattern) => must(format!("a string that matches `{pattern}`")),
-        Fault::FewerItems(limit) => have(format!("at least {}", counted(*limit, "item"))),
-        Fault::MoreItems(limit) => have(format!("at most {}", counted(*limit, "item"))),
-        Fault::Repeated(item) => format!("has the duplicate item {item}"),
-        Fault::FewerKeys(limit) => have(format!("at least {}", counted(*limit, "key"))),
-        Fault::MoreKeys(limit) => have(format!("at most {}", counted(*limit, "key"))),
-        Fault::Missing(name) => format!("the required key `{name}` is missing"),
-        Fault::Unknown(keys, more) => unknown_keys(keys, *more),
-        Fault::SeveralBranches => {
-            format!("is {shown}, which matches several forms, of which only one is allowed")
-        }
-        Fault::NotAllowed => format!("is {shown}, which is not allowed here"),
     }
 }
 
@@ -225,7 +271,7 @@ const fn remedy(fault: &Fault<'_>) -> &'static str {
         Fault::MoreItems(_) | Fault::MoreKeys(_) => "remove some",
         Fault::Repeated(_) => "remove it",
         Fault::Missing(_) => "add it",
-        Fault::Unknown(keys, _) => match keys.len() {
+        Fault::Unknown { keys, .. } => match keys.len() {
             1 => "correct or remove it",
             _ => "correct or remove them",
         },
@@ -234,14 +280,36 @@ const fn remedy(fault: &Fault<'_>) -> &'static str {
     }
 }
 
-fn unknown_keys(keys: &[String], more: usize) -> String {
+fn unknown_keys(keys: &[String], more: usize, rules: &ObjectRules) -> String {
+    let quoted = keys.iter().map(|unknown| match near(unknown, rules) {
+        Some(near) => format!("{} (did you mean `{near}`?)", short_text(unknown)),
+        None => short_text(unknown),
+    });
+    let quoted: Vec<_> = quoted.collect();
     let key = if keys.len() == 1 { "key" } else { "keys" };
     let more = if more == 0 {
         String::new()
     } else {
         format!(" and {more} more")
     };
-    format!("has the unknown {key} {}{more}", keys.join(", "))
+    format!("has the unknown {key} {}{more}", quoted.join(", "))
+}
+
+/// Describes an unknown key at its own place.
+fn unknown_field(key: &str, rules: &ObjectRules) -> String {
+    let known: Vec<_> = rules.properties.keys().map(String::as_str).collect();
+    match near(key, rules) {
+        Some(near) => format!("unknown field; did you mean `{near}`?"),
+        None if known.is_empty() => "unknown field".to_owned(),
+        None => format!("unknown field; valid fields are {}", known.join(", ")),
+    }
+}
+
+/// The known key that is most similar to an unknown one.
+fn near<'s>(key: &str, rules: &'s ObjectRules) -> Option<&'s str> {
+    let known = rules.properties.keys().map(String::as_str);
+    let is_short = key.len() <= MAX_MISSPELLED;
+    is_short.then(|| nearest(key, known)).flatten()
 }
 
 fn with_description(problem: String, description: Option<&str>) -> String {
@@ -265,11 +333,11 @@ fn type_words(types: &[Type]) -> Vec<&'static str> {
         // A null value counts as unset, so an error does not suggest it.
         Type::Null => None,
         Type::Boolean => Some("true or false"),
-        Type::Integer => Some("a whole number"),
+        Type::Integer => Some("an integer"),
         Type::Number => Some("a number"),
         Type::String => Some("a string"),
         Type::Array => Some("a list"),
-        Type::Object => Some("a map"),
+        Type::Object => Some("a mapping"),
     };
     types.iter().filter_map(words).collect()
 }
@@ -278,7 +346,7 @@ fn type_words(types: &[Type]) -> Vec<&'static str> {
 pub(super) fn short(value: &Value) -> String {
     match value {
         Value::Array(_) => "a list".to_owned(),
-        Value::Object(_) => "a map".to_owned(),
+        Value::Object(_) => "a mapping".to_owned(),
         Value::String(text) => short_text(text),
         other => other.to_string(),
     }

@@ -56,12 +56,18 @@ pub(crate) fn warnings(rendering: &Rendering<'_>) -> Vec<Warning> {
         .collect()
 }
 
-/// Returns a warning that names a row, where a user finds what to do.
-fn warning(about: InputObject, field: Option<String>, message: &str, row: &str) -> Warning {
+/// Returns a warning that names a row of a page, where a user finds what to do.
+fn warning(
+    about: InputObject,
+    field: Option<String>,
+    message: &str,
+    row: &str,
+    page: &str,
+) -> Warning {
     Warning {
         about,
         field,
-        message: format!("{message} (see `{row}` in deploy/README.md)"),
+        message: format!("{message} (see `{row}` in {page})"),
         plugin: None,
     }
 }

@@ -19,6 +19,9 @@ const PROCESSES: &str = "spec.trainer.numProcPerNode";
 const RESOURCES: &str = "spec.trainer.resourcesPerNode";
 const SAME: &str = "to keep its number, set `numProcPerNode`";
 
+/// The page with the rows.
+const PAGE: &str = "docs/move.md";
+
 /// Returns a warning if the number of processes differs for the reason of a row.
 pub(super) fn of(rendering: &Rendering<'_>) -> Option<Warning> {
     let (key, _) = rendering.policy()?;
@@ -112,6 +115,7 @@ impl<'a> Node<'a> {
             Some("spec.trainer".to_owned()),
             &message,
             "env-without-trainer",
+            PAGE,
         ))
     }
 
@@ -141,6 +145,7 @@ impl<'a> Node<'a> {
             field,
             &message,
             "partial-override",
+            PAGE,
         ))
     }
 
@@ -183,6 +188,7 @@ impl<'a> Node<'a> {
             Some(PROCESSES.to_owned()),
             &message,
             "xgboost-workers",
+            PAGE,
         ))
     }
 
@@ -205,6 +211,7 @@ impl<'a> Node<'a> {
             Some(PROCESSES.to_owned()),
             &message,
             "flux-tasks",
+            PAGE,
         ))
     }
 }

@@ -186,7 +186,7 @@ impl Explainer<'_> {
     }
 }
 
-/// Returns the path in a JobSet that a path means: itself, or that of the field if it is a path that plugins claim.
+/// Converts a path that plugins claim to the path of its field in a JobSet. Returns any other path unchanged.
 #[must_use]
 pub fn path_in_job_set(path: &FieldPath) -> FieldPath {
     job_set_path(path).unwrap_or_else(|| path.clone())

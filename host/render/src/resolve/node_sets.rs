@@ -14,8 +14,8 @@ pub(super) struct NodeSets {
 }
 
 impl NodeSets {
-    /// Returns the pod sets in the `nodeSets` of an active plugin, of which there is at most one with any, or else those with the
-    /// ancestor `trainer`.
+    /// Returns the pod sets in the `nodeSets` of the active plugin that has any; at most one has. Without such a plugin, returns the
+    /// pod sets with the ancestor `trainer`.
     pub(super) fn of(record: &Record, active: &[Active]) -> Self {
         for Active { plugin, config } in active {
             let is_on = |set: &&NodeSet| set.when.as_ref().is_none_or(|when| when.holds(config));

@@ -61,7 +61,7 @@ pub(crate) fn of_trainer(job: &TrainJob, active: &[Active], session: &Session) -
             continue;
         }
         let message = format!(
-            "{} has the value that the plugin {} sets; with any other value, the TrainJob is refused",
+            "{} has the value that the plugin {} sets, so it is accepted; a value that the plugin cannot use is refused",
             var.name, plugin.id
         );
         found.warnings.push(Warning {

@@ -181,7 +181,7 @@ fn outcome(policy: &SandboxedPolicy) -> String {
 }
 
 #[test]
-fn a_component_of_today_does_the_same_on_a_host_of_tomorrow() {
+fn components_do_the_same_on_a_later_host() {
     surveys().iter().for_each(|survey| does_the_same(survey));
 }
 
@@ -198,7 +198,7 @@ fn does_the_same(survey: &[u8]) {
 }
 
 #[test]
-fn a_component_of_tomorrow_is_linked_by_a_host_of_tomorrow_alone() {
+fn components_of_the_next_minor_version_need_its_host() {
     let component = component(later(1), later(1));
     load(tomorrows(), &component).map(drop).unwrap();
     let imports = Surface::of(&component, &tomorrows()).imports_of(&Phase::ALL);
@@ -216,7 +216,7 @@ fn a_component_of_tomorrow_is_linked_by_a_host_of_tomorrow_alone() {
 }
 
 #[test]
-fn a_component_of_the_day_after_is_refused_by_a_host_of_tomorrow() {
+fn components_are_refused_by_an_older_host() {
     let error = load(tomorrows(), &component(later(2), later(2)))
         .map(drop)
         .unwrap_err()

@@ -207,7 +207,7 @@ impl<'h> Run<'h> {
 
     /// Warns of paths that no volume of the runtime or a patch provides. The base is read, because plugins mount no models.
     fn warn_of_missing_mounts(&self, ctx: &Context) {
-        let pod_set = ctx.base().pod_set(&self.pod_set.name());
+        let pod_set = ctx.base_of(self.pod_set);
         let node = pod_set.and_then(|set| set.container(&self.node.name()));
         let mounts = node.map(|node| node.mounts()).unwrap_or_default();
         let is_mounted = |path: &str| {

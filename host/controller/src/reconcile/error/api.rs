@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn webhooks_that_refuse_are_neither_a_conflict_nor_an_outage_for_all() {
+    fn refusing_webhooks_are_neither_conflicts_nor_outages() {
         let error = |code, message| {
             let status = Status::failure(message, "Denied").with_code(code);
             ReconcileError::api("writing JobSet `a`", kube::Error::Api(status.boxed()))

@@ -218,7 +218,7 @@ mod tests {
 
     /// The Event with the sentence is deleted after an hour, and the annotation stays.
     #[test]
-    fn the_summary_of_an_error_that_needs_a_correction_has_the_advice() {
+    fn summaries_of_correctable_errors_have_the_advice() {
         let (kind, name) = (|| "TrainingRuntime".to_owned(), || "big".to_owned());
         let long = "x".repeat(300);
         for (error, parts) in [

@@ -1,6 +1,6 @@
 //! Whether the Jobs and pods of a running JobSet were created. JobSet and Kubernetes' Job controller report failures only in Events, and retry.
 
-use std::sync::Once;
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 use k8s_openapi::jiff::{Timestamp, ToSpan as _};
 use kube::{
@@ -132,22 +132,23 @@ async fn last_failure(
     since: Timestamp,
 ) -> Result<Option<String>, ReconcileError> {
     let params = ListParams::default().fields(&format!("involvedObject.uid={uid},type=Warning"));
-    let lists = cx.reconciler.event_lists.of(&cx.key.namespace);
-    let one_at_a_time = lists.lock().await;
-    let events = list(
-        cx,
-        &kind_of("v1", "Event"),
-        params,
-        Event::read,
-        Event::size,
-    )
-    .await?;
-    drop(one_at_a_time);
-    let failures = events
-        .into_iter()
-        .filter(|event| event.last() >= Some(since));
-    let last = failures.max_by_key(Event::last);
-    Ok(last.map(|event| {
+    // Only one is kept, because there may be many large ones.
+    let newest = Arc::new(Mutex::new(None::<Event>));
+    let keep = Arc::clone(&newest);
+    let read = move |text: &str| -> Option<()> {
+        let event = Event::read(text).filter(|event| event.last() >= Some(since))?;
+        let mut newest = keep.lock().unwrap_or_else(PoisonError::into_inner);
+        if newest
+            .as_ref()
+            .is_none_or(|known| known.last() <= event.last())
+        {
+            *newest = Some(event);
+        }
+        None
+    };
+    list(cx, &kind_of("v1", "Event"), params, read, |()| 0).await?;
+    let newest = newest.lock().unwrap_or_else(PoisonError::into_inner).take();
+    Ok(newest.map(|event| {
         let message = without_pod_name(&event.message);
         let message = clean_to(message, LONGEST);
         format!("{}: {message}; {ADVICE}", event.reason)
@@ -183,11 +184,6 @@ impl Event {
     fn read(text: &str) -> Option<Self> {
         let event: Option<Self> = wire::decode(&without_managed_fields(text)).ok();
         event.filter(|event| FAILURES.contains(&&*event.reason))
-    }
-
-    /// Returns the memory that it takes.
-    fn size(&self) -> usize {
-        size_of::<Self>() + self.reason.len() + self.message.len()
     }
 
     /// Returns when it last happened.
@@ -305,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn the_time_of_an_event_is_its_last_one_in_either_api() {
+    fn event_times_are_the_last_ones_in_both_apis() {
         let last = |mut event: Value| {
             let members = event.as_object_mut().unwrap();
             members.insert("reason".to_owned(), "FailedCreate".into());

@@ -172,7 +172,7 @@ pub(crate) struct LiveJobSet {
     pub(crate) active: bool,
     /// The digest of its inputs, if it has one.
     pub(crate) inputs: Option<Box<str>>,
-    /// Whether entries were removed from the placement of its pods which its Jobs may still have.
+    /// Whether its Jobs may still have entries that were removed from the placement of its pods.
     pub(crate) removed: bool,
 }
 

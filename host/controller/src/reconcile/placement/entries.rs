@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_lead_from_one_placement_to_the_other_and_add_to_a_third() {
+    fn changes_of_a_placement_apply_to_another() {
         let changes = Entries::changes(&base(), &changed()).unwrap();
         let mut now = base();
         changes.clone().write(&mut now);

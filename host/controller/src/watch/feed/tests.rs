@@ -46,7 +46,7 @@ async fn news(feed: &mut Feed<String>, count: usize) -> Vec<String> {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_list_that_is_taken_as_a_whole_has_a_largest_size() {
+async fn whole_lists_have_a_maximum_size() {
     let pages = || {
         let first = page(&[&object("a", 1)], 9, "more");
         [first, page(&[&object("b", 2)], 9, "")]
@@ -169,7 +169,7 @@ async fn a_list_that_expires_or_stays_broken_begins_anew() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_expired_or_is_lost_lists_again_and_one_that_is_refused_for_load_is_checked() {
+async fn expired_watches_list_again_and_throttled_ones_are_checked() {
     let gone = "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,\"message\":\"too old\"}}\n";
     let whole = line("ADDED", "a", 10);
     let broken_off = whole.clone() + line("ADDED", "b", 11).split_at(20).0;

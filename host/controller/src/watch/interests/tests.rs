@@ -167,7 +167,7 @@ fn a_list_wakes_those_who_saw_something_else() {
 }
 
 #[test]
-fn a_kind_that_comes_or_goes_wakes_those_who_saw_it_otherwise() {
+fn kinds_that_come_or_go_wake_those_that_saw_otherwise() {
     let interests = interests();
     let key = NamespacedName::new("ml", "job");
     made(
@@ -246,7 +246,7 @@ fn a_job_that_starts_in_its_first_pass_needs_no_watch() {
 }
 
 #[test]
-fn a_runtime_wakes_those_who_wait_for_it_until_they_wait_no_more() {
+fn runtimes_wake_only_train_jobs_that_wait_for_them() {
     let interests = interests();
     let key = NamespacedName::new("ml", "job");
     let runtime = |namespace: Option<&str>| RuntimeKey {

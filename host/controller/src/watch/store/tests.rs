@@ -73,7 +73,7 @@ fn a_list_removes_missing_objects_and_keeps_newer_ones() {
 }
 
 #[test]
-fn an_object_deleted_without_a_watch_is_removed_even_if_it_was_the_newest() {
+fn objects_deleted_without_a_watch_are_removed() {
     let store = Store::default();
     store.put("stays", At(2));
     store.put("gone", At(7));

@@ -114,7 +114,7 @@ fn line(kind: &str, object: &str) -> String {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_train_job_that_can_not_be_decoded_holds_up_no_other() {
+async fn undecodable_train_jobs_delay_no_others() {
     let spec = json!({"suspend": true, "runtimeRef": {"name": "r"}});
     let beyond = json!({"conditions": [{
         "type": "Suspended", "status": "True", "reason": "r", "message": "secret", "lastTransitionTime": "9999-12-31T23:59:59Z",
@@ -196,7 +196,7 @@ async fn a_train_job_that_can_not_be_decoded_holds_up_no_other() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_was_deleted_while_nobody_watched_is_gone_after_the_next_list() {
+async fn unseen_deletions_are_found_by_the_next_list() {
     let gone = "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410}}\n";
     let none = json!({});
     let script = Script::new([
@@ -221,7 +221,7 @@ async fn what_was_deleted_while_nobody_watched_is_gone_after_the_next_list() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_that_fails_for_long_is_lost_until_it_works_again() {
+async fn failing_watches_are_lost_until_they_recover() {
     let mut answers = vec![served(), Answer::ok(page(&[], 9, ""))];
     answers.extend(std::iter::repeat_with(|| Answer::status(503)).take(30));
     answers.push(Answer::ok(page(&[], 9, "")));
@@ -280,7 +280,7 @@ async fn a_list_of_a_restored_state_ends_the_watch() {
 }
 
 #[test]
-fn a_job_set_with_a_status_that_can_not_be_decoded_is_no_missing_one() {
+fn job_sets_with_undecodable_status_are_not_missing() {
     let status =
         json!({"conditions": [{"type": "Failed", "status": "True", "lastTransitionTime": 1}]});
     let (found, read) = read::<JobSetObject>(&object("b", 5, &json!({"status": status}))).unwrap();
@@ -319,7 +319,7 @@ fn the_counts_of_a_job_set_keep_their_order() {
 
 /// The status of a TrainJob with more counts would be invalid as a whole.
 #[test]
-fn of_a_job_set_with_too_many_counts_some_are_kept_and_its_end() {
+fn job_sets_with_too_many_counts_keep_some_and_their_end() {
     let count = |at| json!({"name": format!("job-{at:04}"), "active": 1, "ready": 0, "succeeded": 0, "failed": 0, "suspended": 0});
     let counts: Vec<_> = (0..9_000).map(count).collect();
     let end = json!({"type": "Completed", "status": "True", "reason": "All", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"});
@@ -332,7 +332,7 @@ fn of_a_job_set_with_too_many_counts_some_are_kept_and_its_end() {
 
 /// A namespace has more text than is held, until an object of it is deleted.
 #[tokio::test(start_paused = true)]
-async fn an_object_whose_text_was_left_out_is_listed_again_once_there_is_room() {
+async fn objects_without_text_are_listed_again_once_there_is_room() {
     let text = "x".repeat(3 << 20);
     let large = |number: u64| {
         let spec = json!({"spec": {"runtimeRef": {"name": text}}});

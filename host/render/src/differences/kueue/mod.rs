@@ -22,6 +22,9 @@ use self::{
 use super::{Rendering, warning};
 use crate::problem::Warning;
 
+/// The page with the rows.
+const PAGE: &str = "docs/kueue.md";
+
 /// The maximum number of differences that a warning lists.
 const MOST_FACTS: usize = 6;
 
@@ -49,7 +52,7 @@ pub(super) fn warnings(rendering: &Rendering<'_>) -> Vec<Warning> {
 fn of_row(row: &Row, facts: &[String]) -> Warning {
     let message = format!("Kueue {}; {}", listed(facts, MOST_FACTS), row.advice);
     let field = row.field.map(str::to_owned);
-    warning(row.about, field, &message, row.id)
+    warning(row.about, field, &message, row.id, PAGE)
 }
 
 /// Adds each difference between the pods and what Kueue computes.

@@ -136,7 +136,7 @@ fn missing_objects_and_keys_are_waited_for() {
 }
 
 #[test]
-fn command_is_that_of_the_container_or_its_image_with_env_vars_replaced() {
+fn commands_come_from_the_container_or_its_image() {
     let env = vec![("A".to_owned(), "1".to_owned())];
     let image = Image::default().entrypoint(["python", "train.py"]);
     for (container, expected) in [

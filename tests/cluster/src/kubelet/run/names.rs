@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn ready_pods_have_the_names_of_their_service_and_searched_domains_can_be_left_out() {
+    fn ready_pods_are_found_by_full_and_short_names() {
         let found = hosts("team", json!({"containers": [], "subdomain": "llm"}));
         let full = "llm.team.svc.cluster.local\tllm\tllm.team\tllm.team.svc";
         let expected = format!(

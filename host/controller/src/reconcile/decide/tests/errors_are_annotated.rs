@@ -136,7 +136,7 @@ fn the_annotation_follows_the_reconcile() {
 }
 
 #[test]
-fn the_error_of_a_train_job_is_reported_even_if_it_can_not_be_annotated() {
+fn errors_are_reported_even_if_annotating_fails() {
     let mut o = failed(job(), Class::Input);
     let write = Action::WriteError(Some(Arc::from("Failed: Input")));
     let refused = failure(Class::Refused);
@@ -165,7 +165,7 @@ fn an_annotation_that_can_not_be_removed_fails_no_reconcile() {
 }
 
 #[test]
-fn an_error_is_annotated_even_if_the_status_can_not_be_written() {
+fn errors_are_annotated_even_if_writing_the_status_fails() {
     let mut waits = job();
     waits.desired.suspend = true;
     let mut o = failed(waits, Class::Input);

@@ -240,7 +240,7 @@ proptest! {
 }
 
 #[test]
-fn a_train_job_that_comes_gets_its_objects_in_a_safe_order_and_then_nothing() {
+fn new_train_jobs_get_their_objects_once_in_a_safe_order() {
     let mut world = world(&ApplyMode::ALL, 2, false);
     let ended = quiet(&mut world);
     assert_eq!(ended.failure, None);

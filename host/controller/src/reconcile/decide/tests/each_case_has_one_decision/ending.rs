@@ -102,7 +102,7 @@ fn a_job_set_whose_pods_wait_is_reconciled_again() {
 }
 
 #[test]
-fn a_running_train_job_waits_only_for_kinds_that_are_not_served() {
+fn running_train_jobs_wait_only_for_unserved_kinds() {
     for (class, interests) in [
         (Class::NotServed, InterestChange::Settle),
         (Class::Other, InterestChange::Forget),

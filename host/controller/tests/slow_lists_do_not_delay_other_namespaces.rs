@@ -1,0 +1,70 @@
+//! If lists of a namespace's Jobs take long, which its Jobs and Events determine, TrainJobs of other namespaces are still created.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicUsize, Ordering},
+};
+
+use k8s_openapi::jiff::{Timestamp, ToSpan as _};
+use serde_json::json;
+use trainyard_controller::metrics::Metrics;
+
+use crate::stub::{
+    cluster::{Act, Cluster},
+    controller::{Controller, job, runtime},
+};
+
+/// More than there are workers.
+const TRAIN_JOBS: usize = 20;
+const NAMESPACES: [&str; 3] = ["a", "b", "c"];
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_holds_no_worker() {
+    let cluster = Cluster::new();
+    cluster.put(runtime("plain", &[]));
+    let created = Timestamp::now().checked_sub(2.minutes()).unwrap();
+    let created = json!({"metadata": {"creationTimestamp": created.to_string()}});
+    let begun = Arc::new(AtomicUsize::new(0));
+    let count = begun.clone();
+    cluster.set_rule(move |_, _, call, _| {
+        if call != ("list", "jobs") {
+            return Act::GoOn;
+        }
+        count.fetch_add(1, Ordering::Relaxed);
+        Act::Hang
+    });
+    let names = || (0..TRAIN_JOBS).map(|number| format!("job-{number}"));
+    for namespace in NAMESPACES {
+        for name in names() {
+            cluster.put(job(namespace, &name, "plain", false));
+            cluster.merge("trainjobs", namespace, &name, &created);
+        }
+    }
+    let metrics = |queue: &_| Arc::new(Metrics::new(queue));
+    let controller = Controller::start(&cluster, metrics, |_| Vec::new()).await;
+    let all = NAMESPACES.len() * TRAIN_JOBS;
+    cluster
+        .until("all have a JobSet", |cluster| {
+            cluster.count("jobsets") == all
+        })
+        .await;
+    // Their Jobs should exist by now, so they are listed.
+    for namespace in NAMESPACES {
+        for name in names() {
+            cluster.merge("jobsets", namespace, &name, &created);
+        }
+    }
+    cluster
+        .until("two lists have begun", |_| {
+            begun.load(Ordering::Relaxed) == 2
+        })
+        .await;
+    cluster.put(job("other", "job", "plain", false));
+    cluster
+        .until("the TrainJob of `other` has a JobSet", |cluster| {
+            cluster.get("jobsets", "other", "job").is_some()
+        })
+        .await;
+    controller.stop().await;
+}

@@ -1,0 +1,16 @@
+//! Fails if no toolchain on this machine can build plugins. The build of the program needs one at its end, minutes later, and this crate is
+//! the first of the workspace that is compiled.
+
+#[path = "../componentize/src/toolchain.rs"]
+#[expect(unreachable_pub, reason = "it is a public module of componentize")]
+mod toolchain;
+
+fn main() {
+    // A toolchain that was found is not searched again, because that would rebuild the workspace whenever PATH changes.
+    println!("cargo::rerun-if-changed=build.rs");
+    if let Err(missing) = toolchain::find() {
+        for line in missing.to_string().lines() {
+            println!("cargo::error={line}");
+        }
+    }
+}
