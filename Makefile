@@ -52,9 +52,17 @@ test: setup ## Run all tests that need no cluster.
 test-fast: setup ## Run the tests that need no plugin, child process or cluster; under a minute once built.
 	$(CARGO) test --locked --tests $(FEATURES) $(FAST:%=-p trainyard-%) -- --skip lists_are_requested_once
 
-.PHONY: test-cluster
-test-cluster: build ## Run the tests that need Kubernetes; needs Go.
-	$(CARGO) test --locked --workspace --test api_server --test calm --test disturbed
+.PHONY: build-tests
+build-tests: build ## Build all tests, so that several targets that run them can run beside each other.
+	$(CARGO) test --locked --workspace --no-run
+
+CLUSTER := disturbed calm api_server
+.PHONY: test-cluster $(CLUSTER:%=test-cluster-%)
+test-cluster: build-tests ## Run the tests that need Kubernetes; needs Go.
+	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target $(CLUSTER:%=test-cluster-%)
+
+$(CLUSTER:%=test-cluster-%): test-cluster-%:
+	$(CARGO) test --locked --workspace --test $*
 
 .PHONY: plane
 plane: build ## Keep a cluster running for the tests, until Ctrl-C, so that they start at once; needs Go.
@@ -65,6 +73,10 @@ plane: build ## Keep a cluster running for the tests, until Ctrl-C, so that they
 test-harness: build ## Test the cluster that test-cluster uses; FILTER=NAME selects tests.
 	$(CARGO) build --locked --workspace --example cluster
 	$(CARGO) test --locked --workspace --test harness -- $(FILTER)
+
+.PHONY: test-harness-once
+test-harness-once: build ## Test that cluster if what is tested has changed since its tests passed on this machine.
+	@tools/harness.sh
 
 .PHONY: test-reference
 test-reference: ## Compare with the Kubeflow Trainer's own code, 100,000 merged patches and 9,000 TrainJobs, and with Kueue's; needs Go.

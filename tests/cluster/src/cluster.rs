@@ -1,8 +1,12 @@
 //! A control plane with everything that JobSets need to run.
 
-use std::{path::Path, thread};
+use std::{
+    path::Path,
+    sync::{Mutex, MutexGuard, PoisonError},
+    thread,
+};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Context as _, Result, anyhow};
 use futures_util::future::try_join_all;
 use k8s_openapi::api::core::v1::{Node, ServiceAccount};
 use kube::{Client, api::ListParams};
@@ -43,7 +47,14 @@ pub struct Cluster {
 /// The controllers that run JobSets on a control plane.
 struct Controllers {
     jobset: JobSetController,
-    kubernetes: [Controller; 2],
+    manager: Mutex<Controller>,
+    scheduler: Controller,
+}
+
+impl Controllers {
+    fn manager(&self) -> MutexGuard<'_, Controller> {
+        self.manager.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A controller that is part of Kubernetes.
@@ -180,9 +191,23 @@ impl Cluster {
             return Ok(());
         };
         controllers.jobset.process.still_runs()?;
-        for controller in &controllers.kubernetes {
-            controller.process.still_runs()?;
-        }
+        controllers.manager().process.still_runs()?;
+        controllers.scheduler.process.still_runs()
+    }
+
+    /// Kills kube-controller-manager, starts it again, and waits until it is ready. Where it uses leader election, an outage of the API
+    /// server that is longer than its lease does so too. Its garbage collector forgets kinds that an API server does not serve yet, and
+    /// only after a restart deletes what belongs to owners of these kinds that were deleted meanwhile.
+    ///
+    /// # Errors
+    /// It exited or was not ready in time, with the end of its log; or the cluster is kept by another program.
+    pub async fn restart_controller_manager(&self) -> Result<()> {
+        let controllers = self.controllers.as_ref();
+        let controllers = controllers.context("the cluster is kept by another program")?;
+        controllers.manager().process.kill()?;
+        let again = Controller::manager(&self.plane)?;
+        again.ready().await?;
+        *controllers.manager() = again;
         Ok(())
     }
 }
@@ -209,10 +234,10 @@ async fn start(plane: &ControlPlane, crds: &[Value]) -> Result<(Kubelet, Control
     // The garbage collector of kube-controller-manager looks for kinds when it starts, and then only every 30 seconds; until
     // it knows a kind, deleting an owner of that kind deletes nothing that it owns.
     install_all(plane, crds).await?;
-    let kubernetes = [Controller::manager(plane)?, Controller::scheduler(plane)?];
+    let manager = Controller::manager(plane)?;
+    let scheduler = Controller::scheduler(plane)?;
     // Its watches may be silent for longer than a call of a test may take.
     let kubelet = Kubelet::start(client_of(plane.kubeconfig()).await?, plane.folder())?;
-    let [manager, scheduler] = &kubernetes;
     let (jobset, (), (), ()) = tokio::try_join!(
         JobSetController::start(plane),
         manager.ready(),
@@ -220,7 +245,12 @@ async fn start(plane: &ControlPlane, crds: &[Value]) -> Result<(Kubelet, Control
         add_nodes(&kubelet)
     )?;
     nodes_take_pods(plane.client()).await?;
-    Ok((kubelet, Controllers { jobset, kubernetes }))
+    let controllers = Controllers {
+        jobset,
+        manager: Mutex::new(manager),
+        scheduler,
+    };
+    Ok((kubelet, controllers))
 }
 
 async fn add_nodes(kubelet: &Kubelet) -> Result<()> {

@@ -78,7 +78,8 @@ async fn api_server_restart_is_survived(shared: &Disturbed) -> Result<()> {
         shared.cluster.plane().start_api_server().await?;
         // The API server is ready before it serves every kind.
         let served = async || Ok(scenario.objects().await.ok());
-        eventually("all kinds are served", served).await.map(drop)
+        eventually("all kinds are served", served).await?;
+        shared.cluster.restart_controller_manager().await
     })
     .await
 }

@@ -216,9 +216,10 @@ fn differences(expected: &Value, found: &Value) -> String {
     all.dedup();
     let mut text = String::new();
     for key in all {
-        let (one, other) = (expected.get(&key), found.get(&key));
+        let (one, other) = (&expected[&key], &found[&key]);
         if one != other {
-            text += &format!("\n{key}: expected {one:#?}, found {other:#?}");
+            // One line each, because what reports a failure may keep only its last lines.
+            text += &format!("\n{key}: expected {one}, found {other}");
         }
     }
     text
