@@ -196,8 +196,8 @@ impl Cluster {
     }
 
     /// Kills kube-controller-manager, starts it again, and waits until it is ready. Where it uses leader election, an outage of the API
-    /// server that is longer than its lease does so too. Its garbage collector forgets kinds that an API server does not serve yet, and
-    /// only after a restart deletes what belongs to owners of these kinds that were deleted meanwhile.
+    /// server that is longer than its lease does so too. One that continues catches up with each kind at another time, so that it can
+    /// create a pod a second time, or miss that an owner was deleted; one that starts lists everything before it acts.
     ///
     /// # Errors
     /// It exited or was not ready in time, with the end of its log; or the cluster is kept by another program.
