@@ -56,7 +56,7 @@ test-fast: setup ## Run the tests that need no plugin, child process or cluster;
 build-tests: build ## Build all tests, so that several targets that run them can run beside each other.
 	$(CARGO) test --locked --workspace --no-run
 
-CLUSTER := disturbed calm api_server
+CLUSTER := outages disturbed calm api_server
 .PHONY: test-cluster $(CLUSTER:%=test-cluster-%)
 test-cluster: build-tests ## Run the tests that need Kubernetes; needs Go.
 	@$(MAKE) --no-print-directory --jobs --keep-going --output-sync=target $(CLUSTER:%=test-cluster-%)

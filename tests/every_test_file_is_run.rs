@@ -14,6 +14,7 @@ const OF_THE_CLUSTER: &[&str] = &[
     "frameworks",
     "gangs",
     "harness",
+    "outages",
 ];
 
 /// The folders of tests, with the programs in each.

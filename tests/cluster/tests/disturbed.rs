@@ -1,19 +1,16 @@
-//! The controller on clusters that fail, and controllers that are killed, misled or run twice.
+//! Controllers whose objects are changed by others, whose plugins fail, or that run beside another controller.
 
 mod bad_plugins_affect_only_their_own_train_jobs;
 mod common;
 mod controller_restart_writes_nothing;
-mod controller_survives_api_server_outages;
 mod controller_waits_for_its_crds;
 mod external_changes_are_repaired;
 mod hostile_train_jobs_block_no_others;
 mod keys_are_generated_once;
-mod killed_controllers_converge_after_restart;
 mod objects_beside_a_job_set_follow_their_mode;
 mod one_replica_leads_and_another_takes_over;
 mod printed_roles_match_api_calls;
 mod queued_job_sets_are_never_lost;
-mod restored_backups_are_noticed;
 mod resumed_train_jobs_get_only_their_current_placement;
 mod running_job_sets_are_frozen;
 mod running_train_jobs_of_the_reference_are_adopted;
@@ -32,14 +29,6 @@ fn main() -> ExitCode {
         .tests(
             "queued_job_sets_are_never_lost",
             queued_job_sets_are_never_lost::tests(),
-        )
-        .tests(
-            "killed_controllers_converge_after_restart",
-            killed_controllers_converge_after_restart::tests(),
-        )
-        .tests(
-            "controller_survives_api_server_outages",
-            controller_survives_api_server_outages::tests(),
         )
         .tests(
             "objects_beside_a_job_set_follow_their_mode",
@@ -86,9 +75,5 @@ fn main() -> ExitCode {
             controller_waits_for_its_crds::tests(),
         )
         .tests("keys_are_generated_once", keys_are_generated_once::tests())
-        .tests(
-            "restored_backups_are_noticed",
-            restored_backups_are_noticed::tests(),
-        )
         .run()
 }

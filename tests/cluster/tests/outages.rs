@@ -1,0 +1,27 @@
+//! Controllers that are killed, and API servers that fail or lose their last writes.
+
+mod common;
+mod controller_survives_api_server_outages;
+mod killed_controllers_converge_after_restart;
+mod restored_backups_are_noticed;
+
+use std::process::ExitCode;
+
+use trainyard_cluster::Program;
+
+fn main() -> ExitCode {
+    Program::default()
+        .tests(
+            "killed_controllers_converge_after_restart",
+            killed_controllers_converge_after_restart::tests(),
+        )
+        .tests(
+            "controller_survives_api_server_outages",
+            controller_survives_api_server_outages::tests(),
+        )
+        .tests(
+            "restored_backups_are_noticed",
+            restored_backups_are_noticed::tests(),
+        )
+        .run()
+}
