@@ -33,7 +33,7 @@ def artifacts(command):
     words, _, for_program = command.partition(" -- ")
     words = [*shlex.split(words), "--message-format=json"]
     if words[1] == "test":
-        words.append("--no-run")
+        words += [] if "--no-run" in words else ["--no-run"]
     elif for_program:
         # Flags of clippy: with other flags, it would check our own crates again.
         words += ["--", *shlex.split(for_program)]

@@ -185,9 +185,11 @@ pub(super) fn runtime_command(seen: &Seen<'_>) -> bool {
     let is_rendered = path.ends_with(".containers[node].command")
         || path.contains(".containers[node].env[") && path.ends_with(".expands")
         || IN_THE_COMMAND.iter().any(|field| path.ends_with(field));
-    let is_refused = seen
-        .our_refusal()
-        .is_some_and(|refusal| refusal.error.contains("torchtune"));
+    // The checks of a line that is completed.
+    let is_refused = seen.our_refusal().is_some_and(|refusal| {
+        let says = |text| refusal.error.contains(text);
+        says("torchtune") || says("a path in the volume of the runtime")
+    });
     is_incomplete && (is_rendered || is_refused)
 }
 
