@@ -79,19 +79,22 @@ impl RendezvousPort {
         }
     }
 
-    /// Warns if the pods use the network of their machine, where each port is free for one pod only, and the runtime does not choose the
-    /// port. `plugin` is the plugin's name.
+    /// Warns if the pods use the network of their machine, where each port is free for one pod only. `plugin` is the plugin's name.
     pub fn warn_of_host_network(self, ctx: &Context, pod_set: &PodSet, plugin: &str) {
         let base = ctx.base_of(pod_set);
         let member = base.and_then(|set| set.raw("hostNetwork"));
-        let is_host_network = member.and_then(|member| member.boolean("")) == Some(true);
-        if self.is_of_runtime || !is_host_network {
+        if member.and_then(|member| member.boolean("")) != Some(true) {
             return;
         }
         let number = self.number;
-        let message = format!(
-            "is true, so port {number} is a port of the machine, and only one pod of all TrainJobs with this port runs there, while the others stay pending; add a TCP port with the name `{PORT_NAME}` and a number of its own to the container in the runtime, whose TrainJobs share it, or change the default, `rendezvousPort` in the policy file's `config` of {plugin}"
-        );
+        let message = match self.is_of_runtime {
+            true => format!(
+                "is true, so port {number}, which the runtime names `{PORT_NAME}`, is a port of the machine, and only one pod of all TrainJobs of this runtime runs there, while the others stay pending; remove `hostNetwork`, use a runtime with another port for TrainJobs that are to share machines, or leave it if each pod takes a whole machine"
+            ),
+            false => format!(
+                "is true, so port {number} is a port of the machine, and only one pod of all TrainJobs with this port runs there, while the others stay pending; add a TCP port with the name `{PORT_NAME}` and a number of its own to the container in the runtime, whose TrainJobs share it, or change the default, `rendezvousPort` in the policy file's `config` of {plugin}"
+            ),
+        };
         ctx.warn(&message, Some(&pod_set.path("hostNetwork")));
     }
 }

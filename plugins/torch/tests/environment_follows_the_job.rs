@@ -230,7 +230,7 @@ fn port_can_be_chosen() {
 
 /// A container port of a pod in its machine's network is a port of the machine.
 #[test]
-fn host_network_with_the_default_port_causes_a_warning() {
+fn host_network_causes_a_warning_of_its_shared_port() {
     let warnings = |container: fn(MockContainer) -> MockContainer, is_host_network: bool| {
         let job = MockJob::new("llm").all_granted().pod_set("node", |set| {
             set.ancestor("trainer")
@@ -243,5 +243,7 @@ fn host_network_with_the_default_port_causes_a_warning() {
     assert_eq!(warnings(|c| c, true), [warning]);
     assert_eq!(warnings(|c| c, false), [""; 0]);
     let named = |c: MockContainer| c.port(29501, "TCP", Some("rendezvous"));
-    assert_eq!(warnings(named, true), [""; 0]);
+    let warning = "spec.template.spec.replicatedJobs[node].template.spec.template.spec.hostNetwork: is true, so port 29501, which the runtime names `rendezvous`, is a port of the machine, and only one pod of all TrainJobs of this runtime runs there, while the others stay pending; remove `hostNetwork`, use a runtime with another port for TrainJobs that are to share machines, or leave it if each pod takes a whole machine";
+    assert_eq!(warnings(named, true), [warning]);
+    assert_eq!(warnings(named, false), [""; 0]);
 }
