@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::json::{get, text};
 use serde_json::Value;
 use trainyard_model::record::{Datum, Field, env_json};
 
@@ -84,14 +85,11 @@ pub(crate) const fn shape(field: Field) -> (&'static [&'static str], Shape) {
 /// Returns the key of a list's item. `None` if the item has no key.
 pub(crate) fn item_key(by: ListKey, at: usize, item: &Value) -> Option<Cow<'_, str>> {
     match by {
-        ListKey::Field(name) => item.get(name)?.as_str().map(Cow::from),
+        ListKey::Field(name) => get(item, name)?.as_str().map(Cow::from),
         ListKey::Port => {
-            let protocol = item
-                .get("protocol")
-                .and_then(Value::as_str)
-                .unwrap_or("TCP");
-            let number = item.get("containerPort")?.as_u64()?;
-            Some(format!("{number}/{protocol}").into())
+            let protocol = get(item, "protocol").and_then(Value::as_str);
+            let number = get(item, "containerPort")?.as_u64()?;
+            Some(format!("{number}/{}", protocol.unwrap_or("TCP")).into())
         }
         ListKey::Text => item.as_str().map(Cow::from),
         ListKey::Position => Some(at.to_string().into()),
@@ -100,13 +98,9 @@ pub(crate) fn item_key(by: ListKey, at: usize, item: &Value) -> Option<Cow<'_, s
 
 /// Returns the record's value of a list's item.
 pub(crate) fn item_datum(field: Field, item: &Value) -> Datum {
-    match (field, item.get("valueFrom")) {
+    match (field, get(item, "valueFrom")) {
         (Field::Env, Some(source)) => source.clone().into(),
-        (Field::Env, None) => item
-            .get("value")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .into(),
+        (Field::Env, None) => text(item, "value").into(),
         _ => match item {
             Value::String(text) => text.as_str().into(),
             item => item.clone().into(),

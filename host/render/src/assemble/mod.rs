@@ -21,7 +21,7 @@ use trainyard_model::{
 pub(crate) use self::order::place_init_containers;
 use crate::{
     additions,
-    json::{edit_at, edit_list, edit_object, insert_after},
+    json::{edit_at, edit_list, edit_object, get, insert_after},
     shape::{ListKey, Shape, item_json, item_key, shape},
 };
 
@@ -77,7 +77,7 @@ pub(crate) fn assemble<'c>(
     let mut spec = template.clone();
     edit_list(&mut spec, &["replicatedJobs"], |jobs| {
         for job in jobs {
-            let name = job.get("name").and_then(Value::as_str);
+            let name = get(job, "name").and_then(Value::as_str);
             if let Some(position) = name.and_then(|name| record.pod_set_named(name)) {
                 writer.write_pod_set(job, position);
             }
@@ -293,7 +293,7 @@ impl Writer<'_> {
 
 /// The name of a container.
 fn name_of(container: &Value) -> Option<&str> {
-    container.get("name").and_then(Value::as_str)
+    get(container, "name").and_then(Value::as_str)
 }
 
 fn write_one(json: &mut Value, keys: &[&str], entries: &Entries) {

@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use crate::json::get;
 use serde_json::Value;
 use trainyard_model::record::{ContainerId, Entries, EntryScope, Field, Owner, Record};
 
@@ -70,7 +71,7 @@ fn needed_first(needs: &[Vec<usize>]) -> Vec<usize> {
 }
 
 fn text<'v>(item: &'v Value, key: &str) -> &'v str {
-    item.get(key).and_then(Value::as_str).unwrap_or_default()
+    get(item, key).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Returns the names in `$(NAME)`. `$$(NAME)` is an escape.

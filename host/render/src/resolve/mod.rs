@@ -27,7 +27,7 @@ pub(crate) use self::reserved::{
 use self::{node_sets::NodeSets, overrides::Overrides, patches::Patched, template::TemplateReader};
 use crate::{
     journal::Journal,
-    json::json_at,
+    json::get_at,
     problem::{InputObject, Problem, Warning},
     select::Active,
 };
@@ -113,7 +113,7 @@ pub(crate) fn patch_template(
 
 /// Reads a JobSet's spec into a record, and returns its problems.
 fn read(name: &str, spec: &Value, facts: &ClusterFacts) -> (Record, Vec<Problem>) {
-    let network = |member| json_at(spec, &["network", member]);
+    let network = |member| get_at(spec, &["network", member]);
     let subdomain = network("subdomain")
         .and_then(Value::as_str)
         .filter(|subdomain| !subdomain.is_empty());

@@ -8,7 +8,7 @@ use trainyard_model::{
 };
 
 use crate::{
-    json::json_at,
+    json::{get, get_at},
     problem::Problem,
     shape::{ListKey, Shape, item_datum, item_key, map_text, shape},
 };
@@ -70,7 +70,7 @@ impl<'a> TemplateReader<'a> {
     pub(crate) fn load(&mut self, record: &mut Record) {
         let root = StackPath::ROOT;
         let at = root.fields(REPLICATED_JOBS);
-        let Some(jobs) = self.list(self.spec.get("replicatedJobs"), &at) else {
+        let Some(jobs) = self.list(get(self.spec, "replicatedJobs"), &at) else {
             self.problems.push(Problem::runtime(
                 at.path(),
                 "is required: a runtime must have at least one replicated job",
@@ -106,9 +106,9 @@ impl<'a> TemplateReader<'a> {
         let job_path = at.field("template");
         set.ancestor = Ancestor::of(job).map(|ancestor| ancestor.step.into());
         set.count = self.pods(job, &job_path.field("spec"));
-        set.replicas = self.count(job.get("replicas"), &at.field("replicas"));
+        set.replicas = self.count(get(job, "replicas"), &at.field("replicas"));
         set.depends_on = dependencies(job);
-        let mode = json_at(job, &["template", "spec", "completionMode"]);
+        let mode = get_at(job, &["template", "spec", "completionMode"]);
         set.is_indexed = mode.and_then(Value::as_str) != Some("NonIndexed");
         let limit = find(job, shape(Field::BackoffLimit).0);
         if let Some(limit) = limit
@@ -120,7 +120,7 @@ impl<'a> TemplateReader<'a> {
         }
         let pod_path = job_path.fields(&["spec", "template"]);
         let empty = &Value::Null;
-        let pod = json_at(job, &["template", "spec", "template"]).unwrap_or(empty);
+        let pod = get_at(job, &["template", "spec", "template"]).unwrap_or(empty);
         for field in POD_SET_FIELDS {
             self.load_field(&mut set.fields, *field, pod, &pod_path);
         }
@@ -243,7 +243,7 @@ impl<'a> TemplateReader<'a> {
 
     /// Returns the name of a replicated job or container, or reports that it has none.
     fn name(&mut self, item: &'a Value, at: &StackPath<'_>) -> Option<&'a str> {
-        match item.get("name").unwrap_or(&Value::Null) {
+        match get(item, "name").unwrap_or(&Value::Null) {
             Value::String(name) if !name.is_empty() => return Some(name),
             Value::String(_) | Value::Null => self
                 .problems
@@ -260,9 +260,9 @@ impl<'a> TemplateReader<'a> {
 
     /// Returns how many pods of a replicated job run at once. A Job creates no more pods than it has completions.
     fn pods(&mut self, job: &Value, path: &StackPath<'_>) -> u32 {
-        let parallelism = json_at(job, &["template", "spec", "parallelism"]);
+        let parallelism = get_at(job, &["template", "spec", "parallelism"]);
         let parallelism = self.count(parallelism, &path.field("parallelism"));
-        let completions = json_at(job, &["template", "spec", "completions"]);
+        let completions = get_at(job, &["template", "spec", "completions"]);
         if completions.is_none_or(Value::is_null) {
             return parallelism;
         }
@@ -284,9 +284,9 @@ impl<'a> TemplateReader<'a> {
 }
 
 fn dependencies(job: &Value) -> Vec<Dependency> {
-    let list = job.get("dependsOn").and_then(Value::as_array);
+    let list = get(job, "dependsOn").and_then(Value::as_array);
     let text = |item: &Value, key: &str| {
-        item.get(key)
+        get(item, key)
             .and_then(Value::as_str)
             .unwrap_or_default()
             .to_owned()
@@ -302,7 +302,7 @@ fn dependencies(job: &Value) -> Vec<Dependency> {
 
 /// Whether each replicated job is created when the one before it is ready (`startupPolicy` of a JobSet).
 fn is_started_in_order(spec: &Value) -> bool {
-    let order = json_at(spec, &["startupPolicy", "startupPolicyOrder"]);
+    let order = get_at(spec, &["startupPolicy", "startupPolicyOrder"]);
     order.and_then(Value::as_str) == Some("InOrder")
 }
 
@@ -328,7 +328,7 @@ fn missing_key(by: ListKey) -> String {
 }
 
 fn find<'v>(json: &'v Value, keys: &[&str]) -> Option<&'v Value> {
-    json_at(json, keys).filter(|value| !value.is_null())
+    get_at(json, keys).filter(|value| !value.is_null())
 }
 
 /// Reads the labels and annotations of the JobSet.

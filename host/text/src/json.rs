@@ -1,0 +1,50 @@
+//! Searching JSON.
+
+use serde_json::Value;
+
+/// The most members whose names are compared one after the other.
+const FEW: usize = 16;
+
+/// Returns a member of an object, like [`Value::get`]. Most objects have a few members, and comparing a name with theirs takes less time than
+/// hashing it.
+#[must_use]
+pub fn get<'v>(of: &'v Value, name: &str) -> Option<&'v Value> {
+    match of {
+        Value::Object(members) if members.len() <= FEW => {
+            let mut members = members.iter();
+            members.find(|(found, _)| *found == name).map(|(_, v)| v)
+        }
+        of => of.get(name),
+    }
+}
+
+/// Returns the value at the path `keys`. Unlike [`Value::pointer`], it does not allocate.
+#[must_use]
+pub fn get_at<'v>(of: &'v Value, keys: &[&str]) -> Option<&'v Value> {
+    keys.iter().try_fold(of, |of, key| get(of, key))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn members_are_found_in_objects_of_any_size() {
+        for size in [0, 1, FEW, FEW + 1, FEW * 4] {
+            let members = (0..size).map(|at| (at.to_string(), json!({ "at": at })));
+            let object = Value::Object(members.collect());
+            for at in 0..=size {
+                let key = at.to_string();
+                assert_eq!(get(&object, &key), object.get(&key), "{key} of {size}");
+            }
+            let last = size.saturating_sub(1);
+            let found = get_at(&object, &[&last.to_string(), "at"]);
+            assert_eq!(found, (size > 0).then(|| json!(last)).as_ref());
+        }
+        assert_eq!(get(&json!(["a"]), "a"), None);
+    }
+}
