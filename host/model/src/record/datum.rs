@@ -97,8 +97,8 @@ pub fn env_json(name: &str, datum: &Datum) -> Value {
     } else {
         "value"
     };
-    let mut object = serde_json::Map::new();
-    object.insert("name".to_owned(), Value::from(name));
-    object.insert(key.to_owned(), datum.to_json().unwrap_or_default());
-    Value::Object(object)
+    let value = datum.to_json().unwrap_or_default();
+    [("name", Value::from(name)), (key, value)]
+        .into_iter()
+        .collect()
 }

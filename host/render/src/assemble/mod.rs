@@ -109,7 +109,7 @@ pub(crate) fn job_set(record: &Record, namespace: &str, suspended: bool, mut spe
 
 /// Returns an emitted object as JSON.
 pub(crate) fn object(object: &EmittedObject, namespace: &str) -> Value {
-    let mut metadata = Map::new();
+    let mut metadata = Map::with_capacity(4);
     metadata.insert("name".to_owned(), object.name.as_str().into());
     metadata.insert("namespace".to_owned(), namespace.into());
     for (key, texts) in [
@@ -120,7 +120,7 @@ pub(crate) fn object(object: &EmittedObject, namespace: &str) -> Value {
             metadata.insert(key.to_owned(), json!(texts));
         }
     }
-    let mut out = Map::new();
+    let mut out = Map::with_capacity(5);
     out.insert("apiVersion".to_owned(), object.kind.api_version().into());
     out.insert("kind".to_owned(), object.kind.kind().into());
     out.insert("metadata".to_owned(), Value::Object(metadata));

@@ -12,7 +12,8 @@ use trainyard_model::record::{ContainerId, Entries, EntryScope, Field, Owner, Re
 /// Moves env vars before those that reference them by `$(NAME)`, because Kubernetes expands only references to earlier ones. Two env vars of
 /// the runtime keep their order, and so do env vars that reference each other.
 pub(super) fn references_first(list: Vec<Value>, entries: &Entries) -> Vec<Value> {
-    if !list.iter().any(|item| text(item, "value").contains("$(")) {
+    let is_reference = |item| references(text(item, "value")).next().is_some();
+    if !list.iter().any(is_reference) {
         return list;
     }
     let added: BTreeSet<&str> = entries

@@ -115,5 +115,5 @@ fn is_native(name: &str) -> bool {
 fn is_extended(name: &str) -> bool {
     !is_native(name)
         && !name.starts_with("requests.")
-        && is_qualified_name(&format!("requests.{name}"))
+        && is_qualified_name(&["requests.", name].concat())
 }
