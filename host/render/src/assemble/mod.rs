@@ -15,14 +15,13 @@ use serde_json::{Map, Value, json};
 use trainyard_api::JobSet;
 use trainyard_model::{
     object::{Content, Data, DataValue, EmittedObject, SecretType, SecretValue},
-    record::{ContainerId, Datum, Entries, Entry, EntryRef, EntryScope, Field, Record},
+    record::{ContainerId, Datum, Entries, Entry, EntryRef, EntryScope, Field, ListKey, Record, Shape},
 };
 
 pub(crate) use self::order::place_init_containers;
 use crate::{
     additions,
     json::{edit_at, edit_list, edit_object, get, insert_after},
-    shape::{ListKey, Shape, item_json, item_key, shape},
 };
 
 /// The entries that changed, sorted and without duplicates, so those of a scope are adjacent, and among them those of a field.
@@ -225,7 +224,7 @@ impl Writer<'_> {
             let name = |id: &ContainerId| Some(&*self.record.container(*id)?.name);
             let names = order.iter().filter_map(name).enumerate();
             let places: BTreeMap<&str, usize> = names.map(|(at, name)| (name, at)).collect();
-            edit_list(pod, shape(Field::InitContainers).0, |list| {
+            edit_list(pod, Field::InitContainers.keys(), |list| {
                 list.sort_by_key(|json| places.get(name_of(json)?).copied());
             });
         }
@@ -242,7 +241,7 @@ impl Writer<'_> {
         if changed.peek().is_none() {
             return;
         }
-        edit_list(pod, shape(list).0, |items| {
+        edit_list(pod, list.keys(), |items| {
             let mut places = BTreeMap::new();
             for (at, item) in items.iter().enumerate() {
                 if let Some(name) = name_of(item) {
@@ -271,8 +270,8 @@ impl Writer<'_> {
         };
         for (field, changed) in self.changed.fields(scope) {
             let entries = fields.all(field);
-            let (keys, shape) = shape(field);
-            match shape {
+            let keys = field.keys();
+            match field.shape() {
                 Shape::One => write_one(json, keys, entries),
                 Shape::Map => edit_object(json, keys, |object| write_map(object, entries, changed)),
                 Shape::List(by) if !field.holds_containers() => edit_list(json, keys, |list| {
@@ -357,7 +356,7 @@ fn rebuild(
     let mut out = Vec::with_capacity(old.len() + changed.0.len());
     let mut written: BTreeSet<&str> = BTreeSet::new();
     for (at, item) in old.into_iter().enumerate() {
-        let key = item_key(by, at, &item);
+        let key = by.of(at, &item);
         let Some(key) = key.filter(|key| changed.contains(key)) else {
             out.push(item);
             continue;
@@ -365,12 +364,12 @@ fn rebuild(
         if let Some(entry) = entries.get(&*key)
             && written.insert(&entry.key)
         {
-            out.push(item_json(field, &entry.key, &entry.datum));
+            out.push(field.item_of(&entry.key, &entry.datum));
         }
     }
     let additions = entries
         .iter()
         .filter(|entry| changed.contains(&entry.key) && !written.contains(&*entry.key));
-    out.extend(additions.map(|entry| item_json(field, &entry.key, &entry.datum)));
+    out.extend(additions.map(|entry| field.item_of(&entry.key, &entry.datum)));
     out
 }

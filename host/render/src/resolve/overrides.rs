@@ -158,7 +158,8 @@ impl Overrides<'_> {
                 .flatten()
             {
                 let at = path.field(key).key(name);
-                match crate::shape::map_text(field, amount)
+                match field
+                    .map_text(amount)
                     .filter(|text| !text.starts_with('-') && Quantity::parse(text).is_some())
                 {
                     Some(text) => self.set(id, field, name, Some((&*text).into()), at),

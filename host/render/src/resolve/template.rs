@@ -3,45 +3,14 @@
 use serde_json::Value;
 use trainyard_api::{FieldPath, StackPath, ancestor::Ancestor, fields::describe};
 use trainyard_model::{
-    record::{Datum, Field, Fields, PodSet, Record},
+    record::{Datum, Field, Fields, Level, ListKey, PodSet, Record, Shape},
     value::Dependency,
 };
 
 use crate::{
     json::{get, get_at},
     problem::Problem,
-    shape::{ListKey, Shape, item_datum, item_key, map_text, shape},
 };
-
-/// The fields of a pod template that the record holds.
-pub(super) const POD_SET_FIELDS: &[Field] = &[
-    Field::PodLabels,
-    Field::PodAnnotations,
-    Field::Volumes,
-    Field::ResourceClaims,
-    Field::NodeSelector,
-    Field::PriorityClass,
-    Field::SchedulerName,
-    Field::SchedulingGates,
-    Field::DnsSearches,
-    Field::FsGroup,
-];
-/// The fields of a container that the record holds.
-pub(super) const CONTAINER_FIELDS: &[Field] = &[
-    Field::Image,
-    Field::ImagePullPolicy,
-    Field::Command,
-    Field::Args,
-    Field::WorkingDir,
-    Field::RestartPolicy,
-    Field::Env,
-    Field::EnvFrom,
-    Field::Ports,
-    Field::Mounts,
-    Field::Requests,
-    Field::Limits,
-    Field::ResourceClaimUses,
-];
 
 /// The path of the replicated jobs in a runtime.
 const REPLICATED_JOBS: &[&str] = &["spec", "template", "spec", "replicatedJobs"];
@@ -110,7 +79,7 @@ impl<'a> TemplateReader<'a> {
         set.depends_on = dependencies(job);
         let mode = get_at(job, &["template", "spec", "completionMode"]);
         set.is_indexed = mode.and_then(Value::as_str) != Some("NonIndexed");
-        let limit = find(job, shape(Field::BackoffLimit).0);
+        let limit = find(job, Field::BackoffLimit.keys());
         if let Some(limit) = limit
             .and_then(Value::as_u64)
             .and_then(|n| i64::try_from(n).ok())
@@ -121,8 +90,8 @@ impl<'a> TemplateReader<'a> {
         let pod_path = job_path.fields(&["spec", "template"]);
         let empty = &Value::Null;
         let pod = get_at(job, &["template", "spec", "template"]).unwrap_or(empty);
-        for field in POD_SET_FIELDS {
-            self.load_field(&mut set.fields, *field, pod, &pod_path);
+        for field in Field::in_templates(Level::PodSet) {
+            self.load_field(&mut set.fields, field, pod, &pod_path);
         }
         let position = u32::try_from(record.pod_sets.len()).unwrap_or(u32::MAX);
         record.pod_sets.push(set);
@@ -139,7 +108,7 @@ impl<'a> TemplateReader<'a> {
         pod: &'a Value,
         pod_path: &StackPath<'_>,
     ) {
-        let (keys, _) = shape(list);
+        let keys = list.keys();
         let path = pod_path.fields(keys);
         for (index, json) in self
             .list(find(pod, keys), &path)
@@ -159,8 +128,8 @@ impl<'a> TemplateReader<'a> {
                 continue;
             }
             let mut fields = Fields::default();
-            for field in CONTAINER_FIELDS {
-                self.load_field(&mut fields, *field, json, &at);
+            for field in Field::in_templates(Level::Container) {
+                self.load_field(&mut fields, field, json, &at);
             }
             record.load_container(set, list, name, fields);
         }
@@ -173,12 +142,12 @@ impl<'a> TemplateReader<'a> {
         json: &'a Value,
         at: &StackPath<'_>,
     ) {
-        let (keys, shape) = shape(field);
+        let keys = field.keys();
         let path = at.fields(keys);
         let Some(value) = find(json, keys) else {
             return;
         };
-        match shape {
+        match field.shape() {
             Shape::One => self.load_one(fields, field, value, &path),
             Shape::Map => self.load_map(fields, field, value, &path),
             Shape::List(by) => {
@@ -188,8 +157,8 @@ impl<'a> TemplateReader<'a> {
                     .flatten()
                     .enumerate()
                 {
-                    match item_key(by, index, item) {
-                        Some(key) => fields.load(field, &key, item_datum(field, item)),
+                    match by.of(index, item) {
+                        Some(key) => fields.load(field, &key, field.datum_of(item)),
                         None => self
                             .problems
                             .push(Problem::runtime(path.index(index).path(), missing_key(by))),
@@ -224,7 +193,7 @@ impl<'a> TemplateReader<'a> {
             return self.wrong(path, "an object", value);
         };
         for (key, value) in map {
-            match map_text(field, value) {
+            match field.map_text(value) {
                 Some(text) => fields.load(field, key, (&*text).into()),
                 None => self.wrong(&path.key(key), "a string", value),
             }

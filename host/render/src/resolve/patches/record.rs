@@ -1,12 +1,11 @@
 //! Writes the changes by a patch to the record.
 
 use trainyard_api::FieldPath;
-use trainyard_model::record::{Entry, EntryRef, EntryScope, Field, Owner, Record};
+use trainyard_model::record::{Entry, EntryRef, EntryScope, Field, Level, Owner, Record};
 
 use crate::{
     journal::{Journal, Source},
     place::path_of,
-    resolve::template::{CONTAINER_FIELDS, POD_SET_FIELDS},
 };
 
 /// Updates the record to that of the patched template. Unchanged values keep their owner.
@@ -29,9 +28,9 @@ pub(super) fn write(
             source,
         };
         let scope = EntryScope::PodSet(position);
-        recorder.fields(POD_SET_FIELDS, scope, scope);
+        recorder.fields(Level::PodSet, scope, scope);
         for (old, new) in recorder.containers(position) {
-            recorder.fields(CONTAINER_FIELDS, old, new);
+            recorder.fields(Level::Container, old, new);
         }
     }
 }
@@ -56,23 +55,23 @@ impl Recorder<'_> {
         .collect()
     }
 
-    fn fields(&mut self, fields: &[Field], scope: EntryScope, patched: EntryScope) {
+    fn fields(&mut self, level: Level, scope: EntryScope, patched: EntryScope) {
         let found = [(&*self.record, scope), (self.patched, patched)];
         let [Some(old), Some(new)] = found.map(|(record, scope)| record.fields(scope)) else {
             return;
         };
         let mut changed = Vec::new();
-        for field in fields {
-            let (old, new) = (old.all(*field), new.all(*field));
+        for field in Field::in_templates(level) {
+            let (old, new) = (old.all(field), new.all(field));
             let is_set = |entry: &&Entry| {
                 old.get(&*entry.key)
                     .is_none_or(|held| held.datum != entry.datum)
             };
             let is_removed = |entry: &&Entry| new.get(&*entry.key).is_none();
             let set = new.iter().filter(is_set);
-            let set = set.map(|entry| (*field, entry.key.clone(), Some(entry.datum.clone())));
+            let set = set.map(|entry| (field, entry.key.clone(), Some(entry.datum.clone())));
             let removed = old.iter().filter(is_removed);
-            let removed = removed.map(|entry| (*field, entry.key.clone(), None));
+            let removed = removed.map(|entry| (field, entry.key.clone(), None));
             changed.extend(set.chain(removed));
         }
         for (field, key, datum) in changed {

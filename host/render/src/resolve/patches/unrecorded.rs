@@ -2,12 +2,10 @@
 
 use serde_json::Value;
 use trainyard_api::{FieldPath, merge::differences, path::Segment};
-use trainyard_model::record::Field;
+use trainyard_model::record::{Field, Level};
 
 use crate::{
     journal::{Source, SpecChange},
-    resolve::template::{CONTAINER_FIELDS, POD_SET_FIELDS},
-    shape::shape,
 };
 
 /// Returns the differences between two specs in fields that the record does not have.
@@ -40,15 +38,15 @@ fn is_recorded(path: &FieldPath) -> bool {
     ) else {
         return false;
     };
-    let one_of = |fields: &[Field], segments: &[Segment]| {
-        let held = |field: &Field| below(segments, shape(*field).0).is_some();
-        fields.iter().any(held)
+    let one_of = |level, segments: &[Segment]| {
+        let mut fields = Field::in_templates(level);
+        fields.any(|field| below(segments, field.keys()).is_some())
     };
     let in_container = [Field::InitContainers, Field::Containers]
         .into_iter()
-        .filter_map(|list| below(pod, shape(list).0)?.get(1..))
-        .any(|container| one_of(CONTAINER_FIELDS, container));
-    in_container || one_of(POD_SET_FIELDS, pod)
+        .filter_map(|list| below(pod, list.keys())?.get(1..))
+        .any(|container| one_of(Level::Container, container));
+    in_container || one_of(Level::PodSet, pod)
 }
 
 /// Returns the rest of a path after these fields. `*` matches any name.
