@@ -27,9 +27,7 @@ pub(crate) fn path_of(record: &Record, place: &EntryRef) -> Option<FieldPath> {
         (_, None) => FieldPath::root(),
     };
     if let Some(container) = container {
-        path = path
-            .fields(container.list.keys())
-            .key(&*container.name);
+        path = path.fields(container.list.keys()).key(&*container.name);
     }
     let path = path.fields(keys);
     match shape {

@@ -65,9 +65,7 @@ fn of_container(container: &FieldPath, path: &[Segment]) -> FieldPath {
 fn of_field(at: &FieldPath, field: Field, rest: &[Segment]) -> FieldPath {
     let at = at.fields(field.keys());
     match (field.shape(), rest) {
-        (Shape::Members, [member, rest @ ..]) => {
-            below(&at.fields(member.text().split('/')), rest)
-        }
+        (Shape::Members, [member, rest @ ..]) => below(&at.fields(member.text().split('/')), rest),
         _ => below(&at, rest),
     }
 }

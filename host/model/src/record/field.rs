@@ -180,7 +180,10 @@ impl Field {
 
     /// The fields of a level that are read from a template and written back at their places.
     pub fn in_templates(level: Level) -> impl Iterator<Item = Self> {
-        let of_level = Self::ALL.iter().copied().filter(move |f| f.level() == level);
+        let of_level = Self::ALL
+            .iter()
+            .copied()
+            .filter(move |f| f.level() == level);
         of_level.filter(|f| matches!(f.shape(), One | Map | List(_)) && !f.holds_containers())
     }
 

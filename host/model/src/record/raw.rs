@@ -264,12 +264,8 @@ impl Record {
 
     fn template_container(&self, id: super::ContainerId) -> Option<&Value> {
         let container = self.container(id)?;
-        let list = match container.list {
-            Field::InitContainers => "initContainers",
-            _ => "containers",
-        };
         let pod = self.pod_template(container.pod_set)?;
-        let items = json::get_at(pod, &["spec", list])?.as_array()?;
+        let items = json::get_at(pod, container.list.keys())?.as_array()?;
         let name = |item| json::get(item, "name").and_then(Value::as_str);
         items
             .iter()

@@ -81,7 +81,9 @@ impl Field {
             Datum::Json(_) => "valueFrom",
             _ => "value",
         };
-        [("name", key.into()), (member, value)].into_iter().collect()
+        [("name", key.into()), (member, value)]
+            .into_iter()
+            .collect()
     }
 
     /// Returns a map's value as text. Quantities may be numbers in YAML.

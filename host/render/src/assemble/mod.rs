@@ -15,7 +15,9 @@ use serde_json::{Map, Value, json};
 use trainyard_api::JobSet;
 use trainyard_model::{
     object::{Content, Data, DataValue, EmittedObject, SecretType, SecretValue},
-    record::{ContainerId, Datum, Entries, Entry, EntryRef, EntryScope, Field, ListKey, Record, Shape},
+    record::{
+        ContainerId, Datum, Entries, Entry, EntryRef, EntryScope, Field, ListKey, Record, Shape,
+    },
 };
 
 pub(crate) use self::order::place_init_containers;

@@ -87,16 +87,15 @@ pub(crate) fn patch_template(
     let mut problems = check_steps(&record);
     // A patch is only blamed for problems that the template does not have without it.
     let known: BTreeSet<String> = problems.iter().map(ToString::to_string).collect();
-    let read = |spec: &Value| {
-        let (record, mut problems) = read(name, spec, facts);
-        let steps = check_steps(&record).into_iter();
-        problems.extend(steps.filter(|problem| !known.contains(&problem.to_string())));
-        (record, problems)
+    let new_problems = |record: &Record| {
+        let mut problems = check_steps(record);
+        problems.retain(|problem| !known.contains(&problem.to_string()));
+        problems
     };
     Problem::in_time(deadline, || "the runtime's template was read".to_owned())?;
     let template = &runtime.template;
     template::load_metadata(&mut record, &template.labels, &template.annotations);
-    let patched = match patches::apply(job, &template.spec, &mut record, &read, deadline) {
+    let patched = match patches::apply(job, &template.spec, &mut record, &new_problems, deadline) {
         Ok(patched) => patched,
         Err(of_patches) => {
             problems.extend(of_patches);

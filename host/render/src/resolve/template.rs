@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The path of the replicated jobs in a runtime.
-const REPLICATED_JOBS: &[&str] = &["spec", "template", "spec", "replicatedJobs"];
+pub(super) const REPLICATED_JOBS: &[&str] = &["spec", "template", "spec", "replicatedJobs"];
 
 /// Returns the path of the replicated jobs in a runtime.
 pub(super) fn replicated_jobs() -> FieldPath {
@@ -135,7 +135,8 @@ impl<'a> TemplateReader<'a> {
         }
     }
 
-    fn load_field(
+    /// Reads a field of a pod template or container.
+    pub(super) fn load_field(
         &mut self,
         fields: &mut Fields,
         field: Field,
