@@ -1,7 +1,7 @@
 //! Reading JSON by path, and edits of it that create absent parents and leave no empty list or map behind.
 
 use serde_json::{Map, Value};
-pub(crate) use trainyard_api::json::{get, get_at};
+pub(crate) use trainyard_api::json::{get, get_at, get_mut};
 
 /// Returns the items of a member; none if it is not a list.
 pub(crate) fn items<'v>(of: &'v Value, member: &str) -> &'v [Value] {
@@ -70,7 +70,7 @@ pub(crate) fn edit_at(json: &mut Value, keys: &[&str], edit: impl FnOnce(&mut Va
         Value::Object(object) => object,
         _ => &mut made,
     };
-    match object.get_mut(*first) {
+    match get_mut(object, first) {
         Some(member) => {
             edit_at(member, rest, edit);
             if member.is_null() {
@@ -100,7 +100,7 @@ pub(crate) fn insert_after(
     let at = anchor
         .and_then(|anchor| object.keys().position(|name| name == anchor))
         .map_or(0, |at| at + 1);
-    match object.get_mut(key) {
+    match get_mut(object, key) {
         Some(member) => *member = value,
         None => drop(object.shift_insert(at, key.to_owned(), value)),
     }

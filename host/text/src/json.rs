@@ -1,6 +1,6 @@
 //! Searching JSON.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 /// The most members whose names are compared one after the other.
 const FEW: usize = 16;
@@ -16,6 +16,15 @@ pub fn get<'v>(of: &'v Value, name: &str) -> Option<&'v Value> {
         }
         of => of.get(name),
     }
+}
+
+/// Returns a member of an object, like [`Map::get_mut`], and finds it in the same way.
+pub fn get_mut<'v>(of: &'v mut Map<String, Value>, name: &str) -> Option<&'v mut Value> {
+    if of.len() > FEW {
+        return of.get_mut(name);
+    }
+    let mut members = of.iter_mut();
+    members.find(|(found, _)| *found == name).map(|(_, v)| v)
 }
 
 /// Returns the value at the path `keys`. Unlike [`Value::pointer`], it does not allocate.
@@ -40,6 +49,9 @@ mod tests {
             for at in 0..=size {
                 let key = at.to_string();
                 assert_eq!(get(&object, &key), object.get(&key), "{key} of {size}");
+                let mut members = object.as_object().cloned().unwrap();
+                let found = get_mut(&mut members, &key).cloned();
+                assert_eq!(found.as_ref(), object.get(&key));
             }
             let last = size.saturating_sub(1);
             let found = get_at(&object, &[&last.to_string(), "at"]);

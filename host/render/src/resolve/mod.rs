@@ -17,7 +17,6 @@ use trainyard_model::{
     deadline::Deadline,
     facts::Facts,
     job::{Job, RuntimeRef},
-    names::short_hash,
     record::{Accelerators, Record},
 };
 
@@ -241,7 +240,6 @@ fn job_facts(
     let texts =
         |map: &trainyard_api::StringMap| map.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
     let metadata = &job.metadata;
-    let uid = metadata.uid.clone();
     let processes = job
         .trainer
         .as_ref()
@@ -249,9 +247,7 @@ fn job_facts(
     Job {
         name: metadata.name.as_str().into(),
         namespace: namespace.into(),
-        uid: uid
-            .unwrap_or_else(|| offline_uid(namespace, &metadata.name))
-            .into(),
+        uid: metadata.uid.as_deref().unwrap_or_default().into(),
         suspended: job.suspend,
         labels: texts(&metadata.labels),
         annotations: texts(&metadata.annotations),
@@ -286,18 +282,4 @@ fn runtime_processes(runtime: &Runtime) -> Option<u32> {
         .as_u64()
         .and_then(|n| u32::try_from(n).ok())
         .filter(|n| *n >= least)
-}
-
-/// Returns a UID for a TrainJob that is not in a cluster, derived from its namespace and name.
-fn offline_uid(namespace: &str, name: &str) -> String {
-    let hex = short_hash(&["trainyard.dev/offline-uid", namespace, name], 32);
-    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default().to_owned();
-    [
-        part(0, 8),
-        part(8, 12),
-        part(12, 16),
-        part(16, 20),
-        part(20, 32),
-    ]
-    .join("-")
 }
