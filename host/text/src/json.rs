@@ -33,6 +33,22 @@ pub fn get_at<'v>(of: &'v Value, keys: &[&str]) -> Option<&'v Value> {
     keys.iter().try_fold(of, |of, key| get(of, key))
 }
 
+/// Returns the value at a JSON pointer, like [`Value::pointer`]. A pointer without escapes and positions takes no allocation.
+#[must_use]
+pub fn pointer<'v>(of: &'v Value, pointer: &str) -> Option<&'v Value> {
+    if pointer.as_bytes().contains(&b'~') {
+        return of.pointer(pointer);
+    }
+    let mut steps = pointer.split('/');
+    if steps.next() != Some("") {
+        return None;
+    }
+    steps.try_fold(of, |of, step| match of {
+        Value::Object(_) => get(of, step),
+        other => other.pointer(&format!("/{step}")),
+    })
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -58,5 +74,32 @@ mod tests {
             assert_eq!(found, (size > 0).then(|| json!(last)).as_ref());
         }
         assert_eq!(get(&json!(["a"]), "a"), None);
+    }
+
+    #[test]
+    fn pointers_find_the_same_as_those_of_serde() {
+        let value = json!({"a": [{"b": 1}], "": {"": 2}, "c/d": {"e~": 3}, "0": 4});
+        for at in [
+            "",
+            "/",
+            "//",
+            "/a",
+            "/a/",
+            "/a/0",
+            "/a/00",
+            "/a/+0",
+            "/a/0/b",
+            "/a/1",
+            "/a/b",
+            "a",
+            "a/0",
+            "/c~1d/e~0",
+            "/c/d",
+            "/0",
+            "/0/0",
+            "/x",
+        ] {
+            assert_eq!(pointer(&value, at), value.pointer(at), "{at}");
+        }
     }
 }

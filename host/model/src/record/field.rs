@@ -224,8 +224,8 @@ impl Field {
             self,
             Self::Labels | Self::Annotations | Self::PodLabels | Self::PodAnnotations
         );
-        let domain = key.split_once('/').map_or("", |(domain, _)| domain);
-        is_metadata && domain != "app.kubernetes.io" && is_of_kubernetes(domain)
+        let domain = || key.split_once('/').map_or("", |(domain, _)| domain);
+        is_metadata && domain() != "app.kubernetes.io" && is_of_kubernetes(domain())
     }
 
     /// Whether the keys are containers, with fields of their own.
