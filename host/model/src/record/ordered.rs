@@ -6,7 +6,7 @@ use super::Owner;
 
 /// The most values of a short list, which is searched value by value. Most lists of a record are this short, and trees would cost more than
 /// they save.
-const SHORT: usize = 16;
+const SHORT: usize = 64;
 
 /// A value of an [`Ordered`] list.
 pub trait Keyed {
