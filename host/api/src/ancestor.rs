@@ -1,6 +1,7 @@
 //! The step of a TrainJob that a replicated job runs.
 
 use serde_json::Value;
+use trainyard_text::json;
 
 use crate::names;
 
@@ -24,7 +25,7 @@ impl<'a> Ancestor<'a> {
             step,
             on_pods: false,
         });
-        let has_one_replica = || job.get("replicas").is_none_or(|replicas| replicas == 1);
+        let has_one_replica = || json::get(job, "replicas").is_none_or(|replicas| replicas == 1);
         on_job.or_else(|| {
             Self::label_on_pods(job)
                 .filter(|_| has_one_replica())
@@ -42,6 +43,6 @@ impl<'a> Ancestor<'a> {
 }
 
 fn label<'a>(job: &'a Value, metadata: &[&str]) -> Option<&'a str> {
-    let mut keys = metadata.iter().chain(&["labels", names::ANCESTOR_LABEL]);
-    keys.try_fold(job, |value, key| value.get(key))?.as_str()
+    let metadata = json::get_at(job, metadata)?;
+    json::get_at(metadata, &["labels", names::ANCESTOR_LABEL])?.as_str()
 }

@@ -1,6 +1,6 @@
 //! The JobSet of a TrainJob.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use crate::{StringMap, names};
 
@@ -22,7 +22,7 @@ pub struct JobSet {
 impl JobSet {
     /// Returns the object to apply. Keys have their usual order, and empty maps are omitted.
     pub fn into_value(self) -> Value {
-        let mut metadata = Map::new();
+        let mut metadata = Map::with_capacity(4);
         metadata.insert("name".to_owned(), Value::String(self.name));
         if let Some(namespace) = self.namespace {
             metadata.insert("namespace".to_owned(), Value::String(namespace));
@@ -38,9 +38,9 @@ impl JobSet {
                 );
             }
         }
-        let mut object = Map::new();
-        object.insert("apiVersion".to_owned(), json!(names::JOB_SET_API_VERSION));
-        object.insert("kind".to_owned(), json!(names::JOB_SET));
+        let mut object = Map::with_capacity(4);
+        object.insert("apiVersion".to_owned(), names::JOB_SET_API_VERSION.into());
+        object.insert("kind".to_owned(), names::JOB_SET.into());
         object.insert("metadata".to_owned(), Value::Object(metadata));
         object.insert("spec".to_owned(), self.spec);
         Value::Object(object)

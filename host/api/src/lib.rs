@@ -50,7 +50,7 @@ pub use plugin_use::PluginUse;
 pub use runtime::Runtime;
 pub use runtime_patch::RuntimePatch;
 pub use trainjob::TrainJob;
-pub use trainyard_text::{FieldPath, StackPath, path};
+pub use trainyard_text::{FieldPath, StackPath, json, path};
 
 /// A map of strings that keeps the order in which its author wrote it: labels, annotations.
 pub type StringMap = indexmap::IndexMap<String, String>;

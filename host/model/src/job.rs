@@ -1,10 +1,10 @@
 //! The TrainJob as plugins see it.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
-use crate::{facts::Facts, lookup::Requester, record::Accelerators};
+use crate::{facts::Facts, lookup::Requester, names::short_hash, record::Accelerators};
 
 /// The TrainJob and what resolve derived from its runtime. Plugins cannot change it.
 #[derive(Clone, Debug, Default)]
@@ -13,7 +13,7 @@ pub struct Job {
     pub name: Arc<str>,
     /// `metadata.namespace`.
     pub namespace: Arc<str>,
-    /// `metadata.uid`; offline it is derived from namespace and name.
+    /// `metadata.uid`; empty if the TrainJob is not in a cluster.
     pub uid: Arc<str>,
     /// `spec.suspend`.
     pub suspended: bool,
@@ -48,11 +48,34 @@ pub struct RuntimeRef {
     pub annotations: BTreeMap<String, String>,
 }
 
+impl Job {
+    /// Returns the UID. That of a TrainJob that is not in a cluster is derived from its namespace and name.
+    #[must_use]
+    pub fn uid(&self) -> Cow<'_, str> {
+        if !self.uid.is_empty() {
+            return Cow::Borrowed(&self.uid);
+        }
+        let hex = short_hash(
+            &["trainyard.dev/offline-uid", &self.namespace, &self.name],
+            32,
+        );
+        let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default();
+        let parts = [
+            part(0, 8),
+            part(8, 12),
+            part(12, 16),
+            part(16, 20),
+            part(20, 32),
+        ];
+        Cow::Owned(parts.join("-"))
+    }
+}
+
 impl<'a> From<&'a Job> for Requester<'a> {
     fn from(job: &'a Job) -> Self {
         Self {
             name: &job.name,
-            uid: Some(&job.uid),
+            uid: Some(&*job.uid).filter(|uid| !uid.is_empty()),
         }
     }
 }

@@ -140,7 +140,7 @@ pub fn is_kind(text: &str) -> bool {
 /// The resource of a kind: its plural in lower case.
 #[must_use]
 pub fn resource_of(kind: &str) -> String {
-    let word = kind.to_ascii_lowercase();
+    let mut word = kind.to_ascii_lowercase();
     match &*word {
         "endpoints" | "endpointslices" => return word,
         // In the group metrics.k8s.io, the resources of kinds are named after what is measured.
@@ -152,14 +152,14 @@ pub fn resource_of(kind: &str) -> String {
         .iter()
         .any(|end| word.ends_with(end))
     {
-        return format!("{word}es");
+        return word + "es";
     }
-    match word.strip_suffix('y') {
-        Some(stem) if stem.ends_with(|c| !matches!(c, 'a' | 'e' | 'i' | 'o' | 'u')) => {
-            format!("{stem}ies")
-        }
-        _ => format!("{word}s"),
+    let stem = word.strip_suffix('y');
+    if stem.is_some_and(|stem| stem.ends_with(|c| !matches!(c, 'a' | 'e' | 'i' | 'o' | 'u'))) {
+        word.pop();
+        return word + "ies";
     }
+    word + "s"
 }
 
 #[cfg(test)]

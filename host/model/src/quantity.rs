@@ -59,7 +59,10 @@ impl Quantity {
         if !digits(unsigned) || !digits(fraction) || (unsigned.is_empty() && fraction.is_empty()) {
             return None;
         }
-        let mut mantissa: i128 = format!("0{unsigned}{fraction}").parse().ok()?;
+        let mut all = unsigned.bytes().chain(fraction.bytes());
+        let mut mantissa = all.try_fold(0i128, |number, digit| {
+            number.checked_mul(10)?.checked_add((digit - b'0').into())
+        })?;
         if whole.starts_with('-') {
             mantissa = mantissa.checked_neg()?;
         }

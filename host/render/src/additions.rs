@@ -8,7 +8,6 @@ use trainyard_model::record::{Entries, Entry, Field, Owner};
 use crate::{
     entries::{MAX_ENTRIES, MAX_IN_ALL, in_all},
     json::edit_list,
-    shape::shape,
 };
 
 /// The two lists of requirements of a node selector's term.
@@ -154,8 +153,7 @@ fn sorted(field: Field, entries: &Entries) -> Vec<Addition<'_>> {
 
 fn addition(field: Field, entry: &Entry) -> Option<Addition<'_>> {
     let json = &**entry.datum.as_json()?;
-    let (keys, _) = shape(field);
-    let mut list: Vec<String> = keys.iter().map(|key| (*key).to_owned()).collect();
+    let mut list: Vec<String> = field.keys().iter().map(|key| (*key).to_owned()).collect();
     let mut item = json;
     if field == Field::AffinityTerms {
         // An affinity with a single term, such as `{"podAntiAffinity": {"preferred...": [TERM]}}`.

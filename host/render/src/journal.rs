@@ -88,6 +88,7 @@ impl Journal {
     /// Adds the writes of plugins.
     pub(crate) fn record_plugins(&mut self, committed: Vec<Committed>) {
         for Committed { plugin, writes } in committed {
+            self.entries.reserve(writes.len());
             for write in writes {
                 let source = Source::Plugin {
                     plugin: plugin.clone(),

@@ -1,26 +1,22 @@
 //! Reading JSON by path, and edits of it that create absent parents and leave no empty list or map behind.
 
 use serde_json::{Map, Value};
-
-/// Returns the value at the path `keys`. Unlike [`Value::pointer`], it does not allocate.
-pub(crate) fn json_at<'v>(json: &'v Value, keys: &[&str]) -> Option<&'v Value> {
-    keys.iter().try_fold(json, |json, key| json.get(key))
-}
+pub(crate) use trainyard_api::json::{get, get_at, get_mut};
 
 /// Returns the items of a member; none if it is not a list.
 pub(crate) fn items<'v>(of: &'v Value, member: &str) -> &'v [Value] {
-    let items = of.get(member).and_then(Value::as_array);
+    let items = get(of, member).and_then(Value::as_array);
     items.map(Vec::as_slice).unwrap_or_default()
 }
 
 /// Returns the text of a member; empty if it is not a text.
 pub(crate) fn text<'v>(of: &'v Value, member: &str) -> &'v str {
-    of.get(member).and_then(Value::as_str).unwrap_or_default()
+    get(of, member).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Returns the members of a member that is an object.
 pub(crate) fn object<'v>(of: &'v Value, member: &str) -> Option<&'v Map<String, Value>> {
-    of.get(member).and_then(Value::as_object)
+    get(of, member).and_then(Value::as_object)
 }
 
 /// Edits the object at the path `keys`. An absent object is only created if the edit adds a member.
@@ -74,7 +70,7 @@ pub(crate) fn edit_at(json: &mut Value, keys: &[&str], edit: impl FnOnce(&mut Va
         Value::Object(object) => object,
         _ => &mut made,
     };
-    match object.get_mut(*first) {
+    match get_mut(object, first) {
         Some(member) => {
             edit_at(member, rest, edit);
             if member.is_null() {
@@ -104,7 +100,7 @@ pub(crate) fn insert_after(
     let at = anchor
         .and_then(|anchor| object.keys().position(|name| name == anchor))
         .map_or(0, |at| at + 1);
-    match object.get_mut(key) {
+    match get_mut(object, key) {
         Some(member) => *member = value,
         None => drop(object.shift_insert(at, key.to_owned(), value)),
     }

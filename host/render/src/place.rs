@@ -2,17 +2,16 @@
 
 use serde_json::Value;
 use trainyard_api::FieldPath;
-use trainyard_model::record::{EntryRef, EntryScope, Field, Level, Record};
+use trainyard_model::record::{EntryRef, EntryScope, Field, Level, ListKey, Record, Shape};
 
 use crate::{
     additions,
     record_path::{POD_TEMPLATE, replicated_jobs},
-    shape::{ListKey, Shape, shape},
 };
 
 /// Returns the path of a place in the JobSet, with names. `None` if it is not part of the JobSet.
 pub(crate) fn path_of(record: &Record, place: &EntryRef) -> Option<FieldPath> {
-    let (keys, shape) = shape(place.field);
+    let (keys, shape) = (place.field.keys(), place.field.shape());
     let (set, container) = match place.scope {
         EntryScope::Job => (None, None),
         EntryScope::PodSet(at) => (Some(record.pod_set(at)?), None),
@@ -28,9 +27,7 @@ pub(crate) fn path_of(record: &Record, place: &EntryRef) -> Option<FieldPath> {
         (_, None) => FieldPath::root(),
     };
     if let Some(container) = container {
-        path = path
-            .fields(crate::shape::shape(container.list).0)
-            .key(&*container.name);
+        path = path.fields(container.list.keys()).key(&*container.name);
     }
     let path = path.fields(keys);
     match shape {
@@ -47,7 +44,7 @@ pub(crate) fn path_of(record: &Record, place: &EntryRef) -> Option<FieldPath> {
 /// Returns the paths of a place in an assembled JobSet, with names. There may be none or one, or several for a term that is copied to
 /// alternatives.
 pub(crate) fn paths_in(record: &Record, job_set: &Value, place: &EntryRef) -> Vec<FieldPath> {
-    let (_, Shape::Additions) = shape(place.field) else {
+    let Shape::Additions = place.field.shape() else {
         return path_of(record, place).into_iter().collect();
     };
     let (EntryScope::PodSet(at), Some(fields)) = (place.scope, record.fields(place.scope)) else {
@@ -69,5 +66,5 @@ pub(crate) fn is_of_additions(path: &FieldPath) -> bool {
         return false;
     };
     let field = Field::named(Level::PodSet, &field.text());
-    sets.text() == "pod-sets" && field.is_some_and(|field| shape(field).1 == Shape::Additions)
+    sets.text() == "pod-sets" && field.is_some_and(|field| field.shape() == Shape::Additions)
 }

@@ -1,9 +1,7 @@
 //! Translates paths of the record to paths of the JobSet by the table of shapes: fields that the host names, and paths on the command line.
 
 use trainyard_api::{FieldPath, path::Segment};
-use trainyard_model::record::{Field, Level};
-
-use crate::shape::{Shape, shape};
+use trainyard_model::record::{Field, Level, Shape};
 
 /// The fields from a replicated job to its pod template.
 pub(crate) const POD_TEMPLATE: [&str; 3] = ["template", "spec", "template"];
@@ -19,8 +17,8 @@ pub(crate) fn job_set_path(path: &FieldPath) -> Option<FieldPath> {
     let (first, rest) = path.segments().split_first()?;
     let first = first.text();
     if let Some(field) = Field::named(Level::Job, &first) {
-        let (keys, shape) = shape(field);
-        return (shape == Shape::Map).then(|| below(&FieldPath::of(keys), rest));
+        let keys = field.keys();
+        return (field.shape() == Shape::Map).then(|| below(&FieldPath::of(keys), rest));
     }
     if first != "pod-sets" {
         return None;
@@ -40,17 +38,14 @@ fn of_pod_set(job: &FieldPath, path: &[Segment]) -> FieldPath {
     let Some(field) = Field::named(Level::PodSet, &first.text()) else {
         return below(&pods, path);
     };
-    match (shape(field), rest) {
-        ((keys, Shape::Job), rest) => below(&job.fields(keys), rest),
-        ((_, Shape::Elsewhere), _) => below(&pods, path),
-        ((keys, Shape::Members), [member, rest @ ..]) => {
-            below(&pods.fields(keys).fields(member.text().split('/')), rest)
+    match (field.shape(), rest) {
+        (Shape::Job, rest) => below(&job.fields(field.keys()), rest),
+        (Shape::Elsewhere, _) => below(&pods, path),
+        (_, [container, rest @ ..]) if field.holds_containers() => {
+            let list = pods.fields(field.keys());
+            of_container(&below(&list, std::slice::from_ref(container)), rest)
         }
-        ((keys, _), [container, rest @ ..]) if field.holds_containers() => {
-            let container = below(&pods.fields(keys), std::slice::from_ref(container));
-            of_container(&container, rest)
-        }
-        ((keys, _), rest) => below(&pods.fields(keys), rest),
+        (_, rest) => of_field(&pods, field, rest),
     }
 }
 
@@ -58,15 +53,20 @@ fn of_container(container: &FieldPath, path: &[Segment]) -> FieldPath {
     let field = path
         .first()
         .and_then(|first| Field::named(Level::Container, &first.text()));
-    match (field.map(shape), path) {
-        (Some((keys, Shape::Members)), [_, member, rest @ ..]) => below(
-            &container.fields(keys).fields(member.text().split('/')),
-            rest,
-        ),
-        (Some((keys, shape)), [_, rest @ ..]) if shape != Shape::Elsewhere => {
-            below(&container.fields(keys), rest)
+    match (field, path) {
+        (Some(field), [_, rest @ ..]) if field.shape() != Shape::Elsewhere => {
+            of_field(container, field, rest)
         }
         _ => below(container, path),
+    }
+}
+
+/// Returns the path of a field, or of what is in it, in a pod template or container.
+fn of_field(at: &FieldPath, field: Field, rest: &[Segment]) -> FieldPath {
+    let at = at.fields(field.keys());
+    match (field.shape(), rest) {
+        (Shape::Members, [member, rest @ ..]) => below(&at.fields(member.text().split('/')), rest),
+        _ => below(&at, rest),
     }
 }
 

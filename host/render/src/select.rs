@@ -17,7 +17,7 @@ use trainyard_model::{
 };
 
 use crate::{
-    json::json_at,
+    json::get_at,
     problem::{InputObject, Problem, Warning},
     skipped::{Declared, SkipReason, SkippedPlugin, skip_reason},
 };
@@ -115,7 +115,7 @@ fn job_uses_claims(job: &TrainJob) -> bool {
 }
 
 fn is_list(value: &Value, keys: &[&str]) -> bool {
-    let list = json_at(value, keys).and_then(Value::as_array);
+    let list = get_at(value, keys).and_then(Value::as_array);
     list.is_some_and(|list| !list.is_empty())
 }
 

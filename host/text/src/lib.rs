@@ -2,6 +2,7 @@
 //!
 //! - [`path`] is the path of a field in an object, spelled as Kubernetes spells it.
 //! - `stack_path` is such a path during a walk, without allocations.
+//! - [`json`] searches JSON.
 //! - `listed` lists the first names of many, with the number of the others.
 //! - [`similar`] finds the name that a user probably meant.
 //! - [`hidden`] escapes characters in untrusted text (YAML, file names, plugins, the API server) before it reaches a terminal, a log, a
@@ -9,6 +10,7 @@
 //!   they are shown as escapes: by [`clean`] in sentences, by [`json_escaped`] in JSON, and by the YAML writer of `trainyard-api` in YAML.
 
 pub mod hidden;
+pub mod json;
 pub mod listed;
 pub mod path;
 pub mod similar;

@@ -7,7 +7,7 @@ use super::{
     positions::Positions,
     table::{Child, JOB_SET_SPEC, Node, PLAIN},
 };
-use crate::FieldPath;
+use crate::{FieldPath, StackPath};
 
 /// A difference between two specs: the smallest value that is not an object, or a whole item that one of them does not have.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,7 +28,7 @@ pub fn differences(before: &Value, after: &Value) -> Vec<Difference> {
         Some(before),
         Some(after),
         &JOB_SET_SPEC,
-        &FieldPath::root(),
+        &StackPath::ROOT,
         &mut out,
     );
     out
@@ -38,7 +38,7 @@ fn compare(
     before: Option<&Value>,
     after: Option<&Value>,
     node: &'static Node,
-    path: &FieldPath,
+    path: &StackPath<'_>,
     out: &mut Vec<Difference>,
 ) {
     let empty = Map::new();
@@ -46,7 +46,7 @@ fn compare(
         (Some(Value::Object(old)), Some(Value::Object(new))) => fields(old, new, node, path, out),
         (None, Some(Value::Object(new))) if !new.is_empty() => fields(&empty, new, node, path, out),
         _ if before != after => out.push(Difference {
-            path: path.clone(),
+            path: path.path(),
             from: before.cloned(),
             to: after.cloned(),
         }),
@@ -58,7 +58,7 @@ fn fields(
     old: &Map<String, Value>,
     new: &Map<String, Value>,
     node: &'static Node,
-    path: &FieldPath,
+    path: &StackPath<'_>,
     out: &mut Vec<Difference>,
 ) {
     let removed = old.keys().filter(|name| !new.contains_key(*name));
@@ -76,7 +76,7 @@ fn fields(
     }
 }
 
-fn map(old: Option<&Value>, new: Option<&Value>, path: &FieldPath, out: &mut Vec<Difference>) {
+fn map(old: Option<&Value>, new: Option<&Value>, path: &StackPath<'_>, out: &mut Vec<Difference>) {
     let empty = Map::new();
     let [old, new] = [old, new].map(|value| value.and_then(Value::as_object).unwrap_or(&empty));
     let removed = old.keys().filter(|key| !new.contains_key(*key));
@@ -84,7 +84,7 @@ fn map(old: Option<&Value>, new: Option<&Value>, path: &FieldPath, out: &mut Vec
         let (from, to) = (old.get(key), new.get(key));
         if from != to {
             out.push(Difference {
-                path: path.key(key),
+                path: path.key(key).path(),
                 from: from.cloned(),
                 to: to.cloned(),
             });
@@ -96,17 +96,18 @@ fn items(
     old: &[Value],
     new: &[Value],
     (key, node): (&'static str, &'static Node),
-    path: &FieldPath,
+    path: &StackPath<'_>,
     out: &mut Vec<Difference>,
 ) {
     let [in_old, in_new] = [old, new].map(|items| Positions::of(items, key));
     let name = |item: &Value| item.get(key).map(text).unwrap_or_default();
     for item in new {
-        let path = path.key(name(item));
+        let name = name(item);
+        let path = path.key(&name);
         match in_old.get(item.get(key)).and_then(|at| old.get(at)) {
             Some(before) => compare(Some(before), Some(item), node, &path, out),
             None => out.push(Difference {
-                path,
+                path: path.path(),
                 from: None,
                 to: Some(item.clone()),
             }),
@@ -115,7 +116,7 @@ fn items(
     for item in old {
         if in_new.get(item.get(key)).is_none() {
             out.push(Difference {
-                path: path.key(name(item)),
+                path: path.key(&name(item)).path(),
                 from: Some(item.clone()),
                 to: None,
             });

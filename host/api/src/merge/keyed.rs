@@ -8,7 +8,7 @@ use super::{
     positions::Positions,
     table::Node,
 };
-use crate::FieldPath;
+use crate::StackPath;
 
 /// An item of the merged list.
 struct Merged {
@@ -25,7 +25,7 @@ pub(super) fn merge_list(
     patch: &[Value],
     key: &'static str,
     node: &'static Node,
-    path: &FieldPath,
+    path: &StackPath<'_>,
 ) -> Result<Value, MergeError> {
     let old_keys = keys(base, key, Side::Base, path)?;
     let new_keys = keys(patch, key, Side::Patch, path)?;
@@ -89,12 +89,12 @@ fn keys<'v>(
     items: &'v [Value],
     key: &'static str,
     side: Side,
-    path: &FieldPath,
+    path: &StackPath<'_>,
 ) -> Result<Vec<&'v Value>, MergeError> {
     let keyed = |(at, item): (usize, &'v Value)| {
         item.get(key).ok_or_else(|| MergeError {
             side,
-            path: path.index(at),
+            path: path.index(at).path(),
             key,
         })
     };

@@ -23,7 +23,7 @@ pub use self::{
     names::{Names, by_names, by_positions},
     table::{Child, JOB_SET, JOB_SET_SPEC, JOB_TEMPLATE, Node},
 };
-use crate::FieldPath;
+use crate::StackPath;
 
 /// Merges a patch into the spec of a JobSet.
 ///
@@ -35,14 +35,14 @@ use crate::FieldPath;
 pub fn strategic(base: &Value, patch: &Value) -> Result<Value, MergeError> {
     let mut patch = patch.clone();
     drop_empty(&mut patch);
-    merge(base, &patch, &JOB_SET_SPEC, &FieldPath::root())
+    merge(base, &patch, &JOB_SET_SPEC, &StackPath::ROOT)
 }
 
 fn merge(
     base: &Value,
     patch: &Value,
     node: &'static Node,
-    path: &FieldPath,
+    path: &StackPath<'_>,
 ) -> Result<Value, MergeError> {
     let (Value::Object(base), Value::Object(patch)) = (base, patch) else {
         return Ok(patch.clone());
@@ -65,7 +65,7 @@ fn merge_field(
     old: &Value,
     change: &Value,
     child: Child,
-    path: &FieldPath,
+    path: &StackPath<'_>,
 ) -> Result<Value, MergeError> {
     match (child, old, change) {
         (Child::Object(node), ..) => merge(old, change, node, path),

@@ -175,7 +175,7 @@ impl Call {
 
     /// `job.uid`
     pub fn job_uid(&mut self, _: handle::Job) -> Result<String, Fault> {
-        let uid = self.inputs.job.uid.clone();
+        let uid = self.inputs.job.uid().into_owned();
         self.give(&uid)
     }
 

@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use serde_json::Value;
+use trainyard_text::json;
 
 use super::{Call, EntryScope, Fault, wrong};
 use crate::{
@@ -103,7 +104,7 @@ impl Call {
         if let Some(key) = looked_up {
             self.note_read(&key, at)?;
         }
-        Ok(find(&value, at).and_then(read))
+        Ok(json::pointer(&value, at).and_then(read))
     }
 
     /// `document.kind`
@@ -194,17 +195,4 @@ fn is_pointer(text: &str) -> bool {
                 .split('~')
                 .skip(1)
                 .all(|after| after.starts_with(['0', '1'])))
-}
-
-/// The value at a pointer. This is optimized for pointers with one or two members and no escapes, because every read of a plugin's
-/// configuration uses it.
-fn find<'a>(value: &'a Value, pointer: &str) -> Option<&'a Value> {
-    if pointer.as_bytes().contains(&b'~') {
-        return value.pointer(pointer);
-    }
-    let mut segments = pointer.split('/').skip(1);
-    segments.try_fold(value, |value, segment| match value {
-        Value::Object(members) => members.get(segment),
-        other => other.pointer(&format!("/{segment}")),
-    })
 }

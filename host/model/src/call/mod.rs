@@ -268,6 +268,11 @@ trait Numbered: Handle {
 impl Numbered for handle::PodSet {}
 impl Numbered for handle::Container {}
 
+/// Returns an object with one member.
+fn object_with(name: &str, value: Value) -> Value {
+    [(name, value)].into_iter().collect()
+}
+
 /// Ends a call because of an invalid argument.
 fn wrong<T>(problem: impl Into<String>) -> Result<T, Fault> {
     Err(Fault::Argument(problem.into()))

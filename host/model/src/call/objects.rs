@@ -45,7 +45,9 @@ impl Call {
                 return wrong(format!("`{}` {error}", clean(kind)));
             }
         };
-        let name = object_name(&self.inputs.job.name, &self.inputs.job.uid, suffix, content);
+        let job = &self.inputs.job;
+        let uid = content.map(|_| job.uid()).unwrap_or_default();
+        let name = object_name(&job.name, &uid, suffix, content);
         let malformed = "the suffix must begin with `-`, or be empty for a kind outside the core group, and the name must be a DNS subdomain of at most 253 characters";
         if !kind.allows_suffix(suffix) {
             return wrong(malformed);

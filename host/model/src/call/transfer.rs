@@ -73,6 +73,10 @@ impl Call {
         };
         let change = self.record.write(place, new, self.owner());
         let reason = self.reason.clone();
+        if self.writes.is_empty() {
+            // Growing moves the writes, which are large, and most calls make about this many.
+            self.writes.reserve(16);
+        }
         self.writes
             .extend(change.map(|change| Write { change, reason }));
     }

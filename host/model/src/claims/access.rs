@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use trainyard_text::json;
+
 use super::{
     ClaimPath, ClaimScope, CompiledClaims, Grant, KeyPattern, ObjectPattern, PodSetPattern,
     Variable, Verb,
@@ -26,10 +28,7 @@ impl Variables {
     pub fn value(&self, variable: &Variable) -> Option<&str> {
         match variable {
             Variable::Job => Some(&self.job),
-            Variable::Config(pointer) => self
-                .config
-                .pointer(pointer)
-                .and_then(serde_json::Value::as_str),
+            Variable::Config(pointer) => json::pointer(&self.config, pointer)?.as_str(),
         }
     }
 
@@ -120,6 +119,7 @@ impl Access {
         key: Option<&str>,
     ) -> Option<(&ClaimPath, Grant)> {
         let among = self.scope_mask(record, scope) & self.claims.candidates(verb, field);
+        let is_named = verb == Verb::Write && key.is_some_and(|key| field.is_named_to_write(key));
         let key = key.map(|key| field.compared(key));
         let mut found = None;
         for (path, grant) in patterns(&self.claims, among) {
@@ -131,9 +131,7 @@ impl Access {
                     covers_pointer(pattern, key, value(pattern).as_deref())
                 }
                 // A label or annotation of Kubernetes needs a claim by its name, which needs a grant.
-                (Some(pattern), Some(key))
-                    if verb == Verb::Write && field.is_named_to_write(key) =>
-                {
+                (Some(pattern), Some(key)) if is_named => {
                     matches!(pattern, KeyPattern::Literal(name) if **name == **key)
                 }
                 (Some(pattern), Some(key)) => pattern.matches(key, value(pattern).as_deref()),

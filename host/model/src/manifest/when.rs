@@ -5,6 +5,7 @@ use std::{fmt, slice};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use trainyard_text::json;
 
 /// A condition on the plugin's configuration, with the defaults of its schema: a pointer to a boolean, or a
 /// pointer (`at`) with the strings that match (`in`).
@@ -32,7 +33,7 @@ impl ConfigCondition {
     /// Whether the condition holds for a configuration.
     #[must_use]
     pub fn holds(&self, config: &Value) -> bool {
-        let found = config.pointer(self.pointer());
+        let found = json::pointer(config, self.pointer());
         match self {
             Self::True(_) => found == Some(&Value::Bool(true)),
             Self::Text(TextCondition { texts, .. }) => found

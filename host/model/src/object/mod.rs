@@ -222,13 +222,16 @@ impl DataKind {
     #[must_use]
     pub fn meant(api_version: &str, kind: &str) -> Option<Self> {
         let resource = (!api_version.contains('/')).then(|| resource_of(kind))?;
-        let mut all = [Self::ConfigMap, Self::Secret].into_iter();
-        all.find(|it| resource_of(it.name()) == resource)
+        match &*resource {
+            "configmaps" => Some(Self::ConfigMap),
+            "secrets" => Some(Self::Secret),
+            _ => None,
+        }
     }
 
     /// Whether it means one of these kinds, but is spelled differently.
     pub(crate) fn is_misspelled(api_version: &str, kind: &str) -> bool {
-        Self::meant(api_version, kind) != Self::of(api_version, kind)
+        Self::of(api_version, kind).is_none() && Self::meant(api_version, kind).is_some()
     }
 
     /// The kind, such as `ConfigMap`.

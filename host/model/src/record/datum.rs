@@ -88,17 +88,3 @@ impl<T: AsRef<str>> From<&[T]> for Datum {
         Self::List(list.iter().map(|item| Arc::from(item.as_ref())).collect())
     }
 }
-
-/// An env var as in a pod spec: a text is its `value`, JSON its `valueFrom`.
-#[must_use]
-pub fn env_json(name: &str, datum: &Datum) -> Value {
-    let key = if datum.as_json().is_some() {
-        "valueFrom"
-    } else {
-        "value"
-    };
-    let mut object = serde_json::Map::new();
-    object.insert("name".to_owned(), Value::from(name));
-    object.insert(key.to_owned(), datum.to_json().unwrap_or_default());
-    Value::Object(object)
-}

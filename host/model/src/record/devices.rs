@@ -96,7 +96,7 @@ fn extended_resources(fields: &Fields, accelerators: &Accelerators) -> Vec<Devic
         }
         let list = if is_share { &mut shares } else { &mut devices };
         list.push(Devices {
-            source: format!("resource/{}", entry.key),
+            source: ["resource/", &entry.key].concat(),
             count: count.filter(|_| !is_share),
             accelerator: true,
         });

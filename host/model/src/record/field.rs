@@ -1,8 +1,12 @@
-//! The table of all fields of the record: their names, levels, and the permissions to write them.
+//! The table of all fields of the record: their names, levels, the permissions to write them, and their places in a JobSet.
 
 use std::{borrow::Cow, fmt};
 
-use super::mount_path::{clean_path, clean_prefix};
+use super::{
+    ListKey::{Field as By, Port, Position, Text},
+    Shape::{self, Additions, Elsewhere, Job, List, Map, Members, One},
+    mount_path::{clean_path, clean_prefix},
+};
 
 /// The level of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -29,7 +33,7 @@ pub enum Permission {
 }
 
 macro_rules! fields {
-    ($($(#[doc = $doc:literal])+ $variant:ident $level:ident $name:literal $shape:ident $permission:ident,)+) => {
+    ($($(#[doc = $doc:literal])+ $variant:ident $level:ident $name:literal $permission:ident [$($key:literal),*] $shape:expr,)+) => {
         /// A field of the record, or one of the other subjects of claims.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[repr(u8)]
@@ -57,104 +61,108 @@ macro_rules! fields {
                 match self { $(Self::$variant => Level::$level,)+ }
             }
 
-            /// Whether it has keys. Otherwise it holds a single value.
-            #[must_use]
-            pub const fn is_keyed(self) -> bool {
-                match self { $(Self::$variant => fields!(@keyed $shape),)+ }
-            }
-
             /// The permission to write it.
             #[must_use]
             pub const fn permission(self) -> Permission {
                 match self { $(Self::$variant => Permission::$permission,)+ }
             }
+
+            /// Its path in the JobSet, the replicated job, the pod template or the container.
+            #[must_use]
+            pub const fn keys(self) -> &'static [&'static str] {
+                match self { $(Self::$variant => &[$($key),*],)+ }
+            }
+
+            /// The shape of its values in the JobSet.
+            #[must_use]
+            pub const fn shape(self) -> Shape {
+                match self { $(Self::$variant => $shape,)+ }
+            }
         }
     };
-    (@keyed keyed) => { true };
-    (@keyed scalar) => { false };
 }
 
 fields! {
     /// Labels of the JobSet.
-    Labels Job "labels" keyed Default,
+    Labels Job "labels" Default ["metadata", "labels"] Map,
     /// Annotations of the JobSet.
-    Annotations Job "annotations" keyed Default,
+    Annotations Job "annotations" Default ["metadata", "annotations"] Map,
     /// Objects that a plugin emits: `objects[v1/ConfigMap/-scripts]`.
-    Objects Job "objects" keyed OwnOnly,
+    Objects Job "objects" OwnOnly [] Elsewhere,
     /// Fields of the TrainJob's spec: `job[/trainer/args]`.
-    JobSpec Job "job" keyed Host,
+    JobSpec Job "job" Host [] Elsewhere,
     /// Objects in the cluster: `lookups[v1/ConfigMap/*]`.
-    Lookups Job "lookups" keyed Host,
+    Lookups Job "lookups" Host [] Elsewhere,
 
     /// The number of pods in each job of a pod set.
-    Count PodSet "count" scalar Host,
+    Count PodSet "count" Host ["template", "spec", "parallelism"] Job,
     /// The number of jobs of a pod set.
-    Replicas PodSet "replicas" scalar Host,
+    Replicas PodSet "replicas" Host ["replicas"] Job,
     /// How many pods of a job may fail before the job fails.
-    BackoffLimit PodSet "backoff-limit" scalar Grant,
+    BackoffLimit PodSet "backoff-limit" Grant ["template", "spec", "backoffLimit"] Job,
     /// Its containers.
-    Containers PodSet "containers" keyed Grant,
+    Containers PodSet "containers" Grant ["spec", "containers"] List(By("name")),
     /// Its init containers.
-    InitContainers PodSet "init-containers" keyed Grant,
+    InitContainers PodSet "init-containers" Grant ["spec", "initContainers"] List(By("name")),
     /// Volumes of the pod.
-    Volumes PodSet "volumes" keyed OwnOnly,
+    Volumes PodSet "volumes" OwnOnly ["spec", "volumes"] List(By("name")),
     /// Devices of the node container, by source.
-    Devices PodSet "devices" keyed Grant,
+    Devices PodSet "devices" Grant [] Elsewhere,
     /// Resource claims of the pod.
-    ResourceClaims PodSet "resource-claims" keyed Grant,
+    ResourceClaims PodSet "resource-claims" Grant ["spec", "resourceClaims"] List(By("name")),
     /// Labels of the pod.
-    PodLabels PodSet "pod-labels" keyed Default,
+    PodLabels PodSet "pod-labels" Default ["metadata", "labels"] Map,
     /// Annotations of the pod.
-    PodAnnotations PodSet "pod-annotations" keyed Default,
+    PodAnnotations PodSet "pod-annotations" Default ["metadata", "annotations"] Map,
     /// Node selector.
-    NodeSelector PodSet "node-selector" keyed Grant,
+    NodeSelector PodSet "node-selector" Grant ["spec", "nodeSelector"] Map,
     /// Priority class.
-    PriorityClass PodSet "priority-class" scalar Grant,
+    PriorityClass PodSet "priority-class" Grant ["spec", "priorityClassName"] One,
     /// Scheduler name.
-    SchedulerName PodSet "scheduler-name" scalar Grant,
+    SchedulerName PodSet "scheduler-name" Grant ["spec", "schedulerName"] One,
     /// Scheduling gates.
-    SchedulingGates PodSet "scheduling-gates" keyed Grant,
+    SchedulingGates PodSet "scheduling-gates" Grant ["spec", "schedulingGates"] List(By("name")),
     /// Tolerations that plugins add, by id.
-    Tolerations PodSet "tolerations" keyed Grant,
+    Tolerations PodSet "tolerations" Grant ["spec", "tolerations"] Additions,
     /// Affinity terms that plugins add, by id.
-    AffinityTerms PodSet "affinity-terms" keyed Grant,
+    AffinityTerms PodSet "affinity-terms" Grant ["spec", "affinity"] Additions,
     /// DNS search domains.
-    DnsSearches PodSet "dns-searches" keyed Grant,
+    DnsSearches PodSet "dns-searches" Grant ["spec", "dnsConfig", "searches"] List(Text),
     /// The group that owns the volumes' files.
-    FsGroup PodSet "fs-group" scalar Grant,
+    FsGroup PodSet "fs-group" Grant ["spec", "securityContext", "fsGroup"] One,
     /// Other members of the pod spec: `raw[hostNetwork]`, `raw[securityContext/runAsUser]`.
-    PodRaw PodSet "raw" keyed Grant,
+    PodRaw PodSet "raw" Grant ["spec"] Members,
 
     /// Image.
-    Image Container "image" scalar Grant,
+    Image Container "image" Grant ["image"] One,
     /// Image pull policy.
-    ImagePullPolicy Container "image-pull-policy" scalar Grant,
+    ImagePullPolicy Container "image-pull-policy" Grant ["imagePullPolicy"] One,
     /// Command.
-    Command Container "command" scalar Grant,
+    Command Container "command" Grant ["command"] One,
     /// Arguments.
-    Args Container "args" scalar Grant,
+    Args Container "args" Grant ["args"] One,
     /// Working directory.
-    WorkingDir Container "working-dir" scalar Grant,
+    WorkingDir Container "working-dir" Grant ["workingDir"] One,
     /// Restart policy of an init container.
-    RestartPolicy Container "restart-policy" scalar Grant,
+    RestartPolicy Container "restart-policy" Grant ["restartPolicy"] One,
     /// Env vars.
-    Env Container "env" keyed OwnOnly,
+    Env Container "env" OwnOnly ["env"] List(By("name")),
     /// Sources of sets of env vars, by position.
-    EnvFrom Container "env-from" keyed Host,
+    EnvFrom Container "env-from" Host ["envFrom"] List(Position),
     /// Ports, by number and protocol: `ports[29500/TCP]`.
-    Ports Container "ports" keyed OwnOnly,
+    Ports Container "ports" OwnOnly ["ports"] List(Port),
     /// Volume mounts, by path.
-    Mounts Container "mounts" keyed OwnOnly,
+    Mounts Container "mounts" OwnOnly ["volumeMounts"] List(By("mountPath")),
     /// Resource requests.
-    Requests Container "requests" keyed Grant,
+    Requests Container "requests" Grant ["resources", "requests"] Map,
     /// Resource limits.
-    Limits Container "limits" keyed Grant,
+    Limits Container "limits" Grant ["resources", "limits"] Map,
     /// Uses of the pod's resource claims.
-    ResourceClaimUses Container "resource-claims" keyed Grant,
+    ResourceClaimUses Container "resource-claims" Grant ["resources", "claims"] List(By("name")),
     /// Other members of the container: `raw[readinessProbe]`, `raw[securityContext/privileged]`.
-    ContainerRaw Container "raw" keyed Grant,
+    ContainerRaw Container "raw" Grant [] Members,
     /// The placement of a new init container: `first`, `before/NAME`, `after/NAME`.
-    Placement Container "placement" keyed Host,
+    Placement Container "placement" Host [] Elsewhere,
 }
 
 impl Field {
@@ -162,6 +170,21 @@ impl Field {
     #[must_use]
     pub const fn index(self) -> usize {
         self as usize
+    }
+
+    /// Whether it has keys. Otherwise it holds a single value.
+    #[must_use]
+    pub const fn is_keyed(self) -> bool {
+        !matches!(self.shape(), One | Job)
+    }
+
+    /// The fields of a level that are read from a template and written back at their places.
+    pub fn in_templates(level: Level) -> impl Iterator<Item = Self> {
+        let of_level = Self::ALL
+            .iter()
+            .copied()
+            .filter(move |f| f.level() == level);
+        of_level.filter(|f| matches!(f.shape(), One | Map | List(_)) && !f.holds_containers())
     }
 
     /// The field of that name at that level.
@@ -201,8 +224,8 @@ impl Field {
             self,
             Self::Labels | Self::Annotations | Self::PodLabels | Self::PodAnnotations
         );
-        let domain = key.split_once('/').map_or("", |(domain, _)| domain);
-        is_metadata && domain != "app.kubernetes.io" && is_of_kubernetes(domain)
+        let domain = || key.split_once('/').map_or("", |(domain, _)| domain);
+        is_metadata && domain() != "app.kubernetes.io" && is_of_kubernetes(domain())
     }
 
     /// Whether the keys are containers, with fields of their own.

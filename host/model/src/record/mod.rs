@@ -14,13 +14,14 @@ mod ordered;
 mod owner;
 mod pod_sets;
 mod raw;
+mod shape;
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
 pub use self::{
-    datum::{ContainerId, Datum, env_json},
+    datum::{ContainerId, Datum},
     devices::Accelerators,
     entry_ref::{Change, EntryPath, EntryRef, EntryScope},
     field::{Field, Level, Permission},
@@ -28,6 +29,7 @@ pub use self::{
     ordered::{Keyed, Ordered},
     owner::Owner,
     pod_sets::{PodSet, PodSets},
+    shape::{ListKey, Shape},
 };
 
 /// The container that policies act on, in every pod set.

@@ -4,8 +4,9 @@ use std::{borrow::Borrow, collections::BTreeMap, fmt};
 
 use super::Owner;
 
-/// The most values that are searched linearly. Most lists of a record are this short, and an index would cost more than it saves.
-const SHORT: usize = 16;
+/// The most values of a short list, which is searched value by value. Most lists of a record are this short, and trees would cost more than
+/// they save.
+const SHORT: usize = 64;
 
 /// A value of an [`Ordered`] list.
 pub trait Keyed {
@@ -26,42 +27,46 @@ pub(super) struct Seat {
 /// A list without duplicate keys. Finding, adding, replacing and removing a value take O(log n) comparisons.
 #[derive(Clone)]
 pub struct Ordered<T: Keyed> {
-    values: BTreeMap<Seat, T>,
-    /// The index by key, once the list is long.
-    seats: Option<BTreeMap<T::Key, Seat>>,
+    /// The values of a short list, in order. Empty if the list is long.
+    few: Vec<(Seat, T)>,
+    /// The values of a long list, and their seats by key. A list that was long remains so until it is empty.
+    many: BTreeMap<Seat, T>,
+    seats: BTreeMap<T::Key, Seat>,
     turns: u64,
 }
 
 impl<T: Keyed> Ordered<T> {
     pub(super) const fn new() -> Self {
         Self {
-            values: BTreeMap::new(),
-            seats: None,
+            few: Vec::new(),
+            many: BTreeMap::new(),
+            seats: BTreeMap::new(),
             turns: 0,
         }
     }
 
     /// Returns the values in their order.
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> + ExactSizeIterator + Clone {
-        self.values.values()
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &T> + Clone {
+        let few = self.few.iter().map(|(_, value)| value);
+        few.chain(self.many.values())
     }
 
     /// Returns the first value.
     #[must_use]
     pub fn first(&self) -> Option<&T> {
-        self.values.first_key_value().map(|(_, value)| value)
+        self.iter().next()
     }
 
     /// Returns how many values there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.values.len()
+        self.few.len() + self.many.len()
     }
 
     /// Whether there is no value.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.values.is_empty()
+        self.len() == 0
     }
 
     /// Returns the value of a key.
@@ -69,9 +74,9 @@ impl<T: Keyed> Ordered<T> {
     where
         T::Key: Borrow<Q>,
     {
-        match &self.seats {
-            Some(seats) => self.values.get(seats.get(key)?),
-            None => self.iter().find(|value| value.key().borrow() == key),
+        match self.seats.get(key) {
+            Some(seat) => self.many.get(seat),
+            None => self.found(key).map(|(_, value)| value),
         }
     }
 
@@ -79,18 +84,30 @@ impl<T: Keyed> Ordered<T> {
     where
         T::Key: Borrow<Q>,
     {
-        match &self.seats {
-            Some(seats) => seats.get(key).copied(),
-            None => {
-                let mut values = self.values.iter();
-                let found = values.find(|(_, value)| value.key().borrow() == key);
-                found.map(|(seat, _)| *seat)
-            }
-        }
+        let seat = self.seats.get(key);
+        seat.or_else(|| self.found(key).map(|(seat, _)| seat))
+            .copied()
+    }
+
+    /// Returns the value of a key in a short list, with its seat.
+    fn found<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&(Seat, T)>
+    where
+        T::Key: Borrow<Q>,
+    {
+        let mut few = self.few.iter();
+        few.find(|(_, value)| value.key().borrow() == key)
     }
 
     pub(super) fn at_mut(&mut self, seat: Seat) -> Option<&mut T> {
-        self.values.get_mut(&seat)
+        match self.place(seat) {
+            Ok(at) => self.few.get_mut(at).map(|(_, value)| value),
+            Err(_) => self.many.get_mut(&seat),
+        }
+    }
+
+    /// Returns the place of a seat in a short list, or the place where it belongs.
+    fn place(&self, seat: Seat) -> Result<usize, usize> {
+        self.few.binary_search_by_key(&seat, |(seat, _)| *seat)
     }
 
     /// Adds a value with a new key, after the other values of its home.
@@ -106,22 +123,23 @@ impl<T: Keyed> Ordered<T> {
 
     /// Restores a value at its seat.
     pub(super) fn put(&mut self, seat: Seat, value: T) {
-        if let Some(seats) = &mut self.seats {
-            seats.insert(value.key().clone(), seat);
+        if self.many.is_empty() && self.few.len() < SHORT {
+            let (Ok(at) | Err(at)) = self.place(seat);
+            self.few.insert(at, (seat, value));
+            return;
         }
-        self.values.insert(seat, value);
-        if self.seats.is_none() && self.values.len() > SHORT {
-            let seats = self.values.iter();
-            let seats = seats.map(|(seat, value)| (value.key().clone(), *seat));
-            self.seats = Some(seats.collect());
+        for (seat, value) in self.few.drain(..).chain([(seat, value)]) {
+            self.seats.insert(value.key().clone(), seat);
+            self.many.insert(seat, value);
         }
     }
 
     pub(super) fn remove(&mut self, seat: Seat) -> Option<T> {
-        let value = self.values.remove(&seat)?;
-        if let Some(seats) = &mut self.seats {
-            seats.remove(value.key());
+        if let Ok(at) = self.place(seat) {
+            return Some(self.few.remove(at).1);
         }
+        let value = self.many.remove(&seat)?;
+        self.seats.remove(value.key());
         Some(value)
     }
 }
@@ -261,7 +279,11 @@ mod tests {
             list.remove(seat);
             list.push(Owner::Plugin(7), value.clone());
             assert_eq!(list.to_vec().last(), Some(&value));
-            let homes: Vec<_> = list.values.keys().map(|seat| seat.home).collect();
+            let seats = list.few.iter().map(|(seat, _)| seat);
+            let homes: Vec<_> = seats
+                .chain(list.many.keys())
+                .map(|seat| seat.home)
+                .collect();
             assert!(homes.is_sorted());
         }
     }

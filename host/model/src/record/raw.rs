@@ -4,6 +4,7 @@
 //! members cost nothing if they are not used.
 
 use serde_json::Value;
+use trainyard_text::json;
 
 use super::{EntryScope, Field, Level, Record};
 
@@ -228,12 +229,12 @@ impl Record {
     pub fn template_member(&self, scope: EntryScope, member: &str) -> Option<&Value> {
         let object = match scope {
             EntryScope::Job => None,
-            EntryScope::PodSet(at) => self.pod_template(at)?.get("spec"),
+            EntryScope::PodSet(at) => json::get(self.pod_template(at)?, "spec"),
             EntryScope::Container(id) => self.template_container(id),
         };
         let mut names = member.split('/');
         names
-            .try_fold(object?, |value, name| value.get(name))
+            .try_fold(object?, json::get)
             .filter(|value| !value.is_null())
     }
 
@@ -257,24 +258,17 @@ impl Record {
     /// The pod template of a pod set in the JobSet's template.
     #[must_use]
     pub fn pod_template(&self, at: u32) -> Option<&Value> {
-        let job = self
-            .template
-            .as_ref()?
-            .get("replicatedJobs")?
-            .get(at as usize)?;
-        job.get("template")?.get("spec")?.get("template")
+        let job = json::get(self.template.as_ref()?, "replicatedJobs")?.get(at as usize)?;
+        json::get_at(job, &["template", "spec", "template"])
     }
 
     fn template_container(&self, id: super::ContainerId) -> Option<&Value> {
         let container = self.container(id)?;
-        let list = match container.list {
-            Field::InitContainers => "initContainers",
-            _ => "containers",
-        };
-        let pod = self.pod_template(container.pod_set)?.get("spec")?;
-        let items = pod.get(list)?.as_array()?;
+        let pod = self.pod_template(container.pod_set)?;
+        let items = json::get_at(pod, container.list.keys())?.as_array()?;
+        let name = |item| json::get(item, "name").and_then(Value::as_str);
         items
             .iter()
-            .find(|item| item.get("name").and_then(Value::as_str) == Some(&container.name))
+            .find(|item| name(item) == Some(&container.name))
     }
 }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use thiserror::Error;
+use trainyard_text::json;
 
 use super::{Emitted, Session};
 use crate::{
@@ -64,7 +65,7 @@ impl Session {
         };
         is_there
             && [volume, variable].iter().any(|at| {
-                let name = json.and_then(|json| json.pointer(at));
+                let name = json.and_then(|json| json::pointer(json, at));
                 name.and_then(serde_json::Value::as_str) == Some(&put.name)
             })
     }

@@ -15,14 +15,15 @@ use serde_json::{Map, Value, json};
 use trainyard_api::JobSet;
 use trainyard_model::{
     object::{Content, Data, DataValue, EmittedObject, SecretType, SecretValue},
-    record::{ContainerId, Datum, Entries, Entry, EntryRef, EntryScope, Field, Record},
+    record::{
+        ContainerId, Datum, Entries, Entry, EntryRef, EntryScope, Field, ListKey, Record, Shape,
+    },
 };
 
 pub(crate) use self::order::place_init_containers;
 use crate::{
     additions,
-    json::{edit_at, edit_list, edit_object, insert_after},
-    shape::{ListKey, Shape, item_json, item_key, shape},
+    json::{edit_at, edit_list, edit_object, get, insert_after},
 };
 
 /// The entries that changed, sorted and without duplicates, so those of a scope are adjacent, and among them those of a field.
@@ -77,7 +78,7 @@ pub(crate) fn assemble<'c>(
     let mut spec = template.clone();
     edit_list(&mut spec, &["replicatedJobs"], |jobs| {
         for job in jobs {
-            let name = job.get("name").and_then(Value::as_str);
+            let name = get(job, "name").and_then(Value::as_str);
             if let Some(position) = name.and_then(|name| record.pod_set_named(name)) {
                 writer.write_pod_set(job, position);
             }
@@ -109,7 +110,7 @@ pub(crate) fn job_set(record: &Record, namespace: &str, suspended: bool, mut spe
 
 /// Returns an emitted object as JSON.
 pub(crate) fn object(object: &EmittedObject, namespace: &str) -> Value {
-    let mut metadata = Map::new();
+    let mut metadata = Map::with_capacity(4);
     metadata.insert("name".to_owned(), object.name.as_str().into());
     metadata.insert("namespace".to_owned(), namespace.into());
     for (key, texts) in [
@@ -120,7 +121,7 @@ pub(crate) fn object(object: &EmittedObject, namespace: &str) -> Value {
             metadata.insert(key.to_owned(), json!(texts));
         }
     }
-    let mut out = Map::new();
+    let mut out = Map::with_capacity(5);
     out.insert("apiVersion".to_owned(), object.kind.api_version().into());
     out.insert("kind".to_owned(), object.kind.kind().into());
     out.insert("metadata".to_owned(), Value::Object(metadata));
@@ -225,7 +226,7 @@ impl Writer<'_> {
             let name = |id: &ContainerId| Some(&*self.record.container(*id)?.name);
             let names = order.iter().filter_map(name).enumerate();
             let places: BTreeMap<&str, usize> = names.map(|(at, name)| (name, at)).collect();
-            edit_list(pod, shape(Field::InitContainers).0, |list| {
+            edit_list(pod, Field::InitContainers.keys(), |list| {
                 list.sort_by_key(|json| places.get(name_of(json)?).copied());
             });
         }
@@ -242,7 +243,7 @@ impl Writer<'_> {
         if changed.peek().is_none() {
             return;
         }
-        edit_list(pod, shape(list).0, |items| {
+        edit_list(pod, list.keys(), |items| {
             let mut places = BTreeMap::new();
             for (at, item) in items.iter().enumerate() {
                 if let Some(name) = name_of(item) {
@@ -271,8 +272,8 @@ impl Writer<'_> {
         };
         for (field, changed) in self.changed.fields(scope) {
             let entries = fields.all(field);
-            let (keys, shape) = shape(field);
-            match shape {
+            let keys = field.keys();
+            match field.shape() {
                 Shape::One => write_one(json, keys, entries),
                 Shape::Map => edit_object(json, keys, |object| write_map(object, entries, changed)),
                 Shape::List(by) if !field.holds_containers() => edit_list(json, keys, |list| {
@@ -293,7 +294,7 @@ impl Writer<'_> {
 
 /// The name of a container.
 fn name_of(container: &Value) -> Option<&str> {
-    container.get("name").and_then(Value::as_str)
+    get(container, "name").and_then(Value::as_str)
 }
 
 fn write_one(json: &mut Value, keys: &[&str], entries: &Entries) {
@@ -357,7 +358,7 @@ fn rebuild(
     let mut out = Vec::with_capacity(old.len() + changed.0.len());
     let mut written: BTreeSet<&str> = BTreeSet::new();
     for (at, item) in old.into_iter().enumerate() {
-        let key = item_key(by, at, &item);
+        let key = by.of(at, &item);
         let Some(key) = key.filter(|key| changed.contains(key)) else {
             out.push(item);
             continue;
@@ -365,12 +366,12 @@ fn rebuild(
         if let Some(entry) = entries.get(&*key)
             && written.insert(&entry.key)
         {
-            out.push(item_json(field, &entry.key, &entry.datum));
+            out.push(field.item_of(&entry.key, &entry.datum));
         }
     }
     let additions = entries
         .iter()
         .filter(|entry| changed.contains(&entry.key) && !written.contains(&*entry.key));
-    out.extend(additions.map(|entry| item_json(field, &entry.key, &entry.datum)));
+    out.extend(additions.map(|entry| field.item_of(&entry.key, &entry.datum)));
     out
 }

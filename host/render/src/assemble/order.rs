@@ -5,13 +5,15 @@ use std::{
     sync::Arc,
 };
 
+use crate::json::get;
 use serde_json::Value;
 use trainyard_model::record::{ContainerId, Entries, EntryScope, Field, Owner, Record};
 
 /// Moves env vars before those that reference them by `$(NAME)`, because Kubernetes expands only references to earlier ones. Two env vars of
 /// the runtime keep their order, and so do env vars that reference each other.
 pub(super) fn references_first(list: Vec<Value>, entries: &Entries) -> Vec<Value> {
-    if !list.iter().any(|item| text(item, "value").contains("$(")) {
+    let is_reference = |item| references(text(item, "value")).next().is_some();
+    if !list.iter().any(is_reference) {
         return list;
     }
     let added: BTreeSet<&str> = entries
@@ -70,7 +72,7 @@ fn needed_first(needs: &[Vec<usize>]) -> Vec<usize> {
 }
 
 fn text<'v>(item: &'v Value, key: &str) -> &'v str {
-    item.get(key).and_then(Value::as_str).unwrap_or_default()
+    get(item, key).and_then(Value::as_str).unwrap_or_default()
 }
 
 /// Returns the names in `$(NAME)`. `$$(NAME)` is an escape.

@@ -10,7 +10,7 @@ use trainyard_api::{Runtime, TrainJob, runtime::Member};
 use trainyard_model::session::Session;
 
 use crate::{
-    json::items,
+    json::{get, items},
     problem::{InputObject, Warning},
 };
 
@@ -38,7 +38,7 @@ impl<'a> Rendering<'a> {
     /// Returns the replicated job of this name in the patched template.
     fn replicated_job(&self, name: &str) -> Option<&'a Value> {
         let mut jobs = items(self.patched, "replicatedJobs").iter();
-        jobs.find(|job| job.get("name").and_then(Value::as_str) == Some(name))
+        jobs.find(|job| get(job, "name").and_then(Value::as_str) == Some(name))
     }
 
     /// Whether the framework is this one.

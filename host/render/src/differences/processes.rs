@@ -11,7 +11,7 @@ use trainyard_model::{
 
 use super::{Rendering, warning};
 use crate::{
-    json::items,
+    json::{get, items},
     problem::{InputObject, Warning},
 };
 
@@ -167,8 +167,8 @@ impl<'a> Node<'a> {
             .into_iter()
             .flat_map(|pod| items(pod, "containers").iter());
         let node =
-            containers.find(|of| of.get("name").and_then(Value::as_str) == Some(names::NODE));
-        let resources = node.and_then(|node| node.get("resources"));
+            containers.find(|of| get(of, "name").and_then(Value::as_str) == Some(names::NODE));
+        let resources = node.and_then(|node| get(node, "resources"));
         resources.unwrap_or(&Value::Null)
     }
 

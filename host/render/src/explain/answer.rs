@@ -9,7 +9,7 @@ use trainyard_model::text::{clean, listed};
 
 use super::{Explainer, Provenance};
 use crate::{
-    json::{items, json_at},
+    json::{get_at, items},
     place::is_of_additions,
     record_path::job_set_path,
 };
@@ -201,7 +201,7 @@ pub fn env_vars(job_set: &Value) -> impl Iterator<Item = (FieldPath, &str)> {
         let pods = path.fields(["template", "spec", "template", "spec"]);
         CONTAINERS.into_iter().flat_map(move |containers| {
             let path = pods.field(containers);
-            let pod = json_at(job, &["template", "spec", "template", "spec"]);
+            let pod = get_at(job, &["template", "spec", "template", "spec"]);
             let containers = pod.map(|pod| items(pod, containers));
             let containers = containers.unwrap_or_default().iter();
             containers.flat_map(move |container| {

@@ -11,6 +11,7 @@ use trainyard_model::record::{
 use super::host_port::HostPort;
 use crate::{
     additions::{AdditionError, addition_error},
+    json::get,
     problem::Problem,
 };
 
@@ -105,7 +106,7 @@ impl<'a> PodCheck<'a> {
                 let name = entry
                     .datum
                     .as_json()
-                    .and_then(|json| json.get("name"))
+                    .and_then(|json| get(json, "name"))
                     .and_then(Value::as_str);
                 if let Some(name) = name
                     && let Some(first) = named.insert(name, entry.owner)
@@ -138,7 +139,7 @@ impl<'a> PodCheck<'a> {
             .flat_map(|id| entries(record, id, Field::Ports));
         for entry in entries {
             let json = entry.datum.as_json();
-            let member = |name: &str| json.and_then(|json| json.get(name));
+            let member = |name: &str| json.and_then(|json| get(json, name));
             let text = |name: &str| member(name).and_then(Value::as_str);
             let port = member("hostPort").and_then(Value::as_u64);
             let Some(port) = port.filter(|port| *port != 0) else {
@@ -261,7 +262,7 @@ impl<'a> PodCheck<'a> {
             let volume = entry
                 .datum
                 .as_json()
-                .and_then(|json| json.get("name"))
+                .and_then(|json| get(json, "name"))
                 .and_then(Value::as_str);
             let missing =
                 volume.filter(|name| volumes.is_none_or(|v| v.get(Field::Volumes, name).is_none()));

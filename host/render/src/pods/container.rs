@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use trainyard_api::StackPath;
 
 use super::{NOT_NEGATIVE, PodProblems, names, resources};
-use crate::json::{items, text};
+use crate::json::{get, items, text};
 
 const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
 
@@ -21,7 +21,7 @@ pub(super) fn check(
     volumes: &BTreeSet<&str>,
 ) {
     let mut known = BTreeSet::new();
-    let on_host = pod.get("hostNetwork") == Some(&Value::Bool(true));
+    let on_host = get(pod, "hostNetwork") == Some(&Value::Bool(true));
     for member in ["containers", "initContainers"] {
         let at = at.field(member);
         let containers = items(pod, member);
@@ -79,7 +79,7 @@ fn env(problems: &mut PodProblems, at: &StackPath<'_>, container: &Value) {
                 format!("`{name}` is not the name of an env var (printable ASCII characters without `=`); correct it"),
             );
         }
-        let Some(from) = var.get("valueFrom") else {
+        let Some(from) = get(var, "valueFrom") else {
             continue;
         };
         let at = at.field("valueFrom");
@@ -105,7 +105,7 @@ fn ports(problems: &mut PodProblems, at: &StackPath<'_>, container: &Value) {
     for (position, port) in items(container, "ports").iter().enumerate() {
         let at = at.index(position);
         problems.range(&at, port, "containerPort", PORTS);
-        if port.get("hostPort").and_then(Value::as_i64) != Some(0) {
+        if get(port, "hostPort").and_then(Value::as_i64) != Some(0) {
             problems.range(&at, port, "hostPort", PORTS);
         }
         problems.word(&at, port, "protocol", &PROTOCOLS);
@@ -128,7 +128,7 @@ fn ports(problems: &mut PodProblems, at: &StackPath<'_>, container: &Value) {
 fn host_ports(problems: &mut PodProblems, at: &StackPath<'_>, container: &Value) {
     let at = at.field("ports");
     for (position, port) in items(container, "ports").iter().enumerate() {
-        let number = |member| port.get(member).and_then(Value::as_i64);
+        let number = |member| get(port, member).and_then(Value::as_i64);
         let host_port = number("hostPort").filter(|number| *number != 0);
         if host_port.is_some() && host_port != number("containerPort") {
             let at = at.index(position);
@@ -188,14 +188,14 @@ fn mounts(
 }
 
 fn security(problems: &mut PodProblems, at: &StackPath<'_>, container: &Value) {
-    let Some(context) = container.get("securityContext") else {
+    let Some(context) = get(container, "securityContext") else {
         return;
     };
     let at = at.field("securityContext");
     for member in ["runAsUser", "runAsGroup"] {
         problems.range(&at, context, member, (0, i64::from(i32::MAX)));
     }
-    let is = |member: &str| context.get(member).and_then(Value::as_bool);
+    let is = |member: &str| get(context, member).and_then(Value::as_bool);
     if is("privileged") == Some(true) && is("allowPrivilegeEscalation") == Some(false) {
         problems.add(
             &at,
@@ -208,7 +208,7 @@ fn security(problems: &mut PodProblems, at: &StackPath<'_>, container: &Value) {
 fn probes(problems: &mut PodProblems, at: &StackPath<'_>, container: &Value, list: &str) {
     let is_sidecar = text(container, "restartPolicy") == "Always";
     for member in ["livenessProbe", "readinessProbe", "startupProbe"] {
-        let Some(probe) = container.get(member).filter(|probe| probe.is_object()) else {
+        let Some(probe) = get(container, member).filter(|probe| probe.is_object()) else {
             continue;
         };
         let at = at.field(member);
@@ -239,7 +239,7 @@ fn probe_of(problems: &mut PodProblems, at: &StackPath<'_>, probe: &Value, membe
     ] {
         problems.range(at, probe, member, NOT_NEGATIVE);
     }
-    let successes = probe.get("successThreshold").and_then(Value::as_i64);
+    let successes = get(probe, "successThreshold").and_then(Value::as_i64);
     if member != "readinessProbe" && successes.is_some_and(|successes| successes > 1) {
         let message = format!("is {}, but must be 1 for this probe", json!(successes));
         problems.add(&at.field("successThreshold"), message);

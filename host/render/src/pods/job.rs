@@ -4,7 +4,7 @@ use serde_json::Value;
 use trainyard_api::StackPath;
 
 use super::{NOT_NEGATIVE, PodProblems};
-use crate::json::{items, json_at, text};
+use crate::json::{get, get_at, items, text};
 
 /// Checks the spec of a Job.
 pub(super) fn check(problems: &mut PodProblems, at: &StackPath<'_>, job: &Value) {
@@ -21,7 +21,7 @@ pub(super) fn check(problems: &mut PodProblems, at: &StackPath<'_>, job: &Value)
     }
     problems.word(at, job, "completionMode", &["Indexed", "NonIndexed"]);
     indexes(problems, at, job);
-    let replacements: &[&str] = match job.get("podFailurePolicy") {
+    let replacements: &[&str] = match get(job, "podFailurePolicy") {
         Some(policy) => {
             failure_policy(problems, at, job, policy);
             &["Failed"]
@@ -36,24 +36,24 @@ fn indexes(problems: &mut PodProblems, at: &StackPath<'_>, job: &Value) {
     // JobSet sets `Indexed` if it is absent.
     if text(job, "completionMode") == "NonIndexed" {
         for member in ["backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"] {
-            if job.get(member).is_some() {
+            if get(job, member).is_some() {
                 let message = "requires `completionMode: Indexed`; set it, or remove this field";
                 problems.add(&at.field(member), message);
             }
         }
         return;
     }
-    let completions = job.get("completions").and_then(Value::as_i64);
+    let completions = get(job, "completions").and_then(Value::as_i64);
     let completions = completions.unwrap_or(i64::MAX);
-    if let Some(failed) = job.get("maxFailedIndexes").and_then(Value::as_i64) {
+    if let Some(failed) = get(job, "maxFailedIndexes").and_then(Value::as_i64) {
         let at = at.field("maxFailedIndexes");
-        if job.get("backoffLimitPerIndex").is_none() {
+        if get(job, "backoffLimitPerIndex").is_none() {
             let message = "requires `backoffLimitPerIndex`; set it, or remove this field";
             problems.add(&at, message);
         }
         at_most(problems, &at, failed, completions);
     }
-    let Some(policy) = job.get("successPolicy") else {
+    let Some(policy) = get(job, "successPolicy") else {
         return;
     };
     let at = at.field("successPolicy");
@@ -76,8 +76,8 @@ fn at_most(problems: &mut PodProblems, at: &StackPath<'_>, number: i64, completi
 }
 
 fn success_rule(problems: &mut PodProblems, at: &StackPath<'_>, rule: &Value, completions: i64) {
-    let count = rule.get("succeededCount").and_then(Value::as_i64);
-    let indexes = rule.get("succeededIndexes").and_then(Value::as_str);
+    let count = get(rule, "succeededCount").and_then(Value::as_i64);
+    let indexes = get(rule, "succeededIndexes").and_then(Value::as_str);
     if count.is_none() && indexes.is_none() {
         let message = "has no condition; set `succeededIndexes` or `succeededCount`";
         problems.add(at, message);
@@ -115,7 +115,7 @@ fn are_indexes(text: &str, below: i64) -> bool {
 
 fn failure_policy(problems: &mut PodProblems, at: &StackPath<'_>, job: &Value, policy: &Value) {
     let none = Value::Null;
-    let pod = json_at(job, &["template", "spec"]).unwrap_or(&none);
+    let pod = get_at(job, &["template", "spec"]).unwrap_or(&none);
     // Another value is refused in all pods.
     if matches!(text(pod, "restartPolicy"), "" | "OnFailure") {
         let at = at.field("template");
@@ -127,7 +127,7 @@ fn failure_policy(problems: &mut PodProblems, at: &StackPath<'_>, job: &Value, p
     }
     let at = at.field("podFailurePolicy");
     let at = at.field("rules");
-    let fails_indexes = job.get("backoffLimitPerIndex").is_some();
+    let fails_indexes = get(job, "backoffLimitPerIndex").is_some();
     for (position, rule) in items(policy, "rules").iter().enumerate() {
         failure_rule(problems, &at.index(position), rule, pod, fails_indexes);
     }
@@ -149,7 +149,7 @@ fn failure_rule(
         );
     }
     let conditions = items(rule, "onPodConditions");
-    let codes = rule.get("onExitCodes");
+    let codes = get(rule, "onExitCodes");
     if codes.is_some() != conditions.is_empty() {
         let message = "must have either `onExitCodes` or `onPodConditions`; add or remove one";
         problems.add(at, message);
@@ -166,7 +166,7 @@ fn failure_rule(
 
 fn exit_codes(problems: &mut PodProblems, at: &StackPath<'_>, codes: &Value, pod: &Value) {
     problems.word(at, codes, "operator", &["In", "NotIn"]);
-    if let Some(name) = codes.get("containerName").and_then(Value::as_str) {
+    if let Some(name) = get(codes, "containerName").and_then(Value::as_str) {
         let mut all = items(pod, "containers")
             .iter()
             .chain(items(pod, "initContainers"));

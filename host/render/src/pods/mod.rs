@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 use trainyard_api::{FieldPath, StackPath};
 
-use crate::json::{items, object, text};
+use crate::json::{get, items, object, text};
 
 /// A field that an API server would refuse.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ impl PodProblems {
 
     /// Adds a problem if the member is a number outside of the range.
     fn range(&mut self, at: &StackPath<'_>, of: &Value, member: &str, range: (i64, i64)) {
-        let Some(number) = of.get(member).and_then(Value::as_i64) else {
+        let Some(number) = get(of, member).and_then(Value::as_i64) else {
             return;
         };
         let (least, most) = range;
@@ -87,11 +87,11 @@ pub(crate) fn check(spec: &Value) -> Vec<PodProblem> {
     let root = StackPath::ROOT.field("replicatedJobs");
     for (position, job) in items(spec, "replicatedJobs").iter().enumerate() {
         let (at, none) = (root.index(position), Value::Null);
-        let (at, job) = (at.field("template"), job.get("template").unwrap_or(&none));
-        let (at, job) = (at.field("spec"), job.get("spec").unwrap_or(&none));
+        let (at, job) = (at.field("template"), get(job, "template").unwrap_or(&none));
+        let (at, job) = (at.field("spec"), get(job, "spec").unwrap_or(&none));
         job::check(&mut problems, &at, job);
         let at = at.field("template");
-        if let Some(template) = job.get("template") {
+        if let Some(template) = get(job, "template") {
             pod_template(&mut problems, &at, template, &claimed);
         }
     }
@@ -112,7 +112,7 @@ fn pod_template(
     template: &Value,
     claimed: &BTreeSet<&str>,
 ) {
-    if let Some(metadata) = template.get("metadata") {
+    if let Some(metadata) = get(template, "metadata") {
         let at = at.field("metadata");
         names::labels(problems, &at.field("labels"), object(metadata, "labels"));
         let annotations = at.field("annotations");
@@ -124,7 +124,7 @@ fn pod_template(
             names::key(problems, &annotations.key(key), &key.to_ascii_lowercase());
         }
     }
-    let Some(pod) = template.get("spec") else {
+    let Some(pod) = get(template, "spec") else {
         return;
     };
     let at = at.field("spec");

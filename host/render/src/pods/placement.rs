@@ -4,7 +4,7 @@ use serde_json::Value;
 use trainyard_api::StackPath;
 
 use super::{PodProblems, names};
-use crate::json::{items, object, text};
+use crate::json::{get, get_at, items, object, text};
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
@@ -14,7 +14,7 @@ pub(super) fn check(problems: &mut PodProblems, at: &StackPath<'_>, pod: &Value)
     names::labels(problems, &at.field("nodeSelector"), selector);
     tolerations(problems, at, pod);
     spread(problems, at, pod);
-    if let Some(affinity) = pod.pointer("/affinity/nodeAffinity") {
+    if let Some(affinity) = get_at(pod, &["affinity", "nodeAffinity"]) {
         let at = at.field("affinity");
         node_affinity(problems, &at.field("nodeAffinity"), affinity);
     }
@@ -50,7 +50,7 @@ fn tolerations(problems: &mut PodProblems, at: &StackPath<'_>, pod: &Value) {
             &["Exists", "Equal", "Gt", "Lt"],
         );
         problems.word(&at, toleration, "effect", &EFFECTS);
-        let seconds = toleration.get("tolerationSeconds");
+        let seconds = get(toleration, "tolerationSeconds");
         if seconds.is_some_and(Value::is_number) && member("effect") != "NoExecute" {
             problems.add(
                 &at.field("effect"),
@@ -92,7 +92,7 @@ fn node_affinity(problems: &mut PodProblems, at: &StackPath<'_>, affinity: &Valu
     for (position, term) in items(affinity, preferred).iter().enumerate() {
         let at = at.index(position);
         problems.range(&at, term, "weight", (1, 100));
-        if let Some(preference) = term.get("preference") {
+        if let Some(preference) = get(term, "preference") {
             expressions(problems, &at.field("preference"), preference);
         }
     }

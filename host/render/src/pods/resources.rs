@@ -7,11 +7,11 @@ use trainyard_api::StackPath;
 use trainyard_model::{names::is_qualified_name, pod_requests::is_hugepages, quantity::Quantity};
 
 use super::PodProblems;
-use crate::json::object;
+use crate::json::{get, object};
 
 /// Checks the requests and limits of a container. Its resource claims are checked by the plugin `dra`.
 pub(super) fn check(problems: &mut PodProblems, at: &StackPath<'_>, container: &Value) {
-    let Some(resources) = container.get("resources") else {
+    let Some(resources) = get(container, "resources") else {
         return;
     };
     let at = at.field("resources");
@@ -115,5 +115,5 @@ fn is_native(name: &str) -> bool {
 fn is_extended(name: &str) -> bool {
     !is_native(name)
         && !name.starts_with("requests.")
-        && is_qualified_name(&format!("requests.{name}"))
+        && is_qualified_name(&["requests.", name].concat())
 }

@@ -7,7 +7,7 @@ use trainyard_api::StackPath;
 use trainyard_model::quantity::Quantity;
 
 use super::{PodProblems, names};
-use crate::json::{items, text};
+use crate::json::{get, get_at, items, text};
 
 /// Checks the volumes, and returns their names.
 pub(super) fn check<'v>(
@@ -52,14 +52,14 @@ fn source(problems: &mut PodProblems, at: &StackPath<'_>, volume: &Value) {
         ("persistentVolumeClaim", "claimName"),
         ("secret", "secretName"),
     ] {
-        if let Some(value) = volume.get(source)
+        if let Some(value) = get(volume, source)
             && text(value, member).is_empty()
         {
             let at = at.field(source);
             problems.add(&at.field(member), "is empty; set it");
         }
     }
-    let size = volume.pointer("/emptyDir/sizeLimit");
+    let size = get_at(volume, &["emptyDir", "sizeLimit"]);
     let size = size.and_then(Value::as_str).and_then(Quantity::parse);
     if let Some(size) = size.filter(|size| size.compare(Quantity::ZERO).is_lt()) {
         let at = at.field("emptyDir");
@@ -68,7 +68,7 @@ fn source(problems: &mut PodProblems, at: &StackPath<'_>, volume: &Value) {
             format!("is {size}, but must not be negative"),
         );
     }
-    if let Some(path) = volume.get("hostPath") {
+    if let Some(path) = get(volume, "hostPath") {
         let at = at.field("hostPath");
         if text(path, "path").split('/').any(|part| part == "..") {
             problems.add(&at.field("path"), "has a part `..`; remove it");

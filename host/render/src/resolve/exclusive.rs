@@ -5,6 +5,7 @@ use trainyard_api::{FieldPath, Runtime};
 use trainyard_model::record::{Change, EntryScope, Field, Record};
 
 use super::template;
+use crate::json::get;
 use crate::{journal::Journal, problem::Problem};
 
 /// The annotation of a JobSet or of a replicated job's Jobs. Its value is the label of Kubernetes nodes with their domain.
@@ -56,7 +57,7 @@ pub(super) fn check(runtime: &Runtime, record: &Record, journal: &Journal) -> Op
 /// Returns whether the Jobs of a pod set have the annotation.
 fn has_annotation(record: &Record, at: usize, key: &str) -> bool {
     let template = record.template.as_deref();
-    let job = template.and_then(|spec| spec.get("replicatedJobs")?.get(at));
+    let job = template.and_then(|spec| get(spec, "replicatedJobs")?.get(at));
     let annotations = job.and_then(|job| job.pointer("/template/metadata/annotations"));
     annotations
         .and_then(|all| all.get(key))

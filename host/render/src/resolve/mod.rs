@@ -17,7 +17,6 @@ use trainyard_model::{
     deadline::Deadline,
     facts::Facts,
     job::{Job, RuntimeRef},
-    names::short_hash,
     record::{Accelerators, Record},
 };
 
@@ -27,7 +26,7 @@ pub(crate) use self::reserved::{
 use self::{node_sets::NodeSets, overrides::Overrides, patches::Patched, template::TemplateReader};
 use crate::{
     journal::Journal,
-    json::json_at,
+    json::get_at,
     problem::{InputObject, Problem, Warning},
     select::Active,
 };
@@ -87,16 +86,15 @@ pub(crate) fn patch_template(
     let mut problems = check_steps(&record);
     // A patch is only blamed for problems that the template does not have without it.
     let known: BTreeSet<String> = problems.iter().map(ToString::to_string).collect();
-    let read = |spec: &Value| {
-        let (record, mut problems) = read(name, spec, facts);
-        let steps = check_steps(&record).into_iter();
-        problems.extend(steps.filter(|problem| !known.contains(&problem.to_string())));
-        (record, problems)
+    let new_problems = |record: &Record| {
+        let mut problems = check_steps(record);
+        problems.retain(|problem| !known.contains(&problem.to_string()));
+        problems
     };
     Problem::in_time(deadline, || "the runtime's template was read".to_owned())?;
     let template = &runtime.template;
     template::load_metadata(&mut record, &template.labels, &template.annotations);
-    let patched = match patches::apply(job, &template.spec, &mut record, &read, deadline) {
+    let patched = match patches::apply(job, &template.spec, &mut record, &new_problems, deadline) {
         Ok(patched) => patched,
         Err(of_patches) => {
             problems.extend(of_patches);
@@ -113,7 +111,7 @@ pub(crate) fn patch_template(
 
 /// Reads a JobSet's spec into a record, and returns its problems.
 fn read(name: &str, spec: &Value, facts: &ClusterFacts) -> (Record, Vec<Problem>) {
-    let network = |member| json_at(spec, &["network", member]);
+    let network = |member| get_at(spec, &["network", member]);
     let subdomain = network("subdomain")
         .and_then(Value::as_str)
         .filter(|subdomain| !subdomain.is_empty());
@@ -242,7 +240,6 @@ fn job_facts(
     let texts =
         |map: &trainyard_api::StringMap| map.iter().map(|(k, v)| (k.clone(), v.clone())).collect();
     let metadata = &job.metadata;
-    let uid = metadata.uid.clone();
     let processes = job
         .trainer
         .as_ref()
@@ -250,9 +247,7 @@ fn job_facts(
     Job {
         name: metadata.name.as_str().into(),
         namespace: namespace.into(),
-        uid: uid
-            .unwrap_or_else(|| offline_uid(namespace, &metadata.name))
-            .into(),
+        uid: metadata.uid.as_deref().unwrap_or_default().into(),
         suspended: job.suspend,
         labels: texts(&metadata.labels),
         annotations: texts(&metadata.annotations),
@@ -287,18 +282,4 @@ fn runtime_processes(runtime: &Runtime) -> Option<u32> {
         .as_u64()
         .and_then(|n| u32::try_from(n).ok())
         .filter(|n| *n >= least)
-}
-
-/// Returns a UID for a TrainJob that is not in a cluster, derived from its namespace and name.
-fn offline_uid(namespace: &str, name: &str) -> String {
-    let hex = short_hash(&["trainyard.dev/offline-uid", namespace, name], 32);
-    let part = |from: usize, to: usize| hex.get(from..to).unwrap_or_default().to_owned();
-    [
-        part(0, 8),
-        part(8, 12),
-        part(12, 16),
-        part(16, 20),
-        part(20, 32),
-    ]
-    .join("-")
 }

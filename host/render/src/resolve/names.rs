@@ -4,7 +4,10 @@ use serde_json::Value;
 use trainyard_api::FieldPath;
 use trainyard_model::record::{PodSet, Record};
 
-use crate::{json::json_at, problem::Problem};
+use crate::{
+    json::{get, get_at},
+    problem::Problem,
+};
 
 /// The maximum length of the name of a Job or pod (RFC 1035 label).
 const MAX_NAME: usize = 63;
@@ -43,8 +46,8 @@ pub(super) fn check(record: &Record) -> Option<Problem> {
 
 /// Returns the number of pods that a Job creates in its life: of helpers, it can be more than run at once.
 fn pods(set: &PodSet, at: usize, template: Option<&Value>) -> u64 {
-    let job = template.and_then(|spec| spec.get("replicatedJobs")?.get(at));
-    let completions = job.and_then(|job| json_at(job, &["template", "spec", "completions"]));
+    let job = template.and_then(|spec| get(spec, "replicatedJobs")?.get(at));
+    let completions = job.and_then(|job| get_at(job, &["template", "spec", "completions"]));
     let completions = completions.and_then(Value::as_u64);
     let at_once = u64::from(set.count);
     match completions {

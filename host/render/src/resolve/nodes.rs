@@ -10,6 +10,7 @@ use trainyard_model::{
 use super::{node_sets::NodeSets, overrides::Overrides, template};
 use crate::{
     journal::Source,
+    json::get,
     problem::{InputObject, Problem, Warning},
 };
 
@@ -103,7 +104,7 @@ impl Overrides<'_> {
             return;
         };
         let jobs = self.record.template.as_ref();
-        let jobs = jobs.and_then(|spec| spec.get("replicatedJobs")?.as_array());
+        let jobs = jobs.and_then(|spec| get(spec, "replicatedJobs")?.as_array());
         let is_node = |name: &Value| {
             let position = name
                 .as_str()
@@ -112,7 +113,7 @@ impl Overrides<'_> {
         };
         let mut problems = Vec::new();
         for (index, job) in jobs.into_iter().flatten().enumerate() {
-            if job.get("name").is_some_and(is_node) {
+            if get(job, "name").is_some_and(is_node) {
                 let path = template::replicated_jobs().index(index);
                 let path = path.fields(["template", "spec"]);
                 problems.extend(count_problems(job, &path, policy.key));

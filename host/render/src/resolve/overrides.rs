@@ -10,6 +10,7 @@ use trainyard_model::{
 use super::node_sets::NodeSets;
 use crate::{
     journal::{Journal, Source},
+    json::get,
     problem::Problem,
 };
 
@@ -157,7 +158,8 @@ impl Overrides<'_> {
                 .flatten()
             {
                 let at = path.field(key).key(name);
-                match crate::shape::map_text(field, amount)
+                match field
+                    .map_text(amount)
                     .filter(|text| !text.starts_with('-') && Quantity::parse(text).is_some())
                 {
                     Some(text) => self.set(id, field, name, Some((&*text).into()), at),
@@ -179,7 +181,7 @@ impl Overrides<'_> {
             .enumerate()
         {
             let at = path.field("claims").index(at);
-            match claim.get("name").and_then(Value::as_str) {
+            match get(claim, "name").and_then(Value::as_str) {
                 Some(name) => self.set(
                     id,
                     Field::ResourceClaimUses,
@@ -228,7 +230,7 @@ impl Overrides<'_> {
             .into_iter()
             .flat_map(|fields| fields.all(Field::Mounts).iter());
         mounts.any(|mount| {
-            let name = mount.datum.as_json().and_then(|json| json.get("name"));
+            let name = mount.datum.as_json().and_then(|json| get(json, "name"));
             name.is_some_and(|name| name == volume)
         })
     }

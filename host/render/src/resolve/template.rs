@@ -3,48 +3,17 @@
 use serde_json::Value;
 use trainyard_api::{FieldPath, StackPath, ancestor::Ancestor, fields::describe};
 use trainyard_model::{
-    record::{Datum, Field, Fields, PodSet, Record},
+    record::{Datum, Field, Fields, Level, ListKey, PodSet, Record, Shape},
     value::Dependency,
 };
 
 use crate::{
-    json::json_at,
+    json::{get, get_at},
     problem::Problem,
-    shape::{ListKey, Shape, item_datum, item_key, map_text, shape},
 };
 
-/// The fields of a pod template that the record holds.
-pub(super) const POD_SET_FIELDS: &[Field] = &[
-    Field::PodLabels,
-    Field::PodAnnotations,
-    Field::Volumes,
-    Field::ResourceClaims,
-    Field::NodeSelector,
-    Field::PriorityClass,
-    Field::SchedulerName,
-    Field::SchedulingGates,
-    Field::DnsSearches,
-    Field::FsGroup,
-];
-/// The fields of a container that the record holds.
-pub(super) const CONTAINER_FIELDS: &[Field] = &[
-    Field::Image,
-    Field::ImagePullPolicy,
-    Field::Command,
-    Field::Args,
-    Field::WorkingDir,
-    Field::RestartPolicy,
-    Field::Env,
-    Field::EnvFrom,
-    Field::Ports,
-    Field::Mounts,
-    Field::Requests,
-    Field::Limits,
-    Field::ResourceClaimUses,
-];
-
 /// The path of the replicated jobs in a runtime.
-const REPLICATED_JOBS: &[&str] = &["spec", "template", "spec", "replicatedJobs"];
+pub(super) const REPLICATED_JOBS: &[&str] = &["spec", "template", "spec", "replicatedJobs"];
 
 /// Returns the path of the replicated jobs in a runtime.
 pub(super) fn replicated_jobs() -> FieldPath {
@@ -70,7 +39,7 @@ impl<'a> TemplateReader<'a> {
     pub(crate) fn load(&mut self, record: &mut Record) {
         let root = StackPath::ROOT;
         let at = root.fields(REPLICATED_JOBS);
-        let Some(jobs) = self.list(self.spec.get("replicatedJobs"), &at) else {
+        let Some(jobs) = self.list(get(self.spec, "replicatedJobs"), &at) else {
             self.problems.push(Problem::runtime(
                 at.path(),
                 "is required: a runtime must have at least one replicated job",
@@ -106,11 +75,11 @@ impl<'a> TemplateReader<'a> {
         let job_path = at.field("template");
         set.ancestor = Ancestor::of(job).map(|ancestor| ancestor.step.into());
         set.count = self.pods(job, &job_path.field("spec"));
-        set.replicas = self.count(job.get("replicas"), &at.field("replicas"));
+        set.replicas = self.count(get(job, "replicas"), &at.field("replicas"));
         set.depends_on = dependencies(job);
-        let mode = json_at(job, &["template", "spec", "completionMode"]);
+        let mode = get_at(job, &["template", "spec", "completionMode"]);
         set.is_indexed = mode.and_then(Value::as_str) != Some("NonIndexed");
-        let limit = find(job, shape(Field::BackoffLimit).0);
+        let limit = find(job, Field::BackoffLimit.keys());
         if let Some(limit) = limit
             .and_then(Value::as_u64)
             .and_then(|n| i64::try_from(n).ok())
@@ -120,9 +89,9 @@ impl<'a> TemplateReader<'a> {
         }
         let pod_path = job_path.fields(&["spec", "template"]);
         let empty = &Value::Null;
-        let pod = json_at(job, &["template", "spec", "template"]).unwrap_or(empty);
-        for field in POD_SET_FIELDS {
-            self.load_field(&mut set.fields, *field, pod, &pod_path);
+        let pod = get_at(job, &["template", "spec", "template"]).unwrap_or(empty);
+        for field in Field::in_templates(Level::PodSet) {
+            self.load_field(&mut set.fields, field, pod, &pod_path);
         }
         let position = u32::try_from(record.pod_sets.len()).unwrap_or(u32::MAX);
         record.pod_sets.push(set);
@@ -139,7 +108,7 @@ impl<'a> TemplateReader<'a> {
         pod: &'a Value,
         pod_path: &StackPath<'_>,
     ) {
-        let (keys, _) = shape(list);
+        let keys = list.keys();
         let path = pod_path.fields(keys);
         for (index, json) in self
             .list(find(pod, keys), &path)
@@ -159,26 +128,27 @@ impl<'a> TemplateReader<'a> {
                 continue;
             }
             let mut fields = Fields::default();
-            for field in CONTAINER_FIELDS {
-                self.load_field(&mut fields, *field, json, &at);
+            for field in Field::in_templates(Level::Container) {
+                self.load_field(&mut fields, field, json, &at);
             }
             record.load_container(set, list, name, fields);
         }
     }
 
-    fn load_field(
+    /// Reads a field of a pod template or container.
+    pub(super) fn load_field(
         &mut self,
         fields: &mut Fields,
         field: Field,
         json: &'a Value,
         at: &StackPath<'_>,
     ) {
-        let (keys, shape) = shape(field);
+        let keys = field.keys();
         let path = at.fields(keys);
         let Some(value) = find(json, keys) else {
             return;
         };
-        match shape {
+        match field.shape() {
             Shape::One => self.load_one(fields, field, value, &path),
             Shape::Map => self.load_map(fields, field, value, &path),
             Shape::List(by) => {
@@ -188,8 +158,8 @@ impl<'a> TemplateReader<'a> {
                     .flatten()
                     .enumerate()
                 {
-                    match item_key(by, index, item) {
-                        Some(key) => fields.load(field, &key, item_datum(field, item)),
+                    match by.of(index, item) {
+                        Some(key) => fields.load(field, &key, field.datum_of(item)),
                         None => self
                             .problems
                             .push(Problem::runtime(path.index(index).path(), missing_key(by))),
@@ -224,7 +194,7 @@ impl<'a> TemplateReader<'a> {
             return self.wrong(path, "an object", value);
         };
         for (key, value) in map {
-            match map_text(field, value) {
+            match field.map_text(value) {
                 Some(text) => fields.load(field, key, (&*text).into()),
                 None => self.wrong(&path.key(key), "a string", value),
             }
@@ -243,7 +213,7 @@ impl<'a> TemplateReader<'a> {
 
     /// Returns the name of a replicated job or container, or reports that it has none.
     fn name(&mut self, item: &'a Value, at: &StackPath<'_>) -> Option<&'a str> {
-        match item.get("name").unwrap_or(&Value::Null) {
+        match get(item, "name").unwrap_or(&Value::Null) {
             Value::String(name) if !name.is_empty() => return Some(name),
             Value::String(_) | Value::Null => self
                 .problems
@@ -260,9 +230,9 @@ impl<'a> TemplateReader<'a> {
 
     /// Returns how many pods of a replicated job run at once. A Job creates no more pods than it has completions.
     fn pods(&mut self, job: &Value, path: &StackPath<'_>) -> u32 {
-        let parallelism = json_at(job, &["template", "spec", "parallelism"]);
+        let parallelism = get_at(job, &["template", "spec", "parallelism"]);
         let parallelism = self.count(parallelism, &path.field("parallelism"));
-        let completions = json_at(job, &["template", "spec", "completions"]);
+        let completions = get_at(job, &["template", "spec", "completions"]);
         if completions.is_none_or(Value::is_null) {
             return parallelism;
         }
@@ -284,9 +254,9 @@ impl<'a> TemplateReader<'a> {
 }
 
 fn dependencies(job: &Value) -> Vec<Dependency> {
-    let list = job.get("dependsOn").and_then(Value::as_array);
+    let list = get(job, "dependsOn").and_then(Value::as_array);
     let text = |item: &Value, key: &str| {
-        item.get(key)
+        get(item, key)
             .and_then(Value::as_str)
             .unwrap_or_default()
             .to_owned()
@@ -302,7 +272,7 @@ fn dependencies(job: &Value) -> Vec<Dependency> {
 
 /// Whether each replicated job is created when the one before it is ready (`startupPolicy` of a JobSet).
 fn is_started_in_order(spec: &Value) -> bool {
-    let order = json_at(spec, &["startupPolicy", "startupPolicyOrder"]);
+    let order = get_at(spec, &["startupPolicy", "startupPolicyOrder"]);
     order.and_then(Value::as_str) == Some("InOrder")
 }
 
@@ -328,7 +298,7 @@ fn missing_key(by: ListKey) -> String {
 }
 
 fn find<'v>(json: &'v Value, keys: &[&str]) -> Option<&'v Value> {
-    json_at(json, keys).filter(|value| !value.is_null())
+    get_at(json, keys).filter(|value| !value.is_null())
 }
 
 /// Reads the labels and annotations of the JobSet.

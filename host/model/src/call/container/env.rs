@@ -121,7 +121,7 @@ impl Call {
         self.set_env(
             handle,
             name,
-            Some(json!({ "fieldRef": { "fieldPath": path } }).into()),
+            Some(object_with("fieldRef", object_with("fieldPath", path.into())).into()),
         )
     }
 
@@ -144,7 +144,7 @@ impl Call {
         self.set_env(
             handle,
             name,
-            Some(json!({ "resourceFieldRef": source }).into()),
+            Some(object_with("resourceFieldRef", source.into()).into()),
         )
     }
 
@@ -185,7 +185,10 @@ impl Call {
             DataKind::ConfigMap => "configMapKeyRef",
             DataKind::Secret => "secretKeyRef",
         };
-        let source = json!({ source: { "name": object, "key": key } });
+        let reference = [("name", object.as_str()), ("key", key)]
+            .into_iter()
+            .collect();
+        let source = object_with(source, reference);
         self.set_env(handle, name, Some(source.into()))?;
         let place = EntryRef {
             scope: self.container_target(handle)?.scope,
@@ -209,7 +212,7 @@ impl Call {
         match self.claimed(target, Verb::Write, Field::Env, name)? {
             Grant::Full => {
                 let (kind, source) = self.source_argument(source)?;
-                self.set_env(handle, name, Some(json!({ kind: source }).into()))
+                self.set_env(handle, name, Some(object_with(&kind, source).into()))
             }
             Grant::OwnOnly => Err(self.not_granted(
                 target,

@@ -7,9 +7,9 @@ mod resources;
 
 use std::sync::Arc;
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::{Call, Fault, wrong};
+use super::{Call, Fault, object_with, wrong};
 use crate::{
     claims::{Grant, Verb},
     contract::handle,

@@ -247,7 +247,7 @@ fn mount_problem(mount: &Mount) -> Option<String> {
 
 /// A port from its JSON in a pod spec, where TCP is the default.
 fn port_json(port: &Port) -> Value {
-    let mut object = Map::new();
+    let mut object = Map::with_capacity(3);
     let name = port.name.as_deref();
     object.extend(name.map(|name| ("name".to_owned(), Value::from(name))));
     object.insert("containerPort".to_owned(), port.number.into());
@@ -263,7 +263,7 @@ fn port_json(port: &Port) -> Value {
 
 /// A mount from its JSON in a pod spec, with the path of the record's key.
 fn mount_json(mount: &Mount, path: &str) -> Value {
-    let mut object = Map::new();
+    let mut object = Map::with_capacity(3);
     object.insert("name".to_owned(), mount.volume.as_str().into());
     object.insert("mountPath".to_owned(), path.into());
     for (name, text) in [

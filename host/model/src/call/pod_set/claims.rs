@@ -50,7 +50,9 @@ impl Call {
             }
         };
         self.meter.text(object)?;
-        let value = json!({ "name": claim.name, member: object });
+        let value: Value = [("name", claim.name.as_str()), (member, object)]
+            .into_iter()
+            .collect();
         self.set(
             target,
             Field::ResourceClaims,

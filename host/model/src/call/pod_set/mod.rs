@@ -10,7 +10,7 @@ mod volumes;
 
 use serde_json::{Map, Value, json};
 
-use super::{Call, Fault, Numbered, Target, wrong};
+use super::{Call, Fault, Numbered, Target, object_with, wrong};
 use crate::{
     claims::{Grant, Verb},
     contract::handle,

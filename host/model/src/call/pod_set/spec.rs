@@ -85,11 +85,11 @@ impl Call {
         };
         let term = self.object_argument(json)?;
         list.check(&term).or_else(wrong)?;
-        let terms = match list.narrows() {
-            true => json!({ "nodeSelectorTerms": [term] }),
-            false => json!([term]),
-        };
-        let affinity = json!({ list.of: { list.when: terms } });
+        let mut terms = Value::Array(vec![term]);
+        if list.narrows() {
+            terms = object_with("nodeSelectorTerms", terms);
+        }
+        let affinity = object_with(list.of, object_with(list.when, terms));
         self.set_with_id(target, Field::AffinityTerms, id, affinity)
     }
 

@@ -119,7 +119,7 @@ impl Call {
             DataKind::Secret => ("secret", "secretName"),
         };
         let object = self.own_data(kind, suffix)?;
-        let mut source = Map::new();
+        let mut source = Map::with_capacity(3);
         source.insert(name.to_owned(), object.as_str().into());
         source.extend(default_mode.map(|mode| ("defaultMode".to_owned(), Value::from(mode))));
         if !items.is_empty() {
@@ -160,7 +160,9 @@ impl Call {
         if kind == "name" {
             return wrong("`name` is not a volume source");
         }
-        let volume = json!({ "name": name, kind: source });
+        let volume: Value = [("name", name.into()), (&kind, source)]
+            .into_iter()
+            .collect();
         self.put(target.scope, Field::Volumes, name, Some(volume.into()));
         Ok(())
     }
@@ -181,7 +183,9 @@ impl Call {
             name,
             "a volume over one that the plugin did not add",
         )?;
-        let volume = json!({ "name": name, kind: source });
+        let volume: Value = [("name", name.into()), (kind, source)]
+            .into_iter()
+            .collect();
         self.put(target.scope, Field::Volumes, name, Some(volume.into()));
         Ok(())
     }
@@ -207,7 +211,7 @@ impl Call {
 }
 
 fn key_file(item: &KeyFile) -> Value {
-    let mut object = Map::new();
+    let mut object = Map::with_capacity(3);
     object.insert("key".to_owned(), item.key.as_str().into());
     object.insert("path".to_owned(), item.path.as_str().into());
     object.extend(item.mode.map(|mode| ("mode".to_owned(), Value::from(mode))));

@@ -1,9 +1,8 @@
 //! Merges the TrainJob's `runtimePatches` into the template, in order, before any other change.
 
+mod changes;
 mod check;
-mod record;
 mod targets;
-mod unrecorded;
 
 use std::sync::Arc;
 
@@ -34,10 +33,7 @@ pub(crate) struct Patched {
     pub(crate) warnings: Vec<Warning>,
 }
 
-/// Reads a JobSet's spec into a new record.
-pub(super) type Read<'a> = &'a dyn Fn(&Value) -> (Record, Vec<Problem>);
-
-/// Merges the patches into the template, and writes their changes to the record.
+/// Merges the patches into the template, and writes their changes to the record. `steps` returns the problems of the TrainJob's steps.
 ///
 /// # Errors
 /// All problems of the patches, or [`Problem::Overdue`] if the deadline passes.
@@ -45,7 +41,7 @@ pub(super) fn apply(
     job: &TrainJob,
     template: &Value,
     record: &mut Record,
-    read: Read<'_>,
+    steps: &dyn Fn(&Record) -> Vec<Problem>,
     deadline: &Deadline,
 ) -> Result<Patched, Vec<Problem>> {
     let mut patched = Patched::default();
@@ -67,18 +63,24 @@ pub(super) fn apply(
         write_metadata(patch, record, &mut patched.journal, &source);
         if let Some(spec) = &patch.spec {
             let base = patched.spec.as_deref().unwrap_or(template);
-            match merge_one(patch, spec, base, read) {
+            match merge_one(patch, spec, base) {
                 Ok(merged) => {
                     let names = Names::new(spec, &JOB_SET_SPEC);
                     let source = |path: Option<&FieldPath>| match path {
                         Some(path) => source(&in_patch(patch, &names, path)),
                         None => source(&patch.path),
                     };
-                    record::write(record, &merged.record, &mut patched.journal, &source);
-                    let unrecorded = unrecorded::changes(base, &merged.spec, &source);
-                    patched.journal.record_spec(unrecorded);
-                    patched.warnings.extend(merged.warnings);
-                    patched.spec = Some(Arc::new(merged.spec));
+                    let journal = &mut patched.journal;
+                    let mut wrong = changes::write(base, &merged.spec, record, journal, &source);
+                    wrong.extend(steps(record));
+                    if wrong.is_empty() {
+                        patched.warnings.extend(merged.warnings);
+                        patched.spec = Some(Arc::new(merged.spec));
+                    } else {
+                        let merged = Names::new(&merged.spec, &JOB_SET_SPEC);
+                        let wrong = wrong.into_iter();
+                        problems.extend(wrong.map(|one| blame(patch, &names, &merged, one)));
+                    }
                 }
                 Err(found) => problems.extend(found),
             }
@@ -105,16 +107,10 @@ fn is_domain_path(manager: &str) -> bool {
 /// The template with one more patch.
 struct Merged {
     spec: Value,
-    record: Record,
     warnings: Vec<Warning>,
 }
 
-fn merge_one(
-    patch: &RuntimePatch,
-    spec: &Value,
-    base: &Value,
-    read: Read<'_>,
-) -> Result<Merged, Vec<Problem>> {
+fn merge_one(patch: &RuntimePatch, spec: &Value, base: &Value) -> Result<Merged, Vec<Problem>> {
     let at = patch.path.field("spec");
     let mut problems = check::items(spec, &at);
     problems.extend(entries::check_patch(spec, &at));
@@ -137,20 +133,8 @@ fn merge_one(
     }
     let merged =
         merge::strategic(base, &found.patch).map_err(|error| vec![unmergeable(&error, &at)])?;
-    let merged = merge::fix(base, &found.patch, merged);
-    let (record, wrong) = read(&merged);
-    if !wrong.is_empty() {
-        let [spec, merged] = [spec, &merged].map(|spec| Names::new(spec, &JOB_SET_SPEC));
-        let wrong = wrong.into_iter();
-        return Err(wrong
-            .map(|problem| blame(patch, &spec, &merged, problem))
-            .collect());
-    }
-    Ok(Merged {
-        spec: merged,
-        record,
-        warnings,
-    })
+    let spec = merge::fix(base, &found.patch, merged);
+    Ok(Merged { spec, warnings })
 }
 
 /// Writes the labels and annotations of a patch to the JobSet.

@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, fmt};
 
+use crate::json::get;
 use serde_json::Value;
 use trainyard_api::FieldPath;
 use trainyard_model::text::listed;
@@ -34,7 +35,7 @@ pub(super) fn find(template: &Value, patch: &Value, at: &FieldPath) -> Found {
     };
     let at = at.field("replicatedJobs");
     let mut kept = Vec::with_capacity(jobs.len());
-    let all = Items::of(template.get("replicatedJobs"));
+    let all = Items::of(get(template, "replicatedJobs"));
     for (position, mut job) in std::mem::take(jobs).into_iter().enumerate() {
         let at = at.index(position);
         match all.get(name(&job)) {
@@ -80,7 +81,9 @@ fn containers(old: &Value, job: &mut Value, at: &FieldPath) -> Vec<(FieldPath, S
 }
 
 fn name(item: &Value) -> &str {
-    item.get("name").and_then(Value::as_str).unwrap_or_default()
+    get(item, "name")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 /// The items of a list of the template, by name.
