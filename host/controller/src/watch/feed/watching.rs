@@ -37,14 +37,15 @@ impl Watching {
         let Some(line) = self.lines.next().await? else {
             return Ok(None);
         };
-        let WatchLine { kind, object } = WatchLine::split(&line)?;
-        if kind == "ERROR" {
+        let line = WatchLine::split(&line)?;
+        let object = line.object();
+        if line.kind == "ERROR" {
             let status = serde_json::from_str(object).unwrap_or_default();
             return Err(FeedError::Ended(Box::new(status)));
         }
         let version = Identity::of(object).and_then(|identity| identity.resource_version);
         Ok(Some(WatchEvent {
-            kind,
+            kind: line.kind,
             version,
             object: object.to_owned(),
         }))
