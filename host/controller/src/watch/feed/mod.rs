@@ -117,7 +117,8 @@ impl<T: Send + 'static> Feed<T> {
             feed: self,
             show,
             pauses: backoff(AGAIN),
-            at: None,
+            version: None,
+            is_sure: false,
         };
         loop {
             let failed = match run.list_or_watch().await {
@@ -125,10 +126,8 @@ impl<T: Send + 'static> Feed<T> {
                 Err(Stop::End(end)) => return end,
                 Err(Stop::Failed(error)) => error,
             };
-            match &mut run.at {
-                Some(at) if failed.leaves_version() => at.is_sure = false,
-                at => *at = None,
-            }
+            run.is_sure = false;
+            run.version = run.version.filter(|_| failed.leaves_version());
             if let ControlFlow::Break(end) = (run.show)(FeedEvent::Failed(failed)) {
                 return end;
             }
@@ -199,13 +198,8 @@ struct Run<'f, T, S> {
     feed: &'f Feed<T>,
     show: S,
     pauses: ExponentialBackoff,
-    /// `None` before a list, and after an error that requires another one.
-    at: Option<At>,
-}
-
-/// A version to watch from.
-struct At {
-    version: String,
+    /// The version to watch from; `None` before a list, and after an error that requires another one.
+    version: Option<String>,
     /// Whether the API server certainly has it.
     is_sure: bool,
 }
@@ -237,16 +231,14 @@ impl<T: Send + 'static, E, S: FnMut(FeedEvent<T>) -> ControlFlow<E>> Run<'_, T, 
     }
 
     async fn list_or_watch(&mut self) -> Result<(), Stop<E>> {
-        let Some(At { version, is_sure }) = &self.at else {
+        let Some(version) = self.version.clone() else {
             return self.list().await;
         };
-        let version = version.clone();
-        if *is_sure || self.feed.has(&version).await? {
-            self.watch(&version).await
-        } else {
-            self.at = None;
-            Ok(())
+        if self.is_sure || self.feed.has(&version).await? {
+            return self.watch(&version).await;
         }
+        self.version = None;
+        Ok(())
     }
 
     async fn list(&mut self) -> Result<(), Stop<E>> {
@@ -268,10 +260,7 @@ impl<T: Send + 'static, E, S: FnMut(FeedEvent<T>) -> ControlFlow<E>> Run<'_, T, 
             let version = version.ok_or(FeedError::NoVersion)?;
             self.show(FeedEvent::Listed(objects))?;
             if more.is_none() {
-                self.at = Some(At {
-                    version: version.clone(),
-                    is_sure: true,
-                });
+                (self.version, self.is_sure) = (Some(version.clone()), true);
                 return self.show(FeedEvent::ListEnds(version));
             }
             next = more;
@@ -287,9 +276,7 @@ impl<T: Send + 'static, E, S: FnMut(FeedEvent<T>) -> ControlFlow<E>> Run<'_, T, 
             has_events = true;
             self.line(&line).await?;
         }
-        if let Some(at) = &mut self.at {
-            at.is_sure = lines.is_over();
-        }
+        self.is_sure = lines.is_over();
         if !has_events && started.elapsed() < SHORT {
             return Err(FeedError::Short.into());
         }
@@ -311,20 +298,14 @@ impl<T: Send + 'static, E, S: FnMut(FeedEvent<T>) -> ControlFlow<E>> Run<'_, T, 
             // A bookmark only has a version.
             _ => {
                 self.pauses = backoff(AGAIN);
-                self.reached(version);
+                self.version = version.or(self.version.take());
                 return Ok(());
             }
         };
         let read = self.feed.read.clone();
         let object = decoded(object.to_owned(), move |text| read(text)).await?;
-        self.reached(version);
+        self.version = version.or(self.version.take());
         self.show(shows(object))
-    }
-
-    fn reached(&mut self, version: Option<String>) {
-        if let (Some(at), Some(version)) = (&mut self.at, version) {
-            at.version = version;
-        }
     }
 }
 
