@@ -1,8 +1,9 @@
 //! Which TrainJob is reconciled next.
 //!
 //! Namespaces take turns: 5,000 TrainJobs in one namespace delay those in another by one reconcile each. Each namespace also has a share of
-//! the workers, so that slow reconciles leave room for others; a reconcile that waits without a worker counts too. As in client-go's work queue, a key that is added several times is processed
-//! once, one that is added while it is processed is processed again afterwards, and no key is processed twice at the same time.
+//! the workers, so that slow reconciles leave room for others; a reconcile that waits without a worker counts too. As in client-go's work
+//! queue, a key that is added several times is processed once, one that is added while it is processed is processed again afterwards, and
+//! no key is processed twice at the same time.
 
 mod backoff;
 
