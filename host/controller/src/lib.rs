@@ -4,8 +4,8 @@
 //! leader among several controllers.
 //!
 //! From a change to its result:
-//! - [`watch`] keeps slim copies of the cluster's objects. [`queue`] holds the TrainJobs that are affected by a change; in `turns`, namespaces
-//!   take turns. `work` processes the queue with a number of `workers`, and `failures` counts repeated errors.
+//! - [`watch`] keeps slim copies of the cluster's objects. [`queue`] holds the TrainJobs that are affected by a change, and `work` processes
+//!   it. In `fair`, namespaces take turns at everything that TrainJobs compete for. `failures` counts repeated errors.
 //! - [`reconcile`] reconciles one TrainJob: observe, decide, act. [`keys`] generates the keys of a Secret, [`events`] reports errors to users,
 //!   `log_shares` gives each namespace its share of the log by a `keyed_limit`, and `census` counts the TrainJobs in each state.
 //!
@@ -21,6 +21,7 @@ mod census;
 pub mod client;
 pub mod events;
 mod failures;
+mod fair;
 mod guard;
 mod keyed_limit;
 pub mod keys;
@@ -37,11 +38,9 @@ mod run;
 pub mod serve;
 pub mod settings;
 pub mod threads;
-mod turns;
 pub mod watch;
 mod wire;
 mod work;
-mod workers;
 
 /// The digest of the sources of rendering: two builds with the same digest render the same JobSets.
 pub const SOURCES: &str = env!("TRAINYARD_SOURCES");

@@ -5,10 +5,7 @@ use std::sync::Arc;
 use trainyard_model::deadline::Deadline;
 use trainyard_render::Renderer;
 
-use crate::{
-    threads::{TaskError, Threads},
-    workers::Worker,
-};
+use crate::threads::{TaskError, Threads};
 
 /// The plugins of a controller.
 #[derive(Clone)]
@@ -23,12 +20,11 @@ impl Plugins {
     /// Runs a task with the renderer on a thread when it is the namespace's turn.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
-        worker: &Worker,
         namespace: &Arc<str>,
         work: impl FnOnce(&Renderer, &Deadline) -> T + Send + 'static,
     ) -> Result<T, TaskError> {
         let renderer = self.renderer.clone();
         let work = move |deadline: &Deadline| work(&renderer, deadline);
-        self.threads.run(worker, namespace, work).await
+        self.threads.run(namespace, work).await
     }
 }

@@ -100,7 +100,6 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
     let (recorder, events) = recorder(api.clone(), reporter, metrics.clone());
     let events = AbortOnDropHandle::new(tokio::spawn(events.run()));
     let candidate = options.candidate(&readiness)?;
-    let concurrency = settings.concurrency.get();
     let work = Arc::new(work(options, api, recorder, readiness));
     let counted = Arc::downgrade(&work);
     let count = move || counted.upgrade()?.count_train_jobs();
@@ -115,7 +114,7 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
     let mut watches = AbortOnDropHandle::new(tokio::spawn(work.clone().watch()));
     let ended = tokio::select! {
         ended = &mut watches => Err(ended.map_or(ControllerError::WatchesEnded, Into::into)),
-        ended = lead(&work, candidate, concurrency, &stop) => ended,
+        ended = lead(&work, candidate, &stop) => ended,
     };
     tracing::info!("stopped");
     stop.cancel();
@@ -181,7 +180,6 @@ fn work(options: Options, client: Client, recorder: Recorder, readiness: Arc<Rea
 async fn lead(
     work: &Arc<Work>,
     candidate: Option<Candidate>,
-    concurrency: usize,
     stop: &CancellationToken,
 ) -> Result<(), ControllerError> {
     tokio::select! {
@@ -195,7 +193,7 @@ async fn lead(
     tracing::info!(jobs = work.stores.jobs.len(), "all watches are synced");
     let Some(candidate) = candidate else {
         work.metrics.set_leader(true);
-        work.run(concurrency, stop).await;
+        work.run(stop).await;
         work.metrics.set_leader(false);
         return Ok(());
     };
@@ -204,7 +202,7 @@ async fn lead(
         leadership = candidate.acquire() => leadership,
     };
     tokio::select! {
-        () = work.run(concurrency, stop) => {
+        () = work.run(stop) => {
             leadership.release().await;
             Ok(())
         }

@@ -5,7 +5,7 @@ use std::{
     any::Any,
     num::NonZeroUsize,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use trainyard_model::{deadline::Deadline, text::clean};
 
-use crate::{turns::Turns, workers::Worker};
+use crate::fair::FairSemaphore;
 
 /// Runs a task on a thread that may block for as long as a plugin may run.
 pub type Spawn = Arc<dyn Fn(Box<dyn FnOnce() + Send>) + Send + Sync>;
@@ -42,23 +42,11 @@ impl Sizes {
 /// The threads, which namespaces use in turns.
 #[derive(Clone)]
 pub struct Threads {
-    shared: Arc<Shared>,
+    spawn: Spawn,
+    free: FairSemaphore,
     limit: Duration,
     ends: CancellationToken,
 }
-
-struct Shared {
-    spawn: Spawn,
-    size: usize,
-    state: Mutex<State>,
-}
-
-struct State {
-    waiting: Turns<Task>,
-    busy: usize,
-}
-
-type Task = Box<dyn FnOnce() + Send>;
 
 /// Why a task on a thread has no result.
 #[derive(Debug)]
@@ -73,16 +61,9 @@ impl Threads {
     /// Threads from `spawn`. Each task has a deadline of `limit`.
     #[must_use]
     pub fn new(spawn: Spawn, sizes: Sizes, limit: Duration) -> Self {
-        let state = State {
-            waiting: Turns::new(sizes.share),
-            busy: 0,
-        };
         Self {
-            shared: Arc::new(Shared {
-                spawn,
-                size: sizes.threads.get(),
-                state: Mutex::new(state),
-            }),
+            spawn,
+            free: FairSemaphore::new(sizes.threads.get(), sizes.share),
             limit,
             ends: CancellationToken::new(),
         }
@@ -93,92 +74,34 @@ impl Threads {
         self.ends.cancel();
     }
 
-    /// Runs a task on a thread when it is the namespace's turn. Other reconciles can use the worker in the meantime.
+    /// Runs a task on a thread when it is the namespace's turn.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
-        worker: &Worker,
         namespace: &Arc<str>,
         work: impl FnOnce(&Deadline) -> T + Send + 'static,
     ) -> Result<T, TaskError> {
-        let (done, wait) = oneshot::channel();
         let (limit, span) = (self.limit, tracing::Span::current());
-        let task = move || {
-            // The receiver is gone if the reconcile was canceled.
-            if done.is_closed() {
-                return;
-            }
-            let work = || work(&Deadline::after(limit));
-            // Unwind-safe: shared state is never written, and the task's own state is dropped.
-            let result = span.in_scope(|| catch_unwind(AssertUnwindSafe(work)));
-            let _ = done.send(result);
+        let done = async {
+            let thread = self.free.acquire(namespace, 1).await;
+            let (done, wait) = oneshot::channel();
+            (self.spawn)(Box::new(move || {
+                let _thread = thread;
+                // The receiver is gone if the reconcile was canceled.
+                if done.is_closed() {
+                    return;
+                }
+                let work = || work(&Deadline::after(limit));
+                // Unwind-safe: shared state is never written, and the task's own state is dropped.
+                let result = span.in_scope(|| catch_unwind(AssertUnwindSafe(work)));
+                let _ = done.send(result);
+            }));
+            wait.await
         };
-        self.shared.add(namespace, Box::new(task));
-        let done = worker.lend_while(self.ends.run_until_cancelled(wait));
-        match done.await {
+        match self.ends.run_until_cancelled(done).await {
             Some(Ok(Ok(result))) => Ok(result),
             Some(Ok(Err(panic))) => Err(TaskError::Panicked(panic_message(&*panic))),
             Some(Err(_)) | None => Err(TaskError::Abandoned),
         }
-    }
-}
-
-impl Shared {
-    /// Adds a task, and starts one more thread if the limit allows.
-    fn add(self: &Arc<Self>, namespace: &Arc<str>, task: Task) {
-        let mut state = self.state();
-        state.waiting.push(namespace, task);
-        let takes_one_more = state.busy < self.size;
-        state.busy += usize::from(takes_one_more);
-        drop(state);
-        if takes_one_more {
-            let thread = Thread(Some(self.clone()));
-            (self.spawn)(Box::new(move || thread.run()));
-        }
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A requested thread. If it is dropped before it runs, no more threads are available.
-struct Thread(Option<Arc<Shared>>);
-
-impl Thread {
-    /// Runs tasks until none is due.
-    fn run(mut self) {
-        let Some(shared) = self.0.take() else {
-            return;
-        };
-        loop {
-            let mut state = shared.state();
-            let Some((namespace, task)) = state.waiting.take() else {
-                state.busy -= 1;
-                return;
-            };
-            drop(state);
-            task();
-            shared.state().waiting.done(&namespace);
-        }
-    }
-}
-
-impl Drop for Thread {
-    fn drop(&mut self) {
-        let Some(shared) = self.0.take() else {
-            return;
-        };
-        let mut state = shared.state();
-        state.busy -= 1;
-        let abandoned: Vec<_> = std::iter::from_fn(|| {
-            let (namespace, task) = state.waiting.take()?;
-            state.waiting.done(&namespace);
-            Some(task)
-        })
-        .collect();
-        // Dropping a task wakes its receiver, so the lock is released first.
-        drop(state);
-        drop(abandoned);
     }
 }
 
@@ -193,12 +116,12 @@ fn panic_message(panic: &(dyn Any + Send)) -> String {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
 
-    use std::sync::mpsc;
+    use std::sync::{Mutex, mpsc};
 
     use futures_util::{FutureExt as _, future::join_all};
 
     use super::*;
-    use crate::workers::Workers;
+    use crate::fair::Worker;
 
     const LIMIT: Duration = Duration::from_secs(60);
 
@@ -214,22 +137,22 @@ mod tests {
     #[tokio::test]
     async fn a_panic_ends_only_its_own_task_and_keeps_its_message() {
         let threads = threads(spawned(), 1, 1);
-        let (worker, team) = (Workers::new(1).free().await, Arc::from("team"));
-        let bad = threads.run(&worker, &team, |_| panic!("a bug")).await;
+        let team = Arc::from("team");
+        let bad = threads.run(&team, |_| panic!("a bug")).await;
         assert!(
             matches!(&bad, Err(TaskError::Panicked(text)) if text == "a bug"),
             "{:?}",
             bad
         );
-        assert_eq!(threads.run(&worker, &team, |_| 7).await.unwrap(), 7);
+        assert_eq!(threads.run(&team, |_| 7).await.unwrap(), 7);
     }
 
     #[tokio::test]
     async fn work_that_no_thread_takes_is_abandoned() {
         let threads = threads(Arc::new(drop), 1, 1);
-        let (worker, team) = (Workers::new(1).free().await, Arc::from("team"));
+        let team = Arc::from("team");
         for _ in 0..3 {
-            let result = threads.run(&worker, &team, |_| ()).await;
+            let result = threads.run(&team, |_| ()).await;
             assert!(matches!(result, Err(TaskError::Abandoned)), "{result:?}");
         }
     }
@@ -238,26 +161,27 @@ mod tests {
     #[tokio::test]
     async fn slow_work_of_one_namespace_does_not_delay_another() {
         let threads = threads(spawned(), 3, 2);
-        let workers = Workers::new(1);
+        let workers = FairSemaphore::new(1, NonZeroUsize::MAX);
+        let [slow, other] = ["slow", "other"].map(Arc::from);
         let (end, ended) = mpsc::channel::<()>();
         let (ended, running) = (Arc::new(Mutex::new(ended)), Arc::new(Mutex::new(0)));
         let slow = (0..16).map(async |_| {
-            let worker = workers.free().await;
+            let worker = Worker::of(&workers, &slow).await;
             let (ended, running) = (ended.clone(), running.clone());
             let work = move |_: &Deadline| {
                 *running.lock().unwrap() += 1;
                 let _ = ended.lock().unwrap().recv();
             };
-            threads.run(&worker, &Arc::from("slow"), work).await
+            worker.free_while(threads.run(&slow, work)).await
         });
         let slow = join_all(slow);
         tokio::pin!(slow);
         assert!(slow.as_mut().now_or_never().is_none());
         // A namespace never takes more than its share of the threads, and the only worker stays free.
         let other = async {
-            let (worker, running) = (workers.free().await, running.clone());
+            let (worker, running) = (Worker::of(&workers, &other).await, running.clone());
             let work = move |_: &Deadline| *running.lock().unwrap();
-            threads.run(&worker, &Arc::from("other"), work).await
+            worker.free_while(threads.run(&other, work)).await
         };
         tokio::select! {
             running = other => assert!(running.unwrap() <= 2),

@@ -1,15 +1,14 @@
 //! JSON as the API server sends it, split as text before any of it is decoded.
 //!
 //! A tenant can store an object that cannot be decoded: serde_json stops at 128 levels of nesting, and jiff does not support some times of
-//! the year 9999 in `metadata.managedFields`. The API server sends such an object in one body with those of all other tenants. So a scan
-//! without recursion splits the body first, and each object is decoded separately.
+//! the year 9999 in `metadata.managedFields`. The API server sends such an object in one body with those of all other tenants. So the body
+//! is first split into raw values, which serde_json finds without recursion, and each object is decoded separately.
 
 use std::borrow::Cow;
 
-use serde::{
-    Deserialize,
-    de::{DeserializeOwned, IgnoredAny},
-};
+use indexmap::IndexMap;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::value::{RawValue, to_raw_value};
 use thiserror::Error;
 
 /// Text that is not JSON, or not an answer of an API server. Holds no part of the text.
@@ -43,12 +42,22 @@ pub(crate) struct Page<'t> {
 }
 
 /// One line of a watch.
-#[derive(Debug)]
+#[derive(Debug, Deserialize)]
 pub(crate) struct WatchLine<'t> {
     /// Such as `ADDED`.
+    #[serde(rename = "type")]
     pub(crate) kind: String,
-    /// The object's text.
-    pub(crate) object: &'t str,
+    #[serde(borrow)]
+    object: &'t RawValue,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct List<'t> {
+    metadata: ListMetadata,
+    /// Go serializes an empty list as `null`.
+    #[serde(borrow)]
+    items: Option<Vec<&'t RawValue>>,
 }
 
 #[derive(Default, Deserialize)]
@@ -83,57 +92,46 @@ impl Identity {
 
 impl<'t> Page<'t> {
     pub(crate) fn split(text: &'t str) -> Result<Self, Malformed> {
-        let mut page = Self {
-            items: Vec::new(),
-            version: None,
-            next: None,
-        };
-        for member in members(text)? {
-            match member.key {
-                "items" => page.items = elements(member.value)?,
-                "metadata" => {
-                    let metadata: ListMetadata =
-                        serde_json::from_str(member.value).map_err(|_| Malformed(member.start))?;
-                    page.version = metadata.resource_version;
-                    page.next = metadata.r#continue.filter(|next| !next.is_empty());
-                }
-                _ => {}
-            }
-        }
-        Ok(page)
+        let List { metadata, items } = read(text)?;
+        Ok(Self {
+            items: items.into_iter().flatten().map(RawValue::get).collect(),
+            version: metadata.resource_version,
+            next: metadata.r#continue.filter(|next| !next.is_empty()),
+        })
     }
 }
 
 impl<'t> WatchLine<'t> {
     pub(crate) fn split(text: &'t str) -> Result<Self, Malformed> {
-        let (mut kind, mut object) = (None, None);
-        for member in members(text)? {
-            match member.key {
-                "type" => kind = serde_json::from_str(member.value).ok(),
-                "object" => object = Some(member.value),
-                _ => {}
-            }
-        }
-        let line = kind.zip(object).map(|(kind, object)| Self { kind, object });
-        line.ok_or(Malformed(0))
+        read(text)
     }
+
+    /// Returns the object's text.
+    pub(crate) fn object(&self) -> &'t str {
+        self.object.get()
+    }
+}
+
+fn read<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, Malformed> {
+    // serde_json would read the members from an array, too.
+    if !text.trim_start().starts_with('{') {
+        return Err(Malformed(0));
+    }
+    serde_json::from_str(text).map_err(|error| Malformed::at(&error, text))
 }
 
 /// Returns the object without `metadata.managedFields`. The controller does not use them, they are half of many objects, and they are the
 /// only part of the metadata in which a tenant can store values that do not decode.
 pub(crate) fn without_managed_fields(object: &str) -> Cow<'_, str> {
-    let find = |text, key| {
-        let members = members(text).unwrap_or_default().into_iter();
-        members.into_iter().find(|member| member.key == key)
+    let cut = || {
+        let mut of_object = members(object).ok()?;
+        let mut metadata = members(of_object.get("metadata")?.get()).ok()?;
+        *metadata.get_mut("managedFields")? = RawValue::NULL;
+        let metadata = to_raw_value(&metadata).ok()?;
+        of_object.insert("metadata".to_owned(), &metadata);
+        serde_json::to_string(&of_object).ok()
     };
-    let cut = find(object, "metadata").and_then(|metadata| {
-        let fields = find(metadata.value, "managedFields")?;
-        let start = metadata.start + fields.start;
-        let (before, rest) = object.split_at_checked(start)?;
-        let after = rest.get(fields.value.len()..)?;
-        Some(Cow::Owned([before, "null", after].concat()))
-    });
-    cut.unwrap_or(Cow::Borrowed(object))
+    cut().map_or(Cow::Borrowed(object), Cow::Owned)
 }
 
 /// Decodes an object, or returns the field that does not decode.
@@ -159,109 +157,19 @@ pub(crate) fn place(path: &str) -> String {
     }
 }
 
-/// A member of an object, as text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Member<'t> {
-    /// The text between the quotes.
-    pub(crate) key: &'t str,
-    /// The value's text.
-    pub(crate) value: &'t str,
-    /// The offset of the value in the object's text.
-    start: usize,
+/// Returns the text of the members of an object; `null` has none.
+pub(crate) fn members(object: &str) -> Result<IndexMap<String, &RawValue>, Malformed> {
+    let members: Result<Option<_>, _> = serde_json::from_str(object);
+    let members = members.map_err(|error| Malformed::at(&error, object))?;
+    Ok(members.unwrap_or_default())
 }
 
-/// Returns the members of an object; `null` has none.
-pub(crate) fn members(object: &str) -> Result<Vec<Member<'_>>, Malformed> {
-    let mut scan = Scan::new(object);
-    let mut members = Vec::new();
-    scan.all(b'{', b'}', |scan| {
-        let key = scan.value()?;
-        let key = key.strip_prefix('"').and_then(|key| key.strip_suffix('"'));
-        let key = key.ok_or(Malformed(scan.at))?;
-        scan.expect(b':')?;
-        let value = scan.value()?;
-        let start = scan.at - value.len();
-        members.push(Member { key, value, start });
-        Ok(())
-    })?;
-    Ok(members)
-}
-
-/// Returns the elements of an array; `null`, as which Go serializes an empty list, has none.
-fn elements(array: &str) -> Result<Vec<&str>, Malformed> {
-    let mut scan = Scan::new(array);
-    let mut elements = Vec::new();
-    scan.all(b'[', b']', |scan| {
-        elements.push(scan.value()?);
-        Ok(())
-    })?;
-    Ok(elements)
-}
-
-struct Scan<'t> {
-    text: &'t str,
-    at: usize,
-}
-
-impl<'t> Scan<'t> {
-    fn new(text: &'t str) -> Self {
-        Self { text, at: 0 }
-    }
-
-    /// Returns the text of a value, and skips it without recursion.
-    fn value(&mut self) -> Result<&'t str, Malformed> {
-        let wrong = Malformed(self.at);
-        let rest = self.text.get(self.at..).ok_or(wrong)?;
-        let mut values = serde_json::Deserializer::from_str(rest).into_iter::<IgnoredAny>();
-        let Some(Ok(_)) = values.next() else {
-            return Err(wrong);
-        };
-        let end = values.byte_offset();
-        self.at += end;
-        rest.get(..end).map(str::trim_start).ok_or(wrong)
-    }
-
-    /// Returns the next byte that is not blank.
-    fn next(&mut self) -> Option<u8> {
-        let rest = self.text.as_bytes().get(self.at..)?;
-        let blanks = rest.iter().take_while(|byte| byte.is_ascii_whitespace());
-        self.at += blanks.count();
-        self.text.as_bytes().get(self.at).copied()
-    }
-
-    fn expect(&mut self, byte: u8) -> Result<(), Malformed> {
-        if self.next() != Some(byte) {
-            return Err(Malformed(self.at));
-        }
-        self.at += 1;
-        Ok(())
-    }
-
-    /// Parses all parts between two brackets; the text ends with the second one.
-    fn all(
-        &mut self,
-        open: u8,
-        close: u8,
-        mut part: impl FnMut(&mut Self) -> Result<(), Malformed>,
-    ) -> Result<(), Malformed> {
-        if self.text.trim() == "null" {
-            return Ok(());
-        }
-        self.expect(open)?;
-        if self.next() != Some(close) {
-            loop {
-                part(self)?;
-                if self.next() != Some(b',') {
-                    break;
-                }
-                self.at += 1;
-            }
-        }
-        self.expect(close)?;
-        match self.next() {
-            None => Ok(()),
-            Some(_) => Err(Malformed(self.at)),
-        }
+impl Malformed {
+    /// Returns the place of an error in a text.
+    fn at(error: &serde_json::Error, text: &str) -> Self {
+        let lines = text.split_inclusive('\n').map(str::len);
+        let before: usize = lines.take(error.line().saturating_sub(1)).sum();
+        Self(before + error.column())
     }
 }
 
@@ -298,7 +206,7 @@ mod tests {
             );
             let line = format!("{{\"type\":\"ADDED\",\"object\":{}}}", items[1]);
             let line = WatchLine::split(&line).unwrap();
-            assert_eq!((&*line.kind, line.object), ("ADDED", items[1]));
+            assert_eq!((&*line.kind, line.object()), ("ADDED", items[1]));
         }
     }
 

@@ -8,7 +8,7 @@ use std::{
 
 use k8s_openapi::api::core::v1::ObjectReference;
 
-use crate::turns::Turns;
+use crate::fair::RoundRobin;
 
 /// The most reports that wait.
 const WAITING: usize = 1_024;
@@ -64,14 +64,14 @@ pub(super) struct Pending(Mutex<Waiting>);
 
 #[derive(Debug)]
 struct Waiting {
-    turns: Turns<Subject>,
+    turns: RoundRobin<Subject>,
     reports: HashMap<Subject, Report>,
 }
 
 impl Pending {
     pub(super) fn new() -> Self {
         Self(Mutex::new(Waiting {
-            turns: Turns::new(NonZeroUsize::MIN),
+            turns: RoundRobin::new(NonZeroUsize::MIN),
             reports: HashMap::new(),
         }))
     }

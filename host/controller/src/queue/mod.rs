@@ -1,8 +1,9 @@
 //! Which TrainJob is reconciled next.
 //!
 //! Namespaces take turns: 5,000 TrainJobs in one namespace delay those in another by one reconcile each. Each namespace also has a share of
-//! the workers, so that slow reconciles leave room for others. As in client-go's work queue, a key that is added several times is processed
-//! once, one that is added while it is processed is processed again afterwards, and no key is processed twice at the same time.
+//! the workers, so that slow reconciles leave room for others; a reconcile that waits without a worker counts too. As in client-go's work
+//! queue, a key that is added several times is processed once, one that is added while it is processed is processed again afterwards, and
+//! no key is processed twice at the same time.
 
 mod backoff;
 
@@ -18,7 +19,7 @@ use backoff::Delays;
 pub use backoff::{Backoff, Failing};
 use tokio::{sync::Notify, time::Instant};
 
-use crate::turns::Turns;
+use crate::fair::{FairSemaphore, RoundRobin, Worker};
 
 /// The longest delay. A key that is due later is reconciled by then.
 const LONGEST_DELAY: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -56,9 +57,10 @@ pub struct Queue {
 struct Shared {
     state: Mutex<State>,
     backoff: Backoff,
-    /// Wakes the worker that waits for a key.
+    workers: FairSemaphore,
+    /// Wakes the caller that waits for a key.
     changed: Notify,
-    /// Held by the worker that waits for a key; the others queue for it in order.
+    /// Held by the caller that waits for a key; the others queue for it in order.
     turn: tokio::sync::Mutex<()>,
 }
 
@@ -66,7 +68,7 @@ struct Shared {
 struct State {
     keys: HashMap<NamespacedName, KeyState>,
     /// The keys that are due.
-    ready: Turns<NamespacedName>,
+    ready: RoundRobin<NamespacedName>,
     delayed: BTreeSet<(Instant, NamespacedName)>,
     failures: HashMap<NamespacedName, Delays>,
     retries: u64,
@@ -90,7 +92,7 @@ enum KeyState {
     Running { requeue_at: Option<Instant> },
 }
 
-/// The answer to a worker that asks for a key.
+/// The answer to a caller that asks for a key.
 enum Next {
     Key(NamespacedName),
     Wait(Option<Instant>),
@@ -98,32 +100,36 @@ enum Next {
 }
 
 impl Queue {
-    /// Returns an empty queue.
+    /// Returns an empty queue with any number of workers.
     #[must_use]
     pub fn new(backoff: Backoff) -> Self {
+        Self::with_limits(backoff, NonZeroUsize::MAX, NonZeroUsize::MAX)
+    }
+
+    /// Limits the keys that are processed at once, and each namespace to three quarters of them. Call it before anything is added.
+    #[must_use]
+    pub fn with_workers(self, workers: NonZeroUsize) -> Self {
+        let share = NonZeroUsize::new(workers.get() - workers.get() / 4);
+        Self::with_limits(self.shared.backoff, workers, share.unwrap_or(workers))
+    }
+
+    fn with_limits(backoff: Backoff, workers: NonZeroUsize, share: NonZeroUsize) -> Self {
         Self {
             shared: Arc::new(Shared {
                 state: Mutex::new(State {
                     keys: HashMap::new(),
-                    ready: Turns::new(NonZeroUsize::MAX),
+                    ready: RoundRobin::new(share),
                     delayed: BTreeSet::new(),
                     failures: HashMap::new(),
                     retries: 0,
                     closed: false,
                 }),
                 backoff,
+                workers: FairSemaphore::new(workers.get(), NonZeroUsize::MAX),
                 changed: Notify::new(),
                 turn: tokio::sync::Mutex::default(),
             }),
         }
-    }
-
-    /// Limits each namespace to three quarters of the workers.
-    #[must_use]
-    pub fn with_workers(self, workers: NonZeroUsize) -> Self {
-        let rest = NonZeroUsize::new(workers.get() - workers.get() / 4);
-        self.shared.state().ready.set_share(rest.unwrap_or(workers));
-        self
     }
 
     /// Adds a key that is due now, even if it waits after a failure.
@@ -137,7 +143,7 @@ impl Queue {
             .add_at(key, Instant::now() + delay.min(LONGEST_DELAY));
     }
 
-    /// Returns the next key, or `None` if the queue is closed. No key is lost if the future is dropped.
+    /// Returns the next key once a worker is free, or `None` if the queue is closed. No key is lost if the future is dropped.
     pub async fn next(&self) -> Option<Running> {
         let shared = &self.shared;
         let _turn = shared.turn.lock().await;
@@ -145,11 +151,15 @@ impl Queue {
             let found = shared.state().next(Instant::now());
             match found {
                 Next::Key(key) => {
-                    return Some(Running {
+                    let running = Running {
+                        worker: Worker::new(&shared.workers, &key.namespace),
                         shared: Arc::clone(shared),
                         key,
                         finished: false,
-                    });
+                    };
+                    // The key is taken first, because a worker that waits for a key would be missing for reconciles that need one again.
+                    running.worker.start().await;
+                    return Some(running);
                 }
                 Next::Closed => return None,
                 Next::Wait(None) => shared.changed.notified().await,
@@ -199,6 +209,7 @@ impl Queue {
 pub struct Running {
     shared: Arc<Shared>,
     key: NamespacedName,
+    worker: Worker,
     finished: bool,
 }
 
@@ -207,6 +218,11 @@ impl Running {
     #[must_use]
     pub fn key(&self) -> &NamespacedName {
         &self.key
+    }
+
+    /// The worker that processes it.
+    pub(crate) fn worker(&self) -> &Worker {
+        &self.worker
     }
 
     /// Finishes the key and resets its backoff.

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use tokio::sync::OwnedSemaphorePermit;
 use trainyard_api::TrainJob;
 use trainyard_model::lookup::Lookups;
 use trainyard_render::{PendingLookup, RenderedObject};
@@ -20,6 +19,7 @@ use super::{
     step::{Basis, PlacementSource, RuntimeSource},
     vouch::Digests,
 };
+use crate::fair::Permit;
 
 /// The large values of a reconcile.
 #[derive(Default)]
@@ -55,9 +55,9 @@ pub(super) struct LargeArtifacts {
     /// The changes that the live JobSet needs.
     pub(super) changes: Option<PlacementChanges>,
     /// The memory reserved for a large TrainJob.
-    pub(super) budget: Option<OwnedSemaphorePermit>,
+    pub(super) budget: Option<Permit>,
     /// The number of values for which memory is reserved for its runtime, with the reservation.
-    pub(super) runtime_budget: Option<(usize, Option<OwnedSemaphorePermit>)>,
+    pub(super) runtime_budget: Option<(usize, Option<Permit>)>,
 }
 
 /// A rendering with its snapshot.

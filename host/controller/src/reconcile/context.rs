@@ -14,10 +14,10 @@ use trainyard_render::Renderer;
 
 use super::{Reconciler, error::ReconcileError, vouch::Voucher};
 use crate::{
+    fair::Worker,
     kubernetes::{kind_of, unless_gone},
     queue::NamespacedName,
     watch::{JobSetState, TrainJobState, decoded},
-    workers::Worker,
 };
 
 /// The field manager of everything that is written.
@@ -100,13 +100,13 @@ impl Context<'_> {
         self.reconciler.client.request_text(request).await
     }
 
-    /// Runs a task on a blocking thread, such as parsing or rendering.
+    /// Runs a task on a blocking thread, such as parsing or rendering. Other reconciles can use the worker in the meantime.
     pub(super) async fn on_thread<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Renderer, &Deadline) -> T + Send + 'static,
     ) -> Result<T, ReconcileError> {
-        let plugins = &self.reconciler.plugins;
-        Ok(plugins.run(self.worker, &self.key.namespace, work).await?)
+        let done = self.reconciler.plugins.run(&self.key.namespace, work);
+        Ok(self.worker.free_while(done).await?)
     }
 }
 

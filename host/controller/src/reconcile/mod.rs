@@ -49,7 +49,6 @@ mod fetch;
 mod inputs;
 mod job_set;
 mod last_reconcile;
-mod list_limit;
 mod live;
 mod not_served;
 mod object_ref;

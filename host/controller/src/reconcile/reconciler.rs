@@ -2,6 +2,7 @@
 
 use std::{
     collections::HashMap,
+    num::NonZeroUsize,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -10,9 +11,10 @@ use trainyard_api::names;
 
 use super::{
     deleted_job_sets::DeletedJobSets, fetch::Fetcher, inputs::CommonInputs,
-    last_reconcile::LastReconcile, list_limit::ListLimit, observed::AnnotationWrite, status,
+    last_reconcile::LastReconcile, observed::AnnotationWrite, status,
 };
 use crate::{
+    fair::{FairSemaphore, MemoryBudget},
     log_shares::LogShares,
     metrics::HeldText,
     plugins::Plugins,
@@ -22,8 +24,12 @@ use crate::{
         DeletedObject, Interests, JobSetState, Kinds, Lists, RuntimeCache, RuntimeKey,
         RuntimeState, Store, TrainJobState,
     },
-    workers::MemoryBudget,
 };
+
+/// The most lists of Events and Jobs that are read at once, each of another namespace. With one, a namespace with slow lists would delay
+/// those of all others: the API server reads all Events of the namespace for one, and the accounts that may create them there determine how
+/// large and slow it is.
+const LISTS_AT_ONCE: usize = 2;
 
 /// The stores of watched objects.
 #[derive(Debug, Default)]
@@ -87,8 +93,8 @@ pub struct Reconciler {
     annotated: Mutex<HashMap<NamespacedName, AnnotationWrite>>,
     /// The last states of deleted JobSets. Without them, a JobSet that ended would be recreated if its TrainJob's status is outdated.
     pub(super) deleted_job_sets: DeletedJobSets,
-    /// Limits the lists that reconciles read.
-    pub(super) list_limit: ListLimit,
+    /// Limits the lists of Events and Jobs that reconciles read.
+    pub(super) lists_at_once: FairSemaphore,
     /// The shares of the log that namespaces have.
     pub(crate) log: Arc<LogShares>,
 }
@@ -125,7 +131,7 @@ impl Reconciler {
             last: Mutex::default(),
             annotated: Mutex::default(),
             deleted_job_sets: DeletedJobSets::default(),
-            list_limit: ListLimit::default(),
+            lists_at_once: FairSemaphore::new(LISTS_AT_ONCE, NonZeroUsize::MIN),
             log,
         }
     }

@@ -20,10 +20,10 @@ use super::{
 };
 use crate::{
     annotations::{INPUTS, STARTED},
+    fair::Worker,
     log_shares::AllowedLine,
     queue::NamespacedName,
     watch::{TrainJobState, UnreadableObject},
-    workers::Worker,
 };
 
 /// How long reconciles may fail because of a temporary condition before it is reported.

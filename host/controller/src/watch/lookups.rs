@@ -1,7 +1,7 @@
 //! The watches of objects that plugins look up. Each one runs while a TrainJob that has not started needs it, fails independently of the
 //! others, and triggers a reconcile of the TrainJobs that saw another state.
 
-use std::{collections::HashMap, convert::Infallible, sync::Arc, time::Duration};
+use std::{collections::HashMap, convert::Infallible, ops::ControlFlow, sync::Arc, time::Duration};
 
 use kube::{
     Client, Resource as _,
@@ -13,7 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::{
     content::{Content, content_of},
-    feed::{Feed, FeedEvent},
+    feed::{Feed, FeedError, FeedEvent},
     interests::{Interests, Requeue},
     kinds::{Kinds, Served, backoff},
     lists::Lists,
@@ -130,62 +130,49 @@ impl LookupWatches {
     }
 
     /// Watches until the kind is no longer served. Returns whether it ever was.
-    async fn watch(&self, mut feed: Feed<Option<Content>>, kind_watch: KindWatch<'_>) -> bool {
+    async fn watch(&self, feed: Feed<Option<Content>>, kind_watch: KindWatch<'_>) -> bool {
         let KindWatch { source, kind, .. } = kind_watch;
         let _unfollowed = Unfollowed {
             lists: &self.lists,
             kind_watch,
         };
         let (mut listing, mut was_there, mut failing) = (Listing::default(), false, false);
-        loop {
-            let requeues = match feed.next().await {
-                Ok(FeedEvent::ListBegins) => {
+        let end = feed.run(|event| {
+            match event {
+                FeedEvent::ListBegins => {
                     kind_watch.end(&self.lists);
                     listing = Listing::default();
-                    continue;
                 }
-                Ok(FeedEvent::Listed(objects)) => {
+                FeedEvent::Listed(objects) => {
                     for object in objects.into_iter().flatten() {
                         listing.add(object.hashes());
                     }
-                    continue;
                 }
-                Ok(FeedEvent::ListEnds(_)) => {
+                FeedEvent::ListEnds(_) => {
                     (was_there, failing) = (true, false);
                     let listing = std::mem::take(&mut listing);
-                    let requeues =
-                        self.interests
-                            .note_listed(source, kind_watch.namespaced, &listing);
+                    let namespaced = kind_watch.namespaced;
+                    let requeues = self.interests.note_listed(source, namespaced, &listing);
                     kind_watch.begin(&self.lists, listing);
-                    requeues
+                    self.wake(requeues);
                 }
-                Ok(FeedEvent::Changed(Some(object))) => self.changed(kind_watch, &object),
-                Ok(FeedEvent::Deleted(Some(object))) => {
+                FeedEvent::Changed(Some(object)) => self.wake(self.changed(kind_watch, &object)),
+                FeedEvent::Deleted(Some(object)) => {
                     if kind_watch.is_whole() {
                         self.lists.deleted(kind, object.hashes());
                     }
-                    self.interests.note_deleted(source, object.hashes())
+                    self.wake(self.interests.note_deleted(source, object.hashes()));
                 }
                 // No API server sends an object without metadata.
-                Ok(FeedEvent::Watching | FeedEvent::Changed(None) | FeedEvent::Deleted(None)) => {
-                    continue;
+                FeedEvent::Watching | FeedEvent::Changed(None) | FeedEvent::Deleted(None) => {}
+                FeedEvent::Failed(error) if error.is_not_served() => return ControlFlow::Break(()),
+                FeedEvent::Failed(error) => {
+                    note_failure(source, &error, std::mem::replace(&mut failing, true));
                 }
-                Err(error) if error.is_not_served() => break,
-                Err(error) if failing => {
-                    tracing::debug!(?source, %error, "a watch of objects that plugins look up still fails");
-                    continue;
-                }
-                Err(error) => {
-                    failing = true;
-                    tracing::warn!(
-                        ?source, %error,
-                        "a watch of objects that plugins look up failed; retrying. `trainyard rbac` prints the permissions that it needs"
-                    );
-                    continue;
-                }
-            };
-            self.wake(requeues);
-        }
+            }
+            ControlFlow::Continue(())
+        });
+        end.await;
         was_there
     }
 
@@ -204,6 +191,18 @@ impl LookupWatches {
         for Requeue { key, after } in requeues {
             self.queue.add_after(key, after);
         }
+    }
+}
+
+/// Logs why a watch failed: as a warning if it worked before.
+fn note_failure(source: &ChangeSource, error: &FeedError, still: bool) {
+    if still {
+        tracing::debug!(?source, %error, "a watch of objects that plugins look up still fails");
+    } else {
+        tracing::warn!(
+            ?source, %error,
+            "a watch of objects that plugins look up failed; retrying. `trainyard rbac` prints the permissions that it needs"
+        );
     }
 }
 

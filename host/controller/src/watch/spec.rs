@@ -27,14 +27,14 @@ impl Spec {
             });
         }
         let members = wire::members(object)?;
-        let spec = members.into_iter().find(|member| member.key == "spec");
+        let spec = members.get("spec");
         let spec = spec.ok_or_else(|| Undecodable::Field("spec".to_owned()))?;
         let (mut decoded, mut problem) = (Map::new(), None);
-        for member in wire::members(spec.value)? {
-            match serde_json::from_str(member.value) {
-                Ok(value) => drop(decoded.insert(member.key.to_owned(), value)),
+        for (member, value) in wire::members(spec.get())? {
+            match serde_json::from_str(value.get()) {
+                Ok(value) => drop(decoded.insert(member, value)),
                 Err(_) => {
-                    let place = wire::place(&format!("spec.{}", member.key));
+                    let place = wire::place(&format!("spec.{member}"));
                     problem.get_or_insert(Undecodable::TooDeep(place));
                 }
             }

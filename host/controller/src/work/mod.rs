@@ -33,7 +33,6 @@ use crate::{
         Change, ClusterRuntimeObject, Decode, Follower, Health, JobSetObject, LookupWatches,
         RuntimeKey, RuntimeObject, StateReplaced, Store, TrainJobObject, TrainJobState, follow,
     },
-    workers::{Worker, Workers},
 };
 
 /// How long changes of a JobSet are batched before its TrainJob is reconciled. Each reconcile may write the status.
@@ -162,14 +161,14 @@ impl Work {
     }
 
     /// Reconciles until `stop`. Running reconciles then have some time to finish. If the future is dropped, they stop at once.
-    pub(crate) async fn run(self: &Arc<Self>, workers: usize, stop: &CancellationToken) {
+    pub(crate) async fn run(self: &Arc<Self>, stop: &CancellationToken) {
         // The flag is set first, so a change in between is queued twice rather than never.
         self.leads.store(true, Ordering::SeqCst);
         self.add_all();
-        let (mut tasks, workers) = (JoinSet::new(), Workers::new(workers));
-        while let Some((running, worker)) = self.next(&workers, stop).await {
+        let mut tasks = JoinSet::new();
+        while let Some(running) = self.next(stop).await {
             let work = Arc::clone(self);
-            tasks.spawn(async move { work.reconcile(running, &worker).await });
+            tasks.spawn(async move { work.reconcile(running).await });
             // Finished tasks are removed.
             while tasks.try_join_next().is_some() {}
         }
@@ -181,26 +180,24 @@ impl Work {
     }
 
     /// Returns the next TrainJob, once a worker is free.
-    async fn next(&self, workers: &Workers, stop: &CancellationToken) -> Option<(Running, Worker)> {
-        let next = async {
-            let running = self.queue.next().await?;
-            // The key is taken first, because a worker that waits for a key would be missing for reconciles that return from a thread.
-            Some((running, workers.free().await))
-        };
+    async fn next(&self, stop: &CancellationToken) -> Option<Running> {
         tokio::select! {
             biased;
             () = stop.cancelled() => None,
-            next = next => next,
+            next = self.queue.next() => next,
         }
     }
 
-    async fn reconcile(&self, running: Running, worker: &Worker) {
+    async fn reconcile(&self, running: Running) {
         let key = running.key().clone();
         let span = tracing::info_span!("reconcile", namespace = &*key.namespace, job = &*key.name);
         let started = Instant::now();
         // The state that a reconciler keeps between reconciles is updated in single steps, so a panic leaves it consistent.
         let failing_for = running.failing().now;
-        let result = AssertUnwindSafe(self.reconciler.reconcile(&key, worker, failing_for))
+        let reconciled = self
+            .reconciler
+            .reconcile(&key, running.worker(), failing_for);
+        let result = AssertUnwindSafe(reconciled)
             .catch_unwind()
             .instrument(span.clone())
             .await;

@@ -311,7 +311,7 @@ async fn nothing_is_kept_of_deleted_train_jobs() {
         jobs.remove(key, 2);
         work.job_changed(key, &Change::Other);
         let running = work.queue.next().await.unwrap();
-        work.reconcile(running, &Workers::new(1).free().await).await;
+        work.reconcile(running).await;
     }
     assert_eq!(reconciler.count_kept(), [0; 3]);
     assert_eq!(reconciler.interests.count(), [0; 3]);

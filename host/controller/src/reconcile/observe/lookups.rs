@@ -34,7 +34,7 @@ pub(super) async fn get(
         let key = &lookup.key;
         interests.register(cx.key, key);
         let fetched = cx.reconciler.fetcher.fetch(&cx.key.namespace, asker, key);
-        let fetched = cx.worker.lend_if_slow(fetched).await?;
+        let fetched = cx.worker.free_if_slow(fetched).await?;
         interests.note_state(cx.key, key, fetched.seen);
         let Some(answer) = fetched.answer else {
             return Err(ReconcileError::NoObject(Box::new(lookup)));

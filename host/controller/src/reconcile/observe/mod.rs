@@ -66,11 +66,15 @@ async fn list<T: Send + 'static>(
     let path = DynamicObject::url_path(&ApiResource::from_gvk(kind), Some(&cx.key.namespace));
     let feed = Feed::new(cx.reconciler.client.clone(), path, params, read);
     let listed = async {
-        let _permit = cx.reconciler.list_limit.permit(&cx.key.namespace).await;
+        let _permit = cx
+            .reconciler
+            .lists_at_once
+            .acquire(&cx.key.namespace, 1)
+            .await;
         feed.all(size).await
     };
     // The namespace determines how long this takes, so it must not take a worker from others.
-    let found = cx.worker.lend_while(listed).await;
+    let found = cx.worker.free_while(listed).await;
     let found = found.map_err(FeedError::into_call);
     let what = || format!("listing the {}s of JobSet `{}`", kind.kind, cx.key.name);
     found.map_err(|error| ReconcileError::api(what(), error))

@@ -76,6 +76,7 @@ pub(super) async fn reserve_memory(cx: &Context<'_>, artifacts: &mut Artifacts, 
     let reserved = held.as_ref().map_or(0, |(reserved, _)| *reserved);
     if budget.counts(values) && reserved < values {
         *held = None;
-        *held = Some((values, budget.reserve(values, cx.worker).await));
+        let reserved = budget.reserve(&cx.key.namespace, values);
+        *held = Some((values, cx.worker.free_while(reserved).await));
     }
 }

@@ -23,15 +23,13 @@ pub(super) async fn get(
     artifacts: &mut Artifacts,
 ) -> Result<Fact, ReconcileError> {
     let state = cx.job()?;
-    let budget = cx
-        .reconciler
-        .budget
-        .reserve(state.text().len(), cx.worker)
-        .await;
+    let budget = &cx.reconciler.budget;
+    let reserved = budget.reserve(&cx.key.namespace, state.text().len());
+    let reserved = cx.worker.free_while(reserved).await;
     let text = state.clone();
     let job = cx.on_thread(move |_, _| read(&text)).await??;
     let large = artifacts.large();
-    large.budget = budget;
+    large.budget = reserved;
     large.job = Some(Arc::new(job));
     large.inputs = Some(Inputs::of(&cx.reconciler.common, state));
     Ok(Fact::Holds)

@@ -7,7 +7,7 @@ use tokio::task::JoinError;
 use super::LARGEST_LIST;
 use crate::wire::Malformed;
 
-/// An error of a feed, which retries on its own.
+/// An error of a feed, which retries.
 #[derive(Debug, Error)]
 pub(crate) enum FeedError {
     /// A list or the start of a watch failed.
@@ -60,8 +60,8 @@ impl FeedError {
         }
     }
 
-    /// Whether the API server is too busy to answer, or stops.
-    pub(super) fn is_busy(&self) -> bool {
-        self.code() == Some(429)
+    /// Whether the API server may still have the version that was reached: it is too busy, stops, or ended the watch at once.
+    pub(super) fn leaves_version(&self) -> bool {
+        self.code() == Some(429) || matches!(self, Self::Short)
     }
 }

@@ -8,9 +8,9 @@
 //! whether versions are still as high. After a lost connection, the whole kind is listed again.
 
 mod error;
-mod watching;
+mod lines;
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use backon::ExponentialBackoff;
 pub(crate) use error::FeedError;
@@ -24,12 +24,12 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use watching::{Lines, WatchEvent, Watching};
+use lines::Lines;
 
 use super::kinds::backoff;
 use crate::{
     client::{is_transient, watching},
-    wire::{Malformed, Page},
+    wire::{Identity, Malformed, Page, WatchLine},
 };
 
 /// How long a watch lasts before it is restarted. A connection that hangs is noticed only then.
@@ -80,35 +80,19 @@ pub(crate) enum FeedEvent<T> {
     Changed(T),
     /// An object was deleted.
     Deleted(T),
+    /// A call failed, and is retried with backoff.
+    Failed(FeedError),
 }
 
 /// Parses the text of an object.
 type Parser<T> = Arc<dyn Fn(&str) -> T + Send + Sync>;
 
-/// Lists and watches a kind forever, with backoff after errors. `read` parses each object.
+/// Lists and watches a kind. `read` parses each object.
 pub(crate) struct Feed<T> {
     client: Client,
     request: Request,
     params: ListParams,
     read: Parser<T>,
-    state: State,
-    pauses: ExponentialBackoff,
-    pause: Option<Duration>,
-}
-
-enum State {
-    Start,
-    Paging(Paging),
-    ToCheck { version: String },
-    ToWatch { version: String },
-    Watching(Watching),
-}
-
-/// The state of a list.
-struct Paging {
-    next: Option<String>,
-    limit: u32,
-    version: Option<String>,
 }
 
 impl<T: Send + 'static> Feed<T> {
@@ -124,104 +108,44 @@ impl<T: Send + 'static> Feed<T> {
             request: Request::new(path),
             params,
             read: Arc::new(read),
-            state: State::Start,
+        }
+    }
+
+    /// Lists and watches until `show`, which gets each event, breaks off. Errors are retried with backoff.
+    pub(crate) async fn run<E>(&self, show: impl FnMut(FeedEvent<T>) -> ControlFlow<E>) -> E {
+        let mut run = Run {
+            feed: self,
+            show,
             pauses: backoff(AGAIN),
-            pause: None,
-        }
-    }
-
-    /// Returns the next event. After an error it retries with backoff. If the future is dropped, no object is lost: at worst, all are
-    /// listed again.
-    ///
-    /// # Errors
-    /// A call failed.
-    pub(crate) async fn next(&mut self) -> Result<FeedEvent<T>, FeedError> {
-        if let Some(pause) = self.pause.take() {
-            sleep(pause).await;
-        }
-        let news = self.step().await;
-        match &news {
-            Err(_) => self.pause = Some(self.pauses.next().unwrap_or(AGAIN)),
-            // These events do not show that an earlier error is over.
-            Ok(FeedEvent::ListBegins | FeedEvent::Listed(_) | FeedEvent::Watching) => {}
-            Ok(_) => self.pauses = backoff(AGAIN),
-        }
-        news
-    }
-
-    /// Lists again instead of continuing the watch.
-    pub(crate) fn list_again(&mut self) {
-        self.state = State::Start;
-    }
-
-    async fn step(&mut self) -> Result<FeedEvent<T>, FeedError> {
-        match std::mem::replace(&mut self.state, State::Start) {
-            State::Start => {
-                self.state = State::Paging(Paging {
-                    next: None,
-                    limit: FIRST_PAGE,
-                    version: None,
-                });
-                Ok(FeedEvent::ListBegins)
+            version: None,
+            is_sure: false,
+        };
+        loop {
+            let failed = match run.list_or_watch().await {
+                Ok(()) => continue,
+                Err(Stop::End(end)) => return end,
+                Err(Stop::Failed(error)) => error,
+            };
+            run.is_sure = false;
+            run.version = run.version.filter(|_| failed.leaves_version());
+            if let ControlFlow::Break(end) = (run.show)(FeedEvent::Failed(failed)) {
+                return end;
             }
-            State::Paging(paging) => self.page(paging).await,
-            State::ToCheck { version } => self.check(version).await,
-            State::ToWatch { version } => {
-                let watching = self.watch(&version).await;
-                if watching.as_ref().is_err_and(FeedError::is_busy) {
-                    self.state = State::ToCheck { version };
-                }
-                self.state = State::Watching(watching?);
-                Ok(FeedEvent::Watching)
-            }
-            State::Watching(watching) => self.event(watching).await,
+            sleep(run.pauses.next().unwrap_or(AGAIN)).await;
         }
-    }
-
-    /// Returns the next page, or the end of the list.
-    async fn page(&mut self, mut paging: Paging) -> Result<FeedEvent<T>, FeedError> {
-        if let (None, Some(version)) = (&paging.next, paging.version.take()) {
-            let listed = version.clone();
-            self.state = State::ToWatch { version };
-            return Ok(FeedEvent::ListEnds(listed));
-        }
-        let text = self.fetch(&mut paging).await?;
-        let read = self.read.clone();
-        let bytes = text.len();
-        let (objects, version, next) = spawn_blocking(move || {
-            let page = Page::split(&text)?;
-            let objects: Vec<T> = page.items.into_iter().map(&*read).collect();
-            Ok::<_, Malformed>((objects, page.version, page.next))
-        })
-        .await??;
-        let mean = bytes / objects.len().max(1);
-        paging.limit = u32::try_from(PAGE_BYTES / mean.max(1))
-            .unwrap_or(LARGEST_PAGE)
-            .clamp(1, LARGEST_PAGE);
-        paging.version = Some(version.ok_or(FeedError::NoVersion)?);
-        paging.next = next;
-        self.state = State::Paging(paging);
-        Ok(FeedEvent::Listed(objects))
     }
 
     /// Requests a page. A failed page is requested again with fewer objects.
-    async fn fetch(&mut self, paging: &mut Paging) -> Result<String, FeedError> {
+    async fn page(&self, next: Option<&String>, limit: &mut u32) -> Result<String, FeedError> {
         let mut pauses = backoff(AGAIN);
         let mut tries = 1;
         loop {
-            let params = ListParams {
-                limit: Some(paging.limit),
-                continue_token: paging.next.clone(),
-                ..self.params.clone()
-            };
-            let request = self.request.list(&params);
-            let request = request.map_err(kube::Error::BuildRequest)?;
-            match self.client.request_text(request).await {
+            match self.request(next, *limit).await {
                 Ok(text) => return Ok(text),
                 Err(error) if tries < PAGE_TRIES && is_transient(&error) => {
                     tracing::debug!(path = self.request.url_path, %error, tries, "a page failed; retrying");
                     tries += 1;
-                    paging.limit = (paging.limit / FEWER).max(1);
+                    *limit = (*limit / FEWER).max(1);
                     sleep(pauses.next().unwrap_or(AGAIN)).await;
                 }
                 Err(error) => return Err(error.into()),
@@ -229,36 +153,27 @@ impl<T: Send + 'static> Feed<T> {
         }
     }
 
-    /// Continues at the version, or lists again if the API server does not have it any more.
-    async fn check(&mut self, version: String) -> Result<FeedEvent<T>, FeedError> {
+    async fn request(&self, next: Option<&String>, limit: u32) -> Result<String, kube::Error> {
         let params = ListParams {
-            limit: Some(1),
+            limit: Some(limit),
+            continue_token: next.cloned(),
             ..self.params.clone()
         };
         let request = self.request.list(&params);
         let request = request.map_err(kube::Error::BuildRequest)?;
-        let text = match self
-            .client
-            .request_text(request)
-            .await
-            .map_err(FeedError::from)
-        {
-            Err(error) if error.is_busy() => {
-                self.state = State::ToCheck { version };
-                return Err(error);
-            }
-            answer => answer?,
-        };
+        self.client.request_text(request).await
+    }
+
+    /// Whether the API server still has a version.
+    async fn has(&self, version: &str) -> Result<bool, FeedError> {
+        let text = self.request(None, 1).await?;
         let now = decoded(text, |text| Page::split(text).map(|page| page.version)).await??;
         let number = |version: &str| version.parse::<u64>().ok();
         let now = now.as_deref().and_then(number);
-        if now.is_some() && now >= number(&version) {
-            self.state = State::ToWatch { version };
-        }
-        Box::pin(self.step()).await
+        Ok(now.is_some() && now >= number(version))
     }
 
-    async fn watch(&mut self, version: &str) -> Result<Watching, FeedError> {
+    async fn watch(&self, version: &str) -> Result<Lines, FeedError> {
         let params = WatchParams {
             label_selector: self.params.label_selector.clone(),
             field_selector: self.params.field_selector.clone(),
@@ -271,73 +186,126 @@ impl<T: Send + 'static> Feed<T> {
         // The API server measures the requested time from a later moment.
         let until = Instant::now() + Duration::from_secs(WATCH_SECONDS.into()) + WATCH_GRACE;
         let body = self.client.request_stream(watching(request)).await?;
-        Ok(Watching {
-            version: version.to_owned(),
-            lines: Lines {
-                body: Box::pin(body),
-                until,
-            },
-            started: Instant::now(),
-            showed: false,
+        Ok(Lines {
+            body: Box::pin(body),
+            until,
         })
     }
+}
 
-    /// Returns the next event, or continues at the version at which the watch ended.
-    async fn event(&mut self, mut watching: Watching) -> Result<FeedEvent<T>, FeedError> {
-        loop {
-            let event = match watching.next().await {
-                Ok(Some(event)) => event,
-                Ok(None) => {
-                    let is_short = !watching.showed && watching.started.elapsed() < SHORT;
-                    let is_over = watching.lines.is_over();
-                    let version = watching.version;
-                    self.state = if is_over {
-                        State::ToWatch { version }
-                    } else {
-                        State::ToCheck { version }
-                    };
-                    return if is_short {
-                        Err(FeedError::Short)
-                    } else {
-                        Box::pin(self.step()).await
-                    };
-                }
-                Err(error) => {
-                    if error.is_busy() {
-                        let version = watching.version;
-                        self.state = State::ToCheck { version };
-                    }
-                    return Err(error);
-                }
-            };
-            watching.showed = true;
-            let WatchEvent {
-                kind,
-                version,
-                object,
-            } = event;
-            let news = match kind.as_str() {
-                "ADDED" | "MODIFIED" => Some(FeedEvent::Changed(self.read(object).await?)),
-                "DELETED" => Some(FeedEvent::Deleted(self.read(object).await?)),
-                // A bookmark only has a version.
-                _ => None,
-            };
-            if let Some(version) = version {
-                watching.version = version;
-            }
-            match news {
-                Some(news) => {
-                    self.state = State::Watching(watching);
-                    return Ok(news);
-                }
-                None => self.pauses = backoff(AGAIN),
-            }
+/// A running feed.
+struct Run<'f, T, S> {
+    feed: &'f Feed<T>,
+    show: S,
+    pauses: ExponentialBackoff,
+    /// The version to watch from; `None` before a list, and after an error that requires another one.
+    version: Option<String>,
+    /// Whether the API server certainly has it.
+    is_sure: bool,
+}
+
+/// Why a run stops.
+enum Stop<E> {
+    /// `show` broke off.
+    End(E),
+    /// A call failed.
+    Failed(FeedError),
+}
+
+impl<E, F: Into<FeedError>> From<F> for Stop<E> {
+    fn from(error: F) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl<T: Send + 'static, E, S: FnMut(FeedEvent<T>) -> ControlFlow<E>> Run<'_, T, S> {
+    fn show(&mut self, event: FeedEvent<T>) -> Result<(), Stop<E>> {
+        // The other events do not show that an earlier error is over.
+        if let FeedEvent::ListEnds(_) | FeedEvent::Changed(_) | FeedEvent::Deleted(_) = event {
+            self.pauses = backoff(AGAIN);
+        }
+        match (self.show)(event) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(end) => Err(Stop::End(end)),
         }
     }
 
-    async fn read(&mut self, object: String) -> Result<T, FeedError> {
-        let read = self.read.clone();
-        Ok(decoded(object, move |text| read(text)).await?)
+    async fn list_or_watch(&mut self) -> Result<(), Stop<E>> {
+        let Some(version) = self.version.clone() else {
+            return self.list().await;
+        };
+        if self.is_sure || self.feed.has(&version).await? {
+            return self.watch(&version).await;
+        }
+        self.version = None;
+        Ok(())
+    }
+
+    async fn list(&mut self) -> Result<(), Stop<E>> {
+        self.show(FeedEvent::ListBegins)?;
+        let (mut next, mut limit) = (None, FIRST_PAGE);
+        loop {
+            let text = self.feed.page(next.as_ref(), &mut limit).await?;
+            let (read, bytes) = (self.feed.read.clone(), text.len());
+            let page = spawn_blocking(move || {
+                let page = Page::split(&text)?;
+                let objects: Vec<T> = page.items.into_iter().map(&*read).collect();
+                Ok::<_, Malformed>((objects, page.version, page.next))
+            });
+            let (objects, version, more) = page.await??;
+            let mean = bytes / objects.len().max(1);
+            limit = u32::try_from(PAGE_BYTES / mean.max(1))
+                .unwrap_or(LARGEST_PAGE)
+                .clamp(1, LARGEST_PAGE);
+            let version = version.ok_or(FeedError::NoVersion)?;
+            self.show(FeedEvent::Listed(objects))?;
+            if more.is_none() {
+                (self.version, self.is_sure) = (Some(version.clone()), true);
+                return self.show(FeedEvent::ListEnds(version));
+            }
+            next = more;
+        }
+    }
+
+    /// Watches from a version until the watch ends.
+    async fn watch(&mut self, version: &str) -> Result<(), Stop<E>> {
+        let mut lines = self.feed.watch(version).await?;
+        self.show(FeedEvent::Watching)?;
+        let (started, mut has_events) = (Instant::now(), false);
+        while let Some(line) = lines.next().await? {
+            has_events = true;
+            self.line(&line).await?;
+        }
+        self.is_sure = lines.is_over();
+        if !has_events && started.elapsed() < SHORT {
+            return Err(FeedError::Short.into());
+        }
+        Ok(())
+    }
+
+    /// Shows the event of a line.
+    async fn line(&mut self, line: &str) -> Result<(), Stop<E>> {
+        let line = WatchLine::split(line)?;
+        let object = line.object();
+        let version = Identity::of(object).and_then(|identity| identity.resource_version);
+        let shows: fn(T) -> FeedEvent<T> = match line.kind.as_str() {
+            "ADDED" | "MODIFIED" => FeedEvent::Changed,
+            "DELETED" => FeedEvent::Deleted,
+            "ERROR" => {
+                let status = serde_json::from_str(object).unwrap_or_default();
+                return Err(FeedError::Ended(Box::new(status)).into());
+            }
+            // A bookmark only has a version.
+            _ => {
+                self.pauses = backoff(AGAIN);
+                self.version = version.or(self.version.take());
+                return Ok(());
+            }
+        };
+        let read = self.feed.read.clone();
+        let object = decoded(object.to_owned(), move |text| read(text)).await?;
+        self.version = version.or(self.version.take());
+        self.show(shows(object))
     }
 }
 
@@ -346,23 +314,26 @@ impl<T: Send + 'static> Feed<Option<T>> {
     ///
     /// # Errors
     /// A page failed after all retries, or the list is too large.
-    pub(crate) async fn all(mut self, size: impl Fn(&T) -> usize) -> Result<Vec<T>, FeedError> {
+    pub(crate) async fn all(&self, size: impl Fn(&T) -> usize) -> Result<Vec<T>, FeedError> {
         let (mut objects, mut held) = (Vec::new(), 0);
-        loop {
-            match self.next().await? {
+        let listed = self.run(|event| {
+            match event {
                 FeedEvent::Listed(page) => {
-                    let page = page.into_iter().flatten();
-                    let page: Vec<T> = page.collect();
-                    held += page.iter().map(&size).sum::<usize>();
+                    let before = objects.len();
+                    objects.extend(page.into_iter().flatten());
+                    held += objects.iter().skip(before).map(&size).sum::<usize>();
                     if held > LARGEST_LIST {
-                        return Err(FeedError::TooLarge);
+                        return ControlFlow::Break(Err(FeedError::TooLarge));
                     }
-                    objects.extend(page);
                 }
-                FeedEvent::ListEnds(_) => return Ok(objects),
+                FeedEvent::ListEnds(_) => return ControlFlow::Break(Ok(())),
+                FeedEvent::Failed(error) => return ControlFlow::Break(Err(error)),
                 _ => {}
             }
-        }
+            ControlFlow::Continue(())
+        });
+        listed.await?;
+        Ok(objects)
     }
 }
 

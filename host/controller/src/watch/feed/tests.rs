@@ -28,21 +28,33 @@ fn feed(script: &Script) -> Feed<String> {
     Feed::new(script.client(), PATH, ListParams::default(), name)
 }
 
-/// Returns the first events of a feed, as text.
-async fn news(feed: &mut Feed<String>, count: usize) -> Vec<String> {
+/// Returns the first events of a feed, as text, and when they came.
+async fn timed_news(feed: &Feed<String>, count: usize) -> Vec<(String, Instant)> {
     let mut words = Vec::new();
-    for _ in 0..count {
-        words.push(match feed.next().await {
-            Ok(FeedEvent::ListBegins) => "list".to_owned(),
-            Ok(FeedEvent::Listed(names)) => format!("page {}", names.join(" ")),
-            Ok(FeedEvent::ListEnds(_)) => "end".to_owned(),
-            Ok(FeedEvent::Watching) => "watching".to_owned(),
-            Ok(FeedEvent::Changed(name)) => format!("changed {name}"),
-            Ok(FeedEvent::Deleted(name)) => format!("deleted {name}"),
-            Err(error) => format!("error: {error}"),
-        });
-    }
+    feed.run(|event| {
+        let word = match event {
+            FeedEvent::ListBegins => "list".to_owned(),
+            FeedEvent::Listed(names) => format!("page {}", names.join(" ")),
+            FeedEvent::ListEnds(_) => "end".to_owned(),
+            FeedEvent::Watching => "watching".to_owned(),
+            FeedEvent::Changed(name) => format!("changed {name}"),
+            FeedEvent::Deleted(name) => format!("deleted {name}"),
+            FeedEvent::Failed(error) => format!("error: {error}"),
+        };
+        words.push((word, Instant::now()));
+        match words.len() < count {
+            true => ControlFlow::Continue(()),
+            false => ControlFlow::Break(()),
+        }
+    })
+    .await;
     words
+}
+
+/// Returns the first events of a feed, as text.
+async fn news(feed: &Feed<String>, count: usize) -> Vec<String> {
+    let words = timed_news(feed, count).await.into_iter();
+    words.map(|(word, _)| word).collect()
 }
 
 #[tokio::test(start_paused = true)]
@@ -76,9 +88,9 @@ async fn a_list_comes_in_pages_and_changes_follow_from_its_version() {
         ),
         Answer::watch(line("ADDED", "e", 20)),
     ]);
-    let mut feed = feed(&script);
+    let feed = feed(&script);
     assert_eq!(
-        news(&mut feed, 10).await,
+        news(&feed, 10).await,
         [
             "list",
             "page a b",
@@ -115,11 +127,8 @@ async fn a_failed_page_is_requested_again_with_fewer_objects() {
         Answer::status(429),
         Answer::ok(page(&[&object("b", 2)], 9, "")),
     ]);
-    let mut feed = feed(&script);
-    assert_eq!(
-        news(&mut feed, 4).await,
-        ["list", "page a", "page b", "end"]
-    );
+    let feed = feed(&script);
+    assert_eq!(news(&feed, 4).await, ["list", "page a", "page b", "end"]);
     let limits = script.requests().split_off(1);
     assert_eq!(
         limits,
@@ -137,8 +146,8 @@ async fn pages_of_large_objects_are_small() {
         Answer::ok(page(&[&large, &large], 9, "more")),
         Answer::ok(page(&[], 9, "")),
     ]);
-    let mut feed = feed(&script);
-    news(&mut feed, 3).await;
+    let feed = feed(&script);
+    news(&feed, 3).await;
     assert_eq!(
         script.requests()[1],
         format!("{PATH}?&limit=7&continue=more")
@@ -156,8 +165,8 @@ async fn a_list_that_expires_or_stays_broken_begins_anew() {
         Answer::status(500),
         Answer::ok(page(&[], 12, "")),
     ]);
-    let mut feed = feed(&script);
-    let news = news(&mut feed, 8).await;
+    let feed = feed(&script);
+    let news = news(&feed, 8).await;
     assert!(
         news[2].starts_with("error: ") && news[4].starts_with("error: "),
         "{news:?}"
@@ -186,8 +195,8 @@ async fn expired_watches_list_again_and_throttled_ones_are_checked() {
         Answer::status(503),
         Answer::ok(page(&[], 50, "")),
     ]);
-    let mut feed = feed(&script);
-    let news = news(&mut feed, 21).await;
+    let feed = feed(&script);
+    let news = news(&feed, 21).await;
     let words: Vec<_> = news
         .iter()
         .map(|word| word.split(':').next().unwrap())
@@ -239,8 +248,8 @@ async fn a_watch_that_ended_early_resumes_only_if_versions_are_as_high() {
             false => [Answer::ok(page(&[&object("a", 1)], version, ""))].into_iter(),
         });
         let script = Script::new(answers);
-        let mut feed = feed(&script);
-        let news = news(&mut feed, 7 + refused).await.split_off(5 + refused);
+        let feed = feed(&script);
+        let news = news(&feed, 7 + refused).await.split_off(5 + refused);
         let expected = match resumes {
             true => ["watching", "changed a"],
             false => ["list", "page a"],
@@ -257,11 +266,10 @@ async fn watches_that_end_at_once_are_opened_ever_more_slowly() {
     let answer = || [Answer::ok(String::new()), Answer::ok(page(&[], 9, "more"))];
     answers.extend(std::iter::repeat_with(answer).take(8).flatten());
     let script = Script::new(answers);
-    let mut feed = feed(&script);
-    news(&mut feed, 3).await;
-    let start = Instant::now();
+    let feed = feed(&script);
+    let (words, times): (Vec<_>, Vec<_>) = timed_news(&feed, 19).await.into_iter().unzip();
     assert_eq!(
-        news(&mut feed, 16).await,
+        words[3..],
         [
             "watching",
             "error: the API server ended the watch as soon as it began"
@@ -269,11 +277,8 @@ async fn watches_that_end_at_once_are_opened_ever_more_slowly() {
         .repeat(8)
     );
     // 1 + 2 + 4 + 8 + 3 times 15, and jitter.
-    assert!(
-        start.elapsed() >= Duration::from_secs(60),
-        "{:?}",
-        start.elapsed()
-    );
+    let elapsed = times[18] - times[2];
+    assert!(elapsed >= Duration::from_secs(60), "{elapsed:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -284,8 +289,8 @@ async fn a_watch_that_hangs_lists_again() {
         Answer::ok(page(&[], 10, "")),
         Answer::watch(line("ADDED", "b", 11)),
     ]);
-    let mut feed = feed(&script);
-    let news = news(&mut feed, 11).await;
+    let feed = feed(&script);
+    let news = news(&feed, 11).await;
     assert_eq!(
         news[4..],
         [

@@ -1,6 +1,6 @@
 //! A watch that feeds a store.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use kube::{
     Client,
@@ -80,6 +80,8 @@ pub(crate) async fn follow<W: Decode>(
         follower,
         health: Health::Working,
         failing_since: None,
+        listed: Vec::new(),
+        before: 0,
     };
     loop {
         watch.wait_until_served(client).await;
@@ -120,11 +122,22 @@ fn named<W: Decode>(item: Item<W>) -> Option<Keyed<W>> {
     item.inspect_err(logged).ok()
 }
 
+/// Why a feed is ended.
+enum End {
+    /// Objects whose text was left out are listed again.
+    HasRoom,
+    NotServed,
+    Replaced(StateReplaced),
+}
+
 struct Watch<'a, W: Decode, F> {
     store: &'a Store<W::Key, W::State>,
     follower: &'a F,
     health: Health,
     failing_since: Option<Instant>,
+    /// The objects of the list that is being read, and the newest version before it.
+    listed: Vec<(W::Key, u64)>,
+    before: u64,
 }
 
 impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
@@ -187,53 +200,64 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
     /// Watches until the kind is no longer served.
     async fn follow_while_served(&mut self, client: &Client) -> Result<(), StateReplaced> {
         let path = W::url_path(&(), None);
-        let mut feed = Feed::new(client.clone(), path, ListParams::default(), read::<W>);
-        let (mut listed, mut before) = (Vec::new(), 0);
+        let feed = Feed::new(client.clone(), path, ListParams::default(), read::<W>);
         loop {
-            match feed.next().await {
-                Ok(FeedEvent::ListBegins) => {
-                    listed.clear();
-                    before = self.store.newest();
-                }
-                Ok(FeedEvent::Listed(items)) => {
-                    for (key, read) in items.into_iter().filter_map(named::<W>) {
-                        listed.push((key.clone(), version(&read)));
-                        self.store.put_read(key, read);
-                    }
-                }
-                Ok(FeedEvent::ListEnds(version)) => {
-                    let objects = std::mem::take(&mut listed);
-                    // The versions of objects are numbers, or they could not be read.
-                    let version = version.parse().unwrap_or(before);
-                    self.listed(CompleteList {
-                        objects,
-                        version,
-                        before,
-                    })?;
-                }
-                Ok(FeedEvent::Watching) => {
-                    self.succeeded();
-                    if self.store.has_room_again() {
-                        feed.list_again();
-                    }
-                }
-                Ok(FeedEvent::Changed(item)) => self.changed(item),
-                Ok(FeedEvent::Deleted(item)) => self.deleted(item),
-                Err(error) if error.is_not_served() => return Ok(()),
-                Err(error) => self.failed("a watch", &error),
+            match feed.run(|event| self.event(event)).await {
+                End::HasRoom => {}
+                End::NotServed => return Ok(()),
+                End::Replaced(replaced) => return Err(replaced),
             }
         }
     }
 
-    fn listed(&mut self, list: CompleteList<W::Key>) -> Result<(), StateReplaced> {
-        self.store.check(&list)?;
+    fn event(&mut self, event: FeedEvent<Item<W>>) -> ControlFlow<End> {
+        match event {
+            FeedEvent::ListBegins => {
+                self.listed.clear();
+                self.before = self.store.newest();
+            }
+            FeedEvent::Listed(items) => {
+                for (key, read) in items.into_iter().filter_map(named::<W>) {
+                    self.listed.push((key.clone(), version(&read)));
+                    self.store.put_read(key, read);
+                }
+            }
+            FeedEvent::ListEnds(version) => {
+                let list = CompleteList {
+                    objects: std::mem::take(&mut self.listed),
+                    // The versions of objects are numbers, or they could not be read.
+                    version: version.parse().unwrap_or(self.before),
+                    before: self.before,
+                };
+                if let Err(replaced) = self.listed(&list) {
+                    return ControlFlow::Break(End::Replaced(replaced));
+                }
+            }
+            FeedEvent::Watching => {
+                self.succeeded();
+                if self.store.has_room_again() {
+                    return ControlFlow::Break(End::HasRoom);
+                }
+            }
+            FeedEvent::Changed(item) => self.changed(item),
+            FeedEvent::Deleted(item) => self.deleted(item),
+            FeedEvent::Failed(error) if error.is_not_served() => {
+                return ControlFlow::Break(End::NotServed);
+            }
+            FeedEvent::Failed(error) => self.failed("a watch", &error),
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn listed(&mut self, list: &CompleteList<W::Key>) -> Result<(), StateReplaced> {
+        self.store.check(list)?;
         // Noted before they are removed, as in `deleted`.
-        for (key, last) in self.store.missing(&list) {
+        for (key, last) in self.store.missing(list) {
             let was_seen = false;
             let gone = Change::Deleted(DeletedObject { last, was_seen });
             self.follower.changed(&key, gone);
         }
-        let gone = self.store.remove_missing(&list);
+        let gone = self.store.remove_missing(list);
         self.succeeded();
         let listed = list.objects.iter().map(|(key, _)| key);
         for key in listed.chain(&gone) {

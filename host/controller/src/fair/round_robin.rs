@@ -1,4 +1,4 @@
-//! Fair scheduling among namespaces.
+//! The order in which namespaces take turns.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -8,7 +8,7 @@ use std::{
 
 /// Waiting items by namespace. Namespaces take turns, and each has at most its share of items in progress.
 #[derive(Debug)]
-pub(crate) struct Turns<T> {
+pub(crate) struct RoundRobin<T> {
     share: NonZeroUsize,
     waiting: HashMap<Arc<str>, VecDeque<T>>,
     /// The namespaces with a waiting item and room in their share, in the order of their turns.
@@ -17,7 +17,7 @@ pub(crate) struct Turns<T> {
     len: usize,
 }
 
-impl<T> Turns<T> {
+impl<T> RoundRobin<T> {
     /// Returns an empty schedule in which each namespace may have `share` items in progress.
     pub(crate) fn new(share: NonZeroUsize) -> Self {
         Self {
@@ -41,6 +41,15 @@ impl<T> Turns<T> {
 
     /// Takes the first item of the namespace whose turn it is. It is in progress until [`Self::done`].
     pub(crate) fn take(&mut self) -> Option<(Arc<str>, T)> {
+        self.take_if(|_| true)
+    }
+
+    /// Takes that item if it meets the condition.
+    pub(crate) fn take_if(&mut self, is_met: impl FnOnce(&T) -> bool) -> Option<(Arc<str>, T)> {
+        let first = self.waiting.get(self.order.front()?)?.front()?;
+        if !is_met(first) {
+            return None;
+        }
         let namespace = self.order.pop_front()?;
         let waiting = self.waiting.get_mut(&namespace)?;
         let item = waiting.pop_front()?;
@@ -91,11 +100,6 @@ impl<T> Turns<T> {
         self.in_progress.values().sum()
     }
 
-    /// Sets how many items a namespace may have in progress from now on. Call it before anything is added.
-    pub(crate) const fn set_share(&mut self, share: NonZeroUsize) {
-        self.share = share;
-    }
-
     fn has_room(&self, namespace: &Arc<str>) -> bool {
         let in_progress = self.in_progress.get(namespace).copied();
         in_progress.unwrap_or(0) < self.share.get()
@@ -108,11 +112,11 @@ mod tests {
 
     use super::*;
 
-    fn turns(share: usize) -> Turns<u32> {
-        Turns::new(NonZeroUsize::new(share).unwrap())
+    fn round_robin(share: usize) -> RoundRobin<u32> {
+        RoundRobin::new(NonZeroUsize::new(share).unwrap())
     }
 
-    fn take(turns: &mut Turns<u32>) -> Option<(String, u32)> {
+    fn take(turns: &mut RoundRobin<u32>) -> Option<(String, u32)> {
         let (namespace, item) = turns.take()?;
         Some((namespace.to_string(), item))
     }
@@ -120,7 +124,7 @@ mod tests {
     #[test]
     fn namespaces_with_a_full_share_are_passed_over() {
         let (busy, quiet) = (Arc::from("busy"), Arc::from("quiet"));
-        let mut turns = turns(2);
+        let mut turns = round_robin(2);
         (1..=4).for_each(|item| turns.push(&busy, item));
         turns.push(&quiet, 9);
         assert_eq!(take(&mut turns), Some(("busy".to_owned(), 1)));
@@ -144,7 +148,7 @@ mod tests {
     #[test]
     fn nothing_is_kept_of_a_namespace_that_is_done() {
         let one = Arc::from("one");
-        let mut turns = turns(1);
+        let mut turns = round_robin(1);
         turns.push(&one, 1);
         turns.take().unwrap();
         turns.done(&one);
