@@ -45,7 +45,8 @@ pub fn check_size(object: &Value) -> Result<usize, TooLarge> {
 }
 
 /// Returns the size of a value as compact JSON, in bytes.
-pub(crate) fn bytes(value: &Value) -> usize {
+#[must_use]
+pub fn bytes(value: &Value) -> usize {
     let mut counter = Counter(0);
     // Writing a JSON value to a counter cannot fail.
     let _ = serde_json::to_writer(&mut counter, value);

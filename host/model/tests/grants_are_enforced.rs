@@ -612,7 +612,7 @@ fn mounts_belong_to_the_plugin_that_added_them() {
 }
 
 #[test]
-fn keys_of_kubernetes_need_a_named_claim_and_a_grant() {
+fn keys_that_controllers_obey_need_a_claim_and_a_grant_by_name() {
     let set_under = |claim: &str, grants: &[&str], key: &str| {
         let settings = granted(grants);
         let manifest = manifest("p", &[("writes", claim)]);
@@ -649,6 +649,12 @@ fn keys_of_kubernetes_need_a_named_claim_and_a_grant() {
             "scheduling.volcano.sh/queue-name",
             "kueue.x-k8s.io/queue-name",
             "alpha.jobset.sigs.k8s.io/exclusive-topology",
+            "kai.scheduler/queue",
+            "k8s.v1.cni.cncf.io/networks",
+            "sidecar.istio.io/inject",
+            "eks.amazonaws.com/role-arn",
+            "azure.workload.identity/use",
+            "io.kubernetes.cri-o.Devices",
         ] {
             let named = place(key);
             for wide in [place(&format!("{}*", &key[..8])), place("*")] {
@@ -657,8 +663,14 @@ fn keys_of_kubernetes_need_a_named_claim_and_a_grant() {
                     assert_eq!(missing_claim(&fault), ("writes", named.clone()), "{wide}");
                 }
             }
-            let error = load(&[("writes", &named)], &[]).unwrap_err().to_string();
-            assert!(error.contains(&format!("grants: [\"{named}\"]")), "{error}");
+            for grants in [
+                &[] as &[&str],
+                &[&place("*")],
+                &[&place(&format!("{}*", &key[..8]))],
+            ] {
+                let error = load(&[("writes", &named)], grants).unwrap_err().to_string();
+                assert!(error.contains(&format!("grants: [\"{named}\"]")), "{error}");
+            }
             set_under(&named, &[&named], key).unwrap();
         }
         for key in [

@@ -2,7 +2,7 @@
 //! id.
 
 use serde_json::{Map, Value};
-use trainyard_api::FieldPath;
+use trainyard_api::{FieldPath, size};
 use trainyard_model::record::{Entries, Entry, Field, Owner};
 
 use crate::{
@@ -44,10 +44,16 @@ pub(crate) enum AdditionError<'e> {
         most: usize,
         owner: Owner,
     },
+    /// The copies of the terms in the alternatives would be larger than an object may be.
+    TooLarge {
+        alternatives: usize,
+        bytes: usize,
+        owner: Owner,
+    },
 }
 
-/// Checks the additions to a pod template. A required node affinity term is copied to every alternative of the template, so the entries are
-/// counted before anything is copied.
+/// Checks the additions to a pod template. A required node affinity term is copied to every alternative of the template, so entries and
+/// bytes are counted before anything is copied.
 pub(crate) fn addition_error<'e>(
     pod: &Value,
     field: Field,
@@ -83,7 +89,16 @@ pub(crate) fn addition_error<'e>(
     }
     let added: usize = narrowing.iter().map(|a| in_all(a.item)).sum();
     let all = added.saturating_mul(terms.len());
-    (all > MAX_IN_ALL).then(|| too_many(all, MAX_IN_ALL))
+    if all > MAX_IN_ALL {
+        return Some(too_many(all, MAX_IN_ALL));
+    }
+    let added: usize = narrowing.iter().map(|a| size::bytes(a.item)).sum();
+    let bytes = added.saturating_mul(terms.len());
+    (bytes > size::STORED_LIMIT).then_some(AdditionError::TooLarge {
+        alternatives: terms.len(),
+        bytes,
+        owner: last.owner,
+    })
 }
 
 /// Adds requirements to one alternative. An alternative without requirements matches no node, and must stay so.

@@ -16,6 +16,7 @@ use trainyard_model::{
 use crate::{
     assemble,
     differences::{self, Rendering},
+    entries,
     explain::{Defaults, NoSuchField, Origins, Provenance, Setter},
     pods::{self, PodProblem},
     problem::{Problem, Warning},
@@ -94,33 +95,42 @@ impl Rendered {
         }
     }
 
-    /// Returns what an API server would refuse about the pods, with the field that set it.
-    pub(crate) fn check_pods(&self) -> Vec<Problem> {
-        let spec = self.job_set.get("spec");
-        let found = spec.map(pods::check).unwrap_or_default();
-        found.into_iter().map(|found| self.locate(found)).collect()
+    /// Returns what an API server would refuse about the objects.
+    pub(crate) fn check(&self) -> Vec<Problem> {
+        let others = self.objects.iter().map(|object| &object.value);
+        let objects = std::iter::once(&self.job_set).chain(others);
+        let problems: Vec<_> = objects.flat_map(entries::check).collect();
+        if !problems.is_empty() {
+            return problems;
+        }
+        self.check_pods()
     }
 
-    /// Returns the problem of a field of the JobSet's spec that an API server would refuse. A field that is absent is the runtime's.
-    fn locate(&self, PodProblem { path, message }: PodProblem) -> Problem {
-        let in_job_set = FieldPath::of(["spec"]).join(&path);
-        let message = format!("{message} (the API server would refuse the pods)");
-        let rows = self.explain(&in_job_set).unwrap_or_default();
-        let setter = rows.last().and_then(|row| row.steps.last());
-        match setter.map(|step| &step.by) {
-            Some(Setter::TrainJob { field } | Setter::Patch { field, .. }) => match field.parse() {
-                Ok(field) => Problem::job(field, message),
-                Err(PathError { .. }) => Problem::job(FieldPath::root(), message),
-            },
-            Some(Setter::Plugin { name, .. }) => Problem::Invariant {
-                place: in_job_set.to_string(),
-                message: format!("{message} (set by the plugin {name})"),
-            },
-            Some(Setter::Runtime { .. } | Setter::Host { .. }) | None => Problem::runtime(
-                FieldPath::of(["spec", "template"]).join(&in_job_set),
-                message,
-            ),
+    /// Returns what an API server would refuse about the pods, with the fields that set it. A TrainJob can cause one problem for each of
+    /// tens of thousands of names, and each has to be searched for.
+    fn check_pods(&self) -> Vec<Problem> {
+        const MOST: usize = 100;
+        let spec = self.job_set.get("spec");
+        let mut found = spec.map(pods::check).unwrap_or_default();
+        let more = found.split_off(found.len().min(MOST)).len();
+        for problem in &mut found {
+            problem.path = FieldPath::of(["spec"]).join(&problem.path);
         }
+        let paths = found.iter().map(|problem| &problem.path);
+        let setters = self.origins.setters(&self.job_set, paths);
+        let located = found.into_iter().zip(setters);
+        let mut problems: Vec<_> = located
+            .map(|(problem, setter)| locate(problem, setter))
+            .collect();
+        if more > 0 {
+            problems.push(Problem::Invariant {
+                place: entries::place(&self.job_set, &FieldPath::root()),
+                message: format!(
+                    "has {more} more fields for which the API server would refuse the pods; correct the first {MOST}, and render again"
+                ),
+            });
+        }
+        problems
     }
 
     /// Returns all objects, in the order in which they are applied.
@@ -191,6 +201,24 @@ pub struct RenderedObject {
     pub apply: ApplyMode,
     /// The plugin that emitted it.
     pub plugin: PluginId,
+}
+
+/// Returns the problem of a field of the JobSet that an API server would refuse. A field that is absent is the runtime's.
+fn locate(PodProblem { path, message }: PodProblem, setter: Option<Setter>) -> Problem {
+    let message = format!("{message} (the API server would refuse the pods)");
+    match setter {
+        Some(Setter::TrainJob { field } | Setter::Patch { field, .. }) => match field.parse() {
+            Ok(field) => Problem::job(field, message),
+            Err(PathError { .. }) => Problem::job(FieldPath::root(), message),
+        },
+        Some(Setter::Plugin { name, .. }) => Problem::Invariant {
+            place: path.to_string(),
+            message: format!("{message} (set by the plugin {name})"),
+        },
+        Some(Setter::Runtime { .. } | Setter::Host { .. }) | None => {
+            Problem::runtime(FieldPath::of(["spec", "template"]).join(&path), message)
+        }
+    }
 }
 
 /// Returns the values of an object that contain key material, by key.

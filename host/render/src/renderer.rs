@@ -17,7 +17,7 @@ use trainyard_model::{
 };
 
 use crate::{
-    Stopped, assemble, entries, invariants,
+    Stopped, assemble, invariants,
     journal::Journal,
     plugin_log,
     problem::Problem,
@@ -202,10 +202,8 @@ impl Renderer {
         outcome?;
         let rendered = Rendered::assemble((job, runtime), namespace, resolved, session, &active);
         in_time("the JobSet was assembled")?;
-        let others = rendered.objects.iter().map(|object| &object.value);
-        let objects = std::iter::once(&rendered.job_set).chain(others);
-        let mut problems: Vec<_> = objects.flat_map(entries::check).collect();
-        problems.extend(rendered.check_pods());
+        let problems = rendered.check();
+        in_time("the pods were checked")?;
         unless_refused(problems, Ok(rendered)).map_err(Stopped::Refused)
     }
 

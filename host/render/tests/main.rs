@@ -15,6 +15,7 @@ mod overrides_reach_their_containers;
 mod patched_fields_name_their_manager;
 mod pod_sets_show_when_they_run;
 mod pod_spec_edits_are_exact;
+mod refused_fields_are_located_in_bounded_numbers;
 mod removed_and_added_fields_are_explained;
 mod rendering_stops_at_its_deadline;
 mod skipped_plugins_fail_only_train_jobs_that_need_them;

@@ -88,7 +88,7 @@ fn every_patched_field_names_its_manager_and_path() {
     let reported: Vec<_> = provenance
         .iter()
         .filter_map(|provenance| {
-            let [step] = provenance.steps.as_slice() else {
+            let [step] = &*provenance.steps else {
                 panic!("{provenance:?}")
             };
             let Setter::Patch { manager, field } = &step.by else {

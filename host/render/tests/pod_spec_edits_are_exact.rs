@@ -207,6 +207,25 @@ fn additions_to_every_term_are_counted_before_copying() {
     render(&[narrowing(10, 10)], &alternatives(10)).unwrap();
 }
 
+/// A list of values counts as one entry, and may have the size of a whole object.
+#[test]
+fn bytes_of_additions_to_every_term_are_counted_before_copying() {
+    let narrowing = |values: usize| {
+        plugin("p", move |call, set| {
+            let requirement = json!({"key": "zone", "operator": "In", "values": vec!["a"; values]});
+            let term = json!({"matchExpressions": [requirement]}).to_string();
+            call.pod_set_add_affinity_term(set, "t", "nodeAffinity/required", &term)
+        })
+    };
+    let alternatives = json!(vec![json!({"matchExpressions": [expression("a")]}); 1_000]);
+    let members = json!({"affinity": required(&alternatives)});
+    let problems = render(&[narrowing(50_000)], &members).unwrap_err();
+    assert_eq!(problems.len(), 1, "{problems:?}");
+    let reported = "pod-sets[node].affinity-terms: plugins add required node affinity terms to each of the 1000 `nodeSelectorTerms` of the runtime, which makes 200064000 bytes, but etcd stores at most 1572864; ";
+    assert!(problems[0].starts_with(reported), "{problems:?}");
+    render(&[narrowing(100)], &members).unwrap();
+}
+
 #[test]
 fn additions_follow_the_runtimes_entries_sorted_by_id() {
     let mut second = plugin("b", |call, set| {

@@ -26,12 +26,16 @@ pub enum Grants {
 }
 
 impl Grants {
-    /// Whether the grants cover the path.
+    /// Whether the grants cover the path. A key that other controllers obey has to be granted by its name.
     #[must_use]
     pub fn allow(&self, path: &ClaimPath) -> bool {
+        let is_named = |grant: &ClaimPath| !names_obeyed_key(path) || grant.key == path.key;
         match self {
             Self::AsClaimed => true,
-            Self::Paths(paths) => paths.iter().any(|grant| grant.covers(path)),
+            Self::Paths(paths) => {
+                let mut grants = paths.iter();
+                grants.any(|grant| grant.covers(path) && is_named(grant))
+            }
         }
     }
 }
@@ -171,7 +175,7 @@ pub fn permission(verb: Verb, path: &ClaimPath) -> Permission {
     match verb {
         Verb::Read => permission_to_read(path),
         Verb::Write if path.field == Field::Objects => permission_to_emit(path),
-        Verb::Write if names_key_of_kubernetes(path) => Permission::Grant,
+        Verb::Write if names_obeyed_key(path) => Permission::Grant,
         Verb::Create | Verb::Write => path.field.permission(),
     }
 }
@@ -225,7 +229,7 @@ fn permission_to_emit(path: &ClaimPath) -> Permission {
     }
 }
 
-/// Whether the claim names a label or an annotation that belongs to Kubernetes.
-fn names_key_of_kubernetes(path: &ClaimPath) -> bool {
+/// Whether the claim names a label or an annotation that other controllers obey.
+fn names_obeyed_key(path: &ClaimPath) -> bool {
     matches!(&path.key, Some(KeyPattern::Literal(key)) if path.field.is_named_to_write(key))
 }

@@ -215,9 +215,9 @@ impl Field {
         }
     }
 
-    /// Whether writing the key needs a claim that names it and a grant. This applies to labels and annotations that belong to Kubernetes, or
-    /// to a scheduler or queue that it has, except `app.kubernetes.io/...`: they put pods into gangs, queues and topologies, or act as a
-    /// security context.
+    /// Whether writing the key needs a claim and a grant that name it. This applies to labels and annotations that other controllers obey,
+    /// such as those of Kubernetes, except `app.kubernetes.io/...`: they put pods into gangs, queues and topologies, give them networks and
+    /// identities, or act as a security context.
     #[must_use]
     pub fn is_named_to_write(self, key: &str) -> bool {
         let is_metadata = matches!(
@@ -225,7 +225,9 @@ impl Field {
             Self::Labels | Self::Annotations | Self::PodLabels | Self::PodAnnotations
         );
         let domain = || key.split_once('/').map_or("", |(domain, _)| domain);
-        is_metadata && domain() != "app.kubernetes.io" && is_of_kubernetes(domain())
+        is_metadata
+            && (key.starts_with("io.kubernetes.cri-o.")
+                || domain() != "app.kubernetes.io" && is_obeyed(domain()))
     }
 
     /// Whether the keys are containers, with fields of their own.
@@ -235,9 +237,34 @@ impl Field {
     }
 }
 
-/// Whether a key's domain belongs to Kubernetes, its projects such as JobSet and Kueue, or Volcano.
-fn is_of_kubernetes(domain: &str) -> bool {
-    ["kubernetes.io", "k8s.io", "x-k8s.io", "volcano.sh"]
+/// Domains whose labels and annotations controllers obey: Kubernetes and its projects such as JobSet and Kueue, schedulers and queues,
+/// networks, injectors, and the identities of clouds.
+const OBEYED: [&str; 20] = [
+    "kubernetes.io",
+    "k8s.io",
+    "x-k8s.io",
+    "volcano.sh",
+    "kai.scheduler",
+    "koordinator.sh",
+    "yunikorn.apache.org",
+    "karpenter.sh",
+    "cncf.io",
+    "cilium.io",
+    "projectcalico.org",
+    "istio.io",
+    "linkerd.io",
+    "vault.hashicorp.com",
+    "openshift.io",
+    "amazonaws.com",
+    "azure.workload.identity",
+    "gke.io",
+    "cloud.google.com",
+    "run.ai",
+];
+
+/// Whether a key's domain is one of [`OBEYED`], or below one.
+fn is_obeyed(domain: &str) -> bool {
+    OBEYED
         .into_iter()
         .filter_map(|of| domain.strip_suffix(of))
         .any(|before| before.is_empty() || before.ends_with('.'))

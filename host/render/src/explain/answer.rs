@@ -7,7 +7,7 @@ use thiserror::Error;
 use trainyard_api::{FieldPath, fields::value_at, merge::Names, path::Segment};
 use trainyard_model::text::{clean, listed};
 
-use super::{Explainer, Provenance};
+use super::{Explainer, Provenance, Setter};
 use crate::{
     json::{get_at, items},
     place::is_of_additions,
@@ -141,6 +141,16 @@ impl Explainer<'_> {
             nearest: self.paths.by_names(&asked.placed),
             env: names,
         })
+    }
+
+    /// Returns what set a field of the JobSet last, by the origins of all fields.
+    pub(super) fn setter(&self, rows: &[Provenance], path: &FieldPath) -> Option<Setter> {
+        let asked = FieldQuery::new(path, &self.paths);
+        let setter = |row: &Provenance| Some(row.steps.last()?.by.clone());
+        match rows.iter().rfind(|row| asked.contains(row)) {
+            Some(row) => setter(row),
+            None => self.of_parent(&asked, rows)?.last().and_then(setter),
+        }
     }
 
     /// Returns the origin of a field that was written as part of a parent, or that did not change. `None` if the field does not exist.

@@ -93,8 +93,8 @@ pub struct Provenance {
     pub path: String,
     /// The path in the JobSet, with positions. `None` if the field was removed or is not part of the JobSet.
     pub job_set_path: Option<String>,
-    /// The writes, in order.
-    pub steps: Vec<Step>,
+    /// The writes, in order. Fields that one write set share them.
+    pub steps: Arc<[Step]>,
     /// The path in the JobSet, with names. `None` if the field is not part of the JobSet.
     #[serde(skip)]
     named: Option<FieldPath>,
@@ -104,7 +104,12 @@ pub struct Provenance {
 }
 
 impl Provenance {
-    fn new(path: String, named: Option<FieldPath>, job_set: &Names<'_>, steps: Vec<Step>) -> Self {
+    fn new(
+        path: String,
+        named: Option<FieldPath>,
+        job_set: &Names<'_>,
+        steps: impl Into<Arc<[Step]>>,
+    ) -> Self {
         let placed = named.as_ref().and_then(|named| {
             let placed = job_set.by_positions(named);
             (placed.segments().len() == named.segments().len()).then_some(placed)
@@ -112,7 +117,7 @@ impl Provenance {
         Self {
             path,
             job_set_path: placed.as_ref().map(ToString::to_string),
-            steps,
+            steps: steps.into(),
             named,
             placed,
         }
@@ -182,6 +187,20 @@ impl Origins {
         path: &FieldPath,
     ) -> Result<Vec<Provenance>, NoSuchField> {
         Explainer::new(self, job_set).explain(path)
+    }
+
+    /// Returns what set each of these fields of the JobSet last; `None` if nothing did.
+    pub(crate) fn setters<'p>(
+        &self,
+        job_set: &Value,
+        paths: impl ExactSizeIterator<Item = &'p FieldPath>,
+    ) -> Vec<Option<Setter>> {
+        if paths.len() == 0 {
+            return Vec::new();
+        }
+        let explainer = Explainer::new(self, job_set);
+        let rows = explainer.provenance();
+        paths.map(|path| explainer.setter(&rows, path)).collect()
     }
 }
 
@@ -275,6 +294,7 @@ impl<'a> Explainer<'a> {
             if named.is_empty() {
                 return vec![Provenance::new(path, None, &self.paths, steps)];
             }
+            let steps: Arc<[Step]> = steps.into();
             let named = named.into_iter();
             named
                 .map(|named| Provenance::new(path.clone(), Some(named), &self.paths, steps.clone()))

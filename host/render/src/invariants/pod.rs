@@ -3,7 +3,7 @@
 use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
-use trainyard_api::FieldPath;
+use trainyard_api::{FieldPath, size::STORED_LIMIT};
 use trainyard_model::record::{
     ContainerId, Entries, Entry, EntryRef, EntryScope, Field, Owner, Record,
 };
@@ -240,6 +240,17 @@ impl<'a> PodCheck<'a> {
             } => {
                 let message = format!(
                     "plugins add {additions} required node affinity terms to each of the {alternatives} `nodeSelectorTerms` of the runtime, which makes {entries} entries, but at most {most} are allowed, because API servers write larger objects slowly; remove some (the last one is from {})",
+                    (self.who)(owner)
+                );
+                self.problem(place, message);
+            }
+            AdditionError::TooLarge {
+                alternatives,
+                bytes,
+                owner,
+            } => {
+                let message = format!(
+                    "plugins add required node affinity terms to each of the {alternatives} `nodeSelectorTerms` of the runtime, which makes {bytes} bytes, but etcd stores at most {STORED_LIMIT}; remove some (the last one is from {})",
                     (self.who)(owner)
                 );
                 self.problem(place, message);

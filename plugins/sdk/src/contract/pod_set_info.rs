@@ -42,7 +42,7 @@ handles! {
         ///
         /// Needs the claim to write `labels[KEY]`.
         fn set_label(key: &str, value: &str) = "info.set-label" info_set_label(key, value);
-        /// Sets an annotation of the JobSet, replacing its value. Keys that belong to Kubernetes need a claim as for
+        /// Sets an annotation of the JobSet, replacing its value. Keys that controllers obey need a claim as for
         /// `set_pod_label`.
         ///
         /// Needs the claim to write `annotations[KEY]`.
@@ -218,14 +218,14 @@ handles! {
         ///
         /// Needs the claim to read `pod-sets[P].pod-labels[KEY]`.
         fn pod_label(key: &str) -> Option<String> = "pod-set.pod-label" pod_set_pod_label(key);
-        /// Sets a label of the pods, replacing its value. Keys below `kubernetes.io`, `k8s.io`, `x-k8s.io` and
-        /// `volcano.sh`, such as `scheduling.x-k8s.io/pod-group`, need a claim with their full name, and a grant; a
-        /// prefix or `*` does not cover them. Keys of `app.kubernetes.io` are exempt.
+        /// Sets a label of the pods, replacing its value. Keys that controllers obey, such as
+        /// `scheduling.x-k8s.io/pod-group` and others of Kubernetes, schedulers, networks and clouds, need a claim and
+        /// a grant with their full name; a prefix or `*` does not cover them. Keys of `app.kubernetes.io` are exempt.
         ///
         /// Needs the claim to write `pod-sets[P].pod-labels[KEY]`.
         fn set_pod_label(key: &str, value: &str) = "pod-set.set-pod-label" pod_set_set_pod_label(key, value);
-        /// Removes a label from the pods; does nothing if they have no such label. Keys that belong to Kubernetes need
-        /// a claim as for `set_pod_label`.
+        /// Removes a label from the pods; does nothing if they have no such label. Keys that controllers obey need a
+        /// claim as for `set_pod_label`.
         ///
         /// Needs the claim to write `pod-sets[P].pod-labels[KEY]`.
         fn remove_pod_label(key: &str) = "pod-set.remove-pod-label" pod_set_remove_pod_label(key);
@@ -233,7 +233,7 @@ handles! {
         ///
         /// Needs the claim to read `pod-sets[P].pod-annotations[KEY]`.
         fn pod_annotation(key: &str) -> Option<String> = "pod-set.pod-annotation" pod_set_pod_annotation(key);
-        /// Sets an annotation of the pods, replacing its value. Keys that belong to Kubernetes, such as
+        /// Sets an annotation of the pods, replacing its value. Keys that controllers obey, such as
         /// `container.apparmor.security.beta.kubernetes.io/node`, need a claim as for `set_pod_label`.
         ///
         /// Needs the claim to write `pod-sets[P].pod-annotations[KEY]`.
