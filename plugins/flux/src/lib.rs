@@ -95,9 +95,10 @@ fn certify(ctx: &Context) {
     let pair = objects.key_pair("curve", "curve25519");
     let certificate = objects.emit("v1", "Secret", CERTIFICATE, None);
     let append = |text: &str| certificate.append(CERTIFICATE_FILE, text);
-    append("#  ZeroMQ CURVE Secret Certificate\n\nmetadata\n    name = ");
-    append(&quoted(&ctx.job().name()));
-    append("\ncurve\n    public-key = \"");
+    append(&format!(
+        "#  ZeroMQ CURVE Secret Certificate\n\nmetadata\n    name = {}\ncurve\n    public-key = \"",
+        quoted(&ctx.job().name())
+    ));
     certificate.append_secret(CERTIFICATE_FILE, &pair.public("z85"));
     append("\"\n    secret-key = \"");
     certificate.append_secret(CERTIFICATE_FILE, &pair.private("z85"));
