@@ -73,7 +73,9 @@ impl PodSet {
                 "neither the TrainJob nor the runtime gives a number, and none of a node's devices counts as an accelerator",
             )),
             Some(accelerators) => Some((accelerators, "the accelerators of a node")),
-            None if Devices::are_shares_alone(&self.devices()) => Some((1, "a node has a share of an accelerator")),
+            None if Devices::are_shares_alone(&self.devices()) => {
+                Some((1, "a node has a share of an accelerator"))
+            }
             None => None,
         }
     }
