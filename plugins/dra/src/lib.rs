@@ -38,20 +38,21 @@ impl Transform for Dra {
         }
         let config = ctx.job().operator_config_as::<DraConfig>()?;
         exclude(ctx);
-        if let (Some(wish), true) = (wishes.first(), ctx.info().nodes().is_empty()) {
+        let nodes = ctx.info().nodes();
+        if let (Some(wish), true) = (wishes.first(), nodes.is_empty()) {
             let message = "has no effect, because no replicated job of the runtime runs the nodes";
             return Err(Failure::from(message).at(&*wish.path));
         }
-        for set in ctx.info().nodes() {
+        for set in &nodes {
             for wish in &wishes {
-                grant(ctx, &set, wish);
+                grant(ctx, set, wish);
             }
         }
         for set in ctx.info().pod_sets() {
             wire(ctx, &set);
         }
-        for set in ctx.info().nodes() {
-            devices::note(ctx, &set, &wishes, &config);
+        for set in &nodes {
+            devices::note(ctx, set, &wishes, &config);
         }
         Ok(())
     }

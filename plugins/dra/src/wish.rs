@@ -73,7 +73,7 @@ impl Wishes {
         let mut wishes = Self::default();
         let spec = job.spec();
         if spec.kind(FIELD.0).is_some() {
-            wishes.add(&spec, FIELD.0, FIELD.1);
+            wishes.add(spec, FIELD.0, FIELD.1);
         }
         if let Some(text) = job.annotation(PER_NODE) {
             wishes.add_annotation(ctx, &text, "");

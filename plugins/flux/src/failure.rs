@@ -5,12 +5,14 @@
 
 use trainyard_sdk::{Context, PodSet};
 
+use crate::Runtimes;
+
 /// The member of the pod spec that determines whether containers are restarted.
 const RESTART_POLICY: &str = "restartPolicy";
 
 /// Makes the Job fail with its first pod, or warns if the runtime sets another `backoffLimit`.
-pub(crate) fn ends_the_job(ctx: &Context, pod_set: &PodSet) {
-    let Some(runtimes) = ctx.base_of(pod_set) else {
+pub(crate) fn ends_the_job(ctx: &Context, pod_set: &PodSet, runtimes: Option<&Runtimes>) {
+    let Some(Runtimes { set: runtimes, .. }) = runtimes else {
         return;
     };
     match runtimes.backoff_limit() {

@@ -7,7 +7,8 @@
 use trainyard_sdk::{Container, Context, Mount, PodSet};
 
 use crate::{
-    CONFIG, CONFIG_PATH, INSTALL, INSTALL_PATH, INSTALLER, NODE, SCRIPTS, SPACK, settings::Settings,
+    CONFIG, CONFIG_PATH, INSTALL, INSTALL_PATH, INSTALLER, Runtimes, SCRIPTS, SPACK,
+    settings::Settings,
 };
 
 /// The default image of each architecture; there are no multi-architecture images.
@@ -42,7 +43,13 @@ const RESTRICTIONS: [&str; 8] = [
 const CAPABILITIES: &str = "capabilities";
 
 /// Adds the init container, or configures that of the runtime.
-pub(crate) fn install(ctx: &Context, pod_set: &PodSet, node: &Container, settings: &Settings) {
+pub(crate) fn install(
+    ctx: &Context,
+    pod_set: &PodSet,
+    node: &Container,
+    runtimes: Option<&Runtimes>,
+    settings: &Settings,
+) {
     let asked = settings.view_image.as_ref();
     let installer = match pod_set.container(INSTALLER) {
         Some(installer) => {
@@ -72,11 +79,15 @@ pub(crate) fn install(ctx: &Context, pod_set: &PodSet, node: &Container, setting
     installer.clear_args();
     installer.put_mount(&Mount::new(INSTALL, INSTALL_PATH));
     installer.put_mount(&Mount::new(CONFIG, CONFIG_PATH).read_only());
-    let runtimes = ctx.base_of(pod_set);
-    let runtimes = runtimes.as_ref();
-    restrict(ctx, runtimes, &installer);
-    bound(ctx, runtimes, node, &installer);
-    warn_of_unknown_user(ctx, pod_set, runtimes);
+    let own = runtimes.and_then(|runtimes| runtimes.installer.as_ref());
+    let has_own_context = own.is_some_and(has_security_context);
+    if let Some(runtimes) = runtimes.filter(|_| !has_own_context) {
+        restrict(ctx, runtimes, &installer);
+    }
+    bound(ctx, own, node, &installer);
+    if let Some(runtimes) = runtimes {
+        warn_of_unknown_user(ctx, pod_set, runtimes, has_own_context);
+    }
 }
 
 /// Returns the default image for the pods' architecture. If the runtime does not choose one, pods are placed on the nodes that can run
@@ -102,14 +113,9 @@ fn view_image(ctx: &Context, pod_set: &PodSet) -> &'static str {
     image.unwrap_or(default)
 }
 
-/// Restricts the installer as the runtime restricts the node container, unless the runtime restricts it itself.
-fn restrict(ctx: &Context, runtimes: Option<&PodSet>, installer: &Container) {
-    let Some(node) = runtimes.and_then(|set| set.container(NODE)) else {
-        return;
-    };
-    if has_own_security_context(runtimes) {
-        return;
-    }
+/// Restricts the installer as the runtime restricts the node container.
+fn restrict(ctx: &Context, runtimes: &Runtimes, installer: &Container) {
+    let Some(node) = &runtimes.node else { return };
     ctx.because("the same restrictions as those of the node container");
     for name in RESTRICTIONS {
         let member = member(name);
@@ -128,18 +134,14 @@ fn member(name: &str) -> String {
     format!("securityContext/{name}")
 }
 
-/// Returns whether the runtime has an installer with a security context.
-fn has_own_security_context(runtimes: Option<&PodSet>) -> bool {
-    let Some(installer) = runtimes.and_then(|set| set.container(INSTALLER)) else {
-        return false;
-    };
+/// Returns whether the runtime's installer has a security context.
+fn has_security_context(installer: &Container) -> bool {
     let mut names = RESTRICTIONS.into_iter().chain([CAPABILITIES, "privileged"]);
     names.any(|name| installer.raw(&member(name)).is_some())
 }
 
-/// Gives the installer the node container's resources, unless the runtime gives it some.
-fn bound(ctx: &Context, runtimes: Option<&PodSet>, node: &Container, installer: &Container) {
-    let own = runtimes.and_then(|set| set.container(INSTALLER));
+/// Gives the installer the node container's resources, unless the runtime's has some.
+fn bound(ctx: &Context, own: Option<&Container>, node: &Container, installer: &Container) {
     if own.is_some_and(|own| !own.requests().is_empty() || !own.limits().is_empty()) {
         return;
     }
@@ -154,17 +156,22 @@ fn bound(ctx: &Context, runtimes: Option<&PodSet>, node: &Container, installer: 
     }
 }
 
-/// Warns if it depends on the installer's image whether its container can start.
-fn warn_of_unknown_user(ctx: &Context, pod_set: &PodSet, runtimes: Option<&PodSet>) {
-    let Some(runtimes) = runtimes else { return };
-    // The installer has its own security context, or that of the node container.
-    let name = match has_own_security_context(Some(runtimes)) {
-        true => INSTALLER,
-        false => NODE,
-    };
-    let container = runtimes.container(name);
-    let of_container = |name: &str| container.as_ref()?.raw(&member(name));
-    let value = |name: &str| of_container(name).or_else(|| runtimes.raw(&member(name)));
+/// Warns if it depends on the installer's image whether its container can start. `has_own_context` is whether the runtime's installer has a security
+/// context; otherwise it gets that of the node container.
+fn warn_of_unknown_user(
+    ctx: &Context,
+    pod_set: &PodSet,
+    runtimes: &Runtimes,
+    has_own_context: bool,
+) {
+    let Runtimes {
+        set,
+        node,
+        installer,
+    } = runtimes;
+    let container = if has_own_context { installer } else { node }.as_ref();
+    let of_container = |name: &str| container?.raw(&member(name));
+    let value = |name: &str| of_container(name).or_else(|| set.raw(&member(name)));
     let is_not_root = value("runAsNonRoot").and_then(|value| value.boolean(""));
     if is_not_root != Some(true) || value("runAsUser").is_some() {
         return;
@@ -174,7 +181,7 @@ fn warn_of_unknown_user(ctx: &Context, pod_set: &PodSet, runtimes: Option<&PodSe
     );
     let field = "securityContext.runAsNonRoot";
     let is_of_container = of_container("runAsNonRoot").is_some();
-    let field = match container.as_ref().filter(|_| is_of_container) {
+    let field = match container.filter(|_| is_of_container) {
         Some(container) => pod_set.path_in(container, field),
         None => pod_set.path(field),
     };

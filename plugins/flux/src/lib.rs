@@ -52,7 +52,9 @@ impl Transform for Flux {
     fn transform(ctx: &Context) -> Result<(), Failure> {
         let (pod_set, node) = ctx.trainer("flux")?;
         let (instance, mut problems) = Instance::read(ctx, &pod_set, &node);
-        problems.extend(requirements::problems(ctx, &pod_set, &node));
+        let runtimes = Runtimes::read(ctx, &pod_set);
+        let runtimes = runtimes.as_ref();
+        problems.extend(requirements::problems(ctx, &pod_set, &node, runtimes));
         if !problems.is_empty() {
             for problem in problems {
                 ctx.error(&problem.message, problem.field.as_deref());
@@ -60,17 +62,34 @@ impl Transform for Flux {
             return Ok(());
         }
         instance.warn_of_shared_accelerators(ctx);
-        installer::install(ctx, &pod_set, &node, &instance.settings);
-        let runtimes = ctx.base_of(&pod_set);
-        share_memory(ctx, &pod_set, &node, runtimes.as_ref());
+        installer::install(ctx, &pod_set, &node, runtimes, &instance.settings);
+        share_memory(ctx, &pod_set, &node, runtimes);
         ctx.because("brokers authenticate to each other with the certificate");
         pod_set.put_own_secret(CURVE, CERTIFICATE, Some(0o400), &[]);
         node.put_mount(&Mount::new(CURVE, CURVE_PATH).read_only());
-        let_group_read(ctx, &pod_set, runtimes.as_ref());
+        let_group_read(ctx, &pod_set, runtimes);
         spread(ctx, &pod_set, &instance);
-        failure::ends_the_job(ctx, &pod_set);
+        failure::ends_the_job(ctx, &pod_set, runtimes);
         wrap(ctx, &node, &instance);
         Ok(())
+    }
+}
+
+/// The pods as the runtime and the patches made them.
+pub(crate) struct Runtimes {
+    pub(crate) set: PodSet,
+    pub(crate) node: Option<Container>,
+    pub(crate) installer: Option<Container>,
+}
+
+impl Runtimes {
+    fn read(ctx: &Context, pod_set: &PodSet) -> Option<Self> {
+        let set = ctx.base_of(pod_set)?;
+        Some(Self {
+            node: set.container(NODE),
+            installer: set.container(INSTALLER),
+            set,
+        })
     }
 }
 
@@ -95,9 +114,10 @@ fn certify(ctx: &Context) {
     let pair = objects.key_pair("curve", "curve25519");
     let certificate = objects.emit("v1", "Secret", CERTIFICATE, None);
     let append = |text: &str| certificate.append(CERTIFICATE_FILE, text);
-    append("#  ZeroMQ CURVE Secret Certificate\n\nmetadata\n    name = ");
-    append(&quoted(&ctx.job().name()));
-    append("\ncurve\n    public-key = \"");
+    append(&format!(
+        "#  ZeroMQ CURVE Secret Certificate\n\nmetadata\n    name = {}\ncurve\n    public-key = \"",
+        quoted(&ctx.job().name())
+    ));
     certificate.append_secret(CERTIFICATE_FILE, &pair.public("z85"));
     append("\"\n    secret-key = \"");
     certificate.append_secret(CERTIFICATE_FILE, &pair.private("z85"));
@@ -105,10 +125,8 @@ fn certify(ctx: &Context) {
 }
 
 /// Mounts shared memory in the node container, unless the runtime does.
-fn share_memory(ctx: &Context, pod_set: &PodSet, node: &Container, runtimes: Option<&PodSet>) {
-    let mounts = runtimes
-        .and_then(|set| set.container(NODE))
-        .map(|node| node.mounts());
+fn share_memory(ctx: &Context, pod_set: &PodSet, node: &Container, runtimes: Option<&Runtimes>) {
+    let mounts = runtimes.and_then(|runtimes| Some(runtimes.node.as_ref()?.mounts()));
     let is_there = |mount: &Mount| mount.path.trim_end_matches('/') == MEMORY_PATH;
     if mounts.is_some_and(|mounts| mounts.iter().any(is_there)) {
         return;
@@ -124,20 +142,21 @@ fn share_memory(ctx: &Context, pod_set: &PodSet, node: &Container, runtimes: Opt
 }
 
 /// Lets users other than root read the certificate, by the group of the pod's files.
-fn let_group_read(ctx: &Context, pod_set: &PodSet, runtimes: Option<&PodSet>) {
-    let Some(runtimes) = runtimes else { return };
-    let node = runtimes.container(NODE);
+fn let_group_read(ctx: &Context, pod_set: &PodSet, runtimes: Option<&Runtimes>) {
+    let Some(Runtimes { set, node, .. }) = runtimes else {
+        return;
+    };
     let number = |name: &str| {
         let member = format!("securityContext/{name}");
         let of_node = node
             .as_ref()
             .and_then(|node| node.raw(&member)?.integer(""));
-        of_node.or_else(|| runtimes.raw(&member)?.integer(""))
+        of_node.or_else(|| set.raw(&member)?.integer(""))
     };
     let is_not_root = |container: Option<&Container>| {
         let member = "securityContext/runAsNonRoot";
         let of_node = container.and_then(|node| node.raw(member)?.boolean(""));
-        of_node.or_else(|| runtimes.raw(member)?.boolean(""))
+        of_node.or_else(|| set.raw(member)?.boolean(""))
     };
     let group = match number("runAsUser") {
         Some(0) => None,

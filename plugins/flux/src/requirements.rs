@@ -2,18 +2,22 @@
 
 use trainyard_sdk::{Container, Context, Failure, PodSet, paths::HOST_NAMES};
 
-use crate::{INSTALLER, VOLUMES};
+use crate::{INSTALLER, Runtimes, VOLUMES};
 
 /// Returns all requirements that are not met.
-pub(crate) fn problems(ctx: &Context, pod_set: &PodSet, node: &Container) -> Vec<Failure> {
+pub(crate) fn problems(
+    ctx: &Context,
+    pod_set: &PodSet,
+    node: &Container,
+    runtimes: Option<&Runtimes>,
+) -> Vec<Failure> {
     let mut problems = Vec::new();
     problems.extend(command(node));
     problems.extend(host_names(ctx, pod_set));
-    let Some(runtimes) = ctx.base_of(pod_set) else {
-        return problems;
-    };
-    problems.extend(hosts(&runtimes));
-    problems.extend(names(&runtimes));
+    if let Some(runtimes) = runtimes {
+        problems.extend(hosts(&runtimes.set));
+        problems.extend(names(runtimes));
+    }
     problems
 }
 
@@ -69,29 +73,30 @@ fn hosts(runtimes: &PodSet) -> Vec<Failure> {
 }
 
 /// Checks that the runtime does not use names that this plugin needs.
-fn names(runtimes: &PodSet) -> Vec<Failure> {
+fn names(runtimes: &Runtimes) -> Vec<Failure> {
     let mut problems = Vec::new();
-    match runtimes.container(INSTALLER) {
+    let set = &runtimes.set;
+    match &runtimes.installer {
         Some(container) if !container.is_init() => {
             let message = format!(
                 "the container name `{INSTALLER}` is reserved for the init container that installs Flux; rename the container"
             );
-            let field = runtimes.path_in(&container, "name");
+            let field = set.path_in(container, "name");
             problems.push(Failure::from(message).at(field));
         }
         Some(installer) if installer.is_sidecar() => {
             let message = "must not be `Always`, because the init container that installs Flux must finish before the node container starts";
-            let field = runtimes.path_in(&installer, "restartPolicy");
+            let field = set.path_in(installer, "restartPolicy");
             problems.push(Failure::from(message).at(field));
         }
         _ => {}
     }
     for volume in VOLUMES {
-        if runtimes.volume(volume).is_some() {
+        if set.volume(volume).is_some() {
             let message = format!(
                 "the volume name `{volume}` is reserved by the Flux plugin; rename the volume"
             );
-            let field = runtimes.path(&format!("volumes[{volume}].name"));
+            let field = set.path(&format!("volumes[{volume}].name"));
             problems.push(Failure::from(message).at(field));
         }
     }

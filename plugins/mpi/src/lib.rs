@@ -87,7 +87,7 @@ fn mount_keys(ctx: &Context, members: &Members, path: &MountPath) {
 }
 
 fn mount_hostfile(ctx: &Context, launcher: &Pods, hosts: &[Hosts]) {
-    let summaries: Vec<_> = hosts.iter().map(Hosts::summary).collect();
+    let summaries: Vec<_> = hosts.iter().map(|hosts| hosts.summary(ctx)).collect();
     ctx.because(&format!("mpirun starts {}", summaries.join("; ")));
     let files = [KeyFile::new(HOSTFILE, HOSTFILE).mode(0o444)];
     let set = &launcher.set;

@@ -100,8 +100,7 @@ fn pods(ctx: &Context, name: &str, what: &str) -> Option<Pods> {
 pub(crate) struct Hosts {
     pub(crate) set: PodSet,
     pub(crate) slots: u32,
-    /// The reason for the number.
-    pub(crate) because: String,
+    accelerators: Option<u32>,
 }
 
 impl Hosts {
@@ -120,36 +119,34 @@ impl Hosts {
 
     fn counted(ctx: &Context, set: PodSet) -> Self {
         let accelerators = set.accelerators();
-        let (slots, because) = match (ctx.job().processes_per_node(), accelerators) {
-            (Some(explicit), _) => {
-                let path = ctx.job().processes_path("mpi");
-                (explicit, format!("by {path}"))
-            }
-            (None, Some(accelerators)) => {
-                let because = because_of(&set.devices(), accelerators);
-                (accelerators.max(1), because)
-            }
-            (None, None) if set.has_shares_alone() => {
-                let because = "since no number is given and it has a share of an accelerator";
-                (1, because.to_owned())
+        let explicit = ctx.job().processes_per_node();
+        Self {
+            slots: explicit.unwrap_or_else(|| accelerators.unwrap_or(1).max(1)),
+            set,
+            accelerators,
+        }
+    }
+
+    /// The reason for the number of processes.
+    fn because(&self, ctx: &Context) -> String {
+        if ctx.job().processes_per_node().is_some() {
+            return format!("by {}", ctx.job().processes_path("mpi"));
+        }
+        let devices = self.set.devices();
+        match self.accelerators {
+            Some(accelerators) => because_of(&devices, accelerators),
+            None if Devices::are_shares_alone(&devices) => {
+                "since no number is given and it has a share of an accelerator".to_owned()
             }
             // DRA warns of it.
-            (None, None) => {
-                let because = "since no number is given and the number of devices in its resource claims is not known";
-                (1, because.to_owned())
-            }
-        };
-        Self {
-            set,
-            slots,
-            because,
+            None => "since no number is given and the number of devices in its resource claims is not known".to_owned(),
         }
     }
 
     /// Warns if processes share accelerators, which is a mistake unless the program is written for it.
     pub(crate) fn warn_of_shared_accelerators(&self, ctx: &Context) {
         let (name, slots) = (self.set.name(), self.slots);
-        let accelerators = self.set.accelerators().unwrap_or_default();
+        let accelerators = self.accelerators.unwrap_or_default();
         if accelerators > 0 && slots > accelerators {
             let s = if accelerators == 1 { "" } else { "s" };
             let message = format!(
@@ -167,8 +164,8 @@ impl Hosts {
     }
 
     /// The number of processes per pod, with the reason.
-    pub(crate) fn summary(&self) -> String {
-        let (name, slots, because) = (self.set.name(), self.slots, &self.because);
+    pub(crate) fn summary(&self, ctx: &Context) -> String {
+        let (name, slots, because) = (self.set.name(), self.slots, self.because(ctx));
         let processes = if slots == 1 { "process" } else { "processes" };
         format!("{slots} {processes} in each pod of `{name}`, {because}")
     }

@@ -24,33 +24,31 @@ impl Devices {
     }
 }
 
-impl PodSet {
-    /// Returns how many MIG slices the node container requests as extended resources.
-    ///
-    /// Needs the same claims as [`PodSet::devices`].
+impl Devices {
+    /// Returns how many MIG slices the node container requests as extended resources. `all` is [`PodSet::devices`].
     #[must_use]
-    pub fn mig_slices(&self) -> u32 {
-        let devices = self.devices().into_iter();
-        let slices = devices.filter(|one| one.source.starts_with("resource/nvidia.com/mig-"));
+    pub fn mig_slices(all: &[Self]) -> u32 {
+        let slices = all
+            .iter()
+            .filter(|one| one.source.starts_with("resource/nvidia.com/mig-"));
         slices
             .filter_map(|one| one.count)
             .fold(0, u32::saturating_add)
     }
 
     /// Returns whether all accelerators of the node container are shares of one, such as `nvidia.com/gpumem`. Their amounts
-    /// are memory or cores, so [`PodSet::accelerators`] is not known. One process can use them.
-    ///
-    /// Needs the same claims as [`PodSet::devices`].
+    /// are memory or cores, so [`PodSet::accelerators`] is not known. One process can use them. `all` is [`PodSet::devices`].
     #[must_use]
-    pub fn has_shares_alone(&self) -> bool {
-        let devices = self.devices();
-        let mut unknown = devices
+    pub fn are_shares_alone(all: &[Self]) -> bool {
+        let mut unknown = all
             .iter()
             .filter(|one| one.accelerator && one.count.is_none())
             .peekable();
         unknown.peek().is_some() && unknown.all(Devices::is_resource)
     }
+}
 
+impl PodSet {
     /// Returns [`PodSet::processes_by_accelerators`], or else one process.
     ///
     /// Needs the same claims as [`PodSet::devices`].
@@ -75,7 +73,9 @@ impl PodSet {
                 "neither the TrainJob nor the runtime gives a number, and none of a node's devices counts as an accelerator",
             )),
             Some(accelerators) => Some((accelerators, "the accelerators of a node")),
-            None if self.has_shares_alone() => Some((1, "a node has a share of an accelerator")),
+            None if Devices::are_shares_alone(&self.devices()) => {
+                Some((1, "a node has a share of an accelerator"))
+            }
             None => None,
         }
     }

@@ -24,7 +24,7 @@ impl Job {
     /// then validates the configuration before the call.
     pub fn config_as<C: Config>(&self) -> Result<C, Failure> {
         let error = "the plugin's configuration cannot be decoded; pass the same struct as `config = ...` to `plugin!`";
-        C::read(&self.config(), "").ok_or_else(|| error.into())
+        C::read(self.config(), "").ok_or_else(|| error.into())
     }
 
     /// Returns [`Job::operator_config`] as the struct of the operator's configuration.
@@ -33,7 +33,7 @@ impl Job {
     /// The same as for [`Job::config_as`].
     pub fn operator_config_as<C: Config>(&self) -> Result<C, Failure> {
         let error = "the plugin's operator configuration cannot be decoded; pass the same struct as `operator_config = ...` to `plugin!`";
-        C::read(&self.operator_config(), "").ok_or_else(|| error.into())
+        C::read(self.operator_config(), "").ok_or_else(|| error.into())
     }
 }
 

@@ -21,10 +21,11 @@ const COMPLETE: &str = "Complete";
 /// Unlike initializers, such a launcher runs at the same time as the members, so it is a follower: the scheduler does not wait for it before
 /// it starts the members, but keeps its resources.
 #[derive(Debug)]
-pub struct Gang {
-    info: Info,
+pub struct Gang<'c> {
+    info: &'c Info,
     members: Vec<PodSet>,
     followers: Vec<PodSet>,
+    others: Vec<PodSet>,
 }
 
 impl Context {
@@ -33,29 +34,36 @@ impl Context {
     ///
     /// # Errors
     /// No pods start first: the pod sets have no pods, or wait for each other.
-    pub fn gang(&self) -> Result<Gang, Failure> {
+    pub fn gang(&self) -> Result<Gang<'_>, Failure> {
         let info = self.info();
-        let order = Order::of(&info);
+        let pod_sets = info.pod_sets();
+        let order = Order::of(&pod_sets, &info.nodes());
         let members = order.members();
         if members.is_empty() {
             let message = "no pods start first, because each replicated job has none or waits for another one; correct `replicas` or `dependsOn`";
             return Err(Failure::from(message).at(REPLICATED_JOBS));
         }
         let followers = order.followers(&members);
-        let pod_sets = |positions: &Positions| {
-            let sets = info.pod_sets().into_iter().enumerate();
-            let found = sets.filter(|(at, _)| positions.contains(at));
-            found.map(|(_, set)| set).collect::<Vec<_>>()
-        };
-        Ok(Gang {
-            members: pod_sets(&members),
-            followers: pod_sets(&followers),
+        let mut gang = Gang {
             info,
-        })
+            members: Vec::new(),
+            followers: Vec::new(),
+            others: Vec::new(),
+        };
+        for (at, set) in pod_sets.into_iter().enumerate() {
+            if members.contains(&at) {
+                gang.members.push(set);
+            } else if followers.contains(&at) {
+                gang.followers.push(set);
+            } else {
+                gang.others.push(set);
+            }
+        }
+        Ok(gang)
     }
 }
 
-impl Gang {
+impl Gang<'_> {
     /// Returns the pod sets whose pods are members, in the runtime's order.
     #[must_use]
     pub fn pod_sets(&self) -> &[PodSet] {
@@ -76,11 +84,9 @@ impl Gang {
     }
 
     /// Returns the pod sets outside of the group, in the runtime's order.
-    pub fn others(&self) -> impl Iterator<Item = PodSet> {
-        let in_group: BTreeSet<_> = self.group().map(PodSet::name).collect();
-        let mut sets = self.info.pod_sets();
-        sets.retain(|set| !in_group.contains(&set.name()));
-        sets.into_iter()
+    #[must_use]
+    pub fn others(&self) -> &[PodSet] {
+        &self.others
     }
 
     /// Returns the number of members' pods.
@@ -118,7 +124,7 @@ impl Gang {
     }
 }
 
-impl Gang {
+impl Gang<'_> {
     /// Warns if the members have several schedulers, or if theirs may not read their PodGroup: if it is the cluster's default one, although
     /// the operator's configuration of the policy does not name that one.
     ///
@@ -182,9 +188,8 @@ struct Starting {
 }
 
 impl Order {
-    fn of(info: &Info) -> Self {
-        let pod_sets = info.pod_sets();
-        let nodes: BTreeSet<_> = names(&info.nodes()).into_iter().collect();
+    fn of(pod_sets: &[PodSet], nodes: &[PodSet]) -> Self {
+        let nodes: BTreeSet<_> = names(nodes).into_iter().collect();
         let mut positions = BTreeMap::new();
         for (at, set) in pod_sets.iter().enumerate() {
             positions.entry(set.name()).or_insert(at);

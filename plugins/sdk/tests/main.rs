@@ -3,6 +3,7 @@
 mod config_types_derive_their_schema;
 mod errors_name_the_method_that_was_called;
 mod gangs_are_the_pods_that_start_together;
+mod handles_ask_the_host_once;
 mod mock_host_behaves_as_the_host;
 mod native_policies_fail_as_in_the_sandbox;
 mod sdk_contract_matches_the_host;

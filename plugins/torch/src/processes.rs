@@ -33,7 +33,7 @@ pub(crate) fn processes(
 fn by_devices(pod_set: &PodSet) -> Result<(String, &'static str), &'static str> {
     let devices = pod_set.devices();
     let auto = |because| Ok(("auto".to_owned(), because));
-    if pod_set.has_shares_alone() {
+    if Devices::are_shares_alone(&devices) {
         return auto("a node has a share of a GPU; torchrun counts the GPUs that it sees");
     }
     if devices.iter().any(Devices::is_gpu) {
@@ -65,8 +65,11 @@ fn cpus(ctx: &Context, node: &Container) -> i64 {
 
 /// Warns of several processes that only MIG slices request: CUDA shows each of them the same slice.
 pub(crate) fn warn_of_several_slices(ctx: &Context, pod_set: &PodSet, processes: &str) {
-    let slices = pod_set.mig_slices();
-    if slices < 2 || ctx.job().processes_per_node().is_some() || processes != slices.to_string() {
+    let Ok(slices @ 2..) = processes.parse::<u32>() else {
+        return;
+    };
+    let is_explicit = ctx.job().processes_per_node().is_some();
+    if is_explicit || Devices::mig_slices(&pod_set.devices()) != slices {
         return;
     }
     let message = format!(

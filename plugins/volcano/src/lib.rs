@@ -60,7 +60,7 @@ impl Transform for Volcano {
 
 /// Sets the queue of the pods outside of the group, unless they have one. Volcano creates PodGroups for them, whose queue is that of the pod,
 /// or else its default queue.
-fn set_queue_of_others(ctx: &Context, gang: &Gang) {
+fn set_queue_of_others(ctx: &Context, gang: &Gang<'_>) {
     let Some(queue) = ctx.info().annotation(QUEUE) else {
         return;
     };

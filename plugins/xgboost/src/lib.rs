@@ -48,9 +48,8 @@ struct Workers {
 }
 
 /// Returns the workers of a node if the TrainJob sets no number, and why.
-fn default_workers(pod_set: &PodSet) -> (u32, &'static str) {
-    let devices = pod_set.devices();
-    if pod_set.has_shares_alone() || !devices.iter().any(Devices::is_resource) {
+fn default_workers(pod_set: &PodSet, devices: &[Devices]) -> (u32, &'static str) {
+    if Devices::are_shares_alone(devices) || !devices.iter().any(Devices::is_resource) {
         return pod_set.default_processes();
     }
     let gpus = devices.iter().filter(|one| one.is_gpu());
@@ -69,15 +68,16 @@ fn default_workers(pod_set: &PodSet) -> (u32, &'static str) {
 impl Workers {
     fn of(ctx: &Context, pod_set: &PodSet) -> Self {
         let explicit = ctx.job().processes_per_node();
+        let devices = pod_set.devices();
         let (per_node, because) = explicit
             .map(|processes| (processes, "the number in the TrainJob"))
-            .unwrap_or_else(|| default_workers(pod_set));
+            .unwrap_or_else(|| default_workers(pod_set, &devices));
         Self {
             nodes: pod_set.address_count(),
             per_node,
             because,
             is_explicit: explicit.is_some(),
-            slices: pod_set.mig_slices(),
+            slices: Devices::mig_slices(&devices),
         }
     }
 

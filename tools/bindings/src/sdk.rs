@@ -199,26 +199,87 @@ fn fields(contract: &Contract, record: &Record) -> anyhow::Result<String> {
     Ok(out)
 }
 
+/// The host's values that no plugin can change: the TrainJob, and names and counts of the record.
+const KEPT: [(&str, &[&str]); 4] = [
+    (
+        "job",
+        &[
+            "name",
+            "namespace",
+            "uid",
+            "suspended",
+            "runtime-kind",
+            "runtime-name",
+            "nodes",
+            "processes-per-node",
+        ],
+    ),
+    ("info", &["subdomain", "cluster-domain", "has-host-names"]),
+    (
+        "pod-set",
+        &[
+            "name",
+            "ancestor",
+            "count",
+            "replicas",
+            "is-indexed",
+            "address-count",
+        ],
+    ),
+    ("container", &["name", "is-init"]),
+];
+
+/// Whether a method returns the same handle each time.
+fn is_lent(method: &Method) -> bool {
+    method.params.is_empty() && matches!(method.result, Some(Type::Own(_)))
+}
+
+/// Whether a method returns the same value each time.
+fn is_kept(resource: &Resource, method: &Method) -> bool {
+    let mut kept = KEPT.iter().filter(|(of, _)| *of == resource.name);
+    kept.any(|(_, methods)| methods.contains(&&*method.name))
+}
+
 fn table(contract: &Contract, resource: &Resource) -> anyhow::Result<String> {
-    let name = &resource.name;
+    let (lent, others): (Vec<_>, Vec<_>) = resource.methods.iter().partition(|it| is_lent(it));
+    let (kept, others): (Vec<_>, Vec<_>) = others.into_iter().partition(|it| is_kept(resource, it));
     let mut out = "\nhandles! {\n".to_owned();
     out += &comment(&resource.docs, &contract.words, 4);
-    writeln!(out, "    {} {{", camel(name))?;
-    for method in &resource.methods {
-        out += &comment(&method.docs, &contract.words, 8);
-        let (params, args) = params(method)?;
-        let result = match &method.result {
-            Some(ty) => format!(" -> {}", owned(ty)),
-            None => String::new(),
-        };
-        let (own, call) = (snake(&method.name), snake(name));
-        writeln!(
-            out,
-            "        fn {own}({params}){result} = \"{name}.{}\" {call}_{own}({args});",
-            method.name
-        )?;
+    writeln!(out, "    {} {{", camel(&resource.name))?;
+    for (block, methods) in [("lent", lent), ("kept", kept)] {
+        if !methods.is_empty() {
+            writeln!(out, "        {block} {{")?;
+            for method in methods {
+                out += &row(contract, resource, method, 12)?;
+            }
+            out += "        }\n";
+        }
+    }
+    for method in others {
+        out += &row(contract, resource, method, 8)?;
     }
     out += "    }\n}\n";
+    Ok(out)
+}
+
+fn row(
+    contract: &Contract,
+    resource: &Resource,
+    method: &Method,
+    indent: usize,
+) -> anyhow::Result<String> {
+    let mut out = comment(&method.docs, &contract.words, indent);
+    let (params, args) = params(method)?;
+    let result = match &method.result {
+        Some(ty) => format!(" -> {}", owned(ty)),
+        None => String::new(),
+    };
+    let (name, own, call) = (&resource.name, snake(&method.name), snake(&resource.name));
+    writeln!(
+        out,
+        "{:indent$}fn {own}({params}){result} = \"{name}.{}\" {call}_{own}({args});",
+        "", method.name
+    )?;
     Ok(out)
 }
 

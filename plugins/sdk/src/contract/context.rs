@@ -11,17 +11,19 @@ use super::Objects;
 handles! {
     /// A call of one phase.
     Context {
-        /// Returns the TrainJob.
-        fn job() -> Job = "context.job" context_job();
-        /// Returns the handle for looking up objects in the cluster.
-        fn lookups() -> Lookups = "context.lookups" context_lookups();
-        /// Returns the handle for emitting objects in addition to the JobSet.
-        fn objects() -> Objects = "context.objects" context_objects();
-        /// Returns the record, including the writes of this call.
-        fn info() -> Info = "context.info" context_info();
-        /// Returns the record as it was before any plugin. Reading it needs no claim and does not affect the order. It
-        /// cannot be written.
-        fn base() -> Info = "context.base" context_base();
+        lent {
+            /// Returns the TrainJob.
+            fn job() -> Job = "context.job" context_job();
+            /// Returns the handle for looking up objects in the cluster.
+            fn lookups() -> Lookups = "context.lookups" context_lookups();
+            /// Returns the handle for emitting objects in addition to the JobSet.
+            fn objects() -> Objects = "context.objects" context_objects();
+            /// Returns the record, including the writes of this call.
+            fn info() -> Info = "context.info" context_info();
+            /// Returns the record as it was before any plugin. Reading it needs no claim and does not affect the order.
+            /// It cannot be written.
+            fn base() -> Info = "context.base" context_base();
+        }
         /// Sets the reason of the writes that follow: one sentence for the users of `trainyard explain`. An empty
         /// string means no reason. The string is truncated to 1,024 characters.
         fn because(text: &str) = "context.because" context_because(text);

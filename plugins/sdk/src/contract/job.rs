@@ -7,39 +7,43 @@ use super::Document;
 handles! {
     /// The TrainJob. Plugins cannot change it.
     Job {
-        /// The TrainJob's name.
-        fn name() -> String = "job.name" job_name();
-        /// The TrainJob's namespace.
-        fn namespace() -> String = "job.namespace" job_namespace();
-        /// The TrainJob's UID; offline it is derived from namespace and name.
-        fn uid() -> String = "job.uid" job_uid();
-        /// Whether the TrainJob is suspended, by `spec.suspend`.
-        fn suspended() -> bool = "job.suspended" job_suspended();
+        lent {
+            /// The TrainJob's `spec`. Each pointer that is read needs a claim, in every phase.
+            ///
+            /// Needs the claim to read `job[POINTER]`.
+            fn spec() -> Document = "job.spec" job_spec();
+            /// This plugin's configuration in the runtime's `mlPolicy`, `podGroupPolicy` or `plugins`, validated by its
+            /// schema, with defaults. An empty object if there is none.
+            fn config() -> Document = "job.config" job_config();
+            /// This plugin's configuration in the operator's policy file. An empty object if there is none.
+            fn operator_config() -> Document = "job.operator-config" job_operator_config();
+        }
+        kept {
+            /// The TrainJob's name.
+            fn name() -> String = "job.name" job_name();
+            /// The TrainJob's namespace.
+            fn namespace() -> String = "job.namespace" job_namespace();
+            /// The TrainJob's UID; offline it is derived from namespace and name.
+            fn uid() -> String = "job.uid" job_uid();
+            /// Whether the TrainJob is suspended, by `spec.suspend`.
+            fn suspended() -> bool = "job.suspended" job_suspended();
+            /// The kind of the TrainJob's runtime: `TrainingRuntime` or `ClusterTrainingRuntime`.
+            fn runtime_kind() -> String = "job.runtime-kind" job_runtime_kind();
+            /// The name of the TrainJob's runtime.
+            fn runtime_name() -> String = "job.runtime-name" job_runtime_name();
+            /// The number of nodes: the TrainJob's, or else the runtime's. Never 0.
+            fn nodes() -> u32 = "job.nodes" job_nodes();
+            /// The number of processes per node in the TrainJob or the runtime's policy; none if neither sets it, which
+            /// does not mean 1.
+            fn processes_per_node() -> Option<u32> = "job.processes-per-node" job_processes_per_node();
+        }
         /// The value of a label of the TrainJob; none if it has no such label.
         fn label(key: &str) -> Option<String> = "job.label" job_label(key);
         /// The value of an annotation of the TrainJob; none if it has no such annotation.
         fn annotation(key: &str) -> Option<String> = "job.annotation" job_annotation(key);
-        /// The kind of the TrainJob's runtime: `TrainingRuntime` or `ClusterTrainingRuntime`.
-        fn runtime_kind() -> String = "job.runtime-kind" job_runtime_kind();
-        /// The name of the TrainJob's runtime.
-        fn runtime_name() -> String = "job.runtime-name" job_runtime_name();
         /// The value of a label of the runtime; none if it has no such label.
         fn runtime_label(key: &str) -> Option<String> = "job.runtime-label" job_runtime_label(key);
         /// The value of an annotation of the runtime; none if it has no such annotation.
         fn runtime_annotation(key: &str) -> Option<String> = "job.runtime-annotation" job_runtime_annotation(key);
-        /// The number of nodes: the TrainJob's, or else the runtime's. Never 0.
-        fn nodes() -> u32 = "job.nodes" job_nodes();
-        /// The number of processes per node in the TrainJob or the runtime's policy; none if neither sets it, which
-        /// does not mean 1.
-        fn processes_per_node() -> Option<u32> = "job.processes-per-node" job_processes_per_node();
-        /// The TrainJob's `spec`. Each pointer that is read needs a claim, in every phase.
-        ///
-        /// Needs the claim to read `job[POINTER]`.
-        fn spec() -> Document = "job.spec" job_spec();
-        /// This plugin's configuration in the runtime's `mlPolicy`, `podGroupPolicy` or `plugins`, validated by its
-        /// schema, with defaults. An empty object if there is none.
-        fn config() -> Document = "job.config" job_config();
-        /// This plugin's configuration in the operator's policy file. An empty object if there is none.
-        fn operator_config() -> Document = "job.operator-config" job_operator_config();
     }
 }

@@ -19,6 +19,15 @@ use super::ResourceClaimUse;
 handles! {
     /// The record of one TrainJob.
     Info {
+        kept {
+            /// The DNS subdomain of the pods: `network.subdomain` of the runtime, or else the TrainJob's name.
+            fn subdomain() -> String = "info.subdomain" info_subdomain();
+            /// The cluster's DNS domain, such as `cluster.local`.
+            fn cluster_domain() -> String = "info.cluster-domain" info_cluster_domain();
+            /// Whether the pods have DNS names: `network.enableDNSHostnames` of the runtime, which is true by default.
+            /// Without them, the addresses of pods cannot be resolved.
+            fn has_host_names() -> bool = "info.has-host-names" info_has_host_names();
+        }
         /// All pod sets, in the runtime's order.
         fn pod_sets() -> Vec<PodSet> = "info.pod-sets" info_pod_sets();
         /// The pod set with that name, which is the name of its replicated job; none if it does not exist.
@@ -47,13 +56,6 @@ handles! {
         ///
         /// Needs the claim to write `annotations[KEY]`.
         fn set_annotation(key: &str, value: &str) = "info.set-annotation" info_set_annotation(key, value);
-        /// The DNS subdomain of the pods: `network.subdomain` of the runtime, or else the TrainJob's name.
-        fn subdomain() -> String = "info.subdomain" info_subdomain();
-        /// The cluster's DNS domain, such as `cluster.local`.
-        fn cluster_domain() -> String = "info.cluster-domain" info_cluster_domain();
-        /// Whether the pods have DNS names: `network.enableDNSHostnames` of the runtime, which is true by default.
-        /// Without them, the addresses of pods cannot be resolved.
-        fn has_host_names() -> bool = "info.has-host-names" info_has_host_names();
         /// The number of pods in these pod sets: the members of a gang. An unknown or repeated name, or a number above
         /// 2147483647, ends the call.
         fn gang_members(pod_sets: &[String]) -> u32 = "info.gang-members" info_gang_members(pod_sets);
@@ -78,20 +80,24 @@ handles! {
     /// The pods of one replicated job. The host sets the name, ancestor and counts: plugins cannot change them, and
     /// reading them needs no claim.
     PodSet {
-        /// The replicated job's name.
-        fn name() -> String = "pod-set.name" pod_set_name();
-        /// The value of its label `trainer.kubeflow.org/trainjob-ancestor-step`; none if it has no such label.
-        fn ancestor() -> Option<String> = "pod-set.ancestor" pod_set_ancestor();
+        kept {
+            /// The replicated job's name.
+            fn name() -> String = "pod-set.name" pod_set_name();
+            /// The value of its label `trainer.kubeflow.org/trainjob-ancestor-step`; none if it has no such label.
+            fn ancestor() -> Option<String> = "pod-set.ancestor" pod_set_ancestor();
+            /// The number of pods in each of its jobs, at least 1. The pod set has `replicas` times as many pods.
+            fn count() -> u32 = "pod-set.count" pod_set_count();
+            /// The number of jobs of this pod set; 1 by default.
+            fn replicas() -> u32 = "pod-set.replicas" pod_set_replicas();
+            /// Whether each pod has an index in its job, which is the end of its host name: `completionMode` of the
+            /// runtime, which is `Indexed` by default. Pods without an index have no address.
+            fn is_indexed() -> bool = "pod-set.is-indexed" pod_set_is_indexed();
+            /// The total number of pods: replicas times count.
+            fn address_count() -> u32 = "pod-set.address-count" pod_set_address_count();
+        }
         /// The pod sets that this one waits for, each with the status to wait for: `dependsOn` of the runtime. If the
         /// runtime's `startupPolicy` is `InOrder`, a pod set waits until the one before it is `Ready`.
         fn depends_on() -> Vec<Dependency> = "pod-set.depends-on" pod_set_depends_on();
-        /// The number of pods in each of its jobs, at least 1. The pod set has `replicas` times as many pods.
-        fn count() -> u32 = "pod-set.count" pod_set_count();
-        /// The number of jobs of this pod set; 1 by default.
-        fn replicas() -> u32 = "pod-set.replicas" pod_set_replicas();
-        /// Whether each pod has an index in its job, which is the end of its host name: `completionMode` of the
-        /// runtime, which is `Indexed` by default. Pods without an index have no address.
-        fn is_indexed() -> bool = "pod-set.is-indexed" pod_set_is_indexed();
         /// How many pods of a job may fail before the job fails: `backoffLimit` of the runtime. None if it is not set;
         /// the Job controller's default is 6.
         ///
@@ -105,8 +111,6 @@ handles! {
         /// The DNS name of a pod within the namespace, `JOB-PODSET-0-0.SUBDOMAIN`. Both indexes begin at 0. An index
         /// that is not below its count ends the call.
         fn address(job_index: u32, pod_index: u32) -> String = "pod-set.address" pod_set_address(job_index, pod_index);
-        /// The total number of pods: replicas times count.
-        fn address_count() -> u32 = "pod-set.address-count" pod_set_address_count();
         /// The DNS names of up to `max` pods, from the pod with the number `start` (the first is 0), job by job. Empty
         /// beyond the last pod.
         fn addresses(start: u32, max: u32) -> Vec<String> = "pod-set.addresses" pod_set_addresses(start, max);
@@ -342,10 +346,12 @@ handles! {
     /// `pod-sets[P].init-containers[NAME]`. In a container that this plugin added, a claim is needed only for
     /// `set_raw`, `put_env_raw`, a host port or host address, and a mount of a volume that this plugin did not add.
     Container {
-        /// Its name, which is unique in the pod.
-        fn name() -> String = "container.name" container_name();
-        /// Whether it is an init container or a sidecar.
-        fn is_init() -> bool = "container.is-init" container_is_init();
+        kept {
+            /// Its name, which is unique in the pod.
+            fn name() -> String = "container.name" container_name();
+            /// Whether it is an init container or a sidecar.
+            fn is_init() -> bool = "container.is-init" container_is_init();
+        }
         /// Whether it is a sidecar: an init container with `restartPolicy: Always`.
         ///
         /// Needs the claim to read `C.restart-policy`.

@@ -1,29 +1,58 @@
 //! The macros that define handles and values from the tables in `contract/`, for both targets. In a component, a method calls the
 //! host's import. Natively, it calls the host's record, with the same names and checks.
 
-/// Defines a handle from its methods, each with its name in the contract, and the host's method with its arguments.
+/// Calls a method of the contract through a handle.
+macro_rules! cross {
+    ($handle:expr, $method:ident, $name:literal, $call:ident($($pass:expr),*)) => {{
+        #[cfg(target_family = "wasm")]
+        let value = $handle.raw.$method($($pass),*);
+        #[cfg(not(target_family = "wasm"))]
+        let value = crate::call::with_call($name, |call| call.$call(*$handle.raw $(, $pass)*));
+        crate::give::Give::give(value)
+    }};
+}
+
+/// Defines a handle from its methods, each with its name in the contract, and the host's method with its arguments. Methods with the same
+/// result during a whole call stand apart, because the handle calls the host once for each: `lent` ones return handles, `kept` ones values.
 macro_rules! handles {
     (
         $(#[$doc:meta])*
         $handle:ident {
+            $(lent {
+                $($(#[$lent_doc:meta])* fn $lent:ident() -> $lent_ty:ty = $lent_name:literal $lent_call:ident();)*
+            })?
+            $(kept {
+                $($(#[$kept_doc:meta])* fn $kept:ident() -> $kept_ty:ty = $kept_name:literal $kept_call:ident();)*
+            })?
             $($(#[$method_doc:meta])* fn $method:ident($($arg:ident: $ty:ty),*) $(-> $ret:ty)? = $name:literal $call:ident($($pass:expr),*);)*
         }
     ) => {
         $(#[$doc])*
         #[derive(Debug)]
-        pub struct $handle(
+        pub struct $handle {
             // An instance lives for one call: dropping a handle would be a call to the host without effect.
-            std::mem::ManuallyDrop<crate::contract::raw::$handle>,
-        );
+            raw: std::mem::ManuallyDrop<crate::contract::raw::$handle>,
+            $($($lent: std::cell::OnceCell<$lent_ty>,)*)?
+            $($($kept: std::cell::OnceCell<$kept_ty>,)*)?
+        }
 
         impl $handle {
+            $($(
+                $(#[$lent_doc])*
+                pub fn $lent(&self) -> &$lent_ty {
+                    self.$lent.get_or_init(|| cross!(self, $lent, $lent_name, $lent_call()))
+                }
+            )*)?
+            $($(
+                $(#[$kept_doc])*
+                pub fn $kept(&self) -> $kept_ty {
+                    Clone::clone(self.$kept.get_or_init(|| cross!(self, $kept, $kept_name, $kept_call())))
+                }
+            )*)?
             $(
                 $(#[$method_doc])*
                 pub fn $method(&self $(, $arg: $ty)*) $(-> $ret)? {
-                    #[cfg(target_family = "wasm")]
-                    return crate::give::Give::give(self.0.$method($($pass),*));
-                    #[cfg(not(target_family = "wasm"))]
-                    crate::give::Give::give(crate::call::with_call($name, |call| call.$call(*self.0 $(, $pass)*)))
+                    cross!(self, $method, $name, $call($($pass),*))
                 }
             )*
 
@@ -31,20 +60,24 @@ macro_rules! handles {
             #[cfg(target_family = "wasm")]
             #[allow(dead_code)]
             pub(crate) fn lend(&self) -> &crate::contract::raw::$handle {
-                &self.0
+                &self.raw
             }
 
             /// Borrows the handle for another method.
             #[cfg(not(target_family = "wasm"))]
             #[allow(dead_code)]
             pub(crate) fn lend(&self) -> crate::contract::raw::$handle {
-                *self.0
+                *self.raw
             }
         }
 
         impl crate::give::Give<$handle> for crate::contract::raw::$handle {
             fn give(self) -> $handle {
-                $handle(std::mem::ManuallyDrop::new(self))
+                $handle {
+                    raw: std::mem::ManuallyDrop::new(self),
+                    $($($lent: std::cell::OnceCell::new(),)*)?
+                    $($($kept: std::cell::OnceCell::new(),)*)?
+                }
             }
         }
     };

@@ -47,9 +47,9 @@ impl Sheet {
         self.note("job.runtime-annotation", job.runtime_annotation("note"));
         self.note("job.nodes", job.nodes());
         self.note("job.processes-per-node", job.processes_per_node());
-        self.document("job.spec", &job.spec(), "/trainer");
-        self.document("job.config", &job.config(), "");
-        self.document("job.operator-config", &job.operator_config(), "");
+        self.document("job.spec", job.spec(), "/trainer");
+        self.document("job.config", job.config(), "");
+        self.document("job.operator-config", job.operator_config(), "");
         self.note("context.supports", ctx.supports("a feature of later"));
         self.note(
             "context.quantity-ceil",
@@ -286,7 +286,7 @@ impl Build for Survey {
         object.set_binary("bytes", &[0, 159, 146, 150]);
         object.set_immutable();
         object.set_apply("once");
-        emit_keys(&ctx.objects());
+        emit_keys(ctx.objects());
         Ok(())
     }
 }
