@@ -127,6 +127,8 @@ image-binary: setup ## Build dist/trainyard, the static program for the image; t
 .PHONY: lint
 lint: setup ## Check the format, clippy, the scripts and the dependencies.
 	$(CARGO) fmt --all --check
+	@# Modules that a build script lists, which cargo fmt does not find.
+	rustfmt --edition 2024 --check plugins/*/reference/mod.rs
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --locked --workspace --test '*' -- -D warnings
 	@tools/deny.sh
@@ -139,9 +141,11 @@ bindings: setup ## Regenerate the code and the manual from wit/; review the diff
 	UPDATE=1 $(CARGO) test --locked $(FEATURES) -p trainyard-model --test all contract_is_documented::
 
 .PHONY: expected
-expected: setup ## Regenerate the expected files of tests/cases; review the diff.
-	UPDATE_EXPECTED=1 $(CARGO) test --locked $(FEATURES) -p trainyard --test all cases_render_as_expected::every_case_renders_as_expected
+expected: setup ## Regenerate the CRDs, and the expected files of cases, plans, roles and the list of runtimes; review the diff.
+	UPDATE=1 $(CARGO) test --locked $(FEATURES) -p trainyard-schema --test all definitions_are_generated::
+	UPDATE_EXPECTED=1 $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- cases_render_as_expected::every_case_renders_as_expected \
+	  deployment_is_complete::every_file_is_listed deployment_is_complete::roles_match plan_shows_order_and_conflicts::
 
 .PHONY: expected-reference
-expected-reference: setup ## Regenerate the answers of the Kubeflow Trainer and Kueue to tests/cases; review the diff; needs Go.
+expected-reference: setup ## Regenerate the answers of the Kubeflow Trainer and Kueue to the cases; review the diff; needs Go.
 	UPDATE_EXPECTED=1 $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --ignored checked_in_answers

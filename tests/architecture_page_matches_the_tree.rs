@@ -11,6 +11,7 @@ use std::{
 };
 
 use serde_json::Value;
+use trainyard_plugin_folders::plugins;
 
 use crate::common::root;
 
@@ -28,7 +29,7 @@ fn pictures(map: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Returns the crates of the program and of the built-in plugins, each with its dependencies.
+/// Returns the crates of the program, each with its dependencies. Those of the built-in plugins are one.
 fn crates() -> BTreeSet<(String, String)> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--frozen", "--no-deps", "--format-version", "1"])
@@ -36,9 +37,14 @@ fn crates() -> BTreeSet<(String, String)> {
         .output()
         .unwrap();
     let metadata: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let policies: BTreeSet<_> = plugins(&root()).unwrap().into_keys().collect();
     let short = |name: &Value| {
         let name = name.as_str().unwrap();
-        name.strip_prefix(PREFIX).unwrap_or(name).to_owned()
+        let name = name.strip_prefix(PREFIX).unwrap_or(name);
+        match name.strip_prefix("plugin-") {
+            Some(policy) if policies.contains(policy) => "plugins".to_owned(),
+            _ => name.to_owned(),
+        }
     };
     let root = root().canonicalize().unwrap();
     let mut edges = BTreeSet::new();

@@ -9,23 +9,16 @@ use serde_json::{Value, json};
 
 use crate::common::{
     bundle::{changed, files, recorded, replay},
-    cases, root, runtime, stderr, stdout, test_plugin, trainyard,
+    case, cases, root, runtime, stderr, stdout, test_plugin, trainyard,
 };
 
 /// Every case that renders is replayed: old forms, patches, overrides, several TrainJobs.
 #[test]
 fn every_case_replays() {
     let mut replayed = 0;
-    for case in fs::read_dir(cases()).unwrap() {
-        let case = case.unwrap();
-        if !case.path().join("expected.yaml").is_file() {
-            continue;
-        }
-        let name = case.file_name().into_string().unwrap();
-        if fs::read_to_string(case.path().join("expected.yaml"))
-            .unwrap()
-            .is_empty()
-        {
+    for (name, folder) in cases() {
+        let expected = fs::read_to_string(folder.join("expected.yaml"));
+        if expected.unwrap_or_default().is_empty() {
             continue;
         }
         let (folder, bundle) = recorded(&name);
@@ -235,7 +228,7 @@ fn other_builds_are_compared_only_on_request() {
 #[test]
 fn refused_input_writes_no_bundle() {
     let folder = tempfile::tempdir().unwrap();
-    let input = cases().join("error-all-at-once/input.yaml");
+    let input = case("error-all-at-once").join("input.yaml");
     let output = trainyard(
         folder.path(),
         &[
@@ -248,7 +241,7 @@ fn refused_input_writes_no_bundle() {
     );
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
-    let input = cases().join("torch-two-jobs/input.yaml");
+    let input = case("torch-two-jobs").join("input.yaml");
     let output = trainyard(
         folder.path(),
         &[
@@ -271,7 +264,7 @@ fn refused_input_writes_no_bundle() {
 #[test]
 fn only_render_records_files() {
     let folder = tempfile::tempdir().unwrap();
-    let input = cases().join("torch-two-jobs/input.yaml");
+    let input = case("torch-two-jobs").join("input.yaml");
     let arguments = [
         "explain",
         "-f",
@@ -290,7 +283,7 @@ fn only_render_records_files() {
 #[test]
 fn only_bundles_are_overwritten() {
     let (folder, bundle) = recorded("torch-two-jobs");
-    let input = cases().join("torch-two-jobs/input.yaml");
+    let input = case("torch-two-jobs").join("input.yaml");
     let record = |to: &str| {
         let arguments = ["render", "-f", input.to_str().unwrap(), "--record", to];
         trainyard(folder.path(), &arguments)

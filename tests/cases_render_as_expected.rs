@@ -1,4 +1,4 @@
-//! Every folder of `tests/cases` renders to its expected objects, or is refused with its expected errors.
+//! Every folder of `tests/cases` and of `plugins/NAME/cases` renders to its expected objects, or is refused with its expected errors.
 //!
 //! A case has an `input.yaml`, whose first line states what it proves, and either an `expected.yaml` (standard output) or an
 //! `expected.txt` (standard error of a refusal). Warnings of an accepted input are in `warnings.txt`. `UPDATE_EXPECTED=1` writes the
@@ -6,23 +6,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use crate::common::{cases, trainyard, without_digests};
-
-/// Returns the folders of all cases, sorted by name.
-fn folders() -> Vec<PathBuf> {
-    let mut cases: Vec<_> = fs::read_dir(cases())
-        .unwrap()
-        .map(|entry| entry.unwrap().path())
-        .collect();
-    cases.sort();
-    cases
-}
 
 /// Renders a case; returns its expected files by name.
 fn render(case: &Path) -> BTreeMap<&'static str, String> {
@@ -59,7 +45,7 @@ const EXPECTED: [&str; 3] = ["expected.txt", "expected.yaml", "warnings.txt"];
 fn every_case_renders_as_expected() {
     let update = std::env::var_os("UPDATE_EXPECTED").is_some();
     let mut wrong = Vec::new();
-    for case in folders() {
+    for case in cases().into_values() {
         let made = render(&case);
         for file in EXPECTED {
             let path = case.join(file);
@@ -93,7 +79,7 @@ fn every_case_renders_as_expected() {
 #[test]
 fn every_case_has_a_distinct_result() {
     let mut seen = BTreeMap::new();
-    for case in folders() {
+    for case in cases().into_values() {
         let input = fs::read_to_string(case.join("input.yaml")).unwrap();
         let first = input.lines().next().unwrap();
         let proves = first

@@ -1,6 +1,6 @@
-//! The files of `deploy/` fit together and fit this program: every file is listed, references between objects resolve, the roles are those
-//! that `trainyard rbac` prints, and the program starts with the Deployment's arguments and environment. `UPDATE_EXPECTED=1` writes the
-//! roles again.
+//! The files of `deploy/` and the runtimes in the folders of the plugins fit together and fit this program: every file is listed, references
+//! between objects resolve, the roles are those that `trainyard rbac` prints, and the program starts with the Deployment's arguments and
+//! environment. `UPDATE_EXPECTED=1` writes the roles and the list of runtimes again.
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
@@ -13,8 +13,9 @@ use std::{
 
 use serde_json::{Value, json};
 use trainyard_api::yaml;
+use trainyard_plugin_folders::{of_each, tables};
 
-use crate::common::{command, root, stderr, stdout};
+use crate::common::{command, expect_file, root, stderr, stdout};
 
 const NAME: &str = "kubeflow-trainer-controller-manager";
 
@@ -66,10 +67,23 @@ fn files(folder: &Path) -> BTreeSet<PathBuf> {
     found
 }
 
+/// Returns the files of the shipped runtimes, and the kustomizations that list them.
+fn shipped() -> BTreeSet<PathBuf> {
+    let mut all = BTreeSet::new();
+    for path in listed(&deploy().join("runtimes")) {
+        if path.is_dir() {
+            all.extend(listed(&path.canonicalize().unwrap()));
+        } else {
+            all.insert(path);
+        }
+    }
+    all
+}
+
 /// Returns the files of the shipped runtimes and of the presets, each of which is applied on its own.
 fn runtimes() -> BTreeSet<PathBuf> {
-    let mut all = listed(&deploy().join("runtimes"));
-    all.extend(files(&deploy().join("presets")));
+    let mut all = shipped();
+    all.extend(of_each(&root(), "presets").unwrap());
     all.retain(|file| !file.ends_with("kustomization.yaml"));
     all
 }
@@ -77,7 +91,7 @@ fn runtimes() -> BTreeSet<PathBuf> {
 /// Returns every applied object, by kind and name.
 fn objects() -> BTreeMap<(String, String), Value> {
     let mut objects = BTreeMap::new();
-    for file in files(&deploy()) {
+    for file in files(&deploy()).into_iter().chain(runtimes()) {
         for object in documents(&file) {
             let text = |pointer: &str| {
                 object
@@ -128,9 +142,14 @@ fn trainyard(args: &[&str], cache: &Path) -> Output {
 
 #[test]
 fn every_file_is_listed_and_every_listed_file_exists() {
+    let kustomization = deploy().join("runtimes/kustomization.yaml");
+    expect_file(&kustomization, &tables::kustomization(&root()).unwrap());
+
+    let mut all: BTreeSet<_> = of_each(&root(), "runtimes").unwrap().into_iter().collect();
+    all.insert(kustomization.clone());
+    assert_eq!(shipped(), all);
     let mut all = listed(&deploy());
-    all.extend(listed(&deploy().join("runtimes")));
-    all.extend(runtimes());
+    all.insert(kustomization);
     assert_eq!(files(&deploy()), all);
 }
 
@@ -139,15 +158,7 @@ fn roles_match_the_rbac_command() {
     let file = deploy().join("rbac/controller.yaml");
     let cache = tempfile::tempdir().unwrap();
     let output = trainyard(&["rbac"], cache.path());
-    let printed = stdout(&output);
-    if std::env::var_os("UPDATE_EXPECTED").is_some() {
-        fs::write(&file, &printed).unwrap();
-    }
-    assert_eq!(
-        fs::read_to_string(&file).unwrap(),
-        printed,
-        "UPDATE_EXPECTED=1 writes it anew"
-    );
+    expect_file(&file, &stdout(&output));
 }
 
 /// Returns the controller's verbs in the Role and the ClusterRole, by resource.
@@ -316,7 +327,10 @@ fn every_runtime_and_example_renders() {
         let expected = if example.ends_with("mpi") { 3 } else { 1 };
         // An example without a runtime uses a shipped one. Its kustomization only adds a script.
         let has_runtime = ["runtime.yaml", "runtimes.yaml"].map(|file| example.join(file).exists());
-        let (job, shipped) = (example.join("trainjob.yaml"), deploy().join("runtimes"));
+        let (job, shipped) = (
+            example.join("trainjob.yaml"),
+            root().join("plugins/torch/runtimes"),
+        );
         let inputs: &[&Path] = match has_runtime {
             [false, false] => &[&job, &shipped],
             _ => &[&example],

@@ -1,4 +1,5 @@
-//! The objects of a TrainJob differ from the reference's only as `tests/reference/divergences.md` lists, and each case that a row
+//! The objects of a TrainJob differ from the reference's only as `tests/reference/divergences.md` and the pages of
+//! the plugins list, and each case that a row
 //! of its table names shows that difference. The rows that refuse what the reference renders are listed there as well. The counts of gangs,
 //! which differ in many inputs, are also recomputed from the JobSet.
 //!
@@ -9,10 +10,10 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 pub(crate) mod difference;
-mod flux;
 mod gang_counts_are_those_of_the_job_set;
 pub(crate) mod generated;
 mod normal;
+pub(crate) mod plugins;
 mod reference;
 pub(crate) mod rows;
 pub(crate) mod seen;
@@ -22,7 +23,9 @@ pub(crate) mod trainyard;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs, slice,
+    fs,
+    path::{Path, PathBuf},
+    slice,
     sync::LazyLock,
     thread,
 };
@@ -30,32 +33,27 @@ use std::{
 use self::{
     difference::{Answer, Difference, Side, differences},
     gang_counts_are_those_of_the_job_set::wrong_counts,
-    generated::{Framework, Seed},
+    generated::{Generator, Seed, generators},
+    plugins::PLUGINS,
     reference::{Answers, Reference, Runs},
-    rows::{ROWS, Row},
+    rows::{ROWS, Row, all},
     seen::Documents,
 };
-use crate::common::{answers, cases};
+use crate::common::{answers, case, cases, root};
 
-/// Prefixes of cases for policies that the reference does not have.
-const WITHOUT_COUNTERPART: [&str; 3] = ["dra-", "flux-resource-claim", "xgboost-resource-claim"];
-
-/// Returns the inputs of the cases by name.
+/// Returns the inputs of the cases by name, without those of plugins that the reference does not have.
 fn inputs() -> BTreeMap<String, String> {
-    let case = |entry: std::io::Result<fs::DirEntry>| {
-        let path = entry.unwrap().path();
-        let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-        (name, fs::read_to_string(path.join("input.yaml")).unwrap())
+    let is_compared = |folder: &Path| {
+        let mut plugins = PLUGINS.iter().map(|(plugin, _)| root().join(plugin));
+        folder.starts_with(root().join("tests")) || plugins.any(|plugin| folder.starts_with(plugin))
     };
-    let folders = fs::read_dir(cases()).unwrap();
-    folders
-        .map(case)
-        .filter(|(name, _)| {
-            !WITHOUT_COUNTERPART
-                .iter()
-                .any(|start| name.starts_with(start))
-        })
-        .collect()
+    let mut cases = cases();
+    cases.retain(|_, folder| is_compared(folder));
+    let read = |(name, folder): (String, PathBuf)| {
+        let input = fs::read_to_string(folder.join("input.yaml")).unwrap();
+        (name, input)
+    };
+    cases.into_iter().map(read).collect()
 }
 
 /// Returns the rows that the differences of an input show, and the differences that no row lists. Further rows are given.
@@ -63,13 +61,13 @@ fn sort(
     input: &str,
     trainyard: &Answer,
     reference: &[Answer],
-    further: &[Row],
+    further: &'static [Row],
 ) -> (BTreeSet<&'static str>, Vec<Difference>) {
     let documents = Documents::read(input);
     let (mut shown, mut unlisted) = (BTreeSet::new(), Vec::new());
     for difference in differences(trainyard, reference) {
         let seen = documents.see(&difference);
-        let rows = ROWS.iter().chain(further);
+        let rows = all().chain(further);
         let mut rows = rows.filter(|row| (row.lists)(&seen)).peekable();
         if rows.peek().is_none() {
             unlisted.push(difference.clone());
@@ -99,7 +97,7 @@ fn refusing(input: &str, trainyard: &Answer, reference: &[Answer]) -> BTreeSet<&
         differences.filter(|difference| difference.refused_by() == Some(Side::Trainyard));
     let rows = refusals.flat_map(|refusal| {
         let seen = documents.see(&refusal);
-        let rows = ROWS.iter().filter(|row| (row.lists)(&seen));
+        let rows = all().filter(|row| (row.lists)(&seen));
         rows.map(|row| row.id).collect::<Vec<_>>()
     });
     rows.collect()
@@ -107,22 +105,11 @@ fn refusing(input: &str, trainyard: &Answer, reference: &[Answer]) -> BTreeSet<&
 
 /// Returns the generated inputs whose answers are checked in.
 fn samples() -> BTreeMap<String, String> {
-    let of = |framework, count, name: &'static str| {
-        let named = move |(number, input)| (format!("{name}-{number:02}"), input);
-        generated::inputs(framework, count, Seed::KEPT)
-            .enumerate()
-            .map(named)
+    let of = |generator: &'static Generator| {
+        let inputs = generated::inputs(generator, generator.kept, Seed::KEPT).enumerate();
+        inputs.map(|(number, input)| (format!("{}-{number:02}", generator.name), input))
     };
-    let torch = of(Framework::Torch, 60, "generated");
-    torch
-        .chain(of(Framework::Torchtune, 40, "generated-torchtune"))
-        .chain(of(Framework::Flux, 40, "generated-flux"))
-        .chain(of(Framework::Mpi, 40, "generated-mpi"))
-        .chain(of(Framework::Jax, 40, "generated-jax"))
-        .chain(of(Framework::Xgboost, 40, "generated-xgboost"))
-        .chain(of(Framework::Coscheduling, 40, "generated-coscheduling"))
-        .chain(of(Framework::Volcano, 40, "generated-volcano"))
-        .collect()
+    generators().flat_map(of).collect()
 }
 
 /// Returns the files of checked-in answers, with their inputs.
@@ -142,7 +129,7 @@ fn every_case_differs_as_listed() {
         found.add(
             name,
             input,
-            &trainyard::of_case(&cases().join(name)),
+            &trainyard::of_case(&case(name)),
             &answers[name],
         );
     }
@@ -184,14 +171,31 @@ fn checked_in_generated_inputs_differ_as_listed() {
 
 #[test]
 fn every_row_is_documented_and_has_a_matcher() {
-    let listed: Vec<_> = table::read().into_iter().map(|row| row.id).collect();
-    let matched: Vec<_> = ROWS.iter().map(|row| row.id).collect();
-    assert_eq!(listed, matched);
-    assert_eq!(
-        matched.iter().collect::<BTreeSet<_>>().len(),
-        matched.len(),
-        "an id stands twice"
-    );
+    let of_plugins = PLUGINS
+        .iter()
+        .filter(|(_, plugin)| !plugin.rows.is_empty())
+        .map(|(folder, plugin)| (table::page_of(folder), plugin.rows));
+    let mut ids = BTreeSet::new();
+    for (page, rows) in [(table::SHARED.to_owned(), ROWS)]
+        .into_iter()
+        .chain(of_plugins)
+    {
+        let listed: Vec<_> = table::rows_of(&page)
+            .into_iter()
+            .map(|row| row.id)
+            .collect();
+        // A plugin can add a matcher to a row that plugins share.
+        let is_added = |id: &&str| page != table::SHARED && ROWS.iter().any(|row| row.id == *id);
+        let matched: Vec<_> = rows
+            .iter()
+            .map(|row| row.id)
+            .filter(|id| !is_added(id))
+            .collect();
+        assert_eq!(listed, matched, "{page}");
+        for id in matched {
+            assert!(ids.insert(id), "{page}: the id `{id}` stands twice");
+        }
+    }
 }
 
 /// Returns the rows that change the number of processes of a TrainJob, which warnings name.
@@ -210,7 +214,7 @@ fn every_case_of_a_row_about_processes_has_its_warning() {
             .iter()
             .filter(|_| about_processes.contains(&row.id))
         {
-            let warnings = trainyard::of_case(&cases().join(case)).warnings;
+            let warnings = trainyard::of_case(&self::case(case)).warnings;
             let named = format!("(see `{}` in docs/move.md)", row.id);
             assert!(
                 warnings.iter().any(|warning| warning.ends_with(&named)),
@@ -235,59 +239,11 @@ fn checked_in_answers_match_the_reference() {
     }
 }
 
-#[test]
-#[ignore = "needs Go: `make test-reference` runs it"]
-fn generated_inputs_differ_as_listed() {
-    compare(Framework::Torch, 2000);
-}
-
-#[test]
-#[ignore = "needs Go: `make test-reference` runs it"]
-fn generated_torchtune_inputs_differ_as_listed() {
-    compare(Framework::Torchtune, 1000);
-}
-
-#[test]
-#[ignore = "needs Go: `make test-reference` runs it"]
-fn generated_flux_inputs_differ_as_listed() {
-    compare(Framework::Flux, 1000);
-}
-
-#[test]
-#[ignore = "needs Go: `make test-reference` runs it"]
-fn generated_mpi_inputs_differ_as_listed() {
-    compare(Framework::Mpi, 1000);
-}
-
-#[test]
-#[ignore = "needs Go: `make test-reference` runs it"]
-fn generated_jax_inputs_differ_as_listed() {
-    compare(Framework::Jax, 1000);
-}
-
-#[test]
-#[ignore = "needs Go: `make test-reference` runs it"]
-fn generated_xgboost_inputs_differ_as_listed() {
-    compare(Framework::Xgboost, 1000);
-}
-
-#[test]
-#[ignore = "needs Go: `make test-reference` runs it"]
-fn generated_coscheduling_inputs_differ_as_listed() {
-    compare(Framework::Coscheduling, 1000);
-}
-
-#[test]
-#[ignore = "needs Go: `make test-reference` runs it"]
-fn generated_volcano_inputs_differ_as_listed() {
-    compare(Framework::Volcano, 1000);
-}
-
 /// Compares the answers for this number of generated inputs, or for the number in the environment.
-fn compare(framework: Framework, count: usize) {
+pub(crate) fn compare(generator: &Generator, count: usize) {
     let count =
         std::env::var("TRAINYARD_ORACLE_INPUTS").map_or(count, |count| count.parse().unwrap());
-    let inputs: Vec<_> = generated::inputs(framework, count, Seed::of_run()).collect();
+    let inputs: Vec<_> = generated::inputs(generator, count, Seed::of_run()).collect();
     let of_trainyard = |inputs: &[String]| {
         inputs
             .iter()
@@ -313,7 +269,7 @@ fn compare(framework: Framework, count: usize) {
     let mut found = Found::default();
     for (number, input) in inputs.iter().enumerate() {
         found.add(
-            &format!("{framework:?} {number}"),
+            &format!("{} {number}", generator.name),
             input,
             &trainyard[number],
             &reference[number],
@@ -329,8 +285,8 @@ fn compare(framework: Framework, count: usize) {
         .map(|(row, inputs)| (row, inputs.len()))
         .collect();
     println!(
-        "{framework:?}: {count} inputs, {accepted} of them accepted, {} without a difference; how many show each row: {rows:?}",
-        found.same
+        "{}: {count} inputs, {accepted} of them accepted, {} without a difference; how many show each row: {rows:?}",
+        generator.name, found.same
     );
     found.assert_listed();
     assert!(

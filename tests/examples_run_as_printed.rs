@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::Path,
     process::{Command, Output},
@@ -144,7 +145,7 @@ fn hello_is_valid_with_the_shipped_runtimes() {
     let hello = "examples/torch-hello/trainjob.yaml";
     assert!(manual.contains(&format!("kubectl create -f {hello}")));
     let line = format!(
-        "trainyard validate -f '{}/{hello}' -f '{0}/deploy/runtimes'",
+        "trainyard runtimes --all | trainyard validate -f '{}/{hello}' -f -",
         root().display()
     );
     let output = run(folder().path(), &line);
@@ -152,12 +153,15 @@ fn hello_is_valid_with_the_shipped_runtimes() {
     assert!(output.status.success() && printed.is_empty(), "{printed}");
 }
 
-/// The folder of the shipped runtimes works with `kubectl apply -k` and with `-f`.
+/// The folders of the shipped runtimes work with `kubectl apply -k` and with `-f`.
 #[test]
 fn examples_render_with_the_shipped_runtimes() {
-    let runtimes = root().join("deploy/runtimes");
-    let line = format!("trainyard validate -f '{}'", runtimes.display());
-    let output = run(folder().path(), &line);
-    let printed = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && printed.is_empty(), "{printed}");
+    let files = trainyard_plugin_folders::runtimes(&root()).unwrap();
+    let folders: BTreeSet<_> = files.values().map(|file| file.parent().unwrap()).collect();
+    for runtimes in folders {
+        let line = format!("trainyard validate -f '{}'", runtimes.display());
+        let output = run(folder().path(), &line);
+        let printed = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && printed.is_empty(), "{printed}");
+    }
 }

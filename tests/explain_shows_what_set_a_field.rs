@@ -49,7 +49,7 @@ fn field_of_a_train_job_has_the_runtime_value_and_its_path() {
 fn mpi_processes_name_the_claim_whose_devices_they_use() {
     let explained = |field: &str| {
         stdout(&explain_in(
-            "tests/cases/dra-mpi-launcher-as-node/input.yaml",
+            "plugins/dra/cases/dra-mpi-launcher-as-node/input.yaml",
             &[field],
         ))
     };
@@ -297,7 +297,7 @@ spec.replicatedJobs[node].template.spec.template
 
 #[test]
 fn absent_fields_are_distinguished() {
-    let case = "tests/cases/dra-per-node/input.yaml";
+    let case = "plugins/dra/cases/dra-per-node/input.yaml";
     let printed = stdout(&explain_in(case, &["pod-sets[node].devices"]));
     let wanted = "
 Known to plugins, not part of the JobSet
@@ -378,7 +378,7 @@ fn unknown_field_is_an_error_with_the_nearest_parent() {
 #[test]
 fn train_job_without_the_field_is_skipped_with_a_warning() {
     let field = format!("{POD}.containers[0].resources");
-    let output = explain_in("tests/cases/torch-two-jobs", &[&field]);
+    let output = explain_in("plugins/torch/cases/torch-two-jobs", &[&field]);
     let warned = String::from_utf8(output.stderr.clone()).unwrap();
     let text = stdout(&output);
     assert!(

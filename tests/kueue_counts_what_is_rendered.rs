@@ -14,7 +14,7 @@ mod stored;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use serde_json::{Value, json};
@@ -25,8 +25,8 @@ use crate::{
     common::{answers, cases},
     differences_from_the_reference_are_listed::{
         difference::{Difference, Refusal, between},
-        generated::{self, Framework, Seed},
-        rows::ROWS,
+        generated::{self, Seed, generators},
+        rows,
         seen::Documents,
         table::{self, TableRow},
         trainyard,
@@ -66,13 +66,8 @@ impl Case {
     /// Returns the cases by name.
     fn all() -> BTreeMap<String, Self> {
         let cluster = Cluster::new();
-        let folders = fs::read_dir(cases()).unwrap();
-        let of = |entry: std::io::Result<fs::DirEntry>| {
-            let path = entry.unwrap().path();
-            let name = path.file_name().unwrap().to_str().unwrap().to_owned();
-            Some((name, Self::read(&path, &cluster)?))
-        };
-        folders.filter_map(of).collect()
+        let of = |(name, folder): (String, PathBuf)| Some((name, Self::read(&folder, &cluster)?));
+        cases().into_iter().filter_map(of).collect()
     }
 
     /// Returns the question to Kueue.
@@ -102,9 +97,7 @@ impl Case {
         let documents = Documents::read(&self.input);
         let listing = |difference: Difference| {
             let seen = documents.see(&difference);
-            let listing = ROWS
-                .iter()
-                .filter(|row| rows.contains_key(row.id) && (row.lists)(&seen));
+            let listing = rows::all().filter(|row| rows.contains_key(row.id) && (row.lists)(&seen));
             let listing = listing.map(|row| row.id).collect();
             (difference, listing)
         };
@@ -287,9 +280,9 @@ fn generated_inputs_have_the_quota_of_their_pods_or_a_row() {
     let mut kueue = Kueue::build(folder).unwrap().start().unwrap();
     let (cluster, rows) = (Cluster::new(), rows_with_yes());
     let (mut found, mut wrong, mut compared) = (Found::default(), Vec::new(), 0);
-    for framework in Framework::ALL {
-        for (number, input) in generated::inputs(framework, of_each(), seed).enumerate() {
-            let name = format!("{framework:?} {number}");
+    for generator in generators() {
+        for (number, input) in generated::inputs(generator, of_each(), seed).enumerate() {
+            let name = format!("{} {number}", generator.name);
             let answer = queued::answer(&input);
             let Some(case) = Case::of(input, answer.objects, &cluster) else {
                 continue;

@@ -1,5 +1,6 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
+mod a_policy_is_one_folder;
 mod architecture_page_matches_the_tree;
 mod bundles_replay_byte_for_byte;
 mod cases_render_as_expected;

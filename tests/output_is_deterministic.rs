@@ -4,11 +4,11 @@
 
 use std::{fs, path::Path};
 
-use crate::common::{cases, root, stdout, trainyard, trainyard_with_input};
+use crate::common::{case, root, stdout, trainyard, trainyard_with_input};
 
 /// Returns the standard output of a run in a case's folder.
-fn run(args: &[&str], case: &str) -> String {
-    stdout(&trainyard(&cases().join(case), args))
+fn run(args: &[&str], name: &str) -> String {
+    stdout(&trainyard(&case(name), args))
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn repeated_runs_print_the_same() {
 
 #[test]
 fn standard_input_renders_as_a_file() {
-    let input = fs::read_to_string(cases().join("torch-two-jobs/input.yaml")).unwrap();
+    let input = fs::read_to_string(case("torch-two-jobs").join("input.yaml")).unwrap();
     let output = trainyard_with_input(&input, &["render", "-f", "-"]);
     assert_eq!(
         stdout(&output),

@@ -4,12 +4,12 @@
 
 use std::process::{Command, Output};
 
-use crate::common::{cases, command, stdout};
+use crate::common::{case, command, stdout};
 
 /// Runs a command in a case's folder, in an environment that allows colors.
-fn trainyard(case: &str, args: &[&str]) -> Output {
+fn trainyard(name: &str, args: &[&str]) -> Output {
     command(args)
-        .current_dir(cases().join(case))
+        .current_dir(case(name))
         .env_remove("NO_COLOR")
         .env("TERM", "xterm-256color")
         .output()
@@ -127,7 +127,7 @@ fn cache_folder_works_without_a_home() {
     let folder = tempfile::tempdir().unwrap();
     let output = command(&["render", "-f", "input.yaml", "--cache-dir"])
         .arg(folder.path())
-        .current_dir(cases().join("torch-two-jobs"))
+        .current_dir(case("torch-two-jobs"))
         .env_remove("HOME")
         .env_remove("XDG_CACHE_HOME")
         .output()
@@ -167,7 +167,7 @@ fn terminal_without_a_width_gets_full_columns() {
     );
     let output = Command::new("script")
         .args(["-qec", &command, "/dev/null"])
-        .current_dir(cases().join("torch-two-jobs"))
+        .current_dir(case("torch-two-jobs"))
         .stdin(std::process::Stdio::null())
         .output()
         .unwrap();

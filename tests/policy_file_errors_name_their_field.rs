@@ -4,9 +4,11 @@
 
 use std::fs;
 
+use trainyard_plugin_folders::plugins;
+
 use crate::common::{
     policy_file::{NO_JOB, policy, refused, refused_with},
-    trainyard,
+    root, trainyard,
 };
 
 #[test]
@@ -113,6 +115,11 @@ fn unloaded_plugin_is_an_error_with_a_suggestion() {
     let named = |names: &str| {
         format!("apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins: {names}")
     };
+    let loaded: Vec<_> = plugins(&root()).unwrap().into_keys().collect();
+    let tracer = format!(
+        "plugins[0].before[0]: no loaded plugin has the name `tracer`; the loaded plugins are {}; load the plugin, or remove it from the policy file",
+        loaded.join(", ")
+    );
     for (file, wanted) in [
         (
             named(
@@ -124,7 +131,7 @@ fn unloaded_plugin_is_an_error_with_a_suggestion() {
             named("[{name: torch, after: [torhc], before: [tracer], excludes: [torhc]}]"),
             vec![
                 "plugins[0].after[0]: no loaded plugin has the name `torhc`; did you mean `torch`?",
-                "plugins[0].before[0]: no loaded plugin has the name `tracer`; the loaded plugins are coscheduling, dra, flux, jax, mpi, torch, volcano, xgboost; load the plugin, or remove it from the policy file",
+                &tracer,
                 "plugins[0].excludes[0]: no loaded plugin has the name `torhc`; did you mean `torch`?",
             ],
         ),

@@ -1,4 +1,4 @@
-//! `trainyard runtimes` contains the files of deploy/runtimes, unchanged, and its table fits on a page.
+//! `trainyard runtimes` contains the runtimes in the folders of the plugins, unchanged, and its table fits on a page.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
@@ -6,21 +6,16 @@ use std::{collections::BTreeMap, fs};
 
 use serde_json::Value;
 use trainyard_api::yaml;
+use trainyard_plugin_folders::runtimes;
 
 use crate::common::{command, root, stderr, stdout, trainyard_with_input};
 
-/// Returns the files of deploy/runtimes by name, without the kustomization.
+/// Returns the texts of the runtimes by name.
 fn files() -> BTreeMap<String, String> {
-    let entries = fs::read_dir(root().join("deploy/runtimes")).unwrap();
-    let mut files = BTreeMap::new();
-    for entry in entries {
-        let path = entry.unwrap().path();
-        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
-        if name != "kustomization" {
-            files.insert(name, fs::read_to_string(path).unwrap());
-        }
-    }
+    let files = runtimes(&root()).unwrap().into_iter();
     files
+        .map(|(name, file)| (name, fs::read_to_string(file).unwrap()))
+        .collect()
 }
 
 fn printed(args: &[&str]) -> String {

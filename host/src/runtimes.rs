@@ -13,8 +13,8 @@ use crate::{
     report::ErrorList,
 };
 
-// The runtimes of `deploy/runtimes`, which `build.rs` reads.
-include!(concat!(env!("OUT_DIR"), "/runtimes.rs"));
+/// The runtimes in the folders of the plugins, by name, which `build.rs` lists.
+static RUNTIMES: &[Runtime] = include!(concat!(env!("OUT_DIR"), "/runtimes.rs"));
 
 /// Arguments of `runtimes`.
 #[derive(Debug, Args)]

@@ -13,16 +13,16 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use tar::{Archive, Builder, EntryType, Header};
 
-use super::{cases, stdout, trainyard};
+use super::{stdout, trainyard};
 
 pub fn replay(folder: &Path, arguments: &[&str]) -> Output {
     trainyard(folder, &[&["replay", "bundle.tar"], arguments].concat())
 }
 
 /// Records a case. Returns the folder of the bundle and its bytes.
-pub fn recorded(case: &str) -> (tempfile::TempDir, Vec<u8>) {
+pub fn recorded(name: &str) -> (tempfile::TempDir, Vec<u8>) {
     let folder = tempfile::tempdir().unwrap();
-    let input = cases().join(case).join("input.yaml");
+    let input = super::case(name).join("input.yaml");
     let arguments = [
         "render",
         "-f",

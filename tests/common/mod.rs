@@ -8,6 +8,7 @@ pub mod policy_file;
 
 use std::{
     collections::BTreeMap,
+    fs,
     io::Write as _,
     path::{Path, PathBuf},
     process::{Command, Output, Stdio},
@@ -22,9 +23,30 @@ pub fn root() -> PathBuf {
         .to_owned()
 }
 
-/// Returns the folder with a folder for each case.
-pub fn cases() -> PathBuf {
-    root().join("tests/cases")
+/// Returns the folders of all cases by name.
+pub fn cases() -> BTreeMap<String, PathBuf> {
+    trainyard_plugin_folders::cases(&root()).unwrap()
+}
+
+/// Returns the folder of a case.
+pub fn case(name: &str) -> PathBuf {
+    let folder = cases().remove(name);
+    folder.unwrap_or_else(|| panic!("no case is named `{name}`"))
+}
+
+/// Compares a text with the file of this name in tests/expected.
+pub fn expect(name: &str, text: &str) {
+    expect_file(&root().join("tests/expected").join(name), text);
+}
+
+/// Compares a text with a file, which `UPDATE_EXPECTED=1` writes again.
+pub fn expect_file(file: &Path, text: &str) {
+    if std::env::var_os("UPDATE_EXPECTED").is_some() {
+        fs::write(file, text).unwrap();
+    }
+    let expected = fs::read_to_string(file).unwrap_or_default();
+    let file = file.display();
+    assert_eq!(expected, text, "{file}: UPDATE_EXPECTED=1 writes it again");
 }
 
 /// Returns the command with these arguments, without colors.

@@ -15,7 +15,7 @@ use self::{
     start::{Job, Start},
 };
 use super::trainyard;
-use crate::common::cases;
+use crate::common::case;
 
 /// The list and the key of the mark of a group's pods, by the group's API.
 const MARKS: [(&str, &str, &str); 2] = [
@@ -130,7 +130,7 @@ fn check_marks(jobs: &[Job<'_>], start: &Start<'_>) -> Result<(), String> {
 
 #[test]
 fn wrong_counts_and_marks_are_found() {
-    let folder = cases().join("coscheduling-followers");
+    let folder = case("coscheduling-followers");
     let input = fs::read_to_string(folder.join("input.yaml")).unwrap();
     let rendered = trainyard::of_case(&folder).objects;
     assert_eq!(wrong_counts(&input, &rendered), [""; 0]);

@@ -1,18 +1,17 @@
 //! Generated TrainJobs and runtimes, as users write them. Most are valid, some are not.
 
-mod flux;
-mod gang;
+pub(crate) mod gang;
 mod job;
 #[path = "../../host/api/tests/merge_inputs/parts.rs"]
 #[allow(dead_code, unreachable_pub)]
-mod parts;
+pub(crate) mod parts;
 mod pod;
-mod runtime;
+pub(crate) mod runtime;
 mod spoilt;
-mod torchtune;
 
 use std::{
-    sync::LazyLock,
+    fmt,
+    sync::{Arc, LazyLock},
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -24,31 +23,63 @@ use proptest::{
 use serde_json::{Map, Value};
 use trainyard_api::yaml;
 
-/// The framework of the runtimes.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Framework {
-    Torch,
-    Torchtune,
-    Flux,
-    Mpi,
-    Jax,
-    Xgboost,
-    /// Any of the frameworks, with a gang.
-    Coscheduling,
-    Volcano,
+use super::plugins::PLUGINS;
+
+/// How the inputs of a policy are generated.
+#[derive(Clone, Copy)]
+pub(crate) struct Generator {
+    /// Its name, which the names of its inputs contain.
+    pub(crate) name: &'static str,
+    /// The number of inputs whose answers are checked in.
+    pub(crate) kept: usize,
+    /// Generates the runtimes.
+    pub(crate) runtime: fn() -> BoxedStrategy<Value>,
+    /// Env vars that are reserved, some of which TrainJobs set.
+    pub(crate) reserved_env: &'static [&'static str],
+    /// The end of the numbers of processes that TrainJobs set.
+    pub(crate) most_processes: i64,
+    /// Further replicated jobs that TrainJobs patch.
+    pub(crate) patched: &'static [&'static str],
+    /// Generates changes of a runtime and its TrainJob.
+    pub(crate) change: fn() -> BoxedStrategy<Change>,
 }
 
-impl Framework {
-    pub(crate) const ALL: [Self; 8] = [
-        Self::Torch,
-        Self::Torchtune,
-        Self::Flux,
-        Self::Mpi,
-        Self::Jax,
-        Self::Xgboost,
-        Self::Coscheduling,
-        Self::Volcano,
-    ];
+impl Generator {
+    /// Returns the generator of a policy whose TrainJobs are like those of Torch.
+    pub(crate) const fn new(name: &'static str, runtime: fn() -> BoxedStrategy<Value>) -> Self {
+        Self {
+            name,
+            kept: 40,
+            runtime,
+            reserved_env: &["PET_NNODES"],
+            most_processes: 9,
+            patched: &[],
+            change: || Just(Change::new(|_, _| Vec::new())).boxed(),
+        }
+    }
+}
+
+/// Returns the generators of all plugins.
+pub(crate) fn generators() -> impl Iterator<Item = &'static Generator> {
+    PLUGINS.iter().flat_map(|(_, plugin)| plugin.generators)
+}
+
+/// A change of a runtime and its TrainJob, which returns further objects of the input.
+#[derive(Clone)]
+pub(crate) struct Change(Arc<Apply>);
+
+type Apply = dyn Fn(&mut Value, &mut Value) -> Vec<Value>;
+
+impl Change {
+    pub(crate) fn new(apply: impl Fn(&mut Value, &mut Value) -> Vec<Value> + 'static) -> Self {
+        Self(Arc::new(apply))
+    }
+}
+
+impl fmt::Debug for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Change")
+    }
 }
 
 /// The number from which inputs are generated.
@@ -74,50 +105,41 @@ impl Seed {
     }
 }
 
-/// Returns the first `count` inputs of a framework as the texts of files. They depend only on the seed.
+/// Returns the first `count` inputs of a policy as the texts of files. They depend only on the seed.
 pub(crate) fn inputs(
-    framework: Framework,
+    generator: &Generator,
     count: usize,
     seed: Seed,
-) -> impl Iterator<Item = String> {
+) -> impl Iterator<Item = String> + use<> {
     let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &seed.0);
     let mut runner = TestRunner::new_with_rng(Config::default(), rng);
     let claimed = pod::claimed();
     let parts = (
-        runtime::runtime(framework),
-        job::job(framework),
-        flux::settings(),
+        (generator.runtime)(),
+        job::job(generator),
+        (generator.change)(),
         spoilt::damage(),
-        gang::gang(framework),
-        torchtune::settings(framework),
         prop::bool::weighted(0.9),
     );
-    let input = parts.prop_map(
-        move |(mut runtime, mut job, flux, damage, gang, torchtune, fits)| {
-            job["spec"]["runtimeRef"] = runtime::reference(&runtime);
-            if fits {
-                job::remove_unknown_initializers(&mut job, &runtime);
-            }
-            if framework == Framework::Flux {
-                flux.apply(&mut runtime, &mut job);
-            }
-            if let Some(torchtune) = torchtune {
-                torchtune.apply(&mut runtime, &mut job);
-            }
-            let of_gang = gang.map(|gang| gang.apply(&mut runtime, &mut job));
-            let of_gang = of_gang.unwrap_or_default();
-            if let Some(damage) = damage {
-                damage.apply(&mut runtime, &mut job);
-            }
-            let documents = [&runtime, &job].into_iter().chain(&claimed);
-            yaml::write_documents(documents.chain(&of_gang))
-        },
-    );
+    let input = parts.prop_map(move |(mut runtime, mut job, change, damage, fits)| {
+        job["spec"]["runtimeRef"] = runtime::reference(&runtime);
+        if fits {
+            job::remove_unknown_initializers(&mut job, &runtime);
+        }
+        let further = (change.0)(&mut runtime, &mut job);
+        if let Some(damage) = damage {
+            damage.apply(&mut runtime, &mut job);
+        }
+        let documents = [&runtime, &job].into_iter().chain(&claimed);
+        yaml::write_documents(documents.chain(&further))
+    });
     (0..count).map(move |_| input.new_tree(&mut runner).unwrap().current())
 }
 
 /// Returns an object with some fields, each with a probability by its weight.
-fn fields(fields: Vec<(&'static str, f64, BoxedStrategy<Value>)>) -> BoxedStrategy<Value> {
+pub(crate) fn fields(
+    fields: Vec<(&'static str, f64, BoxedStrategy<Value>)>,
+) -> BoxedStrategy<Value> {
     let each: Vec<_> = fields
         .into_iter()
         .map(|(name, weight, value)| {
@@ -136,12 +158,12 @@ fn fields(fields: Vec<(&'static str, f64, BoxedStrategy<Value>)>) -> BoxedStrate
 }
 
 /// Returns one of some values. Repeated ones are more frequent.
-fn one_of(values: Vec<Value>) -> BoxedStrategy<Value> {
+pub(crate) fn one_of(values: Vec<Value>) -> BoxedStrategy<Value> {
     prop::sample::select(values).boxed()
 }
 
 /// Returns a list of the items that were drawn.
-fn list(items: Vec<(f64, BoxedStrategy<Value>)>) -> BoxedStrategy<Value> {
+pub(crate) fn list(items: Vec<(f64, BoxedStrategy<Value>)>) -> BoxedStrategy<Value> {
     let each: Vec<_> = items
         .into_iter()
         .map(|(weight, item)| prop::option::weighted(weight, item))

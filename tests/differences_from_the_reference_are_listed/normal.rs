@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 use trainyard_model::quantity::Quantity;
 
-use super::flux;
+use super::plugins::PLUGINS;
 
 /// Lists whose items have a key.
 const KEYED: [(&str, &str); 16] = [
@@ -59,8 +59,10 @@ pub(super) fn normal(object: &Value) -> Value {
             values.for_each(|value| *value = "".into());
         }
     }
-    if flux::is_scripts(&object) {
-        object["data"] = flux::facts(&object["data"]);
+    for (_, plugin) in PLUGINS {
+        if let Some(effect) = plugin.effect {
+            effect(&mut object);
+        }
     }
     below("", &object)
 }
@@ -82,10 +84,7 @@ fn below(field: &str, value: &Value) -> Value {
 }
 
 fn object(map: &Map<String, Value>) -> Value {
-    let unwrapped = flux::unwrapped(map);
-    let members = unwrapped
-        .as_ref()
-        .unwrap_or(map)
+    let members = map
         .iter()
         .map(|(field, value)| (field.clone(), below(field, value)));
     members

@@ -1,16 +1,13 @@
-//! The rows of the table "What a TrainJob becomes" in divergences.md, each with its matcher.
+//! The rows of the table "What a TrainJob becomes" in divergences.md, each with its matcher. Those of a plugin are in its folder.
 
-mod flux;
 mod forms;
-mod frameworks;
+pub(crate) mod frameworks;
 mod gangs;
 mod kueue;
-mod mpi;
 mod overrides;
 mod patches;
-mod torchtune;
 
-use super::seen::Seen;
+use super::{plugins::PLUGINS, seen::Seen};
 
 /// A row of the table.
 pub(crate) struct Row {
@@ -24,7 +21,13 @@ pub(crate) const fn row(id: &'static str, lists: fn(&Seen<'_>) -> bool) -> Row {
     Row { id, lists }
 }
 
-/// Every row, in the order of the table.
+/// Returns every row, with those of the plugins.
+pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
+    let of_plugins = PLUGINS.iter().flat_map(|(_, plugin)| plugin.rows);
+    ROWS.iter().chain(of_plugins)
+}
+
+/// Every row that belongs to no plugin, in the order of the table.
 pub(crate) const ROWS: &[Row] = &[
     row("env-without-trainer", frameworks::env_without_trainer),
     row("partial-override", frameworks::partial_override),
@@ -35,8 +38,6 @@ pub(crate) const ROWS: &[Row] = &[
     row("rendezvous-port", frameworks::rendezvous_port),
     row("env-sources", frameworks::env_sources),
     row("env-reference", frameworks::env_reference),
-    row("runtime-processes", torchtune::runtime_processes),
-    row("torch-elastic", frameworks::torch_elastic),
     row(
         "resources-without-policy",
         overrides::resources_without_policy,
@@ -55,23 +56,7 @@ pub(crate) const ROWS: &[Row] = &[
         "framework-without-trainer",
         frameworks::without_trainer_pods,
     ),
-    row("jax-reserved-env", frameworks::jax_reserved_env),
     row("same-env", frameworks::same_env),
-    row("xgboost-workers", frameworks::xgboost_workers),
-    row("mpi-implementations", mpi::implementations),
-    row("mpi-open-mpi-5", mpi::open_mpi_5),
-    row("mpi-own-line", mpi::own_line),
-    row("mpi-slots", mpi::slots),
-    row("mpi-runtime-nodes", mpi::runtime_nodes),
-    row("mpi-one-node", mpi::one_node),
-    row("mpi-resources", mpi::resources),
-    row("mpi-image", mpi::image),
-    row("mpi-roots-key", mpi::roots_key),
-    row("mpi-runtime-not-whole", mpi::runtime_not_whole),
-    row("mpi-mount-path", mpi::mount_path),
-    row("mpi-command", mpi::command),
-    row("mpi-unfit", mpi::unfit),
-    row("mpi-mutable-keys", mpi::mutable_keys),
     row("request-above-limit", overrides::request_above_limit),
     row("invalid-pods", overrides::invalid_pods),
     row("patch-finds-nothing", patches::patch_finds_nothing),
@@ -90,37 +75,6 @@ pub(crate) const ROWS: &[Row] = &[
     row("same-name", forms::same_name),
     row("other-manager", forms::other_manager),
     row("plugins-by-name", forms::plugins_by_name),
-    row("flux-without-trainer", flux::without_trainer),
-    row("flux-words", flux::words),
-    row("flux-args", flux::args),
-    row("flux-tasks", flux::tasks),
-    row("flux-cores", flux::cores),
-    row("flux-binding", flux::binding),
-    row("flux-gpus", flux::gpus),
-    row("flux-devices", flux::devices),
-    row("flux-address", flux::address),
-    row("flux-pod-set", flux::pod_set),
-    row("flux-volume", flux::volume),
-    row("flux-shared-memory", flux::shared_memory),
-    row("flux-spread", flux::spread),
-    row("flux-group", flux::group),
-    row("flux-installer", flux::installer),
-    row("flux-command", flux::command),
-    row("flux-network", flux::network),
-    row("flux-architecture", flux::architecture),
-    row("flux-installer-fits", flux::installer_fits),
-    row("flux-settings", flux::settings),
-    row("flux-unfit", flux::unfit),
-    row("flux-failure", flux::failure),
-    row("torchtune-model", torchtune::model),
-    row("torchtune-devices", torchtune::devices),
-    row("torchtune-address", torchtune::address),
-    row("torchtune-runtime-args", torchtune::runtime_args),
-    row("torchtune-repeated-settings", torchtune::repeated_settings),
-    row("torchtune-runtime-command", torchtune::runtime_command),
-    row("torchtune-complete-line", torchtune::complete_line),
-    row("torchtune-options", torchtune::options),
-    row("torchtune-configuration", torchtune::configuration),
     row("gang-members", gangs::members),
     row("gang-pods", gangs::pods),
     row("gang-requests", gangs::requests),

@@ -184,6 +184,19 @@ impl<'d> Seen<'d> {
         &self.runtime["spec"]["mlPolicy"]
     }
 
+    /// Returns the number of nodes that the TrainJob or the runtime sets.
+    pub(crate) fn nodes(&self) -> &'d Value {
+        match &self.trainer()["numNodes"] {
+            Value::Null => &self.policy()["numNodes"],
+            nodes => nodes,
+        }
+    }
+
+    /// Returns whether an MPI launcher is the only node.
+    pub(crate) fn launcher_is_the_only_node(&self) -> bool {
+        self.policy()["mpi"]["runLauncherAsNode"] == true && self.nodes() == 1
+    }
+
     /// Returns the replicated jobs of the runtime.
     pub(crate) fn replicated_jobs(&self) -> impl Iterator<Item = &'d Value> {
         self.runtime["spec"]["template"]["spec"]["replicatedJobs"]

@@ -1,4 +1,4 @@
-//! A TrainJob on a runtime of deploy/runtimes becomes the same objects as on the reference's runtime of the same name, rendered by the
+//! A TrainJob on a shipped runtime becomes the same objects as on the reference's runtime of the same name, rendered by the
 //! reference. Only the manifests and the rendering differ. Differences of the manifests are in a table of their own.
 
 use std::{
@@ -197,9 +197,14 @@ fn first(text: &str) -> Value {
     yaml::read(text).remove(0).unwrap().value
 }
 
-/// Returns the runtimes of deploy/.
+/// Returns the shipped runtimes by name.
 fn ours() -> BTreeMap<String, String> {
-    below(&root().join("deploy/runtimes"))
+    let files = trainyard_plugin_folders::runtimes(&root())
+        .unwrap()
+        .into_iter();
+    files
+        .map(|(name, file)| (name, fs::read_to_string(file).unwrap()))
+        .collect()
 }
 
 /// Returns the runtimes of the reference, with the tags that its overlay for users sets.

@@ -1,6 +1,8 @@
-//! Reads the tables of divergences.md about TrainJobs.
+//! Reads the tables about TrainJobs in divergences.md, and in the pages of that name of the plugins.
 
 use std::{collections::BTreeSet, fs, path::Path};
+
+use super::plugins::PLUGINS;
 
 /// A row of the table.
 pub(crate) struct TableRow {
@@ -21,22 +23,41 @@ pub(crate) enum Kueue {
     No,
 }
 
-/// Returns the rows.
+/// The page of the rows that belong to no plugin.
+pub(crate) const SHARED: &str = "tests/reference/divergences.md";
+
+/// Returns the rows of all pages.
 pub(crate) fn read() -> Vec<TableRow> {
-    let text = text();
-    let rows = rows(&text, "What a TrainJob becomes");
-    let rows: Vec<_> = rows.into_iter().map(row).collect();
+    let rows: Vec<_> = pages().iter().flat_map(|page| rows_of(page)).collect();
     assert!(
-        rows.len() > 10,
+        rows.len() > 50,
         "only {} rows were found: has the table moved?",
         rows.len()
     );
     rows
 }
 
+/// Returns the rows of a page.
+pub(crate) fn rows_of(page: &str) -> Vec<TableRow> {
+    let text = read_file(page);
+    let rows = rows(&text, "What a TrainJob becomes");
+    rows.into_iter().map(row).collect()
+}
+
+/// Returns the page of a plugin's folder.
+pub(crate) fn page_of(folder: &str) -> String {
+    format!("{folder}/reference/divergences.md")
+}
+
+fn pages() -> Vec<String> {
+    let with_rows = PLUGINS.iter().filter(|(_, plugin)| !plugin.rows.is_empty());
+    let of_plugins = with_rows.map(|(folder, _)| page_of(folder));
+    [SHARED.to_owned()].into_iter().chain(of_plugins).collect()
+}
+
 /// Returns the IDs of the rows about the shipped runtimes.
 pub(crate) fn shipped() -> Vec<String> {
-    let text = text();
+    let text = read_file(SHARED);
     let rows = rows(&text, "Shipped runtimes");
     rows.into_iter()
         .flat_map(|line| quoted(columns(line)[0]))
@@ -45,12 +66,11 @@ pub(crate) fn shipped() -> Vec<String> {
 
 /// Returns the IDs of the rows that refuse TrainJobs which the reference renders, from the section that lists them.
 pub(crate) fn refusing() -> BTreeSet<String> {
-    let text = text();
-    let rows = rows(&text, "What only Trainyard refuses");
-    let ids: Vec<_> = rows
+    let texts: Vec<_> = pages().iter().map(|page| read_file(page)).collect();
+    let rows = texts
         .iter()
-        .flat_map(|line| quoted(columns(line)[0]))
-        .collect();
+        .flat_map(|text| rows(text, "What only Trainyard refuses"));
+    let ids: Vec<_> = rows.flat_map(|line| quoted(columns(line)[0])).collect();
     let distinct: BTreeSet<_> = ids.iter().cloned().collect();
     assert_eq!(ids.len(), distinct.len(), "a row is listed twice: {ids:?}");
     distinct
@@ -71,10 +91,6 @@ fn first_columns(lines: &[&str]) -> BTreeSet<String> {
     first.collect()
 }
 
-fn text() -> String {
-    read_file("tests/reference/divergences.md")
-}
-
 fn read_file(path: &str) -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     fs::read_to_string(root.join(path)).unwrap()
@@ -82,7 +98,8 @@ fn read_file(path: &str) -> String {
 
 /// Returns the lines of the tables in a section that begin with an ID.
 fn rows<'t>(text: &'t str, section: &str) -> Vec<&'t str> {
-    let section = text.split(&format!("\n## {section}\n")).nth(1).unwrap();
+    let section = text.split(&format!("\n## {section}\n")).nth(1);
+    let section = section.unwrap_or_default();
     let section = section.split("\n## ").next().unwrap();
     lines_with_ids(section)
 }

@@ -66,10 +66,6 @@ pub const KUEUE_MANAGER: &str = "kueue.x-k8s.io/manager";
 /// Manager of the entries of `spec.runtimePatches` that are converted from old overrides; further ones end in `-2`, `-3`, ...
 pub const OVERRIDES_MANAGER: &str = "trainer.kubeflow.org/pod-template-overrides";
 
-/// The members of the union in `mlPolicy`, beside `plugin`.
-pub const ML_POLICY_KEYS: [&str; 5] = ["torch", "mpi", "flux", "jax", "xgboost"];
-/// The members of the union in `podGroupPolicy`.
-pub const POD_GROUP_POLICY_KEYS: [&str; 2] = ["coscheduling", "volcano"];
 /// Name of the replicated job, and of the container, that trains.
 pub const NODE: &str = "node";
 /// Name of the volume that initializers fill and the trainer reads.

@@ -81,27 +81,28 @@ pub struct MlPolicy {
 /// A member of the union in `spec.mlPolicy`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Member {
-    /// One of [`names::ML_POLICY_KEYS`].
+    /// The key of a plugin.
     Key(KeyedPolicy),
     /// `plugin`: any plugin, by its name.
     Plugin(PluginUse),
 }
 
-/// A policy that a key of the reference selects, in `spec.mlPolicy` or `spec.podGroupPolicy`.
+/// A policy that the key of a plugin selects, in `spec.mlPolicy` or `spec.podGroupPolicy`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeyedPolicy {
     /// The key.
-    pub key: &'static str,
+    pub key: String,
     /// Its value, as written.
     pub config: Value,
 }
 
 impl KeyedPolicy {
-    /// Reads the first of these keys that is set. The schema allows only one of them.
-    fn read<const N: usize>(fields: &mut Fields<'_>, keys: [&'static str; N]) -> Option<Self> {
-        let mut keys = keys.into_iter();
+    /// Reads the first member that is set, apart from these. The schema allows only one of them.
+    fn read(fields: &mut Fields<'_>, apart: &[&str]) -> Option<Self> {
+        let mut keys = fields.names().filter(|key| !apart.contains(key));
         keys.find_map(|key| {
             let config = fields.opaque_object(key)?;
+            let key = key.to_owned();
             Some(Self { key, config })
         })
     }
@@ -109,9 +110,9 @@ impl KeyedPolicy {
 
 impl Member {
     /// Returns the member's key in `mlPolicy`.
-    pub fn key(&self) -> &'static str {
+    pub fn key(&self) -> &str {
         match self {
-            Self::Key(policy) => policy.key,
+            Self::Key(policy) => &policy.key,
             Self::Plugin(_) => PLUGIN,
         }
     }
@@ -128,6 +129,8 @@ pub struct Template {
     pub spec: Arc<Value>,
 }
 
+/// The key of the number of nodes, beside the union's members.
+const NUM_NODES: &str = "numNodes";
 /// The key of the union's member for any plugin.
 const PLUGIN: &str = "plugin";
 
@@ -190,9 +193,7 @@ impl Spec {
         Self {
             ml_policy: fields.object("mlPolicy", MlPolicy::read),
             pod_group_policy: fields
-                .object("podGroupPolicy", |policy| {
-                    KeyedPolicy::read(policy, names::POD_GROUP_POLICY_KEYS)
-                })
+                .object("podGroupPolicy", |policy| KeyedPolicy::read(policy, &[]))
                 .flatten(),
             plugins: fields.objects("plugins", PluginUse::read),
             template: fields.object("template", Template::read),
@@ -202,8 +203,8 @@ impl Spec {
 
 impl MlPolicy {
     fn read(fields: &mut Fields<'_>) -> Self {
-        let num_nodes = fields.count("numNodes");
-        let keyed = KeyedPolicy::read(fields, names::ML_POLICY_KEYS).map(Member::Key);
+        let num_nodes = fields.count(NUM_NODES);
+        let keyed = KeyedPolicy::read(fields, &[NUM_NODES, PLUGIN]).map(Member::Key);
         let plugin = || fields.object(PLUGIN, PluginUse::read).map(Member::Plugin);
         Self {
             num_nodes,

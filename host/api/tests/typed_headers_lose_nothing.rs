@@ -63,7 +63,7 @@ fn runtime_keeps_its_template() {
     assert_eq!(
         policy.member,
         Some(Member::Key(KeyedPolicy {
-            key: "torch",
+            key: "torch".to_owned(),
             config: json!({"numProcPerNode": "auto", "unknown": [1]})
         }))
     );
@@ -105,6 +105,7 @@ spec: {{podGroupPolicy: {policy}, template: {{spec: {{}}}}}}
         ),
         ("{coscheduling: null, volcano: {}}", "volcano", json!({})),
     ] {
+        let key = key.to_owned();
         assert_eq!(read(policy), Some(KeyedPolicy { key, config }), "{policy}");
     }
     for policy in ["{}", "null", "{coscheduling: null}"] {

@@ -38,7 +38,7 @@ pub struct Built {
     pub component: Component,
     /// The toolchain that built it.
     pub toolchain: Toolchain,
-    /// The files and directories that determine its bytes, apart from crates of a registry.
+    /// The files that determine its bytes, apart from crates of a registry.
     pub sources: Vec<PathBuf>,
 }
 
@@ -90,6 +90,7 @@ fn build_in(
     let cargo = Cargo::new(crate_dir, toolchain, options)?;
     let sources = Sources::of(&cargo, workspace)?;
     let path = build_module(&cargo, &sources, toolchain, options)?;
+    let compiled = compiled(&path.with_extension("d"))?;
     let module = std::fs::read(&path).map_err(|error| BuildError::Read { path, error })?;
     let component = componentize(&module).map_err(|error| BuildError::Component {
         package: sources.package.name.to_string(),
@@ -97,9 +98,22 @@ fn build_in(
     })?;
     Ok(Built {
         component,
-        sources: sources.watched(),
+        sources: sources.watched(compiled),
         toolchain: toolchain.clone(),
     })
+}
+
+/// Returns the local files that were compiled, which cargo lists as dependencies of the module in the form of a Makefile.
+fn compiled(list: &Path) -> Result<Vec<PathBuf>, BuildError> {
+    let text = std::fs::read_to_string(list).map_err(|error| BuildError::Read {
+        path: list.to_owned(),
+        error,
+    })?;
+    let (_, files) = text.split_once(": ").unwrap_or_default();
+    // A space that belongs to a path is escaped.
+    let files = files.replace("\\ ", "\0");
+    let files = files.split_whitespace();
+    Ok(files.map(|file| file.replace('\0', " ").into()).collect())
 }
 
 /// Checks the crate's `manifest.json` before compiling, which takes long. If the file is missing, the compiler's error names it.

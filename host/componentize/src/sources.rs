@@ -67,15 +67,12 @@ impl Sources {
         })
     }
 
-    /// Returns the files and directories that determine the plugin's bytes, apart from crates of a registry: its own directory, those of its
-    /// path dependencies, and the workspace's `Cargo.toml` and `Cargo.lock`.
-    pub(crate) fn watched(&self) -> Vec<PathBuf> {
+    /// Returns the files that determine the plugin's bytes, apart from crates of a registry: those that were compiled, the `Cargo.toml` of
+    /// each package, and the workspace's `Cargo.toml` and `Cargo.lock`. Other files of the packages, such as tests, do not affect it.
+    pub(crate) fn watched(&self, compiled: Vec<PathBuf>) -> Vec<PathBuf> {
         let files = ["Cargo.toml", "Cargo.lock"].map(|name| self.workspace.join(name));
-        self.local
-            .iter()
-            .map(|(_, dir)| dir.clone())
-            .chain(files)
-            .collect()
+        let packages = self.local.iter().map(|(_, dir)| dir.join("Cargo.toml"));
+        packages.chain(files).chain(compiled).collect()
     }
 
     /// Returns the flags for every crate, which replace local paths in the compiler's output by names.

@@ -144,7 +144,10 @@ fn component_contains_no_local_path() {
     let plugin = Crate::plugin();
     let built = plugin.build().unwrap();
     assert_eq!(built.component.manifest.name, "quiet");
-    assert!(built.sources.contains(&plugin.dir()), "{:?}", built.sources);
+    for file in ["Cargo.toml", "src/lib.rs"] {
+        let file = plugin.dir().join(file);
+        assert!(built.sources.contains(&file), "{:?}", built.sources);
+    }
 
     let bytes = &built.component.bytes;
     assert!(

@@ -63,7 +63,7 @@ pub(crate) fn select(
         selection.activate_ml_policy(member);
     }
     if let Some(policy) = &runtime.pod_group_policy {
-        let when = ActiveWhen::PodGroupPolicy(policy.key.to_owned());
+        let when = ActiveWhen::PodGroupPolicy(policy.key.clone());
         selection.activate_keyed(when, "podGroupPolicy", policy);
     }
     for used in &runtime.plugins {
@@ -169,7 +169,7 @@ impl Selection<'_> {
                 );
             }
             Member::Key(policy) => {
-                let when = ActiveWhen::MlPolicy(policy.key.to_owned());
+                let when = ActiveWhen::MlPolicy(policy.key.clone());
                 self.activate_keyed(when, "mlPolicy", policy);
             }
         }
@@ -177,7 +177,7 @@ impl Selection<'_> {
 
     /// Activates the plugin of a policy in a union of the runtime's spec.
     fn activate_keyed(&mut self, when: ActiveWhen, union: &str, policy: &KeyedPolicy) {
-        let path = FieldPath::of(["spec", union, policy.key]);
+        let path = FieldPath::of(["spec", union, &policy.key]);
         let mut plugins = self.generation.plugins();
         let found = plugins.find(|plugin| plugin.manifest.active_when == when);
         match found.cloned() {

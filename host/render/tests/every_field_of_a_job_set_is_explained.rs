@@ -1,4 +1,4 @@
-//! Every field of every JobSet of tests/cases is explained: by what set it, or by the runtime's field that it comes from, with the value of
+//! Every field of every JobSet of the cases is explained: by what set it, or by the runtime's field that it comes from, with the value of
 //! that field. The TrainJobs are admitted as by an API server, and rendered with the real plugins.
 
 #![allow(
@@ -8,11 +8,12 @@
     missing_docs
 )]
 
-use std::{fs, path::Path, sync::Arc};
+use std::{fs, sync::Arc};
 
 use serde_json::{Value, json};
 use trainyard_api::{FieldPath, Inputs, Runtime, StringMap, names, path::Segment};
 use trainyard_model::{plugin::Settings, policy::Policy};
+use trainyard_plugin_folders::{cases, root};
 use trainyard_policies::BUILT_INS;
 use trainyard_render::{Catalog, ClusterFacts, InputJob, Provenance, Rendered, Renderer, Setter};
 use trainyard_schema::Admission;
@@ -31,11 +32,8 @@ fn renderer() -> Renderer {
 fn all() -> Vec<(String, Arc<Runtime>, Rendered)> {
     let renderer = renderer();
     let admission = Admission::default();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases");
     let mut out = Vec::new();
-    for case in fs::read_dir(folder).unwrap() {
-        let case = case.unwrap().path();
-        let name = case.display().to_string();
+    for (name, case) in cases(&root()).unwrap() {
         let text = fs::read_to_string(case.join("input.yaml")).unwrap();
         let inputs = Inputs::read_text("input.yaml", &text);
         let objects = inputs.objects.into_iter();

@@ -245,12 +245,12 @@ fn keep_loaded(runtime: &mut Runtime, generation: &Generation) {
     };
     let is_handled = |member: &Member| match member {
         Member::Plugin(plugin) => is_loaded(&plugin.name),
-        Member::Key(policy) => is_activated(&ActiveWhen::MlPolicy(policy.key.to_owned())),
+        Member::Key(policy) => is_activated(&ActiveWhen::MlPolicy(policy.key.clone())),
     };
     if let Some(policy) = &mut runtime.ml_policy {
         policy.member = policy.member.take().filter(is_handled);
     }
     let is_handled =
-        |policy: &KeyedPolicy| is_activated(&ActiveWhen::PodGroupPolicy(policy.key.to_owned()));
+        |policy: &KeyedPolicy| is_activated(&ActiveWhen::PodGroupPolicy(policy.key.clone()));
     runtime.pod_group_policy = runtime.pod_group_policy.take().filter(is_handled);
 }

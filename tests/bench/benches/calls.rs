@@ -1,16 +1,16 @@
 //! Calls of transform: each machine learning policy alone and after DRA, Torch with each policy of PodGroups, and a chain of four, in the
 //! sandbox and natively, with one and two threads.
 
-#![allow(missing_docs, clippy::unwrap_used)]
+#![allow(missing_docs, clippy::unwrap_used, clippy::indexing_slicing)]
 
 use std::time::{Duration, Instant};
 
 use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
 use trainyard_bench::{
-    CHAIN, Chain, Gang, Job, LARGE, MlPolicy, Plugins, SMALL, Size, alone_and_with_dra, loader,
-    native, of_gang, sandboxed,
+    CHAIN, Chain, DRA, Job, LARGE, SMALL, Size, entries, loader, native, sandboxed,
 };
 use trainyard_model::session::Session;
+use trainyard_policies::NativePlugin;
 use trainyard_sandbox::Loader;
 
 /// The number of calls of one thread between two readings of the clock.
@@ -18,23 +18,29 @@ const ROUND: usize = 64;
 
 fn calls(c: &mut Criterion) {
     let loader = loader(2).unwrap();
-    for size in [SMALL, LARGE] {
-        for (policy, of) in MlPolicy::ALL {
-            let (alone, with_dra) = alone_and_with_dra(of);
-            call(c, &loader, policy, size.of(of), alone);
-            let name = format!("dra and {policy}");
-            call(c, &loader, &name, size.of(of).claimed(), with_dra);
-        }
-        for (scheduler, gang) in Gang::ALL {
-            let name = format!("{scheduler} and torch");
-            call(c, &loader, &name, size.in_gang(gang), of_gang(gang));
+    for size in [*SMALL, *LARGE] {
+        for entry in entries() {
+            let (name, of, plugins) = (entry.name(), size.of(entry), entry.plugins());
+            if entry.is_gang() {
+                call(c, &loader, &format!("{name} and torch"), of, &plugins);
+            } else {
+                call(c, &loader, name, of, &plugins);
+                let with_dra = [&[DRA], &plugins[..]].concat();
+                call(
+                    c,
+                    &loader,
+                    &format!("dra and {name}"),
+                    of.claimed(),
+                    &with_dra,
+                );
+            }
         }
         call(c, &loader, "chain of four", size.chained(), CHAIN);
     }
 }
 
 /// Measures calls of transform of these plugins, one after another.
-fn call(c: &mut Criterion, loader: &Loader, what: &str, size: Size, plugins: Plugins) {
+fn call(c: &mut Criterion, loader: &Loader, what: &str, size: Size, plugins: &[NativePlugin]) {
     let mut group = c.benchmark_group(format!("{what}, {}", size.name));
     for (kind, chain) in [
         ("sandboxed", sandboxed(loader, plugins).unwrap()),
@@ -55,7 +61,7 @@ fn call(c: &mut Criterion, loader: &Loader, what: &str, size: Size, plugins: Plu
 }
 
 fn threads(c: &mut Criterion) {
-    for size in [SMALL, LARGE] {
+    for size in [*SMALL, *LARGE] {
         let mut group = c.benchmark_group(format!("torch on threads, {}", size.name));
         group.throughput(Throughput::Elements(1));
         for threads in [1, 2] {

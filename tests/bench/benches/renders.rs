@@ -38,7 +38,7 @@ fn main() -> Result<()> {
     }) {
         print_row(&row, &mut reference)?;
     }
-    for size in [SMALL, LARGE] {
+    for size in [*SMALL, *LARGE] {
         let text = size.input();
         let read = timed(|| drop(black_box(Inputs::read_text(size.name, &text))));
         let micros = medians(&mut [read])?;

@@ -1,15 +1,17 @@
 //! Generates the TrainJobs of the benchmarks.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
-use trainyard_api::{Admitted, Inputs};
+use trainyard_api::{Admitted, Inputs, names::NODE};
 use trainyard_model::{
     lookup::{LookupKey, Lookups},
     session::Session,
 };
 use trainyard_render::{Catalog, Rendered, Renderer};
+
+use crate::entries::{self, Entry};
 
 /// The parameters of a TrainJob and its runtime.
 #[derive(Clone, Copy, Debug)]
@@ -20,134 +22,52 @@ pub struct Size {
     containers: usize,
     env: usize,
     nodes: usize,
-    policy: MlPolicy,
-    gang: Option<Gang>,
+    policy: &'static Entry,
+    gang: Option<&'static Entry>,
     is_chained: bool,
     is_claimed: bool,
 }
 
-/// The machine learning policy of a runtime.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MlPolicy {
-    /// PyTorch's launcher.
-    Torch,
-    /// PyTorch's launcher as torchtune uses it, with a model that several nodes can train.
-    Torchtune,
-    /// JAX.
-    Jax,
-    /// XGBoost.
-    XgBoost,
-    /// Open MPI, with a launcher that is a node.
-    Mpi,
-    /// A Flux instance.
-    Flux,
-}
-
-impl MlPolicy {
-    /// Every policy and the name of its benchmarks.
-    pub const ALL: [(&str, Self); 6] = [
-        ("torch", Self::Torch),
-        ("torchtune", Self::Torchtune),
-        ("jax", Self::Jax),
-        ("xgboost", Self::XgBoost),
-        ("mpi", Self::Mpi),
-        ("flux", Self::Flux),
-    ];
-
-    fn json(self) -> Value {
-        match self {
-            Self::Torch | Self::Torchtune => json!({"numNodes": 1, "torch": {}}),
-            Self::Jax => json!({"numNodes": 1, "jax": {}}),
-            Self::XgBoost => json!({"numNodes": 1, "xgboost": {}}),
-            Self::Flux => json!({"numNodes": 1, "flux": {}}),
-            Self::Mpi => json!({"numNodes": 1, "mpi": {
-                "mpiImplementation": "OpenMPI", "runLauncherAsNode": true, "sshAuthMountPath": "/root/.ssh",
-            }}),
-        }
-    }
-
-    fn command(self) -> Value {
-        match self {
-            Self::Torchtune => json!(["tune", "run"]),
-            _ => json!(["torchrun", "train.py"]),
-        }
-    }
-
-    /// Returns the name of a runtime. That of torchtune contains the model.
-    fn runtime(self) -> &'static str {
-        match self {
-            Self::Torchtune => "torchtune-llama3.3-70b",
-            _ => "bench",
-        }
-    }
-}
-
-/// The scheduler that starts all pods of a TrainJob together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Gang {
-    /// kube-scheduler with its plugin Coscheduling.
-    Coscheduling,
-    /// Volcano.
-    Volcano,
-}
-
-impl Gang {
-    /// Both schedulers and the names of their benchmarks.
-    pub const ALL: [(&str, Self); 2] = [
-        ("coscheduling", Self::Coscheduling),
-        ("volcano", Self::Volcano),
-    ];
-
-    fn json(self) -> Value {
-        match self {
-            Self::Coscheduling => json!({"coscheduling": {}}),
-            Self::Volcano => json!({"volcano": {}}),
-        }
-    }
-}
-
-/// One pod set with one container with five env vars.
-pub const SMALL: Size = Size {
+/// One pod set with one container with five env vars, of Torch.
+pub static SMALL: LazyLock<Size> = LazyLock::new(|| Size {
     name: "small",
     pod_sets: 1,
     containers: 1,
     env: 5,
     nodes: 4,
-    policy: MlPolicy::Torch,
+    policy: entries::torch(),
     gang: None,
     is_chained: false,
     is_claimed: false,
-};
+});
 
-/// Six pod sets of four containers with forty env vars each, and 512 nodes.
-pub const LARGE: Size = Size {
+/// Six pod sets of four containers with forty env vars each, and 512 nodes, of Torch.
+pub static LARGE: LazyLock<Size> = LazyLock::new(|| Size {
     name: "large",
     pod_sets: 6,
     containers: 4,
     env: 40,
     nodes: 512,
-    policy: MlPolicy::Torch,
-    gang: None,
-    is_chained: false,
-    is_claimed: false,
-};
+    ..*SMALL
+});
 
 /// The API of resource claims, and the kind and the name of their template.
 const TEMPLATE: [&str; 3] = ["resource.k8s.io/v1", "ResourceClaimTemplate", "gpus"];
 
 impl Size {
-    /// Returns the same job with another policy.
+    /// Returns the same job with another policy, or with a PodGroup.
     #[must_use]
-    pub fn of(self, policy: MlPolicy) -> Self {
-        Self { policy, ..self }
-    }
-
-    /// Returns the same job with a PodGroup.
-    #[must_use]
-    pub fn in_gang(self, gang: Gang) -> Self {
-        Self {
-            gang: Some(gang),
-            ..self
+    pub fn of(self, entry: &'static Entry) -> Self {
+        if entry.is_gang() {
+            Self {
+                gang: Some(entry),
+                ..self
+            }
+        } else {
+            Self {
+                policy: entry,
+                ..self
+            }
         }
     }
 
@@ -181,20 +101,22 @@ impl Size {
         let mut jobs: Vec<_> = (0..self.pod_sets)
             .map(|at| self.replicated_job(at))
             .collect();
-        if self.policy == MlPolicy::Mpi {
-            jobs.push(self.named("launcher"));
+        if self.policy.settings.trainer != NODE {
+            jobs.push(self.named(&self.policy.settings.trainer));
         }
         let plugins = if self.is_chained {
             json!([{"name": "nccl"}, {"name": "shared-memory"}, {"name": "team"}])
         } else {
             json!([])
         };
+        let mut ml_policy = self.policy.member();
+        ml_policy.insert("numNodes".to_owned(), 1.into());
         let runtime = json!({
             "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "ClusterTrainingRuntime",
-            "metadata": {"name": self.policy.runtime()},
+            "metadata": {"name": self.policy.settings.runtime},
             "spec": {
-                "mlPolicy": self.policy.json(),
-                "podGroupPolicy": self.gang.map(Gang::json),
+                "mlPolicy": ml_policy,
+                "podGroupPolicy": self.gang.map(Entry::member),
                 "plugins": plugins,
                 "template": {"spec": {"replicatedJobs": jobs}},
             },
@@ -207,10 +129,10 @@ impl Size {
                 "annotations": {"example.com/cost-center": "4711"},
             },
             "spec": {
-                "runtimeRef": {"name": self.policy.runtime()},
+                "runtimeRef": {"name": self.policy.settings.runtime},
                 "trainer": {
                     "numNodes": self.nodes, "image": "registry.example.com/vision/train:2.4",
-                    "command": self.policy.command(),
+                    "command": self.policy.settings.command,
                 },
             },
         });
@@ -229,17 +151,13 @@ impl Size {
 
     fn replicated_job(self, at: usize) -> Value {
         match at {
-            0 => self.named("node"),
+            0 => self.named(NODE),
             _ => self.named(&format!("helper-{at}")),
         }
     }
 
     fn named(self, name: &str) -> Value {
-        let trainer = match self.policy {
-            MlPolicy::Mpi => "launcher",
-            _ => "node",
-        };
-        let labels = match name == trainer {
+        let labels = match name == self.policy.settings.trainer {
             true => json!({"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}),
             false => json!({}),
         };
@@ -274,7 +192,7 @@ impl Size {
             json!({"limits": {"nvidia.com/gpu": 8, "memory": "512Gi"}})
         };
         json!({
-            "name": name, "image": "registry.example.com/base:1", "command": self.policy.command(),
+            "name": name, "image": "registry.example.com/base:1", "command": self.policy.settings.command,
             "env": env, "resources": resources,
         })
     }

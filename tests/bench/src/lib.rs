@@ -1,15 +1,15 @@
 //! The subjects of the benchmarks: two TrainJobs, policies as components and natively, and the reference.
 
+mod entries;
 mod jobs;
 mod policies;
 mod reference;
 mod rows;
 
 pub use self::{
-    jobs::{Gang, Job, LARGE, MlPolicy, SMALL, Size},
-    policies::{
-        BUILT_INS, CHAIN, Chain, Plugins, alone_and_with_dra, loader, native, of_gang, sandboxed,
-    },
+    entries::{Entry, entries},
+    jobs::{Job, LARGE, SMALL, Size},
+    policies::{BUILT_INS, CHAIN, Chain, DRA, Plugins, loader, native, sandboxed},
     reference::Reference,
     rows::{Row, rows},
 };

@@ -10,15 +10,11 @@ use trainyard_model::{
     policy::{Phase, Policy},
     session::Session,
 };
-pub use trainyard_policies::BUILT_INS;
-use trainyard_policies::{
-    COSCHEDULING, DRA, FLUX, JAX, MPI, NativePlugin, TORCH, VOLCANO, XGBOOST,
-};
+pub use trainyard_policies::{BUILT_INS, DRA};
+use trainyard_policies::{NativePlugin, TORCH};
 use trainyard_render::{ClusterFacts, Renderer};
 use trainyard_sandbox::{BuiltIn, CompilerCommand, LoadLimits, Loader, LoaderOptions};
 use trainyard_sdk::{PluginParts, native::NativePolicy};
-
-use crate::jobs::{Gang, MlPolicy};
 
 /// Plugins, each with its folder and its native form.
 pub type Plugins = &'static [NativePlugin];
@@ -33,27 +29,6 @@ pub const CHAIN: Plugins = &[
     ),
     ("tests/plugins/team", &trainyard_test_plugin_team::PLUGIN),
 ];
-
-/// Each machine learning policy alone and after DRA, in the order in which they run.
-#[must_use]
-pub const fn alone_and_with_dra(policy: MlPolicy) -> (Plugins, Plugins) {
-    match policy {
-        MlPolicy::Torch | MlPolicy::Torchtune => (&[TORCH], &[DRA, TORCH]),
-        MlPolicy::Jax => (&[JAX], &[DRA, JAX]),
-        MlPolicy::XgBoost => (&[XGBOOST], &[DRA, XGBOOST]),
-        MlPolicy::Flux => (&[FLUX], &[DRA, FLUX]),
-        MlPolicy::Mpi => (&[MPI], &[DRA, MPI]),
-    }
-}
-
-/// The policy of a PodGroup with Torch, in the order in which they run.
-#[must_use]
-pub const fn of_gang(gang: Gang) -> Plugins {
-    match gang {
-        Gang::Coscheduling => &[COSCHEDULING, TORCH],
-        Gang::Volcano => &[TORCH, VOLCANO],
-    }
-}
 
 /// Policies in the order in which they run.
 pub struct Chain {
@@ -124,7 +99,7 @@ pub fn loader(threads: usize) -> Result<Loader> {
 ///
 /// # Errors
 /// A component cannot be built or loaded.
-pub fn sandboxed(loader: &Loader, plugins: Plugins) -> Result<Chain> {
+pub fn sandboxed(loader: &Loader, plugins: &[NativePlugin]) -> Result<Chain> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .ancestors()
         .nth(2)
@@ -152,7 +127,7 @@ pub fn sandboxed(loader: &Loader, plugins: Plugins) -> Result<Chain> {
 ///
 /// # Errors
 /// A manifest is invalid.
-pub fn native(plugins: Plugins) -> Result<Chain> {
+pub fn native(plugins: &[NativePlugin]) -> Result<Chain> {
     let load = |(_, parts): &(&str, &PluginParts)| -> Result<Arc<dyn Policy>> {
         Ok(Arc::new(NativePolicy::new(parts, Settings::built_in())?))
     };

@@ -1,7 +1,8 @@
 //! The renderings that are measured.
 
 use crate::{
-    jobs::{Gang, LARGE, MlPolicy, SMALL, Size},
+    entries::entries,
+    jobs::{LARGE, SMALL, Size},
     policies::{BUILT_INS, CHAIN, Plugins},
 };
 
@@ -21,23 +22,28 @@ pub struct Row {
 #[must_use]
 pub fn rows() -> Vec<Row> {
     let (mut both, mut ours) = (Vec::new(), Vec::new());
-    for size in [SMALL, LARGE] {
-        for (policy, of) in MlPolicy::ALL {
-            both.push(row(policy, size.of(of)));
-            ours.push(row(&format!("dra and {policy}"), size.of(of).claimed()));
-        }
-        for (scheduler, gang) in Gang::ALL {
-            both.push(row(&format!("{scheduler} and torch"), size.in_gang(gang)));
+    for size in [*SMALL, *LARGE] {
+        for entry in entries() {
+            let (name, of) = (entry.name(), size.of(entry));
+            if entry.is_gang() {
+                both.push(row(&format!("{name} and torch"), of));
+            } else {
+                both.push(row(name, of));
+                ours.push(row(&format!("dra and {name}"), of.claimed()));
+            }
         }
         ours.push(Row {
             plugins: CHAIN,
             ..row("chain of four", size.chained())
         });
     }
-    both.push(Row {
-        name: "mpi, 1,000 nodes".to_owned(),
-        ..row("mpi", SMALL.of(MlPolicy::Mpi).nodes(1000))
-    });
+    for entry in entries() {
+        let more = |(name, nodes): (&str, usize)| Row {
+            name: format!("{}, {name}", entry.name()),
+            ..row(name, SMALL.of(entry).nodes(nodes))
+        };
+        both.extend(entry.nodes().map(more));
+    }
     let ours = ours.into_iter().map(|row| Row {
         has_reference: false,
         ..row

@@ -2,17 +2,13 @@
 //! container that a policy adds has no more rights than those of the runtime. This holds for every case in which a policy adds one.
 #![allow(clippy::indexing_slicing)]
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use trainyard_api::Inputs;
 use trainyard_cluster::{ControlPlane, Resource, Test, Trainyard, Write};
+use trainyard_plugin_folders::{cases, root};
 
 /// The kinds of lists of containers in a pod spec.
 const LISTS: [&str; 2] = ["initContainers", "containers"];
@@ -24,10 +20,6 @@ const REFERENCES: [&str; 5] = [
     "schedulingGates",
     "imagePullSecrets",
 ];
-
-fn cases() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../cases")
-}
 
 fn read(file: &Path) -> Result<Vec<Value>> {
     let text = fs::read_to_string(file)?;
@@ -162,8 +154,7 @@ async fn restricted_namespaces_admit_them(plane: &ControlPlane) -> Result<()> {
     ensure!(refused.contains("violates PodSecurity"), "{refused}");
 
     let mut compared = BTreeSet::new();
-    for case in fs::read_dir(cases())? {
-        let case = case?.path();
+    for case in cases(&root())?.into_values() {
         let rendered = case.join("expected.yaml");
         if !rendered.exists() {
             continue;

@@ -1,4 +1,4 @@
-//! The controller's Events report the errors that `render` prints: every error of tests/cases with the same field and wording, all at once,
+//! The controller's Events report the errors that `render` prints: every error of every case with the same field and wording, all at once,
 //! and no others. If the API server refuses an input of MPI or Flux, it refuses the same field.
 #![allow(clippy::indexing_slicing)]
 
@@ -57,14 +57,11 @@ enum Outcome<'a> {
 
 /// Returns all cases of invalid input.
 fn cases() -> Result<Vec<Case>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../cases");
     let mut cases = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let path = entry?.path();
-        if path.join("expected.txt").exists() {
-            let name = path.file_name().context("no name")?.to_string_lossy();
-            let case = Case::read(name.into_owned(), &path);
-            cases.push(case.with_context(|| path.display().to_string())?);
+    for (name, folder) in trainyard_plugin_folders::cases(&trainyard_plugin_folders::root())? {
+        if folder.join("expected.txt").exists() {
+            let case = Case::read(name, &folder);
+            cases.push(case.with_context(|| folder.display().to_string())?);
         }
     }
     Ok(cases)

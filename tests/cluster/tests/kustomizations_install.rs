@@ -179,11 +179,11 @@ async fn the_readmes_choice_of_runtimes(plane: &ControlPlane) -> Result<()> {
     apply_all(plane, &chosen).await
 }
 
-/// Copies deploy/ into a temporary folder.
+/// Copies deploy/, and the plugins with their runtimes, into a temporary folder.
 fn copy_of_deploy(to: &Path) -> Result<PathBuf> {
     let copied = Command::new("cp")
         .arg("-r")
-        .arg(root().join("deploy"))
+        .args(["deploy", "plugins"].map(|folder| root().join(folder)))
         .arg(to)
         .status()?;
     ensure!(copied.success());

@@ -4,10 +4,7 @@
 
 mod nemo_run;
 
-use std::{
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{path::PathBuf, process::Command};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use k8s_openapi::api::core::v1::Pod;
@@ -18,6 +15,7 @@ use trainyard_cluster::{
     Api, Cluster, ControlPlane, Fate, Outcome, PythonClient, Resource, Shared, Test, Trainyard,
     Write, client_of, deploy, eventually,
 };
+use trainyard_plugin_folders::{root, runtimes};
 use trainyard_schema::documents::Kind;
 
 /// A cluster with all objects of deploy/, and its users' clients.
@@ -71,10 +69,10 @@ impl Shared for Used {
     }
 }
 
-/// Returns the runtimes of deploy/.
+/// Returns the shipped runtimes.
 fn shipped() -> Result<Vec<Value>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/runtimes");
-    let inputs = Inputs::read(&[folder], std::io::empty()).into_result()?;
+    let files: Vec<_> = runtimes(&root())?.into_values().collect();
+    let inputs = Inputs::read(&files, std::io::empty()).into_result()?;
     Ok(inputs
         .objects
         .into_iter()

@@ -1,23 +1,21 @@
 //! JobSets of the shipped runtimes and of the presets are accepted by JobSet's webhooks, and their Jobs and pods by the API server.
 #![allow(clippy::indexing_slicing)]
 
-use std::{fs, path::Path};
+use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use trainyard_api::yaml;
 use trainyard_cluster::{Resource, Test, Write};
+use trainyard_plugin_folders::{of_each, root};
 
 use crate::common::{Namespace, Undisturbed};
 
-/// Returns the runtimes in the files of a folder of deploy/.
-fn runtimes(folder: &str) -> Result<Vec<Value>> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../deploy")
-        .join(folder);
+/// Returns the runtimes in the files of a directory of the plugins.
+fn runtimes(directory: &str) -> Result<Vec<Value>> {
     let mut runtimes = Vec::new();
-    for entry in fs::read_dir(folder)? {
-        let text = fs::read_to_string(entry?.path())?;
+    for file in of_each(&root(), directory)? {
+        let text = fs::read_to_string(file)?;
         let documents = yaml::read(&text).into_iter().flatten();
         runtimes.extend(documents.map(|document| document.value));
     }

@@ -3,11 +3,11 @@
 use proptest::{prelude::*, strategy::BoxedStrategy};
 use serde_json::{Value, json};
 
-use super::{Framework, fields, list, one_of, parts::scalar};
+use super::{Change, fields, generators, list, one_of};
 
 /// Turns an input into one with a gang.
 #[derive(Clone, Debug)]
-pub(super) struct Gang {
+struct Gang {
     policy: Value,
     queue: Option<&'static str>,
     queue_of_patch: Option<&'static str>,
@@ -16,13 +16,17 @@ pub(super) struct Gang {
     objects: Vec<Value>,
 }
 
-/// Generates the gang of a scheduler; `None` for runtimes without one.
-pub(super) fn gang(framework: Framework) -> BoxedStrategy<Option<Gang>> {
-    let policy = match framework {
-        Framework::Coscheduling => coscheduling(),
-        Framework::Volcano => volcano(),
-        _ => return Just(None).boxed(),
+/// Generates runtimes of two frameworks, whose pods start in different orders.
+pub(crate) fn runtime() -> BoxedStrategy<Value> {
+    let of = |name: &str| {
+        let mut generators = generators().filter(|generator| generator.name == name);
+        (generators.next().unwrap().runtime)()
     };
+    prop_oneof![2 => of("torch"), 1 => of("mpi")].boxed()
+}
+
+/// Adds the gang of a scheduler with this policy.
+pub(crate) fn change(policy: BoxedStrategy<Value>) -> BoxedStrategy<Change> {
     let queue = || {
         let queue = prop_oneof![
             9 => prop::sample::select(vec!["research", "team.a"]),
@@ -73,32 +77,15 @@ pub(super) fn gang(framework: Framework) -> BoxedStrategy<Option<Gang>> {
     (policy, queue(), queue(), pods, objects)
         .prop_map(move |(policy, queue, queue_of_patch, pods, objects)| {
             let more = objects.as_array().into_iter().flatten();
-            Some(Gang {
+            let gang = Gang {
                 policy,
                 queue,
                 queue_of_patch,
                 pods,
                 objects: always.iter().chain(more).cloned().collect(),
-            })
+            };
+            Change::new(move |runtime, job| gang.clone().apply(runtime, job))
         })
-        .boxed()
-}
-
-fn coscheduling() -> BoxedStrategy<Value> {
-    let seconds = prop_oneof![20 => scalar(0..600), 1 => scalar(-1..0)];
-    fields(vec![("scheduleTimeoutSeconds", 0.5, seconds.boxed())])
-        .prop_map(|policy| json!({ "coscheduling": policy }))
-        .boxed()
-}
-
-fn volcano() -> BoxedStrategy<Value> {
-    let tier = prop_oneof![20 => scalar(0..4), 1 => scalar(-1..0)];
-    let topology = fields(vec![
-        ("mode", 0.5, one_of(vec![json!("hard"), json!("soft")])),
-        ("highestTierAllowed", 0.5, tier.boxed()),
-    ]);
-    fields(vec![("networkTopology", 0.4, topology)])
-        .prop_map(|policy| json!({ "volcano": policy }))
         .boxed()
 }
 
@@ -106,7 +93,7 @@ const QUEUE: &str = "scheduling.volcano.sh/queue-name";
 
 impl Gang {
     /// Adds the gang to the runtime and the TrainJob. Returns the objects that belong to it.
-    pub(super) fn apply(self, runtime: &mut Value, job: &mut Value) -> Vec<Value> {
+    fn apply(self, runtime: &mut Value, job: &mut Value) -> Vec<Value> {
         runtime["spec"]["podGroupPolicy"] = self.policy;
         let template = &mut runtime["spec"]["template"];
         if let Some(queue) = self.queue {

@@ -4,22 +4,22 @@ use proptest::{prelude::*, strategy::BoxedStrategy};
 use serde_json::{Value, json};
 
 use super::{
-    Framework, fields, list, one_of,
+    Generator, fields, list, one_of,
     parts::{labels, scalar, word},
     pod::{self, env, resources},
 };
 
 /// Generates a TrainJob without its runtime.
-pub(super) fn job(framework: Framework) -> BoxedStrategy<Value> {
+pub(super) fn job(generator: &Generator) -> BoxedStrategy<Value> {
     let spec = fields(vec![
         (
             "suspend",
             0.3,
             prop::bool::ANY.prop_map(Value::from).boxed(),
         ),
-        ("trainer", 0.85, trainer(framework)),
+        ("trainer", 0.85, trainer(generator)),
         ("initializer", 0.15, initializer()),
-        ("runtimePatches", 0.4, patches(framework)),
+        ("runtimePatches", 0.4, patches(generator.patched)),
         (
             "managedBy",
             0.1,
@@ -62,27 +62,14 @@ fn count(end: i64) -> BoxedStrategy<Value> {
         .boxed()
 }
 
-fn trainer(framework: Framework) -> BoxedStrategy<Value> {
+fn trainer(generator: &Generator) -> BoxedStrategy<Value> {
     const ENV: &[&str] = &["A", "B", "EPOCHS", "NCCL_DEBUG", "OMP_NUM_THREADS"];
-    let reserved = match framework {
-        Framework::Mpi => {
-            let names = vec!["OMPI_MCA_plm_rsh_args", "PRTE_MCA_plm_ssh_args"];
-            prop::sample::select(names).boxed()
-        }
-        Framework::Jax => Just("JAX_PROCESS_ID").boxed(),
-        Framework::Xgboost => Just("DMLC_TASK_ID").boxed(),
-        _ => Just("PET_NNODES").boxed(),
-    };
+    let reserved = prop::sample::select(generator.reserved_env);
     let env = prop_oneof![
         40 => env(ENV),
         1 => reserved.prop_map(|name| json!([{"name": name, "value": "9"}])),
     ];
-    // Numbers above the accelerators of a node are refused.
-    let most = match framework {
-        Framework::Mpi => 3,
-        _ => 9,
-    };
-    let processes = prop_oneof![30 => count(most), 1 => word(&["auto", "4"])];
+    let processes = prop_oneof![30 => count(generator.most_processes), 1 => word(&["auto", "4"])];
     fields(vec![
         (
             "image",
@@ -121,9 +108,9 @@ fn initializer() -> BoxedStrategy<Value> {
     fields(vec![("dataset", 0.7, one()), ("model", 0.7, one())])
 }
 
-fn patches(framework: Framework) -> BoxedStrategy<Value> {
+fn patches(further: &'static [&'static str]) -> BoxedStrategy<Value> {
     let manager = |name: &'static str| {
-        patch(framework)
+        patch(further)
             .prop_map(move |spec| json!({"manager": name, "trainingRuntimeSpec": spec}))
             .boxed()
     };
@@ -134,7 +121,7 @@ fn patches(framework: Framework) -> BoxedStrategy<Value> {
     ])
 }
 
-fn patch(framework: Framework) -> BoxedStrategy<Value> {
+fn patch(further: &'static [&'static str]) -> BoxedStrategy<Value> {
     let metadata = || {
         fields(vec![
             ("labels", 0.6, labels()),
@@ -165,9 +152,7 @@ fn patch(framework: Framework) -> BoxedStrategy<Value> {
         (0.1, job("dataset-initializer")),
         (0.02, job("nobody")),
     ];
-    if framework == Framework::Mpi {
-        jobs.push((0.5, job("launcher")));
-    }
+    jobs.extend(further.iter().map(|name| (0.5, job(name))));
     let jobs = list(jobs);
     fields(vec![
         ("metadata", 0.2, metadata()),

@@ -4,36 +4,37 @@ use proptest::{prelude::*, strategy::BoxedStrategy};
 use serde_json::{Value, json};
 
 use super::{
-    Framework, fields, flux, list, one_of,
+    fields, list, one_of,
     parts::{labels, scalar, word},
     pod,
 };
 
 const STEP: &str = "trainer.kubeflow.org/trainjob-ancestor-step";
 
+/// Generates a runtime of either kind whose trainer is one replicated job, with or without an `mlPolicy` that has this key.
+pub(crate) fn with_policy(
+    key: &'static str,
+    weight: f64,
+    policy: BoxedStrategy<Value>,
+) -> BoxedStrategy<Value> {
+    let policy = fields(vec![("numNodes", 0.6, nodes()), (key, weight, policy)]);
+    let policy = prop_oneof![
+        7 => policy.prop_map(Some),
+        2 => Just(None),
+        1 => Just(Some(json!({}))),
+    ];
+    runtime(policy.boxed(), jobs_of_trainer())
+}
+
 /// Generates a runtime of either kind.
-pub(super) fn runtime(framework: Framework) -> BoxedStrategy<Value> {
-    if let Framework::Coscheduling | Framework::Volcano = framework {
-        // The order of the pods differs between these two.
-        return prop_oneof![
-            2 => runtime(Framework::Torch),
-            1 => runtime(Framework::Mpi),
-        ]
-        .boxed();
-    }
-    let policy = match framework {
-        Framework::Mpi => policy_of_mpi().prop_map(Some).boxed(),
-        _ => prop_oneof![
-            7 => policy(framework).prop_map(Some),
-            2 => Just(None),
-            1 => Just(Some(json!({}))),
-        ]
-        .boxed(),
-    };
+pub(crate) fn runtime(
+    policy: BoxedStrategy<Option<Value>>,
+    jobs: BoxedStrategy<Value>,
+) -> BoxedStrategy<Value> {
     (
         prop::bool::weighted(0.8),
         policy,
-        template(framework),
+        template(jobs),
         prop::bool::weighted(0.03),
     )
         .prop_map(|(is_cluster, policy, template, is_deprecated)| {
@@ -68,80 +69,20 @@ pub(super) fn reference(runtime: &Value) -> Value {
 }
 
 /// Returns the pod specs of the trainer.
-pub(super) fn trainer_pods(runtime: &mut Value) -> impl Iterator<Item = &mut Value> {
+pub(crate) fn trainer_pods(runtime: &mut Value) -> impl Iterator<Item = &mut Value> {
     let jobs = runtime["spec"]["template"]["spec"]["replicatedJobs"].as_array_mut();
     let is_trainers = |job: &&mut Value| job["name"] == "node" || job["name"] == "workers";
     let jobs = jobs.into_iter().flatten().filter(is_trainers);
     jobs.map(|job| &mut job["template"]["spec"]["template"]["spec"])
 }
 
-fn policy(framework: Framework) -> BoxedStrategy<Value> {
-    let targets = one_of(vec![
-        json!([{"jobName": "node", "containerNames": ["logger"]}]),
-        json!([{"jobName": "node", "containerNames": ["prepare"]}]),
-        json!([{"jobName": "observer", "containerNames": ["observer"]}]),
-    ]);
-    let torch = fields(vec![
-        (
-            "numProcPerNode",
-            0.07,
-            one_of(vec![json!(4), json!("auto"), json!("cpu"), json!("gpu")]),
-        ),
-        (
-            "envInjection",
-            0.1,
-            targets
-                .prop_map(|targets| json!({"targets": targets}))
-                .boxed(),
-        ),
-    ]);
-    let framework = match framework {
-        Framework::Flux => ("flux", 0.9, flux::policy()),
-        Framework::Jax => ("jax", 0.9, Just(json!({})).boxed()),
-        Framework::Xgboost => ("xgboost", 0.9, Just(json!({})).boxed()),
-        _ => ("torch", 0.85, torch),
-    };
-    fields(vec![("numNodes", 0.6, nodes()), framework])
-}
-
-fn nodes() -> BoxedStrategy<Value> {
+/// Generates a number of nodes, and sometimes 0 or less.
+pub(crate) fn nodes() -> BoxedStrategy<Value> {
     let nodes = prop_oneof![30 => 1..5, 1 => 0..1, 1 => -1..0];
     nodes.prop_map(Value::from).boxed()
 }
 
-fn policy_of_mpi() -> BoxedStrategy<Value> {
-    let implementations = ["OpenMPI"; 12].into_iter().chain(["", "Intel", "MPICH"]);
-    let mpi = fields(vec![
-        (
-            "numProcPerNode",
-            0.3,
-            one_of(vec![json!(1), json!(1), json!(2), json!(4)]),
-        ),
-        (
-            "mpiImplementation",
-            0.5,
-            one_of(implementations.map(Value::from).collect()),
-        ),
-        (
-            "sshAuthMountPath",
-            0.6,
-            word(&["/home/mpiuser/.ssh", "/home/mpiuser/.ssh", "/root/.ssh"]),
-        ),
-        (
-            "runLauncherAsNode",
-            0.7,
-            prop::bool::ANY.prop_map(Value::from).boxed(),
-        ),
-    ]);
-    (fields(vec![("numNodes", 0.5, nodes())]), mpi)
-        .prop_map(|(mut policy, mpi)| {
-            policy["mpi"] = mpi;
-            policy
-        })
-        .boxed()
-}
-
-fn template(framework: Framework) -> BoxedStrategy<Value> {
+fn template(jobs: BoxedStrategy<Value>) -> BoxedStrategy<Value> {
     let spec = fields(vec![
         (
             "network",
@@ -169,11 +110,7 @@ fn template(framework: Framework) -> BoxedStrategy<Value> {
         ("labels", 0.5, labels()),
         ("annotations", 0.5, labels()),
     ]);
-    (
-        spec,
-        prop::option::weighted(0.2, metadata),
-        replicated_jobs(framework),
-    )
+    (spec, prop::option::weighted(0.2, metadata), jobs)
         .prop_map(|(mut spec, metadata, jobs)| {
             spec["replicatedJobs"] = jobs;
             if spec["startupPolicy"].is_object() {
@@ -192,54 +129,6 @@ fn remove_dependencies(spec: &mut Value) {
     let jobs = spec["replicatedJobs"].as_array_mut();
     let jobs = jobs.into_iter().flatten().filter_map(Value::as_object_mut);
     jobs.for_each(|job| drop(job.remove("dependsOn")));
-}
-
-fn replicated_jobs(framework: Framework) -> BoxedStrategy<Value> {
-    match framework {
-        Framework::Mpi => jobs_of_mpi(),
-        _ => jobs_of_trainer(),
-    }
-}
-
-/// Generates a launcher after its nodes or before them.
-fn jobs_of_mpi() -> BoxedStrategy<Value> {
-    let launcher = prop_oneof![
-        24 => replicated_job("launcher", "node", Some("trainer")),
-        1 => replicated_job("starter", "node", Some("trainer")),
-    ];
-    let nodes = prop_oneof![
-        24 => replicated_job("node", "node", None),
-        1 => replicated_job("node", "worker", None),
-    ];
-    let initializer = replicated_job(
-        "dataset-initializer",
-        "dataset-initializer",
-        Some("dataset-initializer"),
-    );
-    (
-        prop::option::weighted(0.15, initializer),
-        nodes,
-        launcher,
-        prop::bool::weighted(0.8),
-        prop::bool::weighted(0.1),
-    )
-        .prop_map(|(initializer, nodes, mut launcher, is_last, has_counts)| {
-            let counts = launcher["template"]["spec"].as_object_mut();
-            if let Some(counts) = counts.filter(|_| !has_counts) {
-                counts.remove("parallelism");
-                counts.remove("completions");
-            }
-            if is_last {
-                launcher["dependsOn"] = json!([{"name": "node", "status": "Ready"}]);
-            }
-            let both = if is_last {
-                [nodes, launcher]
-            } else {
-                [launcher, nodes]
-            };
-            initializer.into_iter().chain(both).collect()
-        })
-        .boxed()
 }
 
 fn jobs_of_trainer() -> BoxedStrategy<Value> {
@@ -270,7 +159,8 @@ fn jobs_of_trainer() -> BoxedStrategy<Value> {
         .boxed()
 }
 
-fn replicated_job(
+/// Generates a replicated job with this container, and with the label of a step.
+pub(crate) fn replicated_job(
     name: &'static str,
     container: &'static str,
     step: Option<&'static str>,

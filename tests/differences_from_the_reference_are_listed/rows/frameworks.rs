@@ -23,7 +23,7 @@ pub(super) fn is_frameworks_env(path: &str) -> bool {
 }
 
 /// Whether the path is that of a number that follows from the accelerators of a node.
-pub(super) fn is_of_accelerators(path: &str) -> bool {
+pub(crate) fn is_of_accelerators(path: &str) -> bool {
     path.contains(".env[PET_NPROC_PER_NODE]") || path.contains(".env[DMLC_NUM_WORKER]")
 }
 
@@ -39,7 +39,7 @@ pub(super) fn env_without_trainer(seen: &Seen<'_>) -> bool {
 }
 
 /// Returns the lists and names of the resources in requirements.
-pub(super) fn named(requirements: &Value) -> BTreeSet<(&'static str, &str)> {
+pub(crate) fn named(requirements: &Value) -> BTreeSet<(&'static str, &str)> {
     let names = |list| {
         requirements[list]
             .as_object()
@@ -55,7 +55,7 @@ pub(super) fn partial_override(seen: &Seen<'_>) -> bool {
 }
 
 /// Whether the TrainJob's resources lack some of the runtime's.
-pub(super) fn is_partial_override(seen: &Seen<'_>) -> bool {
+pub(crate) fn is_partial_override(seen: &Seen<'_>) -> bool {
     let given = &seen.trainer()["resourcesPerNode"];
     let forgotten = |container: &Value| {
         named(&container["resources"])
@@ -71,7 +71,7 @@ pub(super) fn accelerators(seen: &Seen<'_>) -> bool {
 }
 
 /// Whether a node requests something that is an accelerator for one side only.
-pub(super) fn has_disputed_accelerators(seen: &Seen<'_>) -> bool {
+pub(crate) fn has_disputed_accelerators(seen: &Seen<'_>) -> bool {
     // A resource that counts as an accelerator on only one side.
     let disputed = |name: &str| {
         let known = name.starts_with("nvidia.com/mig-")
@@ -88,7 +88,7 @@ pub(super) fn has_disputed_accelerators(seen: &Seen<'_>) -> bool {
 }
 
 /// Whether this is the address of the first pod of one of the replicated jobs, with or without the port.
-pub(super) fn is_first_pod(seen: &Seen<'_>, given: &str) -> bool {
+pub(crate) fn is_first_pod(seen: &Seen<'_>, given: &str) -> bool {
     let job = seen.job["metadata"]["name"].as_str().unwrap_or_default();
     let subdomain = seen.runtime["spec"]["template"]["spec"]["network"]["subdomain"].as_str();
     let address = |pods: &Value| {
@@ -129,34 +129,6 @@ pub(super) fn env_sources(seen: &Seen<'_>) -> bool {
     seen.theirs().is_none() && lost.iter().any(|end| seen.path().ends_with(end))
 }
 
-pub(super) fn runtime_processes(seen: &Seen<'_>) -> bool {
-    let field = "spec.mlPolicy.torch.numProcPerNode";
-    let of_value = is_processes(seen) && seen.policy()["torch"]["numProcPerNode"] != Value::Null;
-    of_value || seen.they_drop(field) || seen.we_refuse(field)
-}
-
-/// What makes Torch elastic, and its bounds that a JobSet cannot have.
-pub(super) fn torch_elastic(seen: &Seen<'_>) -> bool {
-    let fields = ["elastic", "elasticPolicy"];
-    let torch = &seen.policy()["torch"];
-    let is_elastic = fields.iter().any(|field| torch[*field].is_object());
-    let names = [
-        "[PET_RDZV_",
-        "[PET_MAX_RESTARTS]",
-        "[PET_NNODES].value",
-        "[TORCH_DISABLE_SHARE_RDZV_TCP_STORE]",
-    ];
-    let path = seen.path();
-    is_elastic
-        && names
-            .iter()
-            .any(|name| path.contains(&format!(".env{name}")))
-        || fields.iter().any(|name| {
-            let field = format!("spec.mlPolicy.torch.{name}");
-            seen.they_drop(&field) || seen.we_refuse(&field)
-        })
-}
-
 pub(super) fn port_name(seen: &Seen<'_>) -> bool {
     seen.path().contains(".ports[29500].") && seen.theirs().is_none()
 }
@@ -195,35 +167,10 @@ pub(super) fn without_trainer_pods(seen: &Seen<'_>) -> bool {
         .is_some_and(|refusal| starts.iter().any(|start| refusal.error.starts_with(start)))
 }
 
-pub(super) fn jax_reserved_env(seen: &Seen<'_>) -> bool {
-    let names_it = |refusal: &Refusal| {
-        refusal.error.starts_with("JAX_") && refusal.error.contains("is set by the plugin jax")
-    };
-    seen.we_refuse("spec.trainer.env[") && seen.our_refusal().is_some_and(names_it)
-}
-
 /// A reserved env var that only the reference refuses, because it has the value that the policy sets.
 pub(super) fn same_env(seen: &Seen<'_>) -> bool {
     let is_reserved = |refusal: &Refusal| {
         refusal.field == "spec.trainer.env" && refusal.error.contains("must not have reserved envs")
     };
     seen.trainer()["env"].is_array() && seen.their_refusal().is_some_and(is_reserved)
-}
-
-pub(super) fn xgboost_workers(seen: &Seen<'_>) -> bool {
-    // Theirs is a number of workers for each of the same nodes.
-    let is_of_nodes = |per_node: u64| {
-        let of = |side: Option<&Value>| side?.as_str()?.parse::<u64>().ok();
-        let (ours, theirs) = (of(seen.ours())?, of(seen.theirs())?);
-        let nodes = ours.checked_div(per_node)?;
-        // Without `numNodes`, theirs is that of one node.
-        let is_of_one = [seen.trainer(), seen.policy()]
-            .iter()
-            .all(|from| from["numNodes"].is_null());
-        let is_theirs = is_of_one || theirs.is_multiple_of(nodes);
-        Some(nodes > 0 && ours == nodes * per_node && is_theirs)
-    };
-    let per_node = seen.trainer()["numProcPerNode"].as_u64();
-    seen.path().contains(".env[DMLC_NUM_WORKER]")
-        && per_node.and_then(is_of_nodes).unwrap_or_default()
 }

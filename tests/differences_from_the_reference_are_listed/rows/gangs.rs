@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{super::seen::Seen, mpi};
+use super::super::seen::Seen;
 
 /// The label and the annotation of the group's pods.
 const MARKS: [(&str, &str); 2] = [
@@ -40,7 +40,7 @@ fn is_ordered(seen: &Seen<'_>, job: &Value) -> bool {
 
 /// Returns whether the pods of a replicated job can be outside of the group. If the launcher is the only node, the other one has no pods.
 fn can_be_outside(seen: &Seen<'_>, job: &Value) -> bool {
-    is_ordered(seen, job) || mpi::has_one_node(seen) && job["name"] == "node"
+    is_ordered(seen, job) || seen.launcher_is_the_only_node() && job["name"] == "node"
 }
 
 /// Returns whether only the reference adds these pods to the group, and changes nothing else.
@@ -90,7 +90,7 @@ pub(super) fn pods(seen: &Seen<'_>) -> bool {
     let has_more = seen.replicated_jobs().any(changed) || adds_job(seen);
     let no_pods = "spec.replicatedJobs[node].template.spec.template";
     is_count(seen) && (has_more || of_launcher || without_policy)
-        || mpi::has_one_node(seen) && is_mark_of_theirs(seen, no_pods)
+        || seen.launcher_is_the_only_node() && is_mark_of_theirs(seen, no_pods)
 }
 
 /// Returns whether a patch is for a replicated job that the runtime does not have, which the reference adds.

@@ -8,7 +8,6 @@ use super::{
         seen::{STEP, Seen, is_trainer},
     },
     frameworks::is_of_accelerators,
-    mpi, torchtune,
 };
 
 pub(super) fn resources_without_policy(seen: &Seen<'_>) -> bool {
@@ -59,8 +58,7 @@ pub(super) fn counts(seen: &Seen<'_>) -> bool {
     kept.any(|job| {
         of_pods && seen.is_of(job) && has_written(seen, job)
             || of_nodes && is_trainer(job) && has_written(seen, job)
-    }) || mpi::hosts_of_the_template(seen)
-        || torchtune::nodes_of_the_template(seen)
+    })
 }
 
 /// Returns the counts of a replicated job, each as text or `null`.

@@ -1,20 +1,18 @@
-//! Every directory in `plugins/` with a `manifest.json` has the files of a plugin, and `tests/cases` has cases of it.
+//! Every directory in `plugins/` with a `manifest.json` has the files of a plugin, and cases.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use std::{fs, path::Path};
+use std::{fs, path::PathBuf};
 
 use serde_json::Value;
+use trainyard_plugin_folders::{cases, root};
 use trainyard_policies::BUILT_INS;
 
 #[test]
 fn every_plugin_has_its_files_and_cases() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let root = root();
     let readme = fs::read_to_string(root.join("README.md")).unwrap();
-    let cases = fs::read_dir(root.join("tests/cases")).unwrap();
-    let cases: Vec<_> = cases
-        .map(|case| case.unwrap().file_name().into_string().unwrap())
-        .collect();
+    let cases = cases(&root).unwrap();
     assert!(BUILT_INS.len() >= 8);
     for (folder, _) in BUILT_INS {
         let name = folder.strip_prefix("plugins/").unwrap();
@@ -27,10 +25,15 @@ fn every_plugin_has_its_files_and_cases() {
         assert_eq!(manifest["name"], *name);
         let page = format!("]({folder}/README.md)");
         assert!(readme.contains(&page), "README.md has no link `{page}`");
+        let of_plugin = root.join(folder).join("cases");
         let prefix = format!("{name}-");
+        let is_of_plugin = |(case, path): (&String, &PathBuf)| {
+            case.starts_with(&prefix) && path.starts_with(&of_plugin)
+        };
         assert!(
-            cases.iter().any(|case| case.starts_with(&prefix)),
-            "tests/cases has no case `{prefix}*`"
+            cases.iter().any(is_of_plugin),
+            "{} has no case `{prefix}*`",
+            of_plugin.display()
         );
     }
 }

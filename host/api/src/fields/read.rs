@@ -46,6 +46,11 @@ impl<'v> Fields<'v> {
         self.errors.push(FieldError { path, problem });
     }
 
+    /// Returns the names of all fields.
+    pub fn names(&self) -> impl Iterator<Item = &'v str> + use<'v> {
+        self.map.into_iter().flat_map(Map::keys).map(String::as_str)
+    }
+
     /// Returns the raw value of a field, if it is set.
     pub fn raw(&self, name: &str) -> Option<&'v Value> {
         self.map?.get(name)
@@ -159,7 +164,7 @@ impl<'v> Fields<'v> {
     }
 
     /// Reads an object without looking at its fields.
-    pub fn opaque_object(&mut self, name: &'static str) -> Option<Value> {
+    pub fn opaque_object(&mut self, name: &str) -> Option<Value> {
         let value = self.raw(name)?;
         if !value.is_object() {
             self.wrong_type(self.path.field(name), "an object", value);

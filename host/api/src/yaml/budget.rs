@@ -127,10 +127,10 @@ mod tests {
     #[test]
     fn sixteen_mebibytes_of_ordinary_manifests_fit() {
         const ORDINARY: usize = 16 << 20;
-        let cases = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/cases");
+        let cases = trainyard_plugin_folders::cases(&trainyard_plugin_folders::root()).unwrap();
         let (mut bytes, mut memory) = (0, 0);
-        for case in std::fs::read_dir(cases).unwrap() {
-            let Ok(text) = std::fs::read_to_string(case.unwrap().path().join("input.yaml")) else {
+        for case in cases.into_values() {
+            let Ok(text) = std::fs::read_to_string(case.join("input.yaml")) else {
                 continue;
             };
             if read(&text).iter().all(Result::is_ok) {

@@ -15,6 +15,7 @@ mod owner;
 mod pod_sets;
 mod raw;
 mod shape;
+mod values;
 
 use std::sync::Arc;
 

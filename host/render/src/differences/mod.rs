@@ -28,9 +28,9 @@ pub(crate) struct Rendering<'a> {
 
 impl<'a> Rendering<'a> {
     /// Returns the key and the value of the framework in the runtime's `mlPolicy`.
-    fn policy(&self) -> Option<(&'static str, &'a Value)> {
+    fn policy(&self) -> Option<(&'a str, &'a Value)> {
         match self.runtime.ml_policy.as_ref()?.member.as_ref()? {
-            Member::Key(policy) => Some((policy.key, &policy.config)),
+            Member::Key(policy) => Some((&policy.key, &policy.config)),
             Member::Plugin(_) => None,
         }
     }

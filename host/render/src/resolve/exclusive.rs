@@ -5,8 +5,7 @@ use trainyard_api::{FieldPath, Runtime};
 use trainyard_model::record::{Change, EntryScope, Field, Record};
 
 use super::template;
-use crate::json::get;
-use crate::{journal::Journal, problem::Problem};
+use crate::{journal::Journal, json::get, problem::Problem};
 
 /// The annotation of a JobSet or of a replicated job's Jobs. Its value is the label of Kubernetes nodes with their domain.
 const EXCLUSIVE: &str = "alpha.jobset.sigs.k8s.io/exclusive-topology";

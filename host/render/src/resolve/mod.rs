@@ -272,7 +272,7 @@ fn runtime_processes(runtime: &Runtime) -> Option<u32> {
     let Member::Key(policy) = runtime.ml_policy.as_ref()?.member.as_ref()? else {
         return None;
     };
-    let least = if matches!(policy.key, "mpi" | "flux") {
+    let least = if matches!(policy.key.as_str(), "mpi" | "flux") {
         2
     } else {
         1

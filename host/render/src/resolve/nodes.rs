@@ -116,7 +116,7 @@ impl Overrides<'_> {
             if get(job, "name").is_some_and(is_node) {
                 let path = template::replicated_jobs().index(index);
                 let path = path.fields(["template", "spec"]);
-                problems.extend(count_problems(job, &path, policy.key));
+                problems.extend(count_problems(job, &path, &policy.key));
             }
         }
         if problems.is_empty() {

@@ -6,13 +6,15 @@ use trainyard_structural::REFERENCE;
 use super::{
     error::DocumentError,
     kubernetes::{self, References},
-    ours,
+    ours, unions,
 };
 
 /// The member that makes an object a placeholder for one of Kubernetes' types; its value is the name of the type.
 const PLACEHOLDER: &str = "$kubernetes";
 /// The member that makes an object a placeholder for another of our documents.
 const DOCUMENT: &str = "$document";
+/// The member of a union to which plugins add members.
+const UNION: &str = "$union";
 
 /// Expands all placeholders of a document.
 ///
@@ -41,10 +43,13 @@ fn below(value: &Value, place: &str, references: References) -> Result<Value, Do
                     return Err(DocumentError::NoName { place });
                 }
             };
-            let is_placeholder = |key: &str| key == PLACEHOLDER || key == DOCUMENT;
+            let is_placeholder = |key: &str| [PLACEHOLDER, DOCUMENT, UNION].contains(&key);
             for (key, value) in object.iter().filter(|(key, _)| !is_placeholder(key)) {
                 let value = below(value, &format!("{place}/{}", escaped(key)), references)?;
                 out.insert(key.clone(), value);
+            }
+            if let Some(union) = object.get(UNION) {
+                unions::complete(union, &mut out, |member| below(member, place, references))?;
             }
             Ok(Value::Object(out))
         }

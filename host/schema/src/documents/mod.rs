@@ -2,6 +2,7 @@
 //!
 //! Documents are written by hand, except for Kubernetes' own types: `{$kubernetes: io.k8s.api.core.v1.EnvVar}` is a placeholder for
 //! one. Members beside it are added to those of the type, or replace them. `{$document: env}` is a placeholder for another document.
+//! `$union` makes a schema one of the unions to which plugins add members, with the schema in `plugins/NAME/schema.yaml`.
 
 mod compact;
 mod crd;
@@ -10,6 +11,7 @@ mod expand;
 mod kind;
 mod kubernetes;
 mod ours;
+mod unions;
 
 pub use compact::compact;
 pub use error::DocumentError;

@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Pod;
 use serde_json::{Value, json};
 use trainyard_api::yaml;
 use trainyard_cluster::PodGroups;
+use trainyard_plugin_folders::{root, runtimes};
 
 use super::runtime;
 
@@ -66,12 +67,12 @@ pub fn gang(kind: PodGroups) -> Value {
     runtime
 }
 
-/// Returns a runtime of deploy/.
+/// Returns a shipped runtime.
 ///
 /// # Panics
 /// There is none with this name.
 pub fn shipped(name: &str) -> Value {
-    first(&format!("deploy/runtimes/{name}.yaml"))
+    first(&runtimes(&root()).unwrap_or_default()[name])
 }
 
 /// Returns the runtime of a folder in examples/.
@@ -79,17 +80,16 @@ pub fn shipped(name: &str) -> Value {
 /// # Panics
 /// There is none in this folder.
 pub fn of_example(name: &str) -> Value {
-    first(&format!("examples/{name}/runtime.yaml"))
+    first(&root().join("examples").join(name).join("runtime.yaml"))
 }
 
 /// Returns the first object in a file of this repository.
-fn first(file: &str) -> Value {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let text = fs::read_to_string(root.join(file)).unwrap_or_default();
+fn first(file: &Path) -> Value {
+    let text = fs::read_to_string(file).unwrap_or_default();
     let documents = yaml::read(&text).into_iter();
     let mut values = documents.filter_map(|document| Some(document.ok()?.value));
     let runtime = values.next().unwrap_or_default();
-    assert!(runtime.is_object(), "{file} has no runtime");
+    assert!(runtime.is_object(), "{} has no runtime", file.display());
     runtime
 }
 

@@ -1,19 +1,20 @@
-//! The Flux-specific parts of inputs.
+//! Inputs of Flux.
 
 use proptest::{prelude::*, strategy::BoxedStrategy};
 use serde_json::{Value, json};
 
-use super::{fields, list, one_of, parts::word, runtime};
+use crate::differences_from_the_reference_are_listed::generated::{
+    Change, fields, list, one_of, parts::word, runtime,
+};
 
-/// `mlPolicy.flux`.
-pub(super) fn policy() -> BoxedStrategy<Value> {
+pub(super) fn runtime() -> BoxedStrategy<Value> {
     let processes = (1..5i64).prop_map(Value::from).boxed();
-    fields(vec![("numProcPerNode", 0.4, processes)])
+    let flux = fields(vec![("numProcPerNode", 0.4, processes)]);
+    runtime::with_policy("flux", 0.9, flux)
 }
 
-/// Turns an input into one of Flux.
-#[derive(Clone, Debug)]
-pub(super) struct Settings {
+/// What turns an input into one of Flux.
+struct Settings {
     job_env: Value,
     runtime_env: Value,
     words: Value,
@@ -22,7 +23,7 @@ pub(super) struct Settings {
 }
 
 /// Adds commands, env vars and pod fields that affect Flux.
-pub(super) fn settings() -> BoxedStrategy<Settings> {
+pub(super) fn change() -> BoxedStrategy<Change> {
     let env = || {
         let var = |name: &'static str, values: &'static [&'static str]| {
             word(values)
@@ -63,18 +64,24 @@ pub(super) fn settings() -> BoxedStrategy<Settings> {
         ),
     ]);
     (env(), env(), words, pod, prop::bool::weighted(0.03))
-        .prop_map(|(job_env, runtime_env, words, pod, installer)| Settings {
-            job_env,
-            runtime_env,
-            words,
-            pod,
-            installer,
+        .prop_map(|(job_env, runtime_env, words, pod, installer)| {
+            let settings = Settings {
+                job_env,
+                runtime_env,
+                words,
+                pod,
+                installer,
+            };
+            Change::new(move |runtime, job| {
+                settings.apply(runtime, job);
+                Vec::new()
+            })
         })
         .boxed()
 }
 
 impl Settings {
-    pub(super) fn apply(self, runtime: &mut Value, job: &mut Value) {
+    fn apply(&self, runtime: &mut Value, job: &mut Value) {
         let trainer = &mut job["spec"]["trainer"];
         if trainer.is_object() {
             append(&mut trainer["env"], &self.job_env);

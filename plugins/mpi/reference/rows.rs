@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::super::seen::{Seen, is_trainer};
+use crate::differences_from_the_reference_are_listed::seen::{Seen, is_trainer};
 
 /// Returns whether the runtime is one of MPI.
 fn is_mpi(seen: &Seen<'_>) -> bool {
@@ -34,14 +34,6 @@ fn pod(name: &str) -> &str {
 fn same_hosts(seen: &Seen<'_>) -> bool {
     let pods = |side| -> Vec<&str> { hosts(side).into_iter().map(|(name, _)| pod(name)).collect() };
     pods(seen.ours()) == pods(seen.theirs())
-}
-
-/// Returns the number of nodes that the TrainJob or the runtime sets.
-fn nodes<'s>(seen: &Seen<'s>) -> &'s Value {
-    match &seen.trainer()["numNodes"] {
-        Value::Null => &seen.policy()["numNodes"],
-        nodes => nodes,
-    }
 }
 
 fn is_count(path: &str) -> bool {
@@ -124,16 +116,11 @@ pub(super) fn hosts_of_the_template(seen: &Seen<'_>) -> bool {
         let count = |field: &str| job["template"]["spec"][field].as_u64();
         count("completions") < count("parallelism") && count("completions").is_some()
     });
-    is_mpi(seen) && nodes(seen).is_null() && has_fewer && is_hostfile(seen) && !same_hosts(seen)
-}
-
-/// Returns whether the launcher is the only node.
-pub(super) fn has_one_node(seen: &Seen<'_>) -> bool {
-    is_mpi(seen) && launcher_is_node(seen) && nodes(seen) == 1
+    is_mpi(seen) && seen.nodes().is_null() && has_fewer && is_hostfile(seen) && !same_hosts(seen)
 }
 
 pub(super) fn one_node(seen: &Seen<'_>) -> bool {
-    let is_one = has_one_node(seen);
+    let is_one = seen.launcher_is_the_only_node();
     let none = seen.path().ends_with("[node].replicas") && seen.ours() == Some(&0.into());
     let counts = is_count(seen.path()) || is_hostfile(seen) && !same_hosts(seen);
     is_one && (none || counts)

@@ -6,14 +6,35 @@ use serde_json::{Map, Value, json};
 /// The name of the script before the command, for both sides.
 const ENTRYPOINT: &str = "/etc/flux-config/entrypoint.sh";
 
+/// Replaces the scripts of an object, and the commands that they precede, by their effect.
+pub(super) fn effect(object: &mut Value) {
+    if is_scripts(object) {
+        object["data"] = facts(&object["data"]);
+    }
+    unwrap_below(object);
+}
+
+fn unwrap_below(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            if let Some(unwrapped) = unwrapped(map) {
+                *map = unwrapped;
+            }
+            map.values_mut().for_each(unwrap_below);
+        }
+        Value::Array(items) => items.iter_mut().for_each(unwrap_below),
+        _ => {}
+    }
+}
+
 /// Returns whether an object contains the scripts.
-pub(super) fn is_scripts(object: &Value) -> bool {
+fn is_scripts(object: &Value) -> bool {
     let name = object["metadata"]["name"].as_str().unwrap_or_default();
     object["kind"] == "ConfigMap" && name.ends_with("-flux-entrypoint")
 }
 
 /// Returns the facts of the files of such an object.
-pub(super) fn facts(data: &Value) -> Value {
+fn facts(data: &Value) -> Value {
     let file = |name: &str| data[name].as_str().unwrap_or_default();
     if data["settings.sh"].is_string() {
         let mut facts = ours(file("settings.sh"), file("broker.toml"));
@@ -113,7 +134,7 @@ fn theirs(entrypoint: &str, init: &str) -> Value {
 }
 
 /// Returns the container with the command that Flux runs, if the script precedes it.
-pub(super) fn unwrapped(container: &Map<String, Value>) -> Option<Map<String, Value>> {
+fn unwrapped(container: &Map<String, Value>) -> Option<Map<String, Value>> {
     let list = |name: &str| {
         let items = container.get(name).and_then(Value::as_array);
         let items = items.into_iter().flatten().filter_map(Value::as_str);

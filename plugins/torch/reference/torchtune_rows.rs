@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{
-    super::seen::Seen,
-    frameworks::{self, has_disputed_accelerators, is_first_pod, is_partial_override, named},
+use super::rows;
+use crate::differences_from_the_reference_are_listed::{
+    rows::frameworks::{has_disputed_accelerators, is_first_pod, is_partial_override, named},
+    seen::Seen,
 };
 
 /// The env vars that a completed command replaces.
@@ -131,7 +132,7 @@ pub(super) fn runtime_processes(seen: &Seen<'_>) -> bool {
     let is_of_runtime = !seen.policy()["torch"]["numProcPerNode"].is_null()
         && seen.trainer()["numProcPerNode"].is_null();
     let differs = lines(seen).is_some_and(|(ours, theirs)| ours.recipe != theirs.recipe);
-    is_of_runtime && differs || frameworks::runtime_processes(seen)
+    is_of_runtime && differs || rows::runtime_processes(seen)
 }
 
 pub(super) fn address(seen: &Seen<'_>) -> bool {

@@ -1,13 +1,13 @@
-//! The torchtune-specific parts of inputs.
+//! Inputs of torchtune.
 
 use proptest::{prelude::*, strategy::BoxedStrategy};
 use serde_json::{Value, json};
 
-use super::{Framework, list, one_of, runtime};
+use crate::differences_from_the_reference_are_listed::generated::{Change, list, one_of, runtime};
 
 /// Turns an input of Torch into one of torchtune.
-#[derive(Clone, Debug)]
-pub(super) struct Settings {
+#[derive(Clone)]
+struct Settings {
     name: &'static str,
     runtime_command: Value,
     runtime_args: Value,
@@ -26,11 +26,8 @@ const RUNTIMES: [(&str, &str); 6] = [
     ("torchtune-mistral-7b", "mistral/7B_full"),
 ];
 
-/// Adds runtimes, commands and arguments of torchtune; none for other frameworks.
-pub(super) fn settings(framework: Framework) -> BoxedStrategy<Option<Settings>> {
-    if framework != Framework::Torchtune {
-        return Just(None).boxed();
-    }
+/// Adds runtimes, commands and arguments of torchtune.
+pub(super) fn change() -> BoxedStrategy<Change> {
     let names = prop_oneof![
         8 => Just(RUNTIMES[0]),
         4 => Just(RUNTIMES[1]),
@@ -60,13 +57,17 @@ pub(super) fn settings(framework: Framework) -> BoxedStrategy<Option<Settings>> 
                     _ => word,
                 });
                 let can_run_on_several = name.ends_with("70b");
-                Some(Settings {
+                let settings = Settings {
                     name,
                     runtime_command: words.collect(),
                     runtime_args,
                     command,
                     args,
                     one_node: !several_nodes && !can_run_on_several,
+                };
+                Change::new(move |runtime, job| {
+                    settings.clone().apply(runtime, job);
+                    Vec::new()
                 })
             },
         )
@@ -135,7 +136,7 @@ fn args() -> BoxedStrategy<Value> {
 }
 
 impl Settings {
-    pub(super) fn apply(self, runtime: &mut Value, job: &mut Value) {
+    fn apply(self, runtime: &mut Value, job: &mut Value) {
         runtime["metadata"]["name"] = self.name.into();
         job["spec"]["runtimeRef"]["name"] = self.name.into();
         let mounts = json!([{"name": "initializer", "mountPath": "/workspace"}]);

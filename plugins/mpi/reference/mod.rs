@@ -1,0 +1,50 @@
+//! Differences of MPI from the reference, and generated inputs. This is a module of tests/differences_from_the_reference_are_listed.
+
+mod inputs;
+mod rows;
+
+use crate::differences_from_the_reference_are_listed::{
+    compare,
+    generated::Generator,
+    plugins::Plugin,
+    rows::{Row, row},
+};
+
+pub(crate) const PLUGIN: Plugin = Plugin {
+    rows: ROWS,
+    generators: GENERATORS,
+    ..Plugin::NONE
+};
+
+/// Every row of divergences.md, in the order of the table, and what else shows a row that plugins share.
+const ROWS: &[Row] = &[
+    row("mpi-implementations", rows::implementations),
+    row("mpi-open-mpi-5", rows::open_mpi_5),
+    row("mpi-own-line", rows::own_line),
+    row("mpi-slots", rows::slots),
+    row("mpi-runtime-nodes", rows::runtime_nodes),
+    row("mpi-one-node", rows::one_node),
+    row("mpi-resources", rows::resources),
+    row("mpi-image", rows::image),
+    row("mpi-roots-key", rows::roots_key),
+    row("mpi-runtime-not-whole", rows::runtime_not_whole),
+    row("mpi-mount-path", rows::mount_path),
+    row("mpi-command", rows::command),
+    row("mpi-unfit", rows::unfit),
+    row("mpi-mutable-keys", rows::mutable_keys),
+    row("counts", rows::hosts_of_the_template),
+];
+
+const GENERATORS: &[Generator] = &[Generator {
+    reserved_env: &["OMPI_MCA_plm_rsh_args", "PRTE_MCA_plm_ssh_args"],
+    // Numbers above the accelerators of a node are refused.
+    most_processes: 3,
+    patched: &["launcher"],
+    ..Generator::new("mpi", inputs::runtime)
+}];
+
+#[test]
+#[ignore = "needs Go: `make test-reference` runs it"]
+fn generated_inputs_differ_as_listed() {
+    compare(&GENERATORS[0], 1000);
+}

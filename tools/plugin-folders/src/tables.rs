@@ -1,0 +1,119 @@
+//! The code that build scripts write, and the list of runtimes for kustomize.
+
+use std::{fmt::Write as _, fs, io, path::Path};
+
+use serde_json::Value;
+
+use crate::{of_each, plugins, runtimes};
+
+/// Returns the constants of the built-in plugins as native policies: one for each, and `BUILT_INS`.
+///
+/// # Errors
+/// A folder cannot be read.
+pub fn native_policies(root: &Path) -> io::Result<String> {
+    let (mut table, mut all) = (String::new(), String::new());
+    for name in plugins(root)?.into_keys() {
+        let module = module(&name);
+        let constant = module.to_uppercase();
+        add(
+            &mut table,
+            format_args!(
+                "/// The plugin in `plugins/{name}`.\npub const {constant}: NativePlugin = (\"plugins/{name}\", &trainyard_plugin_{module}::PLUGIN);\n"
+            ),
+        );
+        add(&mut all, format_args!("{constant}, "));
+    }
+    Ok(format!(
+        "{table}/// The built-in plugins, by name.\npub const BUILT_INS: &[NativePlugin] = &[{all}];\n"
+    ))
+}
+
+/// Returns the list of shipped runtimes, each with its name and its text.
+///
+/// # Errors
+/// As for [`runtimes`].
+pub fn shipped_runtimes(root: &Path) -> io::Result<String> {
+    let mut table = String::from("&[\n");
+    for (name, file) in runtimes(root)? {
+        add(
+            &mut table,
+            format_args!("    Runtime {{ name: {name:?}, text: include_str!({file:?}) }},\n"),
+        );
+    }
+    Ok(table + "]\n")
+}
+
+/// Returns the kustomization of all shipped runtimes.
+///
+/// # Errors
+/// As for [`runtimes`].
+pub fn kustomization(root: &Path) -> io::Result<String> {
+    let mut text = String::from(
+        "# The runtimes for TrainJobs, which are in the folders of their plugins. They are cluster-scoped. Each folder can be left out.\n\
+         apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources:\n",
+    );
+    for (name, folder) in plugins(root)? {
+        if folder.join("runtimes").is_dir() {
+            add(&mut text, format_args!("- ../../plugins/{name}/runtimes\n"));
+        }
+    }
+    Ok(text)
+}
+
+/// Returns the list of members that plugins add to the unions of runtimes: the union and the key in a plugin's `activeWhen`, with the schema
+/// in its `schema.yaml`.
+///
+/// # Errors
+/// A manifest cannot be read.
+pub fn union_members(root: &Path) -> io::Result<String> {
+    let mut table = String::from("&[\n");
+    for folder in plugins(root)?.into_values() {
+        let manifest: Value = serde_json::from_slice(&fs::read(folder.join("manifest.json"))?)?;
+        let active_when = manifest.get("activeWhen").and_then(Value::as_str);
+        if let Some((union, key)) = active_when.and_then(|when| when.split_once('.')) {
+            let schema = folder.join("schema.yaml");
+            add(
+                &mut table,
+                format_args!("    ({union:?}, {key:?}, include_str!({schema:?})),\n"),
+            );
+        }
+    }
+    Ok(table + "]\n")
+}
+
+/// Returns the modules in the folders of the plugins about the reference, and the list `PLUGINS` of each folder with the constant `PLUGIN`
+/// of its module.
+///
+/// # Errors
+/// A folder cannot be read.
+pub fn references(root: &Path) -> io::Result<String> {
+    let (mut modules, mut list) = (String::new(), String::new());
+    for file in of_each(root, "reference")? {
+        let name = file.ancestors().nth(2).and_then(Path::file_name);
+        let name = name.unwrap_or_default().to_string_lossy();
+        if file.ends_with("mod.rs") {
+            let module = module(&name);
+            add(
+                &mut modules,
+                format_args!("#[path = {file:?}]\nmod {module};\n"),
+            );
+            add(
+                &mut list,
+                format_args!("    (\"plugins/{name}\", {module}::PLUGIN),\n"),
+            );
+        }
+    }
+    Ok(format!(
+        "{modules}\n/// The plugins, each with its folder.\npub(crate) const PLUGINS: &[(&str, Plugin)] = &[\n{list}];\n"
+    ))
+}
+
+/// Returns the name of a plugin as one of a module.
+fn module(plugin: &str) -> String {
+    plugin.replace('-', "_")
+}
+
+fn add(text: &mut String, more: std::fmt::Arguments<'_>) {
+    // Writing to a string cannot fail.
+    let _ = text.write_fmt(more);
+}
