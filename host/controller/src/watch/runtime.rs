@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use trainyard_api::{Admitted, Located, Object, Runtime, Source, names};
+use trainyard_api::{Admitted, Runtime, names};
+
+use crate::admission;
 
 /// A parsed runtime, with the object as it was written.
 #[derive(Clone, Debug)]
@@ -18,27 +20,34 @@ impl ReadRuntime {
     /// # Errors
     /// What is wrong with it.
     pub(crate) fn read(object: Value) -> Result<Self, String> {
+        Self::of(object, |_| {})
+    }
+
+    /// Parses the runtime of a snapshot. It was accepted when the snapshot was made, by an earlier release or the reference, so it is not
+    /// refused for what the schema of this release refuses.
+    ///
+    /// # Errors
+    /// What cannot be read.
+    pub(crate) fn read_snapshot(object: Value) -> Result<Self, String> {
+        Self::of(object, |admitted| admitted.errors.clear())
+    }
+
+    fn of(object: Value, accept: impl FnOnce(&mut Admitted)) -> Result<Self, String> {
+        let admitted = admission::admit(object.clone());
+        let mut admitted = admitted.map_err(|errors| errors.join("; "))?;
+        accept(&mut admitted);
+        if admitted.errors.is_empty() && !Runtime::is(&admitted.object) {
+            return Err(format!(
+                "is neither a {} nor a {}",
+                names::TRAINING_RUNTIME,
+                names::CLUSTER_TRAINING_RUNTIME
+            ));
+        }
+        let runtime = admitted.runtime();
+        let runtime = runtime.ok_or_else(|| admission::errors_of(&admitted).join("; "))?;
         Ok(Self {
-            runtime: Arc::new(read(object.clone())?),
+            runtime: Arc::new(runtime),
             object: Arc::new(object),
         })
     }
-}
-
-fn read(value: Value) -> Result<Runtime, String> {
-    let source = Source::new("the cluster", 1);
-    let object = Object::read(source, value).map_err(|errors| errors.to_string())?;
-    let mut admitted = Admitted::new(object, "");
-    if admitted.errors.is_empty() && !Runtime::is(&admitted.object) {
-        return Err(format!(
-            "is neither a {} nor a {}",
-            names::TRAINING_RUNTIME,
-            names::CLUSTER_TRAINING_RUNTIME
-        ));
-    }
-    let runtime = admitted.runtime();
-    runtime.ok_or_else(|| {
-        let errors: Vec<_> = admitted.errors.iter().map(Located::in_object).collect();
-        errors.join("; ")
-    })
 }
