@@ -51,3 +51,56 @@ impl ReadRuntime {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use serde_json::json;
+
+    use super::*;
+
+    fn runtime(ml_policy: &Value, network: &Value) -> Value {
+        let template = json!({"spec": {"template": {"spec": {"containers": [{"name": "node"}]}}}});
+        json!({
+            "apiVersion": names::TRAINER_API_VERSION,
+            "kind": names::TRAINING_RUNTIME,
+            "metadata": {"name": "torch", "namespace": "ml"},
+            "spec": {
+                "mlPolicy": ml_policy,
+                "template": {"spec": {"network": network, "replicatedJobs": [{"name": "node", "template": template}]}},
+            },
+        })
+    }
+
+    /// The reference's CRDs may accept what ours refuse.
+    #[test]
+    fn schema_refuses_a_stored_runtime_but_not_that_of_a_snapshot() {
+        let valid = runtime(&json!({}), &json!({}));
+        let read = ReadRuntime::read(valid.clone()).unwrap();
+        assert_eq!(*read.object, valid);
+        assert_eq!(
+            read.runtime.template.spec["replicatedJobs"][0]["replicas"],
+            1
+        );
+
+        let unknown = runtime(&json!({}), &json!({"newer": true}));
+        let error = ReadRuntime::read(unknown.clone()).unwrap_err();
+        let wanted = "unknown field \"spec.template.spec.network.newer\"";
+        assert_eq!(error, wanted);
+        let snapshot = ReadRuntime::read_snapshot(unknown).unwrap();
+        assert_eq!(*snapshot.runtime, *read.runtime);
+
+        let no_nodes = runtime(&json!({"numNodes": 0}), &json!({}));
+        let error = ReadRuntime::read(no_nodes.clone()).unwrap_err();
+        assert!(
+            error.starts_with("spec.mlPolicy.numNodes: Invalid value: 0: "),
+            "{error}"
+        );
+        let error = ReadRuntime::read_snapshot(no_nodes).unwrap_err();
+        assert!(
+            error.starts_with("spec.mlPolicy.numNodes: invalid value: integer `0`"),
+            "{error}"
+        );
+    }
+}
