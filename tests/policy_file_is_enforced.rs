@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::common::{
     policy_file::{policy, refused_with, run},
-    runtime, stdout, test_plugin, trainyard,
+    runtime, stderr, stdout, test_plugin, trainyard,
 };
 
 /// A TrainJob with Torch and the plugin `site` of tests/plugins, which shows its settings in the pods.
@@ -119,6 +119,59 @@ fn inspect_lists_why_a_plugin_would_not_be_loaded() {
     for (refusal, error) in site.iter().zip(errors) {
         assert!(error.contains(refusal), "{refusal}\n{error}");
     }
+}
+
+/// Whatever a policy file grants, a component with several memories or with too many instances cannot run.
+#[test]
+fn inspect_refuses_components_that_cannot_run() {
+    let two_memories = b"\0asm\x01\0\0\0\x05\x05\x02\0\x01\0\x01";
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("plugin.wasm");
+    let plugin = fs::read(test_plugin("team")).unwrap();
+    let of_components = [
+        ("memories", with_module(&plugin, two_memories, 0)),
+        ("instances", with_module(&plugin, b"\0asm\x01\0\0\0", 100)),
+    ];
+    for (problem, component) in of_components {
+        fs::write(&file, component).unwrap();
+        let load = ["plan", "--plugin", file.to_str().unwrap()];
+        let refused = stderr(&trainyard(folder.path(), &load));
+        assert!(refused.contains(problem), "{refused}");
+        for more in [&[][..], &["-o", "json"], &["--policy"]] {
+            let inspect = [&["plugin", "inspect", file.to_str().unwrap()], more].concat();
+            let output = trainyard(folder.path(), &inspect);
+            assert_eq!(output.status.code(), Some(1));
+            assert!(output.stdout.is_empty());
+            assert_eq!(stderr(&output), refused);
+        }
+    }
+}
+
+/// Adds a core module at the end of a component, and up to 127 instances of it.
+fn with_module(component: &[u8], module: &[u8], instances: u8) -> Vec<u8> {
+    let length = |rest: &[u8]| {
+        let bytes = rest.iter().take_while(|byte| **byte >= 128).count() + 1;
+        let digits = rest.iter().take(bytes).rev();
+        let value = digits.fold(0, |value, byte| value << 7 | usize::from(byte & 127));
+        (bytes, value)
+    };
+    let (mut rest, mut modules) = (&component[8..], 0);
+    while let [id, after @ ..] = rest {
+        modules += u8::from(*id == 1);
+        let (bytes, size) = length(after);
+        rest = &after[bytes + size..];
+    }
+    let section = |id: u8, content: Vec<u8>| {
+        let (low, high) = (content.len() as u8 & 127 | 128, (content.len() >> 7) as u8);
+        [vec![id, low, high], content].concat()
+    };
+    let list = [vec![instances], [0, modules, 0].repeat(instances.into())].concat();
+    [
+        component.to_vec(),
+        section(1, module.to_vec()),
+        section(2, list),
+    ]
+    .concat()
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::{
@@ -10,47 +11,58 @@ use crate::{
 };
 
 /// A plugin that a runtime activates, with its configuration: an entry of `spec.plugins`, or `mlPolicy.plugin`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct PluginUse {
     /// The plugin's name.
     pub name: String,
     /// Its configuration; an empty object if it has none.
+    #[serde(default = "no_config")]
     pub config: Value,
     /// The path of the name in the runtime.
+    #[serde(skip)]
     pub name_path: FieldPath,
     /// The path of the configuration in the runtime, for errors of the plugin's schema.
+    #[serde(skip)]
     pub config_path: FieldPath,
 }
 
+fn no_config() -> Value {
+    Value::Object(Map::new())
+}
+
 impl PluginUse {
-    /// Reads `{name, config}`.
-    pub fn read(fields: &mut Fields<'_>) -> Self {
+    /// Returns it with the paths of a `{name, config}` at `path`.
+    pub(crate) fn at(self, path: &FieldPath) -> Self {
         Self {
-            name: fields.required_string("name"),
-            config: fields
-                .opaque_object("config")
-                .unwrap_or_else(|| Value::Object(Map::new())),
-            name_path: fields.path().field("name"),
-            config_path: fields.path().field("config"),
+            name_path: path.field("name"),
+            config_path: path.field("config"),
+            ..self
         }
     }
 
     /// Reads a list that no schema has validated, and reports all its errors.
     pub(crate) fn read_alone(value: &Value, path: &FieldPath) -> (Vec<Self>, Vec<FieldError>) {
-        let nothing = Value::Object(Map::new());
-        let mut fields = Fields::of(&nothing, path.clone());
-        let read = |item: &mut Fields<'_>| {
+        let mut errors = Vec::new();
+        let plugins = Fields::of_items(value, path, &mut errors, |item| {
             item.only(&["name", "config"]);
-            Self::read(item)
-        };
-        let plugins = fields.objects_at(value, path, read).unwrap_or_default();
+            let name = item.required_string("name");
+            let config = item.opaque_object("config").unwrap_or_else(no_config);
+            let (name_path, config_path) = Default::default();
+            Self {
+                name,
+                config,
+                name_path,
+                config_path,
+            }
+            .at(item.path())
+        });
         let mut seen = HashSet::new();
         for (at, plugin) in plugins.iter().enumerate() {
             if !plugin.name.is_empty() && !seen.insert(&plugin.name) {
                 let problem = FieldProblem::Duplicate(cut(&plugin.name));
-                fields.fail(path.index(at), problem);
+                errors.push(problem.at(path.index(at)));
             }
         }
-        (plugins, fields.errors())
+        (plugins, errors)
     }
 }

@@ -2,12 +2,13 @@
 
 use std::{fmt, sync::Arc};
 
-use serde_json::{Map, Value};
+use serde::Deserialize;
+use serde_json::Value;
 
 use crate::{
     Source, StringMap,
     dialect::Conversion,
-    fields::{FieldErrors, FieldProblem, Fields},
+    fields::{FieldError, FieldErrors, FieldProblem, count, describe, required, typed},
     names,
     object::{Metadata, Object},
     path::FieldPath,
@@ -97,12 +98,12 @@ pub struct KeyedPolicy {
 }
 
 impl KeyedPolicy {
-    /// Reads the first member that is set, apart from these. The schema allows only one of them.
-    fn read(fields: &mut Fields<'_>, apart: &[&str]) -> Option<Self> {
-        let mut keys = fields.names().filter(|key| !apart.contains(key));
-        keys.find_map(|key| {
-            let config = fields.opaque_object(key)?;
-            let key = key.to_owned();
+    /// Returns the first member that is set, apart from these. The schema allows only one of them.
+    fn of(policy: Option<&Value>, apart: &[&str]) -> Option<Self> {
+        let mut members = policy?.as_object()?.iter();
+        members.find_map(|(key, config)| {
+            let is_policy = config.is_object() && !apart.contains(&key.as_str());
+            let (key, config) = is_policy.then(|| (key.clone(), config.clone()))?;
             Some(Self { key, config })
         })
     }
@@ -119,7 +120,7 @@ impl Member {
 }
 
 /// `spec.template`: the JobSet to which policies are applied.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Template {
     /// The JobSet's labels.
     pub labels: StringMap,
@@ -146,24 +147,21 @@ impl Runtime {
         self.conversion.written(path)
     }
 
-    /// Reads a runtime of either kind that an API server, or admission, has accepted. An object of any other kind is read as a
-    /// TrainingRuntime.
+    /// Reads a runtime of either kind that admission has accepted. An object of any other kind is read as a TrainingRuntime.
     ///
     /// # Errors
-    /// Fields that are not supported yet, and values that violate rules beyond the schema, each with its path.
+    /// Fields that a JobSet needs and the schema does not require, the first value that does not have the type in the schema, and what is
+    /// wrong with the plugins in the annotation, each with its path.
     pub fn read(object: &Object) -> Result<Self, FieldErrors> {
         let kind = RuntimeKind::of(object).unwrap_or(RuntimeKind::Namespaced);
-        let mut fields = Fields::of(&object.value, FieldPath::root());
-        fields.required("spec");
-        let spec = fields.object("spec", Spec::read);
+        let mut errors = Vec::new();
+        let spec = Spec::read(&object.value).map_err(|error| errors.push(error));
         let spec = spec.unwrap_or_default();
-        let annotated = read_annotation(&mut fields, &object.metadata);
-        let plugins = join_plugins(&mut fields, spec.plugins, annotated);
-        let errors = fields.errors();
-        let template = match spec.template {
-            Some(template) if errors.is_empty() => template,
-            _ => return Err(FieldErrors(errors)),
-        };
+        let annotated = read_annotation(&object.metadata, &mut errors);
+        let plugins = join_plugins(spec.plugins, annotated, &mut errors);
+        if !errors.is_empty() {
+            return Err(FieldErrors(errors));
+        }
         Ok(Self {
             source: object.source.clone(),
             kind,
@@ -171,84 +169,108 @@ impl Runtime {
             ml_policy: spec.ml_policy,
             pod_group_policy: spec.pod_group_policy,
             plugins,
-            template,
+            template: spec.template,
             conversion: Conversion::default(),
             defaulted: Arc::default(),
         })
     }
 }
 
-/// `spec`, without the header.
+/// `spec`.
 #[derive(Default)]
 struct Spec {
     ml_policy: Option<MlPolicy>,
     pod_group_policy: Option<KeyedPolicy>,
     plugins: Option<Vec<PluginUse>>,
-    template: Option<Template>,
+    template: Template,
 }
 
 impl Spec {
-    fn read(fields: &mut Fields<'_>) -> Self {
-        fields.required("template");
-        Self {
-            ml_policy: fields.object("mlPolicy", MlPolicy::read),
-            pod_group_policy: fields
-                .object("podGroupPolicy", |policy| KeyedPolicy::read(policy, &[]))
-                .flatten(),
-            plugins: fields.objects("plugins", PluginUse::read),
-            template: fields.object("template", Template::read),
+    fn read(runtime: &Value) -> Result<Self, FieldError> {
+        let (template, of_template) = required(runtime, &["spec", "template", "spec"])?;
+        if !template.is_object() {
+            let (expected, found) = ("an object", describe(template));
+            return Err(FieldProblem::Type { expected, found }.at(of_template));
+        }
+        let (spec, path) = required(runtime, &["spec"])?;
+        let written: WrittenSpec = typed(spec, &path)?;
+        let at = |plugin: PluginUse, index| plugin.at(&path.field("plugins").index(index));
+        let plugins = written.plugins.map(|plugins| {
+            let plugins = plugins.into_iter().zip(0..);
+            plugins.map(|(plugin, index)| at(plugin, index)).collect()
+        });
+        let metadata = written.template.metadata;
+        Ok(Self {
+            ml_policy: written.ml_policy.map(|policy| policy.read(spec, &path)),
+            pod_group_policy: KeyedPolicy::of(spec.get("podGroupPolicy"), &[]),
+            plugins,
+            template: Template {
+                labels: metadata.labels,
+                annotations: metadata.annotations,
+                spec: Arc::new(template.clone()),
+            },
+        })
+    }
+}
+
+/// `spec`, except for the policies with keys and for the template's `spec`, which stay JSON.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenSpec {
+    ml_policy: Option<WrittenMlPolicy>,
+    plugins: Option<Vec<PluginUse>>,
+    template: WrittenTemplate,
+}
+
+/// `spec.mlPolicy`, except for the policies with keys.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenMlPolicy {
+    #[serde(default, deserialize_with = "count")]
+    num_nodes: Option<u32>,
+    plugin: Option<PluginUse>,
+}
+
+impl WrittenMlPolicy {
+    /// Returns the policy in `spec`, which is at `path`.
+    fn read(self, spec: &Value, path: &FieldPath) -> MlPolicy {
+        let keyed = KeyedPolicy::of(spec.get("mlPolicy"), &[NUM_NODES, PLUGIN]);
+        let path = path.fields(["mlPolicy", PLUGIN]);
+        let plugin = || self.plugin.map(|plugin| Member::Plugin(plugin.at(&path)));
+        MlPolicy {
+            num_nodes: self.num_nodes,
+            member: keyed.map(Member::Key).or_else(plugin),
         }
     }
 }
 
-impl MlPolicy {
-    fn read(fields: &mut Fields<'_>) -> Self {
-        let num_nodes = fields.count(NUM_NODES);
-        let keyed = KeyedPolicy::read(fields, &[NUM_NODES, PLUGIN]).map(Member::Key);
-        let plugin = || fields.object(PLUGIN, PluginUse::read).map(Member::Plugin);
-        Self {
-            num_nodes,
-            member: keyed.or_else(plugin),
-        }
-    }
+/// The template of a JobSet, or a patch of it, except for its `spec`, which stays JSON.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct WrittenTemplate {
+    pub(crate) metadata: TemplateMetadata,
 }
 
-impl Template {
-    fn read(fields: &mut Fields<'_>) -> Self {
-        let (labels, annotations) = fields
-            .object("metadata", |metadata| {
-                (
-                    metadata.string_map("labels"),
-                    metadata.string_map("annotations"),
-                )
-            })
-            .unwrap_or_default();
-        fields.required("spec");
-        let spec = fields
-            .opaque_object("spec")
-            .unwrap_or_else(|| Value::Object(Map::new()));
-        Self {
-            labels,
-            annotations,
-            spec: Arc::new(spec),
-        }
-    }
+/// The metadata that a JobSet gets from a template.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct TemplateMetadata {
+    pub(crate) labels: StringMap,
+    pub(crate) annotations: StringMap,
 }
 
 /// Reads the list of plugins in an annotation, whose JSON no schema has validated.
-fn read_annotation(fields: &mut Fields<'_>, metadata: &Metadata) -> Option<Vec<PluginUse>> {
+fn read_annotation(metadata: &Metadata, errors: &mut Vec<FieldError>) -> Option<Vec<PluginUse>> {
     let text = metadata.annotations.get(names::PLUGINS_ANNOTATION)?;
     let path = annotation_path();
     match yaml::read_json(text) {
         Ok(value) => {
-            let (plugins, errors) = PluginUse::read_alone(&value, &path);
-            errors
-                .into_iter()
-                .for_each(|error| fields.fail(error.path, error.problem));
+            let (plugins, found) = PluginUse::read_alone(&value, &path);
+            errors.extend(found);
             Some(plugins)
         }
         Err(error) => {
-            fields.fail(path, FieldProblem::Json(error));
+            errors.push(FieldProblem::Json(error).at(path));
             None
         }
     }
@@ -256,17 +278,17 @@ fn read_annotation(fields: &mut Fields<'_>, metadata: &Metadata) -> Option<Vec<P
 
 /// Returns the list that is set. If both are set, they must be equal.
 fn join_plugins(
-    fields: &mut Fields<'_>,
     listed: Option<Vec<PluginUse>>,
     annotated: Option<Vec<PluginUse>>,
+    errors: &mut Vec<FieldError>,
 ) -> Vec<PluginUse> {
     if let (Some(listed), Some(annotated)) = (&listed, &annotated) {
         let same = |(one, other): (&PluginUse, &PluginUse)| {
             one.name == other.name && one.config == other.config
         };
         if listed.len() != annotated.len() || !listed.iter().zip(annotated).all(same) {
-            let plugins = FieldPath::root().field("spec").field("plugins");
-            fields.fail(annotation_path(), FieldProblem::Differs(plugins));
+            let plugins = FieldPath::of(["spec", "plugins"]);
+            errors.push(FieldProblem::Differs(plugins).at(annotation_path()));
         }
     }
     listed.or(annotated).unwrap_or_default()

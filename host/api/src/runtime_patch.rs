@@ -1,8 +1,9 @@
 //! `spec.runtimePatches`: changes of a TrainJob, or of a controller on its behalf, to the runtime's template.
 
+use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{StringMap, fields::Fields, path::FieldPath};
+use crate::{StringMap, path::FieldPath, runtime::WrittenTemplate};
 
 /// One patch of a manager.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,40 +22,41 @@ pub struct RuntimePatch {
     pub path: FieldPath,
 }
 
-impl RuntimePatch {
-    /// Reads the list `runtimePatches`.
-    pub(crate) fn read_list(fields: &mut Fields<'_>) -> Vec<Self> {
-        fields
-            .objects("runtimePatches", Self::read)
-            .unwrap_or_default()
-    }
-
-    fn read(fields: &mut Fields<'_>) -> Self {
-        let mut patch = Self {
-            manager: fields.required_string("manager"),
-            time: fields.string("time"),
-            labels: StringMap::new(),
-            annotations: StringMap::new(),
-            spec: None,
-            path: fields.path().field("trainingRuntimeSpec").field("template"),
-        };
-        fields.object("trainingRuntimeSpec", |spec| {
-            spec.object("template", |template| {
-                (patch.labels, patch.annotations) = read_metadata(template);
-                patch.spec = template.opaque_object("spec");
-            });
-        });
-        patch
-    }
+/// An entry of the list, except for the patch of the template's `spec`, which stays JSON.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WrittenPatch {
+    manager: String,
+    time: Option<String>,
+    #[serde(default)]
+    training_runtime_spec: WrittenSpec,
 }
 
-/// Reads labels and annotations. Other metadata of a template cannot be patched (W58).
-fn read_metadata(fields: &mut Fields<'_>) -> (StringMap, StringMap) {
-    let read = |metadata: &mut Fields<'_>| {
-        (
-            metadata.string_map("labels"),
-            metadata.string_map("annotations"),
-        )
-    };
-    fields.object("metadata", read).unwrap_or_default()
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct WrittenSpec {
+    template: WrittenTemplate,
+}
+
+impl RuntimePatch {
+    /// Returns the patches in `spec`, the `spec` of a TrainJob, which is at `path`.
+    pub(crate) fn of(spec: &Value, path: &FieldPath, patches: Vec<WrittenPatch>) -> Vec<Self> {
+        let patch = |(at, patch): (usize, WrittenPatch)| {
+            let of_template = format!("/runtimePatches/{at}/trainingRuntimeSpec/template/spec");
+            // Other metadata of a template cannot be patched (W58).
+            let metadata = patch.training_runtime_spec.template.metadata;
+            Self {
+                manager: patch.manager,
+                time: patch.time,
+                labels: metadata.labels,
+                annotations: metadata.annotations,
+                spec: spec.pointer(&of_template).cloned(),
+                path: path
+                    .field("runtimePatches")
+                    .index(at)
+                    .fields(["trainingRuntimeSpec", "template"]),
+            }
+        };
+        patches.into_iter().enumerate().map(patch).collect()
+    }
 }

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::{
     Source,
     dialect::Conversion,
-    fields::{FieldErrors, FieldProblem, Fields, cut},
+    fields::{FieldError, FieldErrors, FieldProblem, count, cut, filled, required, typed},
     names,
     object::{Metadata, Object},
     path::FieldPath,
     runtime::RuntimeKind,
-    runtime_patch::RuntimePatch,
+    runtime_patch::{RuntimePatch, WrittenPatch},
 };
 
 /// A TrainJob, with typed fields and fragments of Kubernetes' API as written.
@@ -52,7 +53,7 @@ pub struct RuntimeRef {
 }
 
 /// `spec.initializer`.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 pub struct Initializer {
     /// The dataset to fetch.
     pub dataset: Option<InitializerStep>,
@@ -61,20 +62,32 @@ pub struct Initializer {
 }
 
 /// One of the two steps of `spec.initializer`.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct InitializerStep {
     /// The URI to fetch; `None` if it is missing or empty.
+    #[serde(deserialize_with = "filled")]
     pub storage_uri: Option<String>,
     /// Env of the step's container.
     pub env: Vec<EnvVar>,
-    /// The name of the Secret whose keys become env vars.
-    pub secret_ref: Option<String>,
+    /// The Secret whose keys become env vars.
+    pub secret_ref: Option<SecretRef>,
+}
+
+/// A reference to a Secret.
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(default)]
+pub struct SecretRef {
+    /// Its name, which is not empty.
+    pub name: String,
 }
 
 /// `spec.trainer`: overrides of the runtime.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Trainer {
     /// The image. `None` if it is missing or empty; some clients set an empty image, with which no pod could start.
+    #[serde(deserialize_with = "filled")]
     pub image: Option<String>,
     /// The command; an empty list clears the runtime's, `None` keeps it.
     pub command: Option<Vec<String>>,
@@ -83,15 +96,18 @@ pub struct Trainer {
     /// Env of the trainer's container.
     pub env: Vec<EnvVar>,
     /// The number of nodes, at least 1.
+    #[serde(deserialize_with = "count")]
     pub num_nodes: Option<u32>,
     /// Kubernetes' ResourceRequirements, as written.
     pub resources_per_node: Option<Value>,
     /// The number of processes on each node, at least 1.
+    #[serde(deserialize_with = "count")]
     pub num_proc_per_node: Option<u32>,
 }
 
 /// An env var of a TrainJob.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct EnvVar {
     pub name: String,
     /// Its value, which can refer to other env vars as `$(NAME)`.
@@ -125,182 +141,142 @@ impl TrainJob {
         self.conversion.written(path)
     }
 
-    /// Reads a TrainJob that an API server, or admission, has accepted.
+    /// Reads a TrainJob that admission has accepted.
     ///
     /// # Errors
-    /// Fields that are not supported yet, and values that violate rules beyond the schema, each with its path.
+    /// Fields that are not supported yet, and values that violate rules beyond the schema, each with its path; or the first value that does
+    /// not have the type of the schema.
     pub fn read(object: &Object) -> Result<Self, FieldErrors> {
-        let mut fields = Fields::of(&object.value, FieldPath::root());
-        fields.required("spec");
-        let spec = fields.object("spec", Spec::read);
-        let errors = fields.errors();
-        match (spec, errors.is_empty()) {
-            (Some(spec), true) => Ok(spec.into_job(object)),
-            _ => Err(FieldErrors(errors)),
+        let (spec, path) = required(&object.value, &["spec"])?;
+        let typed: Spec = typed(spec, &path)?;
+        let mut errors = not_supported(spec, &path);
+        let runtime_ref = typed.runtime_ref.checked(&path, &mut errors);
+        typed.initializer.check(&path, &mut errors);
+        if let Some(trainer) = &typed.trainer {
+            check_env(&trainer.env, &path.field("trainer"), &mut errors);
         }
+        if !errors.is_empty() {
+            return Err(FieldErrors(errors));
+        }
+        Ok(Self {
+            source: object.source.clone(),
+            metadata: object.metadata.clone(),
+            runtime_ref,
+            initializer: typed.initializer,
+            trainer: typed.trainer,
+            runtime_patches: RuntimePatch::of(spec, &path, typed.runtime_patches),
+            suspend: typed.suspend,
+            active_deadline_seconds: typed.active_deadline_seconds,
+            managed_by: typed.managed_by,
+            spec: Arc::new(spec.clone()),
+            conversion: Conversion::default(),
+            defaulted: Arc::default(),
+        })
     }
 }
 
-/// `spec`, without the header.
+/// `spec`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Spec {
-    runtime_ref: RuntimeRef,
+    runtime_ref: WrittenRef,
+    #[serde(default)]
     initializer: Initializer,
     trainer: Option<Trainer>,
-    runtime_patches: Vec<RuntimePatch>,
+    #[serde(default)]
+    runtime_patches: Vec<WrittenPatch>,
+    #[serde(default)]
     suspend: bool,
     active_deadline_seconds: Option<i64>,
+    #[serde(default = "managed_by_trainer")]
     managed_by: String,
 }
 
-impl Spec {
-    fn read(fields: &mut Fields<'_>) -> Self {
-        for later in [
-            "podTemplateOverrides",
-            "podSpecOverrides",
-            "labels",
-            "annotations",
-        ] {
-            fields.not_supported(later);
-        }
-        fields.required("runtimeRef");
-        let nowhere = RuntimeRef {
-            kind: RuntimeKind::Cluster,
-            name: String::new(),
-        };
-        Self {
-            runtime_ref: fields
-                .object("runtimeRef", RuntimeRef::read)
-                .unwrap_or(nowhere),
-            initializer: fields
-                .object("initializer", Initializer::read)
-                .unwrap_or_default(),
-            trainer: fields.object("trainer", Trainer::read),
-            runtime_patches: RuntimePatch::read_list(fields),
-            suspend: fields.boolean("suspend").unwrap_or(false),
-            active_deadline_seconds: fields.integer("activeDeadlineSeconds"),
-            managed_by: fields
-                .string("managedBy")
-                .unwrap_or_else(|| names::MANAGED_BY_TRAINER.to_owned()),
-        }
-    }
-
-    fn into_job(self, object: &Object) -> TrainJob {
-        TrainJob {
-            source: object.source.clone(),
-            metadata: object.metadata.clone(),
-            runtime_ref: self.runtime_ref,
-            initializer: self.initializer,
-            trainer: self.trainer,
-            runtime_patches: self.runtime_patches,
-            suspend: self.suspend,
-            active_deadline_seconds: self.active_deadline_seconds,
-            managed_by: self.managed_by,
-            spec: Arc::new(object.value.get("spec").cloned().unwrap_or_default()),
-            conversion: Conversion::default(),
-            defaulted: Arc::default(),
-        }
-    }
+fn managed_by_trainer() -> String {
+    names::MANAGED_BY_TRAINER.to_owned()
 }
 
-/// Reads one of several allowed values, which the reference's schemas do not check. The first one is the default.
-fn one_of(
-    fields: &mut Fields<'_>,
-    name: &'static str,
-    known: &'static [&'static str],
-) -> &'static str {
-    let default = known.first().copied().unwrap_or_default();
-    let Some(found) = fields.string(name) else {
-        return default;
+/// Returns an error for each field that is not supported yet and is not empty.
+fn not_supported(spec: &Value, path: &FieldPath) -> Vec<FieldError> {
+    const FIELDS: [&str; 4] = [
+        "podTemplateOverrides",
+        "podSpecOverrides",
+        "labels",
+        "annotations",
+    ];
+    let is_set = |field: &&str| match spec.get(field) {
+        None => false,
+        Some(Value::Array(items)) => !items.is_empty(),
+        Some(Value::Object(map)) => !map.is_empty(),
+        Some(_) => true,
     };
-    match known.iter().find(|value| **value == found) {
-        Some(value) => value,
-        None => {
-            let path = fields.path().field(name);
-            fields.fail(
-                path,
-                FieldProblem::NotOneOf {
-                    known,
-                    found: cut(&found),
-                },
-            );
-            default
-        }
-    }
+    let error = |field| FieldProblem::NotSupported.at(path.field(field));
+    FIELDS.into_iter().filter(is_set).map(error).collect()
 }
 
-impl RuntimeRef {
-    fn read(fields: &mut Fields<'_>) -> Self {
-        one_of(fields, "apiGroup", &[names::TRAINER_GROUP]);
-        let kind = one_of(
-            fields,
-            "kind",
-            &[names::CLUSTER_TRAINING_RUNTIME, names::TRAINING_RUNTIME],
+/// `spec.runtimeRef`, whose group and kind no schema checks.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WrittenRef {
+    api_group: Option<String>,
+    kind: Option<String>,
+    name: String,
+}
+
+impl WrittenRef {
+    fn checked(self, spec: &FieldPath, errors: &mut Vec<FieldError>) -> RuntimeRef {
+        let path = spec.field("runtimeRef");
+        let mut check = |field, found: Option<&str>, known: &'static [&'static str]| {
+            if let Some(found) = found.filter(|found| !known.contains(found)) {
+                let found = cut(found);
+                errors.push(FieldProblem::NotOneOf { known, found }.at(path.field(field)));
+            }
+        };
+        check(
+            "apiGroup",
+            self.api_group.as_deref(),
+            &[names::TRAINER_GROUP],
         );
-        let name = fields.required_string("name");
-        let namespaced = kind == names::TRAINING_RUNTIME;
-        Self {
-            kind: if namespaced {
-                RuntimeKind::Namespaced
-            } else {
-                RuntimeKind::Cluster
+        let kinds = &[names::CLUSTER_TRAINING_RUNTIME, names::TRAINING_RUNTIME];
+        check("kind", self.kind.as_deref(), kinds);
+        RuntimeRef {
+            kind: match self.kind.as_deref() {
+                Some(names::TRAINING_RUNTIME) => RuntimeKind::Namespaced,
+                _ => RuntimeKind::Cluster,
             },
-            name,
+            name: self.name,
         }
     }
 }
 
 impl Initializer {
-    fn read(fields: &mut Fields<'_>) -> Self {
-        Self {
-            dataset: fields.object("dataset", InitializerStep::read),
-            model: fields.object("model", InitializerStep::read),
-        }
-    }
-}
-
-impl InitializerStep {
-    fn read(fields: &mut Fields<'_>) -> Self {
-        Self {
-            storage_uri: fields.string("storageUri").filter(|uri| !uri.is_empty()),
-            env: EnvVar::read_list(fields),
+    fn check(&self, spec: &FieldPath, errors: &mut Vec<FieldError>) {
+        for (step, name) in [(&self.dataset, "dataset"), (&self.model, "model")] {
+            let Some(step) = step else { continue };
+            let path = spec.fields(["initializer", name]);
+            check_env(&step.env, &path, errors);
             // An API server accepts an empty name, with which no pod could start.
-            secret_ref: fields.object("secretRef", |secret| secret.required_string("name")),
+            if step
+                .secret_ref
+                .as_ref()
+                .is_some_and(|secret| secret.name.is_empty())
+            {
+                errors.push(FieldProblem::Required.at(path.fields(["secretRef", "name"])));
+            }
         }
     }
 }
 
-impl Trainer {
-    fn read(fields: &mut Fields<'_>) -> Self {
-        Self {
-            image: fields.string("image").filter(|image| !image.is_empty()),
-            command: fields.strings("command"),
-            args: fields.strings("args"),
-            env: EnvVar::read_list(fields),
-            num_nodes: fields.count("numNodes"),
-            resources_per_node: fields.opaque_object("resourcesPerNode"),
-            num_proc_per_node: fields.count("numProcPerNode"),
+/// Refuses env vars without a name, and those that have both a value and a source.
+fn check_env(env: &[EnvVar], path: &FieldPath, errors: &mut Vec<FieldError>) {
+    for (at, var) in env.iter().enumerate() {
+        let path = |field| path.field("env").index(at).field(field);
+        if var.name.is_empty() {
+            errors.push(FieldProblem::Required.at(path("name")));
         }
-    }
-}
-
-impl EnvVar {
-    /// Reads the list `env`.
-    fn read_list(fields: &mut Fields<'_>) -> Vec<Self> {
-        fields.objects("env", Self::read).unwrap_or_default()
-    }
-
-    fn read(fields: &mut Fields<'_>) -> Self {
-        let env = Self {
-            name: fields.required_string("name"),
-            value: fields.string("value"),
-            value_from: fields.opaque_object("valueFrom"),
-        };
-        if env.value_from.is_some() && env.value.as_deref().is_some_and(|value| !value.is_empty()) {
-            fields.fail(
-                fields.path().field("valueFrom"),
-                FieldProblem::Excludes("value"),
-            );
+        let has_value = var.value.as_deref().is_some_and(|value| !value.is_empty());
+        if has_value && var.value_from.is_some() {
+            errors.push(FieldProblem::Excludes("value").at(path("valueFrom")));
         }
-        env
     }
 }

@@ -236,8 +236,11 @@ spec:
         (None, Some(""))
     );
     assert_eq!(
-        (model.storage_uri.as_deref(), model.secret_ref.as_deref()),
-        (Some("hf://a/b"), Some("token"))
+        (
+            model.storage_uri.as_deref(),
+            model.secret_ref.map(|secret| secret.name)
+        ),
+        (Some("hf://a/b"), Some("token".to_owned()))
     );
     assert_eq!((job.suspend, job.active_deadline_seconds), (true, Some(60)));
     assert_eq!(job.managed_by, names::MANAGED_BY_MULTIKUEUE);

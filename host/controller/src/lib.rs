@@ -12,9 +12,10 @@
 //! Plugins: [`plugins`] has the loaded ones, which are called on their own [`threads`]. `measure` measures their calls, and `guard` pauses a
 //! plugin that keeps exhausting its limits, by its `breaker`.
 //!
-//! The API server: [`client`] calls it, `wire` splits its lists into objects, `kubernetes` and `annotations` are shared by all modules, and
+//! The API server: [`client`] calls it, `wire` splits its lists into objects, `kubernetes`, `annotations` and `admission`, which admits stored objects, are shared by all modules, and
 //! [`rbac`] has the permissions that the controller needs.
 
+mod admission;
 mod annotations;
 mod breaker;
 mod census;

@@ -169,15 +169,22 @@ fn prepare(args: &LoadArgs) -> Result<(PolicyFile, Loader), ErrorList> {
     Ok((policy, loader(&args.cache, cores())?))
 }
 
-/// Returns why the plugin in a file would not be loaded beside the built-in plugins, if there were no policy file.
+/// Returns why the plugin in a file would not be loaded beside the built-in plugins, if there were no policy file: because of its settings or
+/// of another plugin.
+///
+/// # Errors
+/// It cannot be loaded, whatever the policy file grants and configures.
 pub(crate) fn refusals(file: &Path, cache: &CacheArgs) -> Result<Vec<String>, ErrorList> {
     let (policy, loader) = (PolicyFile::default(), loader(cache, cores())?);
     let built_ins = load(&loader, &[], &policy, CodeLoading::Lazy);
     let loaded = LoadedPlugins::of(built_ins, loader, &policy, ErrorList::default())?;
-    Ok(match NewPlugin::load(&loaded.loader, file, &policy) {
-        Ok(new) => new.refusals(loaded.renderer.generation()),
-        Err(error) => vec![error.problem.to_string()],
-    })
+    match NewPlugin::load(&loaded.loader, file, &policy) {
+        Ok(new) => Ok(new.refusals(loaded.renderer.generation())),
+        Err(error) => match *error.problem {
+            LoadProblem::Plugin(refused) => Ok(vec![refused.to_string()]),
+            _ => Err(ErrorList::from_iter([error])),
+        },
+    }
 }
 
 /// When the code of the built-in plugins is loaded.

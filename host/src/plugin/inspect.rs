@@ -43,6 +43,7 @@ pub(crate) struct InspectArgs {
 }
 
 pub(super) fn run(args: &InspectArgs) -> Result<(), ErrorList> {
+    let refusals = load::refusals(&args.file, &args.cache)?;
     let screened = screened(&args.file)?;
     if args.policy {
         return output::lines(policy_file(&screened));
@@ -54,7 +55,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<(), ErrorList> {
         digest: screened.digest,
         manifest: screened.manifest,
         imports: screened.imports,
-        refusals: load::refusals(&args.file, &args.cache)?,
+        refusals,
     };
     match args.output {
         ReportFormat::Json => output::json(&inspected),

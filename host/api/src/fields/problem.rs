@@ -43,9 +43,9 @@ pub enum FieldProblem {
     /// Trainyard does not support the field yet.
     #[error("is not supported yet; remove it")]
     NotSupported,
-    /// A count below 1.
-    #[error("must be at least 1; found {0}")]
-    NoCount(i64),
+    /// A value that does not have the type in the schema, which should have refused it.
+    #[error("{0}")]
+    Mistyped(String),
     /// A value that is not in the list of allowed values.
     #[error("must be one of {}; found {found:?}", .known.join(", "))]
     NotOneOf {
@@ -86,6 +86,23 @@ pub enum FieldProblem {
     /// A string that should contain JSON.
     #[error("must be JSON; line {}, column {}: {}", .0.line, .0.column, .0.kind)]
     Json(yaml::Error),
+}
+
+impl FieldProblem {
+    /// Returns the error of the field at `path`.
+    #[must_use]
+    pub fn at(self, path: FieldPath) -> FieldError {
+        FieldError {
+            path,
+            problem: self,
+        }
+    }
+}
+
+impl From<FieldError> for FieldErrors {
+    fn from(error: FieldError) -> Self {
+        Self(vec![error])
+    }
 }
 
 /// Advises quotes if YAML may have parsed a plain scalar as another type.

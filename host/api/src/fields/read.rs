@@ -5,11 +5,9 @@ use serde_json::{Map, Value};
 use super::problem::{A_STRING, FieldError, FieldProblem, cut, describe};
 use crate::{StringMap, path::FieldPath};
 
-/// Reads the fields of one object by name and type, and collects errors.
+/// Reads the fields of one object that no schema has validated, by name and type, and collects errors.
 ///
-/// A reader does not repeat the checks of a schema, because objects are read after an API server, or the same step offline, has admitted
-/// them. A field that is missing or wrong is read as `None` or as a default; the caller discards the result if [`Fields::errors`]
-/// returns any.
+/// A field that is missing or wrong is read as `None` or as a default; the caller discards the result if [`Fields::errors`] returns any.
 pub struct Fields<'v> {
     path: FieldPath,
     map: Option<&'v Map<String, Value>>,
@@ -65,19 +63,6 @@ impl<'v> Fields<'v> {
         value
     }
 
-    /// Refuses a field that is not supported yet, unless it is an empty list or object.
-    pub fn not_supported(&mut self, name: &'static str) {
-        let empty = match self.raw(name) {
-            None => true,
-            Some(Value::Array(items)) => items.is_empty(),
-            Some(Value::Object(map)) => map.is_empty(),
-            Some(_) => false,
-        };
-        if !empty {
-            self.fail(self.path.field(name), FieldProblem::NotSupported);
-        }
-    }
-
     /// Reads a string.
     pub fn string(&mut self, name: &'static str) -> Option<String> {
         let value = self.raw(name)?;
@@ -95,52 +80,6 @@ impl<'v> Fields<'v> {
             self.fail(self.path.field(name), FieldProblem::Required);
         }
         text.unwrap_or_default()
-    }
-
-    /// Reads a boolean.
-    pub fn boolean(&mut self, name: &'static str) -> Option<bool> {
-        let value = self.raw(name)?;
-        if !value.is_boolean() {
-            self.wrong_type(self.path.field(name), "true or false", value);
-        }
-        value.as_bool()
-    }
-
-    /// Reads an integer.
-    pub fn integer(&mut self, name: &'static str) -> Option<i64> {
-        let value = self.raw(name)?;
-        let integer = value.as_i64();
-        if integer.is_none() {
-            self.wrong_type(self.path.field(name), "an integer", value);
-        }
-        integer
-    }
-
-    /// Reads a count: an integer from 1 with 32 bits, as in Kubernetes. The reference's schemas allow any integer.
-    pub fn count(&mut self, name: &'static str) -> Option<u32> {
-        let value = self.raw(name)?;
-        let path = self.path.field(name);
-        match value.as_i64().map(i32::try_from) {
-            Some(Ok(count)) if count > 0 => return u32::try_from(count).ok(),
-            Some(Ok(count)) => self.fail(path, FieldProblem::NoCount(count.into())),
-            Some(Err(_)) | None => self.wrong_type(path, "an integer of 32 bits", value),
-        }
-        None
-    }
-
-    /// Reads a list of strings.
-    pub fn strings(&mut self, name: &'static str) -> Option<Vec<String>> {
-        let value = self.raw(name)?;
-        let path = self.path.field(name);
-        let items = self.items(value, &path)?;
-        let mut strings = Vec::with_capacity(items.len());
-        for (at, item) in items.iter().enumerate() {
-            match item.as_str() {
-                Some(text) => strings.push(text.to_owned()),
-                None => self.wrong_type(path.index(at), A_STRING, item),
-            }
-        }
-        Some(strings)
     }
 
     /// Reads a map of strings, such as labels.
@@ -173,36 +112,26 @@ impl<'v> Fields<'v> {
         Some(value.clone())
     }
 
-    /// Reads an object by `read`.
-    pub fn object<T>(
-        &mut self,
-        name: &'static str,
-        read: impl FnOnce(&mut Fields<'v>) -> T,
-    ) -> Option<T> {
-        let value = self.raw(name)?;
-        Some(self.child(value, self.path.field(name), read))
-    }
-
-    /// Reads a list of objects by `read`.
-    pub fn objects<T>(
-        &mut self,
-        name: &'static str,
-        read: impl FnMut(&mut Fields<'v>) -> T,
-    ) -> Option<Vec<T>> {
-        let value = self.raw(name)?;
-        self.objects_at(value, &self.path.field(name), read)
-    }
-
-    /// Reads a list of objects at `path`, which need not be below these fields.
-    pub fn objects_at<T>(
-        &mut self,
-        value: &'v Value,
+    /// Reads a list of objects at `path` by `read`, which reads one, and adds all errors to `errors`.
+    pub fn of_items<T>(
+        list: &'v Value,
         path: &FieldPath,
-        mut read: impl FnMut(&mut Fields<'v>) -> T,
-    ) -> Option<Vec<T>> {
-        let items = self.items(value, path)?;
-        let child = |(at, item)| self.child(item, path.index(at), &mut read);
-        Some(items.iter().enumerate().map(child).collect())
+        errors: &mut Vec<FieldError>,
+        mut read: impl FnMut(&mut Self) -> T,
+    ) -> Vec<T> {
+        let Some(items) = list.as_array() else {
+            let (expected, found) = ("a list", describe(list));
+            errors.push(FieldProblem::Type { expected, found }.at(path.clone()));
+            return Vec::new();
+        };
+        let items = items.iter().enumerate();
+        let read = items.map(|(at, item)| {
+            let mut fields = Self::of(item, path.index(at));
+            let read = read(&mut fields);
+            errors.extend(fields.errors());
+            read
+        });
+        read.collect()
     }
 
     /// Refuses fields that are not known.
@@ -216,26 +145,6 @@ impl<'v> Fields<'v> {
                 });
             }
         }
-    }
-
-    fn items(&mut self, value: &'v Value, path: &FieldPath) -> Option<&'v [Value]> {
-        let Some(items) = value.as_array() else {
-            self.wrong_type(path.clone(), "a list", value);
-            return None;
-        };
-        Some(items)
-    }
-
-    fn child<T>(
-        &mut self,
-        value: &'v Value,
-        path: FieldPath,
-        read: impl FnOnce(&mut Fields<'v>) -> T,
-    ) -> T {
-        let mut fields = Fields::of(value, path);
-        let result = read(&mut fields);
-        self.errors.extend(fields.errors());
-        result
     }
 
     fn wrong_type(&mut self, path: FieldPath, expected: &'static str, value: &Value) {

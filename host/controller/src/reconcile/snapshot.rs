@@ -96,12 +96,12 @@ impl Snapshot {
         reserved::runtime_snapshot(job)
     }
 
-    /// Returns a snapshot of a stored runtime.
+    /// Returns a snapshot of a runtime that was accepted when the snapshot was made.
     ///
     /// # Errors
-    /// The runtime is invalid.
+    /// The runtime cannot be read.
     pub fn new(runtime: Value) -> Result<Self, String> {
-        ReadRuntime::read(runtime).map(Self::of)
+        ReadRuntime::read_snapshot(runtime).map(Self::of)
     }
 
     /// Returns the snapshot for a TrainJob of this runtime.

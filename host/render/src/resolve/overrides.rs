@@ -278,7 +278,7 @@ impl Overrides<'_> {
                 let next = fields
                     .map_or(0, |fields| fields.all(Field::EnvFrom).len())
                     .to_string();
-                let source = json!({ "secretRef": { "name": secret } });
+                let source = json!({ "secretRef": { "name": secret.name } });
                 self.set(
                     id,
                     Field::EnvFrom,

@@ -1,21 +1,18 @@
 //! The TrainJob, converted from old API forms and validated.
 
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use serde_json::Value;
-use trainyard_api::{Located, Object, Source, TrainJob};
-use trainyard_schema::Admission;
+use trainyard_api::TrainJob;
 
 use crate::{
+    admission,
     reconcile::{
         artifacts::Artifacts, context::Context, error::ReconcileError, inputs::Inputs,
         observed::Fact,
     },
     watch::TrainJobState,
 };
-
-/// The same admission as for files: the API server's schema does not check converted forms.
-static ADMISSION: LazyLock<Admission> = LazyLock::new(Admission::default);
 
 /// Reads the TrainJob when the memory budget has room for it.
 pub(super) async fn get(
@@ -37,25 +34,14 @@ pub(super) async fn get(
 
 /// Reads a stored TrainJob, including old API forms.
 pub(in crate::reconcile) fn read(state: &TrainJobState) -> Result<TrainJob, ReconcileError> {
-    let refused = |errors: Vec<String>| ReconcileError::TrainJob(errors);
-    admit(state.object().map_err(|problem| refused(vec![problem]))?)
+    let object = state.object().map_err(|problem| vec![problem]);
+    object.and_then(admit).map_err(ReconcileError::TrainJob)
 }
 
-fn admit(object: Value) -> Result<TrainJob, ReconcileError> {
-    let refused = |errors: Vec<String>| ReconcileError::TrainJob(errors);
-    let object = Object::read(Source::new("", 1), object).map_err(|errors| {
-        refused(
-            errors
-                .0
-                .iter()
-                .map(|error| error.problem.to_string())
-                .collect(),
-        )
-    })?;
-    let admitted = ADMISSION.admit(object, None, "");
-    let mut admitted = admitted.map_err(|error| refused(vec![error.to_string()]))?;
+fn admit(object: Value) -> Result<TrainJob, Vec<String>> {
+    let mut admitted = admission::admit(object)?;
     let job = admitted.train_job();
-    job.ok_or_else(|| refused(admitted.errors.iter().map(Located::in_object).collect()))
+    job.ok_or_else(|| admission::errors_of(&admitted))
 }
 
 #[cfg(test)]
@@ -76,7 +62,7 @@ mod tests {
     }
 
     fn refusal(spec: Value) -> String {
-        admit(job(spec)).unwrap_err().to_string()
+        ReconcileError::TrainJob(admit(job(spec)).unwrap_err()).to_string()
     }
 
     fn overrides(pods: &Value) -> Value {
