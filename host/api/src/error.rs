@@ -21,10 +21,16 @@ pub struct InputError {
 
 impl From<InputError> for Located {
     fn from(error: InputError) -> Self {
-        Self {
-            location: error.location,
-            message: error.problem.to_string(),
+        let InputError { location, problem } = error;
+        let mut message = problem.to_string();
+        if let InputProblem::Field(problem) = problem
+            && problem.needs_quotes()
+            && let Some(text) = location.plain_scalar()
+        {
+            // The value does not tell how it is meant: for YAML, `1.10` is 1.1, and `yes` is true.
+            message.push_str(&format!(": \"{text}\""));
         }
+        Self { location, message }
     }
 }
 

@@ -27,7 +27,7 @@ pub enum FieldProblem {
     #[error("is required")]
     Required,
     /// The value has the wrong type.
-    #[error("must be {expected}; found {found}{}", remedy(expected, found))]
+    #[error("must be {expected}; found {found}{}", if needs_quotes(expected, found) { "; quote it" } else { "" })]
     Type {
         /// The required type, with its article.
         expected: &'static str,
@@ -88,16 +88,16 @@ pub enum FieldProblem {
     Json(yaml::Error),
 }
 
-/// Advises quotes if YAML may have parsed a plain scalar as another type.
-fn remedy(expected: &str, found: &str) -> &'static str {
-    let word = ["the boolean", "the integer", "the number"]
-        .iter()
-        .any(|word| found.starts_with(word));
-    if expected == A_STRING && word {
-        "; quote it"
-    } else {
-        ""
+impl FieldProblem {
+    /// Returns whether YAML may have parsed a plain scalar as another type than a string.
+    pub(crate) fn needs_quotes(&self) -> bool {
+        matches!(self, Self::Type { expected, found } if needs_quotes(expected, found))
     }
+}
+
+fn needs_quotes(expected: &str, found: &str) -> bool {
+    let mut words = ["the boolean", "the integer", "the number"].iter();
+    expected == A_STRING && words.any(|word| found.starts_with(word))
 }
 
 /// The type of strings in messages.
