@@ -346,7 +346,8 @@ fn runtimes_of_the_same_name_are_reported_with_how_to_use_them() {
             "or create the TrainJob in the namespace `other`, because only TrainJobs there can use this TrainingRuntime",
         ),
     ] {
-        let output = trainyard_with_input(&format!("{runtime}\n---\n{job}"), &["validate", "-f", "-"]);
+        let output =
+            trainyard_with_input(&format!("{runtime}\n---\n{job}"), &["validate", "-f", "-"]);
         let warning = String::from_utf8(output.stderr).unwrap();
         let wanted = format!("; pass its file with -f, {advice}\n");
         assert!(warning.ends_with(&wanted), "{wanted}\n{warning}");

@@ -119,13 +119,14 @@ fn one_process_of_one_gpu_is_no_difference() {
 fn rules_that_end_elastic_training_are_named() {
     let of = |policy: &str, action: &str| {
         let first = "{action: Ignore, onPodConditions: [{type: Other, status: 'True'}]}";
-        let rule =
-            format!("{{action: {action}, onPodConditions: [{{type: DisruptionTarget, status: 'True'}}]}}");
+        let rule = format!(
+            "{{action: {action}, onPodConditions: [{{type: DisruptionTarget, status: 'True'}}]}}"
+        );
         let job = format!("backoffLimit: 40, podFailurePolicy: {{rules: [{first}, {rule}]}}");
         let runtime = with(policy, "network: {}", &job, "command: [torchrun]");
         let runtime = runtime.replace("{containers:", "{restartPolicy: Never, containers:");
         let found = warnings(&runtime, "trainer: {numNodes: 4}");
-        let path = "spec.template.spec.replicatedJobs[node].template.spec.podFailurePolicy.rules[1].action: is `FailJob`, so";
+        let path = "spec.template.spec.replicatedJobs[0].template.spec.podFailurePolicy.rules[1].action: is `FailJob`, so";
         having(&found, path).len()
     };
     let elastic = "{numNodes: 1, torch: {elastic: {minNodes: 2}}}";
@@ -144,14 +145,17 @@ fn port_of_the_train_job_is_not_said_to_be_the_plugins() {
         "command: [train]",
     );
     let on_port = |port: u32| {
-        let address = format!("{{name: JAX_COORDINATOR_ADDRESS, value: 'job-node-0-0.job:{port}'}}");
+        let address =
+            format!("{{name: JAX_COORDINATOR_ADDRESS, value: 'job-node-0-0.job:{port}'}}");
         let answer = answer(&runtime, &format!("trainer: {{env: [{address}]}}"));
         let said = "JAX_COORDINATOR_ADDRESS is also set by the plugin jax";
         let found = &answer.warnings;
         assert_eq!(having(found, said).len(), 1, "{found:?}");
         let ports = "/spec/replicatedJobs/0/template/spec/template/spec/containers/0/ports";
         let mut objects = answer.objects.iter();
-        objects.find_map(|object| object.pointer(ports)).map(Value::to_string)
+        objects
+            .find_map(|object| object.pointer(ports))
+            .map(Value::to_string)
     };
     assert_eq!(on_port(1234), None);
     assert!(on_port(29500).is_some());

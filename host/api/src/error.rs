@@ -21,16 +21,10 @@ pub struct InputError {
 
 impl From<InputError> for Located {
     fn from(error: InputError) -> Self {
-        let InputError { location, problem } = error;
-        let mut message = problem.to_string();
-        if let InputProblem::Field(problem) = problem
-            && problem.needs_quotes()
-            && let Some(text) = location.plain_scalar()
-        {
-            // The value does not tell how it is meant: for YAML, `1.10` is 1.1, and `yes` is true.
-            message.push_str(&format!(": \"{text}\""));
+        Self {
+            location: error.location,
+            message: error.problem.to_string(),
         }
-        Self { location, message }
     }
 }
 
@@ -81,6 +75,9 @@ pub enum InputProblem {
     /// A field of an object is wrong.
     #[error("{0}")]
     Field(FieldProblem),
+    /// A field that should be a string has this text without quotes. The value does not tell how it is meant: for YAML, `1.10` is 1.1.
+    #[error("{0}: \"{1}\"")]
+    Unquoted(FieldProblem, String),
 }
 
 impl InputProblem {

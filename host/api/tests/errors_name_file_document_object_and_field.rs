@@ -61,7 +61,7 @@ a: [
         "jobs.yaml:7: ConfigMap a: metadata.labels[true]: must be a string; found the boolean true; quote it",
         "jobs.yaml:9: metadata: must be an object; found a list",
         "jobs.yaml:11: apiVersion: must be a version, or a group and a version with / between them; found \"a/b/c\"",
-        "jobs.yaml:11: kind: must be a string; found the integer 5; quote it",
+        "jobs.yaml:11: kind: must be a string; found the integer 5; quote it: \"5\"",
         "jobs.yaml:11: metadata.name: is required",
         "jobs.yaml: document 7: line 13, column 5: invalid YAML: ",
         "jobs.yaml:17: items[0]: is not a Kubernetes object, but the integer 5; an object has apiVersion, kind and metadata",
@@ -165,12 +165,12 @@ spec:
         ),
         (
             10,
-            "spec.trainer.args[1]: must be a string; found the integer 5; quote it",
+            "spec.trainer.args[1]: must be a string; found the integer 5; quote it: \"5\"",
         ),
         (10, "spec.trainer.args[2]: must be a string; found null"),
         (
             14,
-            "spec.trainer.env[0].value: must be a string; found the integer 1; quote it",
+            "spec.trainer.env[0].value: must be a string; found the integer 1; quote it: \"1\"",
         ),
         (
             15,
@@ -191,11 +191,11 @@ spec:
         (19, "spec.runtimePatches[0].manager: is required"),
         (
             21,
-            "spec.runtimePatches[1].time: must be a string; found the integer 5; quote it",
+            "spec.runtimePatches[1].time: must be a string; found the integer 5; quote it: \"5\"",
         ),
         (
             22,
-            "spec.runtimePatches[1].trainingRuntimeSpec.template.metadata.labels[a]: must be a string; found the integer 1; quote it",
+            "spec.runtimePatches[1].trainingRuntimeSpec.template.metadata.labels[a]: must be a string; found the integer 1; quote it: \"1\"",
         ),
         (
             22,
@@ -255,7 +255,7 @@ spec: {template: {spec: {}}}
         format!("10: {torch}: spec.mlPolicy.plugin.name: is required"),
         format!("11: {torch}: spec.plugins[0].name: is required"),
         format!(
-            "14: {torch}: spec.template.metadata.labels[a]: must be a string; found the integer 1; quote it"
+            "14: {torch}: spec.template.metadata.labels[a]: must be a string; found the integer 1; quote it: \"1\""
         ),
         format!("15: {torch}: spec.template.spec: must be an object; found a list"),
         format!("8: {torch}: {annotation}[0].config: must be an object; found the integer 5"),

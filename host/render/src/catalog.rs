@@ -309,7 +309,9 @@ impl CatalogBuilder {
                         stand_ins.entry(key).or_insert(job);
                     }
                 }
-                None => without_runtime.push(missing_runtime(&key, &namespace, location, &existing)),
+                None => {
+                    without_runtime.push(missing_runtime(&key, &namespace, location, &existing))
+                }
             }
         }
         (
@@ -358,9 +360,8 @@ fn missing_runtime(
     let names = existing.iter().map(|(_, _, name)| name.as_str());
     let similar = match same_name(name, of_job, existing) {
         Some(advice) => advice,
-        None => nearest(name, names).map_or_else(String::new, |near| {
-            format!(", or did you mean `{near}`?")
-        }),
+        None => nearest(name, names)
+            .map_or_else(String::new, |near| format!(", or did you mean `{near}`?")),
     };
     let existing = match existing.is_empty() {
         true => "no runtimes".to_owned(),

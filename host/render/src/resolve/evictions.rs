@@ -50,7 +50,9 @@ fn is_trainer(job: &Value) -> bool {
 
 fn is_for_evictions(rule: &Value) -> bool {
     items(rule, "onPodConditions").iter().any(|condition| {
-        let is_true = condition.get("status").is_none_or(|status| status == "True");
+        let is_true = condition
+            .get("status")
+            .is_none_or(|status| status == "True");
         is_true && condition.get("type").and_then(Value::as_str) == Some(DISRUPTION)
     })
 }
