@@ -103,16 +103,18 @@ spec: {spec: {devices: {requests: [{name: gpus, exactly: {deviceClassName: gpu, 
 
 #[test]
 fn one_process_of_one_gpu_is_no_difference() {
-    let of = |gpus: u32| {
+    let of = |gpus: u32, given: &str| {
         let resources = format!("resources: {{limits: {{nvidia.com/gpu: {gpus}, memory: 1Gi}}}}");
         let policy = "{numNodes: 2, torch: {}}";
         let runtime = with(policy, "network: {}", "backoffLimit: 0", &resources);
-        let memory = "trainer: {resourcesPerNode: {limits: {memory: 2Gi}}}";
-        let found = warnings(&runtime, memory);
+        let given = format!("trainer: {{resourcesPerNode: {{limits: {{{given}}}}}}}");
+        let found = warnings(&runtime, &given);
         having(&found, "(see `partial-override` in docs/move.md)").len()
     };
-    assert_eq!(of(1), 0);
-    assert_eq!(of(2), 1);
+    assert_eq!(of(1, "memory: 2Gi"), 0);
+    assert_eq!(of(1, "nvidia.com/gpu: 1"), 0);
+    assert_eq!(of(1, "memory: 2Gi, cpu: 2"), 1);
+    assert_eq!(of(2, "memory: 2Gi"), 1);
 }
 
 #[test]

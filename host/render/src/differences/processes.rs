@@ -142,8 +142,11 @@ impl<'a> Node<'a> {
             (_, 0) => of_cpus(),
             _ => "auto".to_owned(),
         });
-        let is_one = ours == "auto" && self.accelerators() == Some(1);
-        let theirs = another(theirs, if is_one { "1" } else { ours })?;
+        let theirs = another(theirs, ours)?;
+        // With one GPU, torchrun starts one process for `auto`, too.
+        if ours == "auto" && theirs == "1" && self.accelerators() == Some(1) {
+            return None;
+        }
         let message = format!(
             "does not set all resources of the runtime, which count as well, so {name} is {ours}; the Kubeflow Trainer counts only those of the TrainJob, and sets {theirs}; {SAME}"
         );
