@@ -193,9 +193,6 @@ fn a_queued_train_job_is_warned_of_each_row() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Rows of objects that `render` only reads if a plugin looks them up.
-const UNKNOWN_WITHOUT_LOOKUP: [&str; 2] = ["limit-range", "claims-without-quota"];
-
 /// Returns the differences without a warning, and the warnings without a difference.
 fn wrong_warnings(
     name: &str,
@@ -207,10 +204,7 @@ fn wrong_warnings(
     let mut warned = queued::rows(warnings);
     warned.retain(|row| rows.contains_key(*row));
     let differences = case.listed_differences(kueue, rows);
-    let is_warned = |listing: &[&str]| {
-        let mut listing = listing.iter();
-        listing.any(|row| warned.contains(row) || UNKNOWN_WITHOUT_LOOKUP.contains(row))
-    };
+    let is_warned = |listing: &[&str]| listing.iter().any(|row| warned.contains(row));
     let silent = differences
         .iter()
         .filter(|(_, listing)| !is_warned(listing));

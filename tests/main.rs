@@ -35,4 +35,5 @@ mod train_jobs_can_be_selected_and_fail_alone;
 mod validate_agrees_with_the_api_server;
 mod validate_refuses_pods_like_the_api_server;
 mod validate_refuses_what_the_api_server_refuses;
+mod warnings_match_what_runs;
 mod weaknesses_of_the_reference_are_explained;

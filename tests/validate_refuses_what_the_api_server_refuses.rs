@@ -315,6 +315,39 @@ fn missing_runtimes_are_reported_with_the_most_similar_one() {
     );
 }
 
+#[test]
+fn runtimes_of_the_same_name_are_reported_with_how_to_use_them() {
+    let cluster = runtime("name: x", "", "");
+    let namespaced = |namespace: &str| {
+        let kind = cluster.replace("ClusterTrainingRuntime", "TrainingRuntime");
+        kind.replace("name: x", &format!("name: x, namespace: {namespace}"))
+    };
+    let of_kind = JOB.replace("{name: x}", "{kind: TrainingRuntime, name: x}");
+    for (runtime, job, advice) in [
+        (
+            &cluster,
+            &of_kind,
+            "or set `spec.runtimeRef.kind` to `ClusterTrainingRuntime`, which has this name",
+        ),
+        (
+            &namespaced("default"),
+            &JOB.to_owned(),
+            "or set `spec.runtimeRef.kind` to `TrainingRuntime`, which has this name",
+        ),
+        (
+            &namespaced("other"),
+            &of_kind,
+            "or create the TrainJob in the namespace `other`, because only TrainJobs there can use this TrainingRuntime",
+        ),
+    ] {
+        let output =
+            trainyard_with_input(&format!("{runtime}\n---\n{job}"), &["validate", "-f", "-"]);
+        let warning = String::from_utf8(output.stderr).unwrap();
+        let wanted = format!("; pass its file with -f, {advice}\n");
+        assert!(warning.ends_with(&wanted), "{wanted}\n{warning}");
+    }
+}
+
 fn json_report(input: &str) -> Value {
     let output = trainyard_with_input(input, &["validate", "-o", "json", "-f", "-"]);
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -432,9 +465,9 @@ fn json_has_the_parts_of_errors_of_files_plugins_and_runtimes() {
 
 #[test]
 fn errors_about_quotes_and_patches_say_what_to_write() {
-    let pod = "{containers: [{name: node, image: b, resources: {}}]}";
+    let pod = "{hostNetwork: true, containers: [{name: node, image: b, resources: {}, ports: [], workngDir: /a}]}";
     let jobs = format!(
-        "{{replicatedJobs: [{{name: node, template: {{spec: {{template: {{spec: {pod}}}}}}}}}]}}"
+        "{{replicatedJobs: [{{name: node, replicas: 2, template: {{spec: {{backoffLimit: 3, template: {{spec: {pod}}}}}}}}}]}}"
     );
     let patch = format!(
         "{{manager: a.example.com/b, trainingRuntimeSpec: {{template: {{spec: {jobs}}}}}}}"
@@ -449,6 +482,23 @@ fn errors_about_quotes_and_patches_say_what_to_write() {
         "must be of type string: \"integer\"; write it in quotes: \"0777\"",
         "containers[0].image\"; patches cannot set it, but for the trainer, `spec.trainer.image` can",
         "patches cannot set it, but for the trainer, `spec.trainer.resourcesPerNode` can",
+        "replicatedJobs[0].replicas\"; patches cannot set it, and a TrainJob has no other field for it; set it in the runtime",
+        ".backoffLimit\"; patches cannot set it, and a TrainJob has no other field for it; set it in the runtime",
+        ".hostNetwork\"; patches cannot set it, and a TrainJob has no other field for it; set it in the runtime",
+        ".ports\"; patches cannot set it, and a TrainJob has no other field for it; set it in the runtime",
+    ] {
+        assert!(errors.contains(wanted), "{wanted}\n{errors}");
+    }
+}
+
+#[test]
+fn values_of_metadata_are_quoted_as_they_were_written() {
+    let labels = "{name: bert, labels: {a: 1.10, b: 007, c: on}}";
+    let errors = refused(&JOB.replace("{name: bert}", labels)).join("\n");
+    for wanted in [
+        "metadata.labels[a]: must be a string; found the number 1.1; quote it: \"1.10\"",
+        "metadata.labels[b]: must be a string; found the integer 7; quote it: \"007\"",
+        "metadata.labels[c]: must be a string; found the boolean true; quote it: \"on\"",
     ] {
         assert!(errors.contains(wanted), "{wanted}\n{errors}");
     }

@@ -75,6 +75,9 @@ pub enum InputProblem {
     /// A field of an object is wrong.
     #[error("{0}")]
     Field(FieldProblem),
+    /// A field that should be a string has this text without quotes. The value does not tell how it is meant: for YAML, `1.10` is 1.1.
+    #[error("{0}: \"{1}\"")]
+    Unquoted(FieldProblem, String),
 }
 
 impl InputProblem {

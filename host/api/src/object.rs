@@ -183,9 +183,15 @@ fn refuse(source: &Source, object: Option<ObjectId>, errors: FieldErrors) -> Inp
         object,
         ..Location::from(source)
     };
-    let at = |error: FieldError| InputError {
-        location: location.clone().at(error.path),
-        problem: InputProblem::Field(error.problem),
+    let at = |FieldError { path, problem }: FieldError| {
+        let location = location.clone().at(path);
+        let problem = match location.plain_scalar() {
+            Some(text) if problem.needs_quotes() => {
+                InputProblem::Unquoted(problem, text.to_owned())
+            }
+            _ => InputProblem::Field(problem),
+        };
+        InputError { location, problem }
     };
     InputErrors(errors.0.into_iter().map(at).collect())
 }

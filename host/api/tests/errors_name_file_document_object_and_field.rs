@@ -61,7 +61,7 @@ a: [
         "jobs.yaml:7: ConfigMap a: metadata.labels[true]: must be a string; found the boolean true; quote it",
         "jobs.yaml:9: metadata: must be an object; found a list",
         "jobs.yaml:11: apiVersion: must be a version, or a group and a version with / between them; found \"a/b/c\"",
-        "jobs.yaml:11: kind: must be a string; found the integer 5; quote it",
+        "jobs.yaml:11: kind: must be a string; found the integer 5; quote it: \"5\"",
         "jobs.yaml:11: metadata.name: is required",
         "jobs.yaml: document 7: line 13, column 5: invalid YAML: ",
         "jobs.yaml:17: items[0]: is not a Kubernetes object, but the integer 5; an object has apiVersion, kind and metadata",

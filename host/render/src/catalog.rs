@@ -11,13 +11,13 @@ use trainyard_api::{
     runtime::RuntimeKind,
 };
 use trainyard_model::{
-    lookup::{LookupAnswer, LookupKey, Requester},
+    lookup::{LookupAnswer, LookupKey, Lookups, Requester},
     pipeline::with_answers,
     text::{listed, nearest},
 };
 
 use crate::{
-    PendingLookup, Rendered, Renderer, Stopped,
+    PendingLookup, Rendered, Renderer, Stopped, differences,
     problem::{InputObject, Problem, Warning, with_field},
 };
 
@@ -137,15 +137,25 @@ impl Catalog {
         reader.finish()
     }
 
-    /// Renders a TrainJob. Its plugins look up objects of the input.
+    /// Renders a TrainJob. Its plugins, and the comparison with Kueue, look up objects of the input.
     ///
     /// # Errors
     /// All problems of the TrainJob, or [`Stopped::Needs`] if an object is not in the input.
     pub fn render(&self, job: &InputJob, renderer: &Renderer) -> Result<Rendered, Stopped> {
         let answer = |key: &LookupKey| self.answer(job, key);
-        with_answers(answer, |lookups| {
+        let mut rendered = with_answers(answer, |lookups| {
             renderer.render(&job.train_job, &job.runtime, &job.namespace, lookups)
-        })
+        })?;
+        let mut known = Lookups::default();
+        for key in differences::lookups(&job.train_job, &job.runtime) {
+            if let Some(answer) = self.answer(job, &key) {
+                known.insert(key, answer);
+            }
+        }
+        if !known.is_empty() {
+            rendered.warn_of_differences(&job.train_job, &job.runtime, &known);
+        }
+        Ok(rendered)
     }
 
     /// Returns the answer to a lookup. `None` if the object is not in the input. Every kind counts as served.
@@ -299,7 +309,9 @@ impl CatalogBuilder {
                         stand_ins.entry(key).or_insert(job);
                     }
                 }
-                None => without_runtime.push(missing_runtime(&key, location, &existing)),
+                None => {
+                    without_runtime.push(missing_runtime(&key, &namespace, location, &existing))
+                }
             }
         }
         (
@@ -338,15 +350,18 @@ fn queue(job: &mut TrainJob) {
     }
 }
 
+/// Returns the error of a TrainJob in `of_job`, whose runtime is not among the existing ones.
 fn missing_runtime(
     (kind, namespace, name): &RuntimeKey,
+    of_job: &str,
     location: Location,
     existing: &BTreeSet<&RuntimeKey>,
 ) -> Located {
     let names = existing.iter().map(|(_, _, name)| name.as_str());
-    let similar = match nearest(name, names) {
-        Some(near) => format!(", or did you mean `{near}`?"),
-        None => String::new(),
+    let similar = match same_name(name, of_job, existing) {
+        Some(advice) => advice,
+        None => nearest(name, names)
+            .map_or_else(String::new, |near| format!(", or did you mean `{near}`?")),
     };
     let existing = match existing.is_empty() {
         true => "no runtimes".to_owned(),
@@ -361,6 +376,25 @@ fn missing_runtime(
             "{kind} `{whole}` is not in the input, which has {existing}; pass its file with -f{similar}"
         ),
     }
+}
+
+/// Returns how a TrainJob can have a runtime of that name, which is of another kind or in another namespace.
+fn same_name(name: &str, of_job: &str, existing: &BTreeSet<&RuntimeKey>) -> Option<String> {
+    let named = existing.iter().filter(|(.., other)| other == name);
+    let is_usable = |namespace: &Option<String>| namespace.as_deref().is_none_or(|it| it == of_job);
+    let (usable, others): (Vec<_>, Vec<_>) =
+        named.partition(|(_, namespace, _)| is_usable(namespace));
+    let of_kind = |(kind, ..): &&RuntimeKey| {
+        format!(", or set `spec.runtimeRef.kind` to `{kind}`, which has this name")
+    };
+    let elsewhere = |(kind, namespace, _): &&RuntimeKey| {
+        let namespace = namespace.as_deref().unwrap_or_default();
+        format!(
+            ", or create the TrainJob in the namespace `{namespace}`, because only TrainJobs there can use this {kind}"
+        )
+    };
+    let usable = usable.first().map(|key| of_kind(key));
+    usable.or_else(|| others.first().map(|key| elsewhere(key)))
 }
 
 fn shown((kind, namespace, name): &RuntimeKey) -> String {

@@ -33,7 +33,9 @@ pub struct Rendered {
     pub job_set: Value,
     /// The plugins that ran, in order, with their configurations.
     pub plan: Vec<Active>,
+    /// The warnings; those of differences are last.
     pub warnings: Vec<Warning>,
+    without_differences: usize,
     patched: Option<Arc<Value>>,
     origins: Origins,
 }
@@ -52,6 +54,7 @@ impl Rendered {
         warnings.extend(session.warnings().into_iter().map(Warning::from));
         warnings.extend(resolve::reserved_in_train_job(job, active, &session).warnings);
         warnings.extend(resolve::reserved_in_runtime(&session));
+        let without_differences = warnings.len();
         let patched = resolved.patched.take();
         let template = runtime.template.spec.clone();
         let defaults = Defaults {
@@ -63,13 +66,6 @@ impl Rendered {
         let record = session.record();
         let template = patched.as_deref().unwrap_or(&origins.template);
         let spec = assemble::assemble(template, record, origins.journal.changed());
-        warnings.extend(differences::warnings(&Rendering {
-            job,
-            runtime,
-            patched: template,
-            session,
-            job_set: &spec,
-        }));
         let job_set = assemble::job_set(record, namespace, origins.job.suspended, spec);
         let mut objects: Vec<_> = session
             .emitted()
@@ -85,14 +81,37 @@ impl Rendered {
             .collect();
         // The sort is stable, so each plugin's objects keep the order in which it emitted them.
         objects.sort_by(|a, b| a.plugin.name.cmp(&b.plugin.name));
-        Self {
+        let mut rendered = Self {
             objects,
             job_set,
             plan: active.to_vec(),
             warnings,
+            without_differences,
             patched,
             origins,
-        }
+        };
+        let known = rendered.origins.session.lookups().clone();
+        rendered.warn_of_differences(job, runtime, &known);
+        rendered
+    }
+
+    /// Replaces the warnings of what the reference and Kueue compute differently by those for which these objects are known.
+    pub(crate) fn warn_of_differences(
+        &mut self,
+        job: &TrainJob,
+        runtime: &Runtime,
+        known: &Lookups,
+    ) {
+        let found = differences::warnings(&Rendering {
+            job,
+            runtime,
+            patched: self.patched(),
+            session: &self.origins.session,
+            known,
+            job_set: self.job_set.get("spec").unwrap_or(&Value::Null),
+        });
+        self.warnings.truncate(self.without_differences);
+        self.warnings.extend(found);
     }
 
     /// Returns what an API server would refuse about the objects.

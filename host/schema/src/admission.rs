@@ -88,7 +88,7 @@ fn message(violation: &Violation, written: &FieldPath) -> String {
 
 /// Adds the error of an unknown field. Like an API server's, it has the field only in its message.
 fn refuse_unknown(admitted: &mut Admitted, unknown: &UnknownField) {
-    let advice = beside_patches(&unknown.path, &admitted.object.value);
+    let advice = beside_patches(unknown, &admitted.object.value);
     let unknown = UnknownField {
         path: admitted.written(&unknown.path),
         suggestion: unknown.suggestion.clone(),
@@ -101,12 +101,14 @@ fn refuse_unknown(admitted: &mut Admitted, unknown: &UnknownField) {
 }
 
 /// Returns where to set a field that runtime patches do not have: in a field of the TrainJob, or else in the runtime.
-fn beside_patches(path: &FieldPath, object: &Value) -> Option<String> {
+fn beside_patches(unknown: &UnknownField, object: &Value) -> Option<String> {
+    let path = &unknown.path;
     let mut segments = path.segments().iter();
     let start = [segments.next(), segments.next()].map(|segment| segment.and_then(field_name));
     if start != [Some("spec"), Some("runtimePatches")] {
         return None;
     }
+    let is_in_spec = segments.any(|segment| field_name(segment) == Some("trainingRuntimeSpec"));
     let (last, around) = path.segments().split_last()?;
     let last = field_name(last)?;
     let in_container = match around {
@@ -143,7 +145,10 @@ fn beside_patches(path: &FieldPath, object: &Value) -> Option<String> {
             Some("and a TrainJob sets it only for the container `node` of the trainer; set it in the runtime".to_owned())
         }
         (None, Some(field), _) => Some(format!("but for the trainer, `spec.trainer.{field}` can")),
-        (_, None, _) => None,
+        // A field with a suggestion is misspelled.
+        (_, None, _) => (is_in_spec && unknown.suggestion.is_none()).then(|| {
+            "and a TrainJob has no other field for it; set it in the runtime".to_owned()
+        }),
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) fn ends_the_job(ctx: &Context, pod_set: &PodSet, runtimes: Option<&Ru
         Some(0) => {}
         Some(limit) => {
             let message = format!(
-                "is {limit}, so the first pod of a failed run restarts alone and waits for the others forever; set it to 0, and use the JobSet's `failurePolicy.maxRestarts` to restart all pods"
+                "is {limit}, so the first pod of a failed run restarts alone and waits for the others forever; set it to 0, so that all pods restart, as often as the JobSet's `failurePolicy.maxRestarts` allows"
             );
             ctx.warn(&message, Some(&pod_set.job_path("backoffLimit")));
         }

@@ -23,11 +23,15 @@ impl Transform for Jax {
         node.put_env("JAX_NUM_PROCESSES", &pod_set.address_count().to_string());
         ctx.because("the pod's index in its Job");
         node.put_env_field("JAX_PROCESS_ID", POD_INDEX);
-        ctx.because("the coordinator runs in the first pod of the trainer's replicated job");
         let host = pod_set.address(0, 0);
-        let on_other_port = on_other_port(&node, &host);
-        let coordinator = on_other_port.unwrap_or_else(|| format!("{host}:{}", port.number));
-        node.put_env(COORDINATOR, &coordinator);
+        let on_port = format!("{host}:{}", port.number);
+        if let Some(other) = on_other_port(&node, &host).filter(|other| *other != on_port) {
+            ctx.because("the coordinator runs in the first pod of the trainer's replicated job, on the port of the TrainJob");
+            node.put_env(COORDINATOR, &other);
+            return Ok(());
+        }
+        ctx.because("the coordinator runs in the first pod of the trainer's replicated job");
+        node.put_env(COORDINATOR, &on_port);
         ctx.because("the coordinator listens on this port");
         port.open(&node);
         Ok(())

@@ -128,7 +128,7 @@ impl Context {
             None => "is not set and defaults to 6".to_owned(),
         };
         let message = format!(
-            "{limit}, so a node that fails is restarted alone, while the others wait for it until they time out; set it to 0, and set the JobSet's `failurePolicy.maxRestarts` to restart all nodes"
+            "{limit}, so a node that fails is restarted alone, while the others wait for it until they time out; set it to 0, so that all nodes restart, as often as the JobSet's `failurePolicy.maxRestarts` allows"
         );
         self.warn(&message, Some(&pod_set.job_path("backoffLimit")));
     }

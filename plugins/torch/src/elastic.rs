@@ -91,7 +91,8 @@ impl Bounds {
         ctx.error(message, Some(self.field));
     }
 
-    /// Warns of a Job that fails if the first node is lost: all other nodes restart then, and the Job counts each.
+    /// Warns of a Job that fails if the first node is lost: all other nodes restart then, and the Job counts each. Without any restart, it
+    /// fails with each node.
     pub(crate) fn warn_of_backoff_limit(self, ctx: &Context, pod_set: &PodSet) {
         let base = ctx.base_of(pod_set);
         let set = base.and_then(|set| set.backoff_limit());
@@ -99,14 +100,18 @@ impl Bounds {
         if limit >= self.max_nodes {
             return;
         }
+        let nodes = self.max_nodes;
+        let first = format!(
+            "but if the first node is lost, all {nodes} nodes restart, and the Job counts each of them, and fails"
+        );
         let found = match set {
-            Some(limit) => format!("is {limit}"),
-            None => format!("is not set, which means {BACKOFF_LIMIT}"),
+            Some(0) => "is 0, so the Job fails if any node is lost".to_owned(),
+            Some(limit) => format!("is {limit}, {first}"),
+            None => format!("is not set, which means {BACKOFF_LIMIT}, {first}"),
         };
         let message = format!(
-            "{found}, but if the first node is lost, all {} nodes restart, and the Job counts each of them, and fails; set it to at least {}",
-            self.max_nodes,
-            self.max_nodes.saturating_mul(self.max_restarts.max(1))
+            "{found}; set it to at least {}",
+            nodes.saturating_mul(self.max_restarts.max(1))
         );
         ctx.warn(&message, Some(&pod_set.job_path("backoffLimit")));
     }

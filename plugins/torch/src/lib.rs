@@ -13,7 +13,7 @@ use trainyard_sdk::{
 use self::{
     config::{EnvInjection, TorchConfig},
     elastic::Bounds,
-    processes::{processes, warn_of_several_slices},
+    processes::{count, processes, warn_of_several_slices},
 };
 
 /// The Torch policy.
@@ -48,10 +48,8 @@ impl Transform for Torch {
             environment.set_master(ctx, &node);
             torchtune::warn_of_local_rendezvous(ctx, &pod_set, &node, &command);
         }
-        // If torchrun counts the processes, they are as many as the accelerators.
-        let processes = environment.processes.parse().ok();
-        let processes = processes.or_else(|| pod_set.accelerators());
-        ctx.warn_of_little_shared_memory(&pod_set, &node, processes.unwrap_or(1));
+        let processes = count(&pod_set, &environment.processes);
+        ctx.warn_of_little_shared_memory(&pod_set, &node, processes);
         ctx.because("rendezvous port");
         port.open(&node);
         if let Some(injection) = &config.env_injection {

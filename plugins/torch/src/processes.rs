@@ -55,6 +55,21 @@ fn by_devices(pod_set: &PodSet) -> Result<(String, &'static str), &'static str> 
     }
 }
 
+/// Returns how many processes torchrun starts for a value of `PET_NPROC_PER_NODE`. If it counts them itself, it counts only GPUs of a node
+/// that also has other accelerators.
+pub(crate) fn count(pod_set: &PodSet, processes: &str) -> u32 {
+    let of_gpus = || {
+        let devices = pod_set.devices().into_iter().filter(Devices::is_gpu);
+        let gpus = devices
+            .filter_map(|one| one.count)
+            .fold(0, u32::saturating_add);
+        (gpus > 0).then_some(gpus)
+    };
+    let written = processes.parse().ok();
+    let counted = written.or_else(of_gpus);
+    counted.or_else(|| pod_set.accelerators()).unwrap_or(1)
+}
+
 /// The number of whole CPUs of the node container, at least 1.
 fn cpus(ctx: &Context, node: &Container) -> i64 {
     node.request("cpu")

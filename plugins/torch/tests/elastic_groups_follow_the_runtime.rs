@@ -125,6 +125,8 @@ fn job_that_fails_with_its_first_node_causes_a_warning() {
     };
     let warning = "spec.template.spec.replicatedJobs[node].template.spec.backoffLimit: is 6, but if the first node is lost, all 8 nodes restart, and the Job counts each of them, and fails; set it to at least 24";
     assert_eq!(warnings(8, 6), [warning]);
+    let warning = "spec.template.spec.replicatedJobs[node].template.spec.backoffLimit: is 0, so the Job fails if any node is lost; set it to at least 24";
+    assert_eq!(warnings(8, 0), [warning]);
     assert_eq!(warnings(8, 24), [""; 0]);
     assert_eq!(warnings(6, 6), [""; 0]);
 }

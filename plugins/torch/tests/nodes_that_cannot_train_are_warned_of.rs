@@ -58,6 +58,15 @@ fn several_processes_without_shared_memory_cause_a_warning() {
         "{found:?}"
     );
     assert_eq!(of(|set| set, |c| c.limit("nvidia.com/gpu", "1")), [""; 0]);
+    // torchrun counts the GPUs alone.
+    let found = of(
+        |set| set,
+        |c| c.limit("nvidia.com/gpu", "2").limit("google.com/tpu", "4"),
+    );
+    assert!(
+        matches!(&*found, [one] if one.contains("the 2 processes")),
+        "{found:?}"
+    );
     let mounted = of(
         |set| set.volume("dshm", json!({"emptyDir": {"medium": "Memory"}})),
         |c| c.limit("nvidia.com/gpu", "8").mount("dshm", "/dev/shm/"),

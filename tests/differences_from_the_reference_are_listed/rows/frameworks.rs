@@ -133,7 +133,7 @@ pub(super) fn port_name(seen: &Seen<'_>) -> bool {
     seen.path().contains(".ports[29500].") && seen.theirs().is_none()
 }
 
-/// What names the port on which the nodes meet, if the runtime chooses it by a port's name.
+/// What names the port on which the nodes meet, if the runtime chooses it by a port's name, or a TrainJob of JAX by its address.
 pub(super) fn rendezvous_port(seen: &Seen<'_>) -> bool {
     let is_chosen = |port: &Value| {
         port["name"] == "rendezvous"
@@ -152,7 +152,11 @@ pub(super) fn rendezvous_port(seen: &Seen<'_>) -> bool {
     .iter()
     .any(|end| path.ends_with(end));
     let is_opened = path.ends_with(".ports[29500]") && seen.ours().is_none();
+    let vars = seen.trainer()["env"].as_array();
+    let is_address = |var: &Value| var["name"] == "JAX_COORDINATOR_ADDRESS";
+    let is_chosen_by_job = vars.is_some_and(|vars| vars.iter().any(is_address));
     (is_named || is_opened) && ports.any(|ports| ports.iter().any(is_chosen))
+        || is_opened && is_chosen_by_job
 }
 
 /// An env var that references others, more of which precede it on one side.

@@ -27,7 +27,7 @@ pub enum FieldProblem {
     #[error("is required")]
     Required,
     /// The value has the wrong type.
-    #[error("must be {expected}; found {found}{}", remedy(expected, found))]
+    #[error("must be {expected}; found {found}{}", if needs_quotes(expected, found) { "; quote it" } else { "" })]
     Type {
         /// The required type, with its article.
         expected: &'static str,
@@ -97,6 +97,11 @@ impl FieldProblem {
             problem: self,
         }
     }
+
+    /// Returns whether YAML may have parsed a plain scalar as another type than a string.
+    pub(crate) fn needs_quotes(&self) -> bool {
+        matches!(self, Self::Type { expected, found } if needs_quotes(expected, found))
+    }
 }
 
 impl From<FieldError> for FieldErrors {
@@ -105,16 +110,9 @@ impl From<FieldError> for FieldErrors {
     }
 }
 
-/// Advises quotes if YAML may have parsed a plain scalar as another type.
-fn remedy(expected: &str, found: &str) -> &'static str {
-    let word = ["the boolean", "the integer", "the number"]
-        .iter()
-        .any(|word| found.starts_with(word));
-    if expected == A_STRING && word {
-        "; quote it"
-    } else {
-        ""
-    }
+fn needs_quotes(expected: &str, found: &str) -> bool {
+    let mut words = ["the boolean", "the integer", "the number"].iter();
+    expected == A_STRING && words.any(|word| found.starts_with(word))
 }
 
 /// The type of strings in messages.

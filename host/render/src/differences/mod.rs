@@ -7,8 +7,9 @@ mod processes;
 
 use serde_json::Value;
 use trainyard_api::{Runtime, TrainJob, runtime::Member};
-use trainyard_model::session::Session;
+use trainyard_model::{lookup::Lookups, session::Session};
 
+pub(crate) use self::kueue::lookups;
 use crate::{
     json::{get, items},
     problem::{InputObject, Warning},
@@ -22,6 +23,8 @@ pub(crate) struct Rendering<'a> {
     /// The `spec` of the runtime's template with the TrainJob's patches.
     pub(crate) patched: &'a Value,
     pub(crate) session: &'a Session,
+    /// The objects that are known of the TrainJob's namespace.
+    pub(crate) known: &'a Lookups,
     /// The `spec` of the JobSet.
     pub(crate) job_set: &'a Value,
 }

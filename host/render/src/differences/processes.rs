@@ -85,6 +85,13 @@ impl<'a> Node<'a> {
             .and_then(|entry| entry.datum.as_text())
     }
 
+    /// Returns the number of accelerators of a node, if it is known.
+    fn accelerators(&self) -> Option<u32> {
+        let known = &self.rendering.session.job().accelerators;
+        let node = Some(self.container);
+        self.record().accelerators(self.pod_set, node, known)
+    }
+
     fn nodes(&self) -> u32 {
         self.rendering.session.job().nodes
     }
@@ -136,6 +143,10 @@ impl<'a> Node<'a> {
             _ => "auto".to_owned(),
         });
         let theirs = another(theirs, ours)?;
+        // With one GPU, torchrun starts one process for `auto`, too.
+        if ours == "auto" && theirs == "1" && self.accelerators() == Some(1) {
+            return None;
+        }
         let message = format!(
             "does not set all resources of the runtime, which count as well, so {name} is {ours}; the Kubeflow Trainer counts only those of the TrainJob, and sets {theirs}; {SAME}"
         );
@@ -198,11 +209,7 @@ impl<'a> Node<'a> {
         if job.processes_per_node.is_some() {
             return None;
         }
-        let node = Some(self.container);
-        let tasks = self
-            .record()
-            .accelerators(self.pod_set, node, &job.accelerators);
-        let tasks = tasks.filter(|tasks| *tasks > 1)?;
+        let tasks = self.accelerators().filter(|tasks| *tasks > 1)?;
         let message = format!(
             "is not set, so Flux runs {tasks} tasks on each node, one for each accelerator; the Kubeflow Trainer runs 1"
         );

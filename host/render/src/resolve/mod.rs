@@ -1,5 +1,6 @@
 //! Resolves a TrainJob and its runtime to the base record.
 
+mod evictions;
 mod exclusive;
 mod names;
 mod node_sets;
@@ -198,6 +199,7 @@ pub(crate) fn resolve(
     let nodes = overrides.set_nodes(job, runtime, node_sets);
     let mut warnings = patched.warnings;
     warnings.extend(deprecated(runtime));
+    warnings.extend(evictions::end_the_job(runtime));
     warnings.extend(nodes.warning);
     problems.extend(overrides.problems);
     problems.extend(reserved::of_patches(&record, &journal, active));

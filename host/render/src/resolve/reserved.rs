@@ -26,7 +26,7 @@ use crate::{
 pub(crate) struct OfTrainer {
     /// Those with another value than the plugin sets.
     pub(crate) problems: Vec<Problem>,
-    /// Those with the same value.
+    /// Those with a value that the plugin keeps.
     pub(crate) warnings: Vec<Warning>,
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn of_trainer(job: &TrainJob, active: &[Active], session: &Session) -
             continue;
         }
         let message = format!(
-            "{} has the value that the plugin {} sets, so it is accepted; a value that the plugin cannot use is refused",
+            "{} is also set by the plugin {}, which accepts this value; a value that it cannot use is refused",
             var.name, plugin.id
         );
         found.warnings.push(Warning {
@@ -74,7 +74,7 @@ pub(crate) fn of_trainer(job: &TrainJob, active: &[Active], session: &Session) -
     found
 }
 
-/// Whether plugins set the TrainJob's value of an env var, and no other.
+/// Whether plugins keep the TrainJob's value of an env var.
 fn is_same(session: &Session, name: &str) -> bool {
     let committed = session.committed().iter();
     let changes = committed.flat_map(|Committed { writes, .. }| writes.iter());

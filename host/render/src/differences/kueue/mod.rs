@@ -7,11 +7,11 @@ mod view;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use trainyard_api::names;
+use trainyard_api::{Runtime, TrainJob, names};
 use trainyard_model::{
+    lookup::{LookupKey, Lookups},
     pod_requests::{Amounts, Defaults},
     quantity::Quantity,
-    session::Session,
     text::listed,
 };
 
@@ -25,14 +25,15 @@ use crate::problem::Warning;
 /// The page with the rows.
 const PAGE: &str = "docs/kueue.md";
 
+/// The kind whose objects have default requests.
+const LIMIT_RANGE: &str = "LimitRange";
+
 /// The maximum number of differences that a warning lists.
 const MOST_FACTS: usize = 6;
 
 /// Returns a warning for each row that explains a difference; none for a TrainJob without a queue.
 pub(super) fn warnings(rendering: &Rendering<'_>) -> Vec<Warning> {
-    let labels = &rendering.job.metadata.labels;
-    let queue = labels.get(names::QUEUE_LABEL);
-    if queue.is_none_or(|queue| queue.is_empty()) {
+    if !is_queued(rendering.job) {
         return Vec::new();
     }
     let mut by_row: BTreeMap<&str, (&Row, Vec<String>)> = BTreeMap::new();
@@ -49,6 +50,28 @@ pub(super) fn warnings(rendering: &Rendering<'_>) -> Vec<Warning> {
     warnings.map(|(row, facts)| of_row(row, &facts)).collect()
 }
 
+/// Returns the lookups of what the warnings depend on: LimitRanges and ResourceClaimTemplates; none for a TrainJob without a queue.
+pub(crate) fn lookups(job: &TrainJob, runtime: &Runtime) -> Vec<LookupKey> {
+    if !is_queued(job) {
+        return Vec::new();
+    }
+    let ranges = LookupKey::All {
+        api_version: "v1".to_owned(),
+        kind: LIMIT_RANGE.to_owned(),
+    };
+    let templates = row::claim_templates(runtime).map(|name| LookupKey::Object {
+        api_version: "resource.k8s.io/v1".to_owned(),
+        kind: row::CLAIM_TEMPLATE.to_owned(),
+        name: name.to_owned(),
+    });
+    std::iter::once(ranges).chain(templates).collect()
+}
+
+fn is_queued(job: &TrainJob) -> bool {
+    let queue = job.metadata.labels.get(names::QUEUE_LABEL);
+    queue.is_some_and(|queue| !queue.is_empty())
+}
+
 fn of_row(row: &Row, facts: &[String]) -> Warning {
     let message = format!("Kueue {}; {}", listed(facts, MOST_FACTS), row.advice);
     let field = row.field.map(str::to_owned);
@@ -57,7 +80,7 @@ fn of_row(row: &Row, facts: &[String]) -> Warning {
 
 /// Adds each difference between the pods and what Kueue computes.
 fn compare(rendering: &Rendering<'_>, add: &mut impl FnMut(&'static Row, String)) {
-    let ranges = limit_ranges(rendering.session);
+    let ranges = limit_ranges(rendering.known);
     let theirs = view::job_set(rendering, &ranges);
     let (Some(ours), Some(theirs)) = (needs(rendering.job_set, &ranges), needs(&theirs, &ranges))
     else {
@@ -136,8 +159,8 @@ fn pods(count: u64) -> String {
     format!("{count} pod{s}")
 }
 
-/// Returns the defaults of the namespace's LimitRanges, if a plugin looked them up.
-fn limit_ranges(session: &Session) -> Defaults {
-    let ranges = session.lookups().listed("LimitRange").unwrap_or_default();
+/// Returns the defaults of the namespace's LimitRanges, if they are known.
+fn limit_ranges(known: &Lookups) -> Defaults {
+    let ranges = known.listed(LIMIT_RANGE).unwrap_or_default();
     Defaults::of(ranges).unwrap_or_default()
 }

@@ -1,11 +1,14 @@
 //! The rows of divergences.md whose column "Kueue" says yes, and which of them explains a difference.
 
 use serde_json::Value;
-use trainyard_api::{names, runtime_patch::RuntimePatch};
+use trainyard_api::{Runtime, names, runtime_patch::RuntimePatch};
 use trainyard_model::lookup::{LookupAnswer, LookupKey};
 
 use super::{super::Rendering, limit_ranges, view};
 use crate::{json::items, problem::InputObject};
+
+/// The kind of the templates of resource claims.
+pub(super) const CLAIM_TEMPLATE: &str = "ResourceClaimTemplate";
 
 /// A row.
 pub(super) struct Row {
@@ -166,18 +169,23 @@ fn is_trainer(job: &Value) -> bool {
 
 /// Returns what Kueue does not support in the claim templates that it reads: those in the runtime's template.
 fn unsupported_claim(rendering: &Rendering<'_>) -> Option<&'static str> {
-    let jobs = items(&rendering.runtime.template.spec, "replicatedJobs").iter();
-    let pods = jobs.filter_map(|job| job.pointer("/template/spec/template/spec"));
-    let claims = pods.flat_map(|pod| items(pod, "resourceClaims").iter());
-    let mut names = claims.filter_map(|claim| claim.get("resourceClaimTemplateName")?.as_str());
+    let mut names = claim_templates(rendering.runtime);
     names.find_map(|template| unsupported_request(claim_template(rendering, template)?))
 }
 
-/// Returns a ResourceClaimTemplate that a plugin looked up.
+/// Returns the names of the claim templates in the runtime's template.
+pub(super) fn claim_templates(runtime: &Runtime) -> impl Iterator<Item = &str> {
+    let jobs = items(&runtime.template.spec, "replicatedJobs").iter();
+    let pods = jobs.filter_map(|job| job.pointer("/template/spec/template/spec"));
+    let claims = pods.flat_map(|pod| items(pod, "resourceClaims").iter());
+    claims.filter_map(|claim| claim.get("resourceClaimTemplateName")?.as_str())
+}
+
+/// Returns a ResourceClaimTemplate that is known.
 fn claim_template<'a>(rendering: &Rendering<'a>, template: &str) -> Option<&'a Value> {
-    let lookups = rendering.session.lookups();
+    let lookups = rendering.known;
     let is_it = |key: &&LookupKey| match key {
-        LookupKey::Object { kind, name, .. } => kind == "ResourceClaimTemplate" && name == template,
+        LookupKey::Object { kind, name, .. } => kind == CLAIM_TEMPLATE && name == template,
         _ => false,
     };
     match lookups.get(lookups.keys().find(is_it)?)? {
@@ -268,9 +276,9 @@ pub(super) fn of_request(rendering: &Rendering<'_>, name: &str, resource: &str) 
     &PLUGINS_BY_NAME
 }
 
-/// Whether a LimitRange that a plugin looked up has a default request for the resource.
+/// Whether a known LimitRange has a default request for the resource.
 fn has_default(rendering: &Rendering<'_>, resource: &str) -> bool {
-    view::defaults(&limit_ranges(rendering.session)).contains_key(resource)
+    view::defaults(&limit_ranges(rendering.known)).contains_key(resource)
 }
 
 /// Returns the row of a claim that Kueue does not count.
