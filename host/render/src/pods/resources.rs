@@ -10,11 +10,12 @@ use super::PodProblems;
 use crate::json::object;
 
 /// Checks the requests and limits of a container. Its resource claims are checked by the plugin `dra`.
-pub(super) fn check(problems: &mut PodProblems, at: &StackPath<'_>, container: &Value) {
-    let Some(resources) = container.get("resources") else {
-        return;
-    };
-    let at = at.field("resources");
+pub(super) fn check(
+    problems: &mut PodProblems,
+    at: &StackPath<'_>,
+    resources: &Value,
+    _: &Map<String, Value>,
+) {
     let limits = object(resources, "limits");
     let requests = object(resources, "requests");
     for (member, amounts) in [("limits", limits), ("requests", requests)] {
@@ -24,12 +25,12 @@ pub(super) fn check(problems: &mut PodProblems, at: &StackPath<'_>, container: &
         }
     }
     for (name, value) in requests.into_iter().flatten() {
-        request(problems, &at, name, value, limits);
+        request(problems, at, name, value, limits);
     }
     let all = || limits.into_iter().chain(requests).flat_map(Map::keys);
     let has_base = all().any(|name| matches!(name.as_str(), "cpu" | "memory"));
     if !has_base && all().any(|name| is_hugepages(name)) {
-        problems.add(&at, "huge pages require `cpu` or `memory`; add one of them");
+        problems.add(at, "huge pages require `cpu` or `memory`; add one of them");
     }
 }
 
