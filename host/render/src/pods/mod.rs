@@ -77,3 +77,46 @@ fn claimed_volumes(spec: &Value) -> Vec<String> {
     let names = templates.filter_map(|template| template.pointer("/metadata/name")?.as_str());
     names.map(str::to_owned).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, Value, json};
+
+    use super::*;
+
+    #[test]
+    fn values_of_other_types_are_left_to_the_schema() {
+        let containers = json!([{"name": "node", "image": "a"}]);
+        for other in [
+            json!(null),
+            json!(1.5),
+            json!(true),
+            json!([7]),
+            json!([[]]),
+        ] {
+            for shape in [&job::JOB, &template::POD] {
+                let names = shape.members.iter().map(|(name, _)| name);
+                let names = names.filter(|name| !matches!(**name, "ephemeralContainers"));
+                let mut of: Map<String, Value> = names
+                    .map(|name| ((*name).to_owned(), other.clone()))
+                    .collect();
+                let spec = if of.remove("template").is_some() {
+                    of.insert("backoffLimitPerIndex".to_owned(), json!(1));
+                    of.remove("podFailurePolicy");
+                    of.insert(
+                        "template".to_owned(),
+                        json!({"spec": {"containers": containers}}),
+                    );
+                    Value::Object(of)
+                } else {
+                    of.insert("containers".to_owned(), containers.clone());
+                    json!({"template": {"spec": of}})
+                };
+                let job_set = json!({"replicatedJobs": [{"template": {"spec": spec}}]});
+                let found = check(&job_set);
+                let of_policy = |problem: &PodProblem| problem.message.starts_with("is empty; add");
+                assert!(found.iter().all(of_policy), "{other}: {found:?}");
+            }
+        }
+    }
+}

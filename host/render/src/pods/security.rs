@@ -60,7 +60,7 @@ static APP_ARMOR: Shape = Shape {
 
 static SECCOMP: Shape = Shape {
     members: &[
-        ("localhostProfile", &[Rule::Text(names::inner_path)]),
+        ("localhostProfile", &[Rule::Text(names::profile_path)]),
         ("type", &[PROFILES]),
     ],
     needs: &["type"],

@@ -33,7 +33,7 @@ static METADATA: Shape = Shape {
     ..ANY
 };
 
-static POD: Shape = Shape {
+pub(super) static POD: Shape = Shape {
     members: &[
         ("activeDeadlineSeconds", &[Rule::Range(1, i32::MAX as i64)]),
         ("affinity", &[Rule::Object(&placement::AFFINITY)]),

@@ -13,7 +13,12 @@ use super::{
 use crate::json::{items, json_at, text};
 
 /// The permission bits of a file.
-const MODE: Rule = Rule::Range(0, 0o777);
+const MODE: Rule = Rule::Check(|problems, at, mode, _| {
+    if let Some(mode) = mode.as_i64().filter(|mode| !(0..=0o777).contains(mode)) {
+        let message = format!("is {mode}, but must be 0 to 511 (0777 in octal)");
+        problems.add(at, message);
+    }
+});
 
 /// A volume. One without a source is an empty directory.
 pub(super) static VOLUME: Shape = Shape {
