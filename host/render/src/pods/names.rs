@@ -97,14 +97,26 @@ fn is_port_name(name: &str) -> bool {
         && !name.ends_with('-')
 }
 
-/// Checks a path inside of a volume or another directory.
+/// Checks a path inside of a volume.
 pub(super) fn inner_path(problems: &mut PodProblems, at: &StackPath<'_>, path: &str) {
+    below(problems, at, path, "inside of the volume");
+}
+
+/// Checks a path below the directory of the kubelet's profiles.
+pub(super) fn profile_path(problems: &mut PodProblems, at: &StackPath<'_>, path: &str) {
+    below(
+        problems,
+        at,
+        path,
+        "below the kubelet's directory of profiles",
+    );
+}
+
+fn below(problems: &mut PodProblems, at: &StackPath<'_>, path: &str, place: &str) {
     if path.starts_with('/') || has_parent(path) {
         problems.add(
             at,
-            format!(
-                "`{path}` is not a path inside of the volume; remove a leading `/` and parts `..`"
-            ),
+            format!("`{path}` is not a path {place}; remove a leading `/` and parts `..`"),
         );
     }
 }

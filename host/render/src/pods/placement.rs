@@ -5,7 +5,7 @@ use trainyard_api::StackPath;
 
 use super::{
     PodProblems, names,
-    rules::{ANY, Rule, Shape},
+    rules::{ANY, INT_MAX, Rule, Shape},
 };
 use crate::json::{items, text};
 
@@ -30,8 +30,8 @@ pub(super) static TOLERATION: Shape = Shape {
 pub(super) static SPREAD: Shape = Shape {
     members: &[
         ("labelSelector", &[Rule::Object(&SELECTOR)]),
-        ("maxSkew", &[Rule::Range(1, i32::MAX as i64)]),
-        ("minDomains", &[Rule::Range(1, i32::MAX as i64)]),
+        ("maxSkew", &[Rule::Range(1, INT_MAX)]),
+        ("minDomains", &[Rule::Range(1, INT_MAX)]),
         ("nodeAffinityPolicy", &[Rule::Word(&["Honor", "Ignore"])]),
         ("nodeTaintsPolicy", &[Rule::Word(&["Honor", "Ignore"])]),
         ("topologyKey", &[Rule::Text(names::key)]),

@@ -34,11 +34,14 @@ pub(super) const ANY: Shape = Shape {
 /// A number without an upper limit that must not be negative.
 pub(super) const NOT_NEGATIVE: Rule = Rule::Range(0, i64::MAX);
 
+/// The greatest number of a field with 32 bits.
+pub(super) const INT_MAX: i64 = 2_147_483_647;
+
 /// The number of a port.
 pub(super) const PORT: Rule = Rule::Range(1, 65_535);
 
 /// The id of a user or a group.
-pub(super) const ID: Rule = Rule::Range(0, i32::MAX as i64);
+pub(super) const ID: Rule = Rule::Range(0, INT_MAX);
 
 /// A rule for the value of a member.
 pub(super) enum Rule {

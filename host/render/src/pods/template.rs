@@ -5,7 +5,7 @@ use trainyard_api::StackPath;
 
 use super::{
     PodProblems, container, names, placement,
-    rules::{ANY, Rule, Shape},
+    rules::{ANY, INT_MAX, Rule, Shape},
     security, volumes,
 };
 use crate::json::items;
@@ -35,7 +35,7 @@ static METADATA: Shape = Shape {
 
 pub(super) static POD: Shape = Shape {
     members: &[
-        ("activeDeadlineSeconds", &[Rule::Range(1, i32::MAX as i64)]),
+        ("activeDeadlineSeconds", &[Rule::Range(1, INT_MAX)]),
         ("affinity", &[Rule::Object(&placement::AFFINITY)]),
         ("dnsConfig", &[Rule::Object(&DNS_CONFIG)]),
         (
