@@ -1,31 +1,197 @@
 //! The containers of a pod.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 use trainyard_api::StackPath;
 
-use super::{NOT_NEGATIVE, PodProblems, names, resources};
-use crate::json::{get, items, text};
+use super::{
+    PodProblems, env, handlers, names, resources,
+    rules::{self, ANY, PORT, Rule, Shape},
+    security,
+};
+use crate::json::{get_at, items, text};
 
-const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
+static CONTAINER: Shape = Shape {
+    members: &[
+        ("env", &[Rule::Items(&env::VAR)]),
+        ("envFrom", &[Rule::Items(&env::FROM)]),
+        (
+            "imagePullPolicy",
+            &[Rule::Word(&["Always", "IfNotPresent", "Never"])],
+        ),
+        ("lifecycle", &[Rule::Object(&handlers::LIFECYCLE)]),
+        (
+            "livenessProbe",
+            &[
+                Rule::Object(&handlers::PROBE),
+                Rule::Check(handlers::one_success),
+            ],
+        ),
+        ("name", &[Rule::Text(names::label)]),
+        (
+            "ports",
+            &[
+                Rule::Items(&CONTAINER_PORT),
+                Rule::Unique(
+                    "name",
+                    "another port of the container is named",
+                    "rename one",
+                ),
+            ],
+        ),
+        (
+            "readinessProbe",
+            &[
+                Rule::Object(&handlers::PROBE),
+                Rule::Check(handlers::no_grace_period),
+            ],
+        ),
+        (
+            "resizePolicy",
+            &[
+                Rule::Items(&RESIZE_POLICY),
+                Rule::Unique(
+                    "resourceName",
+                    "another policy of the container is for",
+                    "remove one",
+                ),
+            ],
+        ),
+        ("resources", &[Rule::Check(resources::check)]),
+        ("securityContext", &[Rule::Object(&security::OF_CONTAINER)]),
+        (
+            "startupProbe",
+            &[
+                Rule::Object(&handlers::PROBE),
+                Rule::Check(handlers::one_success),
+            ],
+        ),
+        (
+            "terminationMessagePolicy",
+            &[Rule::Word(&["File", "FallbackToLogsOnError"])],
+        ),
+        (
+            "volumeDevices",
+            &[Rule::Unique(
+                "devicePath",
+                "another device has the path",
+                "change or remove one",
+            )],
+        ),
+        (
+            "volumeMounts",
+            &[
+                Rule::Items(&MOUNT),
+                Rule::Unique(
+                    "mountPath",
+                    "another volume is mounted at",
+                    "change or remove one",
+                ),
+            ],
+        ),
+    ],
+    ..ANY
+};
 
-/// The ports of a container or a host.
-const PORTS: (i64, i64) = (1, 65_535);
+static CONTAINER_PORT: Shape = Shape {
+    members: &[
+        ("containerPort", &[PORT]),
+        ("hostPort", &[Rule::Range(0, 65_535)]),
+        ("name", &[Rule::Text(names::port)]),
+        ("protocol", &[Rule::Word(&["TCP", "UDP", "SCTP"])]),
+    ],
+    ..ANY
+};
 
-/// Checks all containers of a pod with these volumes.
-pub(super) fn check(
+static MOUNT: Shape = Shape {
+    members: &[
+        (
+            "mountPropagation",
+            &[Rule::Word(&["Bidirectional", "HostToContainer", "None"])],
+        ),
+        (
+            "recursiveReadOnly",
+            &[
+                Rule::Word(&["Disabled", "Enabled", "IfPossible"]),
+                Rule::Check(read_only),
+            ],
+        ),
+        ("subPath", &[Rule::Text(names::inner_path)]),
+        (
+            "subPathExpr",
+            &[Rule::Text(names::inner_path), Rule::Without("subPath")],
+        ),
+    ],
+    needs: &["mountPath"],
+    ..ANY
+};
+
+static RESIZE_POLICY: Shape = Shape {
+    members: &[
+        ("resourceName", &[Rule::Word(&["cpu", "memory"])]),
+        (
+            "restartPolicy",
+            &[Rule::Word(&["NotRequired", "RestartContainer"])],
+        ),
+    ],
+    ..ANY
+};
+
+/// Checks a mount below which nothing can be written.
+fn read_only(
     problems: &mut PodProblems,
     at: &StackPath<'_>,
-    pod: &Value,
-    volumes: &BTreeSet<&str>,
+    mode: &Value,
+    mount: &Map<String, Value>,
 ) {
+    if !matches!(mode.as_str(), Some("Enabled" | "IfPossible")) {
+        return;
+    }
+    if mount.get("readOnly").and_then(Value::as_bool) != Some(true) {
+        let message = "requires `readOnly: true`; set it, or remove this field";
+        problems.add(at, message);
+    }
+    let propagation = mount.get("mountPropagation").and_then(Value::as_str);
+    if !matches!(propagation, None | Some("" | "None")) {
+        let message = "cannot be set together with `mountPropagation`; remove one";
+        problems.add(at, message);
+    }
+}
+
+/// The pod of a container.
+struct Pod<'v> {
+    spec: &'v Map<String, Value>,
+    /// The source of each volume.
+    volumes: BTreeMap<&'v str, &'v Value>,
+    /// The ports of the host that the pod's containers have.
+    host_ports: BTreeSet<(&'v str, &'v str, i64)>,
+}
+
+impl Pod<'_> {
+    fn is(&self, member: &str) -> Option<bool> {
+        self.spec.get(member).and_then(Value::as_bool)
+    }
+}
+
+/// Checks all containers of a pod. The path is that of `containers`.
+pub(super) fn check(problems: &mut PodProblems, at: &StackPath<'_>, spec: &Value) {
+    let Value::Object(members) = spec else {
+        return;
+    };
+    let volumes = items(spec, "volumes").iter();
+    let mut pod = Pod {
+        spec: members,
+        volumes: volumes
+            .map(|volume| (text(volume, "name"), volume))
+            .collect(),
+        host_ports: BTreeSet::new(),
+    };
     let mut known = BTreeSet::new();
-    let on_host = get(pod, "hostNetwork") == Some(&Value::Bool(true));
-    for member in ["containers", "initContainers"] {
-        let at = at.field(member);
-        let containers = items(pod, member);
-        if containers.is_empty() && member == "containers" {
+    for list in ["containers", "initContainers"] {
+        let at = at.field(list);
+        let containers = items(spec, list);
+        if containers.is_empty() && list == "containers" {
             problems.add(&at, "the pod has no container; add one");
         }
         for (position, container) in containers.iter().enumerate() {
@@ -37,211 +203,154 @@ pub(super) fn check(
                     format!("another container of the pod is named `{name}` too; rename one"),
                 );
             }
-            one(problems, &at, container, volumes);
-            resources::check(problems, &at, container);
-            probes(problems, &at, container, member);
-            if on_host && member == "containers" {
-                host_ports(problems, &at, container);
+            if list == "initContainers" {
+                // Init containers run one after the other.
+                pod.host_ports.clear();
+                init_container(problems, &at, container);
             }
+            in_pod(problems, &at, container, &mut pod, list);
+            rules::check(problems, &at, &CONTAINER, container);
         }
     }
 }
 
-fn one(
+/// Checks what only sidecars among the init containers have.
+fn init_container(problems: &mut PodProblems, at: &StackPath<'_>, container: &Value) {
+    let Value::Object(members) = container else {
+        return;
+    };
+    if text(container, "restartPolicy") == "Always" {
+        return;
+    }
+    for (member, value) in members {
+        let what = match member.as_str() {
+            "livenessProbe" | "readinessProbe" | "startupProbe" => "probes",
+            "lifecycle" => "`lifecycle`",
+            _ => continue,
+        };
+        if value.is_object() {
+            problems.add(
+                &at.field(member),
+                format!("init containers have no {what}, unless their `restartPolicy` is `Always`; remove it"),
+            );
+        }
+    }
+}
+
+/// Checks what depends on the pod.
+fn in_pod<'v>(
     problems: &mut PodProblems,
     at: &StackPath<'_>,
-    container: &Value,
-    volumes: &BTreeSet<&str>,
+    container: &'v Value,
+    pod: &mut Pod<'v>,
+    list: &str,
 ) {
-    names::label(problems, &at.field("name"), text(container, "name"));
-    if text(container, "image").is_empty() {
+    let mut has_image = false;
+    for (member, value) in container.as_object().into_iter().flatten() {
+        let at = at.field(member);
+        match (member.as_str(), value) {
+            ("image", Value::String(image)) => has_image = !image.is_empty(),
+            ("ports", Value::Array(ports)) => host_ports(problems, &at, ports, pod, list),
+            ("volumeMounts", Value::Array(mounts)) => {
+                volume_mounts(problems, &at, mounts, container, pod);
+            }
+            ("volumeDevices", Value::Array(devices)) => devices_of(problems, &at, devices, pod),
+            ("securityContext", context)
+                if text(context, "procMount") == "Unmasked"
+                    && pod.is("hostUsers") != Some(false) =>
+            {
+                let message = "`Unmasked` requires `hostUsers: false` of the pod; set it, or remove this field";
+                problems.add(&at.field("procMount"), message);
+            }
+            _ => {}
+        }
+    }
+    if !has_image {
         let message = "the container has no image; set it here, or in `spec.trainer.image` of the TrainJob for its container `node`";
         problems.add(&at.field("image"), message);
-    }
-    let policies = ["Always", "IfNotPresent", "Never"];
-    problems.word(at, container, "imagePullPolicy", &policies);
-    let policies = ["File", "FallbackToLogsOnError"];
-    problems.word(at, container, "terminationMessagePolicy", &policies);
-    env(problems, at, container);
-    ports(problems, at, container);
-    mounts(problems, at, container, volumes);
-    security(problems, at, container);
-}
-
-fn env(problems: &mut PodProblems, at: &StackPath<'_>, container: &Value) {
-    let at = at.field("env");
-    for (position, var) in items(container, "env").iter().enumerate() {
-        let at = at.index(position);
-        let name = text(var, "name");
-        if !is_env_name_of_pods(name) {
-            problems.add(
-                &at.field("name"),
-                format!("`{name}` is not the name of an env var (printable ASCII characters without `=`); correct it"),
-            );
-        }
-        let Some(from) = get(var, "valueFrom") else {
-            continue;
-        };
-        let at = at.field("valueFrom");
-        let sources = from.as_object().map_or(0, |sources| {
-            sources.values().filter(|source| source.is_object()).count()
-        });
-        if sources != 1 {
-            problems.add(&at, format!("has {sources} sources; set exactly one"));
-        } else if !text(var, "value").is_empty() {
-            problems.add(&at, "the env var has a `value` too; remove one of them");
-        }
-    }
-}
-
-/// Whether the text is the name of an env var. A space is allowed, and the length is not limited.
-fn is_env_name_of_pods(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|b| matches!(b, b' '..=b'~') && b != b'=')
-}
-
-fn ports(problems: &mut PodProblems, at: &StackPath<'_>, container: &Value) {
-    let at = at.field("ports");
-    let mut known = BTreeSet::new();
-    for (position, port) in items(container, "ports").iter().enumerate() {
-        let at = at.index(position);
-        problems.range(&at, port, "containerPort", PORTS);
-        if get(port, "hostPort").and_then(Value::as_i64) != Some(0) {
-            problems.range(&at, port, "hostPort", PORTS);
-        }
-        problems.word(&at, port, "protocol", &PROTOCOLS);
-        let name = text(port, "name");
-        if name.is_empty() {
-            continue;
-        }
-        let form = "the name of a port (at most 15 characters `a-z`, `0-9` and `-`, at least one of them a letter, no `--`, not beginning or ending with `-`)";
-        problems.form(&at.field("name"), name, is_port_name, form);
-        if !known.insert(name) {
-            problems.add(
-                &at.field("name"),
-                format!("another port of the container is named `{name}` too; rename one"),
-            );
-        }
     }
 }
 
 /// Checks the ports of a container in the network of its machine.
-fn host_ports(problems: &mut PodProblems, at: &StackPath<'_>, container: &Value) {
-    let at = at.field("ports");
-    for (position, port) in items(container, "ports").iter().enumerate() {
-        let number = |member| get(port, member).and_then(Value::as_i64);
-        let host_port = number("hostPort").filter(|number| *number != 0);
-        if host_port.is_some() && host_port != number("containerPort") {
-            let at = at.index(position);
+fn host_ports<'v>(
+    problems: &mut PodProblems,
+    at: &StackPath<'_>,
+    ports: &'v [Value],
+    pod: &mut Pod<'v>,
+    list: &str,
+) {
+    let on_host = list == "containers" && pod.is("hostNetwork") == Some(true);
+    for (position, port) in ports.iter().enumerate() {
+        let number = |member| port.get(member).and_then(Value::as_i64);
+        let Some(host_port) = number("hostPort").filter(|number| *number != 0) else {
+            continue;
+        };
+        let at = at.index(position);
+        let at = at.field("hostPort");
+        if on_host && Some(host_port) != number("containerPort") {
             let message = "must equal `containerPort` if the pod has `hostNetwork: true`; remove it, or set both to the same number";
-            problems.add(&at.field("hostPort"), message);
+            problems.add(&at, message);
+        }
+        let protocol = match text(port, "protocol") {
+            "" => "TCP",
+            protocol => protocol,
+        };
+        if !pod
+            .host_ports
+            .insert((protocol, text(port, "hostIP"), host_port))
+        {
+            let message =
+                format!("another port of the pod has the host port {host_port} too; change one");
+            problems.add(&at, message);
         }
     }
 }
 
-fn is_port_name(name: &str) -> bool {
-    let is_inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
-    name.len() <= 15
-        && name.bytes().all(is_inner)
-        && name.bytes().any(|b| b.is_ascii_lowercase())
-        && !name.contains("--")
-        && !name.starts_with('-')
-        && !name.ends_with('-')
-}
-
-fn mounts(
+fn volume_mounts(
     problems: &mut PodProblems,
     at: &StackPath<'_>,
+    mounts: &[Value],
     container: &Value,
-    volumes: &BTreeSet<&str>,
+    pod: &Pod<'_>,
 ) {
-    let list_at = at.field("volumeMounts");
-    let mut known = BTreeSet::new();
-    for (position, mount) in items(container, "volumeMounts").iter().enumerate() {
-        let at = list_at.index(position);
+    for (position, mount) in mounts.iter().enumerate() {
+        let at = at.index(position);
         let name = text(mount, "name");
-        if !volumes.contains(name) {
+        if !pod.volumes.contains_key(name) && !problems.claimed.iter().any(|claim| claim == name) {
             problems.add(
                 &at.field("name"),
                 format!("the pod has no volume `{name}`; add it to `volumes` of the pod, or remove the mount"),
             );
         }
-        let path = text(mount, "mountPath");
-        if path.is_empty() {
-            problems.add(&at.field("mountPath"), "is empty; set it");
-        } else if !known.insert(path) {
-            problems.add(
-                &at.field("mountPath"),
-                format!("another volume is mounted at `{path}` too; change or remove one"),
-            );
-        }
-        for member in ["subPath", "subPathExpr"] {
-            let path = text(mount, member);
-            if path.starts_with('/') || path.split('/').any(|part| part == "..") {
-                // The API server's path has no index here.
-                problems.add(
-                    &list_at.field(member),
-                    format!("`{path}` is not a path inside of the volume; remove a leading `/` and parts `..`"),
-                );
-            }
+        let is_privileged = || get_at(container, &["securityContext", "privileged"]);
+        if text(mount, "mountPropagation") == "Bidirectional"
+            && is_privileged() != Some(&Value::Bool(true))
+        {
+            let message = "`Bidirectional` requires a privileged container; use `HostToContainer`, or remove this field";
+            problems.add(&at.field("mountPropagation"), message);
         }
     }
 }
 
-fn security(problems: &mut PodProblems, at: &StackPath<'_>, container: &Value) {
-    let Some(context) = get(container, "securityContext") else {
-        return;
-    };
-    let at = at.field("securityContext");
-    for member in ["runAsUser", "runAsGroup"] {
-        problems.range(&at, context, member, (0, i64::from(i32::MAX)));
-    }
-    let is = |member: &str| get(context, member).and_then(Value::as_bool);
-    if is("privileged") == Some(true) && is("allowPrivilegeEscalation") == Some(false) {
-        problems.add(
-            &at,
-            "a privileged container cannot have `allowPrivilegeEscalation: false`; remove one of them",
-        );
-    }
-}
-
-/// Checks the probes of a container. Init containers have probes only as sidecars.
-fn probes(problems: &mut PodProblems, at: &StackPath<'_>, container: &Value, list: &str) {
-    let is_sidecar = text(container, "restartPolicy") == "Always";
-    for member in ["livenessProbe", "readinessProbe", "startupProbe"] {
-        let Some(probe) = get(container, member).filter(|probe| probe.is_object()) else {
+/// Checks the block devices of a container.
+fn devices_of(problems: &mut PodProblems, at: &StackPath<'_>, devices: &[Value], pod: &Pod<'_>) {
+    for (position, device) in devices.iter().enumerate() {
+        let at = at.index(position);
+        let name = text(device, "name");
+        let volume = pod.volumes.get(name);
+        let is_block = |source: &str| volume.is_some_and(|volume| volume.get(source).is_some());
+        let claimed = problems.claimed.iter().any(|claim| claim == name);
+        let message = if volume.is_none() && !claimed {
+            format!(
+                "the pod has no volume `{name}`; add it to `volumes` of the pod, or remove the device"
+            )
+        } else if !claimed && !is_block("persistentVolumeClaim") && !is_block("ephemeral") {
+            format!(
+                "the volume `{name}` is not a PersistentVolumeClaim; mount it instead, or remove the device"
+            )
+        } else {
             continue;
         };
-        let at = at.field(member);
-        if list == "initContainers" && !is_sidecar {
-            let message = "init containers have no probes, unless their `restartPolicy` is `Always`; remove it";
-            problems.add(&at, message);
-            continue;
-        }
-        probe_of(problems, &at, probe, member);
-    }
-}
-
-fn probe_of(problems: &mut PodProblems, at: &StackPath<'_>, probe: &Value, member: &str) {
-    let kinds = ["exec", "httpGet", "tcpSocket", "grpc"];
-    let handlers = kinds.iter().filter(|kind| probe.get(**kind).is_some());
-    if handlers.count() == 0 {
-        problems.add(
-            at,
-            "has no handler; set one of exec, httpGet, tcpSocket and grpc",
-        );
-    }
-    for member in [
-        "failureThreshold",
-        "initialDelaySeconds",
-        "periodSeconds",
-        "successThreshold",
-        "timeoutSeconds",
-    ] {
-        problems.range(at, probe, member, NOT_NEGATIVE);
-    }
-    let successes = get(probe, "successThreshold").and_then(Value::as_i64);
-    if member != "readinessProbe" && successes.is_some_and(|successes| successes > 1) {
-        let message = format!("is {}, but must be 1 for this probe", json!(successes));
-        problems.add(&at.field("successThreshold"), message);
+        problems.add(&at.field("name"), message);
     }
 }

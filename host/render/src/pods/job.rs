@@ -1,34 +1,137 @@
 //! The Jobs of a JobSet, without their pods.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use trainyard_api::StackPath;
 
-use super::{NOT_NEGATIVE, PodProblems};
-use crate::json::{get, get_at, items, text};
+use super::{
+    PodProblems, names,
+    rules::{ANY, NOT_NEGATIVE, Rule, Shape},
+    template,
+};
+use crate::json::{get_at, items, object, text};
 
-/// Checks the spec of a Job.
-pub(super) fn check(problems: &mut PodProblems, at: &StackPath<'_>, job: &Value) {
-    for member in [
-        "activeDeadlineSeconds",
-        "backoffLimit",
-        "backoffLimitPerIndex",
-        "completions",
-        "maxFailedIndexes",
-        "parallelism",
-        "ttlSecondsAfterFinished",
-    ] {
-        problems.range(at, job, member, NOT_NEGATIVE);
-    }
-    problems.word(at, job, "completionMode", &["Indexed", "NonIndexed"]);
-    indexes(problems, at, job);
-    let replacements: &[&str] = match get(job, "podFailurePolicy") {
-        Some(policy) => {
+/// The spec of a Job.
+pub(super) static JOB: Shape = Shape {
+    members: &[
+        ("activeDeadlineSeconds", &[NOT_NEGATIVE]),
+        ("backoffLimit", &[NOT_NEGATIVE]),
+        ("backoffLimitPerIndex", &[NOT_NEGATIVE]),
+        ("completionMode", &[Rule::Word(&["Indexed", "NonIndexed"])]),
+        ("completions", &[NOT_NEGATIVE]),
+        ("managedBy", &[Rule::Text(names::controller)]),
+        ("maxFailedIndexes", &[NOT_NEGATIVE]),
+        ("parallelism", &[NOT_NEGATIVE]),
+        ("podFailurePolicy", &[Rule::Object(&FAILURE_POLICY)]),
+        (
+            "podReplacementPolicy",
+            &[
+                Rule::Word(&["Failed", "TerminatingOrFailed"]),
+                Rule::Check(replacement),
+            ],
+        ),
+        ("successPolicy", &[Rule::Object(&SUCCESS_POLICY)]),
+        ("template", &[Rule::Object(&template::TEMPLATE)]),
+        ("ttlSecondsAfterFinished", &[NOT_NEGATIVE]),
+    ],
+    whole: Some(|problems, at, job| {
+        indexes(problems, at, job);
+        selector(problems, at, job);
+        if let Some(policy) = job.get("podFailurePolicy") {
             failure_policy(problems, at, job, policy);
-            &["Failed"]
         }
-        None => &["Failed", "TerminatingOrFailed"],
+    }),
+    ..ANY
+};
+
+static SUCCESS_POLICY: Shape = Shape {
+    members: &[("rules", &[Rule::Items(&SUCCESS_RULE)])],
+    ..ANY
+};
+
+static SUCCESS_RULE: Shape = Shape {
+    members: &[("succeededCount", &[NOT_NEGATIVE])],
+    ..ANY
+};
+
+static FAILURE_POLICY: Shape = Shape {
+    members: &[("rules", &[Rule::Items(&FAILURE_RULE)])],
+    ..ANY
+};
+
+static FAILURE_RULE: Shape = Shape {
+    members: &[
+        (
+            "action",
+            &[Rule::Word(&["Count", "FailIndex", "FailJob", "Ignore"])],
+        ),
+        ("onExitCodes", &[Rule::Object(&EXIT_CODES)]),
+        ("onPodConditions", &[Rule::Items(&CONDITION)]),
+    ],
+    whole: Some(|problems, at, rule| {
+        let has_conditions = !items(rule, "onPodConditions").is_empty();
+        if rule.get("onExitCodes").is_some() == has_conditions {
+            let message = "must have either `onExitCodes` or `onPodConditions`; add or remove one";
+            problems.add(at, message);
+        }
+    }),
+    ..ANY
+};
+
+static CONDITION: Shape = Shape {
+    members: &[
+        ("status", &[Rule::Word(&["True", "False", "Unknown"])]),
+        ("type", &[Rule::Text(names::key)]),
+    ],
+    ..ANY
+};
+
+static EXIT_CODES: Shape = Shape {
+    members: &[("operator", &[Rule::Word(&["In", "NotIn"])])],
+    whole: Some(exit_codes),
+    ..ANY
+};
+
+/// The most pods of a Job whose pods have an index.
+const INDEXED_PODS: i64 = 100_000;
+
+/// The labels by which Kubernetes selects the pods of a Job.
+const SELECTED: [&str; 4] = [
+    "batch.kubernetes.io/controller-uid",
+    "batch.kubernetes.io/job-name",
+    "controller-uid",
+    "job-name",
+];
+
+fn replacement(
+    problems: &mut PodProblems,
+    at: &StackPath<'_>,
+    policy: &Value,
+    job: &Map<String, Value>,
+) {
+    if policy == "TerminatingOrFailed" && job.get("podFailurePolicy").is_some_and(Value::is_object)
+    {
+        problems.add(at, "is `TerminatingOrFailed`, but must be one of Failed");
+    }
+}
+
+/// Checks who selects the Job's pods.
+fn selector(problems: &mut PodProblems, at: &StackPath<'_>, job: &Value) {
+    let selector = job.get("selector").filter(|selector| !selector.is_null());
+    let is_manual = job.get("manualSelector") == Some(&Value::Bool(true));
+    let at = at.field("selector");
+    let Some(selector) = selector else {
+        if is_manual {
+            let message = "must be set if the Job has `manualSelector: true`; set it, or remove `manualSelector`";
+            problems.add(&at, message);
+        }
+        return;
     };
-    problems.word(at, job, "podReplacementPolicy", replacements);
+    let labels = object(selector, "matchLabels").into_iter().flatten();
+    let mut others = labels.filter(|(label, _)| !SELECTED.contains(&label.as_str()));
+    if !is_manual && others.next().is_some() {
+        let message = "has labels, but Kubernetes generates the selector; remove it, or set `manualSelector: true`";
+        problems.add(&at, message);
+    }
 }
 
 /// Checks the fields that count or select the indexes of a Job.
@@ -36,24 +139,30 @@ fn indexes(problems: &mut PodProblems, at: &StackPath<'_>, job: &Value) {
     // JobSet sets `Indexed` if it is absent.
     if text(job, "completionMode") == "NonIndexed" {
         for member in ["backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"] {
-            if get(job, member).is_some() {
+            if job.get(member).is_some() {
                 let message = "requires `completionMode: Indexed`; set it, or remove this field";
                 problems.add(&at.field(member), message);
             }
         }
         return;
     }
-    let completions = get(job, "completions").and_then(Value::as_i64);
-    let completions = completions.unwrap_or(i64::MAX);
-    if let Some(failed) = get(job, "maxFailedIndexes").and_then(Value::as_i64) {
+    let number = |member: &str| job.get(member).and_then(Value::as_i64);
+    if let Some(pods) = number("parallelism").filter(|pods| *pods > INDEXED_PODS) {
+        let message = format!(
+            "is {pods}, but must be at most {INDEXED_PODS} for pods with an index; lower it, or use `completionMode: NonIndexed`"
+        );
+        problems.add(&at.field("parallelism"), message);
+    }
+    let completions = number("completions").unwrap_or(i64::MAX);
+    if let Some(failed) = number("maxFailedIndexes") {
         let at = at.field("maxFailedIndexes");
-        if get(job, "backoffLimitPerIndex").is_none() {
+        if job.get("backoffLimitPerIndex").is_none() {
             let message = "requires `backoffLimitPerIndex`; set it, or remove this field";
             problems.add(&at, message);
         }
         at_most(problems, &at, failed, completions);
     }
-    let Some(policy) = get(job, "successPolicy") else {
+    let Some(policy) = job.get("successPolicy") else {
         return;
     };
     let at = at.field("successPolicy");
@@ -76,13 +185,12 @@ fn at_most(problems: &mut PodProblems, at: &StackPath<'_>, number: i64, completi
 }
 
 fn success_rule(problems: &mut PodProblems, at: &StackPath<'_>, rule: &Value, completions: i64) {
-    let count = get(rule, "succeededCount").and_then(Value::as_i64);
-    let indexes = get(rule, "succeededIndexes").and_then(Value::as_str);
+    let count = rule.get("succeededCount").and_then(Value::as_i64);
+    let indexes = rule.get("succeededIndexes").and_then(Value::as_str);
     if count.is_none() && indexes.is_none() {
         let message = "has no condition; set `succeededIndexes` or `succeededCount`";
         problems.add(at, message);
     }
-    problems.range(at, rule, "succeededCount", NOT_NEGATIVE);
     if let Some(count) = count {
         at_most(problems, &at.field("succeededCount"), count, completions);
     }
@@ -125,58 +233,32 @@ fn failure_policy(problems: &mut PodProblems, at: &StackPath<'_>, job: &Value, p
             "must be `Never` if the Job has a `podFailurePolicy` (JobSet sets `OnFailure` if it is absent); set it, or remove `podFailurePolicy`",
         );
     }
-    let at = at.field("podFailurePolicy");
-    let at = at.field("rules");
-    let fails_indexes = get(job, "backoffLimitPerIndex").is_some();
+    let fails_indexes = job.get("backoffLimitPerIndex").is_some();
+    let at = at.fields(&["podFailurePolicy", "rules"]);
     for (position, rule) in items(policy, "rules").iter().enumerate() {
-        failure_rule(problems, &at.index(position), rule, pod, fails_indexes);
-    }
-}
-
-fn failure_rule(
-    problems: &mut PodProblems,
-    at: &StackPath<'_>,
-    rule: &Value,
-    pod: &Value,
-    fails_indexes: bool,
-) {
-    let actions = ["Count", "FailIndex", "FailJob", "Ignore"];
-    problems.word(at, rule, "action", &actions);
-    if text(rule, "action") == "FailIndex" && !fails_indexes {
-        problems.add(
-            &at.field("action"),
-            "is `FailIndex`, which requires `backoffLimitPerIndex` of the Job; set it, or use another action",
-        );
-    }
-    let conditions = items(rule, "onPodConditions");
-    let codes = get(rule, "onExitCodes");
-    if codes.is_some() != conditions.is_empty() {
-        let message = "must have either `onExitCodes` or `onPodConditions`; add or remove one";
-        problems.add(at, message);
-    }
-    let statuses = ["True", "False", "Unknown"];
-    let list = at.field("onPodConditions");
-    for (position, condition) in conditions.iter().enumerate() {
-        problems.word(&list.index(position), condition, "status", &statuses);
-    }
-    if let Some(codes) = codes {
-        exit_codes(problems, &at.field("onExitCodes"), codes, pod);
-    }
-}
-
-fn exit_codes(problems: &mut PodProblems, at: &StackPath<'_>, codes: &Value, pod: &Value) {
-    problems.word(at, codes, "operator", &["In", "NotIn"]);
-    if let Some(name) = get(codes, "containerName").and_then(Value::as_str) {
-        let mut all = items(pod, "containers")
-            .iter()
-            .chain(items(pod, "initContainers"));
-        if !all.any(|container| text(container, "name") == name) {
+        let at = at.index(position);
+        if text(rule, "action") == "FailIndex" && !fails_indexes {
             problems.add(
-                &at.field("containerName"),
-                format!("the pod has no container `{name}`; correct it, or remove this field"),
+                &at.field("action"),
+                "is `FailIndex`, which requires `backoffLimitPerIndex` of the Job; set it, or use another action",
             );
         }
+        let name = get_at(rule, &["onExitCodes", "containerName"]);
+        if let Some(name) = name.and_then(Value::as_str) {
+            let mut all = items(pod, "containers")
+                .iter()
+                .chain(items(pod, "initContainers"));
+            if !all.any(|container| text(container, "name") == name) {
+                problems.add(
+                    &at.fields(&["onExitCodes", "containerName"]),
+                    format!("the pod has no container `{name}`; correct it, or remove this field"),
+                );
+            }
+        }
     }
+}
+
+fn exit_codes(problems: &mut PodProblems, at: &StackPath<'_>, codes: &Value) {
     let values = items(codes, "values");
     let at = at.field("values");
     if values.is_empty() {

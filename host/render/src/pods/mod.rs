@@ -5,18 +5,21 @@
 //! server accepts: its inputs and the answers of a real one are in `tests/cluster/pods.yaml`.
 
 mod container;
+mod env;
+mod handlers;
 mod job;
 mod names;
 mod placement;
 mod resources;
+mod rules;
+mod security;
+mod template;
 mod volumes;
 
-use std::collections::BTreeSet;
-
-use serde_json::{Map, Value};
+use serde_json::Value;
 use trainyard_api::{FieldPath, StackPath};
 
-use crate::json::{get, items, object, text};
+use crate::json::items;
 
 /// A field that an API server would refuse.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,12 +31,15 @@ pub(crate) struct PodProblem {
 }
 
 /// The problems found so far.
-#[derive(Default)]
-struct PodProblems(Vec<PodProblem>);
+struct PodProblems {
+    found: Vec<PodProblem>,
+    /// The names of the volumes that JobSet adds to pods.
+    claimed: Vec<String>,
+}
 
 impl PodProblems {
     fn add(&mut self, at: &StackPath<'_>, message: impl Into<String>) {
-        self.0.push(PodProblem {
+        self.found.push(PodProblem {
             path: at.path(),
             message: message.into(),
         });
@@ -45,105 +51,72 @@ impl PodProblems {
             self.add(at, format!("`{text}` is not {form}; correct it"));
         }
     }
-
-    /// Adds a problem if the member is a number outside of the range.
-    fn range(&mut self, at: &StackPath<'_>, of: &Value, member: &str, range: (i64, i64)) {
-        let Some(number) = get(of, member).and_then(Value::as_i64) else {
-            return;
-        };
-        let (least, most) = range;
-        if number < least || number > most {
-            let wanted = if most == i64::MAX {
-                format!("at least {least}")
-            } else {
-                format!("{least} to {most}")
-            };
-            self.add(
-                &at.field(member),
-                format!("is {number}, but must be {wanted}"),
-            );
-        }
-    }
-
-    /// Adds a problem if the member is a word that is not allowed.
-    fn word(&mut self, at: &StackPath<'_>, of: &Value, member: &str, allowed: &[&str]) {
-        let word = text(of, member);
-        if !word.is_empty() && !allowed.contains(&word) {
-            self.add(
-                &at.field(member),
-                format!("is `{word}`, but must be one of {}", allowed.join(", ")),
-            );
-        }
-    }
 }
-
-/// A number without an upper limit that must not be negative.
-const NOT_NEGATIVE: (i64, i64) = (0, i64::MAX);
 
 /// Checks the Jobs and pods of a JobSet's spec.
 pub(crate) fn check(spec: &Value) -> Vec<PodProblem> {
-    let mut problems = PodProblems::default();
-    let claimed = claimed_volumes(spec);
+    let mut problems = PodProblems {
+        found: Vec::new(),
+        claimed: claimed_volumes(spec),
+    };
     let root = StackPath::ROOT.field("replicatedJobs");
     for (position, job) in items(spec, "replicatedJobs").iter().enumerate() {
-        let (at, none) = (root.index(position), Value::Null);
-        let (at, job) = (at.field("template"), get(job, "template").unwrap_or(&none));
-        let (at, job) = (at.field("spec"), get(job, "spec").unwrap_or(&none));
-        job::check(&mut problems, &at, job);
-        let at = at.field("template");
-        if let Some(template) = get(job, "template") {
-            pod_template(&mut problems, &at, template, &claimed);
+        if let Some(job) = job.pointer("/template/spec") {
+            let at = root.index(position);
+            let at = at.fields(&["template", "spec"]);
+            rules::check(&mut problems, &at, &job::JOB, job);
         }
     }
-    problems.0
+    problems.found
 }
 
 /// Returns the names of the volumes that JobSet adds to pods.
-fn claimed_volumes(spec: &Value) -> BTreeSet<&str> {
+fn claimed_volumes(spec: &Value) -> Vec<String> {
     let policies = items(spec, "volumeClaimPolicies").iter();
     let templates = policies.flat_map(|policy| items(policy, "templates"));
     let names = templates.filter_map(|template| template.pointer("/metadata/name")?.as_str());
-    names.collect()
+    names.map(str::to_owned).collect()
 }
 
-fn pod_template(
-    problems: &mut PodProblems,
-    at: &StackPath<'_>,
-    template: &Value,
-    claimed: &BTreeSet<&str>,
-) {
-    if let Some(metadata) = get(template, "metadata") {
-        let at = at.field("metadata");
-        names::labels(problems, &at.field("labels"), object(metadata, "labels"));
-        let annotations = at.field("annotations");
-        for key in object(metadata, "annotations")
-            .into_iter()
-            .flat_map(Map::keys)
-        {
-            // The API server ignores the case of annotations' keys.
-            names::key(problems, &annotations.key(key), &key.to_ascii_lowercase());
+#[cfg(test)]
+mod tests {
+    use serde_json::{Map, Value, json};
+
+    use super::*;
+
+    #[test]
+    fn values_of_other_types_are_left_to_the_schema() {
+        let containers = json!([{"name": "node", "image": "a"}]);
+        for other in [
+            json!(null),
+            json!(1.5),
+            json!(true),
+            json!([7]),
+            json!([[]]),
+        ] {
+            for shape in [&job::JOB, &template::POD] {
+                let names = shape.members.iter().map(|(name, _)| name);
+                let names = names.filter(|name| !matches!(**name, "ephemeralContainers"));
+                let mut of: Map<String, Value> = names
+                    .map(|name| ((*name).to_owned(), other.clone()))
+                    .collect();
+                let spec = if of.remove("template").is_some() {
+                    of.insert("backoffLimitPerIndex".to_owned(), json!(1));
+                    of.remove("podFailurePolicy");
+                    of.insert(
+                        "template".to_owned(),
+                        json!({"spec": {"containers": containers}}),
+                    );
+                    Value::Object(of)
+                } else {
+                    of.insert("containers".to_owned(), containers.clone());
+                    json!({"template": {"spec": of}})
+                };
+                let job_set = json!({"replicatedJobs": [{"template": {"spec": spec}}]});
+                let found = check(&job_set);
+                let of_policy = |problem: &PodProblem| problem.message.starts_with("is empty; add");
+                assert!(found.iter().all(of_policy), "{other}: {found:?}");
+            }
         }
     }
-    let Some(pod) = get(template, "spec") else {
-        return;
-    };
-    let at = at.field("spec");
-    let mut volumes = volumes::check(problems, &at, pod);
-    volumes.extend(claimed);
-    container::check(problems, &at, pod, &volumes);
-    placement::check(problems, &at, pod);
-    // JobSet sets `OnFailure` if it is absent.
-    problems.word(&at, pod, "restartPolicy", &["Never", "OnFailure"]);
-    let policies = ["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"];
-    problems.word(&at, pod, "dnsPolicy", &policies);
-    let seconds = (1, i64::from(i32::MAX));
-    problems.range(&at, pod, "activeDeadlineSeconds", seconds);
-    for member in [
-        "priorityClassName",
-        "runtimeClassName",
-        "serviceAccountName",
-    ] {
-        names::object(problems, &at.field(member), text(pod, member));
-    }
-    names::label(problems, &at.field("hostname"), text(pod, "hostname"));
 }

@@ -1,4 +1,4 @@
-//! Names, and the keys and values of labels.
+//! Names, keys, values and paths.
 
 use serde_json::{Map, Value};
 use trainyard_api::StackPath;
@@ -8,17 +8,15 @@ use trainyard_model::names::{
 
 use super::PodProblems;
 
-/// Checks a DNS label, such as the name of a container. An absent one is not checked.
+/// Checks a DNS label, such as the name of a container.
 pub(super) fn label(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
-    if !name.is_empty() {
-        let form = "a DNS label (at most 63 characters `a-z`, `0-9` and `-`, not beginning or ending with `-`)";
-        problems.form(at, name, is_dns_label, form);
-    }
+    let form = "a DNS label (at most 63 characters `a-z`, `0-9` and `-`, not beginning or ending with `-`)";
+    problems.form(at, name, is_dns_label, form);
 }
 
-/// Checks the name of another object. An absent one is not checked.
+/// Checks the name of another object.
 pub(super) fn object(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
-    if !name.is_empty() && !is_dns_subdomain(name) {
+    if !is_dns_subdomain(name) {
         problems.add(
             at,
             format!("`{name}` is not the name of an object ({DNS_SUBDOMAIN}); correct it"),
@@ -26,7 +24,7 @@ pub(super) fn object(problems: &mut PodProblems, at: &StackPath<'_>, name: &str)
     }
 }
 
-/// Checks the key of a label, an annotation or a toleration.
+/// Checks the key of a label, an annotation or a toleration, or another qualified name.
 pub(super) fn key(problems: &mut PodProblems, at: &StackPath<'_>, key: &str) {
     let form = "a key such as `example.com/name` (a domain and `/` or nothing, and at most 63 letters, digits, `-`, `_` and `.`)";
     problems.form(at, key, is_qualified_name, form);
@@ -42,11 +40,129 @@ pub(super) fn value(problems: &mut PodProblems, at: &StackPath<'_>, value: &str)
 pub(super) fn labels(
     problems: &mut PodProblems,
     at: &StackPath<'_>,
-    labels: Option<&Map<String, Value>>,
+    labels: &Value,
+    _: &Map<String, Value>,
 ) {
-    for (name, text) in labels.into_iter().flatten() {
+    for (name, text) in labels.as_object().into_iter().flatten() {
         let at = at.key(name);
         key(problems, &at, name);
         value(problems, &at, text.as_str().unwrap_or_default());
+    }
+}
+
+/// Checks the keys of annotations, whose case the API server ignores.
+pub(super) fn annotations(
+    problems: &mut PodProblems,
+    at: &StackPath<'_>,
+    annotations: &Value,
+    _: &Map<String, Value>,
+) {
+    for name in annotations.as_object().into_iter().flat_map(Map::keys) {
+        key(problems, &at.key(name), &name.to_ascii_lowercase());
+    }
+}
+
+/// Checks the key of a ConfigMap or a Secret.
+pub(super) fn config_key(problems: &mut PodProblems, at: &StackPath<'_>, key: &str) {
+    let is_inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    let is_parent = key == "." || key == ".." || key.starts_with("..");
+    if key.len() > 253 || is_parent || !key.bytes().all(is_inner) {
+        problems.add(at, format!("`{key}` is not a key (at most 253 letters, digits, `-`, `_` and `.`, not beginning with `..`); correct it"));
+    }
+}
+
+/// Checks the name of a controller of Jobs.
+pub(super) fn controller(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
+    let is_known = |name: &str| {
+        let parts = name.split_once('/');
+        parts.is_some_and(|(domain, path)| is_dns_subdomain(domain) && !path.is_empty())
+    };
+    let form = "a domain and a path, such as `example.com/controller`";
+    problems.form(at, name, is_known, form);
+}
+
+/// Checks the name of a port.
+pub(super) fn port(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
+    let form = "the name of a port (at most 15 characters `a-z`, `0-9` and `-`, at least one of them a letter, no `--`, not beginning or ending with `-`)";
+    problems.form(at, name, is_port_name, form);
+}
+
+fn is_port_name(name: &str) -> bool {
+    let is_inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    name.len() <= 15
+        && name.bytes().all(is_inner)
+        && name.bytes().any(|b| b.is_ascii_lowercase())
+        && !name.contains("--")
+        && !name.starts_with('-')
+        && !name.ends_with('-')
+}
+
+/// Checks a path inside of a volume.
+pub(super) fn inner_path(problems: &mut PodProblems, at: &StackPath<'_>, path: &str) {
+    below(problems, at, path, "inside of the volume");
+}
+
+/// Checks a path below the directory of the kubelet's profiles.
+pub(super) fn profile_path(problems: &mut PodProblems, at: &StackPath<'_>, path: &str) {
+    below(
+        problems,
+        at,
+        path,
+        "below the kubelet's directory of profiles",
+    );
+}
+
+fn below(problems: &mut PodProblems, at: &StackPath<'_>, path: &str, place: &str) {
+    if path.starts_with('/') || has_parent(path) {
+        problems.add(
+            at,
+            format!("`{path}` is not a path {place}; remove a leading `/` and parts `..`"),
+        );
+    }
+}
+
+/// Checks the path of a file that the kubelet writes, whose own files begin with `..`.
+pub(super) fn file_path(problems: &mut PodProblems, at: &StackPath<'_>, path: &str) {
+    if path.starts_with("..") && !has_parent(path) {
+        let message = format!("`{path}` begins with `..`, which the kubelet reserves; change it");
+        problems.add(at, message);
+    }
+    inner_path(problems, at, path);
+}
+
+/// Checks a path of the host.
+pub(super) fn host_path(problems: &mut PodProblems, at: &StackPath<'_>, path: &str) {
+    if has_parent(path) {
+        problems.add(at, "has a part `..`; remove it");
+    }
+}
+
+/// Checks a path that must be absolute.
+pub(super) fn absolute_path(problems: &mut PodProblems, at: &StackPath<'_>, path: &str) {
+    if !path.starts_with('/') {
+        let message = format!("`{path}` is not an absolute path; begin it with `/`");
+        problems.add(at, message);
+    }
+}
+
+fn has_parent(path: &str) -> bool {
+    path.split('/').any(|part| part == "..")
+}
+
+/// Checks an IP address. Some releases accept leading zeros, and other forms of IPv6 than others.
+pub(super) fn ip(problems: &mut PodProblems, at: &StackPath<'_>, ip: &str) {
+    let is_byte = |part: &str| {
+        !part.is_empty()
+            && part.bytes().all(|b| b.is_ascii_digit())
+            && part.trim_start_matches('0').len() <= 3
+            && part.parse::<u32>().is_ok_and(|byte| byte <= 255)
+    };
+    let is_inner = |b: u8| b.is_ascii_hexdigit() || matches!(b, b':' | b'.');
+    let is_v4 = ip.split('.').count() == 4 && ip.split('.').all(is_byte);
+    if !is_v4 && !(ip.contains(':') && ip.bytes().all(is_inner)) {
+        problems.add(
+            at,
+            format!("`{ip}` is not an IP address such as `10.9.8.7` or `2001:db8::1`; correct it"),
+        );
     }
 }

@@ -3,122 +3,204 @@
 use serde_json::Value;
 use trainyard_api::StackPath;
 
-use super::{PodProblems, names};
-use crate::json::{get, get_at, items, object, text};
+use super::{
+    PodProblems, names,
+    rules::{ANY, INT_MAX, Rule, Shape},
+};
+use crate::json::{items, text};
 
-const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
+const WEIGHT: Rule = Rule::Range(1, 100);
 
-/// Checks where a pod may run.
-pub(super) fn check(problems: &mut PodProblems, at: &StackPath<'_>, pod: &Value) {
-    let selector = object(pod, "nodeSelector");
-    names::labels(problems, &at.field("nodeSelector"), selector);
-    tolerations(problems, at, pod);
-    spread(problems, at, pod);
-    if let Some(affinity) = get_at(pod, &["affinity", "nodeAffinity"]) {
-        let at = at.field("affinity");
-        node_affinity(problems, &at.field("nodeAffinity"), affinity);
-    }
-}
-
-fn tolerations(problems: &mut PodProblems, at: &StackPath<'_>, pod: &Value) {
-    let at = at.field("tolerations");
-    for (position, toleration) in items(pod, "tolerations").iter().enumerate() {
-        let at = at.index(position);
-        let member = |name| text(toleration, name);
-        let (key, operator) = (member("key"), member("operator"));
-        if !key.is_empty() {
-            names::key(problems, &at.field("key"), key);
-        } else if operator != "Exists" {
-            problems.add(
-                &at.field("operator"),
-                "must be `Exists` if `key` is empty; set one of them",
-            );
-        }
-        if operator == "Exists" && !member("value").is_empty() {
-            problems.add(
-                &at.field("operator"),
-                "is `Exists`, so `value` must be empty; remove `value`, or use the operator `Equal`",
-            );
-        } else if matches!(operator, "" | "Equal") {
-            names::value(problems, &at.field("operator"), member("value"));
-        }
+/// A toleration.
+pub(super) static TOLERATION: Shape = Shape {
+    members: &[
+        (
+            "effect",
+            &[Rule::Word(&["NoSchedule", "PreferNoSchedule", "NoExecute"])],
+        ),
+        ("key", &[Rule::Text(names::key)]),
         // Others exist behind a feature gate.
-        problems.word(
-            &at,
-            toleration,
-            "operator",
-            &["Exists", "Equal", "Gt", "Lt"],
-        );
-        problems.word(&at, toleration, "effect", &EFFECTS);
-        let seconds = get(toleration, "tolerationSeconds");
-        if seconds.is_some_and(Value::is_number) && member("effect") != "NoExecute" {
-            problems.add(
-                &at.field("effect"),
-                "must be `NoExecute` if `tolerationSeconds` is set; remove `tolerationSeconds`",
-            );
-        }
-    }
-}
+        ("operator", &[Rule::Word(&["Exists", "Equal", "Gt", "Lt"])]),
+    ],
+    whole: Some(toleration),
+    ..ANY
+};
 
-fn spread(problems: &mut PodProblems, at: &StackPath<'_>, pod: &Value) {
-    let at = at.field("topologySpreadConstraints");
-    for (position, constraint) in items(pod, "topologySpreadConstraints").iter().enumerate() {
-        let at = at.index(position);
-        problems.range(&at, constraint, "maxSkew", (1, i64::from(i32::MAX)));
-        let actions = ["DoNotSchedule", "ScheduleAnyway"];
-        problems.word(&at, constraint, "whenUnsatisfiable", &actions);
-        let key = text(constraint, "topologyKey");
-        if !key.is_empty() {
-            names::key(problems, &at.field("topologyKey"), key);
-        }
-    }
-}
+/// A constraint of how pods are spread over nodes.
+pub(super) static SPREAD: Shape = Shape {
+    members: &[
+        ("labelSelector", &[Rule::Object(&SELECTOR)]),
+        ("maxSkew", &[Rule::Range(1, INT_MAX)]),
+        ("minDomains", &[Rule::Range(1, INT_MAX)]),
+        ("nodeAffinityPolicy", &[Rule::Word(&["Honor", "Ignore"])]),
+        ("nodeTaintsPolicy", &[Rule::Word(&["Honor", "Ignore"])]),
+        ("topologyKey", &[Rule::Text(names::key)]),
+        (
+            "whenUnsatisfiable",
+            &[Rule::Word(&["DoNotSchedule", "ScheduleAnyway"])],
+        ),
+    ],
+    needs: &["topologyKey"],
+    ..ANY
+};
 
-fn node_affinity(problems: &mut PodProblems, at: &StackPath<'_>, affinity: &Value) {
-    let required = "requiredDuringSchedulingIgnoredDuringExecution";
-    if let Some(selector) = affinity.get(required) {
-        let at = at.field(required);
-        let at = at.field("nodeSelectorTerms");
-        let terms = items(selector, "nodeSelectorTerms");
-        if terms.is_empty() {
+/// The affinity of a pod.
+pub(super) static AFFINITY: Shape = Shape {
+    members: &[
+        ("nodeAffinity", &[Rule::Object(&NODE_AFFINITY)]),
+        ("podAffinity", &[Rule::Object(&POD_AFFINITY)]),
+        ("podAntiAffinity", &[Rule::Object(&POD_AFFINITY)]),
+    ],
+    ..ANY
+};
+
+static NODE_AFFINITY: Shape = Shape {
+    members: &[
+        (
+            "preferredDuringSchedulingIgnoredDuringExecution",
+            &[Rule::Items(&PREFERRED_NODES)],
+        ),
+        (
+            "requiredDuringSchedulingIgnoredDuringExecution",
+            &[Rule::Object(&REQUIRED_NODES)],
+        ),
+    ],
+    ..ANY
+};
+
+static PREFERRED_NODES: Shape = Shape {
+    members: &[
+        ("preference", &[Rule::Object(&NODES)]),
+        ("weight", &[WEIGHT]),
+    ],
+    ..ANY
+};
+
+static REQUIRED_NODES: Shape = Shape {
+    members: &[("nodeSelectorTerms", &[Rule::Items(&NODES)])],
+    whole: Some(|problems, at, required| {
+        if items(required, "nodeSelectorTerms").is_empty() {
+            let at = at.field("nodeSelectorTerms");
             problems.add(&at, "is empty, so no node matches; add a term");
         }
-        for (position, term) in terms.iter().enumerate() {
-            expressions(problems, &at.index(position), term);
-        }
+    }),
+    ..ANY
+};
+
+static NODES: Shape = Shape {
+    members: &[("matchExpressions", &[Rule::Items(&NODE_EXPRESSION)])],
+    ..ANY
+};
+
+static NODE_EXPRESSION: Shape = Shape {
+    members: &[
+        ("key", &[Rule::Text(names::key)]),
+        (
+            "operator",
+            &[Rule::Word(&[
+                "In",
+                "NotIn",
+                "Exists",
+                "DoesNotExist",
+                "Gt",
+                "Lt",
+            ])],
+        ),
+    ],
+    needs: &["key"],
+    whole: Some(expression),
+};
+
+static POD_AFFINITY: Shape = Shape {
+    members: &[
+        (
+            "preferredDuringSchedulingIgnoredDuringExecution",
+            &[Rule::Items(&PREFERRED_PODS)],
+        ),
+        (
+            "requiredDuringSchedulingIgnoredDuringExecution",
+            &[Rule::Items(&PODS)],
+        ),
+    ],
+    ..ANY
+};
+
+static PREFERRED_PODS: Shape = Shape {
+    members: &[
+        ("podAffinityTerm", &[Rule::Object(&PODS)]),
+        ("weight", &[WEIGHT]),
+    ],
+    ..ANY
+};
+
+static PODS: Shape = Shape {
+    members: &[
+        ("labelSelector", &[Rule::Object(&SELECTOR)]),
+        ("namespaceSelector", &[Rule::Object(&SELECTOR)]),
+        ("topologyKey", &[Rule::Text(names::key)]),
+    ],
+    needs: &["topologyKey"],
+    ..ANY
+};
+
+static SELECTOR: Shape = Shape {
+    members: &[
+        ("matchExpressions", &[Rule::Items(&POD_EXPRESSION)]),
+        ("matchLabels", &[Rule::Check(names::labels)]),
+    ],
+    ..ANY
+};
+
+static POD_EXPRESSION: Shape = Shape {
+    members: &[
+        ("key", &[Rule::Text(names::key)]),
+        (
+            "operator",
+            &[Rule::Word(&["In", "NotIn", "Exists", "DoesNotExist"])],
+        ),
+    ],
+    needs: &["key"],
+    whole: Some(expression),
+};
+
+fn toleration(problems: &mut PodProblems, at: &StackPath<'_>, toleration: &Value) {
+    let member = |name| text(toleration, name);
+    let operator = member("operator");
+    if member("key").is_empty() && operator != "Exists" {
+        problems.add(
+            &at.field("operator"),
+            "must be `Exists` if `key` is empty; set one of them",
+        );
     }
-    let preferred = "preferredDuringSchedulingIgnoredDuringExecution";
-    let at = at.field(preferred);
-    for (position, term) in items(affinity, preferred).iter().enumerate() {
-        let at = at.index(position);
-        problems.range(&at, term, "weight", (1, 100));
-        if let Some(preference) = get(term, "preference") {
-            expressions(problems, &at.field("preference"), preference);
-        }
+    if operator == "Exists" && !member("value").is_empty() {
+        problems.add(
+            &at.field("operator"),
+            "is `Exists`, so `value` must be empty; remove `value`, or use the operator `Equal`",
+        );
+    } else if matches!(operator, "" | "Equal") {
+        names::value(problems, &at.field("operator"), member("value"));
+    }
+    let seconds = toleration.get("tolerationSeconds");
+    if seconds.is_some_and(Value::is_number) && member("effect") != "NoExecute" {
+        problems.add(
+            &at.field("effect"),
+            "must be `NoExecute` if `tolerationSeconds` is set; remove `tolerationSeconds`",
+        );
     }
 }
 
-/// Checks the expressions of a term of node affinity.
-fn expressions(problems: &mut PodProblems, at: &StackPath<'_>, term: &Value) {
-    let at = at.field("matchExpressions");
-    for (position, expression) in items(term, "matchExpressions").iter().enumerate() {
-        let at = at.index(position);
-        let operator = text(expression, "operator");
-        let values = items(expression, "values").len();
-        let wanted = match operator {
-            "In" | "NotIn" if values == 0 => "at least one value",
-            "Exists" | "DoesNotExist" if values > 0 => "no values",
-            "Gt" | "Lt" if values != 1 => "one value",
-            _ => "",
-        };
-        if !wanted.is_empty() {
-            problems.add(
-                &at.field("values"),
-                format!("has {values} values, but the operator `{operator}` needs {wanted}"),
-            );
-        }
-        let operators = ["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"];
-        problems.word(&at, expression, "operator", &operators);
-        names::key(problems, &at.field("key"), text(expression, "key"));
-    }
+/// Checks the number of values of an expression.
+fn expression(problems: &mut PodProblems, at: &StackPath<'_>, expression: &Value) {
+    let operator = text(expression, "operator");
+    let values = items(expression, "values").len();
+    let wanted = match operator {
+        "In" | "NotIn" if values == 0 => "at least one value",
+        "Exists" | "DoesNotExist" if values > 0 => "no values",
+        "Gt" | "Lt" if values != 1 => "one value",
+        _ => return,
+    };
+    problems.add(
+        &at.field("values"),
+        format!("has {values} values, but the operator `{operator}` needs {wanted}"),
+    );
 }

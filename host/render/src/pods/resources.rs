@@ -7,14 +7,15 @@ use trainyard_api::StackPath;
 use trainyard_model::{names::is_qualified_name, pod_requests::is_hugepages, quantity::Quantity};
 
 use super::PodProblems;
-use crate::json::{get, object};
+use crate::json::object;
 
 /// Checks the requests and limits of a container. Its resource claims are checked by the plugin `dra`.
-pub(super) fn check(problems: &mut PodProblems, at: &StackPath<'_>, container: &Value) {
-    let Some(resources) = get(container, "resources") else {
-        return;
-    };
-    let at = at.field("resources");
+pub(super) fn check(
+    problems: &mut PodProblems,
+    at: &StackPath<'_>,
+    resources: &Value,
+    _: &Map<String, Value>,
+) {
     let limits = object(resources, "limits");
     let requests = object(resources, "requests");
     for (member, amounts) in [("limits", limits), ("requests", requests)] {
@@ -24,12 +25,12 @@ pub(super) fn check(problems: &mut PodProblems, at: &StackPath<'_>, container: &
         }
     }
     for (name, value) in requests.into_iter().flatten() {
-        request(problems, &at, name, value, limits);
+        request(problems, at, name, value, limits);
     }
     let all = || limits.into_iter().chain(requests).flat_map(Map::keys);
     let has_base = all().any(|name| matches!(name.as_str(), "cpu" | "memory"));
     if !has_base && all().any(|name| is_hugepages(name)) {
-        problems.add(&at, "huge pages require `cpu` or `memory`; add one of them");
+        problems.add(at, "huge pages require `cpu` or `memory`; add one of them");
     }
 }
 
@@ -115,5 +116,5 @@ fn is_native(name: &str) -> bool {
 fn is_extended(name: &str) -> bool {
     !is_native(name)
         && !name.starts_with("requests.")
-        && is_qualified_name(&["requests.", name].concat())
+        && is_qualified_name(&format!("requests.{name}"))
 }
