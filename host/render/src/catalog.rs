@@ -393,8 +393,8 @@ fn same_name(name: &str, of_job: &str, existing: &BTreeSet<&RuntimeKey>) -> Opti
             ", or create the TrainJob in the namespace `{namespace}`, because only TrainJobs there can use this {kind}"
         )
     };
-    let usable = usable.first().map(|key| of_kind(key));
-    usable.or_else(|| others.first().map(|key| elsewhere(key)))
+    let usable = usable.first().map(of_kind);
+    usable.or_else(|| others.first().map(elsewhere))
 }
 
 fn shown((kind, namespace, name): &RuntimeKey) -> String {
