@@ -1,4 +1,5 @@
-//! If lists of a namespace's Jobs take long, which its Jobs and Events determine, TrainJobs of other namespaces are still created.
+//! If lists of a namespace's Jobs take long, which its Jobs and Events determine, TrainJobs of other namespaces are still created, and resumed
+//! with another placement, for which their Jobs are listed.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::{
@@ -7,11 +8,11 @@ use std::sync::{
 };
 
 use k8s_openapi::jiff::{Timestamp, ToSpan as _};
-use serde_json::json;
+use serde_json::{Value, json};
 use trainyard_controller::metrics::Metrics;
 
 use crate::stub::{
-    cluster::{Act, Cluster},
+    cluster::{Act, Cluster, When},
     controller::{Controller, job, runtime},
 };
 
@@ -27,12 +28,14 @@ async fn a_list_holds_no_worker() {
     let created = json!({"metadata": {"creationTimestamp": created.to_string()}});
     let begun = Arc::new(AtomicUsize::new(0));
     let count = begun.clone();
-    cluster.set_rule(move |_, _, call, _| {
-        if call != ("list", "jobs") {
+    cluster.set_rule(move |_, when, call, _| {
+        if call != ("list", "jobs") || when != When::Before {
             return Act::GoOn;
         }
-        count.fetch_add(1, Ordering::Relaxed);
-        Act::Hang
+        match count.fetch_add(1, Ordering::Relaxed) {
+            0 | 1 => Act::Hang,
+            _ => Act::GoOn,
+        }
     });
     let names = || (0..TRAIN_JOBS).map(|number| format!("job-{number}"));
     for namespace in NAMESPACES {
@@ -66,5 +69,32 @@ async fn a_list_holds_no_worker() {
             cluster.get("jobsets", "other", "job").is_some()
         })
         .await;
+    assert_eq!(begun.load(Ordering::Relaxed), 2);
+    // It is moved to other nodes while it is suspended, so its Jobs are listed before it runs again.
+    let is_suspended = |suspended: bool| {
+        move |cluster: &Cluster| {
+            let job_set = cluster.get("jobsets", "other", "moves");
+            job_set.is_some_and(|found| found["spec"]["suspend"] == suspended)
+        }
+    };
+    let mut moves = job("other", "moves", "plain", false);
+    moves["spec"]["runtimePatches"] = json!([placed("a")]);
+    cluster.put(moves);
+    cluster.until("it runs", is_suspended(false)).await;
+    let suspend = json!({"spec": {"suspend": true}});
+    cluster.merge("trainjobs", "other", "moves", &suspend);
+    cluster.until("it is suspended", is_suspended(true)).await;
+    let resume = json!({"spec": {"suspend": false, "runtimePatches": [placed("b")]}});
+    cluster.merge("trainjobs", "other", "moves", &resume);
+    cluster.until("it runs again", is_suspended(false)).await;
+    assert!(begun.load(Ordering::Relaxed) > 2);
     controller.stop().await;
+}
+
+/// A patch that places the nodes by a label. What JobSet would leave in their Jobs is a label that is no longer selected.
+fn placed(label: &str) -> Value {
+    let pods = json!({"nodeSelector": {label: "true"}});
+    let node = json!({"name": "node", "template": {"spec": {"template": {"spec": pods}}}});
+    let spec = json!({"template": {"spec": {"replicatedJobs": [node]}}});
+    json!({"manager": "example.com/queue", "trainingRuntimeSpec": spec})
 }

@@ -26,10 +26,14 @@ use crate::{
     },
 };
 
-/// The most lists of Events and Jobs that are read at once, each of another namespace. With one, a namespace with slow lists would delay
-/// those of all others: the API server reads all Events of the namespace for one, and the accounts that may create them there determine how
-/// large and slow it is.
-const LISTS_AT_ONCE: usize = 2;
+/// The most lists that are read at once to find out why Jobs or pods are missing, each of another namespace. With one, a namespace with slow
+/// lists would delay those of all others: the API server reads all Events of the namespace for one, and the accounts that may create them
+/// there determine how large and slow it is.
+const DIAGNOSES_AT_ONCE: usize = 2;
+
+/// The most lists of Jobs that are read at once before JobSets are unsuspended, each of another namespace. They do not wait for the lists
+/// above, and a namespace with slow ones delays only itself.
+const RESUMES_AT_ONCE: usize = 16;
 
 /// The stores of watched objects.
 #[derive(Debug, Default)]
@@ -93,8 +97,10 @@ pub struct Reconciler {
     annotated: Mutex<HashMap<NamespacedName, AnnotationWrite>>,
     /// The last states of deleted JobSets. Without them, a JobSet that ended would be recreated if its TrainJob's status is outdated.
     pub(super) deleted_job_sets: DeletedJobSets,
-    /// Limits the lists of Events and Jobs that reconciles read.
-    pub(super) lists_at_once: FairSemaphore,
+    /// Limits the lists of Events and Jobs that are read to find out why Jobs or pods are missing.
+    pub(super) diagnoses: FairSemaphore,
+    /// Limits the lists of Jobs that are read before a JobSet is unsuspended.
+    pub(super) resumes: FairSemaphore,
     /// The shares of the log that namespaces have.
     pub(crate) log: Arc<LogShares>,
 }
@@ -131,7 +137,8 @@ impl Reconciler {
             last: Mutex::default(),
             annotated: Mutex::default(),
             deleted_job_sets: DeletedJobSets::default(),
-            lists_at_once: FairSemaphore::new(LISTS_AT_ONCE, NonZeroUsize::MIN),
+            diagnoses: FairSemaphore::new(DIAGNOSES_AT_ONCE, NonZeroUsize::MIN),
+            resumes: FairSemaphore::new(RESUMES_AT_ONCE, NonZeroUsize::MIN),
             log,
         }
     }

@@ -56,7 +56,8 @@ pub(super) async fn get(
         return Ok(Fact::Creation(None));
     };
     let uid = job_set.uid.clone();
-    let jobs = jobs::of_job_set(cx, move |text| Job::read(text, &uid)).await?;
+    let read = move |text: &str| Job::read(text, &uid);
+    let jobs = jobs::of_job_set(cx, &cx.reconciler.diagnoses, read).await?;
     let failure = match failure(cx, &job_set.uid, &jobs, started).await {
         Ok(failure) => failure,
         // The role may be of an earlier release. Then only the number of Jobs is known.
@@ -146,7 +147,8 @@ async fn last_failure(
         }
         None
     };
-    list(cx, &kind_of("v1", "Event"), params, read, |()| 0).await?;
+    let (kind, at_once) = (kind_of("v1", "Event"), &cx.reconciler.diagnoses);
+    list(cx, at_once, &kind, params, read, |()| 0).await?;
     let newest = newest.lock().unwrap_or_else(PoisonError::into_inner).take();
     Ok(newest.map(|event| {
         let message = without_pod_name(&event.message);

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::list;
 use crate::{
+    fair::FairSemaphore,
     kubernetes::kind_of,
     reconcile::{
         artifacts::Artifacts,
@@ -52,19 +53,19 @@ pub(super) async fn get(
             deleting: deletion_timestamp.is_some(),
         })
     };
-    of_job_set(cx, read).await.map(Fact::Jobs)
+    let jobs = of_job_set(cx, &cx.reconciler.resumes, read).await;
+    jobs.map(Fact::Jobs)
 }
 
 /// Lists the Jobs of the JobSet, and returns what `read` keeps of each.
 pub(super) async fn of_job_set<T: Send + 'static>(
     cx: &Context<'_>,
+    at_once: &FairSemaphore,
     read: impl Fn(&str) -> Option<T> + Send + Sync + 'static,
 ) -> Result<Vec<T>, ReconcileError> {
     let params = ListParams::default().labels(&format!("{JOB_SET_NAME}={}", cx.key.name));
-    list(cx, &kind_of("batch/v1", "Job"), params, read, |_| {
-        LARGEST_JOB
-    })
-    .await
+    let kind = kind_of("batch/v1", "Job");
+    list(cx, at_once, &kind, params, read, |_| LARGEST_JOB).await
 }
 
 /// The placement of a Job's pods.

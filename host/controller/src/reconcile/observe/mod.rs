@@ -22,7 +22,10 @@ use super::{
     artifacts::Artifacts, context::Context, error::ReconcileError, inputs::Inputs, observed::Fact,
     step::Observe,
 };
-use crate::watch::{Feed, FeedError};
+use crate::{
+    fair::FairSemaphore,
+    watch::{Feed, FeedError},
+};
 
 /// Makes an observation.
 pub(super) async fn observe(
@@ -55,9 +58,10 @@ pub(super) async fn observe(
     }
 }
 
-/// Lists objects of the JobSet, and returns what `read` keeps of each, which takes that much memory.
+/// Lists objects of the JobSet when the namespace may, and returns what `read` keeps of each, which takes that much memory.
 async fn list<T: Send + 'static>(
     cx: &Context<'_>,
+    at_once: &FairSemaphore,
     kind: &GroupVersionKind,
     params: ListParams,
     read: impl Fn(&str) -> Option<T> + Send + Sync + 'static,
@@ -66,11 +70,7 @@ async fn list<T: Send + 'static>(
     let path = DynamicObject::url_path(&ApiResource::from_gvk(kind), Some(&cx.key.namespace));
     let feed = Feed::new(cx.reconciler.client.clone(), path, params, read);
     let listed = async {
-        let _permit = cx
-            .reconciler
-            .lists_at_once
-            .acquire(&cx.key.namespace, 1)
-            .await;
+        let _permit = at_once.acquire(&cx.key.namespace, 1).await;
         feed.all(size).await
     };
     // The namespace determines how long this takes, so it must not take a worker from others.
