@@ -159,7 +159,7 @@ pub(super) fn ip(problems: &mut PodProblems, at: &StackPath<'_>, ip: &str) {
     };
     let is_inner = |b: u8| b.is_ascii_hexdigit() || matches!(b, b':' | b'.');
     let is_v4 = ip.split('.').count() == 4 && ip.split('.').all(is_byte);
-    if !is_v4 && !(ip.contains(':') && ip.bytes().all(is_inner)) {
+    if !(is_v4 || ip.contains(':') && ip.bytes().all(is_inner)) {
         problems.add(
             at,
             format!("`{ip}` is not an IP address such as `10.9.8.7` or `2001:db8::1`; correct it"),

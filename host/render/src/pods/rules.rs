@@ -134,11 +134,11 @@ impl Rule {
                     }
                 }
             }
-            (Self::Word(words), Value::String(word)) => {
-                if !word.is_empty() && !words.contains(&word.as_str()) {
-                    let words = words.join(", ");
-                    problems.add(at, format!("is `{word}`, but must be one of {words}"));
-                }
+            (Self::Word(words), Value::String(word))
+                if !word.is_empty() && !words.contains(&word.as_str()) =>
+            {
+                let words = words.join(", ");
+                problems.add(at, format!("is `{word}`, but must be one of {words}"));
             }
             (Self::Range(least, most), Value::Number(number)) => {
                 let wanted = match *most {
@@ -150,16 +150,10 @@ impl Rule {
                 }
             }
             (Self::Text(form), Value::String(text)) if !text.is_empty() => form(problems, at, text),
-            (Self::Never(message), _) => {
-                if !is_empty(Some(value)) {
-                    problems.add(at, *message);
-                }
-            }
-            (Self::Without(other), _) => {
-                if !is_empty(Some(value)) && !is_empty(of.get(*other)) {
-                    let message = format!("cannot be set together with `{other}`; remove one");
-                    problems.add(at, message);
-                }
+            (Self::Never(message), _) if !is_empty(Some(value)) => problems.add(at, *message),
+            (Self::Without(other), _) if !is_empty(Some(value)) && !is_empty(of.get(*other)) => {
+                let message = format!("cannot be set together with `{other}`; remove one");
+                problems.add(at, message);
             }
             (Self::Check(code), _) => code(problems, at, value, of),
             _ => {}

@@ -19,7 +19,7 @@ pub(super) fn end_the_job(runtime: &Runtime) -> Option<Warning> {
         return None;
     };
     let mut elastic = ["elastic", "elasticPolicy"].into_iter();
-    if policy.key != "torch" || !elastic.any(|field| policy.config.get(field).is_some()) {
+    if !elastic.any(|field| policy.config.get(field).is_some()) {
         return None;
     }
     let jobs = items(&runtime.template.spec, "replicatedJobs").iter();
