@@ -154,9 +154,9 @@ fn rendered_output_has_no_hidden_characters() {
         )
     };
     // Keys that Trainyard does not check.
-    let affinity = |key: &str| {
+    let attributes = |key: &str| {
         format!(
-            "affinity: {{podAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{{topologyKey: zone, labelSelector: {{matchLabels: {{? {key} : b}}}}}}]}}}}"
+            "volumes: [{{name: v, csi: {{driver: example.com, volumeAttributes: {{? {key} : b}}}}}}]"
         )
     };
     let places = [
@@ -180,13 +180,13 @@ fn rendered_output_has_no_hidden_characters() {
             "a key",
             objects(
                 "",
-                &patch(&format!("{{spec: {{{}}}}}", affinity(&text))),
+                &patch(&format!("{{spec: {{{}}}}}", attributes(&text))),
                 "",
             ),
         ),
         (
             "a runtime's key",
-            objects("", "", &format!(", {}", affinity(&text))),
+            objects("", "", &format!(", {}", attributes(&text))),
         ),
         (
             "a block",
