@@ -2,7 +2,7 @@
 //! have a share, so that its slow ones leave room.
 //!
 //! Everything that TrainJobs compete for is a [`FairSemaphore`]: workers, threads, memory, and lists of Events and Jobs. A reconcile that
-//! waits for one of them holds no other but memory, in a fixed order, so there is no deadlock.
+//! waits for one of them holds only memory, which is acquired in a fixed order, so there is no deadlock.
 
 mod memory;
 mod round_robin;
