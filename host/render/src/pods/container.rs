@@ -10,7 +10,7 @@ use super::{
     rules::{self, ANY, PORT, Rule, Shape},
     security,
 };
-use crate::json::{get_at, items, text};
+use crate::json::{get, get_at, items, text};
 
 static CONTAINER: Shape = Shape {
     members: &[
@@ -281,7 +281,7 @@ fn host_ports<'v>(
 ) {
     let on_host = list == "containers" && pod.is("hostNetwork") == Some(true);
     for (position, port) in ports.iter().enumerate() {
-        let number = |member| port.get(member).and_then(Value::as_i64);
+        let number = |member| get(port, member).and_then(Value::as_i64);
         let Some(host_port) = number("hostPort").filter(|number| *number != 0) else {
             continue;
         };

@@ -7,6 +7,7 @@ use super::{
     PodProblems, names,
     rules::{self, ANY, NOT_NEGATIVE, PORT, Rule, Shape},
 };
+use crate::json::get;
 
 /// A probe.
 pub(super) static PROBE: Shape = Shape {
@@ -89,7 +90,7 @@ pub(super) fn one_success(
     probe: &Value,
     _: &Map<String, Value>,
 ) {
-    let successes = probe.get("successThreshold").and_then(Value::as_i64);
+    let successes = get(probe, "successThreshold").and_then(Value::as_i64);
     if let Some(successes) = successes.filter(|successes| *successes > 1) {
         let message = format!("is {successes}, but must be 1 for this probe");
         problems.add(&at.field("successThreshold"), message);
@@ -104,7 +105,7 @@ pub(super) fn no_grace_period(
     _: &Map<String, Value>,
 ) {
     let member = "terminationGracePeriodSeconds";
-    if probe.get(member).is_some_and(Value::is_number) {
+    if get(probe, member).is_some_and(Value::is_number) {
         let message = "readiness probes have none, because they stop no container; remove it";
         problems.add(&at.field(member), message);
     }

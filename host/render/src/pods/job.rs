@@ -8,7 +8,7 @@ use super::{
     rules::{ANY, NOT_NEGATIVE, Rule, Shape},
     template,
 };
-use crate::json::{get_at, items, object, text};
+use crate::json::{get, get_at, items, object, text};
 
 /// The spec of a Job.
 pub(super) static JOB: Shape = Shape {
@@ -36,7 +36,7 @@ pub(super) static JOB: Shape = Shape {
     whole: Some(|problems, at, job| {
         indexes(problems, at, job);
         selector(problems, at, job);
-        if let Some(policy) = job.get("podFailurePolicy") {
+        if let Some(policy) = get(job, "podFailurePolicy") {
             failure_policy(problems, at, job, policy);
         }
     }),
@@ -69,7 +69,7 @@ static FAILURE_RULE: Shape = Shape {
     ],
     whole: Some(|problems, at, rule| {
         let has_conditions = !items(rule, "onPodConditions").is_empty();
-        if rule.get("onExitCodes").is_some() == has_conditions {
+        if get(rule, "onExitCodes").is_some() == has_conditions {
             let message = "must have either `onExitCodes` or `onPodConditions`; add or remove one";
             problems.add(at, message);
         }
@@ -116,8 +116,8 @@ fn replacement(
 
 /// Checks who selects the Job's pods.
 fn selector(problems: &mut PodProblems, at: &StackPath<'_>, job: &Value) {
-    let selector = job.get("selector").filter(|selector| !selector.is_null());
-    let is_manual = job.get("manualSelector") == Some(&Value::Bool(true));
+    let selector = get(job, "selector").filter(|selector| !selector.is_null());
+    let is_manual = get(job, "manualSelector") == Some(&Value::Bool(true));
     let at = at.field("selector");
     let Some(selector) = selector else {
         if is_manual {
@@ -139,14 +139,14 @@ fn indexes(problems: &mut PodProblems, at: &StackPath<'_>, job: &Value) {
     // JobSet sets `Indexed` if it is absent.
     if text(job, "completionMode") == "NonIndexed" {
         for member in ["backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"] {
-            if job.get(member).is_some() {
+            if get(job, member).is_some() {
                 let message = "requires `completionMode: Indexed`; set it, or remove this field";
                 problems.add(&at.field(member), message);
             }
         }
         return;
     }
-    let number = |member: &str| job.get(member).and_then(Value::as_i64);
+    let number = |member: &str| get(job, member).and_then(Value::as_i64);
     if let Some(pods) = number("parallelism").filter(|pods| *pods > INDEXED_PODS) {
         let message = format!(
             "is {pods}, but must be at most {INDEXED_PODS} for pods with an index; lower it, or use `completionMode: NonIndexed`"
@@ -156,13 +156,13 @@ fn indexes(problems: &mut PodProblems, at: &StackPath<'_>, job: &Value) {
     let completions = number("completions").unwrap_or(i64::MAX);
     if let Some(failed) = number("maxFailedIndexes") {
         let at = at.field("maxFailedIndexes");
-        if job.get("backoffLimitPerIndex").is_none() {
+        if get(job, "backoffLimitPerIndex").is_none() {
             let message = "requires `backoffLimitPerIndex`; set it, or remove this field";
             problems.add(&at, message);
         }
         at_most(problems, &at, failed, completions);
     }
-    let Some(policy) = job.get("successPolicy") else {
+    let Some(policy) = get(job, "successPolicy") else {
         return;
     };
     let at = at.field("successPolicy");
@@ -185,8 +185,8 @@ fn at_most(problems: &mut PodProblems, at: &StackPath<'_>, number: i64, completi
 }
 
 fn success_rule(problems: &mut PodProblems, at: &StackPath<'_>, rule: &Value, completions: i64) {
-    let count = rule.get("succeededCount").and_then(Value::as_i64);
-    let indexes = rule.get("succeededIndexes").and_then(Value::as_str);
+    let count = get(rule, "succeededCount").and_then(Value::as_i64);
+    let indexes = get(rule, "succeededIndexes").and_then(Value::as_str);
     if count.is_none() && indexes.is_none() {
         let message = "has no condition; set `succeededIndexes` or `succeededCount`";
         problems.add(at, message);
@@ -233,7 +233,7 @@ fn failure_policy(problems: &mut PodProblems, at: &StackPath<'_>, job: &Value, p
             "must be `Never` if the Job has a `podFailurePolicy` (JobSet sets `OnFailure` if it is absent); set it, or remove `podFailurePolicy`",
         );
     }
-    let fails_indexes = job.get("backoffLimitPerIndex").is_some();
+    let fails_indexes = get(job, "backoffLimitPerIndex").is_some();
     let at = at.fields(&["podFailurePolicy", "rules"]);
     for (position, rule) in items(policy, "rules").iter().enumerate() {
         let at = at.index(position);

@@ -7,7 +7,7 @@ use super::{
     PodProblems, names,
     rules::{ANY, INT_MAX, Rule, Shape},
 };
-use crate::json::{items, text};
+use crate::json::{get, items, text};
 
 const WEIGHT: Rule = Rule::Range(1, 100);
 
@@ -180,7 +180,7 @@ fn toleration(problems: &mut PodProblems, at: &StackPath<'_>, toleration: &Value
     } else if matches!(operator, "" | "Equal") {
         names::value(problems, &at.field("operator"), member("value"));
     }
-    let seconds = toleration.get("tolerationSeconds");
+    let seconds = get(toleration, "tolerationSeconds");
     if seconds.is_some_and(Value::is_number) && member("effect") != "NoExecute" {
         problems.add(
             &at.field("effect"),

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use trainyard_api::StackPath;
 
 use super::PodProblems;
-use crate::json::text;
+use crate::json::{get, text};
 
 /// A check that needs code: the problems, the path, the value, and the object that has it.
 pub(super) type Code = fn(&mut PodProblems, &StackPath<'_>, &Value, &Map<String, Value>);
@@ -169,7 +169,7 @@ pub(super) fn one_of(
     members: &[&str],
     what: &str,
 ) {
-    let set = |member: &&&str| of.get(**member).is_some_and(|value| !value.is_null());
+    let set = |member: &&&str| get(of, member).is_some_and(|value| !value.is_null());
     let found: Vec<&str> = members.iter().filter(set).copied().collect();
     match found.as_slice() {
         [] => {

@@ -7,7 +7,7 @@ use super::{
     PodProblems, names,
     rules::{ANY, ID, Rule, Shape},
 };
-use crate::json::{items, text};
+use crate::json::{get, items, text};
 
 const PROFILES: Rule = Rule::Word(&["Localhost", "RuntimeDefault", "Unconfined"]);
 
@@ -91,7 +91,7 @@ fn localhost(problems: &mut PodProblems, at: &StackPath<'_>, profile: &Value) {
 
 /// Checks that a container that must not gain privileges does not have them.
 fn escalation(problems: &mut PodProblems, at: &StackPath<'_>, context: &Value) {
-    let is = |member: &str| context.get(member).and_then(Value::as_bool);
+    let is = |member: &str| get(context, member).and_then(Value::as_bool);
     if is("allowPrivilegeEscalation") != Some(false) {
         return;
     }
@@ -101,7 +101,7 @@ fn escalation(problems: &mut PodProblems, at: &StackPath<'_>, context: &Value) {
             "a privileged container cannot have `allowPrivilegeEscalation: false`; remove one of them",
         );
     }
-    let capabilities = context.get("capabilities").unwrap_or(&Value::Null);
+    let capabilities = get(context, "capabilities").unwrap_or(&Value::Null);
     let mut added = items(capabilities, "add").iter();
     if added.any(|capability| capability == "CAP_SYS_ADMIN") {
         problems.add(

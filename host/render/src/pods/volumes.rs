@@ -10,7 +10,7 @@ use super::{
     PodProblems, env, names,
     rules::{self, ANY, Rule, Shape},
 };
-use crate::json::{get_at, items, text};
+use crate::json::{get, get_at, items, text};
 
 /// The permission bits of a file.
 const MODE: Rule = Rule::Check(|problems, at, mode, _| {
@@ -206,7 +206,7 @@ fn empty_dir(
     source: &Value,
     _: &Map<String, Value>,
 ) {
-    let size = source.get("sizeLimit").and_then(Value::as_str);
+    let size = get(source, "sizeLimit").and_then(Value::as_str);
     let size = size.and_then(Quantity::parse);
     if let Some(size) = size.filter(|size| size.compare(Quantity::ZERO).is_lt()) {
         problems.add(
