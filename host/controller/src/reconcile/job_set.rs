@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use trainyard_api::TrainJob;
 
 use super::{
+    cluster::SuspendedFacts,
     object_version::ObjectVersion,
-    observed::LiveJobSet,
     owner,
     placement::{Entries, Index},
     snapshot::is_started,
@@ -90,7 +90,8 @@ pub(crate) fn to_apply(
     recreated: bool,
 ) -> Value {
     let mut job_set = rendered.clone();
-    owner::set(&mut job_set, job);
+    let uid = job.metadata.uid.as_deref().unwrap_or_default();
+    owner::set(&mut job_set, &job.metadata.name, uid);
     clear_marks(&mut job_set);
     if recreated {
         annotate(&mut job_set, RECREATED, "true".to_owned());
@@ -179,8 +180,8 @@ impl SuspendedJobSet {
     }
 
     /// Returns the facts that decisions need.
-    pub(crate) fn facts(&self) -> LiveJobSet {
-        LiveJobSet {
+    pub(crate) fn facts(&self) -> SuspendedFacts {
+        SuspendedFacts {
             at: ObjectVersion {
                 uid: Some(self.uid.as_str().into()),
                 version: Some(self.version.as_str().into()),

@@ -11,7 +11,7 @@ use trainyard_api::{TrainJob, names};
 
 use super::{
     error::ReconcileError,
-    observe::train_job,
+    live_cluster::train_jobs,
     owner,
     snapshot::Snapshot,
     status,
@@ -109,7 +109,7 @@ pub async fn live(client: Client, namespace: &str, name: &str) -> Result<Live, L
         name: name.to_owned(),
         why: unreadable.why.into(),
     })?;
-    let job = train_job::read(&state)?;
+    let job = train_jobs::read(&state)?;
     let has_run = status::has_run(&state.status);
     let object = state
         .object()

@@ -13,22 +13,22 @@ const LONGEST_NAME: usize = 253;
 /// The most characters of a kind or UID in an error, which is the longest possible kind.
 const LONGEST_KIND: usize = 63;
 
-/// Returns the owner reference of a TrainJob's objects.
-pub(crate) fn reference(job: &TrainJob) -> OwnerReference {
+/// Returns the owner reference of the objects of the TrainJob with that name and UID.
+pub(crate) fn reference(name: &str, uid: &str) -> OwnerReference {
     OwnerReference {
         api_version: names::TRAINER_API_VERSION.to_owned(),
         kind: names::TRAIN_JOB.to_owned(),
-        name: job.metadata.name.clone(),
-        uid: job.metadata.uid.clone().unwrap_or_default(),
+        name: name.to_owned(),
+        uid: uid.to_owned(),
         controller: Some(true),
         block_owner_deletion: Some(true),
     }
 }
 
-/// Sets the TrainJob as the owner of an object.
-pub(crate) fn set(object: &mut Value, job: &TrainJob) {
+/// Sets the TrainJob with that name and UID as the owner of an object.
+pub(crate) fn set(object: &mut Value, name: &str, uid: &str) {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.insert("ownerReferences".to_owned(), json!([reference(job)]));
+        metadata.insert("ownerReferences".to_owned(), json!([reference(name, uid)]));
     }
 }
 

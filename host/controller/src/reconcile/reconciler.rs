@@ -11,7 +11,7 @@ use trainyard_api::names;
 
 use super::{
     deleted_job_sets::DeletedJobSets, fetch::Fetcher, inputs::CommonInputs,
-    last_reconcile::LastReconcile, observed::AnnotationWrite, status,
+    last_reconcile::LastReconcile, start::AnnotationWrite, status,
 };
 use crate::{
     fair::{FairSemaphore, MemoryBudget},

@@ -21,10 +21,10 @@ use trainyard_model::{
 use trainyard_render::{ClusterFacts, Rendered, RenderedObject};
 
 use super::{
+    cluster::SnapshotFacts,
     error::{ReconcileError, SnapshotError},
     object_ref::{self, ObjectRef},
     object_version::ObjectVersion,
-    observed::SnapshotFacts,
     owner,
     placement::{self, Entries},
     vouch::{Digests, RUNTIME, Trust},
@@ -240,11 +240,12 @@ impl Snapshot {
     /// Returns the ConfigMap of the snapshot. It is mutable until its JobSet has run, and is replaced by one write, so it always exists.
     pub fn to_config_map(&self, job: &TrainJob, namespace: &str) -> ConfigMap {
         let mark = || BTreeMap::from([(STARTED.to_owned(), "true".to_owned())]);
+        let uid = job.metadata.uid.as_deref().unwrap_or_default();
         ConfigMap {
             metadata: ObjectMeta {
                 name: Some(Self::name(&job.metadata.name)),
                 namespace: Some(namespace.to_owned()),
-                owner_references: Some(vec![owner::reference(job)]),
+                owner_references: Some(vec![owner::reference(&job.metadata.name, uid)]),
                 annotations: self.started.then(mark),
                 ..ObjectMeta::default()
             },

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fmt};
 
 use sha2::{Digest as _, Sha256};
 
-use super::observed::{CachedJobSet, StoredJobSet};
+use super::start::{CachedJobSet, StoredJobSet};
 
 /// The key of the runtime in a snapshot.
 pub(super) const RUNTIME: &str = "runtime";

@@ -58,6 +58,21 @@ impl ReconcileError {
         }
     }
 
+    /// Whether the API server or a webhook rejected the request.
+    pub(crate) fn is_rejection(&self) -> bool {
+        matches!(self.status(), Some(400 | 403 | 422))
+    }
+
+    /// Whether an object that could not be created may exist: another controller may have created it, which may have used up a quota.
+    pub(crate) fn may_exist(&self) -> bool {
+        self.is_conflict() || matches!(self.status(), Some(400 | 403))
+    }
+
+    /// Whether another owner may have an object of that name, with fields of other managers or its own controller reference.
+    pub(crate) fn is_contested(&self) -> bool {
+        self.is_conflict() || self.status() == Some(422)
+    }
+
     /// Whether JobSet rejected a change because its fields are immutable.
     pub(crate) fn is_immutable(&self) -> bool {
         matches!(self, Self::Api { problem, .. } if is_immutable(problem))

@@ -17,6 +17,7 @@ use trainyard_render::{PendingLookup, Problem, Stopped};
 pub use snapshot::SnapshotError;
 pub(crate) use summary::{AnnotationTiming, ErrorSummary, NOT_CREATED};
 
+use super::{object_ref::ObjectRef, start::JobFacts};
 use crate::{client::message_of, keys::KeyError, threads::TaskError};
 
 /// Why a reconcile failed. It is retried.
@@ -152,6 +153,14 @@ pub enum ReconcileError {
         /// What could not be created, why, and what to do.
         why: String,
     },
+    /// It is not known whether the Jobs and pods of the running JobSet were created, because lists of other namespaces are slow.
+    #[error(
+        "JobSet `{name}`: whether its Jobs and pods were created could not be checked, because lists of Events of other namespaces take long; this is retried"
+    )]
+    Unchecked {
+        /// The JobSet.
+        name: String,
+    },
     /// Jobs of a suspended JobSet still have the placement of an earlier admission.
     #[error(
         "the Jobs of JobSet `{name}` still have the placement of an earlier admission; they are deleted, and the JobSet is unsuspended once they are recreated"
@@ -210,9 +219,38 @@ impl ReconcileError {
         }
     }
 
-    /// Returns the error of a step that needs a value which no earlier step has read.
-    pub(crate) fn out_of_order(what: &str) -> Self {
-        Self::Internal(format!("{what} was needed before it was read"))
+    /// Returns the error of a JobSet that was deleted, and is kept by these finalizers.
+    pub(crate) fn job_set_deleting(job: &JobFacts, finalizers: &str) -> Self {
+        Self::Deleting {
+            kind: names::JOB_SET.to_owned(),
+            name: job.name.to_string(),
+            finalizers: finalizers.to_owned(),
+            is_recreated: !job.deleting,
+        }
+    }
+
+    /// Returns the error of a JobSet that belongs to an earlier TrainJob of this name.
+    pub(crate) fn stale_job_set(job: &str) -> Self {
+        Self::Stale {
+            kind: names::JOB_SET.to_owned(),
+            name: job.to_owned(),
+        }
+    }
+
+    /// Returns the error of a JobSet that is not as it was read.
+    pub(crate) fn changed_job_set(job: &str) -> Self {
+        Self::Conflict {
+            what: format!("JobSet `{job}`"),
+        }
+    }
+
+    /// Returns the error of an object beside a running JobSet that is missing and cannot be recreated.
+    pub(crate) fn lost(object: &ObjectRef, why: &'static str) -> Self {
+        Self::Lost {
+            kind: object.kind.to_string(),
+            name: object.name.to_string(),
+            why,
+        }
     }
 
     /// Whether the condition is expected to be temporary, and is reported only if it lasts.
@@ -223,6 +261,7 @@ impl ReconcileError {
                 | Self::Stale { .. }
                 | Self::Deleting { .. }
                 | Self::JobsHaveOldPlacement { .. }
+                | Self::Unchecked { .. }
                 | Self::Abandoned
         )
     }
@@ -230,6 +269,26 @@ impl ReconcileError {
     /// Whether another client changed the object concurrently.
     pub(crate) fn is_conflict(&self) -> bool {
         matches!(self, Self::Conflict { .. })
+    }
+
+    /// Whether an object belongs to another owner.
+    pub(crate) fn is_foreign(&self) -> bool {
+        matches!(self, Self::Foreign { .. })
+    }
+
+    /// Whether the snapshot cannot be used.
+    pub(crate) fn is_of_snapshot(&self) -> bool {
+        matches!(self, Self::Snapshot(_))
+    }
+
+    /// Whether the API server does not serve the kind of an object.
+    pub(crate) fn is_not_served(&self) -> bool {
+        matches!(self, Self::NotServed { .. })
+    }
+
+    /// Whether the loaded plugins differ from those of the pinned plan.
+    pub(crate) fn is_pinned(&self) -> bool {
+        matches!(self, Self::PlanIsPinned { .. })
     }
 
     /// Whether the TrainJob cannot be rendered from its current inputs.

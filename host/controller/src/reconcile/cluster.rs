@@ -1,0 +1,407 @@
+//! What a reconcile reads and changes: the cluster, and what the controller keeps in memory.
+//!
+//! [`LiveCluster`](super::live_cluster::LiveCluster) calls the API server. The tests of [`flow`](super::flow) have a simulated cluster, in
+//! which every call may fail, and the process may be killed at every call.
+
+use std::sync::Arc;
+
+use trainyard_render::RenderedObject;
+
+use super::{
+    error::ReconcileError,
+    inputs::Inputs,
+    last_reconcile::{AppliedObject, LastReconcile},
+    object_ref::ObjectRef,
+    object_version::ObjectVersion,
+    start::CachedJobSet,
+};
+use crate::watch::TrainJobStatus;
+
+/// Everything that a reconcile reads and changes.
+pub(crate) trait Cluster:
+    Memory + TrainJobs + Snapshots + Renderings + Objects + JobSets
+{
+}
+
+impl<C: Memory + TrainJobs + Snapshots + Renderings + Objects + JobSets> Cluster for C {}
+
+/// The large values that calls return and later calls need. Decisions depend only on their facts.
+pub(crate) trait Values {
+    /// A valid TrainJob.
+    type TrainJob;
+    /// The content of a snapshot.
+    type Snapshot: Clone;
+    /// A JobSet with the objects beside it, before they are written.
+    type Rendering;
+    /// A suspended JobSet.
+    type JobSet;
+    /// The changes that a suspended JobSet needs for the wanted placement of its pods.
+    type Placement;
+}
+
+/// A value with its facts.
+#[derive(Clone, Debug)]
+pub(crate) struct Known<F, V> {
+    pub(crate) facts: F,
+    pub(crate) value: V,
+}
+
+/// The result of a call.
+pub(crate) type Called<T> = Result<T, ReconcileError>;
+
+/// What the controller keeps of TrainJobs in memory.
+pub(crate) trait Memory {
+    /// Returns the TrainJob's JobSet in the store.
+    fn cached(&self) -> CachedJobSet;
+
+    /// Forgets the result of the last reconcile, so that a failure is followed by a full reconcile, and starts to register interests: later
+    /// changes make the rendering outdated.
+    fn begin(&mut self);
+
+    /// Remembers the result of this reconcile, and forgets the deleted JobSet that it has recreated.
+    fn remember(&mut self, last: LastReconcile);
+
+    /// Ends the registration of interests, and releases the memory that was reserved for large values.
+    fn settle(&mut self, interests: Interests);
+
+    /// Forgets the result of the last reconcile.
+    fn forget_last(&mut self);
+
+    /// Notes that the JobSet ended without its end being observed.
+    fn note_unseen_end(&mut self);
+
+    /// Forgets the last state of a deleted JobSet, which is in the status.
+    fn forget_deleted_job_set(&mut self);
+}
+
+/// What happens to a TrainJob's interests in cluster objects at the end of a reconcile.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Interests {
+    /// Those of this reconcile replace the earlier ones.
+    Replace,
+    /// They are dropped.
+    Drop,
+}
+
+/// The TrainJob.
+pub(crate) trait TrainJobs: Values {
+    /// Returns the digest of the TrainJob's inputs.
+    fn inputs(&self) -> Inputs;
+
+    /// Reads and validates the TrainJob in the store.
+    async fn train_job(&mut self) -> Called<Self::TrainJob>;
+
+    /// Checks that the TrainJob in the store is current.
+    async fn confirm_train_job(&mut self) -> Called<()>;
+
+    /// Writes the status, if the TrainJob has not changed.
+    async fn write_status(&mut self, status: &TrainJobStatus) -> Called<()>;
+
+    /// Writes the annotation about the error; `None` removes it.
+    async fn write_error(&mut self, error: Option<Arc<str>>) -> Called<()>;
+}
+
+/// The snapshot, a ConfigMap with everything that the JobSet is rendered from.
+pub(crate) trait Snapshots: Values {
+    /// Reads the snapshot; `None` if there is none.
+    async fn snapshot(
+        &mut self,
+        job: &Self::TrainJob,
+    ) -> Called<Option<Known<SnapshotFacts, Self::Snapshot>>>;
+
+    /// Reads only its marks.
+    async fn snapshot_marks(&mut self) -> Called<Option<SnapshotMarks>>;
+
+    /// Reads only its list of objects.
+    async fn listed_objects(&mut self) -> Called<Arc<[AppliedObject]>>;
+
+    /// Creates the snapshot of the rendering.
+    async fn create_snapshot(&mut self, rendering: &mut Self::Rendering) -> Called<SnapshotFacts>;
+
+    /// Replaces the existing snapshot, at that version, with it.
+    async fn replace_snapshot(
+        &mut self,
+        rendering: &mut Self::Rendering,
+        at: &ObjectVersion,
+    ) -> Called<SnapshotFacts>;
+
+    /// Marks the snapshot at that version, and returns its new version. One that is marked as started becomes immutable.
+    async fn mark_snapshot(
+        &mut self,
+        mark: SnapshotMark,
+        at: &ObjectVersion,
+    ) -> Called<ObjectVersion>;
+}
+
+/// The rendering of the TrainJob.
+pub(crate) trait Renderings: Values {
+    /// Reads the current runtime, as the snapshot that would pin it.
+    async fn runtime(&mut self, job: &Self::TrainJob) -> Called<Self::Snapshot>;
+
+    /// Renders the TrainJob, with the objects that plugins look up. `existing` is the snapshot in the cluster, if it was read: an equal one
+    /// does not have to be written.
+    async fn render(
+        &mut self,
+        job: &Self::TrainJob,
+        basis: &Basis<Self::Snapshot>,
+        existing: Option<&Self::Snapshot>,
+    ) -> Called<Known<RenderedFacts, Self::Rendering>>;
+}
+
+/// The objects beside the JobSet.
+pub(crate) trait Objects {
+    /// Reads the state of a rendered object. One that is being deleted cannot be used, because pods would wait for it.
+    async fn object(&mut self, object: &ObjectRef) -> Called<ObjectState>;
+
+    /// Reads the state of an object that the snapshot lists. The list may be forged, so only kinds that plugins emit are read.
+    async fn listed_object(&mut self, object: &ObjectRef) -> Called<ObjectState>;
+
+    /// Applies an object, and returns its version; with force only over one that the TrainJob owns.
+    async fn apply_object(
+        &mut self,
+        object: &RenderedObject,
+        force: bool,
+    ) -> Called<Option<Box<str>>>;
+
+    /// Creates an object, with its keys if it is a Secret.
+    async fn create_object(&mut self, object: &RenderedObject) -> Called<()>;
+}
+
+/// The JobSet and its Jobs.
+pub(crate) trait JobSets: Values {
+    /// Reads the owner of the JobSet with the TrainJob's name.
+    async fn job_set_owner(&mut self) -> Called<Owner>;
+
+    /// Reads the suspended JobSet with that UID. The store may be outdated, and a running JobSet must not change.
+    async fn suspended_job_set(&mut self, uid: &str)
+    -> Called<Known<SuspendedFacts, Self::JobSet>>;
+
+    /// Checks that the TrainJob in the store is current, and that there is no JobSet.
+    async fn confirm_absence(&mut self) -> Called<()>;
+
+    /// Compares the JobSet with the wanted placement.
+    async fn placement(
+        &mut self,
+        job: &Self::TrainJob,
+        job_set: &Self::JobSet,
+        wanted: WantedPlacement<'_, Self>,
+    ) -> Called<Known<PlacementFacts, Self::Placement>>;
+
+    /// Applies the rendered JobSet.
+    async fn apply_job_set(
+        &mut self,
+        rendering: &Self::Rendering,
+        how: Apply<'_, Self::Placement>,
+    ) -> Called<()>;
+
+    /// Checks by a dry run whether the rendered JobSet could be created in place of the existing one.
+    async fn check_creatable(
+        &mut self,
+        rendering: &Self::Rendering,
+        how: Apply<'_, Self::Placement>,
+    ) -> Called<()>;
+
+    /// Suspends the running JobSet with that UID, and changes nothing else.
+    async fn suspend(&mut self, uid: &str) -> Called<()>;
+
+    /// Sets the wanted placement of a suspended JobSet, and notes the entries that its Jobs have to lose.
+    async fn relocate(&mut self, at: &ObjectVersion, placement: &Self::Placement) -> Called<()>;
+
+    /// Unsuspends a JobSet that has run, with the wanted placement. If its snapshot was written in this reconcile, the JobSet vouches for it.
+    async fn resume(
+        &mut self,
+        at: &ObjectVersion,
+        placement: &Self::Placement,
+        rendering: Option<&Self::Rendering>,
+    ) -> Called<()>;
+
+    /// Deletes the JobSet with that UID, and no other JobSet of its name.
+    async fn delete_job_set(&mut self, at: &ObjectVersion) -> Called<()>;
+
+    /// Lists the Jobs of the suspended JobSet that have not ended, and still have entries which were removed from their placement.
+    async fn old_jobs(&mut self, job_set: &Self::JobSet) -> Called<Vec<OldJob>>;
+
+    /// Deletes a Job, which JobSet recreates from its template.
+    async fn delete_job(&mut self, job: &OldJob) -> Called<()>;
+
+    /// Checks that the Jobs of the running JobSet and their pods were created.
+    async fn check_creation(&mut self) -> Called<()>;
+}
+
+/// The runtime that a TrainJob is rendered from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum RuntimeSource {
+    /// The runtime in its snapshot.
+    Snapshot,
+    /// The current runtime.
+    Runtime,
+}
+
+/// What a TrainJob is rendered from.
+#[derive(Clone, Debug)]
+pub(crate) struct Basis<S> {
+    pub(crate) source: RuntimeSource,
+    pub(crate) snapshot: S,
+    /// Whether its JobSet may have run, so that plan and lookups are pinned.
+    pub(crate) started: bool,
+}
+
+/// The marks of a snapshot that are to be set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SnapshotMark {
+    /// Its JobSet has run, and the snapshot is immutable.
+    pub(crate) started: bool,
+    /// Whether its JobSet was deleted and has to be recreated; `Some(false)` removes the mark.
+    pub(crate) recreate: Option<bool>,
+}
+
+impl SnapshotMark {
+    /// The JobSet has run.
+    pub(crate) const STARTED: Self = Self {
+        started: true,
+        recreate: None,
+    };
+    /// The JobSet was recreated.
+    pub(crate) const RECREATED: Self = Self {
+        started: false,
+        recreate: Some(false),
+    };
+}
+
+/// How the rendered JobSet is applied.
+#[derive(Debug)]
+pub(crate) struct Apply<'a, P> {
+    /// The suspended JobSet that it replaces, at this version; `None` if there is none.
+    pub(crate) over: Option<&'a ObjectVersion>,
+    /// Whether it stays suspended for now: then it notes the entries that its Jobs have to lose.
+    pub(crate) held: Option<&'a P>,
+    /// Whether it is marked as recreated.
+    pub(crate) recreated: bool,
+}
+
+impl<P> Clone for Apply<'_, P> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<P> Copy for Apply<'_, P> {}
+
+/// The wanted placement of a JobSet's pods.
+pub(crate) enum WantedPlacement<'a, C: Values + ?Sized> {
+    /// The placement of the rendering, with which the JobSet is applied as a whole.
+    Applied(&'a C::Rendering),
+    /// The placement of the rendering.
+    Rendered(&'a C::Rendering),
+    /// The placement by plugins as noted in the snapshot, with the current patches; if it was not noted, the live one.
+    Noted(&'a C::Snapshot),
+    /// The live placement, with the current patches.
+    Live,
+}
+
+/// The facts of a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SnapshotFacts {
+    pub(crate) at: ObjectVersion,
+    /// Whether it was marked as started when it was read.
+    pub(crate) was_started: bool,
+    /// Whether it is marked as started now.
+    pub(crate) started: bool,
+    /// Whether it is marked because its JobSet was deleted and has to be recreated.
+    pub(crate) recreate: bool,
+    /// Whether its content may be used. If not, an equal snapshot does not have to be written.
+    pub(crate) trusted: bool,
+    /// Whether it has a plan. A snapshot of the reference has none.
+    pub(crate) has_plan: bool,
+    /// The objects beside the JobSet.
+    pub(crate) objects: Arc<[ObjectRef]>,
+}
+
+/// The marks of a snapshot.
+#[derive(Debug)]
+pub(crate) struct SnapshotMarks {
+    pub(crate) at: ObjectVersion,
+    /// The error if it does not belong to the TrainJob.
+    pub(crate) foreign: Option<ReconcileError>,
+    pub(crate) started: bool,
+    pub(crate) recreate: bool,
+}
+
+/// The facts of a rendering.
+#[derive(Debug)]
+pub(crate) struct RenderedFacts {
+    /// Whether the snapshot in the cluster is the one that it was rendered from.
+    pub(crate) saved: bool,
+    /// The digest of the inputs for a suspended JobSet; empty for one that is to run.
+    pub(crate) inputs: Box<str>,
+    /// Whether the JobSet expires after its end.
+    pub(crate) expires: bool,
+    /// The objects beside the JobSet, in their order.
+    pub(crate) objects: Vec<ObjectToWrite>,
+    /// Its warnings for the TrainJob's author.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// A rendered object beside the JobSet.
+#[derive(Debug)]
+pub(crate) struct ObjectToWrite {
+    pub(crate) object: ObjectRef,
+    pub(crate) rendered: RenderedObject,
+    /// A number that differs if the content does.
+    pub(crate) content: u64,
+}
+
+/// The state of an object.
+#[derive(Debug)]
+pub(crate) enum ObjectState {
+    /// It does not exist.
+    Missing,
+    /// It belongs to the TrainJob, and has this version.
+    Ours(Option<Box<str>>),
+    /// It belongs to another owner, or is being deleted.
+    Unusable(ReconcileError),
+    /// No loaded plugin emits objects of its kind, so it was not read.
+    NotEmitted,
+}
+
+/// The owner of the JobSet with a TrainJob's name.
+#[derive(Debug)]
+pub(crate) enum Owner {
+    /// The TrainJob, or the JobSet no longer exists.
+    OursOrGone,
+    /// Another owner.
+    Foreign(ReconcileError),
+}
+
+/// The facts of a suspended JobSet in the API server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SuspendedFacts {
+    pub(crate) at: ObjectVersion,
+    /// Whether it is marked as started.
+    pub(crate) started: bool,
+    /// Whether pods of it are running or terminating.
+    pub(crate) active: bool,
+    /// The digest of its inputs, if it has one.
+    pub(crate) inputs: Option<Box<str>>,
+    /// Whether its Jobs may still have entries that were removed from the placement of its pods.
+    pub(crate) removed: bool,
+}
+
+/// The facts of the changes that a JobSet needs for the wanted placement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PlacementFacts {
+    /// Whether its Jobs may have entries that are not wanted.
+    pub(crate) loses: bool,
+    /// Whether its pod templates change.
+    pub(crate) moves: bool,
+    /// Whether the JobSet already notes the entries that its Jobs have to lose.
+    pub(crate) noted: bool,
+}
+
+/// A Job that still has removed entries of its placement.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OldJob {
+    pub(crate) name: Box<str>,
+    pub(crate) uid: Option<Box<str>>,
+    pub(crate) deleting: bool,
+}

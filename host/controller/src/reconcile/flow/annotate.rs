@@ -1,0 +1,87 @@
+//! The annotation that shows why a TrainJob cannot be reconciled.
+
+use std::time::Duration;
+
+use k8s_openapi::jiff::Timestamp;
+
+use super::{End, Flow, Report, Reports, because};
+use crate::reconcile::{
+    cluster::Cluster,
+    error::{AnnotationTiming, ErrorSummary, ReconcileError},
+    start::AnnotationWrite,
+};
+
+/// The shortest time between two texts of the annotation, and between two removals.
+const BETWEEN_TEXTS: Duration = Duration::from_secs(60);
+
+/// How long the annotation is left as it is after a write of the same text was refused or not answered.
+const AFTER_FAILURE: Duration = Duration::from_secs(600);
+
+/// The result of updating the annotation.
+#[derive(Default)]
+pub(super) struct Annotation {
+    pub(super) reports: Reports,
+    /// After how long it is removed, if it was not yet. A TrainJob that fails is retried anyway.
+    pub(super) requeue_after: Option<Duration>,
+}
+
+impl<C: Cluster> Flow<'_, C> {
+    /// Changes nothing but the annotation about this error.
+    pub(crate) async fn refuse(mut self, error: ReconcileError) -> End {
+        let annotation = self.annotate(Some(&error)).await;
+        End {
+            requeue_after: None,
+            reports: annotation.reports,
+            error: Some(error),
+        }
+    }
+
+    /// Writes or removes the annotation about the error. It fails no reconcile.
+    pub(super) async fn annotate(&mut self, error: Option<&ReconcileError>) -> Annotation {
+        let summary = error.map(ErrorSummary::of);
+        let is_shown = match summary.as_ref().map(|summary| summary.annotated) {
+            None | Some(AnnotationTiming::AtOnce) => true,
+            Some(AnnotationTiming::OncePersistent) => self.start.persists,
+            Some(AnnotationTiming::Never) => false,
+        };
+        let text = summary.map(|summary| summary.text);
+        let job = &self.start.job;
+        if job.deleting || !is_shown || text.as_deref() == job.error.as_deref() {
+            return Annotation::default();
+        }
+        let is_removed = text.is_none();
+        let last = self.start.annotated.as_ref();
+        if let Some(wait) = last.and_then(|last| pause(last, text.as_deref(), self.start.now)) {
+            return Annotation {
+                requeue_after: is_removed.then_some(wait),
+                ..Annotation::default()
+            };
+        }
+        because("the annotation about the last error is outdated");
+        match self.cluster.write_error(text).await {
+            Ok(()) => Annotation::default(),
+            // The error of the reconcile is reported, not that of the annotation.
+            Err(refused) => Annotation {
+                reports: vec![Report::NotAnnotated(refused)],
+                requeue_after: is_removed.then_some(AFTER_FAILURE),
+            },
+        }
+    }
+}
+
+/// Returns how long the annotation is left as it is after a write of it; `None` if this text may be written now.
+///
+/// Without the pause, two writers with different texts, or an error whose text differs at each retry, would cause a write for each retry.
+fn pause(last: &AnnotationWrite, error: Option<&str>, now: Timestamp) -> Option<Duration> {
+    let pause = if last.failed && last.text.as_deref() == error {
+        AFTER_FAILURE
+    } else if last.text.is_some() == error.is_some() {
+        BETWEEN_TEXTS
+    } else {
+        // It is written as soon as the TrainJob fails, and removed as soon as it is reconciled.
+        return None;
+    };
+    // A clock that was set back ends the pause.
+    let since = Duration::try_from(now.duration_since(last.at)).ok()?;
+    pause.checked_sub(since).filter(|rest| !rest.is_zero())
+}

@@ -1,0 +1,176 @@
+//! The reconcile of a TrainJob, in straight lines over a [`Cluster`].
+//!
+//! Objects are written in this order, which is safe wherever a reconcile stops:
+//!
+//! 1. **The snapshot** ([`choose`]) pins the inputs of the JobSet before anything is created from them. Before the JobSet is suspended or
+//!    recreated, the snapshot is marked as started; from then on, neither the snapshot nor the plan changes.
+//! 2. **The objects beside the JobSet** ([`write`]) are written as their modes allow. An object of another owner is an error, and is never
+//!    changed. A Secret is created once and keeps its keys.
+//! 3. **The JobSet** is applied over the version that was read if it has never run ([`create`], [`update`]). A JobSet that has run is frozen:
+//!    only `spec.suspend` changes ([`suspend`]), and the placement of its pods when it is unsuspended ([`resume`], [`place`]). Beside a
+//!    running JobSet, missing objects are recreated and live objects are updated ([`maintain`]).
+//! 4. **The status** is written ([`finish`]) even if another step failed; then a JobSet that is overdue is deleted. Last, an annotation shows
+//!    the error until a reconcile succeeds ([`annotate`]).
+
+mod annotate;
+mod choose;
+mod create;
+mod finish;
+mod maintain;
+mod place;
+mod resume;
+mod suspend;
+#[cfg(test)]
+mod tests;
+mod update;
+mod write;
+
+use std::{sync::Arc, time::Duration};
+
+use super::{
+    cluster::{
+        Cluster, Known, Owner, RenderedFacts, SnapshotFacts, SnapshotMarks, SuspendedFacts, Values,
+    },
+    error::ReconcileError,
+    last_reconcile::{AppliedObject, LastReconcile},
+    start::{JobFacts, Start, StoredJobSet},
+    status,
+};
+use crate::watch::{JobSetState, State as _};
+
+/// How a reconcile ends.
+#[derive(Debug, Default)]
+pub(crate) struct End {
+    /// When the TrainJob has to be reconciled again even if nothing changes, such as at its deadline.
+    pub(crate) requeue_after: Option<Duration>,
+    /// What did not stop the reconcile: warnings for the TrainJob's author, and facts that are only logged.
+    pub(crate) reports: Vec<Report>,
+    /// Why the reconcile failed, if it did.
+    pub(crate) error: Option<ReconcileError>,
+}
+
+/// A problem that did not stop the reconcile. It is a warning for the TrainJob's author, unless it is only logged.
+#[derive(Debug)]
+pub(crate) enum Report {
+    /// A warning of the rendering.
+    Rendering(String),
+    /// An error that did not stop the reconcile.
+    Error(ReconcileError),
+    /// Live objects are not updated, because the plan is pinned. It is only logged.
+    NotFollowed(ReconcileError),
+    /// The annotation about the error could not be written or removed. It is only logged.
+    NotAnnotated(ReconcileError),
+    /// The JobSet is marked as started, but has the digest of its inputs like one that has never run.
+    BothMarks,
+}
+
+/// The reports of a reconcile.
+type Reports = Vec<Report>;
+
+/// The result of a part of a reconcile.
+type Done<T> = Result<T, ReconcileError>;
+
+/// A snapshot with its facts.
+type Snapshot<C> = Known<SnapshotFacts, <C as Values>::Snapshot>;
+
+/// A rendering with its facts.
+type Rendering<C> = Known<RenderedFacts, <C as Values>::Rendering>;
+
+/// A suspended JobSet with its facts.
+type SuspendedJobSet<C> = Known<SuspendedFacts, <C as Values>::JobSet>;
+
+/// A reconcile of a TrainJob.
+pub(crate) struct Flow<'a, C: Cluster> {
+    cluster: &'a mut C,
+    start: &'a Start,
+    /// The snapshot in the cluster, as it was read or written last.
+    snapshot: Option<SnapshotFacts>,
+    /// Its content, as it was read.
+    content: Option<C::Snapshot>,
+    /// The marks of a snapshot that cannot be read.
+    marks: Option<SnapshotMarks>,
+}
+
+impl<'a, C: Cluster> Flow<'a, C> {
+    /// Returns a reconcile that has done nothing yet.
+    pub(crate) fn new(cluster: &'a mut C, start: &'a Start) -> Self {
+        Self {
+            cluster,
+            start,
+            snapshot: None,
+            content: None,
+            marks: None,
+        }
+    }
+
+    /// Reconciles the TrainJob.
+    pub(crate) async fn run(mut self) -> End {
+        let Start { job, now, .. } = self.start;
+        let status = finish::status(job, &self.start.cached, job.desired.suspend, *now);
+        let has_ended = status::end(&status).is_some() || job.desired.not_supported.is_some();
+        let outcome = if has_ended {
+            Ok(Reports::new())
+        } else {
+            self.reconcile_job_set().await
+        };
+        self.finish(has_ended, outcome).await
+    }
+
+    /// Reconciles the JobSet of a TrainJob that has not ended.
+    async fn reconcile_job_set(&mut self) -> Done<Reports> {
+        let Start { job, cached, .. } = self.start;
+        match &cached.job_set {
+            // It is reported if it lasts.
+            StoredJobSet::Ours(found) if found.deleting => {
+                Err(ReconcileError::job_set_deleting(job, &found.finalizers))
+            }
+            StoredJobSet::Ours(found) if !found.suspended && job.desired.suspend => {
+                because("the TrainJob is to be suspended and its JobSet runs");
+                self.suspend(found).await
+            }
+            // A finalizer may keep the TrainJob and its JobSet for a long time.
+            _ if job.deleting => Ok(Reports::new()),
+            StoredJobSet::Ours(found) if !found.suspended => self.maintain(found).await,
+            StoredJobSet::Ours(found) => self.update_or_resume(found).await,
+            StoredJobSet::Missing => {
+                because("the TrainJob has no JobSet");
+                self.create().await
+            }
+            // It must not be taken for a missing one.
+            StoredJobSet::Unreadable => Ok(Reports::new()),
+            StoredJobSet::Foreign => Err(match self.cluster.job_set_owner().await? {
+                Owner::Foreign(error) => error,
+                Owner::OursOrGone => ReconcileError::stale_job_set(&job.name),
+            }),
+        }
+    }
+
+    /// Remembers that everything is up to date as of the current version of the JobSet.
+    fn remember(&mut self, objects: Option<Arc<[AppliedObject]>>) {
+        let cached = self.cluster.cached();
+        self.remember_at(cached.job_set(), objects);
+    }
+
+    /// Remembers that everything is up to date as of the version of the JobSet at which the objects were checked, so that the next reconcile
+    /// can skip what has not changed.
+    fn remember_at(
+        &mut self,
+        job_set: Option<&JobSetState>,
+        objects: Option<Arc<[AppliedObject]>>,
+    ) {
+        let JobFacts {
+            uid, fingerprint, ..
+        } = &self.start.job;
+        self.cluster.remember(LastReconcile {
+            uid: uid.clone(),
+            fingerprint: *fingerprint,
+            job_set: job_set.map(JobSetState::version),
+            objects,
+        });
+    }
+}
+
+/// Logs why the next calls are made.
+fn because(reason: &'static str) {
+    tracing::debug!(reason, "reconciling");
+}

@@ -1,0 +1,73 @@
+//! Unsuspends a JobSet that has run, with the current placement of its pods. While it stays suspended, it does not change. The objects
+//! beside it are updated as their modes allow.
+
+use std::sync::Arc;
+
+use trainyard_model::object::ApplyMode;
+
+use super::{
+    Done, Flow, Rendering, Report, Reports, SuspendedJobSet, choose::Chosen, write::JobSetStage,
+};
+use crate::reconcile::{
+    cluster::{Cluster, ObjectToWrite},
+    last_reconcile::AppliedObject,
+};
+
+impl<C: Cluster> Flow<'_, C> {
+    /// Resumes the JobSet, if the TrainJob is not to be suspended.
+    pub(super) async fn resume(
+        &mut self,
+        train_job: &C::TrainJob,
+        found: SuspendedJobSet<C>,
+        inputs: Chosen<C>,
+    ) -> Done<Reports> {
+        let mut reports = Reports::new();
+        let rendered = match inputs {
+            Chosen::Rendered(rendering) => Ok(rendering),
+            Chosen::New(basis) | Chosen::Started(basis) => self.render(train_job, &basis).await,
+            Chosen::Nothing => {
+                // It is not known which entries of the placement are from an earlier admission.
+                self.content = None;
+                if !self.start.job.desired.suspend {
+                    reports = self.unsuspend(train_job, found, None).await?;
+                }
+                self.remember(Some(AppliedObject::unknown(&[])));
+                return Ok(reports);
+            }
+        };
+        let rendering = match rendered {
+            Ok(rendering) => Some(rendering),
+            // Its plugins are missing or have changed; the snapshot notes their placement.
+            Err(error) if error.is_of_input() || error.is_of_plugins() => {
+                reports.push(Report::Error(error));
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        let objects = self.write_pinned(rendering.as_ref()).await?;
+        if !self.start.job.desired.suspend {
+            reports.extend(self.unsuspend(train_job, found, rendering.as_ref()).await?);
+        }
+        self.remember(Some(objects));
+        Ok(reports)
+    }
+
+    /// Writes the objects that the snapshot lists.
+    async fn write_pinned(
+        &mut self,
+        rendering: Option<&Rendering<C>>,
+    ) -> Done<Arc<[AppliedObject]>> {
+        let listed = self.listed();
+        let Some(rendering) = rendering else {
+            return Ok(AppliedObject::unknown(&listed));
+        };
+        // The placement puts pods into a gang or takes them out of it, also in a JobSet of the reference, so its counts must follow.
+        let is_of_reference = self.is_of_reference();
+        let is_pinned = |it: &&ObjectToWrite| {
+            let is_gang = it.object.apply == ApplyMode::WhileSuspended && is_of_reference;
+            is_gang || listed.contains(&it.object)
+        };
+        let objects: Vec<_> = rendering.facts.objects.iter().filter(is_pinned).collect();
+        self.write_all(objects, JobSetStage::Suspended).await
+    }
+}

@@ -1,0 +1,38 @@
+//! Suspends a running JobSet. Nothing else of it changes.
+
+use super::{Done, Flow, Report, Reports};
+use crate::{
+    reconcile::cluster::{Cluster, SnapshotMark},
+    watch::JobSetState,
+};
+
+impl<C: Cluster> Flow<'_, C> {
+    /// Suspends the JobSet after its snapshot is marked as started.
+    pub(super) async fn suspend(&mut self, found: &JobSetState) -> Done<Reports> {
+        let reports = self.mark_before_suspension().await?;
+        self.cluster.suspend(&found.uid).await?;
+        Ok(reports)
+    }
+
+    /// Marks the snapshot as started. If that is not possible, the JobSet is suspended nevertheless: it is marked itself.
+    async fn mark_before_suspension(&mut self) -> Done<Reports> {
+        let marked = match self.cluster.snapshot_marks().await {
+            // There is no snapshot if the JobSet is older than snapshots, or the snapshot was deleted.
+            Ok(None) => Ok(()),
+            Ok(Some(marks)) => match marks.foreign {
+                Some(foreign) => return Ok(vec![Report::Error(foreign)]),
+                None if marks.started => Ok(()),
+                None => {
+                    let marked = self.cluster.mark_snapshot(SnapshotMark::STARTED, &marks.at);
+                    marked.await.map(drop)
+                }
+            },
+            Err(error) => Err(error),
+        };
+        match marked {
+            Ok(()) => Ok(Reports::new()),
+            Err(error) if error.is_rejection() => Ok(vec![Report::Error(error)]),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! A table of all cases, with the calls of each reconcile in their order.
+
+mod ending;
+mod running;
+mod suspended;
+mod without_a_job_set;
+
+use trainyard_model::object::ApplyMode;
+
+use super::{
+    Fault, counts, job, object, that_ran, to_suspend,
+    world::{SimJobSet, SimObject, SimSnapshot, World},
+};
+use crate::{
+    reconcile::{
+        flow::Report,
+        last_reconcile::{AppliedObject, LastReconcile},
+        object_ref::ObjectRef,
+        start::JobFacts,
+    },
+    watch::State as _,
+};
+
+/// A case: what it is, its cluster, the calls until the outcome of the JobSet is known, and the kind of the error.
+type Case = (&'static str, World, &'static str, Option<&'static str>);
+
+fn check(cases: Vec<Case>) {
+    for (name, mut world, calls, kind) in cases {
+        let end = world.reconcile().unwrap();
+        let done: Vec<_> = world.done.iter().map(String::as_str).collect();
+        let until = done.iter().position(|done| *done == "settle").unwrap();
+        assert_eq!(done[..until].join(", "), calls, "{name}");
+        assert_eq!(end.error.map(|error| error.kind()), kind, "{name}");
+    }
+}
+
+/// A cluster with this TrainJob, changed so.
+fn world(job: JobFacts, change: impl FnOnce(&mut World)) -> World {
+    let mut world = World::new(job);
+    change(&mut world);
+    world
+}
+
+/// The last reconcile left everything up to date, at this fingerprint of the TrainJob.
+fn remembers(world: &mut World, fingerprint: u64, objects: Option<&[ObjectRef]>) {
+    world.last = Some(LastReconcile {
+        uid: world.job.uid.clone(),
+        fingerprint,
+        job_set: world.state().map(|found| found.version()),
+        objects: objects.map(AppliedObject::unknown),
+    });
+}
+
+/// An object in the cluster.
+fn exists(world: &mut World, object: &ObjectRef, ours: bool) {
+    let it = SimObject {
+        ours,
+        version: 1,
+        content: 0,
+    };
+    world.objects.insert(object.clone(), it);
+}

@@ -1,0 +1,276 @@
+//! A TrainJob whose JobSet is suspended.
+
+use super::*;
+use crate::reconcile::cluster::OldJob;
+
+#[test]
+fn a_suspended_job_set_that_has_never_run() {
+    let has = |job: JobFacts, inputs: &str, change: fn(&mut World)| {
+        world(job, |world| {
+            world.job_set = Some(SimJobSet {
+                suspended: true,
+                inputs: Some(inputs.into()),
+                ..SimJobSet::default()
+            });
+            world.snapshot = Some(SimSnapshot::default());
+            change(world);
+        })
+    };
+    let waits = |inputs, change| has(to_suspend(job()), inputs, change);
+    let runs = |change| has(job(), "inputs of 1", change);
+    fn job_set(world: &mut World) -> &mut SimJobSet {
+        world.job_set.as_mut().unwrap()
+    }
+    fn snapshot(world: &mut World) -> &mut SimSnapshot {
+        world.snapshot.as_mut().unwrap()
+    }
+    let same = "inputs of 1";
+    check(vec![
+        (
+            "it was rendered from the same inputs",
+            waits(same, |_| {}),
+            "remember",
+            None,
+        ),
+        (
+            "it was rendered from other inputs",
+            waits("others", |_| {}),
+            "begin, read TrainJob, read snapshot, read JobSet, render snapshot, compare with all, apply JobSet over, remember",
+            None,
+        ),
+        (
+            "it was recreated, and its snapshot may be outdated",
+            waits(same, |world| job_set(world).recreated = true),
+            "begin, read TrainJob, read snapshot, read JobSet, render snapshot, remember",
+            None,
+        ),
+        (
+            "the last reconcile left it so",
+            waits("others", |world| remembers(world, 1, None)),
+            "",
+            None,
+        ),
+        (
+            "the TrainJob has changed since",
+            waits(same, |world| remembers(world, 2, None)),
+            "begin, read TrainJob, read snapshot, read JobSet, render snapshot, remember",
+            None,
+        ),
+        (
+            "an object that was looked up has changed",
+            waits(same, |world| world.outdated = true),
+            "begin, read TrainJob, read snapshot, read JobSet, render snapshot, remember",
+            None,
+        ),
+        (
+            "its snapshot is missing",
+            waits("others", |world| world.snapshot = None),
+            "begin, read TrainJob, read snapshot, read runtime, read JobSet, render runtime, create snapshot, compare with all, apply JobSet over, remember",
+            None,
+        ),
+        (
+            "its snapshot cannot be used, and may be replaced",
+            waits("others", |world| snapshot(world).broken = true),
+            "begin, read TrainJob, read snapshot, read marks, read runtime, read JobSet, render runtime, replace snapshot, compare with all, apply JobSet over, remember",
+            None,
+        ),
+        (
+            "its snapshot cannot be used, and is immutable",
+            waits("others", |world| {
+                (snapshot(world).broken, snapshot(world).started) = (true, true);
+            }),
+            "begin, read TrainJob, read snapshot, read marks, read runtime, remember",
+            None,
+        ),
+        (
+            "another owner has its snapshot",
+            waits("others", |world| snapshot(world).ours = false),
+            "begin, read TrainJob, read snapshot",
+            Some("foreign"),
+        ),
+        (
+            "the snapshot still shows that there is no JobSet",
+            waits("others", |world| snapshot(world).recreate = true),
+            "begin, read TrainJob, read snapshot, mark recreated, read JobSet, render snapshot, compare with all, apply JobSet over, remember",
+            None,
+        ),
+        (
+            "the snapshot was rendered from an earlier version of the TrainJob",
+            runs(|world| snapshot(world).fingerprint = 0),
+            "begin, read TrainJob, read snapshot, read JobSet, render snapshot, replace snapshot, compare with all, apply JobSet over, remember",
+            None,
+        ),
+        (
+            "it has run and was suspended, which was not noted",
+            runs(|world| job_set(world).started = true),
+            "begin, read TrainJob, read snapshot, read JobSet, mark started, render pinned snapshot, compare with rendered placement, resume, remember",
+            None,
+        ),
+        (
+            "it is to run",
+            runs(|_| {}),
+            "begin, read TrainJob, read snapshot, read JobSet, render snapshot, compare with all, apply JobSet over, remember",
+            None,
+        ),
+        (
+            "its Jobs have entries to lose",
+            runs(|world| world.placement = 1),
+            "begin, read TrainJob, read snapshot, read JobSet, render snapshot, compare with all, apply JobSet over held, read JobSet, list Jobs, apply JobSet over, remember",
+            None,
+        ),
+        (
+            "immutable fields would change",
+            runs(|world| world.mutable = false),
+            "begin, read TrainJob, read snapshot, read JobSet, render snapshot, compare with all, apply JobSet over, check creatable, delete JobSet, remember",
+            None,
+        ),
+        (
+            "immutable fields would change, and another JobSet could not be created",
+            runs(|world| {
+                world.mutable = false;
+                world.fail("check creatable", Fault::Refused);
+            }),
+            "begin, read TrainJob, read snapshot, read JobSet, render snapshot, compare with all, apply JobSet over, check creatable",
+            Some("api"),
+        ),
+        (
+            "immutable fields would change while pods of it end",
+            runs(|world| (world.mutable, job_set(world).active) = (false, true)),
+            "begin, read TrainJob, read snapshot, read JobSet, render snapshot, compare with all, apply JobSet over",
+            Some("api"),
+        ),
+    ]);
+    let end = runs(|world| job_set(world).started = true).reconcile();
+    assert!(matches!(end.unwrap().reports[..], [Report::BothMarks]));
+    let end = waits("others", |world| snapshot(world).broken = true).reconcile();
+    let reports = end.unwrap().reports;
+    assert!(matches!(&reports[..], [Report::Error(error)] if error.kind() == "snapshot"));
+}
+
+#[test]
+fn a_suspended_job_set_that_has_run() {
+    let has = |job: JobFacts, change: fn(&mut World)| {
+        world(job, |world| {
+            world.job_set = Some(SimJobSet {
+                suspended: true,
+                started: true,
+                has_run: true,
+                ..SimJobSet::default()
+            });
+            world.snapshot = Some(SimSnapshot {
+                started: true,
+                ..SimSnapshot::default()
+            });
+            change(world);
+        })
+    };
+    let stays = |change| has(to_suspend(that_ran()), change);
+    let runs = |change| has(that_ran(), change);
+    fn old_job(world: &mut World, deleting: bool) {
+        world.job_set.as_mut().unwrap().removed = true;
+        world.jobs = vec![OldJob {
+            name: "node-0".into(),
+            uid: Some("uid".into()),
+            deleting,
+        }];
+    }
+    check(vec![
+        (
+            "it stays suspended",
+            stays(|_| {}),
+            "begin, read TrainJob, read snapshot, remember",
+            None,
+        ),
+        (
+            "it stays suspended, and an object follows the TrainJob",
+            stays(|world| {
+                world.rendered = vec![object("gang", ApplyMode::WhileSuspended)];
+                let objects = world.rendered.as_slice().into();
+                world.snapshot.as_mut().unwrap().objects = objects;
+            }),
+            "begin, read TrainJob, read snapshot, read JobSet, render pinned snapshot, read a-gang, apply a-gang, remember",
+            None,
+        ),
+        (
+            "it stays suspended without a snapshot, for which nothing could vouch",
+            stays(|world| world.snapshot = None),
+            "begin, read TrainJob, read snapshot, read runtime, render pinned runtime, remember",
+            None,
+        ),
+        (
+            "only its status shows that it has run",
+            runs(|world| world.snapshot.as_mut().unwrap().started = false),
+            "begin, read TrainJob, read snapshot, mark started, read JobSet, render pinned snapshot, compare with rendered placement, resume, remember",
+            None,
+        ),
+        (
+            "its snapshot is missing",
+            runs(|world| world.snapshot = None),
+            "begin, read TrainJob, read snapshot, read runtime, render pinned runtime, create snapshot, read JobSet, compare with rendered placement, resume, remember",
+            None,
+        ),
+        (
+            "its snapshot and its runtime are missing",
+            runs(|world| (world.snapshot, world.runtime) = (None, false)),
+            "begin, read TrainJob, read snapshot, read runtime, read JobSet, compare with live placement, resume, remember",
+            None,
+        ),
+        (
+            "another owner has its snapshot, and its runtime is missing",
+            runs(|world| {
+                world.snapshot.as_mut().unwrap().ours = false;
+                world.runtime = false;
+            }),
+            "begin, read TrainJob, read snapshot, read runtime, read JobSet, compare with live placement, resume, remember",
+            None,
+        ),
+        (
+            "its plugins have changed",
+            runs(|world| world.rendering = Some(Fault::Pinned)),
+            "begin, read TrainJob, read snapshot, read JobSet, render pinned snapshot, compare with noted placement, resume, remember",
+            None,
+        ),
+        (
+            "its pods are where they should be",
+            runs(|_| {}),
+            "begin, read TrainJob, read snapshot, read JobSet, render pinned snapshot, compare with rendered placement, resume, remember",
+            None,
+        ),
+        (
+            "its pods are elsewhere",
+            runs(|world| world.placement = 1),
+            "begin, read TrainJob, read snapshot, read JobSet, render pinned snapshot, compare with rendered placement, relocate, read JobSet, compare with rendered placement, list Jobs, resume, remember",
+            None,
+        ),
+        (
+            "a Job is elsewhere",
+            runs(|world| old_job(world, false)),
+            "begin, read TrainJob, read snapshot, read JobSet, render pinned snapshot, compare with rendered placement, list Jobs, delete node-0",
+            Some("old_placement"),
+        ),
+        (
+            "a Job that is elsewhere is being deleted",
+            runs(|world| old_job(world, true)),
+            "begin, read TrainJob, read snapshot, read JobSet, render pinned snapshot, compare with rendered placement, list Jobs",
+            Some("old_placement"),
+        ),
+        (
+            "a Job is elsewhere, and its pods have not ended",
+            runs(|world| {
+                old_job(world, false);
+                world.job_set.as_mut().unwrap().active = true;
+            }),
+            "begin, read TrainJob, read snapshot, read JobSet, render pinned snapshot, compare with rendered placement, list Jobs",
+            Some("old_placement"),
+        ),
+        (
+            "Jobs may not be listed",
+            runs(|world| {
+                old_job(world, false);
+                world.fail("list Jobs", Fault::Refused);
+            }),
+            "begin, read TrainJob, read snapshot, read JobSet, render pinned snapshot, compare with rendered placement, list Jobs, resume, remember",
+            None,
+        ),
+    ]);
+}

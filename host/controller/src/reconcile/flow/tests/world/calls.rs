@@ -1,0 +1,572 @@
+//! The calls of a reconcile in the simulated cluster.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use trainyard_model::{
+    object::{ApplyMode, SecretValue},
+    plugin::PluginId,
+};
+use trainyard_render::RenderedObject;
+
+use super::*;
+use crate::{
+    reconcile::{
+        cluster::{
+            Apply, Basis, Called, JobSets, Known, Memory, ObjectState, ObjectToWrite, Objects,
+            Owner, PlacementFacts, RenderedFacts, Renderings, RuntimeSource, SnapshotMark,
+            SnapshotMarks, Snapshots, SuspendedFacts, TrainJobs, Values, WantedPlacement,
+        },
+        inputs::Inputs,
+        last_reconcile::AppliedObject,
+    },
+    watch::TrainJobStatus,
+};
+
+impl Values for World {
+    type TrainJob = ();
+    type Snapshot = ();
+    /// Whether the JobSet may have run.
+    type Rendering = bool;
+    type JobSet = ();
+    type Placement = ();
+}
+
+impl Memory for World {
+    fn cached(&self) -> CachedJobSet {
+        self.cached_job_set()
+    }
+
+    fn begin(&mut self) {
+        self.done.push("begin".to_owned());
+        (self.last, self.outdated) = (None, false);
+    }
+
+    fn remember(&mut self, last: LastReconcile) {
+        self.done.push("remember".to_owned());
+        self.last = Some(last);
+        if self.began_without_job_set {
+            self.deleted_job_set = None;
+        }
+    }
+
+    fn settle(&mut self, interests: Interests) {
+        self.done.push("settle".to_owned());
+        self.outdated &= interests == Interests::Replace;
+        self.interests = Some(interests);
+    }
+
+    fn forget_last(&mut self) {
+        self.done.push("forget last".to_owned());
+        self.last = None;
+    }
+
+    fn note_unseen_end(&mut self) {
+        self.done.push("note unseen end".to_owned());
+        let end = status::unseen_end(&self.job.status, now());
+        let uid = self.job.uid.clone();
+        self.deleted_job_set = Some(Arc::new(JobSetState::of_deleted(uid, end, &[])));
+    }
+
+    fn forget_deleted_job_set(&mut self) {
+        self.done.push("forget deleted".to_owned());
+        self.deleted_job_set = None;
+    }
+}
+
+impl TrainJobs for World {
+    fn inputs(&self) -> Inputs {
+        Inputs::for_tests(&self.inputs_text())
+    }
+
+    async fn train_job(&mut self) -> Called<()> {
+        self.call("read TrainJob").await
+    }
+
+    async fn confirm_train_job(&mut self) -> Called<()> {
+        self.call("confirm TrainJob").await?;
+        self.is_current()
+    }
+
+    async fn write_status(&mut self, status: &TrainJobStatus) -> Called<()> {
+        self.call("write status").await?;
+        self.job.status = status.clone();
+        Ok(())
+    }
+
+    async fn write_error(&mut self, error: Option<Arc<str>>) -> Called<()> {
+        self.call(match &error {
+            Some(_) => "write error",
+            None => "remove error",
+        })
+        .await?;
+        self.job.error = error.as_deref().map(Into::into);
+        Ok(())
+    }
+}
+
+impl Snapshots for World {
+    async fn snapshot(&mut self, (): &()) -> Called<Option<Known<SnapshotFacts, ()>>> {
+        self.call("read snapshot").await?;
+        match &self.snapshot {
+            Some(snapshot) if !snapshot.ours => Err(error(Fault::Foreign)),
+            Some(snapshot) if snapshot.broken => Err(error(Fault::Snapshot)),
+            snapshot => {
+                // Only a JobSet vouches for it.
+                let trusted = self.job_set.is_some() || self.deleted_job_set.is_some();
+                Ok(snapshot.as_ref().map(|snapshot| Known {
+                    facts: SnapshotFacts {
+                        trusted,
+                        ..snapshot.facts()
+                    },
+                    value: (),
+                }))
+            }
+        }
+    }
+
+    async fn snapshot_marks(&mut self) -> Called<Option<SnapshotMarks>> {
+        self.call("read marks").await?;
+        Ok(self.snapshot.as_ref().map(|snapshot| SnapshotMarks {
+            at: version("snapshot", snapshot.version),
+            foreign: (!snapshot.ours).then(|| error(Fault::Foreign)),
+            started: snapshot.started,
+            recreate: snapshot.recreate,
+        }))
+    }
+
+    async fn listed_objects(&mut self) -> Called<Arc<[AppliedObject]>> {
+        self.call("read list").await?;
+        let snapshot = self.snapshot.as_ref().filter(|snapshot| snapshot.ours);
+        let listed = snapshot.map_or(&[][..], |snapshot| &snapshot.objects);
+        Ok(AppliedObject::unknown(listed))
+    }
+
+    async fn create_snapshot(&mut self, started: &mut bool) -> Called<SnapshotFacts> {
+        self.call("create snapshot").await?;
+        if self.snapshot.is_some() {
+            return Err(error(Fault::Conflict));
+        }
+        let snapshot = SimSnapshot {
+            version: self.next_version(),
+            started: *started,
+            fingerprint: self.job.fingerprint,
+            objects: self.rendered.as_slice().into(),
+            ..SimSnapshot::default()
+        };
+        Ok(self.snapshot.insert(snapshot).facts())
+    }
+
+    async fn replace_snapshot(
+        &mut self,
+        _: &mut bool,
+        at: &ObjectVersion,
+    ) -> Called<SnapshotFacts> {
+        self.call("replace snapshot").await?;
+        let next = self.next_version();
+        let objects = self.rendered.as_slice().into();
+        let snapshot = self.snapshot.as_mut().ok_or(error(Fault::Fails))?;
+        assert!(snapshot.ours, "another owner's snapshot is replaced");
+        assert!(!snapshot.started, "a pinned snapshot is replaced");
+        if *at != version("snapshot", snapshot.version) {
+            return Err(error(Fault::Conflict));
+        }
+        (snapshot.version, snapshot.broken) = (next, false);
+        (snapshot.fingerprint, snapshot.objects) = (self.job.fingerprint, objects);
+        Ok(snapshot.facts())
+    }
+
+    async fn mark_snapshot(
+        &mut self,
+        mark: SnapshotMark,
+        at: &ObjectVersion,
+    ) -> Called<ObjectVersion> {
+        self.call(match (mark.started, mark.recreate) {
+            (true, None) => "mark started",
+            (true, Some(true)) => "mark started and deleted",
+            (false, Some(false)) => "mark recreated",
+            _ => panic!("unknown marks: {mark:?}"),
+        })
+        .await?;
+        let next = self.next_version();
+        let snapshot = self.snapshot.as_mut().ok_or(error(Fault::Fails))?;
+        assert!(snapshot.ours, "another owner's snapshot is marked");
+        if *at != version("snapshot", snapshot.version) {
+            return Err(error(Fault::Conflict));
+        }
+        snapshot.version = next;
+        snapshot.started |= mark.started;
+        snapshot.recreate = mark.recreate.unwrap_or(snapshot.recreate);
+        Ok(version("snapshot", next))
+    }
+}
+
+impl Renderings for World {
+    async fn runtime(&mut self, (): &()) -> Called<()> {
+        self.call("read runtime").await?;
+        if self.runtime {
+            Ok(())
+        } else {
+            Err(error(Fault::Input))
+        }
+    }
+
+    async fn render(
+        &mut self,
+        (): &(),
+        basis: &Basis<()>,
+        existing: Option<&()>,
+    ) -> Called<Known<RenderedFacts, bool>> {
+        let source = match basis.source {
+            RuntimeSource::Snapshot => "snapshot",
+            RuntimeSource::Runtime => "runtime",
+        };
+        let pinned = if basis.started { "pinned " } else { "" };
+        self.call(format!("render {pinned}{source}")).await?;
+        match self.rendering {
+            Some(Fault::Pinned) if !basis.started => {}
+            None => {}
+            Some(fault) => return Err(error(fault)),
+        }
+        for _ in 0..self.needs {
+            self.call("look up").await?;
+        }
+        let fingerprint = self.job.fingerprint;
+        let snapshot = self.snapshot.as_ref();
+        let is_equal = |snapshot: &SimSnapshot| snapshot.fingerprint == fingerprint;
+        let objects = self.rendered.iter();
+        let facts = RenderedFacts {
+            saved: match basis.source {
+                RuntimeSource::Snapshot => snapshot.is_some_and(|it| basis.started || is_equal(it)),
+                RuntimeSource::Runtime => existing.is_some() && snapshot.is_some_and(is_equal),
+            },
+            inputs: self.inputs_text().into(),
+            expires: self.expires,
+            objects: objects
+                .map(|object| to_write(object, fingerprint))
+                .collect(),
+            warnings: Vec::new(),
+        };
+        Ok(Known {
+            facts,
+            value: basis.started,
+        })
+    }
+}
+
+fn to_write(object: &ObjectRef, fingerprint: u64) -> ObjectToWrite {
+    let has_keys = object.apply == ApplyMode::Once;
+    let key = ("key".to_owned(), SecretValue::default());
+    let material: BTreeMap<_, _> = has_keys.then_some(key).into_iter().collect();
+    ObjectToWrite {
+        object: object.clone(),
+        content: fingerprint,
+        rendered: RenderedObject {
+            kind: object.kind.clone(),
+            name: object.name.clone(),
+            value: json!(fingerprint),
+            material,
+            apply: object.apply,
+            plugin: PluginId {
+                name: "a".into(),
+                version: "1".into(),
+                digest: "native".into(),
+            },
+        },
+    }
+}
+
+impl Objects for World {
+    async fn object(&mut self, object: &ObjectRef) -> Called<ObjectState> {
+        self.call(format!("read {}", object.name)).await?;
+        Ok(self.state_of(object))
+    }
+
+    async fn listed_object(&mut self, object: &ObjectRef) -> Called<ObjectState> {
+        self.call(format!("look at {}", object.name)).await?;
+        Ok(self.state_of(object))
+    }
+
+    async fn apply_object(
+        &mut self,
+        rendered: &RenderedObject,
+        force: bool,
+    ) -> Called<Option<Box<str>>> {
+        let how = if force { "force" } else { "apply" };
+        self.call(format!("{how} {}", rendered.name)).await?;
+        let object = ObjectRef::of(rendered);
+        let mode = object.apply;
+        assert_ne!(
+            mode,
+            ApplyMode::Once,
+            "an object that is made once is applied"
+        );
+        let known = self.objects.get(&object);
+        if let Some(it) = known {
+            assert!(!force || it.ours, "another owner's object is changed");
+            if !it.ours {
+                return Err(error(Fault::Conflict));
+            }
+            let runs = self.job_set.as_ref().is_some_and(|found| !found.suspended);
+            assert!(
+                !runs || mode == ApplyMode::Live,
+                "changed beside running pods"
+            );
+        }
+        let content = self.job.fingerprint;
+        let same = known
+            .filter(|it| it.content == content)
+            .map(|it| it.version);
+        let version = same.unwrap_or_else(|| self.next_version());
+        let it = SimObject {
+            ours: true,
+            version,
+            content,
+        };
+        self.objects.insert(object, it);
+        Ok(Some(version.to_string().into()))
+    }
+
+    async fn create_object(&mut self, rendered: &RenderedObject) -> Called<()> {
+        self.call(format!("create {}", rendered.name)).await?;
+        let object = ObjectRef::of(rendered);
+        if self.objects.contains_key(&object) {
+            return Err(error(Fault::Conflict));
+        }
+        let it = SimObject {
+            ours: true,
+            version: self.next_version(),
+            content: self.job.fingerprint,
+        };
+        self.objects.insert(object, it);
+        match self.created_by_another {
+            true => Err(error(Fault::Conflict)),
+            false => Ok(()),
+        }
+    }
+}
+
+impl JobSets for World {
+    async fn job_set_owner(&mut self) -> Called<Owner> {
+        self.call("read owner").await?;
+        Ok(match &self.job_set {
+            Some(found) if !found.ours && !self.owner_is_gone => {
+                Owner::Foreign(error(Fault::Foreign))
+            }
+            _ => Owner::OursOrGone,
+        })
+    }
+
+    async fn suspended_job_set(&mut self, uid: &str) -> Called<Known<SuspendedFacts, ()>> {
+        self.call("read JobSet").await?;
+        match &self.job_set {
+            Some(found) if found.suspended && &*found.uid == uid => Ok(Known {
+                facts: SuspendedFacts {
+                    at: version(&found.uid, found.version),
+                    started: found.started,
+                    active: found.active,
+                    inputs: found.inputs.clone(),
+                    removed: found.removed,
+                },
+                value: (),
+            }),
+            _ => Err(error(Fault::Conflict)),
+        }
+    }
+
+    async fn confirm_absence(&mut self) -> Called<()> {
+        self.call("confirm absence").await?;
+        self.is_current()?;
+        match self.job_set {
+            None => Ok(()),
+            Some(_) => Err(error(Fault::Conflict)),
+        }
+    }
+
+    async fn placement(
+        &mut self,
+        (): &(),
+        (): &(),
+        wanted: WantedPlacement<'_, Self>,
+    ) -> Called<Known<PlacementFacts, ()>> {
+        self.call(match wanted {
+            WantedPlacement::Applied(_) => "compare with all",
+            WantedPlacement::Rendered(_) => "compare with rendered placement",
+            WantedPlacement::Noted(()) => "compare with noted placement",
+            WantedPlacement::Live => "compare with live placement",
+        })
+        .await?;
+        let found = self.job_set.as_ref().unwrap();
+        let moves = found.placement != self.placement;
+        let facts = PlacementFacts {
+            loses: moves || found.removed,
+            moves: moves && !matches!(wanted, WantedPlacement::Applied(_)),
+            noted: found.removed,
+        };
+        Ok(Known { facts, value: () })
+    }
+
+    async fn apply_job_set(&mut self, _: &bool, how: Apply<'_, ()>) -> Called<()> {
+        let Apply {
+            over,
+            held,
+            recreated,
+        } = how;
+        let held = held.is_some();
+        let over_text = if over.is_some() { " over" } else { "" };
+        let held_text = if held { " held" } else { "" };
+        let recreated_text = if recreated { " recreated" } else { "" };
+        self.call(format!(
+            "apply JobSet{over_text}{held_text}{recreated_text}"
+        ))
+        .await?;
+        let snapshot = self.snapshot.as_ref().unwrap();
+        assert!(snapshot.ours && !snapshot.broken, "without its snapshot");
+        for object in &self.rendered {
+            assert!(self.objects[object].ours, "before its objects");
+        }
+        assert!(!self.has_ended, "a JobSet that ended is created again");
+        if !held && !self.job.desired.suspend {
+            self.has_no_old_jobs();
+        }
+        let suspended = held || self.job.desired.suspend;
+        match (&self.job_set, over) {
+            (None, None) => {}
+            (None, Some(_)) => return Err(error(Fault::Conflict)),
+            (Some(found), None) => {
+                assert!(!found.ours, "applied over a JobSet that it does not know");
+                return Err(error(Fault::Conflict));
+            }
+            (Some(found), Some(over)) => {
+                if *over != version(&found.uid, found.version) {
+                    return Err(error(Fault::Conflict));
+                }
+                assert!(found.ours && found.suspended && !found.has_run, "{found:?}");
+                if !self.mutable {
+                    return Err(error(Fault::Immutable));
+                }
+            }
+        }
+        let version = self.next_version();
+        let known = self.job_set.take();
+        self.job_set = Some(SimJobSet {
+            uid: known.map_or_else(|| format!("job set {version}").into(), |known| known.uid),
+            version,
+            suspended,
+            has_run: !suspended,
+            started: !suspended,
+            inputs: (suspended && !held).then(|| self.inputs_text().into()),
+            recreated,
+            placement: self.placement,
+            removed: held,
+            ..SimJobSet::default()
+        });
+        self.mutable = true;
+        Ok(())
+    }
+
+    async fn check_creatable(&mut self, _: &bool, _: Apply<'_, ()>) -> Called<()> {
+        self.call("check creatable").await
+    }
+
+    async fn suspend(&mut self, _: &str) -> Called<()> {
+        self.call("suspend").await?;
+        let next = self.next_version();
+        let found = self.job_set.as_mut().unwrap();
+        assert!(found.ours && !found.suspended && self.job.desired.suspend);
+        (found.suspended, found.started, found.inputs) = (true, true, None);
+        (found.active, found.version) = (false, next);
+        Ok(())
+    }
+
+    async fn relocate(&mut self, at: &ObjectVersion, (): &()) -> Called<()> {
+        self.call("relocate").await?;
+        let wanted = self.placement;
+        let found = self.job_set_at(at)?;
+        (found.placement, found.removed) = (wanted, true);
+        Ok(())
+    }
+
+    async fn resume(&mut self, at: &ObjectVersion, (): &(), _: Option<&bool>) -> Called<()> {
+        self.call("resume").await?;
+        self.has_no_old_jobs();
+        let (wanted, suspend) = (self.placement, self.job.desired.suspend);
+        let found = self.job_set_at(at)?;
+        assert!(
+            !suspend,
+            "a TrainJob that is to be suspended is unsuspended"
+        );
+        (found.placement, found.removed) = (wanted, false);
+        (found.suspended, found.has_run) = (false, true);
+        Ok(())
+    }
+
+    async fn delete_job_set(&mut self, _: &ObjectVersion) -> Called<()> {
+        self.call("delete JobSet").await?;
+        let found = self.job_set.as_ref().unwrap();
+        let end = status::end(&self.job.status);
+        let is_overdue = end.is_some_and(|end| end.reason == status::DEADLINE_EXCEEDED);
+        assert!(found.ours, "another owner's JobSet is deleted");
+        assert!(is_overdue || found.suspended && !found.has_run, "{found:?}");
+        self.delete_job_set_now(true);
+        Ok(())
+    }
+
+    async fn old_jobs(&mut self, (): &()) -> Called<Vec<OldJob>> {
+        self.call("list Jobs").await?;
+        self.listed_jobs = true;
+        Ok(self.jobs.clone())
+    }
+
+    async fn delete_job(&mut self, job: &OldJob) -> Called<()> {
+        self.call(format!("delete {}", job.name)).await?;
+        self.jobs.retain(|known| known.name != job.name);
+        Ok(())
+    }
+
+    async fn check_creation(&mut self) -> Called<()> {
+        self.call("check creation").await
+    }
+}
+
+impl World {
+    fn is_current(&mut self) -> Called<()> {
+        if std::mem::take(&mut self.stale) {
+            return Err(error(Fault::Conflict));
+        }
+        Ok(())
+    }
+
+    pub(in super::super) fn inputs_text(&self) -> String {
+        format!("inputs of {}", self.job.fingerprint)
+    }
+
+    fn state_of(&self, object: &ObjectRef) -> ObjectState {
+        match self.objects.get(object) {
+            None => ObjectState::Missing,
+            Some(it) if it.ours => ObjectState::Ours(Some(it.version.to_string().into())),
+            Some(_) => ObjectState::Unusable(error(Fault::Foreign)),
+        }
+    }
+
+    /// Returns the suspended JobSet at that version, and increments its version.
+    fn job_set_at(&mut self, at: &ObjectVersion) -> Called<&mut SimJobSet> {
+        let next = self.next_version();
+        let found = self.job_set.as_mut().unwrap();
+        if *at != version(&found.uid, found.version) {
+            return Err(error(Fault::Conflict));
+        }
+        assert!(found.ours && found.suspended, "{found:?}");
+        found.version = next;
+        Ok(found)
+    }
+
+    /// Fails if Jobs exist with an earlier placement that could have been listed.
+    fn has_no_old_jobs(&self) {
+        let found = self.job_set.as_ref();
+        let removed = found.is_some_and(|found| found.removed);
+        let tried = self.done.iter().any(|done| done == "list Jobs");
+        let refused = tried && !self.listed_jobs;
+        assert!(!removed || refused || self.jobs.is_empty(), "with old Jobs");
+    }
+}

@@ -1,0 +1,195 @@
+//! Updates a suspended JobSet that has never run, and resumes any other.
+
+use std::sync::Arc;
+
+use super::{
+    Done, Flow, Report, Reports, SuspendedJobSet, because,
+    choose::{Choice, Chosen},
+    write::JobSetStage,
+};
+use crate::{
+    reconcile::{
+        cluster::{Apply, Basis, Cluster, RuntimeSource, WantedPlacement},
+        error::ReconcileError,
+        last_reconcile::AppliedObject,
+        object_ref::ObjectRef,
+    },
+    watch::JobSetState,
+};
+
+impl<C: Cluster> Flow<'_, C> {
+    /// Updates or resumes a suspended JobSet.
+    pub(super) async fn update_or_resume(&mut self, found: &JobSetState) -> Done<Reports> {
+        let job = &self.start.job;
+        // A JobSet that has never run has the digest of its inputs.
+        let never_run = !job.has_run() && found.inputs.is_some();
+        // If the TrainJob is not suspended, its JobSet is unsuspended, even if another client suspended it.
+        if job.desired.suspend && self.is_up_to_date(found) {
+            if self.start.last.is_none() {
+                self.remember(None);
+            }
+            return Ok(Reports::new());
+        }
+        because(if never_run {
+            "the JobSet has never run and may be outdated"
+        } else {
+            "the JobSet has run and is suspended"
+        });
+        self.cluster.begin();
+        let train_job = self.cluster.train_job().await?;
+        let Choice { inputs, reports } = self.choose_for_suspended(&train_job, never_run).await?;
+        let done = match inputs {
+            Chosen::New(basis) => self.update(&train_job, found, basis).await?,
+            started => self.resume_if_needed(&train_job, found, started).await?,
+        };
+        Ok(done.into_iter().chain(reports).collect())
+    }
+
+    /// Whether a suspended JobSet is up to date, by the last reconcile or by its own digest.
+    fn is_up_to_date(&self, found: &JobSetState) -> bool {
+        if self.start.outdated {
+            return false;
+        }
+        if let Some(last) = &self.start.last {
+            return last.fingerprint == self.start.job.fingerprint;
+        }
+        // The snapshot of a recreated JobSet may not be updated yet.
+        let noted = found.inputs.as_deref().filter(|_| !found.recreated);
+        noted.is_some_and(|noted| self.cluster.inputs().are_all_of(Some(noted)))
+    }
+
+    /// Resumes a JobSet that has run, unless it stays suspended and no object follows the TrainJob.
+    async fn resume_if_needed(
+        &mut self,
+        train_job: &C::TrainJob,
+        found: &JobSetState,
+        inputs: Chosen<C>,
+    ) -> Done<Reports> {
+        let follows = |object: &ObjectRef| JobSetStage::Suspended.lets_change(object.apply);
+        let listed = match inputs {
+            Chosen::Nothing => Arc::default(),
+            _ => self.listed(),
+        };
+        if self.start.job.desired.suspend && !listed.iter().any(follows) {
+            self.remember(Some(AppliedObject::unknown(&listed)));
+            return Ok(Reports::new());
+        }
+        let found = self.cluster.suspended_job_set(&found.uid).await?;
+        self.resume(train_job, found, inputs).await
+    }
+
+    /// Updates a JobSet that has never run: writes the snapshot, the objects beside it and then the JobSet.
+    async fn update(
+        &mut self,
+        train_job: &C::TrainJob,
+        found: &JobSetState,
+        basis: Basis<C::Snapshot>,
+    ) -> Done<Reports> {
+        let found = self.cluster.suspended_job_set(&found.uid).await?;
+        if found.facts.started {
+            return self.resume_unnoted(train_job, found, basis).await;
+        }
+        let mut rendering = self.render(train_job, &basis).await?;
+        self.save(&mut rendering).await?;
+        let facts = &rendering.facts;
+        let mut reports: Reports = facts
+            .warnings
+            .iter()
+            .cloned()
+            .map(Report::Rendering)
+            .collect();
+        // The JobSet does not vouch for a snapshot of the current runtime yet.
+        let is_known = basis.source == RuntimeSource::Snapshot;
+        if self.start.job.desired.suspend
+            && is_known
+            && found.facts.inputs.as_deref() == Some(&*facts.inputs)
+        {
+            let objects: Vec<_> = facts.objects.iter().map(|it| it.object.clone()).collect();
+            self.remember(Some(AppliedObject::unknown(&objects)));
+            return Ok(reports);
+        }
+        let objects = self.write_all(&facts.objects, JobSetStage::Fresh).await?;
+        if let Some(more) = self.apply_over(train_job, found, &rendering.value).await? {
+            self.note_applied(&rendering.facts).await?;
+            reports.extend(more);
+        }
+        // The deletion of the JobSet triggers another reconcile.
+        self.remember(Some(objects));
+        Ok(reports)
+    }
+
+    /// Applies the JobSet over the suspended one, whose Jobs first lose entries that are not wanted. `None` if it was deleted.
+    async fn apply_over(
+        &mut self,
+        train_job: &C::TrainJob,
+        mut found: SuspendedJobSet<C>,
+        rendering: &C::Rendering,
+    ) -> Done<Option<Reports>> {
+        let wanted = WantedPlacement::Applied(rendering);
+        let placement = self
+            .cluster
+            .placement(train_job, &found.value, wanted)
+            .await?;
+        let mut reports = Reports::new();
+        if placement.facts.loses {
+            if !self
+                .apply_or_delete(&found, rendering, Some(&placement.value))
+                .await?
+            {
+                return Ok(None);
+            }
+            found = self.read_suspended(&found).await?;
+            if found.facts.started {
+                return Err(ReconcileError::changed_job_set(&self.start.job.name));
+            }
+            reports = self.delete_old_jobs(&found).await?;
+        }
+        let exists = self.apply_or_delete(&found, rendering, None).await?;
+        Ok(exists.then_some(reports))
+    }
+
+    /// Applies the JobSet over the suspended one. If immutable fields would change, deletes the existing JobSet, provided that another could be
+    /// created. Returns whether it still exists.
+    async fn apply_or_delete(
+        &mut self,
+        found: &SuspendedJobSet<C>,
+        rendering: &C::Rendering,
+        held: Option<&C::Placement>,
+    ) -> Done<bool> {
+        let how = Apply {
+            over: Some(&found.facts.at),
+            held,
+            recreated: self.is_to_recreate(),
+        };
+        match self.cluster.apply_job_set(rendering, how).await {
+            Ok(()) => return Ok(true),
+            Err(error) if !error.is_immutable() || found.facts.active => return Err(error),
+            Err(_) => because("fields changed that are immutable in a JobSet"),
+        }
+        self.cluster.check_creatable(rendering, how).await?;
+        self.cluster.delete_job_set(&found.facts.at).await?;
+        Ok(false)
+    }
+
+    /// Resumes a JobSet that another client unsuspended and suspended, so that its start was not noted.
+    async fn resume_unnoted(
+        &mut self,
+        train_job: &C::TrainJob,
+        found: SuspendedJobSet<C>,
+        basis: Basis<C::Snapshot>,
+    ) -> Done<Reports> {
+        let has_both = found.facts.inputs.is_some();
+        self.mark_started().await?;
+        let started = Basis {
+            started: true,
+            ..basis
+        };
+        let mut reports = self
+            .resume(train_job, found, Chosen::Started(started))
+            .await?;
+        if has_both {
+            reports.push(Report::BothMarks);
+        }
+        Ok(reports)
+    }
+}

@@ -1,0 +1,102 @@
+//! The objects beside a JobSet. Each is created if it is missing, and changed as its mode allows. An object of another owner is an error.
+
+use std::sync::Arc;
+
+use trainyard_model::object::ApplyMode;
+
+use super::{Done, Flow};
+use crate::reconcile::{
+    cluster::{Cluster, ObjectState, ObjectToWrite},
+    last_reconcile::{Applied, AppliedObject},
+};
+
+/// The stage of a JobSet, which decides what may change beside it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum JobSetStage {
+    /// It is to be created, or has never run.
+    Fresh,
+    /// It has run, and is suspended.
+    Suspended,
+    /// It runs.
+    Running,
+}
+
+impl JobSetStage {
+    /// Whether an object that exists may be changed.
+    pub(super) fn lets_change(self, mode: ApplyMode) -> bool {
+        match mode {
+            ApplyMode::Once => false,
+            ApplyMode::WithJobSet => self == Self::Fresh,
+            ApplyMode::WhileSuspended => self != Self::Running,
+            ApplyMode::Live => true,
+        }
+    }
+}
+
+impl<C: Cluster> Flow<'_, C> {
+    /// Writes the objects beside a JobSet in order.
+    pub(super) async fn write_all<'o>(
+        &mut self,
+        objects: impl IntoIterator<Item = &'o ObjectToWrite>,
+        stage: JobSetStage,
+    ) -> Done<Arc<[AppliedObject]>> {
+        let mut written = Vec::new();
+        for object in objects {
+            written.push(self.write(object, stage).await?);
+        }
+        Ok(written.into())
+    }
+
+    /// Writes an object, unless it exists and may not change.
+    pub(super) async fn write(
+        &mut self,
+        it: &ObjectToWrite,
+        stage: JobSetStage,
+    ) -> Done<AppliedObject> {
+        let mode = it.object.apply;
+        // Read before it is created, whatever its mode, because quotas are charged before the API server checks whether the object exists.
+        let applied = match self.cluster.object(&it.object).await? {
+            ObjectState::Unusable(error) => return Err(error),
+            ObjectState::Ours(_) if stage.lets_change(mode) => self.apply(it, true).await?,
+            // Another controller may have created it, and a Secret keeps its keys.
+            ObjectState::Ours(_) | ObjectState::NotEmitted => None,
+            // Applied rather than created, so that later changes can remove fields.
+            ObjectState::Missing
+                if stage.lets_change(mode) || mode == ApplyMode::WhileSuspended =>
+            {
+                self.apply(it, false).await?
+            }
+            ObjectState::Missing => {
+                self.create_object(it).await?;
+                None
+            }
+        };
+        Ok(AppliedObject {
+            object: it.object.clone(),
+            applied: applied.filter(|_| mode == ApplyMode::Live),
+        })
+    }
+
+    async fn apply(&mut self, it: &ObjectToWrite, force: bool) -> Done<Option<Applied>> {
+        let version = self.cluster.apply_object(&it.rendered, force).await?;
+        Ok(Some(Applied {
+            content: it.content,
+            version,
+        }))
+    }
+
+    /// Creates an object, unless another client has created it in the meantime.
+    async fn create_object(&mut self, it: &ObjectToWrite) -> Done<()> {
+        let Err(error) = self.cluster.create_object(&it.rendered).await else {
+            return Ok(());
+        };
+        if !error.may_exist() {
+            return Err(error);
+        }
+        match self.cluster.object(&it.object).await? {
+            ObjectState::Missing => Err(error),
+            ObjectState::Unusable(unusable) => Err(unusable),
+            ObjectState::Ours(_) | ObjectState::NotEmitted => Ok(()),
+        }
+    }
+}

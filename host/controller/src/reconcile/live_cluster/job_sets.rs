@@ -1,0 +1,234 @@
+//! The JobSet.
+
+use std::sync::Arc;
+
+use kube::{
+    Api, Resource as _,
+    api::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions},
+    core::response::{Status, reason},
+};
+use serde_json::{Value, json};
+use trainyard_api::names;
+use trainyard_model::plan::Plan;
+
+use super::{
+    LiveCluster, MANAGER, creating, merging, placements::PlacementChanges,
+    rendering::RenderedJobSet, train_jobs::AdmittedTrainJob,
+};
+use crate::{
+    kubernetes::unless_gone,
+    log_shares::AllowedLine,
+    reconcile::{
+        cluster::{
+            Apply, Called, JobSets, Known, OldJob, Owner, PlacementFacts, SuspendedFacts,
+            TrainJobs as _, WantedPlacement,
+        },
+        error::ReconcileError,
+        job_set::{self, SuspendedJobSet},
+        object_version::ObjectVersion,
+        owner,
+        vouch::Digests,
+    },
+    watch::{JobSetObject, answer, objects},
+};
+
+impl JobSets for LiveCluster<'_> {
+    async fn job_set_owner(&mut self) -> Called<Owner> {
+        let name = &self.key.name;
+        let found: Option<JobSetObject> = self.read(name).await?;
+        Ok(match found {
+            Some(found) if !owner::is_of(&self.job.uid, found.meta()) => {
+                Owner::Foreign(owner::foreign(name, names::JOB_SET, name, found.meta()))
+            }
+            _ => Owner::OursOrGone,
+        })
+    }
+
+    async fn suspended_job_set(
+        &mut self,
+        uid: &str,
+    ) -> Called<Known<SuspendedFacts, Arc<SuspendedJobSet>>> {
+        let name = &self.key.name;
+        let request = objects::<JobSetObject>(&self.key.namespace);
+        let request = request.get(name, &GetParams::default());
+        let text = unless_gone(self.text(request).await);
+        let text =
+            text.map_err(|error| ReconcileError::api(format!("reading JobSet `{name}`"), error))?;
+        let uid: Box<str> = uid.into();
+        let found = self.on_thread(move |_, _| match text {
+            Some(text) => SuspendedJobSet::read(&text, &uid),
+            None => Ok(None),
+        });
+        let found = found.await?.map_err(|why| ReconcileError::Unreadable {
+            kind: names::JOB_SET,
+            name: name.to_string(),
+            why: why.to_string(),
+        })?;
+        let found = found.ok_or_else(|| ReconcileError::changed_job_set(name))?;
+        Ok(Known {
+            facts: found.facts(),
+            value: Arc::new(found),
+        })
+    }
+
+    async fn confirm_absence(&mut self) -> Called<()> {
+        self.confirm_train_job().await?;
+        let name = &self.key.name;
+        match self.read::<JobSetObject>(name).await? {
+            None => Ok(()),
+            Some(_) => Err(ReconcileError::changed_job_set(name)),
+        }
+    }
+
+    async fn placement(
+        &mut self,
+        job: &AdmittedTrainJob,
+        job_set: &Arc<SuspendedJobSet>,
+        wanted: WantedPlacement<'_, Self>,
+    ) -> Called<Known<PlacementFacts, PlacementChanges>> {
+        self.compare_placement(job, job_set, wanted).await
+    }
+
+    async fn apply_job_set(
+        &mut self,
+        rendering: &RenderedJobSet,
+        how: Apply<'_, PlacementChanges>,
+    ) -> Called<()> {
+        let mut job_set = to_apply(rendering, how);
+        let params = PatchParams::apply(MANAGER);
+        let Some(over) = how.over else {
+            self.patch(&Patch::Apply(&job_set), &params).await?;
+            let plan = rendering.snapshot.plan.as_ref();
+            let plugins = plan.map(Plan::in_words).unwrap_or_default();
+            let (namespace, name) = (&*self.key.namespace, &*self.key.name);
+            if let Some(AllowedLine { left_out }) = self.reconciler.log.allow(namespace) {
+                tracing::info!(namespace, name, plugins, left_out, "JobSet created");
+            }
+            return Ok(());
+        };
+        if let Some(metadata) = job_set.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.insert("uid".to_owned(), json!(over.uid));
+            metadata.insert("resourceVersion".to_owned(), json!(over.version));
+        }
+        // Only over the version that was read.
+        self.patch(&Patch::Apply(&job_set), &params.force()).await
+    }
+
+    async fn check_creatable(
+        &mut self,
+        rendering: &RenderedJobSet,
+        how: Apply<'_, PlacementChanges>,
+    ) -> Called<()> {
+        let failed = |error| {
+            let name = &self.key.name;
+            let what = format!("recreating JobSet `{name}`, because immutable fields changed");
+            ReconcileError::api(what, error)
+        };
+        let recreated = false;
+        let object = serde_json::to_vec(&to_apply(rendering, Apply { recreated, ..how }));
+        let object = object.map_err(|error| failed(kube::Error::SerdeError(error)))?;
+        let params = PostParams {
+            dry_run: true,
+            ..creating()
+        };
+        let job_sets = objects::<JobSetObject>(&self.key.namespace);
+        match self.text(job_sets.create(&params, object)).await {
+            Ok(_) => Ok(()),
+            // The API server checks for an existing object last, after admission.
+            Err(kube::Error::Api(status)) if status.reason == reason::ALREADY_EXISTS => Ok(()),
+            // The new JobSet takes the quota of the deleted one.
+            Err(kube::Error::Api(status)) if is_over_quota(&status) => Ok(()),
+            Err(error) => Err(failed(error)),
+        }
+    }
+
+    async fn suspend(&mut self, uid: &str) -> Called<()> {
+        self.merge(job_set::suspension(uid)).await
+    }
+
+    async fn relocate(&mut self, at: &ObjectVersion, placement: &PlacementChanges) -> Called<()> {
+        let PlacementChanges { jobs, removed } = placement;
+        self.merge(job_set::relocation(at, jobs.clone(), removed))
+            .await
+    }
+
+    async fn resume(
+        &mut self,
+        at: &ObjectVersion,
+        placement: &PlacementChanges,
+        rendering: Option<&RenderedJobSet>,
+    ) -> Called<()> {
+        let written = rendering.filter(|rendering| rendering.snapshot_written);
+        let digests = written.and_then(|rendering| rendering.snapshot.stored.as_ref());
+        self.merge(job_set::resumption(at, placement.jobs.clone(), digests))
+            .await
+    }
+
+    async fn delete_job_set(&mut self, at: &ObjectVersion) -> Called<()> {
+        let params = DeleteParams {
+            preconditions: Some(Preconditions {
+                uid: at.uid.as_deref().map(Into::into),
+                resource_version: at.version.as_deref().map(Into::into),
+            }),
+            ..DeleteParams::background()
+        };
+        let name = &self.key.name;
+        let api: Api<JobSetObject> = self.api();
+        let deleted = unless_gone(api.delete(name, &params).await);
+        let failed = |error| ReconcileError::api(format!("deleting JobSet `{name}`"), error);
+        deleted.map(drop).map_err(failed)
+    }
+
+    async fn old_jobs(&mut self, job_set: &Arc<SuspendedJobSet>) -> Called<Vec<OldJob>> {
+        self.jobs_with_removed_entries(job_set).await
+    }
+
+    async fn delete_job(&mut self, job: &OldJob) -> Called<()> {
+        self.delete_recreated_job(job).await
+    }
+
+    async fn check_creation(&mut self) -> Called<()> {
+        self.look_for_failure().await
+    }
+}
+
+impl LiveCluster<'_> {
+    async fn merge(&self, patch: Value) -> Called<()> {
+        self.patch(&Patch::Merge(&patch), &merging()).await
+    }
+
+    /// Patches the JobSet and updates the store.
+    async fn patch(&self, patch: &Patch<&Value>, params: &PatchParams) -> Called<()> {
+        let (name, store) = (&self.key.name, &self.reconciler.stores.job_sets);
+        let job_sets = objects::<JobSetObject>(&self.key.namespace);
+        let request = job_sets.patch(name, params, patch);
+        let bytes = request.as_ref().map_or(0, |request| request.body().len());
+        let written = answer::<JobSetObject>(&self.reconciler.client, request).await;
+        let written =
+            written.map_err(|error| ReconcileError::writing_job_set(name, bytes, error))?;
+        if let Some((key, read)) = written {
+            store.put_read(key, read);
+        }
+        Ok(())
+    }
+}
+
+/// Returns the rendered JobSet as it is applied ([`job_set::to_apply`]).
+fn to_apply(rendering: &RenderedJobSet, how: Apply<'_, PlacementChanges>) -> Value {
+    let removed = how.held.map(|changes| &changes.removed);
+    let RenderedJobSet {
+        job,
+        job_set,
+        inputs,
+        snapshot,
+        ..
+    } = rendering;
+    let digests = snapshot.stored.clone();
+    let digests = digests.unwrap_or_else(|| Digests::of(&snapshot.data()));
+    job_set::to_apply(job_set, inputs, &digests, job, removed, how.recreated)
+}
+
+/// Whether a ResourceQuota is exceeded.
+fn is_over_quota(status: &Status) -> bool {
+    status.reason == reason::FORBIDDEN && status.message.contains("exceeded quota")
+}

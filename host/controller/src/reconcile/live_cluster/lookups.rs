@@ -1,0 +1,39 @@
+//! The objects that plugins look up while a TrainJob is rendered.
+
+use std::sync::Arc;
+
+use trainyard_api::TrainJob;
+use trainyard_model::lookup::{Lookups, Requester};
+use trainyard_render::PendingLookup;
+
+use super::LiveCluster;
+use crate::reconcile::{cluster::Called, error::ReconcileError};
+
+impl LiveCluster<'_> {
+    /// Fetches the objects that the last rendering waits for.
+    pub(super) async fn look_up(
+        &self,
+        job: &TrainJob,
+        pending: Vec<PendingLookup>,
+        lookups: &mut Arc<Lookups>,
+    ) -> Called<()> {
+        let requester = Requester {
+            name: &self.key.name,
+            uid: job.metadata.uid.as_deref(),
+        };
+        let interests = &self.reconciler.interests;
+        for lookup in pending {
+            let key = &lookup.key;
+            interests.register(self.key, key);
+            let fetcher = &self.reconciler.fetcher;
+            let fetched = fetcher.fetch(&self.key.namespace, requester, key);
+            let fetched = self.worker.free_if_slow(fetched).await?;
+            interests.note_state(self.key, key, fetched.seen);
+            let Some(answer) = fetched.answer else {
+                return Err(ReconcileError::NoObject(Box::new(lookup)));
+            };
+            Arc::make_mut(lookups).insert(key.clone(), answer);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,58 @@
+//! What the controller keeps of TrainJobs in memory.
+
+use std::sync::Arc;
+
+use super::LiveCluster;
+use crate::{
+    reconcile::{
+        cluster::{Interests, Memory},
+        last_reconcile::LastReconcile,
+        start::CachedJobSet,
+        status,
+    },
+    watch::JobSetState,
+};
+
+impl Memory for LiveCluster<'_> {
+    fn cached(&self) -> CachedJobSet {
+        CachedJobSet::of(self.reconciler, self.key, &self.job.uid)
+    }
+
+    fn begin(&mut self) {
+        self.reconciler.interests.begin(self.key);
+        self.forget_last();
+    }
+
+    fn remember(&mut self, last: LastReconcile) {
+        if let Some(deleted) = &self.deleted_job_set {
+            let all = &self.reconciler.deleted_job_sets;
+            all.forget_recreated(self.key, deleted);
+        }
+        self.reconciler.last().insert(self.key.clone(), last);
+    }
+
+    fn settle(&mut self, interests: Interests) {
+        self.runtime_memory = None;
+        match interests {
+            Interests::Replace => self.reconciler.interests.settle(self.key),
+            Interests::Drop => self.reconciler.interests.forget(self.key),
+        }
+    }
+
+    fn forget_last(&mut self) {
+        self.reconciler.last().remove(self.key);
+    }
+
+    fn note_unseen_end(&mut self) {
+        let job = &self.job;
+        let end = status::unseen_end(&job.status, self.now);
+        // As assumed from its last counts.
+        let deleted = JobSetState::of_deleted(job.uid.clone(), end, &job.status.jobs_status);
+        let all = &self.reconciler.deleted_job_sets;
+        all.note(self.key, Arc::new(deleted), true);
+    }
+
+    fn forget_deleted_job_set(&mut self) {
+        self.reconciler.deleted_job_sets.forget(self.key);
+    }
+}

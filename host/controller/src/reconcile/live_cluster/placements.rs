@@ -1,0 +1,93 @@
+//! The changes that a suspended JobSet needs for the wanted placement of its pods.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use trainyard_model::deadline::{Deadline, Overdue};
+
+use super::{LiveCluster, train_jobs::AdmittedTrainJob};
+use crate::reconcile::{
+    cluster::{Called, Known, PlacementFacts, WantedPlacement},
+    error::ReconcileError,
+    job_set::SuspendedJobSet,
+    placement::{self, Entries},
+};
+
+/// The changes that a JobSet needs for the wanted placement.
+pub(in crate::reconcile) struct PlacementChanges {
+    /// Its replicated jobs, if their placement changes.
+    pub(super) jobs: Option<Value>,
+    /// The entries that its Jobs have to lose.
+    pub(super) removed: Entries,
+}
+
+impl LiveCluster<'_> {
+    /// Compares the JobSet with the wanted placement.
+    pub(super) async fn compare_placement(
+        &self,
+        job: &AdmittedTrainJob,
+        live: &Arc<SuspendedJobSet>,
+        wanted: WantedPlacement<'_, Self>,
+    ) -> Called<Known<PlacementFacts, PlacementChanges>> {
+        let is_whole = matches!(wanted, WantedPlacement::Applied(_));
+        let job_set = match wanted {
+            WantedPlacement::Applied(rendering) | WantedPlacement::Rendered(rendering) => {
+                rendering.job_set.clone()
+            }
+            WantedPlacement::Noted(snapshot) => {
+                let (of, snapshot) = (job.job.clone(), snapshot.clone());
+                let noted = move |_: &_, deadline: &Deadline| snapshot.placed(&of, deadline);
+                let noted = self.on_thread(noted).await?;
+                match noted.map_err(ReconcileError::placing)? {
+                    Some(spec) => Arc::new(json!({"spec": spec})),
+                    None => self.patched(job, live).await?,
+                }
+            }
+            WantedPlacement::Live => self.patched(job, live).await?,
+        };
+        let live = live.clone();
+        let compared =
+            move |_: &_, deadline: &Deadline| compare(&live, &job_set, is_whole, deadline);
+        let compared = self.on_thread(compared).await?;
+        compared.map_err(ReconcileError::placing)
+    }
+
+    /// Returns the live placement with the TrainJob's own patches.
+    async fn patched(
+        &self,
+        job: &AdmittedTrainJob,
+        live: &Arc<SuspendedJobSet>,
+    ) -> Called<Arc<Value>> {
+        let (job, live) = (job.job.clone(), live.clone());
+        let patched =
+            move |_: &_, deadline: &Deadline| placement::patched(&job, &live.spec, deadline);
+        let spec = self.on_thread(patched).await?;
+        Ok(Arc::new(
+            json!({"spec": spec.map_err(ReconcileError::placing)?}),
+        ))
+    }
+}
+
+/// Compares a JobSet with the wanted one, which replaces it as a whole or only its placement.
+fn compare(
+    live: &SuspendedJobSet,
+    job_set: &Value,
+    is_whole: bool,
+    deadline: &Deadline,
+) -> Result<Known<PlacementFacts, PlacementChanges>, Overdue> {
+    let spec = job_set.get("spec").unwrap_or(&Value::Null);
+    let removed = live.removed_by(spec);
+    let jobs = if is_whole {
+        None
+    } else {
+        deadline.check()?;
+        placement::placed(&live.spec, spec)
+    };
+    let facts = PlacementFacts {
+        loses: !removed.is_empty(),
+        moves: jobs.is_some(),
+        noted: removed == live.removed,
+    };
+    let value = PlacementChanges { jobs, removed };
+    Ok(Known { facts, value })
+}

@@ -1,0 +1,261 @@
+//! The rendering of a TrainJob from its snapshot or from its current runtime.
+
+use std::{
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    sync::Arc,
+};
+
+use serde_json::Value;
+use trainyard_api::TrainJob;
+use trainyard_model::{
+    deadline::Deadline,
+    lookup::Lookups,
+    object::ApplyMode,
+    plan::{Plan, PlannedPlugin},
+};
+use trainyard_render::{ClusterFacts, Needs, Problem, RenderedObject, Renderer, Stopped};
+
+use super::{LiveCluster, train_jobs::AdmittedTrainJob};
+use crate::reconcile::{
+    cluster::{Basis, Called, Known, ObjectToWrite, RenderedFacts, Renderings, RuntimeSource},
+    defaults,
+    error::ReconcileError,
+    inputs::Inputs,
+    object_ref::ObjectRef,
+    snapshot::Snapshot,
+    vouch::Digests,
+};
+
+/// A rendered JobSet with its snapshot.
+pub(in crate::reconcile) struct RenderedJobSet {
+    pub(super) job: Arc<TrainJob>,
+    pub(super) job_set: Arc<Value>,
+    /// The digest of the inputs, for a suspended JobSet.
+    pub(super) inputs: Box<str>,
+    pub(super) snapshot: Snapshot,
+    /// Whether the snapshot was written in this reconcile.
+    pub(super) snapshot_written: bool,
+}
+
+impl Renderings for LiveCluster<'_> {
+    async fn runtime(&mut self, job: &AdmittedTrainJob) -> Called<Snapshot> {
+        self.current_runtime(job).await
+    }
+
+    /// Plan and lookups of a started TrainJob are pinned, and a rendering with others is an error. A snapshot of the reference has no plan
+    /// and pins nothing. The lookups of all other TrainJobs are repeated.
+    async fn render(
+        &mut self,
+        job: &AdmittedTrainJob,
+        basis: &Basis<Snapshot>,
+        existing: Option<&Snapshot>,
+    ) -> Called<Known<RenderedFacts, RenderedJobSet>> {
+        let Basis {
+            source, started, ..
+        } = *basis;
+        let mut snapshot = basis.snapshot.clone();
+        snapshot.started = started;
+        let pinned = snapshot.plan.as_ref().filter(|_| started);
+        if let Some(plan) = pinned {
+            check_still_loaded(&self.reconciler.plugins.renderer, plan)?;
+        }
+        let mut lookups = if started {
+            snapshot.lookups.clone()
+        } else {
+            Arc::new(Lookups::default())
+        };
+        self.reserve_memory(values(&snapshot.runtime.template.spec))
+            .await;
+        loop {
+            let task = RenderTask {
+                job: job.job.clone(),
+                inputs: job.inputs.clone(),
+                namespace: self.key.namespace.clone(),
+                snapshot: snapshot.clone(),
+                pinned: pinned.cloned(),
+                lookups: lookups.clone(),
+                write_defaults: self.reconciler.write_defaults,
+                source,
+                stored: existing.and_then(|it| it.stored.clone()),
+            };
+            let task = self.on_thread(move |renderer, deadline| task.render(renderer, deadline));
+            match task.await?? {
+                RenderOutcome::Rendered(rendered) => return Ok(rendered),
+                RenderOutcome::Needs(needs) => {
+                    self.look_up(&job.job, needs.lookups, &mut lookups).await?;
+                }
+            }
+        }
+    }
+}
+
+/// Fails if a plugin of the plan is not loaded, or in another version or with other settings.
+fn check_still_loaded(renderer: &Renderer, plan: &Plan) -> Called<()> {
+    let generation = renderer.generation();
+    let loaded = |planned: &PlannedPlugin| {
+        let plugin = generation.plugin(&planned.name)?;
+        Some(PlannedPlugin::of(plugin, &planned.config))
+    };
+    let now = Plan::new(
+        plan.plugins.iter().filter_map(loaded).collect(),
+        &renderer.facts().facts,
+    );
+    if plan.is_kept_by(&now) {
+        Ok(())
+    } else {
+        Err(ReconcileError::pinned(plan, &now))
+    }
+}
+
+/// The result of a rendering that is not an error.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "only one value exists at a time, and it is destructured immediately"
+)]
+enum RenderOutcome {
+    Rendered(Known<RenderedFacts, RenderedJobSet>),
+    /// Plugins need lookups.
+    Needs(Needs),
+}
+
+/// A rendering with its inputs.
+struct RenderTask {
+    job: Arc<TrainJob>,
+    inputs: Inputs,
+    namespace: Arc<str>,
+    snapshot: Snapshot,
+    /// The pinned plan.
+    pinned: Option<Plan>,
+    lookups: Arc<Lookups>,
+    write_defaults: bool,
+    source: RuntimeSource,
+    /// The digests of the snapshot in the cluster, if it was read.
+    stored: Option<Digests>,
+}
+
+impl RenderTask {
+    fn render(
+        self,
+        renderer: &Renderer,
+        deadline: &Deadline,
+    ) -> Result<RenderOutcome, ReconcileError> {
+        let runtime = &self.snapshot.runtime;
+        let rendered =
+            renderer.render_within(&self.job, runtime, &self.namespace, &self.lookups, deadline);
+        let mut rendered = match rendered {
+            Ok(rendered) => rendered,
+            Err(Stopped::Needs(needs)) if self.may_look_up(&needs) => {
+                return Ok(RenderOutcome::Needs(needs));
+            }
+            Err(stopped) => {
+                return Err(ReconcileError::render(self.job, runtime.clone(), stopped));
+            }
+        };
+        let warnings = rendered.warnings.iter();
+        let warnings = warnings.map(|warning| warning.for_event(&self.job, runtime));
+        let warnings = warnings.collect();
+        let Self {
+            mut snapshot,
+            pinned,
+            ..
+        } = self;
+        let plan = rendered.whole_plan();
+        let facts = ClusterFacts {
+            facts: rendered.read_facts(),
+            ..renderer.facts().clone()
+        };
+        let read = rendered.read_lookups();
+        // Pinned lookups were read by the same calls, so they are current.
+        let lookups = match pinned {
+            Some(_) if snapshot.lookups.has_digests_of(&read) => snapshot.lookups.clone(),
+            _ => Arc::new(read),
+        };
+        let same = snapshot.renew(plan.clone(), lookups, &facts);
+        if let (Some(pinned), false) = (&pinned, same) {
+            return Err(ReconcileError::pinned(pinned, &plan));
+        }
+        let same = match &pinned {
+            Some(_) => same,
+            None => {
+                let same_placement = snapshot.set_placement(&rendered);
+                snapshot.set_objects(&rendered.objects) && same_placement && same
+            }
+        };
+        defaults::fill_claims(&mut rendered.job_set);
+        if self.write_defaults {
+            defaults::fill(&mut rendered.job_set);
+        }
+        let ttl = rendered.job_set.pointer("/spec/ttlSecondsAfterFinished");
+        // A JobSet that is to run has no digest of its inputs.
+        let inputs = if self.job.suspend {
+            self.inputs.annotation(&snapshot.lookups)
+        } else {
+            String::new()
+        };
+        let saved = match self.source {
+            RuntimeSource::Snapshot => same || snapshot.started,
+            RuntimeSource::Runtime => {
+                let is_equal = |stored: &Digests| *stored == Digests::of(&snapshot.data());
+                snapshot.stored = self.stored.filter(is_equal);
+                snapshot.stored.is_some()
+            }
+        };
+        let facts = RenderedFacts {
+            saved,
+            inputs: inputs.into(),
+            expires: ttl.is_some_and(|seconds| !seconds.is_null()),
+            objects: rendered.objects.into_iter().map(to_write).collect(),
+            warnings,
+        };
+        let value = RenderedJobSet {
+            job: self.job,
+            job_set: Arc::new(rendered.job_set),
+            inputs: facts.inputs.clone(),
+            snapshot,
+            snapshot_written: false,
+        };
+        Ok(RenderOutcome::Rendered(Known { facts, value }))
+    }
+
+    /// Whether the lookups may be made and the TrainJob rendered again. A rendering that timed out is retried later instead. The lookups of a
+    /// started TrainJob are pinned, because another lookup would lead to another plan. Of large objects, a snapshot only has the digest: they
+    /// are looked up again and must have the same digest.
+    fn may_look_up(&self, needs: &Needs) -> bool {
+        if needs.problems.iter().any(Problem::is_transient) {
+            return false;
+        }
+        let known = &self.snapshot.lookups;
+        let mut lookups = needs.lookups.iter();
+        self.pinned.is_none()
+            || needs.problems.is_empty() && lookups.all(|lookup| known.is_digest(&lookup.key))
+    }
+}
+
+fn to_write(rendered: RenderedObject) -> ObjectToWrite {
+    let is_compared = rendered.apply == ApplyMode::Live;
+    ObjectToWrite {
+        object: ObjectRef::of(&rendered),
+        content: if is_compared {
+            content(&rendered.value)
+        } else {
+            0
+        },
+        rendered,
+    }
+}
+
+fn content(value: &Value) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    value.to_string().hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Counts the values in JSON, including lists and objects.
+fn values(json: &Value) -> usize {
+    let below = match json {
+        Value::Array(items) => items.iter().map(values).sum(),
+        Value::Object(members) => members.values().map(values).sum(),
+        _ => 0,
+    };
+    below + 1
+}

@@ -1,0 +1,188 @@
+//! What is known of a TrainJob when a reconcile of it begins.
+
+use std::sync::Arc;
+
+use k8s_openapi::jiff::Timestamp;
+
+use super::{last_reconcile::LastReconcile, reconciler::Reconciler, status};
+use crate::{
+    queue::NamespacedName,
+    watch::{DesiredState, JobSetState, TrainJobState, TrainJobStatus},
+};
+
+/// What is known when a reconcile begins.
+#[derive(Debug)]
+pub(crate) struct Start {
+    pub(crate) now: Timestamp,
+    pub(crate) job: JobFacts,
+    /// The JobSet in the store, which selects the branch of the reconcile.
+    pub(crate) cached: CachedJobSet,
+    /// The result of the last reconcile, if it was of the same TrainJob.
+    pub(crate) last: Option<LastReconcile>,
+    /// Whether something that the JobSet was rendered from has changed since.
+    pub(crate) outdated: bool,
+    /// Whether its reconciles have failed for so long that the cause is unlikely to be temporary (`TEMPORARY`).
+    pub(crate) persists: bool,
+    /// The last write of its annotation, if it was of the same TrainJob.
+    pub(crate) annotated: Option<AnnotationWrite>,
+}
+
+impl Start {
+    /// Returns what is known of this TrainJob in the store.
+    pub(super) fn of(
+        reconciler: &Reconciler,
+        key: &NamespacedName,
+        job: &TrainJobState,
+        persists: bool,
+    ) -> Self {
+        let uid = &*job.uid;
+        let last = reconciler.last().get(key).cloned();
+        let annotated = reconciler.annotated().get(key).cloned();
+        Self {
+            now: Timestamp::now(),
+            job: JobFacts::of(&key.name, job),
+            cached: CachedJobSet::of(reconciler, key, uid),
+            last: last.filter(|last| *last.uid == *uid),
+            outdated: reconciler.interests.is_outdated(key),
+            persists,
+            annotated: annotated.filter(|last| *last.uid == *uid),
+        }
+    }
+}
+
+/// The facts of a TrainJob.
+#[derive(Clone, Debug)]
+pub(crate) struct JobFacts {
+    pub(crate) name: Arc<str>,
+    pub(crate) uid: Box<str>,
+    pub(crate) created: Timestamp,
+    pub(crate) deleting: bool,
+    pub(crate) desired: DesiredState,
+    pub(crate) status: TrainJobStatus,
+    /// Its annotation about the last error.
+    pub(crate) error: Option<Box<str>>,
+    /// A hash of everything that the TrainJob is rendered from.
+    pub(crate) fingerprint: u64,
+}
+
+impl JobFacts {
+    /// Returns the facts of a TrainJob in the store.
+    pub(super) fn of(name: &Arc<str>, job: &TrainJobState) -> Self {
+        Self {
+            name: name.clone(),
+            uid: job.uid.clone(),
+            created: job.created,
+            deleting: job.deleting,
+            desired: job.desired.clone(),
+            status: job.status.clone(),
+            error: job.error.clone(),
+            fingerprint: job.fingerprint(),
+        }
+    }
+
+    /// Whether its status shows that its JobSet has run.
+    pub(crate) fn has_run(&self) -> bool {
+        status::has_run(&self.status)
+    }
+
+    /// Whether its status shows that it had a JobSet.
+    pub(crate) fn had_job_set(&self) -> bool {
+        !self.status.jobs_status.is_empty()
+    }
+
+    /// Whether its status shows that it is suspended, and so that its JobSet has not ended.
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.status.is_true(status::SUSPENDED).is_some()
+    }
+}
+
+/// The cached state of a TrainJob's JobSet.
+#[derive(Clone, Debug)]
+pub(crate) struct CachedJobSet {
+    /// The JobSet of its name.
+    pub(crate) job_set: StoredJobSet,
+    /// The last state of its deleted JobSet, if it is known.
+    pub(crate) deleted_job_set: Option<Arc<JobSetState>>,
+}
+
+impl CachedJobSet {
+    /// Returns the state of the JobSet of the TrainJob with that UID in the stores.
+    pub(super) fn of(reconciler: &Reconciler, key: &NamespacedName, uid: &str) -> Self {
+        // The order matters: a deleted JobSet is noted before it is missing from the store, and a JobSet that becomes unreadable during the
+        // lookup must not be taken for a missing one.
+        let job_sets = &reconciler.stores.job_sets;
+        let was_unreadable = job_sets.unreadable(key).is_some();
+        let found = job_sets.get(key);
+        let job_set = match found {
+            _ if was_unreadable || job_sets.unreadable(key).is_some() => StoredJobSet::Unreadable,
+            None => StoredJobSet::Missing,
+            Some(found) if found.owner.as_deref() == Some(uid) => StoredJobSet::Ours(found),
+            Some(_) => StoredJobSet::Foreign,
+        };
+        Self {
+            job_set,
+            deleted_job_set: reconciler.deleted_job_sets.of(key, uid),
+        }
+    }
+
+    /// Returns the JobSet if it belongs to the TrainJob.
+    pub(crate) fn job_set(&self) -> Option<&JobSetState> {
+        match &self.job_set {
+            StoredJobSet::Ours(job_set) => Some(job_set),
+            _ => None,
+        }
+    }
+
+    /// Whether a JobSet of its name exists, whoever owns it.
+    pub(crate) fn has_any_job_set(&self) -> bool {
+        !matches!(self.job_set, StoredJobSet::Missing)
+    }
+
+    /// Whether pods of its JobSet may run.
+    pub(crate) fn may_run(&self) -> bool {
+        let runs = |job_set: &JobSetState| !job_set.suspended && job_set.end.is_none();
+        self.job_set().is_some_and(runs)
+    }
+
+    /// Returns the JobSet that the status is derived from: the existing one, or a deleted one that has ended.
+    pub(crate) fn reported(&self) -> Option<&JobSetState> {
+        let ended = self
+            .deleted_job_set
+            .as_deref()
+            .filter(|last| last.end.is_some());
+        self.job_set().or(ended)
+    }
+
+    /// Whether the JobSet was seen to be deleted before it ended.
+    pub(crate) fn was_deleted(&self) -> bool {
+        self.deleted_job_set
+            .as_ref()
+            .is_some_and(|last| last.end.is_none())
+    }
+}
+
+/// A JobSet in the store.
+#[derive(Clone, Debug)]
+pub(crate) enum StoredJobSet {
+    /// No JobSet has the TrainJob's name.
+    Missing,
+    /// It cannot be decoded.
+    Unreadable,
+    /// It does not belong to the TrainJob.
+    Foreign,
+    /// It belongs to the TrainJob.
+    Ours(Arc<JobSetState>),
+}
+
+/// A write of the annotation about the error.
+#[derive(Clone, Debug)]
+pub(crate) struct AnnotationWrite {
+    /// The TrainJob's UID.
+    pub(crate) uid: Box<str>,
+    /// The text; `None` if the annotation was removed.
+    pub(crate) text: Option<Arc<str>>,
+    /// When the reconcile that wrote it began.
+    pub(crate) at: Timestamp,
+    /// Whether the API server refused it or did not answer.
+    pub(crate) failed: bool,
+}
