@@ -1,5 +1,6 @@
 //! If lists of a namespace's Jobs take long, which its Jobs and Events determine, TrainJobs of other namespaces are still created, and resumed
-//! with another placement, for which their Jobs are listed.
+//! with another placement, for which their Jobs are listed. Those whose pods are missing do not wait long for their turn, so that they can be
+//! suspended.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::sync::{
@@ -20,12 +21,10 @@ use crate::stub::{
 const TRAIN_JOBS: usize = 20;
 const NAMESPACES: [&str; 3] = ["a", "b", "c"];
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_list_holds_no_worker() {
+/// Returns a cluster in which the first two lists of Jobs are not answered, and the number of lists that have begun.
+fn with_slow_lists() -> (Cluster, Arc<AtomicUsize>) {
     let cluster = Cluster::new();
     cluster.put(runtime("plain", &[]));
-    let created = Timestamp::now().checked_sub(2.minutes()).unwrap();
-    let created = json!({"metadata": {"creationTimestamp": created.to_string()}});
     let begun = Arc::new(AtomicUsize::new(0));
     let count = begun.clone();
     cluster.set_rule(move |_, when, call, _| {
@@ -37,6 +36,56 @@ async fn a_list_holds_no_worker() {
             _ => Act::GoOn,
         }
     });
+    (cluster, begun)
+}
+
+/// The creation of an object whose Jobs should exist by now, so they are listed.
+fn created() -> Value {
+    let created = Timestamp::now().checked_sub(2.minutes()).unwrap();
+    json!({"metadata": {"creationTimestamp": created.to_string()}})
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_train_job_that_waits_for_its_turn_is_suspended() {
+    let (cluster, begun) = with_slow_lists();
+    let controller = Controller::start(
+        &cluster,
+        |queue| Arc::new(Metrics::new(queue)),
+        |_| Vec::new(),
+    )
+    .await;
+    for namespace in NAMESPACES {
+        cluster.put(job(namespace, "job", "plain", false));
+        cluster.merge("trainjobs", namespace, "job", &created());
+        let has_job_set = |cluster: &Cluster| cluster.get("jobsets", namespace, "job").is_some();
+        cluster.until("it has a JobSet", has_job_set).await;
+    }
+    let [slow @ .., waiting] = NAMESPACES;
+    for namespace in slow {
+        cluster.merge("jobsets", namespace, "job", &created());
+    }
+    let both = |_: &Cluster| begun.load(Ordering::Relaxed) == 2;
+    cluster.until("two lists have begun", both).await;
+    cluster.merge("jobsets", waiting, "job", &created());
+    let suspend = json!({"spec": {"suspend": true}});
+    cluster.merge("trainjobs", waiting, "job", &suspend);
+    let is_suspended = |cluster: &Cluster| {
+        let job_set = cluster.get("jobsets", waiting, "job");
+        job_set.is_some_and(|found| found["spec"]["suspend"] == true)
+    };
+    cluster.until("it is suspended", is_suspended).await;
+    assert_eq!(
+        begun.load(Ordering::Relaxed),
+        2,
+        "the lists were still read"
+    );
+    controller.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_list_holds_no_worker() {
+    let (cluster, begun) = with_slow_lists();
+    let created = created();
     let names = || (0..TRAIN_JOBS).map(|number| format!("job-{number}"));
     for namespace in NAMESPACES {
         for name in names() {
@@ -52,7 +101,6 @@ async fn a_list_holds_no_worker() {
             cluster.count("jobsets") == all
         })
         .await;
-    // Their Jobs should exist by now, so they are listed.
     for namespace in NAMESPACES {
         for name in names() {
             cluster.merge("jobsets", namespace, &name, &created);

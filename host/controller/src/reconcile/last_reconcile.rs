@@ -1,6 +1,9 @@
-//! The result of the last reconcile of a TrainJob, which lets the next one skip what is up to date.
+//! What is remembered of the last reconcile of a TrainJob: its result, which lets the next one skip what is up to date, and its write of the
+//! annotation.
 
 use std::sync::Arc;
+
+use k8s_openapi::jiff::Timestamp;
 
 use super::object_ref::ObjectRef;
 
@@ -55,4 +58,17 @@ pub(crate) struct Applied {
     pub(crate) content: u64,
     /// The version that the object had then.
     pub(crate) version: Option<Box<str>>,
+}
+
+/// A write of the annotation about the error.
+#[derive(Clone, Debug)]
+pub(crate) struct AnnotationWrite {
+    /// The TrainJob's UID.
+    pub(crate) uid: Box<str>,
+    /// The text; `None` if the annotation was removed.
+    pub(crate) text: Option<Arc<str>>,
+    /// When the reconcile that wrote it began.
+    pub(crate) at: Timestamp,
+    /// Whether the API server refused it or did not answer.
+    pub(crate) failed: bool,
 }

@@ -10,8 +10,11 @@ use kube::Client;
 use trainyard_api::names;
 
 use super::{
-    deleted_job_sets::DeletedJobSets, fetch::Fetcher, inputs::CommonInputs,
-    last_reconcile::LastReconcile, start::AnnotationWrite, status,
+    deleted_job_sets::DeletedJobSets,
+    fetch::Fetcher,
+    inputs::CommonInputs,
+    last_reconcile::{AnnotationWrite, LastReconcile},
+    status,
 };
 use crate::{
     fair::{FairSemaphore, MemoryBudget},

@@ -4,7 +4,11 @@ use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::{last_reconcile::LastReconcile, reconciler::Reconciler, status};
+use super::{
+    last_reconcile::{AnnotationWrite, LastReconcile},
+    reconciler::Reconciler,
+    status,
+};
 use crate::{
     queue::NamespacedName,
     watch::{DesiredState, JobSetState, TrainJobState, TrainJobStatus},
@@ -172,17 +176,4 @@ pub(crate) enum StoredJobSet {
     Foreign,
     /// It belongs to the TrainJob.
     Ours(Arc<JobSetState>),
-}
-
-/// A write of the annotation about the error.
-#[derive(Clone, Debug)]
-pub(crate) struct AnnotationWrite {
-    /// The TrainJob's UID.
-    pub(crate) uid: Box<str>,
-    /// The text; `None` if the annotation was removed.
-    pub(crate) text: Option<Arc<str>>,
-    /// When the reconcile that wrote it began.
-    pub(crate) at: Timestamp,
-    /// Whether the API server refused it or did not answer.
-    pub(crate) failed: bool,
 }

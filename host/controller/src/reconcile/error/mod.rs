@@ -17,7 +17,7 @@ use trainyard_render::{PendingLookup, Problem, Stopped};
 pub use snapshot::SnapshotError;
 pub(crate) use summary::{AnnotationTiming, ErrorSummary, NOT_CREATED};
 
-use super::{object_ref::ObjectRef, start::JobFacts};
+use super::object_ref::ObjectRef;
 use crate::{client::message_of, keys::KeyError, threads::TaskError};
 
 /// Why a reconcile failed. It is retried.
@@ -219,13 +219,13 @@ impl ReconcileError {
         }
     }
 
-    /// Returns the error of a JobSet that was deleted, and is kept by these finalizers.
-    pub(crate) fn job_set_deleting(job: &JobFacts, finalizers: &str) -> Self {
+    /// Returns the error of the TrainJob's JobSet, which was deleted and is kept by these finalizers.
+    pub(crate) fn job_set_deleting(job: &str, finalizers: &str, is_recreated: bool) -> Self {
         Self::Deleting {
             kind: names::JOB_SET.to_owned(),
-            name: job.name.to_string(),
+            name: job.to_owned(),
             finalizers: finalizers.to_owned(),
-            is_recreated: !job.deleting,
+            is_recreated,
         }
     }
 

@@ -8,7 +8,7 @@ use super::{End, Flow, Report, Reports, because};
 use crate::reconcile::{
     cluster::Cluster,
     error::{AnnotationTiming, ErrorSummary, ReconcileError},
-    start::AnnotationWrite,
+    last_reconcile::AnnotationWrite,
 };
 
 /// The shortest time between two texts of the annotation, and between two removals.

@@ -122,7 +122,12 @@ impl<'a, C: Cluster> Flow<'a, C> {
         match &cached.job_set {
             // It is reported if it lasts.
             StoredJobSet::Ours(found) if found.deleting => {
-                Err(ReconcileError::job_set_deleting(job, &found.finalizers))
+                let (name, finalizers) = (&job.name, &found.finalizers);
+                Err(ReconcileError::job_set_deleting(
+                    name,
+                    finalizers,
+                    !job.deleting,
+                ))
             }
             StoredJobSet::Ours(found) if !found.suspended && job.desired.suspend => {
                 because("the TrainJob is to be suspended and its JobSet runs");

@@ -15,7 +15,7 @@ use crate::{
         cluster::{Called, TrainJobs},
         error::ReconcileError,
         inputs::Inputs,
-        start::AnnotationWrite,
+        last_reconcile::AnnotationWrite,
     },
     watch::{Keyed, State as _, TrainJobObject, TrainJobState, TrainJobStatus, answer, objects},
 };

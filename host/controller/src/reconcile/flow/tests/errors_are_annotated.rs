@@ -8,7 +8,8 @@ use super::{Fault, error, job, now, world::World};
 use crate::reconcile::{
     error::{AnnotationTiming, ErrorSummary, ReconcileError},
     flow::Report,
-    start::{AnnotationWrite, JobFacts},
+    last_reconcile::AnnotationWrite,
+    start::JobFacts,
 };
 
 fn text(fault: Fault) -> Arc<str> {
