@@ -24,7 +24,7 @@
 //!    why the TrainJob cannot be reconciled (`flow/annotate.rs`). The result is remembered in memory (`live_cluster/memory.rs`).
 //!
 //! `vouch.rs` says which snapshots are trusted. `owner.rs` and `object_version.rs` protect writes against objects of other owners and against
-//! concurrent changes. `live.rs` reads a TrainJob for `trainyard explain`.
+//! concurrent changes. `explained.rs` reads a TrainJob for `trainyard explain`.
 //!
 //! [`flow`] documents why this order is safe.
 
@@ -32,12 +32,12 @@ mod cluster;
 mod defaults;
 mod deleted_job_sets;
 mod error;
+mod explained;
 mod fetch;
 mod flow;
 mod inputs;
 mod job_set;
 mod last_reconcile;
-mod live;
 mod live_cluster;
 mod object_ref;
 mod object_version;
@@ -52,7 +52,7 @@ mod vouch;
 
 pub(crate) use error::NOT_CREATED;
 pub use error::{ReconcileError, SnapshotError};
-pub use live::{Live, LiveError, live, live_job_set};
+pub use explained::{Live, LiveError, live, live_job_set};
 pub use object_ref::ObjectRef;
 pub use outcome::ReconcileOutcome;
 pub(crate) use outcome::TEMPORARY;

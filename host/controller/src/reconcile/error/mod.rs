@@ -1,10 +1,10 @@
 //! Errors of a reconcile.
 //!
-//! [`api`] has the errors of calls to the API server, [`snapshot`] those of snapshots, and [`summary`] the short forms of an error: its kind,
+//! [`api`] has the errors of calls to the API server, [`snapshot_error`] those of snapshots, and [`summary`] the short forms of an error: its kind,
 //! its reason and its subject.
 
 mod api;
-mod snapshot;
+mod snapshot_error;
 mod summary;
 
 use std::{sync::Arc, time::Duration};
@@ -14,7 +14,7 @@ use trainyard_api::{Runtime, TrainJob, names};
 use trainyard_model::{deadline::Overdue, lookup::LookupKey, plan::Plan};
 use trainyard_render::{PendingLookup, Problem, Stopped};
 
-pub use snapshot::SnapshotError;
+pub use snapshot_error::SnapshotError;
 pub(crate) use summary::{AnnotationTiming, ErrorSummary, NOT_CREATED};
 
 use super::object_ref::ObjectRef;
