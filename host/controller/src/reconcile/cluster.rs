@@ -19,11 +19,32 @@ use crate::watch::TrainJobStatus;
 
 /// Everything that a reconcile reads and changes.
 pub(crate) trait Cluster:
-    Memory + TrainJobs + Snapshots + Renderings + Objects + JobSets
+    Memory
+    + TrainJobs
+    + Snapshots
+    + Runtimes
+    + Renderings
+    + Objects
+    + JobSets
+    + Placements
+    + Jobs
+    + Diagnosis
 {
 }
 
-impl<C: Memory + TrainJobs + Snapshots + Renderings + Objects + JobSets> Cluster for C {}
+impl<C> Cluster for C where
+    C: Memory
+        + TrainJobs
+        + Snapshots
+        + Runtimes
+        + Renderings
+        + Objects
+        + JobSets
+        + Placements
+        + Jobs
+        + Diagnosis
+{
+}
 
 /// The large values that calls return and later calls need. Decisions depend only on their facts.
 pub(crate) trait Values {
@@ -46,8 +67,8 @@ pub(crate) struct Known<F, V> {
     pub(crate) value: V,
 }
 
-/// The result of a call.
-pub(crate) type Called<T> = Result<T, ReconcileError>;
+/// The result of a call, or of a part of a reconcile.
+pub(crate) type Result<T, E = ReconcileError> = std::result::Result<T, E>;
 
 /// What the controller keeps of TrainJobs in memory.
 pub(crate) trait Memory {
@@ -89,16 +110,16 @@ pub(crate) trait TrainJobs: Values {
     fn inputs(&self) -> Inputs;
 
     /// Reads and validates the TrainJob in the store.
-    async fn train_job(&mut self) -> Called<Self::TrainJob>;
+    async fn train_job(&mut self) -> Result<Self::TrainJob>;
 
     /// Checks that the TrainJob in the store is current.
-    async fn confirm_train_job(&mut self) -> Called<()>;
+    async fn confirm_train_job(&mut self) -> Result<()>;
 
     /// Writes the status, if the TrainJob has not changed.
-    async fn write_status(&mut self, status: &TrainJobStatus) -> Called<()>;
+    async fn write_status(&mut self, status: &TrainJobStatus) -> Result<()>;
 
     /// Writes the annotation about the error; `None` removes it.
-    async fn write_error(&mut self, error: Option<Arc<str>>) -> Called<()>;
+    async fn write_error(&mut self, error: Option<Arc<str>>) -> Result<()>;
 }
 
 /// The snapshot, a ConfigMap with everything that the JobSet is rendered from.
@@ -107,37 +128,40 @@ pub(crate) trait Snapshots: Values {
     async fn snapshot(
         &mut self,
         job: &Self::TrainJob,
-    ) -> Called<Option<Known<SnapshotFacts, Self::Snapshot>>>;
+    ) -> Result<Option<Known<SnapshotFacts, Self::Snapshot>>>;
 
     /// Reads only its marks.
-    async fn snapshot_marks(&mut self) -> Called<Option<SnapshotMarks>>;
+    async fn snapshot_marks(&mut self) -> Result<Option<SnapshotMarks>>;
 
     /// Reads only its list of objects.
-    async fn listed_objects(&mut self) -> Called<Arc<[AppliedObject]>>;
+    async fn listed_objects(&mut self) -> Result<Arc<[AppliedObject]>>;
 
     /// Creates the snapshot of the rendering.
-    async fn create_snapshot(&mut self, rendering: &mut Self::Rendering) -> Called<SnapshotFacts>;
+    async fn create_snapshot(&mut self, rendering: &mut Self::Rendering) -> Result<SnapshotFacts>;
 
     /// Replaces the existing snapshot, at that version, with it.
     async fn replace_snapshot(
         &mut self,
         rendering: &mut Self::Rendering,
         at: &ObjectVersion,
-    ) -> Called<SnapshotFacts>;
+    ) -> Result<SnapshotFacts>;
 
     /// Marks the snapshot at that version, and returns its new version. One that is marked as started becomes immutable.
     async fn mark_snapshot(
         &mut self,
         mark: SnapshotMark,
         at: &ObjectVersion,
-    ) -> Called<ObjectVersion>;
+    ) -> Result<ObjectVersion>;
+}
+
+/// The runtime of the TrainJob.
+pub(crate) trait Runtimes: Values {
+    /// Reads the current runtime, as the snapshot that would pin it.
+    async fn runtime(&mut self, job: &Self::TrainJob) -> Result<Self::Snapshot>;
 }
 
 /// The rendering of the TrainJob.
 pub(crate) trait Renderings: Values {
-    /// Reads the current runtime, as the snapshot that would pin it.
-    async fn runtime(&mut self, job: &Self::TrainJob) -> Called<Self::Snapshot>;
-
     /// Renders the TrainJob, with the objects that plugins look up. `existing` is the snapshot in the cluster, if it was read: an equal one
     /// does not have to be written.
     async fn render(
@@ -145,67 +169,59 @@ pub(crate) trait Renderings: Values {
         job: &Self::TrainJob,
         basis: &Basis<Self::Snapshot>,
         existing: Option<&Self::Snapshot>,
-    ) -> Called<Known<RenderedFacts, Self::Rendering>>;
+    ) -> Result<Known<RenderedFacts, Self::Rendering>>;
 }
 
 /// The objects beside the JobSet.
 pub(crate) trait Objects {
     /// Reads the state of a rendered object. One that is being deleted cannot be used, because pods would wait for it.
-    async fn object(&mut self, object: &ObjectRef) -> Called<ObjectState>;
+    async fn object(&mut self, object: &ObjectRef) -> Result<ObjectState>;
 
     /// Reads the state of an object that the snapshot lists. The list may be forged, so only kinds that plugins emit are read.
-    async fn listed_object(&mut self, object: &ObjectRef) -> Called<ObjectState>;
+    async fn listed_object(&mut self, object: &ObjectRef) -> Result<ObjectState>;
 
     /// Applies an object, and returns its version; with force only over one that the TrainJob owns.
     async fn apply_object(
         &mut self,
         object: &RenderedObject,
         force: bool,
-    ) -> Called<Option<Box<str>>>;
+    ) -> Result<Option<Box<str>>>;
 
     /// Creates an object, with its keys if it is a Secret.
-    async fn create_object(&mut self, object: &RenderedObject) -> Called<()>;
+    async fn create_object(&mut self, object: &RenderedObject) -> Result<()>;
 }
 
-/// The JobSet and its Jobs.
+/// The JobSet.
 pub(crate) trait JobSets: Values {
     /// Reads the owner of the JobSet with the TrainJob's name.
-    async fn job_set_owner(&mut self) -> Called<Owner>;
+    async fn job_set_owner(&mut self) -> Result<Owner>;
 
     /// Reads the suspended JobSet with that UID. The store may be outdated, and a running JobSet must not change.
     async fn suspended_job_set(&mut self, uid: &str)
-    -> Called<Known<SuspendedFacts, Self::JobSet>>;
+    -> Result<Known<SuspendedFacts, Self::JobSet>>;
 
     /// Checks that the TrainJob in the store is current, and that there is no JobSet.
-    async fn confirm_absence(&mut self) -> Called<()>;
-
-    /// Compares the JobSet with the wanted placement.
-    async fn placement(
-        &mut self,
-        job: &Self::TrainJob,
-        job_set: &Self::JobSet,
-        wanted: WantedPlacement<'_, Self>,
-    ) -> Called<Known<PlacementFacts, Self::Placement>>;
+    async fn confirm_absence(&mut self) -> Result<()>;
 
     /// Applies the rendered JobSet.
     async fn apply_job_set(
         &mut self,
         rendering: &Self::Rendering,
         how: Apply<'_, Self::Placement>,
-    ) -> Called<()>;
+    ) -> Result<()>;
 
     /// Checks by a dry run whether the rendered JobSet could be created in place of the existing one.
     async fn check_creatable(
         &mut self,
         rendering: &Self::Rendering,
         how: Apply<'_, Self::Placement>,
-    ) -> Called<()>;
+    ) -> Result<()>;
 
     /// Suspends the running JobSet with that UID, and changes nothing else.
-    async fn suspend(&mut self, uid: &str) -> Called<()>;
+    async fn suspend(&mut self, uid: &str) -> Result<()>;
 
     /// Sets the wanted placement of a suspended JobSet, and notes the entries that its Jobs have to lose.
-    async fn relocate(&mut self, at: &ObjectVersion, placement: &Self::Placement) -> Called<()>;
+    async fn relocate(&mut self, at: &ObjectVersion, placement: &Self::Placement) -> Result<()>;
 
     /// Unsuspends a JobSet that has run, with the wanted placement. If its snapshot was written in this reconcile, the JobSet vouches for it.
     async fn resume(
@@ -213,19 +229,36 @@ pub(crate) trait JobSets: Values {
         at: &ObjectVersion,
         placement: &Self::Placement,
         rendering: Option<&Self::Rendering>,
-    ) -> Called<()>;
+    ) -> Result<()>;
 
     /// Deletes the JobSet with that UID, and no other JobSet of its name.
-    async fn delete_job_set(&mut self, at: &ObjectVersion) -> Called<()>;
+    async fn delete_job_set(&mut self, at: &ObjectVersion) -> Result<()>;
+}
 
+/// The placement of the JobSet's pods.
+pub(crate) trait Placements: Values {
+    /// Compares the JobSet with the wanted placement.
+    async fn placement(
+        &mut self,
+        job: &Self::TrainJob,
+        job_set: &Self::JobSet,
+        wanted: WantedPlacement<'_, Self>,
+    ) -> Result<Known<PlacementFacts, Self::Placement>>;
+}
+
+/// The Jobs of a suspended JobSet.
+pub(crate) trait Jobs: Values {
     /// Lists the Jobs of the suspended JobSet that have not ended, and still have entries which were removed from their placement.
-    async fn old_jobs(&mut self, job_set: &Self::JobSet) -> Called<Vec<OldJob>>;
+    async fn old_jobs(&mut self, job_set: &Self::JobSet) -> Result<Vec<OldJob>>;
 
     /// Deletes a Job, which JobSet recreates from its template.
-    async fn delete_job(&mut self, job: &OldJob) -> Called<()>;
+    async fn delete_job(&mut self, job: &OldJob) -> Result<()>;
+}
 
+/// What happens to a running JobSet.
+pub(crate) trait Diagnosis {
     /// Checks that the Jobs of the running JobSet and their pods were created.
-    async fn check_creation(&mut self) -> Called<()>;
+    async fn check_creation(&mut self) -> Result<()>;
 }
 
 /// The runtime that a TrainJob is rendered from.
@@ -297,6 +330,8 @@ pub(crate) enum WantedPlacement<'a, C: Values + ?Sized> {
     Noted(&'a C::Snapshot),
     /// The live placement, with the current patches.
     Live,
+    /// The placement that was wanted in an earlier comparison of this reconcile.
+    AsBefore(&'a C::Placement),
 }
 
 /// The facts of a snapshot.

@@ -318,3 +318,42 @@ async fn nothing_is_kept_of_deleted_train_jobs() {
     assert_eq!((work.failures.len(), work.queue.count()), (0, [0; 3]));
     assert!(jobs.is_empty() && jobs.text_bytes().is_empty());
 }
+
+/// What is known of an earlier version of a TrainJob that cannot be decoded must not be used. A TrainJob of another controller may come back.
+#[tokio::test(start_paused = true)]
+async fn of_train_jobs_that_are_not_reconciled_little_is_forgotten() {
+    let unreadable = json!({"status": {"conditions": "a"}});
+    let unmanaged = json!({"spec": {"managedBy": "example.com/other"}});
+    for (change, is_read, interests, kept) in
+        [(unreadable, false, 1, [0, 1]), (unmanaged, true, 0, [1, 1])]
+    {
+        let (work, _writer) = work(&Script::new([]).client());
+        let (reconciler, jobs) = (&work.reconciler, &work.stores.jobs);
+        let mut object: serde_json::Value = serde_json::from_str(&object("one", 1, None)).unwrap();
+        for (member, value) in change.as_object().unwrap() {
+            object[member] = value.clone();
+        }
+        let (key, read) = crate::watch::read::<TrainJobObject>(&object.to_string()).unwrap();
+        jobs.put_read(key.clone(), read);
+        assert_eq!(jobs.unreadable(&key).is_none(), is_read);
+        let runtime = RuntimeKey {
+            namespace: Some(key.namespace.clone()),
+            name: key.name.clone(),
+        };
+        reconciler.interests.wait_for(&key, &runtime);
+        reconciler.interests.settle(&key);
+        reconciler.note_last(&key);
+        let (_, read) =
+            crate::watch::read::<JobSetObject>(&self::object("j", 5, Some("Completed"))).unwrap();
+        let last = Arc::new(read.unwrap());
+        let was_seen = true;
+        reconciler.job_set_deleted(&key, crate::watch::DeletedObject { last, was_seen });
+        work.queue.add(key.clone());
+        let running = work.queue.next().await.unwrap();
+        work.reconcile(running).await;
+        assert_eq!(reconciler.interests.count()[0], interests);
+        let [last, _, deleted] = reconciler.count_kept();
+        assert_eq!([last, deleted], kept);
+        assert_eq!(work.failures.len(), usize::from(!is_read));
+    }
+}

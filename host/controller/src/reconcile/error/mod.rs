@@ -153,14 +153,6 @@ pub enum ReconcileError {
         /// What could not be created, why, and what to do.
         why: String,
     },
-    /// It is not known whether the Jobs and pods of the running JobSet were created, because lists of other namespaces are slow.
-    #[error(
-        "JobSet `{name}`: whether its Jobs and pods were created could not be checked, because lists of Events of other namespaces take long; this is retried"
-    )]
-    Unchecked {
-        /// The JobSet.
-        name: String,
-    },
     /// Jobs of a suspended JobSet still have the placement of an earlier admission.
     #[error(
         "the Jobs of JobSet `{name}` still have the placement of an earlier admission; they are deleted, and the JobSet is unsuspended once they are recreated"
@@ -261,7 +253,6 @@ impl ReconcileError {
                 | Self::Stale { .. }
                 | Self::Deleting { .. }
                 | Self::JobsHaveOldPlacement { .. }
-                | Self::Unchecked { .. }
                 | Self::Abandoned
         )
     }

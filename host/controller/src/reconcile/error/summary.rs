@@ -35,8 +35,7 @@ pub(crate) enum AnnotationTiming {
     AtOnce,
     /// Once it persists: the condition is expected to be temporary.
     OncePersistent,
-    /// Never: the API server is unreachable or overloaded for all TrainJobs, and each write would add to its load; or nothing new is known, so
-    /// that the annotation stays as it is.
+    /// Never: the API server is unreachable or overloaded for all TrainJobs, and each write would add to its load.
     Never,
 }
 
@@ -47,9 +46,7 @@ impl ErrorSummary {
         Self {
             reason,
             text: format!("{reason}: {}", cut(clean(&error.subject()), SUBJECT_BYTES)).into(),
-            annotated: if error.is_cluster_wide()
-                || matches!(error, ReconcileError::Unchecked { .. })
-            {
+            annotated: if error.is_cluster_wide() {
                 AnnotationTiming::Never
             } else if error.is_temporary() {
                 AnnotationTiming::OncePersistent
@@ -91,7 +88,6 @@ impl ReconcileError {
             Self::Lost { .. } | Self::KeysLost { .. } => ("lost", "ObjectLost"),
             Self::EndIsUnknown { .. } => ("end_is_unknown", "EndUnknown"),
             Self::NotCreated { .. } => ("not_created", NOT_CREATED),
-            Self::Unchecked { .. } => ("unchecked", "NotChecked"),
             Self::JobsHaveOldPlacement { .. } => ("old_placement", "OldPlacement"),
             Self::Conflict { .. } => ("conflict", "Conflict"),
             Self::Api { .. } => ("api", "APIError"),

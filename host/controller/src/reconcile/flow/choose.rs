@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Done, Flow, Rendering, Report, Reports, Snapshot, because};
+use super::{Flow, Rendering, Report, Reports, Result, Snapshot, because};
 use crate::reconcile::{
     cluster::{Basis, Cluster, Known, RenderedFacts, RuntimeSource, SnapshotFacts, SnapshotMark},
     error::SnapshotError,
@@ -20,10 +20,15 @@ pub(super) enum Chosen<C: Cluster> {
     /// It has never run, and may change as a whole.
     New(Basis<C::Snapshot>),
     /// It may have run.
-    Started(Basis<C::Snapshot>),
-    /// It may have run, and was rendered from the current runtime already.
+    Started(Started<C>),
+}
+
+/// The inputs of a suspended JobSet that may have run.
+pub(super) enum Started<C: Cluster> {
+    Basis(Basis<C::Snapshot>),
+    /// It was rendered from the current runtime already.
     Rendered(Rendering<C>),
-    /// It may have run, and continues without a snapshot and a runtime.
+    /// It continues without a snapshot and a runtime.
     Nothing,
 }
 
@@ -32,7 +37,7 @@ impl<C: Cluster> Flow<'_, C> {
     pub(super) async fn render_new(
         &mut self,
         train_job: &C::TrainJob,
-    ) -> Done<Option<Rendering<C>>> {
+    ) -> Result<Option<Rendering<C>>> {
         let has_run = self.start.job.has_run();
         if has_run {
             match self.read_snapshot(train_job).await? {
@@ -76,7 +81,7 @@ impl<C: Cluster> Flow<'_, C> {
         &mut self,
         train_job: &C::TrainJob,
         found: Snapshot<C>,
-    ) -> Done<Option<Rendering<C>>> {
+    ) -> Result<Option<Rendering<C>>> {
         let Known { facts, value } = found;
         if self.may_have_ended(Some(&facts)) {
             return Ok(None);
@@ -126,7 +131,7 @@ impl<C: Cluster> Flow<'_, C> {
         &mut self,
         train_job: &C::TrainJob,
         never_run: bool,
-    ) -> Done<Choice<C>> {
+    ) -> Result<Choice<C>> {
         let error = match self.read_snapshot(train_job).await {
             Ok(Some(found)) => return self.choose_existing(found, never_run).await,
             Ok(None) if never_run => {
@@ -153,19 +158,20 @@ impl<C: Cluster> Flow<'_, C> {
         }
         let mut reports = vec![Report::Error(error)];
         let inputs = match self.current_runtime(train_job, true).await {
-            Ok(basis) => Chosen::Started(basis),
+            Ok(basis) => Started::Basis(basis),
             Err(error) if error.is_of_input() && !never_run => {
                 reports.push(Report::Error(error));
-                Chosen::Nothing
+                Started::Nothing
             }
             Err(error) => return Err(error),
         };
+        let inputs = Chosen::Started(inputs);
         Ok(Choice { inputs, reports })
     }
 
     /// Chooses the existing snapshot. If only the TrainJob's status shows that its JobSet has run, the snapshot is marked, because the counts
     /// of the next JobSet replace the status.
-    async fn choose_existing(&mut self, found: Snapshot<C>, never_run: bool) -> Done<Choice<C>> {
+    async fn choose_existing(&mut self, found: Snapshot<C>, never_run: bool) -> Result<Choice<C>> {
         let Known { facts, value } = found;
         let has_run = self.start.job.has_run();
         if has_run {
@@ -186,23 +192,23 @@ impl<C: Cluster> Flow<'_, C> {
         let chosen = if is_new {
             Chosen::New(basis)
         } else {
-            Chosen::Started(basis)
+            Chosen::Started(Started::Basis(basis))
         };
         Ok(chosen.without_reports())
     }
 
     /// Creates the missing snapshot of a suspended JobSet that may have run, from the current runtime.
-    async fn create_missing(&mut self, train_job: &C::TrainJob) -> Done<Choice<C>> {
+    async fn create_missing(&mut self, train_job: &C::TrainJob) -> Result<Choice<C>> {
         match self.render_current(train_job, true).await {
             Ok(mut rendering) => {
                 // Only the patch that resumes the JobSet can vouch for the snapshot.
                 if !self.start.job.desired.suspend {
                     self.save(&mut rendering).await?;
                 }
-                Ok(Chosen::Rendered(rendering).without_reports())
+                Ok(Chosen::Started(Started::Rendered(rendering)).without_reports())
             }
             Err(error) if error.is_of_input() => Ok(Choice {
-                inputs: Chosen::Nothing,
+                inputs: Chosen::Started(Started::Nothing),
                 reports: vec![Report::Error(error)],
             }),
             Err(error) => Err(error),
@@ -214,7 +220,7 @@ impl<C: Cluster> Flow<'_, C> {
         &mut self,
         train_job: &C::TrainJob,
         started: bool,
-    ) -> Done<Basis<C::Snapshot>> {
+    ) -> Result<Basis<C::Snapshot>> {
         Ok(Basis {
             source: RuntimeSource::Runtime,
             snapshot: self.cluster.runtime(train_job).await?,
@@ -227,7 +233,7 @@ impl<C: Cluster> Flow<'_, C> {
         &mut self,
         train_job: &C::TrainJob,
         started: bool,
-    ) -> Done<Rendering<C>> {
+    ) -> Result<Rendering<C>> {
         let basis = self.current_runtime(train_job, started).await?;
         self.render(train_job, &basis).await
     }
@@ -237,7 +243,7 @@ impl<C: Cluster> Flow<'_, C> {
         &mut self,
         train_job: &C::TrainJob,
         basis: &Basis<C::Snapshot>,
-    ) -> Done<Rendering<C>> {
+    ) -> Result<Rendering<C>> {
         self.cluster
             .render(train_job, basis, self.content.as_ref())
             .await
@@ -247,7 +253,7 @@ impl<C: Cluster> Flow<'_, C> {
     pub(super) async fn read_snapshot(
         &mut self,
         train_job: &C::TrainJob,
-    ) -> Done<Option<Snapshot<C>>> {
+    ) -> Result<Option<Snapshot<C>>> {
         let found = self.cluster.snapshot(train_job).await?;
         self.snapshot = found.as_ref().map(|found| found.facts.clone());
         self.content = found.as_ref().map(|found| found.value.clone());
@@ -255,7 +261,7 @@ impl<C: Cluster> Flow<'_, C> {
     }
 
     /// Saves the snapshot of the rendering, unless it is saved.
-    pub(super) async fn save(&mut self, rendering: &mut Rendering<C>) -> Done<()> {
+    pub(super) async fn save(&mut self, rendering: &mut Rendering<C>) -> Result<()> {
         let Known { facts, value } = rendering;
         if facts.saved {
             return Ok(());
@@ -278,7 +284,7 @@ impl<C: Cluster> Flow<'_, C> {
     }
 
     /// Marks the snapshot as started, also one that cannot be read.
-    pub(super) async fn mark_started(&mut self) -> Done<()> {
+    pub(super) async fn mark_started(&mut self) -> Result<()> {
         let is_started = match (&self.snapshot, &self.marks) {
             (Some(snapshot), _) => snapshot.started,
             (None, Some(marks)) if marks.foreign.is_none() => marks.started,
@@ -291,7 +297,7 @@ impl<C: Cluster> Flow<'_, C> {
     }
 
     /// Sets marks of the snapshot.
-    pub(super) async fn mark(&mut self, mark: SnapshotMark) -> Done<()> {
+    pub(super) async fn mark(&mut self, mark: SnapshotMark) -> Result<()> {
         let (at, started, recreate) = match (&mut self.snapshot, &mut self.marks) {
             (Some(it), _) => (&mut it.at, &mut it.started, &mut it.recreate),
             (None, Some(it)) => (&mut it.at, &mut it.started, &mut it.recreate),
@@ -321,7 +327,7 @@ impl<C: Cluster> Flow<'_, C> {
 
     /// Notes facts that a restarted controller could not observe: that a JobSet which will expire has run, and that a deleted JobSet was
     /// recreated.
-    pub(super) async fn note_applied(&mut self, rendered: &RenderedFacts) -> Done<()> {
+    pub(super) async fn note_applied(&mut self, rendered: &RenderedFacts) -> Result<()> {
         // If it is deleted again, a restarted controller recreates it too.
         if self.is_to_recreate() && self.cluster.cached().has_any_job_set() {
             because("the JobSet was recreated");

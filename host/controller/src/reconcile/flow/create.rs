@@ -1,7 +1,7 @@
 //! Creates the JobSet of a TrainJob that has none. If a deleted JobSet may have ended, the TrainJob ends instead, because its training
 //! would run again.
 
-use super::{Done, Flow, Report, Reports, because, write::JobSetStage};
+use super::{Flow, Report, Reports, Result, because, write::JobSetStage};
 use crate::reconcile::{
     cluster::{Apply, Cluster, Owner},
     error::ReconcileError,
@@ -9,7 +9,7 @@ use crate::reconcile::{
 
 impl<C: Cluster> Flow<'_, C> {
     /// Creates the snapshot, the objects and the JobSet.
-    pub(super) async fn create(&mut self) -> Done<Reports> {
+    pub(super) async fn create(&mut self) -> Result<Reports> {
         self.cluster.begin();
         let train_job = self.cluster.train_job().await?;
         if self.start.job.had_job_set() {
@@ -30,7 +30,7 @@ impl<C: Cluster> Flow<'_, C> {
     }
 
     /// Applies the JobSet without force.
-    async fn apply_new(&mut self, rendering: &C::Rendering) -> Done<()> {
+    async fn apply_new(&mut self, rendering: &C::Rendering) -> Result<()> {
         let how = Apply {
             over: None,
             held: None,
@@ -49,7 +49,7 @@ impl<C: Cluster> Flow<'_, C> {
     }
 
     /// Ends a TrainJob whose JobSet ran and was deleted, without its end being observed.
-    async fn end_unseen(&mut self) -> Done<Reports> {
+    async fn end_unseen(&mut self) -> Result<Reports> {
         because("the JobSet was deleted and it is not known how it ended");
         self.cluster.confirm_absence().await?;
         self.cluster.note_unseen_end();

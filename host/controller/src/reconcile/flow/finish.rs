@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::{Done, End, Flow, Reports, because, maintain};
+use super::{End, Flow, Reports, Result, because, maintain};
 use crate::{
     reconcile::{
         cluster::{Cluster, Interests},
@@ -44,6 +44,8 @@ impl<C: Cluster> Flow<'_, C> {
 
     /// Updates the state in memory.
     fn settle(&mut self, has_ended: bool, error: Option<&ReconcileError>) {
+        // Its memory is released, and the API server may take long from here on.
+        self.content = None;
         let cached = self.cluster.cached();
         let runs = cached.job_set().is_some_and(|found| !found.suspended);
         // A missing object of a running JobSet is recreated as soon as its kind is served.
@@ -60,7 +62,7 @@ impl<C: Cluster> Flow<'_, C> {
     }
 
     /// Updates the status, and deletes a JobSet that is overdue.
-    async fn write_outcome(&mut self, failed: bool) -> Done<()> {
+    async fn write_outcome(&mut self, failed: bool) -> Result<()> {
         let job = &self.start.job;
         let cached = self.cluster.cached();
         let status = next_status(job, &cached, failed, self.start.now);
@@ -81,7 +83,7 @@ impl<C: Cluster> Flow<'_, C> {
     }
 
     /// Deletes the JobSet of a TrainJob that exceeded its deadline.
-    async fn delete_overdue(&mut self) -> Done<()> {
+    async fn delete_overdue(&mut self) -> Result<()> {
         let cached = self.cluster.cached();
         let Some(found) = cached.job_set().filter(|found| !found.deleting) else {
             return Ok(());

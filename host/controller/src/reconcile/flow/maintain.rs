@@ -9,7 +9,7 @@ use std::{sync::Arc, time::Duration};
 use k8s_openapi::jiff::Timestamp;
 use trainyard_model::object::ApplyMode;
 
-use super::{Done, Flow, Report, Reports, because, write::JobSetStage};
+use super::{Flow, Report, Reports, Result, because, write::JobSetStage};
 use crate::{
     reconcile::{
         cluster::{Basis, Cluster, ObjectState, RuntimeSource, SnapshotMark},
@@ -76,7 +76,7 @@ fn running_for(job: &JobFacts, now: Timestamp) -> Option<Duration> {
 
 impl<C: Cluster> Flow<'_, C> {
     /// Maintains a running JobSet: repairs the objects beside it, and fails if its Jobs or pods cannot be created.
-    pub(super) async fn maintain(&mut self, found: &JobSetState) -> Done<Reports> {
+    pub(super) async fn maintain(&mut self, found: &JobSetState) -> Result<Reports> {
         let reports = self.maintain_objects(found).await?;
         let [shortest, _] = CHECK_EVERY;
         let since = running_for(&self.start.job, self.start.now);
@@ -89,7 +89,7 @@ impl<C: Cluster> Flow<'_, C> {
     }
 
     /// Repairs the objects beside a running JobSet if it or its TrainJob has changed since they were last checked, or if its pods wait.
-    async fn maintain_objects(&mut self, found: &JobSetState) -> Done<Reports> {
+    async fn maintain_objects(&mut self, found: &JobSetState) -> Result<Reports> {
         let Some(last) = &self.start.last else {
             if found.recreated {
                 // The controller that recreated it may have stopped before it updated the snapshot.
@@ -124,7 +124,7 @@ impl<C: Cluster> Flow<'_, C> {
     }
 
     /// Removes the mark of a deleted JobSet from the snapshot.
-    async fn unmark_recreated(&mut self) -> Done<()> {
+    async fn unmark_recreated(&mut self) -> Result<()> {
         match self.cluster.snapshot_marks().await? {
             Some(marks) if marks.foreign.is_none() && marks.recreate => {
                 because("the JobSet was recreated");
@@ -142,7 +142,7 @@ impl<C: Cluster> Flow<'_, C> {
         &mut self,
         listed: &Arc<[AppliedObject]>,
         needs: &[(&AppliedObject, Need)],
-    ) -> Done<(Arc<[AppliedObject]>, Reports)> {
+    ) -> Result<(Arc<[AppliedObject]>, Reports)> {
         if needs.iter().all(|(_, need)| *need == Need::Nothing) {
             return Ok((listed.clone(), Reports::new()));
         }

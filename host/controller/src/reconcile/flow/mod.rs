@@ -29,7 +29,8 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     cluster::{
-        Cluster, Known, Owner, RenderedFacts, SnapshotFacts, SnapshotMarks, SuspendedFacts, Values,
+        Cluster, Known, Owner, RenderedFacts, Result, SnapshotFacts, SnapshotMarks, SuspendedFacts,
+        Values,
     },
     error::ReconcileError,
     last_reconcile::{AppliedObject, LastReconcile},
@@ -66,9 +67,6 @@ pub(crate) enum Report {
 
 /// The reports of a reconcile.
 type Reports = Vec<Report>;
-
-/// The result of a part of a reconcile.
-type Done<T> = Result<T, ReconcileError>;
 
 /// A snapshot with its facts.
 type Snapshot<C> = Known<SnapshotFacts, <C as Values>::Snapshot>;
@@ -117,7 +115,7 @@ impl<'a, C: Cluster> Flow<'a, C> {
     }
 
     /// Reconciles the JobSet of a TrainJob that has not ended.
-    async fn reconcile_job_set(&mut self) -> Done<Reports> {
+    async fn reconcile_job_set(&mut self) -> Result<Reports> {
         let Start { job, cached, .. } = self.start;
         match &cached.job_set {
             // It is reported if it lasts.
@@ -143,10 +141,13 @@ impl<'a, C: Cluster> Flow<'a, C> {
             }
             // It must not be taken for a missing one.
             StoredJobSet::Unreadable => Ok(Reports::new()),
-            StoredJobSet::Foreign => Err(match self.cluster.job_set_owner().await? {
-                Owner::Foreign(error) => error,
-                Owner::OursOrGone => ReconcileError::stale_job_set(&job.name),
-            }),
+            StoredJobSet::Foreign => {
+                because("the JobSet of this name does not belong to the TrainJob");
+                Err(match self.cluster.job_set_owner().await? {
+                    Owner::Foreign(error) => error,
+                    Owner::OursOrGone => ReconcileError::stale_job_set(&job.name),
+                })
+            }
         }
     }
 

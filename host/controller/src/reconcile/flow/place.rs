@@ -1,7 +1,7 @@
 //! The placement of the pods of a suspended JobSet. When JobSet unsuspends Jobs, it adds the placement of the replicated job and removes
 //! nothing. Jobs with entries that are not wanted are therefore deleted first, and JobSet recreates them.
 
-use super::{Done, Flow, Rendering, Report, Reports, SuspendedJobSet, because};
+use super::{Flow, Rendering, Report, Reports, Result, SuspendedJobSet, because};
 use crate::reconcile::{
     cluster::{Cluster, WantedPlacement},
     error::ReconcileError,
@@ -14,37 +14,32 @@ impl<C: Cluster> Flow<'_, C> {
         train_job: &C::TrainJob,
         mut found: SuspendedJobSet<C>,
         rendering: Option<&Rendering<C>>,
-    ) -> Done<Reports> {
-        let content = self.content.clone();
+    ) -> Result<Reports> {
         // Without a rendering, only the snapshot distinguishes the placement by plugins from that of an earlier admission.
-        let wanted = || match (rendering, &content) {
-            (Some(rendering), _) => WantedPlacement::<C>::Rendered(&rendering.value),
+        let wanted = match (rendering, &self.content) {
+            (Some(rendering), _) => WantedPlacement::Rendered(&rendering.value),
             (None, Some(content)) => WantedPlacement::Noted(content),
             (None, None) => WantedPlacement::Live,
         };
-        let mut placement = self
-            .cluster
-            .placement(train_job, &found.value, wanted())
-            .await?;
+        let compared = self.cluster.placement(train_job, &found.value, wanted);
+        let mut placement = compared.await?;
         let mut reports = Reports::new();
         if placement.facts.loses {
             if placement.facts.moves || !placement.facts.noted {
                 because("Jobs still have the placement of an earlier admission");
-                self.cluster
-                    .relocate(&found.facts.at, &placement.value)
-                    .await?;
+                let (at, changes) = (&found.facts.at, &placement.value);
+                self.cluster.relocate(at, changes).await?;
                 found = self.read_suspended(&found).await?;
-                placement = self
-                    .cluster
-                    .placement(train_job, &found.value, wanted())
-                    .await?;
+                // An admission may have added entries to the JobSet, which are not part of what is wanted.
+                let wanted = WantedPlacement::AsBefore(changes);
+                let compared = self.cluster.placement(train_job, &found.value, wanted);
+                placement = compared.await?;
             }
             reports = self.delete_old_jobs(&found).await?;
         }
         let rendering = rendering.map(|rendering| &rendering.value);
-        self.cluster
-            .resume(&found.facts.at, &placement.value, rendering)
-            .await?;
+        let (at, changes) = (&found.facts.at, &placement.value);
+        self.cluster.resume(at, changes, rendering).await?;
         Ok(reports)
     }
 
@@ -52,13 +47,13 @@ impl<C: Cluster> Flow<'_, C> {
     pub(super) async fn read_suspended(
         &mut self,
         found: &SuspendedJobSet<C>,
-    ) -> Done<SuspendedJobSet<C>> {
+    ) -> Result<SuspendedJobSet<C>> {
         let uid = found.facts.at.uid.as_deref().unwrap_or_default();
         self.cluster.suspended_job_set(uid).await
     }
 
     /// Deletes the Jobs of a suspended JobSet that still have removed entries.
-    pub(super) async fn delete_old_jobs(&mut self, found: &SuspendedJobSet<C>) -> Done<Reports> {
+    pub(super) async fn delete_old_jobs(&mut self, found: &SuspendedJobSet<C>) -> Result<Reports> {
         if !found.facts.removed {
             return Ok(Reports::new());
         }

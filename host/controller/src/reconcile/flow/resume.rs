@@ -6,7 +6,7 @@ use std::sync::Arc;
 use trainyard_model::object::ApplyMode;
 
 use super::{
-    Done, Flow, Rendering, Report, Reports, SuspendedJobSet, choose::Chosen, write::JobSetStage,
+    Flow, Rendering, Report, Reports, Result, SuspendedJobSet, choose::Started, write::JobSetStage,
 };
 use crate::reconcile::{
     cluster::{Cluster, ObjectToWrite},
@@ -19,15 +19,14 @@ impl<C: Cluster> Flow<'_, C> {
         &mut self,
         train_job: &C::TrainJob,
         found: SuspendedJobSet<C>,
-        inputs: Chosen<C>,
-    ) -> Done<Reports> {
+        inputs: Started<C>,
+    ) -> Result<Reports> {
         let mut reports = Reports::new();
         let rendered = match inputs {
-            Chosen::Rendered(rendering) => Ok(rendering),
-            Chosen::New(basis) | Chosen::Started(basis) => self.render(train_job, &basis).await,
-            Chosen::Nothing => {
+            Started::Rendered(rendering) => Ok(rendering),
+            Started::Basis(basis) => self.render(train_job, &basis).await,
+            Started::Nothing => {
                 // It is not known which entries of the placement are from an earlier admission.
-                self.content = None;
                 if !self.start.job.desired.suspend {
                     reports = self.unsuspend(train_job, found, None).await?;
                 }
@@ -56,7 +55,7 @@ impl<C: Cluster> Flow<'_, C> {
     async fn write_pinned(
         &mut self,
         rendering: Option<&Rendering<C>>,
-    ) -> Done<Arc<[AppliedObject]>> {
+    ) -> Result<Arc<[AppliedObject]>> {
         let listed = self.listed();
         let Some(rendering) = rendering else {
             return Ok(AppliedObject::unknown(&listed));

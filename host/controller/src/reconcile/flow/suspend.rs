@@ -1,6 +1,6 @@
 //! Suspends a running JobSet. Nothing else of it changes.
 
-use super::{Done, Flow, Report, Reports};
+use super::{Flow, Report, Reports, Result};
 use crate::{
     reconcile::cluster::{Cluster, SnapshotMark},
     watch::JobSetState,
@@ -8,14 +8,14 @@ use crate::{
 
 impl<C: Cluster> Flow<'_, C> {
     /// Suspends the JobSet after its snapshot is marked as started.
-    pub(super) async fn suspend(&mut self, found: &JobSetState) -> Done<Reports> {
+    pub(super) async fn suspend(&mut self, found: &JobSetState) -> Result<Reports> {
         let reports = self.mark_before_suspension().await?;
         self.cluster.suspend(&found.uid).await?;
         Ok(reports)
     }
 
     /// Marks the snapshot as started. If that is not possible, the JobSet is suspended nevertheless: it is marked itself.
-    async fn mark_before_suspension(&mut self) -> Done<Reports> {
+    async fn mark_before_suspension(&mut self) -> Result<Reports> {
         let marked = match self.cluster.snapshot_marks().await {
             // There is no snapshot if the JobSet is older than snapshots, or the snapshot was deleted.
             Ok(None) => Ok(()),

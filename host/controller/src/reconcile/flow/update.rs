@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    Done, Flow, Report, Reports, SuspendedJobSet, because,
-    choose::{Choice, Chosen},
+    Flow, Report, Reports, Result, SuspendedJobSet, because,
+    choose::{Choice, Chosen, Started},
     write::JobSetStage,
 };
 use crate::{
@@ -19,7 +19,7 @@ use crate::{
 
 impl<C: Cluster> Flow<'_, C> {
     /// Updates or resumes a suspended JobSet.
-    pub(super) async fn update_or_resume(&mut self, found: &JobSetState) -> Done<Reports> {
+    pub(super) async fn update_or_resume(&mut self, found: &JobSetState) -> Result<Reports> {
         let job = &self.start.job;
         // A JobSet that has never run has the digest of its inputs.
         let never_run = !job.has_run() && found.inputs.is_some();
@@ -40,7 +40,7 @@ impl<C: Cluster> Flow<'_, C> {
         let Choice { inputs, reports } = self.choose_for_suspended(&train_job, never_run).await?;
         let done = match inputs {
             Chosen::New(basis) => self.update(&train_job, found, basis).await?,
-            started => self.resume_if_needed(&train_job, found, started).await?,
+            Chosen::Started(inputs) => self.resume_if_needed(&train_job, found, inputs).await?,
         };
         Ok(done.into_iter().chain(reports).collect())
     }
@@ -63,11 +63,11 @@ impl<C: Cluster> Flow<'_, C> {
         &mut self,
         train_job: &C::TrainJob,
         found: &JobSetState,
-        inputs: Chosen<C>,
-    ) -> Done<Reports> {
+        inputs: Started<C>,
+    ) -> Result<Reports> {
         let follows = |object: &ObjectRef| JobSetStage::Suspended.lets_change(object.apply);
         let listed = match inputs {
-            Chosen::Nothing => Arc::default(),
+            Started::Nothing => Arc::default(),
             _ => self.listed(),
         };
         if self.start.job.desired.suspend && !listed.iter().any(follows) {
@@ -84,7 +84,7 @@ impl<C: Cluster> Flow<'_, C> {
         train_job: &C::TrainJob,
         found: &JobSetState,
         basis: Basis<C::Snapshot>,
-    ) -> Done<Reports> {
+    ) -> Result<Reports> {
         let found = self.cluster.suspended_job_set(&found.uid).await?;
         if found.facts.started {
             return self.resume_unnoted(train_job, found, basis).await;
@@ -109,43 +109,40 @@ impl<C: Cluster> Flow<'_, C> {
             return Ok(reports);
         }
         let objects = self.write_all(&facts.objects, JobSetStage::Fresh).await?;
-        if let Some(more) = self.apply_over(train_job, found, &rendering.value).await? {
+        if self
+            .apply_over(train_job, found, &rendering.value, &mut reports)
+            .await?
+        {
             self.note_applied(&rendering.facts).await?;
-            reports.extend(more);
         }
         // The deletion of the JobSet triggers another reconcile.
         self.remember(Some(objects));
         Ok(reports)
     }
 
-    /// Applies the JobSet over the suspended one, whose Jobs first lose entries that are not wanted. `None` if it was deleted.
+    /// Applies the JobSet over the suspended one, whose Jobs first lose entries that are not wanted. Returns whether it still exists.
     async fn apply_over(
         &mut self,
         train_job: &C::TrainJob,
         mut found: SuspendedJobSet<C>,
         rendering: &C::Rendering,
-    ) -> Done<Option<Reports>> {
+        reports: &mut Reports,
+    ) -> Result<bool> {
         let wanted = WantedPlacement::Applied(rendering);
-        let placement = self
-            .cluster
-            .placement(train_job, &found.value, wanted)
-            .await?;
-        let mut reports = Reports::new();
+        let compared = self.cluster.placement(train_job, &found.value, wanted);
+        let placement = compared.await?;
         if placement.facts.loses {
-            if !self
-                .apply_or_delete(&found, rendering, Some(&placement.value))
-                .await?
-            {
-                return Ok(None);
+            let held = Some(&placement.value);
+            if !self.apply_or_delete(&found, rendering, held).await? {
+                return Ok(false);
             }
             found = self.read_suspended(&found).await?;
             if found.facts.started {
                 return Err(ReconcileError::changed_job_set(&self.start.job.name));
             }
-            reports = self.delete_old_jobs(&found).await?;
+            reports.extend(self.delete_old_jobs(&found).await?);
         }
-        let exists = self.apply_or_delete(&found, rendering, None).await?;
-        Ok(exists.then_some(reports))
+        self.apply_or_delete(&found, rendering, None).await
     }
 
     /// Applies the JobSet over the suspended one. If immutable fields would change, deletes the existing JobSet, provided that another could be
@@ -155,7 +152,7 @@ impl<C: Cluster> Flow<'_, C> {
         found: &SuspendedJobSet<C>,
         rendering: &C::Rendering,
         held: Option<&C::Placement>,
-    ) -> Done<bool> {
+    ) -> Result<bool> {
         let how = Apply {
             over: Some(&found.facts.at),
             held,
@@ -177,7 +174,7 @@ impl<C: Cluster> Flow<'_, C> {
         train_job: &C::TrainJob,
         found: SuspendedJobSet<C>,
         basis: Basis<C::Snapshot>,
-    ) -> Done<Reports> {
+    ) -> Result<Reports> {
         let has_both = found.facts.inputs.is_some();
         self.mark_started().await?;
         let started = Basis {
@@ -185,7 +182,7 @@ impl<C: Cluster> Flow<'_, C> {
             ..basis
         };
         let mut reports = self
-            .resume(train_job, found, Chosen::Started(started))
+            .resume(train_job, found, Started::Basis(started))
             .await?;
         if has_both {
             reports.push(Report::BothMarks);

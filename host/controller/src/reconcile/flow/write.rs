@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use trainyard_model::object::ApplyMode;
 
-use super::{Done, Flow};
+use super::{Flow, Result};
 use crate::reconcile::{
     cluster::{Cluster, ObjectState, ObjectToWrite},
     last_reconcile::{Applied, AppliedObject},
@@ -39,7 +39,7 @@ impl<C: Cluster> Flow<'_, C> {
         &mut self,
         objects: impl IntoIterator<Item = &'o ObjectToWrite>,
         stage: JobSetStage,
-    ) -> Done<Arc<[AppliedObject]>> {
+    ) -> Result<Arc<[AppliedObject]>> {
         let mut written = Vec::new();
         for object in objects {
             written.push(self.write(object, stage).await?);
@@ -52,7 +52,7 @@ impl<C: Cluster> Flow<'_, C> {
         &mut self,
         it: &ObjectToWrite,
         stage: JobSetStage,
-    ) -> Done<AppliedObject> {
+    ) -> Result<AppliedObject> {
         let mode = it.object.apply;
         // Read before it is created, whatever its mode, because quotas are charged before the API server checks whether the object exists.
         let applied = match self.cluster.object(&it.object).await? {
@@ -77,7 +77,7 @@ impl<C: Cluster> Flow<'_, C> {
         })
     }
 
-    async fn apply(&mut self, it: &ObjectToWrite, force: bool) -> Done<Option<Applied>> {
+    async fn apply(&mut self, it: &ObjectToWrite, force: bool) -> Result<Option<Applied>> {
         let version = self.cluster.apply_object(&it.rendered, force).await?;
         Ok(Some(Applied {
             content: it.content,
@@ -86,7 +86,7 @@ impl<C: Cluster> Flow<'_, C> {
     }
 
     /// Creates an object, unless another client has created it in the meantime.
-    async fn create_object(&mut self, it: &ObjectToWrite) -> Done<()> {
+    async fn create_object(&mut self, it: &ObjectToWrite) -> Result<()> {
         let Err(error) = self.cluster.create_object(&it.rendered).await else {
             return Ok(());
         };

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     annotations::{RECREATE, STARTED},
     reconcile::{
-        cluster::{Called, Known, SnapshotFacts, SnapshotMark, SnapshotMarks, Snapshots},
+        cluster::{Known, Result, SnapshotFacts, SnapshotMark, SnapshotMarks, Snapshots},
         error::{ReconcileError, SnapshotError},
         last_reconcile::AppliedObject,
         object_version::ObjectVersion,
@@ -29,7 +29,7 @@ impl Snapshots for LiveCluster<'_> {
     async fn snapshot(
         &mut self,
         job: &AdmittedTrainJob,
-    ) -> Called<Option<Known<SnapshotFacts, Snapshot>>> {
+    ) -> Result<Option<Known<SnapshotFacts, Snapshot>>> {
         let name = Snapshot::name(&self.key.name);
         let Some(map) = self.read::<ConfigMap>(&name).await? else {
             return Ok(None);
@@ -59,7 +59,7 @@ impl Snapshots for LiveCluster<'_> {
         }))
     }
 
-    async fn snapshot_marks(&mut self) -> Called<Option<SnapshotMarks>> {
+    async fn snapshot_marks(&mut self) -> Result<Option<SnapshotMarks>> {
         let name = Snapshot::name(&self.key.name);
         let found = self.config_maps().get_metadata_opt(&name).await;
         let found = found
@@ -77,7 +77,7 @@ impl Snapshots for LiveCluster<'_> {
         }))
     }
 
-    async fn listed_objects(&mut self) -> Called<Arc<[AppliedObject]>> {
+    async fn listed_objects(&mut self) -> Result<Arc<[AppliedObject]>> {
         let name = &self.key.name;
         let found: Option<ConfigMap> = self.read(&Snapshot::name(name)).await?;
         let most = self.reconciler.plugins.renderer.most_objects();
@@ -88,7 +88,7 @@ impl Snapshots for LiveCluster<'_> {
         Ok(AppliedObject::unknown(&listed))
     }
 
-    async fn create_snapshot(&mut self, rendering: &mut RenderedJobSet) -> Called<SnapshotFacts> {
+    async fn create_snapshot(&mut self, rendering: &mut RenderedJobSet) -> Result<SnapshotFacts> {
         let map = self.config_map(rendering).await?;
         let what = || format!("creating ConfigMap `{}`", Snapshot::name(&self.key.name));
         let created = self.config_maps().create(&creating(), &map).await;
@@ -100,7 +100,7 @@ impl Snapshots for LiveCluster<'_> {
         &mut self,
         rendering: &mut RenderedJobSet,
         at: &ObjectVersion,
-    ) -> Called<SnapshotFacts> {
+    ) -> Result<SnapshotFacts> {
         let name = Snapshot::name(&self.key.name);
         let failed = |error| ReconcileError::api(format!("replacing ConfigMap `{name}`"), error);
         let mut map = self.config_map(rendering).await?;
@@ -122,7 +122,7 @@ impl Snapshots for LiveCluster<'_> {
         &mut self,
         mark: SnapshotMark,
         at: &ObjectVersion,
-    ) -> Called<ObjectVersion> {
+    ) -> Result<ObjectVersion> {
         let name = Snapshot::name(&self.key.name);
         let mut annotations = Map::new();
         if mark.started {
@@ -148,7 +148,7 @@ impl Snapshots for LiveCluster<'_> {
 
 impl LiveCluster<'_> {
     /// Returns the ConfigMap with the snapshot of the rendering.
-    async fn config_map(&self, rendering: &RenderedJobSet) -> Called<ConfigMap> {
+    async fn config_map(&self, rendering: &RenderedJobSet) -> Result<ConfigMap> {
         let snapshot = rendering.snapshot.clone();
         let (job, namespace) = (rendering.job.clone(), self.key.namespace.clone());
         self.on_thread(move |_, _| snapshot.to_config_map(&job, &namespace))

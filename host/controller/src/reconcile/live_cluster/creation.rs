@@ -1,6 +1,7 @@
 //! Whether the Jobs and pods of a running JobSet were created. JobSet and Kubernetes' Job controller report failures only in Events, and retry.
 
 use std::{
+    pin::pin,
     sync::{Arc, Mutex, Once, PoisonError},
     time::Duration,
 };
@@ -11,16 +12,19 @@ use kube::{
     api::{ListParams, ObjectMeta},
 };
 use serde::Deserialize;
+use tokio::time::timeout;
 use trainyard_api::names;
 use trainyard_model::text::clean_to;
-
-use tokio::time::timeout;
 
 use super::LiveCluster;
 use crate::{
     fair::Permit,
     kubernetes::kind_of,
-    reconcile::{cluster::Called, error::ReconcileError, owner, status},
+    reconcile::{
+        cluster::{Diagnosis, Result},
+        error::ReconcileError,
+        owner, status,
+    },
     watch::JobSetObject,
     wire::{self, without_managed_fields},
 };
@@ -42,17 +46,23 @@ const RETRIED_AFTER: i64 = 20;
 /// Whether it was logged that the role has no permission to list Events. It is the same for all TrainJobs.
 static LOGGED: Once = Once::new();
 
-/// The longest time that a reconcile waits for its turn to list Events.
-const LONGEST_WAIT: Duration = Duration::from_secs(1);
+/// How often it is checked whether the TrainJob has changed while its reconcile waits for its turn.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 
 /// How long after the start of a JobSet its Jobs should exist, in minutes.
 const CREATED_AFTER: i64 = 1;
 
 const ADVICE: &str = "this is retried until the cause is removed; if the cause is in the TrainJob or its runtime, correct it and recreate the TrainJob";
 
+impl Diagnosis for LiveCluster<'_> {
+    async fn check_creation(&mut self) -> Result<()> {
+        self.worker.free_while(self.look_for_failure()).await
+    }
+}
+
 impl LiveCluster<'_> {
-    /// Fails if Jobs of the JobSet, or pods of a Job that has too few, could not be created.
-    pub(super) async fn look_for_failure(&self) -> Called<()> {
+    /// Looks for Jobs that the JobSet lacks, or else for pods that a Job lacks.
+    async fn look_for_failure(&self) -> Result<()> {
         let job_set = self.reconciler.stores.job_sets.get(self.key);
         let started = status::started(self.job.created, &self.job.status);
         let (Some(job_set), Some(started)) = (job_set, started) else {
@@ -60,7 +70,8 @@ impl LiveCluster<'_> {
         };
         let uid = job_set.uid.clone();
         let read = move |text: &str| Job::read(text, &uid);
-        let jobs = self.jobs(self.diagnosis(), read).await?;
+        let _turn = self.turn().await?;
+        let jobs = self.jobs(read).await?;
         match self.reported(&job_set.uid, &jobs, started).await {
             // The role may be of an earlier release. Then only the number of Jobs is known.
             Err(error) if error.status() == Some(403) => {
@@ -74,19 +85,25 @@ impl LiveCluster<'_> {
         Ok(())
     }
 
-    /// Waits for the turn of the namespace. If other namespaces have slow lists, the reconcile is retried: the TrainJob may have to be suspended
-    /// in the meantime.
-    async fn diagnosis(&self) -> Called<Permit> {
-        let turn = self.reconciler.diagnoses.acquire(&self.key.namespace, 1);
-        timeout(LONGEST_WAIT, turn)
-            .await
-            .map_err(|_| ReconcileError::Unchecked {
-                name: self.key.name.to_string(),
-            })
+    /// Waits for the turn of the namespace, as long as the TrainJob does not change: it may have to be suspended, and lists of other namespaces
+    /// may take long.
+    async fn turn(&self) -> Result<Permit> {
+        let diagnoses = &self.reconciler.diagnoses;
+        let mut turn = pin!(diagnoses.acquire(&self.key.namespace, 1));
+        loop {
+            if let Ok(permit) = timeout(BETWEEN_LOOKS, turn.as_mut()).await {
+                return Ok(permit);
+            }
+            let job = self.reconciler.stores.jobs.get(self.key);
+            if job.is_none_or(|job| job.resource_version() != self.job.resource_version()) {
+                let what = format!("TrainJob `{}`", self.key.name);
+                return Err(ReconcileError::Conflict { what });
+            }
+        }
     }
 
     /// Fails if Events report a failure.
-    async fn reported(&self, uid: &str, jobs: &[Job], started: Timestamp) -> Called<()> {
+    async fn reported(&self, uid: &str, jobs: &[Job], started: Timestamp) -> Result<()> {
         let newest = jobs.iter().filter_map(|job| job.created).max();
         let since = newest.map_or(started, |newest| newest.max(started));
         if let Some(why) = self.last_failure(uid, since).await? {
@@ -113,7 +130,7 @@ impl LiveCluster<'_> {
 
     /// Fails if a JobSet has been without any Jobs for long. There is no Event if its message was too long or the JobSet controller is not
     /// running.
-    async fn check_that_jobs_are_not_late(&self, started: Timestamp) -> Called<()> {
+    async fn check_that_jobs_are_not_late(&self, started: Timestamp) -> Result<()> {
         let name = &self.key.name;
         let found: Option<JobSetObject> = self.read(name).await?;
         let created = found.and_then(|found| found.meta().creation_timestamp.clone());
@@ -132,7 +149,7 @@ impl LiveCluster<'_> {
     }
 
     /// Returns what the object with that UID last failed to create since that time, and what to do.
-    async fn last_failure(&self, uid: &str, since: Timestamp) -> Called<Option<String>> {
+    async fn last_failure(&self, uid: &str, since: Timestamp) -> Result<Option<String>> {
         let fields = format!("involvedObject.uid={uid},type=Warning");
         let params = ListParams::default().fields(&fields);
         // Only one is kept, because there may be many large ones.
@@ -150,8 +167,7 @@ impl LiveCluster<'_> {
             None
         };
         let kind = kind_of("v1", "Event");
-        self.list(self.diagnosis(), &kind, params, read, |()| 0)
-            .await?;
+        self.list(&kind, params, read, |()| 0).await?;
         let newest = newest.lock().unwrap_or_else(PoisonError::into_inner).take();
         Ok(newest.map(|event| {
             let message = without_pod_name(&event.message);

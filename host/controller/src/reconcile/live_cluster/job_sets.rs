@@ -13,27 +13,23 @@ use trainyard_model::plan::Plan;
 
 use super::{
     LiveCluster, MANAGER, creating, merging, placements::PlacementChanges,
-    rendering::RenderedJobSet, train_jobs::AdmittedTrainJob,
+    rendering::RenderedJobSet,
 };
 use crate::{
     kubernetes::unless_gone,
     log_shares::AllowedLine,
     reconcile::{
-        cluster::{
-            Apply, Called, JobSets, Known, OldJob, Owner, PlacementFacts, SuspendedFacts,
-            TrainJobs as _, WantedPlacement,
-        },
-        error::ReconcileError,
+        cluster::{Apply, JobSets, Known, Owner, Result, SuspendedFacts, TrainJobs as _},
+        error::{ReconcileError, SnapshotError},
         job_set::{self, SuspendedJobSet},
         object_version::ObjectVersion,
         owner,
-        vouch::Digests,
     },
     watch::{JobSetObject, answer, objects},
 };
 
 impl JobSets for LiveCluster<'_> {
-    async fn job_set_owner(&mut self) -> Called<Owner> {
+    async fn job_set_owner(&mut self) -> Result<Owner> {
         let name = &self.key.name;
         let found: Option<JobSetObject> = self.read(name).await?;
         Ok(match found {
@@ -47,7 +43,7 @@ impl JobSets for LiveCluster<'_> {
     async fn suspended_job_set(
         &mut self,
         uid: &str,
-    ) -> Called<Known<SuspendedFacts, Arc<SuspendedJobSet>>> {
+    ) -> Result<Known<SuspendedFacts, Arc<SuspendedJobSet>>> {
         let name = &self.key.name;
         let request = objects::<JobSetObject>(&self.key.namespace);
         let request = request.get(name, &GetParams::default());
@@ -71,7 +67,7 @@ impl JobSets for LiveCluster<'_> {
         })
     }
 
-    async fn confirm_absence(&mut self) -> Called<()> {
+    async fn confirm_absence(&mut self) -> Result<()> {
         self.confirm_train_job().await?;
         let name = &self.key.name;
         match self.read::<JobSetObject>(name).await? {
@@ -80,21 +76,12 @@ impl JobSets for LiveCluster<'_> {
         }
     }
 
-    async fn placement(
-        &mut self,
-        job: &AdmittedTrainJob,
-        job_set: &Arc<SuspendedJobSet>,
-        wanted: WantedPlacement<'_, Self>,
-    ) -> Called<Known<PlacementFacts, PlacementChanges>> {
-        self.compare_placement(job, job_set, wanted).await
-    }
-
     async fn apply_job_set(
         &mut self,
         rendering: &RenderedJobSet,
         how: Apply<'_, PlacementChanges>,
-    ) -> Called<()> {
-        let mut job_set = to_apply(rendering, how);
+    ) -> Result<()> {
+        let mut job_set = to_apply(rendering, how)?;
         let params = PatchParams::apply(MANAGER);
         let Some(over) = how.over else {
             self.patch(&Patch::Apply(&job_set), &params).await?;
@@ -118,14 +105,15 @@ impl JobSets for LiveCluster<'_> {
         &mut self,
         rendering: &RenderedJobSet,
         how: Apply<'_, PlacementChanges>,
-    ) -> Called<()> {
+    ) -> Result<()> {
         let failed = |error| {
             let name = &self.key.name;
             let what = format!("recreating JobSet `{name}`, because immutable fields changed");
             ReconcileError::api(what, error)
         };
         let recreated = false;
-        let object = serde_json::to_vec(&to_apply(rendering, Apply { recreated, ..how }));
+        let job_set = to_apply(rendering, Apply { recreated, ..how })?;
+        let object = serde_json::to_vec(&job_set);
         let object = object.map_err(|error| failed(kube::Error::SerdeError(error)))?;
         let params = PostParams {
             dry_run: true,
@@ -142,12 +130,12 @@ impl JobSets for LiveCluster<'_> {
         }
     }
 
-    async fn suspend(&mut self, uid: &str) -> Called<()> {
+    async fn suspend(&mut self, uid: &str) -> Result<()> {
         self.merge(job_set::suspension(uid)).await
     }
 
-    async fn relocate(&mut self, at: &ObjectVersion, placement: &PlacementChanges) -> Called<()> {
-        let PlacementChanges { jobs, removed } = placement;
+    async fn relocate(&mut self, at: &ObjectVersion, placement: &PlacementChanges) -> Result<()> {
+        let PlacementChanges { jobs, removed, .. } = placement;
         self.merge(job_set::relocation(at, jobs.clone(), removed))
             .await
     }
@@ -157,14 +145,14 @@ impl JobSets for LiveCluster<'_> {
         at: &ObjectVersion,
         placement: &PlacementChanges,
         rendering: Option<&RenderedJobSet>,
-    ) -> Called<()> {
+    ) -> Result<()> {
         let written = rendering.filter(|rendering| rendering.snapshot_written);
         let digests = written.and_then(|rendering| rendering.snapshot.stored.as_ref());
         self.merge(job_set::resumption(at, placement.jobs.clone(), digests))
             .await
     }
 
-    async fn delete_job_set(&mut self, at: &ObjectVersion) -> Called<()> {
+    async fn delete_job_set(&mut self, at: &ObjectVersion) -> Result<()> {
         let params = DeleteParams {
             preconditions: Some(Preconditions {
                 uid: at.uid.as_deref().map(Into::into),
@@ -178,27 +166,15 @@ impl JobSets for LiveCluster<'_> {
         let failed = |error| ReconcileError::api(format!("deleting JobSet `{name}`"), error);
         deleted.map(drop).map_err(failed)
     }
-
-    async fn old_jobs(&mut self, job_set: &Arc<SuspendedJobSet>) -> Called<Vec<OldJob>> {
-        self.jobs_with_removed_entries(job_set).await
-    }
-
-    async fn delete_job(&mut self, job: &OldJob) -> Called<()> {
-        self.delete_recreated_job(job).await
-    }
-
-    async fn check_creation(&mut self) -> Called<()> {
-        self.look_for_failure().await
-    }
 }
 
 impl LiveCluster<'_> {
-    async fn merge(&self, patch: Value) -> Called<()> {
+    async fn merge(&self, patch: Value) -> Result<()> {
         self.patch(&Patch::Merge(&patch), &merging()).await
     }
 
     /// Patches the JobSet and updates the store.
-    async fn patch(&self, patch: &Patch<&Value>, params: &PatchParams) -> Called<()> {
+    async fn patch(&self, patch: &Patch<&Value>, params: &PatchParams) -> Result<()> {
         let (name, store) = (&self.key.name, &self.reconciler.stores.job_sets);
         let job_sets = objects::<JobSetObject>(&self.key.namespace);
         let request = job_sets.patch(name, params, patch);
@@ -214,7 +190,7 @@ impl LiveCluster<'_> {
 }
 
 /// Returns the rendered JobSet as it is applied ([`job_set::to_apply`]).
-fn to_apply(rendering: &RenderedJobSet, how: Apply<'_, PlacementChanges>) -> Value {
+fn to_apply(rendering: &RenderedJobSet, how: Apply<'_, PlacementChanges>) -> Result<Value> {
     let removed = how.held.map(|changes| &changes.removed);
     let RenderedJobSet {
         job,
@@ -223,9 +199,13 @@ fn to_apply(rendering: &RenderedJobSet, how: Apply<'_, PlacementChanges>) -> Val
         snapshot,
         ..
     } = rendering;
-    let digests = snapshot.stored.clone();
-    let digests = digests.unwrap_or_else(|| Digests::of(&snapshot.data()));
-    job_set::to_apply(job_set, inputs, &digests, job, removed, how.recreated)
+    // An answer without data is not what was written.
+    let digests = snapshot.stored.as_ref();
+    let digests = digests.ok_or_else(|| SnapshotError::changed(&job.metadata.name))?;
+    let (inputs, recreated) = (inputs, how.recreated);
+    Ok(job_set::to_apply(
+        job_set, inputs, digests, job, removed, recreated,
+    ))
 }
 
 /// Whether a ResourceQuota is exceeded.

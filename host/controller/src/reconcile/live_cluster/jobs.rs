@@ -1,15 +1,16 @@
 //! The Jobs of a JobSet, and those of a suspended one that still have entries which were removed from the placement of its pods.
 
+use std::sync::Arc;
+
 use kube::api::{DeleteParams, ListParams, ObjectMeta, Preconditions};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::LiveCluster;
 use crate::{
-    fair::Permit,
     kubernetes::{kind_of, unless_gone},
     reconcile::{
-        cluster::{Called, OldJob},
+        cluster::{Jobs, OldJob, Result},
         error::ReconcileError,
         job_set::SuspendedJobSet,
         owner,
@@ -26,12 +27,8 @@ const REPLICATED_JOB_NAME: &str = "jobset.sigs.k8s.io/replicatedjob-name";
 /// The most memory of a Job that is found, which is known by its name and UID.
 const LARGEST_JOB: usize = 512;
 
-impl LiveCluster<'_> {
-    /// Lists the Jobs of the JobSet that have not ended and still have removed entries.
-    pub(super) async fn jobs_with_removed_entries(
-        &self,
-        job_set: &SuspendedJobSet,
-    ) -> Called<Vec<OldJob>> {
+impl Jobs for LiveCluster<'_> {
+    async fn old_jobs(&mut self, job_set: &Arc<SuspendedJobSet>) -> Result<Vec<OldJob>> {
         let (uid, Some(removed)) = (job_set.uid.clone(), job_set.missing.clone()) else {
             return Ok(Vec::new());
         };
@@ -52,25 +49,15 @@ impl LiveCluster<'_> {
                 deleting: deletion_timestamp.is_some(),
             })
         };
-        let resumes = &self.reconciler.resumes;
-        let permit = async { Ok(resumes.acquire(&self.key.namespace, 1).await) };
-        self.jobs(permit, read).await
+        let listed = async {
+            let resumes = &self.reconciler.resumes;
+            let _turn = resumes.acquire(&self.key.namespace, 1).await;
+            self.jobs(read).await
+        };
+        self.worker.free_while(listed).await
     }
 
-    /// Lists the Jobs of the JobSet with a permit, and returns what `read` keeps of each.
-    pub(super) async fn jobs<T: Send + 'static>(
-        &self,
-        permit: impl Future<Output = Called<Permit>>,
-        read: impl Fn(&str) -> Option<T> + Send + Sync + 'static,
-    ) -> Called<Vec<T>> {
-        let params = ListParams::default().labels(&format!("{JOB_SET_NAME}={}", self.key.name));
-        let kind = kind_of("batch/v1", "Job");
-        self.list(permit, &kind, params, read, |_| LARGEST_JOB)
-            .await
-    }
-
-    /// Deletes a Job, which JobSet recreates from its template.
-    pub(super) async fn delete_recreated_job(&self, job: &OldJob) -> Called<()> {
+    async fn delete_job(&mut self, job: &OldJob) -> Result<()> {
         let params = DeleteParams {
             preconditions: Some(Preconditions {
                 uid: job.uid.as_deref().map(Into::into),
@@ -82,6 +69,18 @@ impl LiveCluster<'_> {
         let deleted = unless_gone(jobs.delete(&job.name, &params).await);
         let failed = |error| ReconcileError::api(format!("deleting Job `{}`", job.name), error);
         deleted.map(drop).map_err(failed)
+    }
+}
+
+impl LiveCluster<'_> {
+    /// Lists the Jobs of the JobSet, and returns what `read` keeps of each.
+    pub(super) async fn jobs<T: Send + 'static>(
+        &self,
+        read: impl Fn(&str) -> Option<T> + Send + Sync + 'static,
+    ) -> Result<Vec<T>> {
+        let params = ListParams::default().labels(&format!("{JOB_SET_NAME}={}", self.key.name));
+        let kind = kind_of("batch/v1", "Job");
+        self.list(&kind, params, read, |_| LARGEST_JOB).await
     }
 }
 

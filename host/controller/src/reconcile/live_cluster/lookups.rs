@@ -7,7 +7,7 @@ use trainyard_model::lookup::{Lookups, Requester};
 use trainyard_render::PendingLookup;
 
 use super::LiveCluster;
-use crate::reconcile::{cluster::Called, error::ReconcileError};
+use crate::reconcile::{cluster::Result, error::ReconcileError};
 
 impl LiveCluster<'_> {
     /// Fetches the objects that the last rendering waits for.
@@ -16,7 +16,7 @@ impl LiveCluster<'_> {
         job: &TrainJob,
         pending: Vec<PendingLookup>,
         lookups: &mut Arc<Lookups>,
-    ) -> Called<()> {
+    ) -> Result<()> {
         let requester = Requester {
             name: &self.key.name,
             uid: job.metadata.uid.as_deref(),

@@ -151,10 +151,9 @@ impl<'a> LiveCluster<'a> {
         self.reconciler.client.request_text(request).await
     }
 
-    /// Lists objects of the JobSet with a permit, and returns what `read` keeps of each, which takes that much memory.
+    /// Lists objects of the JobSet. The namespace determines how long this takes, so it must not take a worker from others. Returns what `read` keeps of each, which takes that much memory.
     async fn list<T: Send + 'static>(
         &self,
-        permit: impl Future<Output = Result<Permit, ReconcileError>>,
         kind: &GroupVersionKind,
         params: ListParams,
         read: impl Fn(&str) -> Option<T> + Send + Sync + 'static,
@@ -162,14 +161,9 @@ impl<'a> LiveCluster<'a> {
     ) -> Result<Vec<T>, ReconcileError> {
         let path = DynamicObject::url_path(&ApiResource::from_gvk(kind), Some(&self.key.namespace));
         let feed = Feed::new(self.reconciler.client.clone(), path, params, read);
-        let listed = async {
-            let _permit = permit.await?;
-            let found = feed.all(size).await.map_err(FeedError::into_call);
-            let what = || format!("listing the {}s of JobSet `{}`", kind.kind, self.key.name);
-            found.map_err(|error| ReconcileError::api(what(), error))
-        };
-        // The namespace determines how long this takes, so it must not take a worker from others.
-        self.worker.free_while(listed).await
+        let found = feed.all(size).await.map_err(FeedError::into_call);
+        let what = || format!("listing the {}s of JobSet `{}`", kind.kind, self.key.name);
+        found.map_err(|error| ReconcileError::api(what(), error))
     }
 
     /// Runs a task on a blocking thread, such as parsing or rendering. Other reconciles can use the worker in the meantime.

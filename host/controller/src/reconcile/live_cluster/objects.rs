@@ -13,7 +13,7 @@ use super::{LiveCluster, MANAGER, creating};
 use crate::{
     client, keys,
     reconcile::{
-        cluster::{Called, ObjectState, Objects},
+        cluster::{ObjectState, Objects, Result},
         error::ReconcileError,
         object_ref::ObjectRef,
         owner,
@@ -21,7 +21,7 @@ use crate::{
 };
 
 impl Objects for LiveCluster<'_> {
-    async fn object(&mut self, object: &ObjectRef) -> Called<ObjectState> {
+    async fn object(&mut self, object: &ObjectRef) -> Result<ObjectState> {
         let found = self.metadata(object).await?;
         let deleting = found.as_ref().filter(|it| it.deletion_timestamp.is_some());
         let finalizers = deleting.map(|it| it.finalizers.clone().unwrap_or_default());
@@ -38,7 +38,7 @@ impl Objects for LiveCluster<'_> {
         })
     }
 
-    async fn listed_object(&mut self, object: &ObjectRef) -> Called<ObjectState> {
+    async fn listed_object(&mut self, object: &ObjectRef) -> Result<ObjectState> {
         if !self.reconciler.emitted.has(&object.kind) {
             return Ok(ObjectState::NotEmitted);
         }
@@ -50,7 +50,7 @@ impl Objects for LiveCluster<'_> {
         &mut self,
         object: &RenderedObject,
         force: bool,
-    ) -> Called<Option<Box<str>>> {
+    ) -> Result<Option<Box<str>>> {
         let params = PatchParams::apply(MANAGER);
         let params = if force { params.force() } else { params };
         let value = self.with_owner(object);
@@ -66,7 +66,7 @@ impl Objects for LiveCluster<'_> {
         }
     }
 
-    async fn create_object(&mut self, object: &RenderedObject) -> Called<()> {
+    async fn create_object(&mut self, object: &RenderedObject) -> Result<()> {
         let value = self.with_owner(object);
         let objects = Request::new(self.emitted(&object.kind).resource_url());
         let created = if object.material.is_empty() {
@@ -97,7 +97,7 @@ impl LiveCluster<'_> {
         objects: &Request,
         object: &RenderedObject,
         value: Value,
-    ) -> Called<Result<(), kube::Error>> {
+    ) -> Result<Result<(), kube::Error>> {
         let material = object.material.clone();
         let filled = self.on_thread(move |_, _| keys::fill(&value, &material));
         let filled = filled.await?.map_err(|problem| ReconcileError::Keys {
@@ -130,7 +130,7 @@ impl LiveCluster<'_> {
         value
     }
 
-    async fn metadata(&self, object: &ObjectRef) -> Called<Option<ObjectMeta>> {
+    async fn metadata(&self, object: &ObjectRef) -> Result<Option<ObjectMeta>> {
         let objects = self.emitted(&object.kind);
         match objects.get_metadata_opt(object.name.as_str()).await {
             Ok(found) => Ok(found.map(|it| it.metadata)),

@@ -7,7 +7,7 @@ use trainyard_model::deadline::{Deadline, Overdue};
 
 use super::{LiveCluster, train_jobs::AdmittedTrainJob};
 use crate::reconcile::{
-    cluster::{Called, Known, PlacementFacts, WantedPlacement},
+    cluster::{Known, PlacementFacts, Placements, Result, WantedPlacement},
     error::ReconcileError,
     job_set::SuspendedJobSet,
     placement::{self, Entries},
@@ -15,20 +15,21 @@ use crate::reconcile::{
 
 /// The changes that a JobSet needs for the wanted placement.
 pub(in crate::reconcile) struct PlacementChanges {
+    /// The JobSet with the wanted placement.
+    wanted: Arc<Value>,
     /// Its replicated jobs, if their placement changes.
     pub(super) jobs: Option<Value>,
     /// The entries that its Jobs have to lose.
     pub(super) removed: Entries,
 }
 
-impl LiveCluster<'_> {
-    /// Compares the JobSet with the wanted placement.
-    pub(super) async fn compare_placement(
-        &self,
+impl Placements for LiveCluster<'_> {
+    async fn placement(
+        &mut self,
         job: &AdmittedTrainJob,
         live: &Arc<SuspendedJobSet>,
         wanted: WantedPlacement<'_, Self>,
-    ) -> Called<Known<PlacementFacts, PlacementChanges>> {
+    ) -> Result<Known<PlacementFacts, PlacementChanges>> {
         let is_whole = matches!(wanted, WantedPlacement::Applied(_));
         let job_set = match wanted {
             WantedPlacement::Applied(rendering) | WantedPlacement::Rendered(rendering) => {
@@ -44,20 +45,23 @@ impl LiveCluster<'_> {
                 }
             }
             WantedPlacement::Live => self.patched(job, live).await?,
+            WantedPlacement::AsBefore(changes) => changes.wanted.clone(),
         };
         let live = live.clone();
         let compared =
-            move |_: &_, deadline: &Deadline| compare(&live, &job_set, is_whole, deadline);
+            move |_: &_, deadline: &Deadline| compare(&live, job_set, is_whole, deadline);
         let compared = self.on_thread(compared).await?;
         compared.map_err(ReconcileError::placing)
     }
+}
 
+impl LiveCluster<'_> {
     /// Returns the live placement with the TrainJob's own patches.
     async fn patched(
         &self,
         job: &AdmittedTrainJob,
         live: &Arc<SuspendedJobSet>,
-    ) -> Called<Arc<Value>> {
+    ) -> Result<Arc<Value>> {
         let (job, live) = (job.job.clone(), live.clone());
         let patched =
             move |_: &_, deadline: &Deadline| placement::patched(&job, &live.spec, deadline);
@@ -71,11 +75,11 @@ impl LiveCluster<'_> {
 /// Compares a JobSet with the wanted one, which replaces it as a whole or only its placement.
 fn compare(
     live: &SuspendedJobSet,
-    job_set: &Value,
+    wanted: Arc<Value>,
     is_whole: bool,
     deadline: &Deadline,
 ) -> Result<Known<PlacementFacts, PlacementChanges>, Overdue> {
-    let spec = job_set.get("spec").unwrap_or(&Value::Null);
+    let spec = wanted.get("spec").unwrap_or(&Value::Null);
     let removed = live.removed_by(spec);
     let jobs = if is_whole {
         None
@@ -88,6 +92,10 @@ fn compare(
         moves: jobs.is_some(),
         noted: removed == live.removed,
     };
-    let value = PlacementChanges { jobs, removed };
+    let value = PlacementChanges {
+        wanted,
+        jobs,
+        removed,
+    };
     Ok(Known { facts, value })
 }

@@ -17,7 +17,7 @@ use trainyard_render::{ClusterFacts, Needs, Problem, RenderedObject, Renderer, S
 
 use super::{LiveCluster, train_jobs::AdmittedTrainJob};
 use crate::reconcile::{
-    cluster::{Basis, Called, Known, ObjectToWrite, RenderedFacts, Renderings, RuntimeSource},
+    cluster::{Basis, Known, ObjectToWrite, RenderedFacts, Renderings, Result, RuntimeSource},
     defaults,
     error::ReconcileError,
     inputs::Inputs,
@@ -38,10 +38,6 @@ pub(in crate::reconcile) struct RenderedJobSet {
 }
 
 impl Renderings for LiveCluster<'_> {
-    async fn runtime(&mut self, job: &AdmittedTrainJob) -> Called<Snapshot> {
-        self.current_runtime(job).await
-    }
-
     /// Plan and lookups of a started TrainJob are pinned, and a rendering with others is an error. A snapshot of the reference has no plan
     /// and pins nothing. The lookups of all other TrainJobs are repeated.
     async fn render(
@@ -49,7 +45,7 @@ impl Renderings for LiveCluster<'_> {
         job: &AdmittedTrainJob,
         basis: &Basis<Snapshot>,
         existing: Option<&Snapshot>,
-    ) -> Called<Known<RenderedFacts, RenderedJobSet>> {
+    ) -> Result<Known<RenderedFacts, RenderedJobSet>> {
         let Basis {
             source, started, ..
         } = *basis;
@@ -90,7 +86,7 @@ impl Renderings for LiveCluster<'_> {
 }
 
 /// Fails if a plugin of the plan is not loaded, or in another version or with other settings.
-fn check_still_loaded(renderer: &Renderer, plan: &Plan) -> Called<()> {
+fn check_still_loaded(renderer: &Renderer, plan: &Plan) -> Result<()> {
     let generation = renderer.generation();
     let loaded = |planned: &PlannedPlugin| {
         let plugin = generation.plugin(&planned.name)?;

@@ -4,13 +4,17 @@ use trainyard_api::runtime::RuntimeKind;
 
 use super::{LiveCluster, train_jobs::AdmittedTrainJob};
 use crate::{
-    reconcile::{cluster::Called, error::ReconcileError, snapshot::Snapshot},
+    reconcile::{
+        cluster::{Result, Runtimes},
+        error::ReconcileError,
+        snapshot::Snapshot,
+    },
     watch::{ReadRuntime, RuntimeKey, RuntimeState, Store},
 };
 
-impl LiveCluster<'_> {
-    /// Reads the runtime. If it is missing or invalid, its next change triggers a reconcile.
-    pub(super) async fn current_runtime(&mut self, job: &AdmittedTrainJob) -> Called<Snapshot> {
+impl Runtimes for LiveCluster<'_> {
+    /// If it is missing or invalid, its next change triggers a reconcile.
+    async fn runtime(&mut self, job: &AdmittedTrainJob) -> Result<Snapshot> {
         let reference = &job.job.runtime_ref;
         let stores = &self.reconciler.stores;
         let (runtimes, namespace) = match reference.kind {
@@ -38,13 +42,15 @@ impl LiveCluster<'_> {
             }),
         }
     }
+}
 
+impl LiveCluster<'_> {
     /// Reads a runtime. A small one is parsed once for all TrainJobs; a large one, when the memory budget has room for it.
     async fn read_runtime(
         &mut self,
         key: &RuntimeKey,
         runtimes: &Store<RuntimeKey, RuntimeState>,
-    ) -> Called<Option<Result<ReadRuntime, String>>> {
+    ) -> Result<Option<Result<ReadRuntime, String>>> {
         let cache = &self.reconciler.runtimes;
         let Some(state) = runtimes.get(key) else {
             return Ok(None);

@@ -12,7 +12,7 @@ use crate::{
     fair::Permit,
     kubernetes::unless_gone,
     reconcile::{
-        cluster::{Called, TrainJobs},
+        cluster::{Result, TrainJobs},
         error::ReconcileError,
         inputs::Inputs,
         last_reconcile::AnnotationWrite,
@@ -35,7 +35,7 @@ impl TrainJobs for LiveCluster<'_> {
     }
 
     /// The TrainJob is read when the memory budget has room for it.
-    async fn train_job(&mut self) -> Called<AdmittedTrainJob> {
+    async fn train_job(&mut self) -> Result<AdmittedTrainJob> {
         let budget = &self.reconciler.budget;
         let reserved = budget.reserve(&self.key.namespace, self.job.text().len());
         let memory = self.worker.free_while(reserved).await;
@@ -50,7 +50,7 @@ impl TrainJobs for LiveCluster<'_> {
 
     /// If the watch were behind, the JobSet of a TrainJob that was deleted or has ended would be recreated. The store is updated if it is
     /// outdated.
-    async fn confirm_train_job(&mut self) -> Called<()> {
+    async fn confirm_train_job(&mut self) -> Result<()> {
         let (key, known) = (self.key, &self.job);
         let what = format!("TrainJob `{}`", key.name);
         let request = objects::<TrainJobObject>(&key.namespace);
@@ -71,7 +71,7 @@ impl TrainJobs for LiveCluster<'_> {
     }
 
     /// The store is updated with the answer.
-    async fn write_status(&mut self, status: &TrainJobStatus) -> Called<()> {
+    async fn write_status(&mut self, status: &TrainJobStatus) -> Result<()> {
         let patch = json!({
             "metadata": {"uid": self.job.uid, "resourceVersion": self.job.resource_version()},
             // An empty list would mean that no replicated job is known yet.
@@ -91,7 +91,7 @@ impl TrainJobs for LiveCluster<'_> {
 
     /// The merge patch changes nothing else of the TrainJob. Only the watch updates the store, because it compares each version with the one
     /// before: a version that differs only in the annotation does not trigger a reconcile.
-    async fn write_error(&mut self, error: Option<Arc<str>>) -> Called<()> {
+    async fn write_error(&mut self, error: Option<Arc<str>>) -> Result<()> {
         let uid = &self.job.uid;
         let patch = json!({
             "metadata": {"uid": uid, "annotations": {ERROR_ANNOTATION: error.as_deref()}},
@@ -122,7 +122,7 @@ impl LiveCluster<'_> {
         &self,
         what: &str,
         request: Result<http::Request<Vec<u8>>, kube::core::request::Error>,
-    ) -> Called<Option<Keyed<TrainJobObject>>> {
+    ) -> Result<Option<Keyed<TrainJobObject>>> {
         let written = answer::<TrainJobObject>(&self.reconciler.client, request).await;
         let written = unless_gone(written).map_err(|error| ReconcileError::api(what, error))?;
         if written.is_none() {

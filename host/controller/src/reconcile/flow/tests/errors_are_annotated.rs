@@ -262,7 +262,4 @@ fn findings_are_annotated_as_errors_are() {
     assert_eq!(unknown.annotated, AnnotationTiming::AtOnce);
     let stale = ErrorSummary::of(&ReconcileError::stale_job_set("bert"));
     assert_eq!(stale.annotated, AnnotationTiming::OncePersistent);
-    let name = "bert".to_owned();
-    let unchecked = ErrorSummary::of(&ReconcileError::Unchecked { name });
-    assert_eq!(unchecked.annotated, AnnotationTiming::Never);
 }

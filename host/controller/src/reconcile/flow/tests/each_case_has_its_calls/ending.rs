@@ -119,3 +119,23 @@ fn running_train_jobs_wait_only_for_unserved_kinds() {
         assert_eq!(world.interests, Some(interests));
     }
 }
+
+#[test]
+fn interests_are_dropped_once_nothing_can_change() {
+    let mut ended = job();
+    ended.desired.not_supported = Some("no such kind".to_owned());
+    let mut deleting = job();
+    deleting.deleting = true;
+    for (job, forgets_last) in [(ended, true), (deleting, false)] {
+        let mut world = world(job, |world| {
+            world.job_set = Some(SimJobSet::default());
+            remembers(world, 1, None);
+        });
+        world.reconcile();
+        assert_eq!(world.interests, Some(Interests::Drop));
+        assert_eq!(world.last.is_none(), forgets_last);
+    }
+    let mut waits = world(job(), |world| world.runtime = false);
+    waits.reconcile();
+    assert_eq!(waits.interests, Some(Interests::Replace));
+}

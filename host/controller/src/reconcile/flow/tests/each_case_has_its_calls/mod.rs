@@ -21,7 +21,8 @@ use crate::{
     watch::State as _,
 };
 
-/// A case: what it is, its cluster, the calls until the outcome of the JobSet is known, and the kind of the error.
+/// A case: what it is, its cluster, the calls until the outcome of the JobSet is known with the kinds of warnings after them, and the kind of the
+/// error.
 type Case = (&'static str, World, &'static str, Option<&'static str>);
 
 fn check(cases: Vec<Case>) {
@@ -29,7 +30,13 @@ fn check(cases: Vec<Case>) {
         let end = world.reconcile().unwrap();
         let done: Vec<_> = world.done.iter().map(String::as_str).collect();
         let until = done.iter().position(|done| *done == "settle").unwrap();
-        assert_eq!(done[..until].join(", "), calls, "{name}");
+        let mut expected = done[..until].join(", ");
+        for report in &end.reports {
+            if let Report::Error(error) = report {
+                expected += &format!("; warns of {}", error.kind());
+            }
+        }
+        assert_eq!(expected, calls, "{name}");
         assert_eq!(end.error.map(|error| error.kind()), kind, "{name}");
     }
 }

@@ -55,19 +55,19 @@ fn a_job_set_that_is_to_be_suspended() {
         (
             "another owner has its snapshot",
             suspends(|world| world.snapshot.as_mut().unwrap().ours = false),
-            "read marks, suspend",
+            "read marks, suspend; warns of foreign",
             None,
         ),
         (
             "its snapshot may not be read",
             suspends(|world| world.fail("read marks", Fault::Refused)),
-            "read marks, suspend",
+            "read marks, suspend; warns of api",
             None,
         ),
         (
             "its snapshot may not be marked",
             suspends(|world| world.fail("mark started", Fault::Refused)),
-            "read marks, mark started, suspend",
+            "read marks, mark started, suspend; warns of api",
             None,
         ),
         (
@@ -211,6 +211,37 @@ fn a_job_set_that_runs() {
             Some("foreign"),
         ),
     ]);
+}
+
+#[test]
+fn lost_objects_are_named_with_the_reason() {
+    let lost = |object: &ObjectRef, change: fn(&mut World)| {
+        let mut world = runs(that_ran(), &complete(), |world| {
+            remembers(world, 0, Some(std::slice::from_ref(object)));
+            world.rendered = vec![object.clone()];
+            world.snapshot = Some(SimSnapshot::default());
+            change(world);
+        });
+        world.reconcile().unwrap().error.unwrap().to_string()
+    };
+    let kept = object("kept", ApplyMode::WithJobSet);
+    for (text, because) in [
+        (
+            lost(&kept, |world| world.snapshot = None),
+            "the snapshot is missing too",
+        ),
+        (
+            lost(&kept, |world| world.rendered = Vec::new()),
+            "no longer creates it",
+        ),
+    ] {
+        assert!(
+            text.contains("`a-kept`") && text.contains(because),
+            "{text}"
+        );
+    }
+    let keys = lost(&object("once", ApplyMode::Once), |_| {});
+    assert!(keys.starts_with("Secret `a-once` is missing"), "{keys}");
 }
 
 fn world_with(mut world: World, change: impl FnOnce(&mut World)) -> World {

@@ -13,14 +13,15 @@ use super::*;
 use crate::{
     reconcile::{
         cluster::{
-            Apply, Basis, Called, JobSets, Known, Memory, ObjectState, ObjectToWrite, Objects,
-            Owner, PlacementFacts, RenderedFacts, Renderings, RuntimeSource, SnapshotMark,
-            SnapshotMarks, Snapshots, SuspendedFacts, TrainJobs, Values, WantedPlacement,
+            Apply, Basis, Diagnosis, JobSets, Jobs, Known, Memory, ObjectState, ObjectToWrite,
+            Objects, Owner, PlacementFacts, Placements, RenderedFacts, Renderings, Result,
+            RuntimeSource, Runtimes, SnapshotMark, SnapshotMarks, Snapshots, SuspendedFacts,
+            TrainJobs, Values, WantedPlacement,
         },
         inputs::Inputs,
         last_reconcile::AppliedObject,
     },
-    watch::TrainJobStatus,
+    watch::{State as _, TrainJobStatus},
 };
 
 impl Values for World {
@@ -44,6 +45,8 @@ impl Memory for World {
 
     fn remember(&mut self, last: LastReconcile) {
         self.done.push("remember".to_owned());
+        assert_eq!(last.fingerprint, self.job.fingerprint);
+        assert_eq!(last.job_set, self.state().map(|found| found.version()));
         self.last = Some(last);
         if self.began_without_job_set {
             self.deleted_job_set = None;
@@ -79,22 +82,22 @@ impl TrainJobs for World {
         Inputs::for_tests(&self.inputs_text())
     }
 
-    async fn train_job(&mut self) -> Called<()> {
+    async fn train_job(&mut self) -> Result<()> {
         self.call("read TrainJob").await
     }
 
-    async fn confirm_train_job(&mut self) -> Called<()> {
+    async fn confirm_train_job(&mut self) -> Result<()> {
         self.call("confirm TrainJob").await?;
         self.is_current()
     }
 
-    async fn write_status(&mut self, status: &TrainJobStatus) -> Called<()> {
+    async fn write_status(&mut self, status: &TrainJobStatus) -> Result<()> {
         self.call("write status").await?;
         self.job.status = status.clone();
         Ok(())
     }
 
-    async fn write_error(&mut self, error: Option<Arc<str>>) -> Called<()> {
+    async fn write_error(&mut self, error: Option<Arc<str>>) -> Result<()> {
         self.call(match &error {
             Some(_) => "write error",
             None => "remove error",
@@ -106,7 +109,7 @@ impl TrainJobs for World {
 }
 
 impl Snapshots for World {
-    async fn snapshot(&mut self, (): &()) -> Called<Option<Known<SnapshotFacts, ()>>> {
+    async fn snapshot(&mut self, (): &()) -> Result<Option<Known<SnapshotFacts, ()>>> {
         self.call("read snapshot").await?;
         match &self.snapshot {
             Some(snapshot) if !snapshot.ours => Err(error(Fault::Foreign)),
@@ -125,7 +128,7 @@ impl Snapshots for World {
         }
     }
 
-    async fn snapshot_marks(&mut self) -> Called<Option<SnapshotMarks>> {
+    async fn snapshot_marks(&mut self) -> Result<Option<SnapshotMarks>> {
         self.call("read marks").await?;
         Ok(self.snapshot.as_ref().map(|snapshot| SnapshotMarks {
             at: version("snapshot", snapshot.version),
@@ -135,14 +138,14 @@ impl Snapshots for World {
         }))
     }
 
-    async fn listed_objects(&mut self) -> Called<Arc<[AppliedObject]>> {
+    async fn listed_objects(&mut self) -> Result<Arc<[AppliedObject]>> {
         self.call("read list").await?;
         let snapshot = self.snapshot.as_ref().filter(|snapshot| snapshot.ours);
         let listed = snapshot.map_or(&[][..], |snapshot| &snapshot.objects);
         Ok(AppliedObject::unknown(listed))
     }
 
-    async fn create_snapshot(&mut self, started: &mut bool) -> Called<SnapshotFacts> {
+    async fn create_snapshot(&mut self, started: &mut bool) -> Result<SnapshotFacts> {
         self.call("create snapshot").await?;
         if self.snapshot.is_some() {
             return Err(error(Fault::Conflict));
@@ -161,7 +164,7 @@ impl Snapshots for World {
         &mut self,
         _: &mut bool,
         at: &ObjectVersion,
-    ) -> Called<SnapshotFacts> {
+    ) -> Result<SnapshotFacts> {
         self.call("replace snapshot").await?;
         let next = self.next_version();
         let objects = self.rendered.as_slice().into();
@@ -180,7 +183,7 @@ impl Snapshots for World {
         &mut self,
         mark: SnapshotMark,
         at: &ObjectVersion,
-    ) -> Called<ObjectVersion> {
+    ) -> Result<ObjectVersion> {
         self.call(match (mark.started, mark.recreate) {
             (true, None) => "mark started",
             (true, Some(true)) => "mark started and deleted",
@@ -201,8 +204,8 @@ impl Snapshots for World {
     }
 }
 
-impl Renderings for World {
-    async fn runtime(&mut self, (): &()) -> Called<()> {
+impl Runtimes for World {
+    async fn runtime(&mut self, (): &()) -> Result<()> {
         self.call("read runtime").await?;
         if self.runtime {
             Ok(())
@@ -210,13 +213,15 @@ impl Renderings for World {
             Err(error(Fault::Input))
         }
     }
+}
 
+impl Renderings for World {
     async fn render(
         &mut self,
         (): &(),
         basis: &Basis<()>,
         existing: Option<&()>,
-    ) -> Called<Known<RenderedFacts, bool>> {
+    ) -> Result<Known<RenderedFacts, bool>> {
         let source = match basis.source {
             RuntimeSource::Snapshot => "snapshot",
             RuntimeSource::Runtime => "runtime",
@@ -277,12 +282,12 @@ fn to_write(object: &ObjectRef, fingerprint: u64) -> ObjectToWrite {
 }
 
 impl Objects for World {
-    async fn object(&mut self, object: &ObjectRef) -> Called<ObjectState> {
+    async fn object(&mut self, object: &ObjectRef) -> Result<ObjectState> {
         self.call(format!("read {}", object.name)).await?;
         Ok(self.state_of(object))
     }
 
-    async fn listed_object(&mut self, object: &ObjectRef) -> Called<ObjectState> {
+    async fn listed_object(&mut self, object: &ObjectRef) -> Result<ObjectState> {
         self.call(format!("look at {}", object.name)).await?;
         Ok(self.state_of(object))
     }
@@ -291,7 +296,7 @@ impl Objects for World {
         &mut self,
         rendered: &RenderedObject,
         force: bool,
-    ) -> Called<Option<Box<str>>> {
+    ) -> Result<Option<Box<str>>> {
         let how = if force { "force" } else { "apply" };
         self.call(format!("{how} {}", rendered.name)).await?;
         let object = ObjectRef::of(rendered);
@@ -327,7 +332,7 @@ impl Objects for World {
         Ok(Some(version.to_string().into()))
     }
 
-    async fn create_object(&mut self, rendered: &RenderedObject) -> Called<()> {
+    async fn create_object(&mut self, rendered: &RenderedObject) -> Result<()> {
         self.call(format!("create {}", rendered.name)).await?;
         let object = ObjectRef::of(rendered);
         if self.objects.contains_key(&object) {
@@ -347,7 +352,7 @@ impl Objects for World {
 }
 
 impl JobSets for World {
-    async fn job_set_owner(&mut self) -> Called<Owner> {
+    async fn job_set_owner(&mut self) -> Result<Owner> {
         self.call("read owner").await?;
         Ok(match &self.job_set {
             Some(found) if !found.ours && !self.owner_is_gone => {
@@ -357,7 +362,7 @@ impl JobSets for World {
         })
     }
 
-    async fn suspended_job_set(&mut self, uid: &str) -> Called<Known<SuspendedFacts, ()>> {
+    async fn suspended_job_set(&mut self, uid: &str) -> Result<Known<SuspendedFacts, ()>> {
         self.call("read JobSet").await?;
         match &self.job_set {
             Some(found) if found.suspended && &*found.uid == uid => Ok(Known {
@@ -374,7 +379,7 @@ impl JobSets for World {
         }
     }
 
-    async fn confirm_absence(&mut self) -> Called<()> {
+    async fn confirm_absence(&mut self) -> Result<()> {
         self.call("confirm absence").await?;
         self.is_current()?;
         match self.job_set {
@@ -383,30 +388,7 @@ impl JobSets for World {
         }
     }
 
-    async fn placement(
-        &mut self,
-        (): &(),
-        (): &(),
-        wanted: WantedPlacement<'_, Self>,
-    ) -> Called<Known<PlacementFacts, ()>> {
-        self.call(match wanted {
-            WantedPlacement::Applied(_) => "compare with all",
-            WantedPlacement::Rendered(_) => "compare with rendered placement",
-            WantedPlacement::Noted(()) => "compare with noted placement",
-            WantedPlacement::Live => "compare with live placement",
-        })
-        .await?;
-        let found = self.job_set.as_ref().unwrap();
-        let moves = found.placement != self.placement;
-        let facts = PlacementFacts {
-            loses: moves || found.removed,
-            moves: moves && !matches!(wanted, WantedPlacement::Applied(_)),
-            noted: found.removed,
-        };
-        Ok(Known { facts, value: () })
-    }
-
-    async fn apply_job_set(&mut self, _: &bool, how: Apply<'_, ()>) -> Called<()> {
+    async fn apply_job_set(&mut self, _: &bool, how: Apply<'_, ()>) -> Result<()> {
         let Apply {
             over,
             held,
@@ -465,21 +447,22 @@ impl JobSets for World {
         Ok(())
     }
 
-    async fn check_creatable(&mut self, _: &bool, _: Apply<'_, ()>) -> Called<()> {
+    async fn check_creatable(&mut self, _: &bool, _: Apply<'_, ()>) -> Result<()> {
         self.call("check creatable").await
     }
 
-    async fn suspend(&mut self, _: &str) -> Called<()> {
+    async fn suspend(&mut self, uid: &str) -> Result<()> {
         self.call("suspend").await?;
         let next = self.next_version();
         let found = self.job_set.as_mut().unwrap();
+        assert_eq!(&*found.uid, uid, "another JobSet is suspended");
         assert!(found.ours && !found.suspended && self.job.desired.suspend);
         (found.suspended, found.started, found.inputs) = (true, true, None);
         (found.active, found.version) = (false, next);
         Ok(())
     }
 
-    async fn relocate(&mut self, at: &ObjectVersion, (): &()) -> Called<()> {
+    async fn relocate(&mut self, at: &ObjectVersion, (): &()) -> Result<()> {
         self.call("relocate").await?;
         let wanted = self.placement;
         let found = self.job_set_at(at)?;
@@ -487,8 +470,18 @@ impl JobSets for World {
         Ok(())
     }
 
-    async fn resume(&mut self, at: &ObjectVersion, (): &(), _: Option<&bool>) -> Called<()> {
+    async fn resume(
+        &mut self,
+        at: &ObjectVersion,
+        (): &(),
+        rendering: Option<&bool>,
+    ) -> Result<()> {
         self.call("resume").await?;
+        let wrote = self.done.iter().any(|done| done == "create snapshot");
+        assert!(
+            !wrote || rendering.is_some(),
+            "nothing vouches for the snapshot"
+        );
         self.has_no_old_jobs();
         let (wanted, suspend) = (self.placement, self.job.desired.suspend);
         let found = self.job_set_at(at)?;
@@ -501,36 +494,69 @@ impl JobSets for World {
         Ok(())
     }
 
-    async fn delete_job_set(&mut self, _: &ObjectVersion) -> Called<()> {
+    async fn delete_job_set(&mut self, at: &ObjectVersion) -> Result<()> {
         self.call("delete JobSet").await?;
         let found = self.job_set.as_ref().unwrap();
+        let now = version(&found.uid, found.version);
+        assert_eq!(at.uid, now.uid, "another JobSet is deleted");
         let end = status::end(&self.job.status);
         let is_overdue = end.is_some_and(|end| end.reason == status::DEADLINE_EXCEEDED);
         assert!(found.ours, "another owner's JobSet is deleted");
-        assert!(is_overdue || found.suspended && !found.has_run, "{found:?}");
+        let may_be_deleted = *at == now && found.suspended && !found.has_run;
+        assert!(is_overdue || may_be_deleted, "{found:?}");
         self.delete_job_set_now(true);
         Ok(())
     }
+}
 
-    async fn old_jobs(&mut self, (): &()) -> Called<Vec<OldJob>> {
+impl Placements for World {
+    async fn placement(
+        &mut self,
+        (): &(),
+        (): &(),
+        wanted: WantedPlacement<'_, Self>,
+    ) -> Result<Known<PlacementFacts, ()>> {
+        self.call(match wanted {
+            WantedPlacement::Applied(_) => "compare with all",
+            WantedPlacement::Rendered(_) => "compare with rendered placement",
+            WantedPlacement::Noted(()) => "compare with noted placement",
+            WantedPlacement::Live => "compare with live placement",
+            WantedPlacement::AsBefore(()) => "compare again",
+        })
+        .await?;
+        let found = self.job_set.as_ref().unwrap();
+        let moves = found.placement != self.placement;
+        let facts = PlacementFacts {
+            loses: moves || found.removed,
+            moves: moves && !matches!(wanted, WantedPlacement::Applied(_)),
+            noted: found.removed,
+        };
+        Ok(Known { facts, value: () })
+    }
+}
+
+impl Jobs for World {
+    async fn old_jobs(&mut self, (): &()) -> Result<Vec<OldJob>> {
         self.call("list Jobs").await?;
         self.listed_jobs = true;
         Ok(self.jobs.clone())
     }
 
-    async fn delete_job(&mut self, job: &OldJob) -> Called<()> {
+    async fn delete_job(&mut self, job: &OldJob) -> Result<()> {
         self.call(format!("delete {}", job.name)).await?;
-        self.jobs.retain(|known| known.name != job.name);
+        self.jobs.retain(|known| known != job);
         Ok(())
     }
+}
 
-    async fn check_creation(&mut self) -> Called<()> {
+impl Diagnosis for World {
+    async fn check_creation(&mut self) -> Result<()> {
         self.call("check creation").await
     }
 }
 
 impl World {
-    fn is_current(&mut self) -> Called<()> {
+    fn is_current(&mut self) -> Result<()> {
         if std::mem::take(&mut self.stale) {
             return Err(error(Fault::Conflict));
         }
@@ -550,7 +576,7 @@ impl World {
     }
 
     /// Returns the suspended JobSet at that version, and increments its version.
-    fn job_set_at(&mut self, at: &ObjectVersion) -> Called<&mut SimJobSet> {
+    fn job_set_at(&mut self, at: &ObjectVersion) -> Result<&mut SimJobSet> {
         let next = self.next_version();
         let found = self.job_set.as_mut().unwrap();
         if *at != version(&found.uid, found.version) {
