@@ -58,7 +58,7 @@ impl Run {
     /// Measures plugin calls, if `stats` is set.
     pub(crate) fn measured(mut self, stats: Option<&Arc<Stats>>) -> Self {
         if let Some(stats) = stats {
-            let measure = |policy| stats.measure(policy);
+            let measure = |plugin| stats.measure(plugin);
             self.loaded.renderer = self.loaded.renderer.wrapped(measure);
         }
         self

@@ -15,7 +15,7 @@ use trainyard_controller::metrics::Metrics;
 use trainyard_model::{
     call::{Call, Fault},
     contract::handle,
-    policy::Policy,
+    plugin::Plugin,
 };
 
 use self::parts::Parts;
@@ -23,13 +23,13 @@ use crate::stub::{
     cluster::{Act, Cluster, When},
     controller::{Controller, job, runtime},
     log::CapturedLog,
-    policy::builder,
+    plugin::builder,
 };
 
 const SECRET: &str = "job-keys";
 
 /// A plugin that emits a Secret with a key of each kind.
-fn keys() -> Arc<dyn Policy> {
+fn keys() -> Arc<dyn Plugin> {
     fn emit(call: &mut Call) -> Result<(), Fault> {
         let objects = handle::Objects(0);
         let secret = call.objects_emit(objects, "v1", "Secret", "-keys", None)?;

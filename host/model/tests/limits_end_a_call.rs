@@ -14,7 +14,7 @@ use trainyard_model::{
     call::{Call, Fault},
     contract::handle,
     limits::Limits,
-    policy::{Limit, Phase},
+    plugin::{Limit, Phase},
 };
 
 use crate::common::{self, call, container, limited, manifest, plugin_under, pod_set};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use trainyard_api::FieldPath;
 use trainyard_model::{
-    plugin::PluginId,
+    plugin_info::PluginId,
     record::{Change, EntryRef, Field},
     session::Committed,
 };

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use trainyard_model::{
     limits::Limits,
     pipeline::Step,
-    plugin::PluginId,
+    plugin_info::PluginId,
     record::{Field, Owner},
     session::Session,
 };
@@ -29,7 +29,7 @@ pub(crate) fn check_containers(session: &Session, plan: &[Step<'_>]) -> Result<(
                     .iter()
                     .find(|step| entry.owner == Owner::Plugin(step.rank));
                 if let Some(step) = step.filter(|_| is_new) {
-                    *added.entry(&step.policy.plugin().id).or_default() += 1;
+                    *added.entry(&step.plugin.info().id).or_default() += 1;
                 }
             }
         }
@@ -51,9 +51,7 @@ pub(crate) fn check_objects(session: &Session, plan: &[Step<'_>]) -> Result<(), 
 
 /// Returns the largest limit of a plugin, because an operator who raises the limit of one plugin expects its TrainJobs to use it.
 fn most(plan: &[Step<'_>], limit: impl Fn(&Limits) -> u64) -> u64 {
-    let limits = plan
-        .iter()
-        .map(|step| &step.policy.plugin().settings.limits);
+    let limits = plan.iter().map(|step| &step.plugin.info().settings.limits);
     limits.map(limit).max().unwrap_or_default()
 }
 

@@ -18,7 +18,7 @@ use trainyard_model::{
     claims::{ClaimPath, Grants},
     facts::Facts,
     limits::Limits,
-    plugin::Settings,
+    plugin_info::Settings,
     record::Accelerators,
     text::{clean, nearest},
 };

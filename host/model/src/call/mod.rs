@@ -1,8 +1,8 @@
-//! A call of one phase: everything that a policy can reach, with a method for each method of the contract.
+//! A call of one phase: everything that a plugin can reach, with a method for each method of the contract.
 //!
 //! `RESOURCE.METHOD(...)` in `wit/` is `Call::RESOURCE_METHOD(handle, ...)` here. tools/bindings generates everything else that depends
 //! on the methods from `wit/` (`make bindings`). Claims, grants and the meter are checked only in these methods, so the same rules apply
-//! to sandboxed components and native policies.
+//! to sandboxed components and native plugins.
 
 mod access;
 mod container;
@@ -38,7 +38,7 @@ use crate::{
     lookup::{Lookups, Reads},
     object::{DataKind, EmittedObject},
     phase::Phase,
-    plugin::Plugin,
+    plugin_info::PluginInfo,
     record::{Change, EntryRef, EntryScope, Owner, Record},
     value::Failure,
 };
@@ -84,7 +84,7 @@ pub struct OwnDataUse {
 #[derive(Debug)]
 pub struct CallInputs {
     /// The plugin.
-    pub plugin: Arc<Plugin>,
+    pub plugin: Arc<PluginInfo>,
     /// Its position among the plan's plugins sorted by name.
     pub rank: u16,
     /// Its configuration in the runtime, with defaults.
@@ -199,7 +199,7 @@ impl Call {
 
     /// The plugin that is called.
     #[must_use]
-    pub fn plugin(&self) -> &Arc<Plugin> {
+    pub fn plugin(&self) -> &Arc<PluginInfo> {
         &self.inputs.plugin
     }
 

@@ -21,8 +21,8 @@ use crate::{
     job::Job,
     lookup::{LookupAnswer, LookupKey, Lookups, Reads},
     object::EmittedObject,
-    plugin::PluginId,
-    policy::{CallFailure, CallOutcome, Phase, Policy},
+    plugin::{CallFailure, CallOutcome, Phase, Plugin},
+    plugin_info::PluginId,
     record::{ContainerId, Record},
     text::clean,
     value::Failure,
@@ -145,25 +145,25 @@ impl Session {
     /// Why the call failed. After [`CallError::missing`], the call can be repeated once [`Self::learn`] has added the answer.
     pub fn call(
         &mut self,
-        policy: &dyn Policy,
+        plugin: &dyn Plugin,
         phase: Phase,
         rank: u16,
         config: Arc<Value>,
     ) -> Result<(), Box<CallError>> {
         let inputs = CallInputs {
-            plugin: Arc::clone(policy.plugin()),
+            plugin: Arc::clone(plugin.info()),
             rank,
             config,
             job: self.job.clone(),
             base: self.base.clone(),
             lookups: self.lookups.clone(),
-            kept: self.kept(&policy.plugin().id.name),
+            kept: self.kept(&plugin.info().id.name),
         };
         // The trait returns the call, and with it the record, in every case.
         let record = std::mem::take(&mut self.record);
         let CallOutcome { call, end, .. } =
-            policy.run(phase, Box::new(Call::new(phase, record, inputs)));
-        self.settle(policy.plugin().id.clone(), phase, call.finish(), end)
+            plugin.run(phase, Box::new(Call::new(phase, record, inputs)));
+        self.settle(plugin.info().id.clone(), phase, call.finish(), end)
     }
 
     /// Takes the record back, with or without the call's writes, and keeps its warnings, errors and log lines.

@@ -17,7 +17,7 @@ use trainyard_api::{
 };
 use trainyard_model::{
     job::Job,
-    plugin::PluginId,
+    plugin_info::PluginId,
     record::{Datum, EntryRef, Field, Record},
     session::Session,
     text::clean,

@@ -18,7 +18,7 @@ use trainyard_model::{
     call::{Call, Fault},
     contract::handle,
     lookup::{LookupAnswer, LookupKey, Lookups, Requester},
-    policy::Phase,
+    plugin::Phase,
     value::{Devices, Mount, PodResourceClaim, ResourceClaimUse},
 };
 
