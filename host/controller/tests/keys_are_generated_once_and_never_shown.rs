@@ -343,10 +343,10 @@ async fn secret_data_quoted_by_a_webhook_is_not_reported() {
     let log = CapturedLog::start(Level::TRACE);
     let cluster = cluster();
     let refused: Arc<Mutex<Vec<Value>>> = Arc::default();
-    let noted = refused.clone();
+    let recorded = refused.clone();
     cluster.set_rule(move |_, when, call, body| {
         if (when, call) == (When::Before, ("create", "secrets")) {
-            noted.lock().unwrap().push(body.clone());
+            recorded.lock().unwrap().push(body.clone());
             return Act::Quote;
         }
         Act::GoOn

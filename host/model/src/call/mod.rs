@@ -47,7 +47,7 @@ use crate::{
 const BASE: u32 = 1 << 31;
 
 /// The texts that a plugin keeps for its later phases, by key.
-pub type Kept = BTreeMap<String, Arc<str>>;
+pub type KeptTexts = BTreeMap<String, Arc<str>>;
 
 /// A line that a plugin logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ pub struct CallInputs {
     /// The answers to lookups that the host has.
     pub lookups: Arc<Lookups>,
     /// The texts that the plugin kept in transform.
-    pub kept: Arc<Kept>,
+    pub kept: Arc<KeptTexts>,
 }
 
 /// One call.
@@ -111,7 +111,7 @@ pub struct Call {
     containers_before: u32,
     documents: Vec<document::Document>,
     reads: Reads,
-    kept: Arc<Kept>,
+    kept: Arc<KeptTexts>,
     kept_bytes: usize,
     facts: BTreeSet<String>,
     objects: Vec<EmittedObject>,
@@ -145,7 +145,7 @@ pub struct CallResult {
     /// The pointers that it read of looked-up objects.
     pub reads: Reads,
     /// The texts that the plugin has kept.
-    pub kept: Arc<Kept>,
+    pub kept: Arc<KeptTexts>,
     /// The names of the operator's facts that it read.
     pub facts: BTreeSet<String>,
 }

@@ -16,7 +16,7 @@ pub use self::{
     own::MissingObject,
 };
 use crate::{
-    call::{Call, CallInputs, CallResult, Kept, LogLine, OwnDataUse, Write},
+    call::{Call, CallInputs, CallResult, KeptTexts, LogLine, OwnDataUse, Write},
     facts::Facts,
     job::Job,
     lookup::{LookupAnswer, LookupKey, Lookups, Reads},
@@ -105,7 +105,7 @@ pub struct Session {
     errors: Vec<Diagnostic>,
     log: Vec<Logged>,
     reads: Reads,
-    kept: BTreeMap<Arc<str>, Arc<Kept>>,
+    kept: BTreeMap<Arc<str>, Arc<KeptTexts>>,
     facts: BTreeSet<String>,
 }
 
@@ -163,11 +163,11 @@ impl Session {
         let record = std::mem::take(&mut self.record);
         let CallOutcome { call, end, .. } =
             plugin.run(phase, Box::new(Call::new(phase, record, inputs)));
-        self.settle(plugin.info().id.clone(), phase, call.finish(), end)
+        self.finish_call(plugin.info().id.clone(), phase, call.finish(), end)
     }
 
     /// Takes the record back, with or without the call's writes, and keeps its warnings, errors and log lines.
-    fn settle(
+    fn finish_call(
         &mut self,
         plugin: PluginId,
         phase: Phase,
@@ -310,7 +310,7 @@ impl Session {
 
     /// The texts that a plugin keeps for its later phases.
     #[must_use]
-    pub fn kept(&self, plugin: &str) -> Arc<Kept> {
+    pub fn kept(&self, plugin: &str) -> Arc<KeptTexts> {
         self.kept.get(plugin).cloned().unwrap_or_default()
     }
 
