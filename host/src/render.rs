@@ -9,7 +9,7 @@ use crate::{
     args::{ObjectFormat, RunArgs},
     bundle::InputKind,
     output::{self, BufferedList, List},
-    record::{self, RecordedInput, Recording},
+    recording::{self, RecordedInput, Recording},
     report::{self, ErrorList},
     run::{self, Originals},
     stats::Stats,
@@ -75,7 +75,7 @@ fn render(args: &RenderArgs, stats: Option<&Arc<Stats>>) -> Result<(), ErrorList
                 hold(job, texts)
             };
             let done = run::render_all_with_originals(&args.run, stats, make, keep)?;
-            record::write(bundle, &done.loaded, recordings)?;
+            recording::write(bundle, &done.loaded, recordings)?;
             done.failure
         }
     };

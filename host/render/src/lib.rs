@@ -42,7 +42,7 @@ pub use trainyard_model::pipeline::PendingLookup;
 
 pub use self::{
     catalog::{Catalog, Counts, InputJob},
-    explain::{NoSuchField, Provenance, Setter, Step as ProvenanceStep, env_vars, path_in_job_set},
+    explain::{NoSuchField, Provenance, ProvenanceStep, Setter, env_vars, path_in_job_set},
     problem::{InputObject, Problem, Warning},
     rendered::{Rendered, RenderedObject},
     renderer::Renderer,

@@ -8,7 +8,7 @@ use trainyard_model::{
     deadline::Deadline,
     limits::Limits,
     lookup::Lookups,
-    pipeline::{self, Pipeline, Step},
+    pipeline::{self, Pipeline, Stage},
     plan::{Generation, PlanError},
     plugin::{Phase, Plugin},
     plugin_info::PluginId,
@@ -253,12 +253,12 @@ impl Renderer {
             .collect())
     }
 
-    fn steps(&self, active: &[Active]) -> Vec<Step<'_>> {
+    fn steps(&self, active: &[Active]) -> Vec<Stage<'_>> {
         let ranks = pipeline::ranks(active.iter().map(|active| &active.plugin.id));
         let step = |active: &Active| {
             let name = &active.plugin.id.name;
             let plugin: &dyn Plugin = &**self.plugins.get(name)?;
-            Some(Step {
+            Some(Stage {
                 plugin,
                 config: active.config.clone(),
                 rank: *ranks.get(name)?,
@@ -271,7 +271,7 @@ impl Renderer {
     fn check_and_order_init_containers(
         &self,
         session: &mut Session,
-        plan: &[Step<'_>],
+        plan: &[Stage<'_>],
         journal: &Journal,
     ) -> Result<(), Vec<Problem>> {
         let record = session.record();

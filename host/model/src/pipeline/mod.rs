@@ -27,7 +27,7 @@ const MAX_LOOKUPS: usize = 64;
 const MAX_BUSY_TRIES: usize = 3;
 
 /// A plugin of a plan, with its inputs.
-pub struct Step<'a> {
+pub struct Stage<'a> {
     /// The plugin.
     pub plugin: &'a dyn Plugin,
     /// Its complete configuration.
@@ -39,7 +39,7 @@ pub struct Step<'a> {
 /// The plugins of one TrainJob.
 pub struct Pipeline<'a> {
     /// The plugins in their order.
-    pub plan: &'a [Step<'a>],
+    pub plan: &'a [Stage<'a>],
     /// The generation that ordered them.
     pub generation: &'a Generation,
     /// The deadline for all of them.
@@ -161,7 +161,7 @@ impl Pipeline<'_> {
         &self,
         session: &mut Session,
         phase: Phase,
-        step: &Step<'_>,
+        step: &Stage<'_>,
     ) -> Result<(), CallStopped> {
         let mut busy = 0;
         let error = loop {

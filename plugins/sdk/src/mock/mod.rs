@@ -44,7 +44,7 @@ use trainyard_model::{
     deadline::Deadline,
     job::Job,
     lookup::LookupKey,
-    pipeline::{PendingLookup, PhaseError, Pipeline, Step, Stopped, with_answers},
+    pipeline::{PendingLookup, PhaseError, Pipeline, Stage, Stopped, with_answers},
     plan::{Generation, PlanError},
     plugin::{Phase, Plugin},
     plugin_info::Settings,
@@ -371,7 +371,7 @@ impl MockJob {
             )
         })?;
         let generation = Generation::new([plugin.info().clone()]).map_err(MockError::Order)?;
-        let plan = [Step {
+        let plan = [Stage {
             plugin: &plugin,
             config,
             rank: 0,
