@@ -56,7 +56,7 @@ fn lists(root: &Path) -> BTreeMap<&'static str, String> {
         ("cases", shown(cases(root).unwrap())),
         ("runtimes", shown(runtimes(root).unwrap())),
         ("kustomization", tables::kustomization(root).unwrap()),
-        ("native policies", tables::native_policies(root).unwrap()),
+        ("native plugins", tables::native_plugins(root).unwrap()),
         (
             "runtimes in the program",
             tables::shipped_runtimes(root).unwrap(),
@@ -72,7 +72,7 @@ fn lists(root: &Path) -> BTreeMap<&'static str, String> {
         .collect()
 }
 
-/// Returns the plugins in the workspace, and those that the native policies depend on.
+/// Returns the plugins in the workspace, and those that the native plugins depend on.
 fn packages(root: &Path) -> String {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--offline", "--no-deps", "--format-version=1"])

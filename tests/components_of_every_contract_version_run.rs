@@ -12,8 +12,8 @@ use std::{
 use trainyard_api::{Admitted, Inputs, yaml};
 use trainyard_model::{
     contract::{VERSION, VersionSupport, version_support},
-    plugin::Settings,
-    policy::Policy,
+    plugin::Plugin,
+    plugin_info::Settings,
 };
 use trainyard_render::{Catalog, ClusterFacts, Renderer};
 use trainyard_sandbox::{CompilerCommand, LoadLimits, Loader, LoaderOptions, screen::screen};
@@ -49,12 +49,12 @@ fn rendered(fixture: &Path) -> (String, String) {
         threads: 1,
     });
     let component = fs::read(fixture.join("plugin.wasm")).unwrap();
-    let policy = loader
+    let plugin = loader
         .unwrap()
         .load_untrusted(component, |_| Settings::built_in())
         .unwrap_or_else(|problem| panic!("{}: {problem}", fixture.display()));
-    let policy: Arc<dyn Policy> = Arc::new(policy);
-    let renderer = Renderer::new([policy], ClusterFacts::default()).unwrap();
+    let plugin: Arc<dyn Plugin> = Arc::new(plugin);
+    let renderer = Renderer::new([plugin], ClusterFacts::default()).unwrap();
 
     let text = fs::read_to_string(fixture.join("input.yaml")).unwrap();
     let inputs = Inputs::read_text("input.yaml", &text);

@@ -123,7 +123,7 @@ const SAMPLES: &str = "oracle/generated.jsonl";
 #[test]
 fn every_case_differs_as_listed() {
     let inputs = inputs();
-    let answers = answers::kept(CASES, &inputs);
+    let answers = answers::recorded(CASES, &inputs);
     let mut found = Found::default();
     for (name, input) in &inputs {
         found.add(
@@ -161,7 +161,7 @@ fn every_case_differs_as_listed() {
 #[test]
 fn checked_in_generated_inputs_differ_as_listed() {
     let inputs = samples();
-    let answers = answers::kept(SAMPLES, &inputs);
+    let answers = answers::recorded(SAMPLES, &inputs);
     let mut found = Found::default();
     for (name, input) in &inputs {
         found.add(name, input, &trainyard::of_text(input), &answers[name]);

@@ -145,7 +145,7 @@ fn rows_with_yes() -> BTreeMap<String, TableRow> {
 fn every_case_has_the_quota_of_its_pods_or_a_row() {
     let rows = rows_with_yes();
     let cases = Case::all();
-    let answers = answers::kept(ANSWERS, &questions(&cases));
+    let answers = answers::recorded(ANSWERS, &questions(&cases));
     let mut found = Found::default();
     for (name, case) in &cases {
         found.add(name, case, &answers[name], &rows);
@@ -182,7 +182,7 @@ fn deployment_guide_names_every_row_that_kueue_sees() {
 fn a_queued_train_job_is_warned_of_each_row() {
     let rows = rows_with_yes();
     let cases = Case::all();
-    let answers = answers::kept(ANSWERS, &questions(&cases));
+    let answers = answers::recorded(ANSWERS, &questions(&cases));
     let wrong: Vec<_> = cases
         .iter()
         .flat_map(|(name, case)| {

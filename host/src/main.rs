@@ -31,7 +31,7 @@ mod plugin;
 mod policy_file;
 mod policy_schema;
 mod rbac;
-mod record;
+mod recording;
 mod render;
 mod replay;
 mod report;

@@ -9,7 +9,7 @@ use crate::{
     args::{ObjectFormat, RunArgs},
     bundle::InputKind,
     output::{self, BufferedList, List},
-    record::{self, RecordedInput, Recording},
+    recording::{self, RecordedInput, Recording},
     report::{self, ErrorList},
     run::{self, Originals},
     stats::Stats,
@@ -59,28 +59,25 @@ fn render(args: &RenderArgs, stats: Option<&Arc<Stats>>) -> Result<(), ErrorList
             .iter()
             .try_for_each(|text| buffered.add(job.location(), text))
     };
-    let failure = match &args.record {
-        None => {
-            let make = |_: &InputJob, rendered: &Rendered| texts(rendered);
-            let run = run::read_and_load(&args.run.input, &args.run.load)?.measured(stats);
-            run::render_run(run, args.run.keep_going, make, hold)?.failure
-        }
-        Some(bundle) => {
-            let make = |job: &InputJob, rendered: &Rendered, originals: &Originals| {
-                (texts(rendered), recording(job, rendered, originals))
-            };
-            let mut recordings = Vec::new();
-            let keep = |job: &InputJob, (texts, recording)| {
-                recordings.extend(recording);
-                hold(job, texts)
-            };
-            let done = run::render_all_with_originals(&args.run, stats, make, keep)?;
-            record::write(bundle, &done.loaded, recordings)?;
-            done.failure
-        }
+    let mut originals = args.record.as_ref().map(|_| Originals::default());
+    let run = run::read_and_load(&args.run.input, &args.run.load, originals.as_mut())?;
+    let make = |job: &InputJob, rendered: &Rendered| {
+        let recording = originals
+            .as_ref()
+            .and_then(|originals| recording(job, rendered, originals));
+        (texts(rendered), recording)
     };
+    let mut recordings = Vec::new();
+    let keep = |job: &InputJob, (texts, recording)| {
+        recordings.extend(recording);
+        hold(job, texts)
+    };
+    let done = run::render(run.measured(stats), args.run.keep_going, make, keep)?;
+    if let Some(bundle) = &args.record {
+        recording::write(bundle, &done.loaded, recordings)?;
+    }
     deadlines.iter().for_each(report::warn);
-    run::print(buffered, failure, args.run.keep_going)
+    run::print(buffered, done.failure, args.run.keep_going)
 }
 
 /// Returns the record of a TrainJob. `None` if the originals do not contain it.

@@ -12,7 +12,7 @@ use trainyard_render::{Catalog, Counts, InputJob, InputObject, Problem, Rendered
 use trainyard_schema::Admission;
 
 use crate::{
-    args::{InputArgs, LoadArgs, RunArgs},
+    args::{InputArgs, LoadArgs},
     load::LoadedPlugins,
     output::{BufferedList, Progress},
     report::{self, ErrorList, MAX_LINES},
@@ -58,7 +58,7 @@ impl Run {
     /// Measures plugin calls, if `stats` is set.
     pub(crate) fn measured(mut self, stats: Option<&Arc<Stats>>) -> Self {
         if let Some(stats) = stats {
-            let measure = |policy| stats.measure(policy);
+            let measure = |plugin| stats.measure(plugin);
             self.loaded.renderer = self.loaded.renderer.wrapped(measure);
         }
         self
@@ -86,18 +86,15 @@ pub(crate) fn print(
     failure.or_ok(())
 }
 
-/// Reads the input and loads the plugins, and reports the errors of both. TrainJobs of another controller are skipped with a warning.
-pub(crate) fn read_and_load(input: &InputArgs, load: &LoadArgs) -> Result<Run, ErrorList> {
-    read_with_originals(input, load, None)
-}
-
-/// Reads the input and loads the plugins, and adds the original objects to `originals`.
-fn read_with_originals(
+/// Reads the input and loads the plugins, and reports the errors of both. TrainJobs of another controller are skipped with a warning. Adds the
+/// objects as they were read to `originals`.
+pub(crate) fn read_and_load(
     input: &InputArgs,
     load: &LoadArgs,
     originals: Option<&mut Originals>,
 ) -> Result<Run, ErrorList> {
-    let (catalog, mut failure) = read(input, originals)?;
+    let (objects, failure) = admit(input, originals)?;
+    let (catalog, mut failure) = catalog(objects, failure);
     let without_runtime = catalog.without_runtime.iter();
     without_runtime.for_each(|missing| failure.add(missing));
     if catalog.jobs.is_empty() && failure.is_empty() {
@@ -180,7 +177,7 @@ pub(crate) fn check(
     let rendered = match load {
         Some(load) if !(catalog.jobs.is_empty() && catalog.stand_ins.is_empty()) => {
             let run = with_plugins(catalog, failure, load)?;
-            render_run(run, false, |_, _| (), |_, ()| Ok(()))?.rendered
+            render(run, false, |_, _| (), |_, ()| Ok(()))?.rendered
         }
         _ => failure.or_ok(0)?,
     };
@@ -189,15 +186,6 @@ pub(crate) fn check(
         rendered,
         without_runtime,
     })
-}
-
-/// Reads the input. Also returns its errors, because the valid TrainJobs are still checked.
-fn read(
-    args: &InputArgs,
-    originals: Option<&mut Originals>,
-) -> Result<(Catalog, ErrorList), ErrorList> {
-    let (objects, failure) = admit(args, originals)?;
-    Ok(catalog(objects, failure))
 }
 
 /// Sorts the objects of the input, and adds their errors to those so far.
@@ -278,32 +266,9 @@ fn selected(mut objects: Vec<Object>, args: &InputArgs, failure: &mut ErrorList)
     objects
 }
 
-/// Reads the input and renders its TrainJobs. `make` runs on the rendering threads and returns what is kept of a result. `keep` is called with
-/// that in the order of the input, unless a TrainJob was refused and `--keep-going` is not set.
-pub(crate) fn render_all<T: Send>(
-    args: &RunArgs,
-    make: impl Fn(&InputJob, &Rendered) -> T + Sync,
-    keep: impl FnMut(&InputJob, T) -> Result<(), ErrorList>,
-) -> Result<RunResult, ErrorList> {
-    let run = read_and_load(&args.input, &args.load)?;
-    render_run(run, args.keep_going, make, keep)
-}
-
-/// Like [`render_all`], but `make` also gets the original objects.
-pub(crate) fn render_all_with_originals<T: Send>(
-    args: &RunArgs,
-    stats: Option<&Arc<Stats>>,
-    make: impl Fn(&InputJob, &Rendered, &Originals) -> T + Sync,
-    keep: impl FnMut(&InputJob, T) -> Result<(), ErrorList>,
-) -> Result<RunResult, ErrorList> {
-    let mut originals = Originals::default();
-    let run = read_with_originals(&args.input, &args.load, Some(&mut originals))?;
-    let make = |job: &InputJob, rendered: &Rendered| make(job, rendered, &originals);
-    render_run(run.measured(stats), args.keep_going, make, keep)
-}
-
-/// Renders the TrainJobs of a run, like [`render_all`].
-pub(crate) fn render_run<T: Send>(
+/// Renders the TrainJobs of a run. `make` runs on the rendering threads and returns what is kept of a result. `keep` is called with that in the
+/// order of the input, unless a TrainJob was refused and `--keep-going` is not set.
+pub(crate) fn render<T: Send>(
     run: Run,
     keep_going: bool,
     make: impl Fn(&InputJob, &Rendered) -> T + Sync,

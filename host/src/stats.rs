@@ -7,8 +7,8 @@ use std::{
 
 use trainyard_model::{
     call::Call,
-    plugin::Plugin,
-    policy::{CallOutcome, Phase, Policy},
+    plugin::{CallOutcome, Phase, Plugin},
+    plugin_info::PluginInfo,
 };
 
 use crate::{output::Table, report};
@@ -31,31 +31,31 @@ struct CallUsage {
     outcome: &'static str,
 }
 
-/// A policy whose calls are measured.
+/// A plugin whose calls are measured.
 struct Measured {
-    policy: Arc<dyn Policy>,
+    plugin: Arc<dyn Plugin>,
     stats: Arc<Stats>,
 }
 
-impl Policy for Measured {
-    fn plugin(&self) -> &Arc<Plugin> {
-        self.policy.plugin()
+impl Plugin for Measured {
+    fn info(&self) -> &Arc<PluginInfo> {
+        self.plugin.info()
     }
 
     fn prepare(&self) {
-        self.policy.prepare();
+        self.plugin.prepare();
     }
 
     fn run(&self, phase: Phase, call: Box<Call>) -> CallOutcome {
         // Loading the code is not part of the call.
         self.prepare();
         let started = Instant::now();
-        let finished = self.policy.run(phase, call);
+        let finished = self.plugin.run(phase, call);
         let took = started.elapsed();
         let (job, meter) = (finished.call.job(), finished.call.meter());
         self.stats.add(CallUsage {
             train_job: format!("{}/{}", job.namespace, job.name),
-            plugin: self.plugin().id.name.to_string(),
+            plugin: self.info().id.name.to_string(),
             phase,
             fuel: finished.fuel,
             bytes: meter.bytes(),
@@ -68,10 +68,10 @@ impl Policy for Measured {
 }
 
 impl Stats {
-    /// Wraps a policy to measure its calls.
-    pub(crate) fn measure(self: &Arc<Self>, policy: Arc<dyn Policy>) -> Arc<dyn Policy> {
+    /// Wraps a plugin to measure its calls.
+    pub(crate) fn measure(self: &Arc<Self>, plugin: Arc<dyn Plugin>) -> Arc<dyn Plugin> {
         let stats = self.clone();
-        Arc::new(Measured { policy, stats })
+        Arc::new(Measured { plugin, stats })
     }
 
     fn add(&self, usage: CallUsage) {
@@ -113,19 +113,19 @@ mod tests {
 
     use serde_json::{Value, json};
     use trainyard_model::{
-        job::Job, manifest::Manifest, plugin::Settings, record::Record, session::Session,
+        job::Job, manifest::Manifest, plugin_info::Settings, record::Record, session::Session,
     };
 
     use super::*;
 
-    /// A policy that must be prepared before a call.
+    /// A plugin that must be prepared before a call.
     struct Deferred {
-        plugin: Arc<Plugin>,
+        plugin: Arc<PluginInfo>,
         is_loaded: AtomicBool,
     }
 
-    impl Policy for Deferred {
-        fn plugin(&self) -> &Arc<Plugin> {
+    impl Plugin for Deferred {
+        fn info(&self) -> &Arc<PluginInfo> {
             &self.plugin
         }
 
@@ -149,14 +149,14 @@ mod tests {
             "name": "a", "version": "1.0.0", "contract": "1.0.0", "activeWhen": "always", "phases": ["build"],
         });
         let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
-        let plugin = Plugin::new(manifest, "sha256:a", Settings::default()).unwrap();
+        let plugin = PluginInfo::new(manifest, "sha256:a", Settings::default()).unwrap();
         let stats = Arc::new(Stats::default());
-        let policy = stats.measure(Arc::new(Deferred {
+        let plugin = stats.measure(Arc::new(Deferred {
             plugin: Arc::new(plugin),
             is_loaded: AtomicBool::new(false),
         }));
         let mut session = Session::new(Arc::new(Job::default()), Record::new("a", "a", "a"));
-        let called = session.call(&*policy, Phase::Build, 0, Arc::new(Value::Null));
+        let called = session.call(&*plugin, Phase::Build, 0, Arc::new(Value::Null));
         called.unwrap();
         assert_eq!(stats.0.lock().unwrap().len(), 1);
     }

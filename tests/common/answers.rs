@@ -9,7 +9,7 @@ use super::root;
 
 /// The answers for an input: a line of the file.
 #[derive(Debug, Deserialize, PartialEq, Serialize)]
-struct Kept<A> {
+struct RecordedAnswers<A> {
     case: String,
     /// The digest of the input.
     input: String,
@@ -28,19 +28,21 @@ fn digest(text: &str) -> String {
 }
 
 /// Returns the checked-in answers of a file, by the names of their inputs. A changed input requires a new answer.
-pub fn kept<A: DeserializeOwned>(
+pub fn recorded<A: DeserializeOwned>(
     path: &str,
     inputs: &BTreeMap<String, String>,
 ) -> BTreeMap<String, Vec<A>> {
     let text = fs::read_to_string(file(path)).unwrap();
-    let kept = text
+    let recorded = text
         .lines()
-        .map(|line| serde_json::from_str::<Kept<A>>(line).unwrap());
-    let known: BTreeMap<_, _> = kept.map(|kept| (kept.case.clone(), kept)).collect();
+        .map(|line| serde_json::from_str::<RecordedAnswers<A>>(line).unwrap());
+    let known: BTreeMap<_, _> = recorded
+        .map(|recorded| (recorded.case.clone(), recorded))
+        .collect();
     let stale = |(name, text): &(&String, &String)| {
         known
             .get(*name)
-            .is_none_or(|kept| kept.input != digest(text))
+            .is_none_or(|recorded| recorded.input != digest(text))
     };
     let stale: Vec<_> = inputs.iter().filter(stale).map(|(name, _)| name).collect();
     let gone: Vec<_> = known
@@ -54,7 +56,7 @@ pub fn kept<A: DeserializeOwned>(
     );
     known
         .into_iter()
-        .map(|(name, kept)| (name, kept.answers))
+        .map(|(name, recorded)| (name, recorded.answers))
         .collect()
 }
 
@@ -67,8 +69,8 @@ pub fn agree<A: Serialize + DeserializeOwned + Clone + Debug + PartialEq>(
     if std::env::var_os("UPDATE_EXPECTED").is_some() {
         keep(path, inputs, answers);
     }
-    for (input, kept) in kept::<A>(path, inputs) {
-        assert_eq!(kept, answers[&input], "{input}");
+    for (input, recorded) in recorded::<A>(path, inputs) {
+        assert_eq!(recorded, answers[&input], "{input}");
     }
 }
 
@@ -79,12 +81,12 @@ fn keep<A: Serialize + Clone>(
     answers: &BTreeMap<String, Vec<A>>,
 ) {
     let line = |(name, text): (&String, &String)| {
-        let kept = Kept {
+        let recorded = RecordedAnswers {
             case: name.clone(),
             input: digest(text),
             answers: answers[name].clone(),
         };
-        serde_json::to_string(&kept).unwrap() + "\n"
+        serde_json::to_string(&recorded).unwrap() + "\n"
     };
     fs::write(file(path), inputs.iter().map(line).collect::<String>()).unwrap();
 }

@@ -233,7 +233,7 @@ fn every_row_about_shipped_runtimes_has_a_matcher() {
 #[test]
 fn shipped_runtimes_render_as_those_of_the_reference() {
     let (jobs, ours) = (jobs(), ours());
-    let answers = answers::kept(ANSWERS, &jobs);
+    let answers = answers::recorded(ANSWERS, &jobs);
     let mut found = Found {
         further: &ROWS,
         ..Found::default()

@@ -5,7 +5,7 @@ use std::{collections::HashSet, path::Path};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use trainyard_api::{FieldPath, Location, error::InputProblem, inputs::read_file, nulls, yaml};
-use trainyard_model::schema::{ConfigError as Fault, Schema};
+use trainyard_model::schema::{ConfigError as FieldError, Schema};
 use trainyard_text::clean;
 
 use crate::error::{ConfigError, ConfigProblem};
@@ -128,23 +128,26 @@ impl ConfigFile {
     pub fn decode<T: DeserializeOwned>(
         &self,
         schema: &ConfigSchema<'_>,
-        check: impl FnOnce(&Value, &[Fault]) -> Vec<Fault>,
+        check: impl FnOnce(&Value, &[FieldError]) -> Vec<FieldError>,
     ) -> Result<T, Vec<ConfigError>> {
-        let mut faults = schema.faults(&self.value);
-        let mut further = check(&self.value, &faults);
-        let refused: HashSet<_> = faults.iter().map(|fault| &fault.field).collect();
-        further.retain(|fault| !refused.contains(&fault.field));
-        faults.extend(further);
-        if faults.is_empty() {
+        let mut field_errors = schema.field_errors(&self.value);
+        let mut further = check(&self.value, &field_errors);
+        let refused: HashSet<_> = field_errors
+            .iter()
+            .map(|field_error| &field_error.field)
+            .collect();
+        further.retain(|field_error| !refused.contains(&field_error.field));
+        field_errors.extend(further);
+        if field_errors.is_empty() {
             return serde_path_to_error::deserialize(&self.value).map_err(|error| {
                 let field = error.path().to_string().parse().unwrap_or_default();
                 vec![self.error(field, error.inner().to_string())]
             });
         }
-        let omitted = faults.len().saturating_sub(MAX_ERRORS);
-        faults.truncate(MAX_ERRORS);
-        let errors = faults.into_iter();
-        let errors = errors.map(|fault| self.error(fault.field, fault.problem));
+        let omitted = field_errors.len().saturating_sub(MAX_ERRORS);
+        field_errors.truncate(MAX_ERRORS);
+        let errors = field_errors.into_iter();
+        let errors = errors.map(|field_error| self.error(field_error.field, field_error.problem));
         let omitted = (omitted > 0).then(|| ConfigError {
             location: Location::file(self.location.file.as_str()),
             problem: ConfigProblem::Omitted { errors: omitted },
@@ -174,10 +177,10 @@ impl ConfigFile {
 
 impl ConfigSchema<'_> {
     /// Returns the errors of a value.
-    fn faults(&self, value: &Value) -> Vec<Fault> {
+    fn field_errors(&self, value: &Value) -> Vec<FieldError> {
         match Schema::new(self.schema.clone()) {
             Ok(schema) => schema.field_errors(value, self.patterns),
-            Err(error) => vec![Fault {
+            Err(error) => vec![FieldError {
                 field: FieldPath::root(),
                 problem: format!(
                     "the JSON Schema of this kind is invalid: {error}; this is a bug in Trainyard"

@@ -16,4 +16,4 @@ mod file;
 pub use error::{ConfigError, ConfigProblem};
 pub use file::{ConfigFile, ConfigSchema, MAX_ERRORS, TypeMeta};
 /// One error of a configuration file, without the file.
-pub use trainyard_model::schema::ConfigError as Fault;
+pub use trainyard_model::schema::ConfigError as FieldError;

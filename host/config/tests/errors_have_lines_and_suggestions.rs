@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use trainyard_api::FieldPath;
 use trainyard_config::{
-    ConfigError, ConfigFile, ConfigProblem, ConfigSchema, Fault, MAX_ERRORS, TypeMeta,
+    ConfigError, ConfigFile, ConfigProblem, ConfigSchema, FieldError, MAX_ERRORS, TypeMeta,
 };
 
 const KINDS: &[TypeMeta] = &[TypeMeta {
@@ -31,7 +31,7 @@ fn schema() -> Value {
     })
 }
 
-fn errors(text: &str, check: impl FnOnce(&Value, &[Fault]) -> Vec<Fault>) -> Vec<String> {
+fn errors(text: &str, check: impl FnOnce(&Value, &[FieldError]) -> Vec<FieldError>) -> Vec<String> {
     let file = ConfigFile::parse("a.yaml", text, KINDS).unwrap();
     let schema = ConfigSchema {
         schema: &schema(),
@@ -59,17 +59,17 @@ plugins:
 
 #[test]
 fn all_errors_of_a_file_are_reported_at_once() {
-    let check = |_: &Value, found: &[Fault]| {
+    let check = |_: &Value, found: &[FieldError]| {
         assert_eq!(found.len(), 6);
         let plugins = FieldPath::of(["plugins"]);
-        let fault = |field| Fault {
+        let field_error = |field| FieldError {
             field,
             problem: "is checked".to_owned(),
         };
         // The schema has refused the first of the two.
         vec![
-            fault(FieldPath::of(["digits"])),
-            fault(plugins.index(0).field("name")),
+            field_error(FieldPath::of(["digits"])),
+            field_error(plugins.index(0).field("name")),
         ]
     };
     assert_eq!(
@@ -106,13 +106,13 @@ fn errors_beyond_the_maximum_are_counted() {
         patterns: &[],
     };
     // Each entry has two errors of the schema, and one of the check that the schema does not have.
-    let check = |_: &Value, _: &[Fault]| {
+    let check = |_: &Value, _: &[FieldError]| {
         let field = |at| FieldPath::of(["plugins"]).index(at);
-        let fault = |at| Fault {
+        let field_error = |at| FieldError {
             field: field(at),
             problem: "is checked".to_owned(),
         };
-        (0..entries).map(fault).collect()
+        (0..entries).map(field_error).collect()
     };
     let errors: Vec<ConfigError> = file.decode::<Value>(&schema, check).unwrap_err();
     let (last, first) = errors.split_last().unwrap();

@@ -1,4 +1,4 @@
-//! Policies behind circuit breakers: a policy that keeps exhausting its limits is not called for a while.
+//! Plugins behind circuit breakers: a plugin that keeps exhausting its limits is not called for a while.
 
 use std::{
     collections::HashMap,
@@ -8,8 +8,8 @@ use std::{
 
 use trainyard_model::{
     call::Call,
-    plugin::Plugin,
-    policy::{Busy, CallFailure, CallOutcome, Phase, Policy},
+    plugin::{Busy, CallFailure, CallOutcome, Phase, Plugin},
+    plugin_info::PluginInfo,
 };
 
 use crate::{
@@ -20,25 +20,25 @@ use crate::{
 /// The namespace and phase that a breaker is for.
 type Caller = (Arc<str>, Phase);
 
-/// A policy with a breaker for each namespace and phase.
-struct GuardedPolicy {
-    policy: Arc<dyn Policy>,
+/// A plugin with a breaker for each namespace and phase.
+struct GuardedPlugin {
+    plugin: Arc<dyn Plugin>,
     metrics: Arc<Metrics>,
     /// The breakers of namespaces in which its calls exhausted their limits recently.
     breakers: Mutex<HashMap<Caller, Breaker>>,
 }
 
-/// Guards a policy: in a namespace in which its calls keep exhausting their time or their instructions, it is not called for a while. Other
+/// Guards a plugin: in a namespace in which its calls keep exhausting their time or their instructions, it is not called for a while. Other
 /// namespaces are not affected, because what a call needs depends on the TrainJob.
-pub fn guarded(policy: Arc<dyn Policy>, metrics: &Arc<Metrics>) -> Arc<dyn Policy> {
-    Arc::new(GuardedPolicy {
-        policy,
+pub fn guarded(plugin: Arc<dyn Plugin>, metrics: &Arc<Metrics>) -> Arc<dyn Plugin> {
+    Arc::new(GuardedPlugin {
+        plugin,
         metrics: metrics.clone(),
         breakers: Mutex::default(),
     })
 }
 
-impl GuardedPolicy {
+impl GuardedPlugin {
     fn breakers(&self) -> MutexGuard<'_, HashMap<Caller, Breaker>> {
         self.breakers.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -64,7 +64,7 @@ impl GuardedPolicy {
         if breaker.ended(end, now) {
             let (namespace, phase) = caller;
             tracing::warn!(
-                plugin = %self.plugin().id,
+                plugin = %self.info().id,
                 namespace = &**namespace,
                 %phase,
                 "the plugin is paused for TrainJobs in this namespace, because its calls keep exhausting their time or fuel"
@@ -77,13 +77,13 @@ impl GuardedPolicy {
     fn sweep(&self, breakers: &mut HashMap<Caller, Breaker>, now: Instant) {
         breakers.retain(|_, breaker| !breaker.is_idle(now));
         let open = breakers.values().filter(|breaker| breaker.is_open());
-        self.metrics.breakers_open(&self.plugin().id, open.count());
+        self.metrics.breakers_open(&self.info().id, open.count());
     }
 }
 
-impl Policy for GuardedPolicy {
-    fn plugin(&self) -> &Arc<Plugin> {
-        self.policy.plugin()
+impl Plugin for GuardedPlugin {
+    fn info(&self) -> &Arc<PluginInfo> {
+        self.plugin.info()
     }
 
     fn run(&self, phase: Phase, call: Box<Call>) -> CallOutcome {
@@ -99,7 +99,7 @@ impl Policy for GuardedPolicy {
                 fuel: None,
             };
         }
-        let finished = self.policy.run(phase, call);
+        let finished = self.plugin.run(phase, call);
         let end = match &finished.end {
             Err(ended) if ended.is_exhausted() => CallEnd::Exhausted,
             Err(CallFailure::Missing(_)) => CallEnd::Early,
@@ -115,15 +115,15 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use serde_json::json;
-    use trainyard_model::{contract::VERSION, manifest::Manifest, plugin::Settings};
+    use trainyard_model::{contract::VERSION, manifest::Manifest, plugin_info::Settings};
 
     use super::*;
     use crate::queue::{Backoff, Queue};
 
-    struct Named(Arc<Plugin>);
+    struct Named(Arc<PluginInfo>);
 
-    impl Policy for Named {
-        fn plugin(&self) -> &Arc<Plugin> {
+    impl Plugin for Named {
+        fn info(&self) -> &Arc<PluginInfo> {
             &self.0
         }
 
@@ -136,14 +136,14 @@ mod tests {
         }
     }
 
-    fn guard() -> GuardedPolicy {
+    fn guard() -> GuardedPlugin {
         let manifest = json!({
             "name": "two", "version": "1.0.0", "contract": VERSION, "activeWhen": "plugins", "phases": ["transform", "build"],
         });
         let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
-        let plugin = Plugin::new(manifest, "native", Settings::built_in()).unwrap();
-        GuardedPolicy {
-            policy: Arc::new(Named(plugin.into())),
+        let plugin = PluginInfo::new(manifest, "native", Settings::built_in()).unwrap();
+        GuardedPlugin {
+            plugin: Arc::new(Named(plugin.into())),
             metrics: Arc::new(Metrics::new(&Queue::new(Backoff::default()))),
             breakers: Mutex::default(),
         }

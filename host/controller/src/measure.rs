@@ -1,39 +1,39 @@
-//! Policies whose calls are measured.
+//! Plugins whose calls are measured.
 
 use std::{sync::Arc, time::Instant};
 
 use trainyard_model::{
     call::Call,
-    plugin::Plugin,
-    policy::{CallFailure, CallOutcome, Phase, Policy},
+    plugin::{CallFailure, CallOutcome, Phase, Plugin},
+    plugin_info::PluginInfo,
 };
 
 use crate::metrics::{Metrics, PluginCall};
 
-/// A policy with a span and metrics for each call.
-struct MeasuredPolicy {
-    policy: Arc<dyn Policy>,
+/// A plugin with a span and metrics for each call.
+struct MeasuredPlugin {
+    plugin: Arc<dyn Plugin>,
     metrics: Arc<Metrics>,
 }
 
-/// Wraps a policy so that its calls are measured.
-pub fn measured(policy: Arc<dyn Policy>, metrics: &Arc<Metrics>) -> Arc<dyn Policy> {
-    Arc::new(MeasuredPolicy {
-        policy,
+/// Wraps a plugin so that its calls are measured.
+pub fn measured(plugin: Arc<dyn Plugin>, metrics: &Arc<Metrics>) -> Arc<dyn Plugin> {
+    Arc::new(MeasuredPlugin {
+        plugin,
         metrics: metrics.clone(),
     })
 }
 
-impl Policy for MeasuredPolicy {
-    fn plugin(&self) -> &Arc<Plugin> {
-        self.policy.plugin()
+impl Plugin for MeasuredPlugin {
+    fn info(&self) -> &Arc<PluginInfo> {
+        self.plugin.info()
     }
 
     fn run(&self, phase: Phase, call: Box<Call>) -> CallOutcome {
-        let id = &self.plugin().id;
+        let id = &self.info().id;
         let span = tracing::info_span!("plugin call", plugin = %id, %phase);
         let started = Instant::now();
-        let finished = span.in_scope(|| self.policy.run(phase, call));
+        let finished = span.in_scope(|| self.plugin.run(phase, call));
         let took = started.elapsed();
         self.metrics.plugin_called(&PluginCall {
             plugin: id,

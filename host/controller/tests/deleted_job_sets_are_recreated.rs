@@ -75,7 +75,7 @@ async fn job_set_deleted_during_recreation_is_recreated() {
                 let is_it = match made {
                     // Just after it was made.
                     true => now == When::Done && call == ("patch", "jobsets"),
-                    // While that is noted.
+                    // While that is recorded.
                     false => now == when && is_noted(call, body),
                 };
                 if !is_it || deletions.fetch_add(1, Ordering::Relaxed) > 2 {

@@ -15,7 +15,7 @@ use trainyard_controller::metrics::Metrics;
 use trainyard_model::{
     call::{Call, Fault},
     contract::handle,
-    policy::Policy,
+    plugin::Plugin,
 };
 
 use self::parts::Parts;
@@ -23,13 +23,13 @@ use crate::stub::{
     cluster::{Act, Cluster, When},
     controller::{Controller, job, runtime},
     log::CapturedLog,
-    policy::builder,
+    plugin::builder,
 };
 
 const SECRET: &str = "job-keys";
 
 /// A plugin that emits a Secret with a key of each kind.
-fn keys() -> Arc<dyn Policy> {
+fn keys() -> Arc<dyn Plugin> {
     fn emit(call: &mut Call) -> Result<(), Fault> {
         let objects = handle::Objects(0);
         let secret = call.objects_emit(objects, "v1", "Secret", "-keys", None)?;
@@ -343,10 +343,10 @@ async fn secret_data_quoted_by_a_webhook_is_not_reported() {
     let log = CapturedLog::start(Level::TRACE);
     let cluster = cluster();
     let refused: Arc<Mutex<Vec<Value>>> = Arc::default();
-    let noted = refused.clone();
+    let recorded = refused.clone();
     cluster.set_rule(move |_, when, call, body| {
         if (when, call) == (When::Before, ("create", "secrets")) {
-            noted.lock().unwrap().push(body.clone());
+            recorded.lock().unwrap().push(body.clone());
             return Act::Quote;
         }
         Act::GoOn

@@ -41,13 +41,14 @@ async fn queued(cluster: &Cluster) -> Controller {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn train_job_is_created_despite_queued_ones_with_huge_placements() {
     let item = |key: usize| json!({"key": key.to_string()});
-    let (live, noted): (Vec<_>, Vec<_>) = (0..MANY).map(|at| (item(at), item(MANY + at))).unzip();
-    let noted = json!({"node": {"/spec/tolerations": noted}}).to_string();
+    let (live, recorded): (Vec<_>, Vec<_>) =
+        (0..MANY).map(|at| (item(at), item(MANY + at))).unzip();
+    let recorded = json!({"node": {"/spec/tolerations": recorded}}).to_string();
     let cluster = Cluster::new();
     let controller = queued(&cluster).await;
     for name in NAMES {
         let mut changed = job_set(&cluster, "hostile", name);
-        changed["metadata"]["annotations"][TAKEN] = noted.as_str().into();
+        changed["metadata"]["annotations"][TAKEN] = recorded.as_str().into();
         let pods = TOLERATIONS.strip_suffix("/tolerations").unwrap();
         changed.pointer_mut(pods).unwrap()["tolerations"] = live.clone().into();
         cluster.put(changed);
@@ -63,9 +64,9 @@ async fn train_job_is_created_despite_queued_ones_with_huge_placements() {
         labels.iter().all(|label| label == "new")
     };
     cluster.until("they follow", follow).await;
-    // What is noted is what an annotation holds, and no more.
-    let noted = job_set(&cluster, "hostile", NAMES[0]);
-    let noted = noted["metadata"]["annotations"][TAKEN].as_str().unwrap();
-    assert!(noted.len() < 256 << 10, "{}", noted.len());
+    // What is recorded is what an annotation holds, and no more.
+    let recorded = job_set(&cluster, "hostile", NAMES[0]);
+    let recorded = recorded["metadata"]["annotations"][TAKEN].as_str().unwrap();
+    assert!(recorded.len() < 256 << 10, "{}", recorded.len());
     controller.stop().await;
 }

@@ -12,12 +12,12 @@ use std::{
 
 use serde_json::{Value, json};
 use trainyard_controller::metrics::Metrics;
-use trainyard_model::{call::Call, policy::Policy};
+use trainyard_model::{call::Call, plugin::Plugin};
 
 use crate::stub::{
     cluster::Cluster,
     controller::{Controller, job, runtime},
-    policy::policy,
+    plugin::plugin,
 };
 
 const NODES: usize = 1_000;
@@ -25,9 +25,9 @@ const JOBS: usize = 5_000;
 const NAMESPACES: usize = 50;
 
 /// A plugin that lists all nodes, reads the zone of ten, and counts how often it is called with an answer.
-fn looks(calls: &Arc<AtomicUsize>) -> Arc<dyn Policy> {
+fn looks(calls: &Arc<AtomicUsize>) -> Arc<dyn Plugin> {
     let calls = calls.clone();
-    policy("looks", &["lookups[v1/Node/*]"], move |call| {
+    plugin("looks", &["lookups[v1/Node/*]"], move |call| {
         let lookups = call.context_lookups(Call::CONTEXT)?;
         let nodes = call.lookups_all(lookups, "v1", "Node")?;
         for node in nodes.iter().take(10) {

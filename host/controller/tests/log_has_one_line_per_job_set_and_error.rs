@@ -9,18 +9,18 @@ use std::sync::{
 use serde_json::json;
 use tracing::Level;
 use trainyard_controller::metrics::Metrics;
-use trainyard_model::policy::Policy;
+use trainyard_model::plugin::Plugin;
 
 use crate::stub::{
     cluster::{Act, Cluster, When},
     controller::{Controller, job, runtime},
     log::CapturedLog,
-    policy::policy,
+    plugin::plugin,
 };
 
-async fn start(cluster: &Cluster, policies: Vec<Arc<dyn Policy>>) -> Controller {
+async fn start(cluster: &Cluster, plugins: Vec<Arc<dyn Plugin>>) -> Controller {
     let metrics = |queue: &_| Arc::new(Metrics::new(queue));
-    Controller::start(cluster, metrics, |_| policies).await
+    Controller::start(cluster, metrics, |_| plugins).await
 }
 
 // All tasks of a test run on its thread, whose log is captured.
@@ -33,7 +33,7 @@ async fn each_created_job_set_is_one_line_with_its_plugins() {
     for name in names {
         cluster.put(job("team", name, "of-plugin", false));
     }
-    let controller = start(&cluster, vec![policy("quota", &[], |_| Ok(()))]).await;
+    let controller = start(&cluster, vec![plugin("quota", &[], |_| Ok(()))]).await;
     cluster
         .until("each has a JobSet", |cluster| cluster.count("jobsets") == 3)
         .await;

@@ -15,8 +15,8 @@ use trainyard_controller::{
     queue::{Backoff, NamespacedName, Queue},
 };
 use trainyard_model::{
-    plugin::PluginId,
-    policy::{Busy, CallFailure, Phase},
+    plugin::{Busy, CallFailure, Phase},
+    plugin_info::PluginId,
 };
 
 fn has(text: &str, line: &str) {

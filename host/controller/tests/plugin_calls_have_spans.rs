@@ -15,12 +15,12 @@ use trainyard_model::{
     call::Call,
     contract::VERSION,
     manifest::Manifest,
-    plugin::{Plugin, Settings},
-    policy::Phase,
+    plugin::Phase,
+    plugin_info::{PluginInfo, Settings},
 };
 use trainyard_render::{Catalog, ClusterFacts, Renderer};
 
-use crate::stub::{function_policy::FunctionPolicy, log::CapturedLog};
+use crate::stub::{function_plugin::FunctionPlugin, log::CapturedLog};
 
 const INPUT: &str = "
 apiVersion: trainer.kubeflow.org/v1alpha1
@@ -48,18 +48,18 @@ fn log_lines_of_a_call_name_plugin_and_phase() {
         "phases": ["transform", "check"], "claims": {},
     });
     let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
-    let plugin = Plugin::new(manifest, "native", Settings::built_in()).unwrap();
+    let plugin = PluginInfo::new(manifest, "native", Settings::built_in()).unwrap();
     let metrics = Arc::new(Metrics::new(&Queue::new(Backoff::default())));
     // As the host logs the text of a plugin.
     let logs = |_: Phase, _: &mut Call| {
         tracing::info!("it says so");
         Ok(())
     };
-    let policy = measured(
-        Arc::new(FunctionPolicy::new(Arc::new(plugin), logs)),
+    let plugin = measured(
+        Arc::new(FunctionPlugin::new(Arc::new(plugin), logs)),
         &metrics,
     );
-    let renderer = Renderer::new([policy], ClusterFacts::default()).unwrap();
+    let renderer = Renderer::new([plugin], ClusterFacts::default()).unwrap();
     let objects = Inputs::read_text("input.yaml", INPUT).objects.into_iter();
     let (catalog, errors) = Catalog::new(objects.map(|object| Admitted::new(object, "default")));
     assert!(errors.is_empty(), "{}", errors[0]);

@@ -11,14 +11,14 @@ use trainyard_api::{Admitted, Inputs};
 use trainyard_controller::{guarded, measured, metrics::Metrics};
 use trainyard_model::{
     call::Call,
-    policy::{Busy, CallFailure, Limit},
+    plugin::{Busy, CallFailure, Limit},
 };
 use trainyard_render::{Catalog, ClusterFacts, Problem, Rendered, Renderer, Stopped};
 
 use crate::stub::{
     controller::{job, runtime},
     metrics,
-    policy::policy,
+    plugin::plugin,
 };
 
 /// Returns a renderer with a plugin whose calls have this end for TrainJobs of the namespace `bad`, and the number of its calls.
@@ -32,8 +32,8 @@ fn renderer(end: fn() -> CallFailure, metrics: &Arc<Metrics>) -> (Renderer, Arc<
         }
         Ok(())
     };
-    let policy = measured(guarded(policy("loops", &[], run), metrics), metrics);
-    let renderer = Renderer::new([policy], ClusterFacts::default()).unwrap();
+    let plugin = measured(guarded(plugin("loops", &[], run), metrics), metrics);
+    let renderer = Renderer::new([plugin], ClusterFacts::default()).unwrap();
     (renderer, calls)
 }
 

@@ -12,19 +12,19 @@ use trainyard_controller::metrics::Metrics;
 use trainyard_model::{
     call::{Call, Fault},
     contract::handle,
-    policy::Policy,
+    plugin::Plugin,
 };
 
 use crate::stub::{
     cluster::{Act, Cluster, When},
     controller::{Controller, job, runtime},
-    policy::builder,
+    plugin::builder,
 };
 
 const STARTED: &str = "trainyard.dev/started";
 
 /// A plugin that emits a ConfigMap.
-fn emits() -> Arc<dyn Policy> {
+fn emits() -> Arc<dyn Plugin> {
     fn emit(call: &mut Call) -> Result<(), Fault> {
         let objects = handle::Objects(0);
         let map = call.objects_emit(objects, "v1", "ConfigMap", "-map", None)?;

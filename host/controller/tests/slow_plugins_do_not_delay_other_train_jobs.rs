@@ -6,12 +6,12 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use serde_json::json;
 use trainyard_controller::metrics::Metrics;
-use trainyard_model::policy::Policy;
+use trainyard_model::plugin::Plugin;
 
 use crate::stub::{
     cluster::Cluster,
     controller::{Controller, job, runtime},
-    policy::policy,
+    plugin::plugin,
 };
 
 /// Calls that last until the test ends them.
@@ -41,9 +41,9 @@ impl Gate {
 }
 
 /// A plugin whose calls do not end before the gate is opened.
-fn slow(gate: &Arc<Gate>) -> Arc<dyn Policy> {
+fn slow(gate: &Arc<Gate>) -> Arc<dyn Plugin> {
     let gate = gate.clone();
-    policy("slow", &[], move |_| {
+    plugin("slow", &[], move |_| {
         gate.pass();
         Ok(())
     })

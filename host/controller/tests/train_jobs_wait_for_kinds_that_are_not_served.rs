@@ -13,19 +13,19 @@ use trainyard_controller::metrics::Metrics;
 use trainyard_model::{
     call::{Call, Fault},
     contract::handle,
-    policy::Policy,
+    plugin::Plugin,
 };
 
 use crate::stub::{
     cluster::{Act, Cluster, When},
     controller::{Controller, job, runtime},
-    policy::builder,
+    plugin::builder,
 };
 
 const API_VERSION: &str = "scheduling.x-k8s.io/v1alpha1";
 
 /// A plugin that emits a PodGroup with the TrainJob's name.
-fn gang() -> Arc<dyn Policy> {
+fn gang() -> Arc<dyn Plugin> {
     fn emit(call: &mut Call) -> Result<(), Fault> {
         let objects = handle::Objects(0);
         let group = call.objects_emit(objects, API_VERSION, "PodGroup", "", None)?;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use trainyard_controller::metrics::Metrics;
-use trainyard_model::{plugin::Settings, policy::Policy};
-use trainyard_policies::{FLUX, NativePlugin, TORCH, XGBOOST};
-use trainyard_sdk::native::NativePolicy;
+use trainyard_model::{plugin::Plugin, plugin_info::Settings};
+use trainyard_policies::{BuiltInParts, FLUX, TORCH, XGBOOST};
+use trainyard_sdk::native::NativePlugin;
 
 use crate::stub::{
     cluster::Cluster,
@@ -15,12 +15,12 @@ use crate::stub::{
 };
 
 /// The built-in plugins of these TrainJobs, native instead of sandboxed.
-fn policies() -> Vec<Arc<dyn Policy>> {
+fn plugins() -> Vec<Arc<dyn Plugin>> {
     let built_ins = [FLUX, TORCH, XGBOOST];
-    let native = |(_, parts): NativePlugin| NativePolicy::new(parts, Settings::built_in()).unwrap();
-    let policies = built_ins.into_iter().map(native);
-    policies
-        .map(|policy| -> Arc<dyn Policy> { Arc::new(policy) })
+    let native = |(_, parts): BuiltInParts| NativePlugin::new(parts, Settings::built_in()).unwrap();
+    let plugins = built_ins.into_iter().map(native);
+    plugins
+        .map(|plugin| -> Arc<dyn Plugin> { Arc::new(plugin) })
         .collect()
 }
 
@@ -89,7 +89,7 @@ async fn rows_about_quota_and_processes_are_events_of_the_train_job() {
         cluster.put(job);
     }
     let metrics = |queue: &_| Arc::new(Metrics::new(queue));
-    let controller = Controller::start(&cluster, metrics, |_| policies()).await;
+    let controller = Controller::start(&cluster, metrics, |_| plugins()).await;
     for (name, _, _, row) in &rows {
         let warned = |cluster: &Cluster| is_warned(cluster, name, row);
         cluster.until(&format!("{row} is an Event"), warned).await;

@@ -1,12 +1,12 @@
 //! The info record and the rules over it: claims and grants on every access, the committed writes that a journal is made from, commit and
 //! rollback, manifests, and the order in which plugins run.
 //!
-//! This crate depends on neither Kubernetes clients nor WebAssembly. A policy is a type that implements [`policy::Policy`]: a sandboxed
+//! This crate depends on neither Kubernetes clients nor WebAssembly. A plugin is a type that implements [`plugin::Plugin`]: a sandboxed
 //! component, or a native type in tests and benchmarks. Both access the record only through [`call::Call`].
 //!
 //! Plugins:
-//! - [`manifest`] is what a plugin declares: its [`claims`], and the [`schema`] of its configuration. [`plugin`] is a loaded plugin with the
-//!   operator's settings. [`reserved`] has the names that are reserved for the host.
+//! - [`manifest`] is what a plugin declares: its [`claims`], and the [`schema`] of its configuration. [`plugin_info`] is a loaded plugin with
+//!   the operator's settings. [`reserved`] has the names that are reserved for the host.
 //! - [`plan`] orders plugins by their claims, and refuses conflicts.
 //!
 //! Inputs and results of a call:
@@ -16,7 +16,7 @@
 //!
 //! Calls:
 //! - [`call`] is one call of one [`phase`], with a method for each method of the [`contract`], bounded by [`limits`] and a [`deadline`].
-//!   [`policy`] has the trait of policies, and the outcomes of calls.
+//!   [`plugin`] has the trait of plugins, and the outcomes of calls.
 //! - [`session`] has the calls of one TrainJob, and [`pipeline`] calls the plugins of a plan, phase by phase.
 //!
 //! Helpers: [`value`] and [`quantity`], rules for [`names`], cleaning of [`text`], and `digest`.
@@ -40,8 +40,8 @@ pub mod phase;
 pub mod pipeline;
 pub mod plan;
 pub mod plugin;
+pub mod plugin_info;
 pub mod pod_requests;
-pub mod policy;
 pub mod quantity;
 pub mod record;
 pub mod reserved;

@@ -18,8 +18,8 @@ use trainyard_model::{
     claims::{ClaimError, Verb},
     contract::handle,
     job::Job,
-    plugin::{PluginError, Settings},
-    policy::Phase,
+    plugin::Phase,
+    plugin_info::{PluginError, Settings},
     record::{EntryRef, EntryScope, Field, Owner},
     value::{Devices, Mount, PodResourceClaim},
 };

@@ -15,7 +15,7 @@ use trainyard_model::{
     call::{Call, Fault},
     contract::handle,
     lookup::LookupKey,
-    policy::Phase,
+    plugin::Phase,
     record::{Field, Fields, Owner, PodSet, Record},
 };
 

@@ -13,7 +13,7 @@ use trainyard_model::{
     claims::{ClaimPath, ClaimScope, KeyPattern, PodSetPattern},
     contract::{handle, interface},
     manifest::Manifest,
-    policy::Phase,
+    plugin::Phase,
 };
 
 use crate::common::{

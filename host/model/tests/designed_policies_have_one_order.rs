@@ -19,7 +19,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use trainyard_model::{
     plan::{EdgeReason, Generation},
-    plugin::{Plugin, Settings},
+    plugin_info::{PluginInfo, Settings},
 };
 
 use crate::common::{
@@ -58,14 +58,14 @@ fn whole(manifest: &str) -> Value {
     with(serde_json::from_str(manifest).unwrap(), parts)
 }
 
-fn policies() -> Vec<Arc<Plugin>> {
+fn policies() -> Vec<Arc<PluginInfo>> {
     let files = real().into_iter().chain(written());
     files
         .map(|(_, file)| plugin(&whole(&fs::read_to_string(file).unwrap())))
         .collect()
 }
 
-fn policy(name: &str) -> Arc<Plugin> {
+fn policy(name: &str) -> Arc<PluginInfo> {
     let mut all = policies().into_iter();
     all.find(|plugin| &*plugin.id.name == name).unwrap()
 }
@@ -192,7 +192,7 @@ fn conflict_names_both_claims_and_the_shared_path() {
 #[test]
 fn each_suggested_resolution_of_a_conflict_works() {
     let names = ["torch", "tuner"];
-    let accepted = |tuner: Arc<Plugin>| Generation::new([policy("torch"), tuner]).unwrap();
+    let accepted = |tuner: Arc<PluginInfo>| Generation::new([policy("torch"), tuner]).unwrap();
     let under = |settings: Settings| plugin_under(&tuner(PET, json!({})), settings);
     let of_operator = |list: fn(&mut Settings) -> &mut Vec<String>| {
         let mut settings = Settings::built_in();

@@ -18,15 +18,15 @@ use trainyard_model::{
     claims::ObjectPattern,
     contract::handle,
     lookup::{LookupAnswer, LookupKey, Lookups},
-    plugin::Plugin,
-    policy::Phase,
+    plugin::Phase,
+    plugin_info::PluginInfo,
     record::{Datum, Field, Fields, PodSet, Record},
     session::Session,
     value::Quantity,
 };
 
 use crate::common::{
-    ASKER, FunctionPolicy, call, call_over, job, lookups, manifest, missing_claim, plugin, pod_set,
+    ASKER, FunctionPlugin, call, call_over, job, lookups, manifest, missing_claim, plugin, pod_set,
     record,
 };
 
@@ -36,7 +36,7 @@ const LOOKUPS: [(&str, &str); 2] = [
 ];
 
 /// Every source of the sum.
-fn reader() -> Arc<Plugin> {
+fn reader() -> Arc<PluginInfo> {
     let record = [
         ("reads", "pod-sets[*].containers[*].requests[*]"),
         ("reads", "pod-sets[*].containers[*].limits[*]"),
@@ -60,14 +60,14 @@ fn limit_ranges(limits: &[Value]) -> (LookupKey, LookupAnswer) {
 }
 
 /// A call over a record, with LimitRanges of the namespace.
-fn call_with(phase: Phase, plugin: &Arc<Plugin>, record: Record, limits: &[Value]) -> Call {
+fn call_with(phase: Phase, plugin: &Arc<PluginInfo>, record: Record, limits: &[Value]) -> Call {
     let mut known = (*lookups()).clone();
     let (key, answer) = limit_ranges(limits);
     known.insert(key, answer);
     call_knowing(phase, plugin, record, known)
 }
 
-fn call_knowing(phase: Phase, plugin: &Arc<Plugin>, record: Record, known: Lookups) -> Call {
+fn call_knowing(phase: Phase, plugin: &Arc<PluginInfo>, record: Record, known: Lookups) -> Call {
     let inputs = CallInputs {
         plugin: plugin.clone(),
         rank: 1,
@@ -247,8 +247,8 @@ fn only_required_lookups_are_requested() {
 #[test]
 fn pruned_lookups_give_the_same_sum() {
     let plugin = reader();
-    let policy = || {
-        FunctionPolicy::new(plugin.clone(), |_, call: &mut Call| {
+    let plugin = || {
+        FunctionPlugin::new(plugin.clone(), |_, call: &mut Call| {
             let gang = names(&["node"]);
             let sum = call.info_gang_requests(handle::Info(0), &gang)?;
             call.context_log(Call::CONTEXT, "info", &format!("{sum:?}"))?;
@@ -258,7 +258,7 @@ fn pruned_lookups_give_the_same_sum() {
     let printed = |known: Arc<Lookups>| {
         let mut session = Session::new(job(), record()).with_lookups(known);
         session
-            .call(&policy(), Phase::Build, 0, Arc::default())
+            .call(&plugin(), Phase::Build, 0, Arc::default())
             .unwrap();
         (session.log()[0].line.line.clone(), session.read_lookups())
     };
@@ -285,7 +285,7 @@ fn init_containers_are_counted_in_pod_order() {
     };
     let (fetch, sidecar) = (add("fetch", None, "4"), add("sidecar", Some("Always"), "3"));
     let sum = |session: &mut Session| {
-        let policy = FunctionPolicy::new(reader(), |_, call: &mut Call| {
+        let plugin = FunctionPlugin::new(reader(), |_, call: &mut Call| {
             let node = pod_set(call, "node");
             let listed = call.pod_set_init_containers(node)?;
             let first = call.container_name(listed[0])?;
@@ -294,7 +294,7 @@ fn init_containers_are_counted_in_pod_order() {
             Ok(())
         });
         session
-            .call(&policy, Phase::Build, 0, Arc::default())
+            .call(&plugin, Phase::Build, 0, Arc::default())
             .unwrap();
         session.log().last().unwrap().line.line.clone()
     };

@@ -16,8 +16,8 @@ use trainyard_model::{
     claims::ClaimError,
     contract::handle,
     object::Content,
-    plugin::{Plugin, PluginError, Settings},
-    policy::Phase,
+    plugin::Phase,
+    plugin_info::{PluginError, PluginInfo, Settings},
     record::Field,
     value::Port,
 };
@@ -148,14 +148,14 @@ fn forbidden_claims_are_refused_despite_grants() {
     ];
     for (list, path, problem) in impossible {
         let manifest = common::parsed(&manifest("p", &[(list, path)]));
-        let error = Plugin::new(manifest, "native", Settings::built_in()).unwrap_err();
+        let error = PluginInfo::new(manifest, "native", Settings::built_in()).unwrap_err();
         assert!(error.to_string().contains(problem), "{path}: {error}");
     }
     let all: Vec<_> = impossible
         .iter()
         .map(|(list, path, _)| (*list, *path))
         .collect();
-    let error = Plugin::new(
+    let error = PluginInfo::new(
         common::parsed(&manifest("p", &all)),
         "native",
         Settings::built_in(),
@@ -180,7 +180,7 @@ fn number_of_claims_is_limited() {
     let plugin = plugin(&manifest("p", &claims(128)));
     let mut call = call(Phase::Transform, &plugin);
     call.info_set_label(handle::Info(0), "127", "x").unwrap();
-    let error = Plugin::new(
+    let error = PluginInfo::new(
         common::parsed(&manifest("p", &claims(129))),
         "native",
         Settings::built_in(),
@@ -206,7 +206,7 @@ fn privileged_kinds_can_not_be_emitted() {
         "objects[v1/*]",
     ] {
         let manifest = manifest("p", &[("writes", claim)]);
-        let built_in = Plugin::new(common::parsed(&manifest), "native", Settings::built_in());
+        let built_in = PluginInfo::new(common::parsed(&manifest), "native", Settings::built_in());
         assert!(built_in.is_err(), "{claim}");
     }
 }
@@ -245,7 +245,8 @@ fn lookups_other_than_a_named_config_map_need_a_grant() {
 fn node_sets_need_a_grant_for_the_counts_they_set() {
     let sets = json!([{"podSet": "node"}, {"podSet": "launcher", "when": "/on"}]);
     let manifest = with(manifest("p", &[]), json!({"nodeSets": sets}));
-    let load = |grants: &[&str]| Plugin::new(common::parsed(&manifest), "native", granted(grants));
+    let load =
+        |grants: &[&str]| PluginInfo::new(common::parsed(&manifest), "native", granted(grants));
     let (node, launcher) = ("pod-sets[node].count", "pod-sets[launcher].count");
     let error = load(&[node]).unwrap_err().to_string();
     assert!(
@@ -260,14 +261,14 @@ fn node_sets_need_a_grant_for_the_counts_they_set() {
     assert_eq!(errors.len(), 2);
     load(&[node, launcher]).unwrap();
     load(&["pod-sets[*].count"]).unwrap();
-    Plugin::new(common::parsed(&manifest), "native", Settings::built_in()).unwrap();
+    PluginInfo::new(common::parsed(&manifest), "native", Settings::built_in()).unwrap();
 }
 
 #[test]
 fn other_kinds_need_a_grant_and_a_body() {
     let claim = "objects[resource.k8s.io/v1/ResourceClaimTemplate/-*]";
     let manifest = manifest("p", &[("writes", claim)]);
-    let error = Plugin::new(common::parsed(&manifest), "native", granted(&[])).unwrap_err();
+    let error = PluginInfo::new(common::parsed(&manifest), "native", granted(&[])).unwrap_err();
     assert!(error.to_string().contains("is not granted"), "{error}");
     let plugin = plugin_under(&manifest, granted(&[claim]));
     let mut call = call(Phase::Build, &plugin);

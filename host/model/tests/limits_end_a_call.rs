@@ -14,7 +14,7 @@ use trainyard_model::{
     call::{Call, Fault},
     contract::handle,
     limits::Limits,
-    policy::{Limit, Phase},
+    plugin::{Limit, Phase},
 };
 
 use crate::common::{self, call, container, limited, manifest, plugin_under, pod_set};
@@ -35,10 +35,10 @@ fn call_under(phase: Phase, limits: Limits) -> Call {
     )
 }
 
-type Step = fn(&mut Call, u32) -> Result<(), Fault>;
+type MethodCall = fn(&mut Call, u32) -> Result<(), Fault>;
 
 /// Steps until the call ends; how many went well, and why it ended.
-fn steps_until_the_end(phase: Phase, limits: Limits, step: Step) -> (u32, Fault) {
+fn steps_until_the_end(phase: Phase, limits: Limits, step: MethodCall) -> (u32, Fault) {
     let mut call = call_under(phase, limits);
     for n in 0..1_000_000 {
         if let Err(fault) = step(&mut call, n) {
@@ -54,7 +54,7 @@ fn bytes_are_counted_in_both_directions() {
         import_bytes: 10_000,
         ..Limits::default()
     };
-    let table: &[(&str, Phase, Step, u32)] = &[
+    let table: &[(&str, Phase, MethodCall, u32)] = &[
         (
             "text in",
             Phase::Transform,
@@ -345,7 +345,7 @@ fn handles_are_limited() {
         objects: 1000,
         ..Limits::default()
     };
-    let table: &[(&str, Phase, Step, u32)] = &[
+    let table: &[(&str, Phase, MethodCall, u32)] = &[
         (
             "roots",
             Phase::Check,
@@ -415,7 +415,7 @@ fn writes_are_limited_and_reads_are_not() {
         objects: 1000,
         ..Limits::default()
     };
-    let table: &[(&str, Phase, Step)] = &[
+    let table: &[(&str, Phase, MethodCall)] = &[
         ("env", Phase::Transform, |c, _| {
             let n = container(c, "node", "node");
             c.container_put_env(n, "A", "")
@@ -486,7 +486,7 @@ fn log_lines_warnings_and_errors_share_a_limit() {
 /// reconcile looks at.
 #[test]
 fn additions_to_a_train_job_are_limited() {
-    let table: &[(&str, Phase, Step, Limit)] = &[
+    let table: &[(&str, Phase, MethodCall, Limit)] = &[
         (
             "containers",
             Phase::Transform,

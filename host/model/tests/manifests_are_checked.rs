@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use trainyard_model::{
     contract::{VERSION, VersionSupport, interface_of, short_name, version_support},
     manifest::{ActiveWhen, MAX_BYTES, Manifest, ManifestError},
-    plugin::{Plugin, PluginError, Settings},
-    policy::Phase,
+    plugin::Phase,
+    plugin_info::{PluginError, PluginInfo, Settings},
 };
 
 use crate::common::{self, manifest, parsed, with};
@@ -529,12 +529,12 @@ fn claims_that_match_nothing_are_refused_with_their_path() {
     }
 }
 
-fn configured(schema: Value) -> Plugin {
+fn configured(schema: Value) -> PluginInfo {
     let manifest = with(
         manifest("p", &[]),
         json!({"configSchema": schema, "operatorConfigSchema": schema}),
     );
-    Plugin::new(parsed(&manifest), "native", Settings::built_in()).unwrap()
+    PluginInfo::new(parsed(&manifest), "native", Settings::built_in()).unwrap()
 }
 
 #[test]
@@ -572,7 +572,7 @@ fn configuration_without_a_schema_is_refused() {
         operator_config: Arc::new(json!({"a": 1})),
         ..Settings::built_in()
     };
-    let error = Plugin::new(parsed(&manifest("p", &[])), "native", settings).unwrap_err();
+    let error = PluginInfo::new(parsed(&manifest("p", &[])), "native", settings).unwrap_err();
     assert!(
         matches!(error, PluginError::OperatorConfig { .. }),
         "{error}"

@@ -11,7 +11,7 @@
 )]
 
 use serde_json::json;
-use trainyard_model::{plan::Generation, plugin::Settings};
+use trainyard_model::{plan::Generation, plugin_info::Settings};
 
 use crate::common::{
     manifest,

@@ -16,35 +16,35 @@ use trainyard_model::{
     facts::Facts,
     limits::Limits,
     plan::{Generation, Plan, PlannedPlugin},
-    plugin::{Plugin, Settings},
+    plugin_info::{PluginInfo, Settings},
 };
 
 use crate::common::{granted, manifest, parsed, with};
 
-fn of(name: &str, content: &str, more: Value, settings: Settings) -> Arc<Plugin> {
+fn of(name: &str, content: &str, more: Value, settings: Settings) -> Arc<PluginInfo> {
     let manifest = with(manifest(name, &[("writes", "labels[x]")]), more);
-    Arc::new(Plugin::new(parsed(&manifest), content, settings).unwrap())
+    Arc::new(PluginInfo::new(parsed(&manifest), content, settings).unwrap())
 }
 
-fn one(more: Value, settings: Settings) -> Arc<Plugin> {
+fn one(more: Value, settings: Settings) -> Arc<PluginInfo> {
     of("one", "sha256:1", more, settings)
 }
 
 /// The plugin that the others are compared with, and that runs before another.
-fn first() -> Arc<Plugin> {
+fn first() -> Arc<PluginInfo> {
     one(json!({}), Settings::default())
 }
 
-fn other() -> Arc<Plugin> {
+fn other() -> Arc<PluginInfo> {
     let manifest = manifest("other", &[("reads", "labels[x]")]);
-    Arc::new(Plugin::new(parsed(&manifest), "sha256:2", Settings::default()).unwrap())
+    Arc::new(PluginInfo::new(parsed(&manifest), "sha256:2", Settings::default()).unwrap())
 }
 
-fn loaded(plugins: impl IntoIterator<Item = Arc<Plugin>>) -> String {
+fn loaded(plugins: impl IntoIterator<Item = Arc<PluginInfo>>) -> String {
     Generation::new(plugins).unwrap().digest(&Facts::default())
 }
 
-fn planned(plugins: &[(&Plugin, Value)]) -> String {
+fn planned(plugins: &[(&PluginInfo, Value)]) -> String {
     let planned = plugins
         .iter()
         .map(|(plugin, config)| PlannedPlugin::of(plugin, config));
@@ -52,7 +52,7 @@ fn planned(plugins: &[(&Plugin, Value)]) -> String {
 }
 
 /// Plugins in each of which one thing differs from [`first`].
-fn changed() -> Vec<(&'static str, Arc<Plugin>)> {
+fn changed() -> Vec<(&'static str, Arc<PluginInfo>)> {
     let schema = json!({"operatorConfigSchema": {"properties": {"a": {"type": "integer"}}}});
     let config = Settings {
         operator_config: Arc::new(json!({"a": 1})),
@@ -131,7 +131,7 @@ fn runtime_configuration_and_order_change_a_train_jobs_digest() {
 fn plugin_order_changes_the_digest() {
     let reads = |name: &str, reads: &str, writes: &str| {
         let manifest = manifest(name, &[("reads", reads), ("writes", writes)]);
-        Arc::new(Plugin::new(parsed(&manifest), "sha256:1", Settings::default()).unwrap())
+        Arc::new(PluginInfo::new(parsed(&manifest), "sha256:1", Settings::default()).unwrap())
     };
     let one = loaded([
         reads("a", "labels[p]", "labels[q]"),

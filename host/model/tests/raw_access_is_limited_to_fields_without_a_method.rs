@@ -15,8 +15,8 @@ use serde_json::{Value, json};
 use trainyard_model::{
     call::{Call, Fault},
     contract::handle,
-    plugin::PluginError,
-    policy::Phase,
+    plugin::Phase,
+    plugin_info::PluginError,
     record::{EntryScope, Field, Record},
 };
 

@@ -21,14 +21,14 @@ use serde_json::{Value, json};
 use trainyard_model::{
     call::{self, Call, Fault},
     contract::handle,
-    plugin::Plugin,
-    policy::{CallFailure, Phase},
+    plugin::{CallFailure, Phase},
+    plugin_info::PluginInfo,
     record::{ContainerId, Datum, EntryScope, Field, Owner, Record},
     session::{Committed, Session},
     value::{Failure, Mount, Port},
 };
 
-use crate::common::{FunctionPolicy, job, manifest, plugin, record, with};
+use crate::common::{FunctionPlugin, job, manifest, plugin, record, with};
 
 /// One write. Names and keys come from small sets, so that writes meet.
 #[derive(Clone, Debug)]
@@ -183,7 +183,7 @@ fn perform_inside(
 }
 
 /// A plugin that may write everything that [`perform`] writes.
-fn writer(name: &str) -> Arc<Plugin> {
+fn writer(name: &str) -> Arc<PluginInfo> {
     let mut claims = vec![
         ("writes", "labels[*]".to_owned()),
         ("writes", "pod-sets[*].pod-labels[*]".to_owned()),
@@ -255,11 +255,11 @@ fn run(
     end: Result<(), CallFailure>,
 ) -> bool {
     let (writes, end) = (writes.to_vec(), Mutex::new(Some(end)));
-    let policy = FunctionPolicy::new(writer(name), move |_, call| {
+    let plugin = FunctionPlugin::new(writer(name), move |_, call| {
         perform(call, &writes)?;
         end.lock().unwrap().take().unwrap()
     });
-    let result = session.call(&policy, Phase::Transform, rank, Arc::new(json!({})));
+    let result = session.call(&plugin, Phase::Transform, rank, Arc::new(json!({})));
     result.is_ok()
 }
 
@@ -536,9 +536,9 @@ proptest! {
 }
 
 /// A plugin that keeps a text in transform, over what it has kept, and reads it in the other phases.
-fn keeper(name: &str, text: &'static str, end: fn() -> Result<(), CallFailure>) -> FunctionPolicy {
+fn keeper(name: &str, text: &'static str, end: fn() -> Result<(), CallFailure>) -> FunctionPlugin {
     let plugin = plugin(&manifest(name, &[]));
-    FunctionPolicy::new(plugin, move |phase, call| {
+    FunctionPlugin::new(plugin, move |phase, call| {
         if phase == Phase::Transform {
             assert_eq!(call.context_kept(Call::CONTEXT, "plan")?, None);
             call.context_keep(Call::CONTEXT, "plan", "a first text")?;
@@ -553,8 +553,8 @@ fn keeper(name: &str, text: &'static str, end: fn() -> Result<(), CallFailure>) 
 #[test]
 fn kept_texts_are_private_and_dropped_on_failure() {
     let mut session = Session::new(job(), record());
-    let mut call = |policy: &FunctionPolicy, phase| {
-        let ended = session.call(policy, phase, 0, Arc::new(json!({})));
+    let mut call = |plugin: &FunctionPlugin, phase| {
+        let ended = session.call(plugin, phase, 0, Arc::new(json!({})));
         let logged = session.log().last().unwrap().line.line.clone();
         (logged, ended.is_ok())
     };
@@ -566,8 +566,8 @@ fn kept_texts_are_private_and_dropped_on_failure() {
     );
     let (keeper, other) = (keeper("keeper", "mine", ok), keeper("other", "other's", ok));
     assert_eq!(call(&keeper, Phase::Build), ("nothing".to_owned(), true));
-    for policy in [&keeper, &other] {
-        assert!(call(policy, Phase::Transform).1);
+    for plugin in [&keeper, &other] {
+        assert!(call(plugin, Phase::Transform).1);
     }
     for phase in [Phase::Build, Phase::Check] {
         assert_eq!(call(&keeper, phase), ("mine".to_owned(), true));
@@ -582,7 +582,7 @@ fn failed_call_leaves_no_warnings_or_objects() {
         &[("writes", "objects[v1/ConfigMap/-a]")],
     ));
     let say = |end: fn() -> Result<(), CallFailure>| {
-        FunctionPolicy::new(plugin.clone(), move |_, call| {
+        FunctionPlugin::new(plugin.clone(), move |_, call| {
             call.context_warn(Call::CONTEXT, "careful", None)?;
             call.context_error(Call::CONTEXT, "no", None)?;
             call.context_log(Call::CONTEXT, "info", "here")?;

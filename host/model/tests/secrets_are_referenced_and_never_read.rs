@@ -13,8 +13,8 @@ use trainyard_model::{
     call::{Call, Fault, Write},
     contract::handle,
     object::{ApplyMode, Content},
-    plugin::Plugin,
-    policy::Phase,
+    plugin::Phase,
+    plugin_info::PluginInfo,
     value::KeyFile,
 };
 
@@ -71,7 +71,7 @@ const OBJECTS: handle::Objects = handle::Objects(0);
 #[test]
 fn secrets_need_a_grant_and_are_emitted_once() {
     let manifest = manifest("p", &[("writes", "objects[v1/Secret/-a]")]);
-    let error = Plugin::new(common::parsed(&manifest), "native", granted(&[])).unwrap_err();
+    let error = PluginInfo::new(common::parsed(&manifest), "native", granted(&[])).unwrap_err();
     assert!(error.to_string().contains("is not granted"), "{error}");
 
     let mut call = secrets(Phase::Build);

@@ -18,8 +18,8 @@ use trainyard_model::{
     contract::{VERSION, handle},
     limits::Limits,
     manifest::Manifest,
-    plugin::{Plugin, Settings},
-    policy::{CallOutcome, Phase, Policy},
+    plugin::{CallOutcome, Phase, Plugin},
+    plugin_info::{PluginInfo, Settings},
 };
 use trainyard_render::{Catalog, ClusterFacts, Renderer};
 
@@ -218,13 +218,13 @@ fn merged(mut object: Value, more: &Value) -> Value {
 
 /// A plugin with this many writes.
 struct Writer {
-    plugin: Arc<Plugin>,
+    plugin: Arc<PluginInfo>,
     writes: fn(&mut Call, usize) -> Result<(), Fault>,
     size: usize,
 }
 
-impl Policy for Writer {
-    fn plugin(&self) -> &Arc<Plugin> {
+impl Plugin for Writer {
+    fn info(&self) -> &Arc<PluginInfo> {
         &self.plugin
     }
 
@@ -238,7 +238,7 @@ impl Policy for Writer {
     }
 }
 
-fn writer(writes: fn(&mut Call, usize) -> Result<(), Fault>, size: usize) -> Arc<dyn Policy> {
+fn writer(writes: fn(&mut Call, usize) -> Result<(), Fault>, size: usize) -> Arc<dyn Plugin> {
     let reserved: Vec<_> = (0..size).map(|at| format!("R{at}")).collect();
     let manifest = json!({
         "name": "writer", "version": "1.0.0", "contract": VERSION, "activeWhen": "plugins",
@@ -259,7 +259,7 @@ fn writer(writes: fn(&mut Call, usize) -> Result<(), Fault>, size: usize) -> Arc
         ..Settings::built_in()
     };
     Arc::new(Writer {
-        plugin: Arc::new(Plugin::new(manifest, "native", settings).unwrap()),
+        plugin: Arc::new(PluginInfo::new(manifest, "native", settings).unwrap()),
         writes,
         size,
     })

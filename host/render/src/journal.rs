@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use trainyard_api::FieldPath;
 use trainyard_model::{
-    plugin::PluginId,
+    plugin_info::PluginId,
     record::{Change, EntryRef, Field},
     session::Committed,
 };
@@ -75,7 +75,7 @@ pub(crate) struct Journal {
 
 impl Journal {
     /// Adds a change of the record, if there is one.
-    pub(crate) fn record(&mut self, change: Option<Change>, source: Source) {
+    pub(crate) fn add(&mut self, change: Option<Change>, source: Source) {
         let entry = change.map(|change| JournalEntry { change, source });
         self.entries.extend(entry);
     }
@@ -94,7 +94,7 @@ impl Journal {
                     plugin: plugin.clone(),
                     reason: write.reason,
                 };
-                self.record(Some(write.change), source);
+                self.add(Some(write.change), source);
             }
         }
     }

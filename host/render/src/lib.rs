@@ -1,5 +1,5 @@
 //! Renders a TrainJob and its runtime to a JobSet, as a pure function of its inputs. Plugins run through
-//! [`trainyard_model::policy::Policy`].
+//! [`trainyard_model::plugin::Plugin`].
 //!
 //! In the order of a rendering:
 //! - `renderer`: [`Renderer::render`], which returns a [`Rendered`] (`rendered`), or a [`Stopped`] if the TrainJob is refused or plugins look
@@ -42,7 +42,7 @@ pub use trainyard_model::pipeline::PendingLookup;
 
 pub use self::{
     catalog::{Catalog, Counts, InputJob},
-    explain::{NoSuchField, Provenance, Setter, Step as ProvenanceStep, env_vars, path_in_job_set},
+    explain::{NoSuchField, Provenance, ProvenanceStep, Setter, env_vars, path_in_job_set},
     problem::{InputObject, Problem, Warning},
     rendered::{Rendered, RenderedObject},
     renderer::Renderer,

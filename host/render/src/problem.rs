@@ -8,8 +8,8 @@ use trainyard_model::{
     deadline::{Deadline, Overdue},
     pipeline::{PhaseError, TooManyLookups},
     plan::PlanError,
-    plugin::PluginId,
-    policy::{CallFailure, Phase},
+    plugin::{CallFailure, Phase},
+    plugin_info::PluginId,
     session::{CallError, Diagnostic},
     value::Failure,
 };

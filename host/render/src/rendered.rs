@@ -9,7 +9,7 @@ use trainyard_model::{
     lookup::Lookups,
     object::{ApplyMode, Content, DataValue, EmittedObject, ObjectKind, ObjectName, SecretValue},
     plan::Plan,
-    plugin::PluginId,
+    plugin_info::PluginId,
     session::Session,
 };
 

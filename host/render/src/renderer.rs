@@ -1,4 +1,4 @@
-//! Renders TrainJobs with the loaded policies.
+//! Renders TrainJobs with the loaded plugins.
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -8,10 +8,10 @@ use trainyard_model::{
     deadline::Deadline,
     limits::Limits,
     lookup::Lookups,
-    pipeline::{self, Pipeline, Step},
+    pipeline::{self, Pipeline, Stage},
     plan::{Generation, PlanError},
-    plugin::PluginId,
-    policy::{Phase, Policy},
+    plugin::{Phase, Plugin},
+    plugin_info::PluginId,
     record::{Owner, Record},
     session::Session,
 };
@@ -28,32 +28,32 @@ use crate::{
     totals,
 };
 
-/// The loaded policies, checked against each other, and the operator's settings for all TrainJobs.
+/// The loaded plugins, checked against each other, and the operator's settings for all TrainJobs.
 pub struct Renderer {
     generation: Generation,
-    policies: BTreeMap<Arc<str>, Arc<dyn Policy>>,
+    plugins: BTreeMap<Arc<str>, Arc<dyn Plugin>>,
     skipped: Vec<SkippedPlugin>,
     facts: ClusterFacts,
 }
 
 impl Renderer {
-    /// Checks the policies against each other.
+    /// Checks the plugins against each other.
     ///
     /// # Errors
     /// All conflicts and cycles among them.
     pub fn new(
-        policies: impl IntoIterator<Item = Arc<dyn Policy>>,
+        plugins: impl IntoIterator<Item = Arc<dyn Plugin>>,
         facts: ClusterFacts,
     ) -> Result<Self, Vec<PlanError>> {
-        let policies: Vec<_> = policies.into_iter().collect();
-        let generation = Generation::new(policies.iter().map(|policy| policy.plugin().clone()))?;
-        let by_name = policies
+        let plugins: Vec<_> = plugins.into_iter().collect();
+        let generation = Generation::new(plugins.iter().map(|plugin| plugin.info().clone()))?;
+        let by_name = plugins
             .into_iter()
-            .map(|policy| (policy.plugin().id.name.clone(), policy))
+            .map(|plugin| (plugin.info().id.name.clone(), plugin))
             .collect();
         Ok(Self {
             generation,
-            policies: by_name,
+            plugins: by_name,
             skipped: Vec::new(),
             facts,
         })
@@ -66,13 +66,11 @@ impl Renderer {
         self
     }
 
-    /// Wraps each policy in another one.
+    /// Wraps each plugin in another one.
     #[must_use]
-    pub fn wrapped(mut self, wrap: impl Fn(Arc<dyn Policy>) -> Arc<dyn Policy>) -> Self {
-        let policies = self.policies.into_iter();
-        self.policies = policies
-            .map(|(name, policy)| (name, wrap(policy)))
-            .collect();
+    pub fn wrapped(mut self, wrap: impl Fn(Arc<dyn Plugin>) -> Arc<dyn Plugin>) -> Self {
+        let plugins = self.plugins.into_iter();
+        self.plugins = plugins.map(|(name, plugin)| (name, wrap(plugin))).collect();
         self
     }
 
@@ -255,13 +253,13 @@ impl Renderer {
             .collect())
     }
 
-    fn steps(&self, active: &[Active]) -> Vec<Step<'_>> {
+    fn steps(&self, active: &[Active]) -> Vec<Stage<'_>> {
         let ranks = pipeline::ranks(active.iter().map(|active| &active.plugin.id));
         let step = |active: &Active| {
             let name = &active.plugin.id.name;
-            let policy: &dyn Policy = &**self.policies.get(name)?;
-            Some(Step {
-                policy,
+            let plugin: &dyn Plugin = &**self.plugins.get(name)?;
+            Some(Stage {
+                plugin,
                 config: active.config.clone(),
                 rank: *ranks.get(name)?,
             })
@@ -273,7 +271,7 @@ impl Renderer {
     fn check_and_order_init_containers(
         &self,
         session: &mut Session,
-        plan: &[Step<'_>],
+        plan: &[Stage<'_>],
         journal: &Journal,
     ) -> Result<(), Vec<Problem>> {
         let record = session.record();
@@ -283,7 +281,7 @@ impl Renderer {
             Owner::TrainJob => "the TrainJob".to_owned(),
             Owner::Plugin(rank) => plan.iter().find(|step| step.rank == rank).map_or_else(
                 || "a plugin".to_owned(),
-                |step| format!("the plugin {}", step.policy.plugin().id),
+                |step| format!("the plugin {}", step.plugin.info().id),
             ),
         };
         let writes = session.committed().iter().flat_map(|call| &call.writes);

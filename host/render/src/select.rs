@@ -11,7 +11,7 @@ use trainyard_model::{
     facts::Facts,
     manifest::ActiveWhen,
     plan::{Generation, Plan, PlannedPlugin},
-    plugin::Plugin,
+    plugin_info::PluginInfo,
     record::{EntryScope, Field, PodSet, Record},
     text::nearest,
 };
@@ -25,7 +25,7 @@ use crate::{
 /// An active plugin with its complete configuration.
 #[derive(Clone, Debug)]
 pub struct Active {
-    pub plugin: Arc<Plugin>,
+    pub plugin: Arc<PluginInfo>,
     /// Its configuration in the runtime, with defaults.
     pub config: Arc<Value>,
 }
@@ -210,7 +210,8 @@ impl Selection<'_> {
         {
             let message = "no loaded plugin handles resource claims";
             let when = |declared: &Declared| declared.active_when == ActiveWhen::ResourceClaims;
-            let fits = |plugin: &Plugin| plugin.manifest.active_when == ActiveWhen::ResourceClaims;
+            let fits =
+                |plugin: &PluginInfo| plugin.manifest.active_when == ActiveWhen::ResourceClaims;
             self.not_loaded(
                 about,
                 path,
@@ -299,7 +300,7 @@ impl Selection<'_> {
         message: &str,
         activation: Option<&ActiveWhen>,
         is_it: impl Fn(&Declared) -> bool,
-        fits: impl Fn(&Plugin) -> bool,
+        fits: impl Fn(&PluginInfo) -> bool,
     ) {
         let reason = skip_reason(self.skipped, is_it);
         let is_unknown = matches!(reason, SkipReason::Unknown);
@@ -323,7 +324,11 @@ impl Selection<'_> {
     }
 
     /// Returns the loaded plugins that could be used, in words.
-    fn loaded(&self, activation: Option<&ActiveWhen>, fits: impl Fn(&Plugin) -> bool) -> String {
+    fn loaded(
+        &self,
+        activation: Option<&ActiveWhen>,
+        fits: impl Fn(&PluginInfo) -> bool,
+    ) -> String {
         let names: Vec<String> = self
             .generation
             .plugins()
@@ -340,7 +345,7 @@ impl Selection<'_> {
         }
     }
 
-    fn activate(&mut self, plugin: &Arc<Plugin>, config: &Value, path: &FieldPath) {
+    fn activate(&mut self, plugin: &Arc<PluginInfo>, config: &Value, path: &FieldPath) {
         match plugin.config(config.clone()) {
             Ok(config) => {
                 self.active.insert(

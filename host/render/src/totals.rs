@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use trainyard_model::{
     limits::Limits,
-    pipeline::Step,
-    plugin::PluginId,
+    pipeline::Stage,
+    plugin_info::PluginId,
     record::{Field, Owner},
     session::Session,
 };
@@ -17,7 +17,7 @@ use crate::problem::Problem;
 ///
 /// # Errors
 /// If there are more than the largest limit of a plugin.
-pub(crate) fn check_containers(session: &Session, plan: &[Step<'_>]) -> Result<(), Vec<Problem>> {
+pub(crate) fn check_containers(session: &Session, plan: &[Stage<'_>]) -> Result<(), Vec<Problem>> {
     let (record, base) = (session.record(), session.base());
     let mut added: BTreeMap<&PluginId, u64> = BTreeMap::new();
     for (set, position) in record.pod_sets.iter().zip(0u32..) {
@@ -29,7 +29,7 @@ pub(crate) fn check_containers(session: &Session, plan: &[Step<'_>]) -> Result<(
                     .iter()
                     .find(|step| entry.owner == Owner::Plugin(step.rank));
                 if let Some(step) = step.filter(|_| is_new) {
-                    *added.entry(&step.policy.plugin().id).or_default() += 1;
+                    *added.entry(&step.plugin.info().id).or_default() += 1;
                 }
             }
         }
@@ -41,7 +41,7 @@ pub(crate) fn check_containers(session: &Session, plan: &[Step<'_>]) -> Result<(
 ///
 /// # Errors
 /// If there are more than the largest limit of a plugin.
-pub(crate) fn check_objects(session: &Session, plan: &[Step<'_>]) -> Result<(), Vec<Problem>> {
+pub(crate) fn check_objects(session: &Session, plan: &[Stage<'_>]) -> Result<(), Vec<Problem>> {
     let mut added: BTreeMap<&PluginId, u64> = BTreeMap::new();
     for emitted in session.emitted() {
         *added.entry(&emitted.plugin).or_default() += 1;
@@ -50,10 +50,8 @@ pub(crate) fn check_objects(session: &Session, plan: &[Step<'_>]) -> Result<(), 
 }
 
 /// Returns the largest limit of a plugin, because an operator who raises the limit of one plugin expects its TrainJobs to use it.
-fn most(plan: &[Step<'_>], limit: impl Fn(&Limits) -> u64) -> u64 {
-    let limits = plan
-        .iter()
-        .map(|step| &step.policy.plugin().settings.limits);
+fn most(plan: &[Stage<'_>], limit: impl Fn(&Limits) -> u64) -> u64 {
+    let limits = plan.iter().map(|step| &step.plugin.info().settings.limits);
     limits.map(limit).max().unwrap_or_default()
 }
 

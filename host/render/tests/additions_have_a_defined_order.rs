@@ -6,7 +6,7 @@
 use trainyard_model::{
     call::{Call, Fault},
     contract::handle,
-    policy::Phase,
+    plugin::Phase,
     value::{Mount, Port},
 };
 use trainyard_render::Rendered;

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use trainyard_model::{contract::handle, policy::Phase};
+use trainyard_model::{contract::handle, plugin::Phase};
 
 use crate::common::{Scripted, catalog, input, refused, renderer};
 

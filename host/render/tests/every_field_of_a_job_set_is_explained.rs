@@ -12,19 +12,19 @@ use std::{fs, sync::Arc};
 
 use serde_json::{Value, json};
 use trainyard_api::{FieldPath, Inputs, Runtime, StringMap, names, path::Segment};
-use trainyard_model::{plugin::Settings, policy::Policy};
+use trainyard_model::{plugin::Plugin, plugin_info::Settings};
 use trainyard_plugin_folders::{cases, root};
 use trainyard_policies::BUILT_INS;
 use trainyard_render::{Catalog, ClusterFacts, InputJob, Provenance, Rendered, Renderer, Setter};
 use trainyard_schema::Admission;
-use trainyard_sdk::native::NativePolicy;
+use trainyard_sdk::native::NativePlugin;
 
 /// The built-in plugins, native instead of sandboxed.
 fn renderer() -> Renderer {
-    let policies = BUILT_INS.iter().map(|(_, parts)| -> Arc<dyn Policy> {
-        Arc::new(NativePolicy::new(parts, Settings::built_in()).unwrap())
+    let plugins = BUILT_INS.iter().map(|(_, parts)| -> Arc<dyn Plugin> {
+        Arc::new(NativePlugin::new(parts, Settings::built_in()).unwrap())
     });
-    Renderer::new(policies, ClusterFacts::default()).unwrap()
+    Renderer::new(plugins, ClusterFacts::default()).unwrap()
 }
 
 /// Renders the TrainJobs of all cases, each with its runtime. All TrainJobs of a case with expected objects must succeed, and a case with

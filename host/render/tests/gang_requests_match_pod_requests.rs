@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use trainyard_model::{call::Call, contract::handle, policy::Phase};
+use trainyard_model::{call::Call, contract::handle, plugin::Phase};
 use trainyard_render::{Rendered, Stopped};
 
 use crate::common::{Scripted, catalog, input, pod_set, renderer};

@@ -8,7 +8,7 @@ use trainyard_model::{
     call::{Call, Fault},
     contract::handle,
     object::{ApplyMode, Part},
-    policy::Phase,
+    plugin::Phase,
 };
 use trainyard_render::Rendered;
 

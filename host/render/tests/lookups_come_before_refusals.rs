@@ -8,7 +8,7 @@ use serde_json::json;
 use trainyard_model::{
     contract::handle,
     lookup::{LookupAnswer, LookupKey, Lookups},
-    policy::Phase,
+    plugin::Phase,
 };
 use trainyard_render::{Needs, Rendered, Stopped};
 

@@ -13,7 +13,7 @@ use trainyard_model::{
     call::{Call, Fault},
     contract::handle,
     object::object_name,
-    policy::Phase,
+    plugin::Phase,
     value::Mount,
 };
 use trainyard_render::Setter;

@@ -9,7 +9,7 @@
 
 use serde_json::{Value, json};
 use trainyard_api::FieldPath;
-use trainyard_model::{call::Call, policy::Phase};
+use trainyard_model::{call::Call, plugin::Phase};
 use trainyard_render::Rendered;
 
 use crate::common::{Scripted, render_edited, texts};

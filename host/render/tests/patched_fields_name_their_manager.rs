@@ -15,17 +15,17 @@ use trainyard_model::{
     call::Call,
     contract::VERSION,
     manifest::Manifest,
-    plugin::{Plugin, Settings},
-    policy::{Phase, Policy},
+    plugin::{Phase, Plugin},
+    plugin_info::{PluginInfo, Settings},
 };
 use trainyard_render::{ClusterFacts, Provenance, Rendered, Renderer, Setter};
 
-use crate::common::{self, FunctionPolicy, catalog};
+use crate::common::{self, FunctionPlugin, catalog};
 
 const POD: &str = "spec.runtimePatches[1].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec.template";
 
 /// A TrainJob with two patches. The second one has this pod template.
-fn rendered(policies: Vec<Arc<dyn Policy>>, pod: &Value) -> Rendered {
+fn rendered(plugins: Vec<Arc<dyn Plugin>>, pod: &Value) -> Rendered {
     let text = format!(
         r#"
 apiVersion: trainer.kubeflow.org/v1alpha1
@@ -63,7 +63,7 @@ spec:
 "#
     );
     let catalog = catalog(&text);
-    let renderer = Renderer::new(policies, ClusterFacts::default()).unwrap();
+    let renderer = Renderer::new(plugins, ClusterFacts::default()).unwrap();
     let job = &catalog.jobs[0];
     renderer
         .render(&job.train_job, &job.runtime, "default", &Arc::default())
@@ -196,10 +196,10 @@ fn resource_claims_of_a_patch_activate_plugins_that_see_the_patched_template() {
     });
     let plugin = |manifest: &Value| {
         let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
-        Arc::new(Plugin::new(manifest, "native", Settings::built_in()).unwrap())
+        Arc::new(PluginInfo::new(manifest, "native", Settings::built_in()).unwrap())
     };
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let policy = || -> Vec<Arc<dyn Policy>> {
+    let plugin = || -> Vec<Arc<dyn Plugin>> {
         let seen = seen.clone();
         let record_env = move |_: Phase, call: &mut Call| {
             let container = common::container(call, "node")?;
@@ -207,14 +207,14 @@ fn resource_claims_of_a_patch_activate_plugins_that_see_the_patched_template() {
             seen.lock().unwrap().push(format!("{env:?}"));
             Ok(())
         };
-        vec![Arc::new(FunctionPolicy::new(plugin(&manifest), record_env))]
+        vec![Arc::new(FunctionPlugin::new(plugin(&manifest), record_env))]
     };
     let env = json!([{"name": "node", "env": [{"name": "A", "value": "patched"}]}]);
-    rendered(policy(), &json!({"spec": {"containers": env}}));
+    rendered(plugin(), &json!({"spec": {"containers": env}}));
     assert_eq!(*seen.lock().unwrap(), [] as [String; 0]);
     let claims = json!([{"name": "gpu", "resourceClaimTemplateName": "four"}]);
     let with_claims = json!({"spec": {"containers": env, "resourceClaims": claims}});
-    let rendered = rendered(policy(), &with_claims);
+    let rendered = rendered(plugin(), &with_claims);
     assert_eq!(rendered.plan.len(), 1);
     let seen = seen.lock().unwrap();
     assert!(seen.len() == 1 && seen[0].contains("patched"), "{seen:?}");

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use serde_json::{Value, json};
-use trainyard_model::{call::Call, contract::handle, policy::Phase};
+use trainyard_model::{call::Call, contract::handle, plugin::Phase};
 
 use crate::common::{Scripted, catalog, renderer};
 

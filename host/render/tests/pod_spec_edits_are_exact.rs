@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use trainyard_model::{
     call::{Call, Fault},
     contract::handle,
-    policy::Phase,
+    plugin::Phase,
 };
 use trainyard_render::{Rendered, Setter};
 

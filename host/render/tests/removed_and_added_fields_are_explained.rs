@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use serde_json::{Value, json};
-use trainyard_model::policy::Phase;
+use trainyard_model::plugin::Phase;
 use trainyard_render::{Provenance, Rendered, Setter};
 
 use crate::common::{Scripted, container, pod_set, render};

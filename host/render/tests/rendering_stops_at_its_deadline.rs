@@ -52,7 +52,7 @@ spec:
 /// Renders with a clock that advances by a second per reading. Also returns the number of readings.
 fn render(patches: u32, limit: Duration) -> (Result<Rendered, Vec<Problem>>, u64) {
     let catalog = catalog(&input(patches));
-    let plugins = ["a", "b"].map(|name| Scripted::new(name, &[], |_, _| Ok(())).policy());
+    let plugins = ["a", "b"].map(|name| Scripted::new(name, &[], |_, _| Ok(())).plugin());
     let renderer = Renderer::new(plugins, ClusterFacts::default()).unwrap();
     let asked = Arc::new(AtomicU64::new(0));
     let clock = asked.clone();

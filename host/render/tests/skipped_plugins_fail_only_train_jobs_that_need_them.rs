@@ -61,7 +61,7 @@ const CLAIMS: &str = "resourceClaims: [{name: gpu, resourceClaimTemplateName: gp
 fn problems(
     input: &str,
     skipped: &[SkippedPlugin],
-    loaded: Vec<std::sync::Arc<dyn trainyard_model::policy::Policy>>,
+    loaded: Vec<std::sync::Arc<dyn trainyard_model::plugin::Plugin>>,
 ) -> Vec<String> {
     let catalog = common::catalog(input);
     let renderer = Renderer::new(loaded, ClusterFacts::default())
@@ -147,7 +147,7 @@ fn skipped_plugin_with_a_loaded_name_is_not_missing() {
     let same = common::Scripted::new("guard", &[], |_, _| Ok(()));
     let again = [skipped("guard-2.wasm", Some(("guard", "always")))];
     let none: [&str; 0] = [];
-    let found = problems(&input("", "", ""), &again, vec![same.policy()]);
+    let found = problems(&input("", "", ""), &again, vec![same.plugin()]);
     assert_eq!(found, none);
 }
 
@@ -203,7 +203,7 @@ fn missing_plugins_are_reported_before_misconfigured_ones() {
         "",
     );
     let all = [skipped("wanted.wasm", Some(("wanted", "plugins")))];
-    let found = problems(&one, &all, vec![loaded.policy()]);
+    let found = problems(&one, &all, vec![loaded.plugin()]);
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found[0].contains("wanted.wasm: is broken"), "{found:?}");
     assert!(found[1].contains("spec.plugins[0].config"), "{found:?}");

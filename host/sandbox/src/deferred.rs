@@ -4,24 +4,28 @@ use std::sync::{Arc, OnceLock};
 
 use trainyard_model::{
     call::Call,
-    plugin::Plugin,
-    policy::{CallFailure, CallOutcome, Phase, Policy},
+    plugin::{CallFailure, CallOutcome, Phase, Plugin},
+    plugin_info::PluginInfo,
     text::clean,
 };
 
-use crate::{built_in::BuiltIn, policy::SandboxedPolicy, sandbox::Sandbox};
+use crate::{built_in::BuiltIn, plugin::SandboxedPlugin, sandbox::Sandbox};
 
 /// A built-in plugin whose code is loaded when it is first called.
-pub struct DeferredPolicy {
+pub struct DeferredPlugin {
     sandbox: Arc<Sandbox>,
-    plugin: Arc<Plugin>,
+    plugin: Arc<PluginInfo>,
     built_in: BuiltIn,
     /// The loaded plugin, or why it cannot be loaded.
-    loaded: OnceLock<Result<SandboxedPolicy, String>>,
+    loaded: OnceLock<Result<SandboxedPlugin, String>>,
 }
 
-impl DeferredPolicy {
-    pub(crate) const fn new(sandbox: Arc<Sandbox>, plugin: Arc<Plugin>, built_in: BuiltIn) -> Self {
+impl DeferredPlugin {
+    pub(crate) const fn new(
+        sandbox: Arc<Sandbox>,
+        plugin: Arc<PluginInfo>,
+        built_in: BuiltIn,
+    ) -> Self {
         Self {
             sandbox,
             plugin,
@@ -30,7 +34,7 @@ impl DeferredPolicy {
         }
     }
 
-    fn loaded(&self) -> &Result<SandboxedPolicy, String> {
+    fn loaded(&self) -> &Result<SandboxedPlugin, String> {
         self.loaded.get_or_init(|| {
             let loaded = self
                 .sandbox
@@ -40,8 +44,8 @@ impl DeferredPolicy {
     }
 }
 
-impl Policy for DeferredPolicy {
-    fn plugin(&self) -> &Arc<Plugin> {
+impl Plugin for DeferredPlugin {
+    fn info(&self) -> &Arc<PluginInfo> {
         &self.plugin
     }
 
@@ -52,7 +56,7 @@ impl Policy for DeferredPolicy {
 
     fn run(&self, phase: Phase, call: Box<Call>) -> CallOutcome {
         match self.loaded() {
-            Ok(policy) => policy.run(phase, call),
+            Ok(plugin) => plugin.run(phase, call),
             Err(problem) => CallOutcome {
                 call,
                 end: Err(CallFailure::NotLoaded(problem.clone())),

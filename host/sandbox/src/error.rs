@@ -4,8 +4,8 @@ use std::{io, process::ExitStatus};
 
 use trainyard_model::{
     manifest::{ManifestError, SECTION},
-    plugin::{Plugin, PluginError, PluginId},
-    policy::{CallFailure, Phase},
+    plugin::{CallFailure, Phase},
+    plugin_info::{PluginError, PluginId, PluginInfo},
     text::clean,
 };
 use wasmparser::BinaryReaderError;
@@ -76,7 +76,7 @@ impl LoadProblem {
     }
 }
 
-pub(crate) fn not_compiled(plugin: &Plugin) -> impl FnOnce(CompileError) -> LoadProblem {
+pub(crate) fn not_compiled(plugin: &PluginInfo) -> impl FnOnce(CompileError) -> LoadProblem {
     let id = plugin.id.clone();
     move |problem| LoadProblem::Compile { id, problem }
 }

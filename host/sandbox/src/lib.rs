@@ -1,8 +1,8 @@
-//! Policies as sandboxed WebAssembly components: loading, limits, and calls.
+//! Plugins as sandboxed WebAssembly components: loading, limits, and calls.
 //!
 //! [`Loader`] (`loader`) loads a file: it reads and screens it ([`screen`]), compiles it in a child process ([`compile`]) or takes it
 //! from the authenticated `cache`, links it against the `contract` and nothing else, and instantiates it once under its limits. The
-//! plugin is then called through [`trainyard_model::policy::Policy`] (`policy`), each time with a fresh store and a fresh instance.
+//! plugin is then called through [`trainyard_model::plugin::Plugin`] (`plugin`), each time with a fresh store and a fresh instance.
 //!
 //! `surface` is what a component imports and exports, `load_limits` bounds what a file may contain and cost, and `error` has every
 //! reason to refuse it. A `built_in` plugin is part of the program, and `deferred` loads its code when it is first called. `sandbox` is
@@ -20,7 +20,7 @@ mod engine;
 mod error;
 mod load_limits;
 mod loader;
-mod policy;
+mod plugin;
 mod pool;
 mod sandbox;
 pub mod screen;
@@ -31,10 +31,10 @@ mod trusted_code;
 pub use built_in::BuiltIn;
 pub use cache::CachePaths;
 pub use compile::CompilerCommand;
-pub use deferred::DeferredPolicy;
+pub use deferred::DeferredPlugin;
 pub use error::{CompileError, LinkError, LoadError, LoadProblem, ScreenError};
 pub use load_limits::LoadLimits;
 pub use loader::{Loader, LoaderOptions, SetupError};
-pub use policy::SandboxedPolicy;
+pub use plugin::SandboxedPlugin;
 pub use pool::{Panicked, Pool};
 pub use screen::Screened;

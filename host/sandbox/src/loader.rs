@@ -4,7 +4,7 @@ use std::{path::Path, sync::Arc};
 
 use trainyard_model::{
     manifest::Manifest,
-    plugin::{Plugin, Settings},
+    plugin_info::{PluginInfo, Settings},
     text::clean,
 };
 use wasmtime::component::Linker;
@@ -14,11 +14,11 @@ use crate::{
     cache::{Cache, CachePaths},
     compile::{self, CompilerCommand, Task},
     contract::{Contract, OURS},
-    deferred::DeferredPolicy,
+    deferred::DeferredPlugin,
     engine::RunningEngine,
     error::{LoadError, LoadProblem, ScreenError, not_compiled},
     load_limits::LoadLimits,
-    policy::SandboxedPolicy,
+    plugin::SandboxedPlugin,
     pool::Pool,
     sandbox::Sandbox,
     screen::{self, Outlined},
@@ -105,7 +105,7 @@ impl Loader {
         &self,
         path: &Path,
         settings: impl FnOnce(&Manifest) -> Settings,
-    ) -> Result<SandboxedPolicy, LoadError> {
+    ) -> Result<SandboxedPlugin, LoadError> {
         let file = clean(&path.display().to_string());
         let load = || {
             let bytes = screen::read(path, &self.options.limits)?;
@@ -125,11 +125,11 @@ impl Loader {
         &self,
         bytes: Vec<u8>,
         settings: impl FnOnce(&Manifest) -> Settings,
-    ) -> Result<SandboxedPolicy, LoadProblem> {
+    ) -> Result<SandboxedPlugin, LoadProblem> {
         let limits = &self.options.limits;
         let outlined = Outlined::new(bytes, limits, &self.sandbox.contract)?;
         let (plugin, bytes) = set_up(outlined, settings)?;
-        let policy = self.sandbox.load(plugin, &bytes, |plugin, bytes| {
+        let plugin = self.sandbox.load(plugin, &bytes, |plugin, bytes| {
             let compile =
                 || compile::in_child(&self.options.compiler, Task::Compile, bytes, limits);
             let answer = compile().map_err(not_compiled(plugin))?;
@@ -137,8 +137,8 @@ impl Loader {
             answer.surface.imports_of(&plugin.manifest.phases)?;
             Ok(answer.code)
         })?;
-        policy.try_out()?;
-        Ok(policy)
+        plugin.try_out()?;
+        Ok(plugin)
     }
 
     /// Loads a plugin that is part of this program.
@@ -149,7 +149,7 @@ impl Loader {
         &self,
         built_in: &BuiltIn,
         settings: impl FnOnce(&Manifest) -> Settings,
-    ) -> Result<SandboxedPolicy, LoadError> {
+    ) -> Result<SandboxedPlugin, LoadError> {
         let load = || {
             let plugin = self.set_up_built_in(built_in, settings)?;
             self.sandbox.load_trusted(plugin, built_in.component())
@@ -165,12 +165,12 @@ impl Loader {
         &self,
         built_in: &BuiltIn,
         settings: impl FnOnce(&Manifest) -> Settings,
-    ) -> Result<DeferredPolicy, LoadError> {
+    ) -> Result<DeferredPlugin, LoadError> {
         let plugin = self
             .set_up_built_in(built_in, settings)
             .map_err(of_built_in(built_in.name()))?;
         let (sandbox, built_in) = (self.sandbox.clone(), built_in.clone());
-        Ok(DeferredPolicy::new(sandbox, plugin, built_in))
+        Ok(DeferredPlugin::new(sandbox, plugin, built_in))
     }
 
     /// Combines a built-in plugin with the operator's settings. Its component was checked when this program was built.
@@ -178,12 +178,12 @@ impl Loader {
         &self,
         built_in: &BuiltIn,
         settings: impl FnOnce(&Manifest) -> Settings,
-    ) -> Result<Arc<Plugin>, LoadProblem> {
+    ) -> Result<Arc<PluginInfo>, LoadProblem> {
         let manifest = built_in
             .parsed_manifest(&self.sandbox.contract)
             .map_err(ScreenError::from)?;
         let settings = settings(&manifest);
-        let plugin = Plugin::new(manifest, built_in.digest(), settings)?;
+        let plugin = PluginInfo::new(manifest, built_in.digest(), settings)?;
         Ok(Arc::new(plugin))
     }
 }
@@ -192,14 +192,17 @@ impl Loader {
 fn set_up(
     outlined: Outlined,
     settings: impl FnOnce(&Manifest) -> Settings,
-) -> Result<(Arc<Plugin>, Vec<u8>), LoadProblem> {
+) -> Result<(Arc<PluginInfo>, Vec<u8>), LoadProblem> {
     let Outlined {
         bytes,
         digest,
         manifest,
     } = outlined;
     let settings = settings(&manifest);
-    Ok((Arc::new(Plugin::new(manifest, &digest, settings)?), bytes))
+    Ok((
+        Arc::new(PluginInfo::new(manifest, &digest, settings)?),
+        bytes,
+    ))
 }
 
 fn of_built_in(name: &str) -> impl FnOnce(LoadProblem) -> LoadError {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use trainyard_model::{plugin::Plugin, text::clean};
+use trainyard_model::{plugin_info::PluginInfo, text::clean};
 use wasmtime::component::{Component, Linker};
 
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     contract::Contract,
     engine::RunningEngine,
     error::{LoadProblem, not_compiled},
-    policy::SandboxedPolicy,
+    plugin::SandboxedPlugin,
     state::State,
     trusted_code::{self, TrustedCode},
 };
@@ -31,14 +31,14 @@ impl Sandbox {
     /// It could not be compiled, or does not match the contract.
     pub(crate) fn load(
         &self,
-        plugin: Arc<Plugin>,
+        plugin: Arc<PluginInfo>,
         bytes: &[u8],
-        compile: impl FnOnce(&Plugin, &[u8]) -> Result<TrustedCode, LoadProblem>,
-    ) -> Result<SandboxedPolicy, LoadProblem> {
+        compile: impl FnOnce(&PluginInfo, &[u8]) -> Result<TrustedCode, LoadProblem>,
+    ) -> Result<SandboxedPlugin, LoadProblem> {
         let component = self.component(&plugin, bytes, compile)?;
         let id = plugin.id.clone();
         let engine = self.engine.clone();
-        SandboxedPolicy::new(engine, &self.contract, &self.linker, &component, plugin)
+        SandboxedPlugin::new(engine, &self.contract, &self.linker, &component, plugin)
             .map_err(|problem| LoadProblem::Link { id, problem })
     }
 
@@ -48,9 +48,9 @@ impl Sandbox {
     /// See [`Self::load`].
     pub(crate) fn load_trusted(
         &self,
-        plugin: Arc<Plugin>,
+        plugin: Arc<PluginInfo>,
         bytes: &[u8],
-    ) -> Result<SandboxedPolicy, LoadProblem> {
+    ) -> Result<SandboxedPlugin, LoadProblem> {
         self.load(plugin, bytes, |plugin, bytes| {
             compile::in_process(&self.engine.engine, bytes).map_err(not_compiled(plugin))
         })
@@ -59,9 +59,9 @@ impl Sandbox {
     /// The compiled component, from the cache or by compiling.
     fn component(
         &self,
-        plugin: &Plugin,
+        plugin: &PluginInfo,
         bytes: &[u8],
-        compile: impl FnOnce(&Plugin, &[u8]) -> Result<TrustedCode, LoadProblem>,
+        compile: impl FnOnce(&PluginInfo, &[u8]) -> Result<TrustedCode, LoadProblem>,
     ) -> Result<Component, LoadProblem> {
         let (id, engine) = (&plugin.id, &self.engine.engine);
         let name = entry_name(&id.digest, self.compatibility());

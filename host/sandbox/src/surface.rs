@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use trainyard_model::{policy::Phase, text::clean};
+use trainyard_model::{plugin::Phase, text::clean};
 use wasmparser::{
     BinaryReaderError, Parser, Payload, Validator, component_types::ComponentEntityType,
 };

@@ -10,8 +10,8 @@
 use trainyard_model::{
     call::Fault,
     limits::Limits,
-    plugin::Settings,
-    policy::{Busy, CallFailure, Limit},
+    plugin::{Busy, CallFailure, Limit},
+    plugin_info::Settings,
 };
 
 use crate::common::{
@@ -341,13 +341,13 @@ fn write_inside_the_claims_but_outside_the_grants_is_refused() {
         (call $put_mount (i32.const 2048))"#;
     let claims = r#"{"writes":["pod-sets[*].containers[node].mounts[*]"]}"#;
     let loader = loader();
-    let policy = loader
+    let plugin = loader
         .load_untrusted(
             transform_claiming(claims, r#"(data (i32.const 1500) "/")"#, body),
             |_| Settings::default(),
         )
         .unwrap();
-    let error = call(&policy).unwrap_err();
+    let error = call(&plugin).unwrap_err();
     assert!(
         matches!(fault_of(&error.cause), Fault::NotGranted { .. }),
         "{error:?}"
@@ -380,9 +380,9 @@ fn calls_leave_no_state_behind() {
         "(if (global.get $calls) (then unreachable)) (global.set $calls (i32.const 1)) {PUT_NNODES}"
     );
     let loader = loader();
-    let policy = load(&loader, transform(items, &body)).unwrap();
+    let plugin = load(&loader, transform(items, &body)).unwrap();
     for _ in 0..20 {
-        call(&policy).unwrap();
+        call(&plugin).unwrap();
     }
 }
 
@@ -414,16 +414,16 @@ fn memory_is_never_shared_between_plugins() {
 #[test]
 fn concurrent_calls_are_isolated() {
     let loader = loader();
-    let policy = load(&loader, good()).unwrap();
+    let plugin = load(&loader, good()).unwrap();
     let jobs: Vec<u32> = (0..200).collect();
     let mut calls = 0;
-    let run = |_: &u32| call(&policy).is_ok();
+    let run = |_: &u32| call(&plugin).is_ok();
     let done: Result<(), u32> = loader.pool().run_in_order(&jobs, run, |job, ok| {
         calls += 1;
         if ok == Ok(true) { Ok(()) } else { Err(*job) }
     });
     assert_eq!((done, calls), (Ok(()), jobs.len()));
-    assert!(loader.pool().run(|| call(&policy).is_ok()));
+    assert!(loader.pool().run(|| call(&plugin).is_ok()));
 }
 
 #[test]
@@ -435,12 +435,12 @@ fn too_many_concurrent_calls_are_retriable() {
         wall_clock_ms: 300,
         ..Limits::default()
     };
-    let policy = loader
+    let plugin = loader
         .load_untrusted(transform("", &forever("")), |_| settings(limits))
         .unwrap();
     let ends: Vec<CallFailure> = std::thread::scope(|scope| {
         let calls: Vec<_> = (0..8)
-            .map(|_| scope.spawn(|| call(&policy).unwrap_err().cause))
+            .map(|_| scope.spawn(|| call(&plugin).unwrap_err().cause))
             .collect();
         calls.into_iter().map(|call| call.join().unwrap()).collect()
     });

@@ -9,7 +9,7 @@
 
 use trainyard_model::{
     limits::Limits,
-    policy::{CallFailure, Limit},
+    plugin::{CallFailure, Limit},
 };
 use trainyard_sandbox::LoadProblem;
 

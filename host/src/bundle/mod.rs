@@ -15,7 +15,7 @@ use trainyard_model::{
     facts::Facts,
     limits::Limits,
     names::sha256_digest,
-    plugin::{Plugin, Settings},
+    plugin_info::{PluginInfo, Settings},
     record::Accelerators,
 };
 use trainyard_render::ClusterFacts;
@@ -130,7 +130,7 @@ pub(crate) struct PluginEntry {
 }
 
 impl PluginEntry {
-    pub(crate) fn of(plugin: &Plugin) -> Self {
+    pub(crate) fn of(plugin: &PluginInfo) -> Self {
         let settings = &plugin.settings;
         Self {
             file: format!("plugins/{}.wasm", plugin.id.name),

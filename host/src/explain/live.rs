@@ -25,7 +25,7 @@ use crate::{
     cluster,
     load::LoadedPlugins,
     output::BufferedList,
-    record::{self, RecordedInput, Recording},
+    recording::{self, RecordedInput, Recording},
     report::{self, ErrorList},
 };
 
@@ -186,7 +186,7 @@ impl LiveTrainJob {
             runtime: self.live.snapshot.runtime_object(),
         };
         let recording = Recording::of(&input, rendered);
-        record::write(bundle, &self.loaded, vec![recording])
+        recording::write(bundle, &self.loaded, vec![recording])
     }
 
     /// Returns the JobSet in the cluster. Warns if it cannot be read. A snapshot that another client changed is a warning, or an error if the

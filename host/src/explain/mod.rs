@@ -151,7 +151,8 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), ErrorList> {
         (text, missing.into_iter().map(|one| one.map(line)).collect())
     };
     let mut absences: Vec<_> = wanted.iter().map(|_| MissingField::default()).collect();
-    let mut failure = run::render_all(&args.run, make, |job, (text, missing): (_, Vec<_>)| {
+    let run = run::read_and_load(&args.run.input, &args.run.load, None)?;
+    let keep = |job: &InputJob, (text, missing): (Option<Result<String, ErrorList>>, Vec<_>)| {
         for (absence, line) in absences.iter_mut().zip(missing) {
             absence.add(line);
         }
@@ -159,8 +160,8 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), ErrorList> {
             Some(text) => buffered.add(job.location(), &text?),
             None => Ok(()),
         }
-    })?
-    .failure;
+    };
+    let mut failure = run::render(run, args.run.keep_going, make, keep)?.failure;
     for absence in absences {
         absence.warn_or_fail(&mut failure);
     }

@@ -2,7 +2,7 @@
 
 use std::{num::NonZeroUsize, path::PathBuf, sync::Arc};
 
-use trainyard_model::{plan::PlanError, policy::Policy};
+use trainyard_model::{plan::PlanError, plugin::Plugin};
 use trainyard_render::Renderer;
 use trainyard_sandbox::Loader;
 
@@ -28,19 +28,19 @@ impl LenientLoad {
         policy: &PolicyFile,
         cache: &CacheArgs,
         calls: NonZeroUsize,
-        wrap: impl Fn(Arc<dyn Policy>) -> Arc<dyn Policy>,
+        wrap: impl Fn(Arc<dyn Plugin>) -> Arc<dyn Plugin>,
     ) -> Result<Self, ErrorList> {
         let loader = loader(cache, calls)?;
         let mut plugins = load(&loader, files, policy, CodeLoading::Eager);
         let unknown = plugins.unknown_plugins(policy, None);
         let renderer = loop {
-            let policies = plugins.policies.iter();
-            let wrapped = policies.map(|(policy, _)| wrap(policy.clone()));
+            let loaded = plugins.loaded.iter();
+            let wrapped = loaded.map(|(plugin, _)| wrap(plugin.clone()));
             let errors = match Renderer::new(wrapped, policy.facts()) {
                 Ok(renderer) => break renderer,
                 Err(errors) => errors,
             };
-            let Some(refused) = skip_conflicting(&mut plugins.policies, &errors) else {
+            let Some(refused) = skip_conflicting(&mut plugins.loaded, &errors) else {
                 return Err(ErrorList::from_iter(errors));
             };
             plugins.refused.push(refused);
@@ -64,21 +64,21 @@ impl LenientLoad {
 
 /// Removes the last plugin that the first error names, which resolves the error. `None` if that is a built-in plugin; these come first.
 fn skip_conflicting(
-    policies: &mut Vec<(Arc<dyn Policy>, Origin)>,
+    loaded: &mut Vec<(Arc<dyn Plugin>, Origin)>,
     errors: &[PlanError],
 ) -> Option<Refused> {
     let error = errors.first()?;
     let names = error.plugins();
-    let at = policies
+    let at = loaded
         .iter()
-        .rposition(|(policy, _)| names.contains(&&*policy.plugin().id.name))?;
-    if matches!(policies.get(at)?, (_, Origin::BuiltIn)) {
+        .rposition(|(plugin, _)| names.contains(&&*plugin.info().id.name))?;
+    if matches!(loaded.get(at)?, (_, Origin::BuiltIn)) {
         return None;
     }
-    let (policy, origin) = policies.remove(at);
+    let (plugin, origin) = loaded.remove(at);
     Some(Refused::Conflict {
         origin,
-        declared: declared(&policy.plugin().manifest),
+        declared: declared(&plugin.info().manifest),
         error: error.clone(),
     })
 }

@@ -18,8 +18,8 @@ use trainyard_api::Located;
 use trainyard_model::{
     manifest::Manifest,
     names::sha256_digest,
-    plugin::{PluginError, PluginId, Settings},
-    policy::Policy,
+    plugin::Plugin,
+    plugin_info::{PluginError, PluginId, Settings},
     text::nearest,
 };
 use trainyard_render::{Declared, Renderer, SkippedPlugin};
@@ -106,13 +106,13 @@ impl LoadedPlugins {
         failure.or_ok(())?;
         let disabled = plugins.disabled_names();
         let skipped = plugins.disabled.iter().map(disabled_by_operator).collect();
-        let named = |(policy, origin): &(Arc<dyn Policy>, Origin)| {
-            (policy.plugin().id.name.clone(), origin.clone())
+        let named = |(plugin, origin): &(Arc<dyn Plugin>, Origin)| {
+            (plugin.info().id.name.clone(), origin.clone())
         };
-        let origins = plugins.policies.iter().map(named).collect();
+        let origins = plugins.loaded.iter().map(named).collect();
         plugins.misspelled_orders().iter().for_each(report::warn);
-        let policies = plugins.policies.into_iter().map(|(policy, _)| policy);
-        let renderer = Renderer::new(policies, policy.facts()).map_err(ErrorList::from_iter)?;
+        let loaded = plugins.loaded.into_iter().map(|(plugin, _)| plugin);
+        let renderer = Renderer::new(loaded, policy.facts()).map_err(ErrorList::from_iter)?;
         Ok(Self {
             renderer: renderer.with_skipped(skipped),
             loader,
@@ -199,7 +199,7 @@ enum CodeLoading {
 /// The result of loading plugins, in order.
 struct LoadResult {
     /// The loaded plugins with their origins.
-    policies: Vec<(Arc<dyn Policy>, Origin)>,
+    loaded: Vec<(Arc<dyn Plugin>, Origin)>,
     refused: Vec<Refused>,
     /// The plugins that the policy file disables.
     disabled: Vec<Declared>,
@@ -215,13 +215,13 @@ impl LoadResult {
     /// Returns a warning for each name in the `after` and `before` of a manifest that is similar to a loaded plugin's name. Other names are valid,
     /// because these lists may name plugins that are not loaded.
     fn misspelled_orders(&self) -> Vec<String> {
-        let policies = || self.policies.iter().map(|(policy, _)| policy.plugin());
-        let loaded = policies().map(|plugin| &*plugin.id.name);
+        let plugins = || self.loaded.iter().map(|(plugin, _)| plugin.info());
+        let loaded = plugins().map(|plugin| &*plugin.id.name);
         let known: BTreeSet<&str> = loaded
             .chain(self.disabled.iter().map(|one| &*one.name))
             .collect();
         let mut found = Vec::new();
-        for plugin in policies() {
+        for plugin in plugins() {
             let manifest = &plugin.manifest;
             for (list, names) in [("after", &manifest.after), ("before", &manifest.before)] {
                 for (at, name) in names.iter().enumerate() {
@@ -254,8 +254,8 @@ impl LoadResult {
         let Some(mut known) = refused else {
             return Vec::new();
         };
-        let policies = self.policies.iter();
-        known.extend(policies.map(|(policy, _)| &*policy.plugin().id.name));
+        let loaded = self.loaded.iter();
+        known.extend(loaded.map(|(plugin, _)| &*plugin.info().id.name));
         known.extend(self.disabled.iter().map(|declared| &*declared.name));
         known.extend(new);
         policy.unknown_plugins(&known)
@@ -291,7 +291,7 @@ fn load(loader: &Loader, files: &[PathBuf], policy: &PolicyFile, code: CodeLoadi
         });
     }
     LoadResult {
-        policies: loading.loaded,
+        loaded: loading.loaded,
         refused: loading.refused,
         disabled: loading.disabled,
     }
@@ -300,7 +300,7 @@ fn load(loader: &Loader, files: &[PathBuf], policy: &PolicyFile, code: CodeLoadi
 /// The plugins that were loaded so far.
 struct Loading<'p> {
     policy: &'p PolicyFile,
-    loaded: Vec<(Arc<dyn Policy>, Origin)>,
+    loaded: Vec<(Arc<dyn Plugin>, Origin)>,
     refused: Vec<Refused>,
     disabled: Vec<Declared>,
 }
@@ -313,7 +313,7 @@ impl Loading<'_> {
         &mut self,
         origin: Origin,
         defaults: Settings,
-        load: impl FnOnce(SettingsOf<'_>) -> Result<Arc<dyn Policy>, LoadError>,
+        load: impl FnOnce(SettingsOf<'_>) -> Result<Arc<dyn Plugin>, LoadError>,
     ) {
         let policy = self.policy;
         let mut declared = None;
@@ -333,11 +333,11 @@ impl Loading<'_> {
     }
 
     /// Keeps a plugin unless an earlier one has its name.
-    fn keep(&mut self, policy: Arc<dyn Policy>, origin: Origin) {
-        let name = &policy.plugin().id.name;
+    fn keep(&mut self, plugin: Arc<dyn Plugin>, origin: Origin) {
+        let name = &plugin.info().id.name;
         let mut earlier = self.loaded.iter();
-        match earlier.find(|(earlier, _)| earlier.plugin().id.name == *name) {
-            None => self.loaded.push((policy, origin)),
+        match earlier.find(|(earlier, _)| earlier.info().id.name == *name) {
+            None => self.loaded.push((plugin, origin)),
             Some((_, first)) => self.refused.push(Refused::SameName {
                 name: name.to_string(),
                 first: first.clone(),

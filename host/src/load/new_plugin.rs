@@ -5,8 +5,8 @@ use std::{path::Path, sync::Arc};
 use trainyard_model::{
     claims::Grants,
     plan::{Candidate, Generation},
-    plugin::{Plugin, PluginError, Settings},
-    policy::Policy,
+    plugin::Plugin,
+    plugin_info::{PluginError, PluginInfo, Settings},
 };
 use trainyard_sandbox::{LoadError, Loader};
 
@@ -15,7 +15,7 @@ use crate::policy_file::PolicyFile;
 /// A plugin file that is compared with the loaded plugins.
 pub(crate) struct NewPlugin {
     /// The plugin with the operator's settings. If these refuse it, all its claims are granted.
-    pub(crate) plugin: Arc<Plugin>,
+    pub(crate) plugin: Arc<PluginInfo>,
     /// Why the operator's settings refuse it, such as by its digest or because of claims beyond its grants.
     pub(crate) refused: Option<PluginError>,
 }
@@ -39,9 +39,9 @@ impl NewPlugin {
                 ..wanted.clone()
             }
         })?;
-        let plugin = as_claimed.plugin().clone();
+        let plugin = as_claimed.info().clone();
         Ok(
-            match Plugin::new(plugin.manifest.clone(), &plugin.id.digest, wanted) {
+            match PluginInfo::new(plugin.manifest.clone(), &plugin.id.digest, wanted) {
                 Ok(plugin) => Self {
                     plugin: Arc::new(plugin),
                     refused: None,

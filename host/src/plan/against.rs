@@ -7,7 +7,7 @@ use trainyard_model::{
     claims::ClaimError,
     names::short_digest,
     plan::{Candidate, PlanError, SharedPath},
-    plugin::{Plugin, PluginError},
+    plugin_info::{PluginError, PluginInfo},
 };
 use trainyard_render::Renderer;
 
@@ -52,7 +52,7 @@ struct PluginSummary {
 }
 
 impl PluginSummary {
-    fn of(plugin: &Plugin) -> Self {
+    fn of(plugin: &PluginInfo) -> Self {
         Self {
             name: plugin.id.name.to_string(),
             version: plugin.id.version.to_string(),
@@ -318,7 +318,7 @@ fn push_differences<T>(
 }
 
 /// Returns a line for each declaration of a manifest that may differ between two versions.
-fn declared(plugin: &Arc<Plugin>) -> Vec<String> {
+fn declared(plugin: &Arc<PluginInfo>) -> Vec<String> {
     let manifest = &plugin.manifest;
     let claims = manifest.claims.iter();
     let claims = claims.map(|(touch, path)| format!("{touch}s `{path}`"));

@@ -61,19 +61,19 @@ mod tests {
         facts::Facts,
         manifest::Manifest,
         plan::Generation,
-        plugin::{Plugin, Settings},
+        plugin_info::{PluginInfo, Settings},
     };
 
     use super::*;
     use crate::plan::report::Relations;
 
-    fn plugin(name: &str, claims: Value) -> Arc<Plugin> {
+    fn plugin(name: &str, claims: Value) -> Arc<PluginInfo> {
         let manifest = json!({
             "name": name, "version": "1.0.0", "contract": "1.0.0", "activeWhen": "plugins", "phases": ["transform"],
             "claims": claims,
         });
         let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
-        Arc::new(Plugin::new(manifest, "digest", Settings::built_in()).unwrap())
+        Arc::new(PluginInfo::new(manifest, "digest", Settings::built_in()).unwrap())
     }
 
     #[test]

@@ -8,7 +8,7 @@ use trainyard_model::{
     facts::Facts,
     manifest::{ActiveWhen, NodeSet},
     plan::{Edge, EdgeReason, Generation, PossibleClash, Slot},
-    plugin::Plugin,
+    plugin_info::PluginInfo,
 };
 use trainyard_render::{Active, plan_of};
 
@@ -156,8 +156,9 @@ impl<'a> Relations<'a> {
     /// Returns the plan of all loaded plugins.
     pub(super) fn of_all(&'a self, disabled: &'a [String]) -> PlanReport<'a> {
         let orders = self.generation.overview();
-        let mut plugins: Vec<&Plugin> = self.generation.plugins().map(|plugin| &**plugin).collect();
-        let turn = |plugin: &&Plugin| {
+        let mut plugins: Vec<&PluginInfo> =
+            self.generation.plugins().map(|plugin| &**plugin).collect();
+        let turn = |plugin: &&PluginInfo| {
             let place = |order: &Vec<Slot>| {
                 order
                     .iter()
@@ -183,7 +184,7 @@ impl<'a> Relations<'a> {
 
     /// Returns the plan of one TrainJob.
     pub(super) fn of_job(&'a self, job: String, plan: &'a [Active]) -> PlanReport<'a> {
-        let plugins: Vec<&Plugin> = plan.iter().map(|active| &*active.plugin).collect();
+        let plugins: Vec<&PluginInfo> = plan.iter().map(|active| &*active.plugin).collect();
         let order = plugins.iter().map(|plugin| Slot::of(plugin)).collect();
         self.report(
             Some(job),
@@ -198,7 +199,7 @@ impl<'a> Relations<'a> {
         train_job: Option<String>,
         digest: String,
         orders: Vec<Vec<Vec<String>>>,
-        plugins: &[&'a Plugin],
+        plugins: &[&'a PluginInfo],
     ) -> PlanReport<'a> {
         let active: BTreeSet<&str> = plugins.iter().map(|plugin| &*plugin.id.name).collect();
         let both = |a: &str, b: &str| active.contains(a) && active.contains(b);
@@ -220,7 +221,7 @@ impl<'a> Relations<'a> {
         }
     }
 
-    fn plugin(&self, plugin: &'a Plugin) -> PluginReport<'a> {
+    fn plugin(&self, plugin: &'a PluginInfo) -> PluginReport<'a> {
         let manifest = &plugin.manifest;
         let phases = manifest.phases.iter();
         PluginReport {

@@ -63,15 +63,15 @@ mod tests {
         facts::Facts,
         manifest::Manifest,
         plan::Generation,
-        plugin::{Plugin, Settings},
+        plugin_info::{PluginInfo, Settings},
     };
 
     use super::*;
     use crate::plan::report::Relations;
 
-    fn plugin(manifest: &str) -> Arc<Plugin> {
+    fn plugin(manifest: &str) -> Arc<PluginInfo> {
         let manifest = Manifest::parse(manifest.as_bytes()).unwrap();
-        Arc::new(Plugin::new(manifest, "digest", Settings::built_in()).unwrap())
+        Arc::new(PluginInfo::new(manifest, "digest", Settings::built_in()).unwrap())
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use trainyard_componentize::build;
-use trainyard_model::{plugin::PluginId, text::clean};
+use trainyard_model::{plugin_info::PluginId, text::clean};
 use trainyard_sandbox::{LoadLimits, screen};
 
 use crate::{compile_worker, output, report::ErrorList};

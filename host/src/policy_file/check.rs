@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, btree_map::Entry};
 
 use serde_json::{Value, json};
 use trainyard_api::FieldPath;
-use trainyard_config::Fault;
+use trainyard_config::FieldError;
 use trainyard_model::{
     claims::ClaimPath,
     facts,
@@ -13,22 +13,22 @@ use trainyard_model::{
     text::clean,
 };
 
-/// Returns the faults of a policy file that its schema does not find.
-pub(super) fn faults(policy: &Value) -> Vec<Fault> {
-    let mut faults = Vec::new();
-    check_domain(policy, &mut faults);
-    check_accelerators(policy, &mut faults);
-    check_facts(policy, &mut faults);
-    check_plugins(policy, &mut faults);
-    faults
+/// Returns the field_errors of a policy file that its schema does not find.
+pub(super) fn field_errors(policy: &Value) -> Vec<FieldError> {
+    let mut field_errors = Vec::new();
+    check_domain(policy, &mut field_errors);
+    check_accelerators(policy, &mut field_errors);
+    check_facts(policy, &mut field_errors);
+    check_plugins(policy, &mut field_errors);
+    field_errors
 }
 
-fn check_domain(policy: &Value, faults: &mut Vec<Fault>) {
+fn check_domain(policy: &Value, field_errors: &mut Vec<FieldError>) {
     let Some(domain) = policy.get("clusterDomain").and_then(Value::as_str) else {
         return;
     };
     if !is_dns_subdomain(domain) || !domain.split('.').all(is_dns_label) {
-        faults.push(Fault {
+        field_errors.push(FieldError {
             field: FieldPath::of(["clusterDomain"]),
             problem: format!(
                 "`{}` is not a DNS domain; write labels of 1 to 63 of a-z, 0-9 and `-`, separated by dots, with no `-` at either end",
@@ -38,7 +38,7 @@ fn check_domain(policy: &Value, faults: &mut Vec<Fault>) {
     }
 }
 
-fn check_accelerators(policy: &Value, faults: &mut Vec<Fault>) {
+fn check_accelerators(policy: &Value, field_errors: &mut Vec<FieldError>) {
     for (at, name) in texts(policy, "accelerators") {
         // Any valid end of a name may replace the `*`.
         let whole = match name.strip_suffix('*') {
@@ -46,7 +46,7 @@ fn check_accelerators(policy: &Value, faults: &mut Vec<Fault>) {
             None => name.to_owned(),
         };
         if !is_resource_name(&whole) {
-            faults.push(Fault {
+            field_errors.push(FieldError {
                 field: FieldPath::of(["accelerators"]).index(at),
                 problem: format!(
                     "`{}` is not the name of an extended resource, such as `example.com/gpu`, or the beginning of several, such as `example.com/mig-*`",
@@ -57,23 +57,23 @@ fn check_accelerators(policy: &Value, faults: &mut Vec<Fault>) {
     }
 }
 
-fn check_facts(policy: &Value, faults: &mut Vec<Fault>) {
+fn check_facts(policy: &Value, field_errors: &mut Vec<FieldError>) {
     let facts = policy.get("facts").and_then(Value::as_object);
     let facts: Vec<_> = facts.into_iter().flatten().collect();
     let problems = facts.iter().filter_map(|(name, _)| {
-        Some(Fault {
+        Some(FieldError {
             field: FieldPath::of(["facts"]).field(clean(name)),
             problem: facts::name_problem(name)?,
         })
     });
-    faults.extend(problems);
+    field_errors.extend(problems);
     let text = |value: &Value| value.as_str().map_or(0, str::len);
     let bytes: usize = facts
         .iter()
         .map(|(name, value)| name.len() + text(value))
         .sum();
     if bytes > facts::MAX_BYTES {
-        faults.push(Fault {
+        field_errors.push(FieldError {
             field: FieldPath::of(["facts"]),
             problem: format!(
                 "the facts have {bytes} bytes of names and values, but at most {} are allowed; remove some",
@@ -98,14 +98,14 @@ fn is_resource_name(text: &str) -> bool {
             .all(|end| end.is_some_and(|c| c.is_ascii_alphanumeric()))
 }
 
-fn check_plugins(policy: &Value, faults: &mut Vec<Fault>) {
+fn check_plugins(policy: &Value, field_errors: &mut Vec<FieldError>) {
     let mut first = BTreeMap::new();
     let plugins = policy.get("plugins").and_then(Value::as_array);
     for (at, plugin) in plugins.into_iter().flatten().enumerate() {
         if let Some(name) = plugin.get("name").and_then(Value::as_str) {
             match first.entry(name) {
                 Entry::Vacant(entry) => _ = entry.insert(at),
-                Entry::Occupied(first) => faults.push(Fault {
+                Entry::Occupied(first) => field_errors.push(FieldError {
                     field: plugin_path(at).field("name"),
                     problem: format!(
                         "`{}` is already listed in plugins[{}]; merge the two entries",
@@ -117,14 +117,14 @@ fn check_plugins(policy: &Value, faults: &mut Vec<Fault>) {
         }
         for (of, grant) in texts(plugin, "grants") {
             if let Err(error) = grant.parse::<ClaimPath>() {
-                faults.push(Fault {
+                field_errors.push(FieldError {
                     field: plugin_path(at).field("grants").index(of),
                     problem: clean(&error.to_string()),
                 });
             }
         }
-        check_self_references(plugin, at, faults);
-        check_limits(plugin, at, faults);
+        check_self_references(plugin, at, field_errors);
+        check_limits(plugin, at, field_errors);
     }
 }
 
@@ -133,7 +133,7 @@ fn plugin_path(at: usize) -> FieldPath {
 }
 
 /// Reports a plugin in its own `after`, `before` or `excludes`.
-fn check_self_references(plugin: &Value, at: usize, faults: &mut Vec<Fault>) {
+fn check_self_references(plugin: &Value, at: usize, field_errors: &mut Vec<FieldError>) {
     let name = plugin.get("name").and_then(Value::as_str);
     for (key, problem) in [
         ("after", "cannot run after itself"),
@@ -144,7 +144,7 @@ fn check_self_references(plugin: &Value, at: usize, faults: &mut Vec<Fault>) {
         ),
     ] {
         let itself = texts(plugin, key).filter(|(_, other)| Some(*other) == name);
-        faults.extend(itself.map(|(of, name)| Fault {
+        field_errors.extend(itself.map(|(of, name)| FieldError {
             field: plugin_path(at).field(key).index(of),
             problem: format!("`{}` {problem}", clean(name)),
         }));
@@ -152,7 +152,7 @@ fn check_self_references(plugin: &Value, at: usize, faults: &mut Vec<Fault>) {
 }
 
 /// Reports numbers that the schema accepts but that are too large for a limit.
-fn check_limits(plugin: &Value, at: usize, faults: &mut Vec<Fault>) {
+fn check_limits(plugin: &Value, at: usize, field_errors: &mut Vec<FieldError>) {
     let limits = plugin.get("limits").and_then(Value::as_object);
     let known = json!(Limits::default());
     for (limit, value) in limits.into_iter().flatten() {
@@ -160,7 +160,7 @@ fn check_limits(plugin: &Value, at: usize, faults: &mut Vec<Fault>) {
             continue;
         }
         if let Err(error) = serde_json::from_value::<Limits>(json!({ limit: value })) {
-            faults.push(Fault {
+            field_errors.push(FieldError {
                 field: plugin_path(at).fields(["limits", limit]),
                 problem: clean(&error.to_string()),
             });

@@ -18,7 +18,7 @@ use trainyard_model::{
     claims::{ClaimPath, Grants},
     facts::Facts,
     limits::Limits,
-    plugin::Settings,
+    plugin_info::Settings,
     record::Accelerators,
     text::{clean, nearest},
 };
@@ -115,7 +115,7 @@ impl PolicyFile {
             schema: &schema(),
             patterns: &[(DIGEST, "`sha256:` and 64 lowercase hexadecimal digits")],
         };
-        let policy: Self = file.decode(&schema, |policy, _| check::faults(policy))?;
+        let policy: Self = file.decode(&schema, |policy, _| check::field_errors(policy))?;
         let location = file.location(FieldPath::root());
         Ok((Self { location, ..policy }, text))
     }

@@ -21,7 +21,7 @@ use self::{
 use crate::{
     args::{CacheArgs, ReportFormat},
     bundle::{Bundle, BundleProblem, Host, JobEntry},
-    load, output, record,
+    load, output, recording,
     report::{self, ErrorList},
 };
 
@@ -87,13 +87,13 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), ErrorList> {
             .json(&job.output, &text)
             .map_err(|error| refused(&error))?;
         let rendered = rendered(&mut bundle, job, &renderer)?;
-        let now = record::output(&rendered);
+        let now = recording::output(&rendered);
         objects += items(&now).len();
         difference = difference_of(job, &recorded, &rendered, &now);
         if difference.is_some() {
             break;
         }
-        if text != record::text(&now) {
+        if text != recording::text(&now) {
             let name = clean(&job.output);
             return Err(refused(&bundle.error(BundleProblem::Respelled { name })));
         }

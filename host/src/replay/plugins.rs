@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use trainyard_model::{limits::Limits, plugin::PluginId, policy::Policy, text::clean};
+use trainyard_model::{limits::Limits, plugin::Plugin, plugin_info::PluginId, text::clean};
 use trainyard_render::Renderer;
 use trainyard_sandbox::Loader;
 
@@ -35,7 +35,7 @@ pub(super) fn renderer(
     any_version: bool,
 ) -> Result<(Renderer, Vec<String>), ErrorList> {
     let mut failure = ErrorList::default();
-    let mut policies: Vec<Arc<dyn Policy>> = Vec::new();
+    let mut plugins: Vec<Arc<dyn Plugin>> = Vec::new();
     for entry in std::mem::take(&mut bundle.index.plugins) {
         let place = format!("{}: `{}`", bundle.file, clean(&entry.file));
         if let Err(problem) = check_limits(entry.limits(), &LARGEST) {
@@ -57,10 +57,10 @@ pub(super) fn renderer(
             continue;
         }
         match loader.load_untrusted(bytes, |_| entry.settings()) {
-            Ok(policy) if is_named(&policy.plugin().id, &entry) => policies.push(Arc::new(policy)),
-            Ok(policy) => failure.add(format!(
+            Ok(plugin) if is_named(&plugin.info().id, &entry) => plugins.push(Arc::new(plugin)),
+            Ok(plugin) => failure.add(format!(
                 "{place}: contains plugin {}, but the index names it `{} {}`",
-                policy.plugin().id,
+                plugin.info().id,
                 clean(&entry.name),
                 clean(&entry.version)
             )),
@@ -68,9 +68,9 @@ pub(super) fn renderer(
         }
     }
     failure.or_ok(())?;
-    let ids = policies.iter().map(|policy| policy.plugin().id.to_string());
+    let ids = plugins.iter().map(|plugin| plugin.info().id.to_string());
     let ids = ids.collect();
-    match Renderer::new(policies, bundle.index.cluster.facts()) {
+    match Renderer::new(plugins, bundle.index.cluster.facts()) {
         Ok(renderer) => Ok((renderer, ids)),
         Err(errors) => Err(ErrorList::from_iter(errors)),
     }

@@ -160,10 +160,10 @@ impl FromStr for FieldPath {
     }
 }
 
-/// A step and the text after it, or what is wrong.
-type Step<'t> = Result<(Segment, &'t str), &'static str>;
+/// A segment and the text after it, or what is wrong.
+type ParsedSegment<'t> = Result<(Segment, &'t str), &'static str>;
 
-fn field(text: &str, is_first: bool) -> Step<'_> {
+fn field(text: &str, is_first: bool) -> ParsedSegment<'_> {
     let name = match (text.strip_prefix('.'), is_first) {
         (Some(name), false) => name,
         (None, true) => text,
@@ -182,7 +182,7 @@ fn field(text: &str, is_first: bool) -> Step<'_> {
 }
 
 /// Parses the text after a `[`: a position, a key, or a key in quotes.
-fn bracket(inside: &str) -> Step<'_> {
+fn bracket(inside: &str) -> ParsedSegment<'_> {
     const OPEN: &str = "a `[` has no `]`";
     let quote = inside.chars().next().filter(|c| matches!(c, '"' | '\''));
     let Some(quote) = quote else {

@@ -6,11 +6,11 @@ use crate::path::{FieldPath, Segment};
 #[derive(Clone, Copy)]
 pub struct StackPath<'a> {
     parent: Option<&'a StackPath<'a>>,
-    step: Step<'a>,
+    part: Part<'a>,
 }
 
 #[derive(Clone, Copy)]
-enum Step<'a> {
+enum Part<'a> {
     Root,
     Field(&'a str),
     Fields(&'a [&'a str]),
@@ -22,31 +22,31 @@ impl<'a> StackPath<'a> {
     /// The path of the document itself.
     pub const ROOT: StackPath<'static> = StackPath {
         parent: None,
-        step: Step::Root,
+        part: Part::Root,
     };
 
     /// The path of a field of this object: `.name`.
     #[must_use]
     pub fn field(&'a self, name: &'a str) -> StackPath<'a> {
-        self.with(Step::Field(name))
+        self.with(Part::Field(name))
     }
 
     /// The path of nested fields below this path.
     #[must_use]
     pub fn fields(&'a self, names: &'a [&'a str]) -> StackPath<'a> {
-        self.with(Step::Fields(names))
+        self.with(Part::Fields(names))
     }
 
     /// The path of an item of this list: `[2]`.
     #[must_use]
     pub fn index(&'a self, index: usize) -> StackPath<'a> {
-        self.with(Step::Index(index))
+        self.with(Part::Index(index))
     }
 
     /// The path of the value of a key of this map: `[key]`.
     #[must_use]
     pub fn key(&'a self, key: &'a str) -> StackPath<'a> {
-        self.with(Step::Key(key))
+        self.with(Part::Key(key))
     }
 
     /// The path from the root of the document.
@@ -56,22 +56,22 @@ impl<'a> StackPath<'a> {
         let mut steps = Vec::new();
         let mut here = Some(self);
         while let Some(at) = here {
-            match at.step {
-                Step::Root => {}
-                Step::Field(name) => steps.push(field(name)),
-                Step::Fields(names) => steps.extend(names.iter().rev().map(|name| field(name))),
-                Step::Index(index) => steps.push(Segment::Index(index)),
-                Step::Key(key) => steps.push(Segment::Key(key.to_owned())),
+            match at.part {
+                Part::Root => {}
+                Part::Field(name) => steps.push(field(name)),
+                Part::Fields(names) => steps.extend(names.iter().rev().map(|name| field(name))),
+                Part::Index(index) => steps.push(Segment::Index(index)),
+                Part::Key(key) => steps.push(Segment::Key(key.to_owned())),
             }
             here = at.parent;
         }
         steps.into_iter().rev().collect()
     }
 
-    fn with(&'a self, step: Step<'a>) -> StackPath<'a> {
+    fn with(&'a self, part: Part<'a>) -> StackPath<'a> {
         StackPath {
             parent: Some(self),
-            step,
+            part,
         }
     }
 }

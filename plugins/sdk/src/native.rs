@@ -5,8 +5,8 @@ use std::sync::Arc;
 use trainyard_model::{
     call::{Call, Faulted},
     manifest::{Manifest, PartsError},
-    plugin::{Plugin, PluginError, Settings},
-    policy::{CallFailure, CallOutcome, Phase, Policy},
+    plugin::{CallFailure, CallOutcome, Phase, Plugin},
+    plugin_info::{PluginError, PluginInfo, Settings},
     text::clean,
     value,
 };
@@ -41,18 +41,18 @@ impl PluginParts {
 
 /// A plugin that runs in this process, with the same claims, grants and meters as in the sandbox.
 #[derive(Debug)]
-pub struct NativePolicy {
-    plugin: Arc<Plugin>,
+pub struct NativePlugin {
+    plugin: Arc<PluginInfo>,
     phases: Phases,
 }
 
-impl NativePolicy {
+impl NativePlugin {
     /// Creates the plugin with these settings.
     ///
     /// # Errors
     /// The manifest, the claims or the operator's configuration are invalid.
     pub fn new(parts: &PluginParts, settings: Settings) -> Result<Self, NativeError> {
-        let plugin = Plugin::new(parts.manifest()?, "native", settings)?;
+        let plugin = PluginInfo::new(parts.manifest()?, "native", settings)?;
         Ok(Self {
             plugin: Arc::new(plugin),
             phases: parts.phases,
@@ -60,8 +60,8 @@ impl NativePolicy {
     }
 }
 
-impl Policy for NativePolicy {
-    fn plugin(&self) -> &Arc<Plugin> {
+impl Plugin for NativePlugin {
+    fn info(&self) -> &Arc<PluginInfo> {
         &self.plugin
     }
 

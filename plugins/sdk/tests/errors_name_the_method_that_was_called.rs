@@ -4,7 +4,7 @@
 
 use std::cell::Cell;
 
-use trainyard_model::policy::CallFailure;
+use trainyard_model::plugin::CallFailure;
 use trainyard_sdk::{
     Build, Container, Context, Failure, KeyFile, Phases, PluginParts, PodSet, Port, Transform,
     mock::{MockError, MockJob},

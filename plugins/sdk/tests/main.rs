@@ -5,6 +5,6 @@ mod errors_name_the_method_that_was_called;
 mod gangs_are_the_pods_that_start_together;
 mod handles_ask_the_host_once;
 mod mock_host_behaves_as_the_host;
-mod native_policies_fail_as_in_the_sandbox;
+mod native_plugins_fail_as_in_the_sandbox;
 mod sdk_contract_matches_the_host;
 mod sdk_names_match_the_host;

@@ -10,7 +10,7 @@ use trainyard_bench::{
     CHAIN, Chain, DRA, Job, LARGE, SMALL, Size, entries, loader, native, sandboxed,
 };
 use trainyard_model::session::Session;
-use trainyard_policies::NativePlugin;
+use trainyard_policies::BuiltInParts;
 use trainyard_sandbox::Loader;
 
 /// The number of calls of one thread between two readings of the clock.
@@ -40,7 +40,7 @@ fn calls(c: &mut Criterion) {
 }
 
 /// Measures calls of transform of these plugins, one after another.
-fn call(c: &mut Criterion, loader: &Loader, what: &str, size: Size, plugins: &[NativePlugin]) {
+fn call(c: &mut Criterion, loader: &Loader, what: &str, size: Size, plugins: &[BuiltInParts]) {
     let mut group = c.benchmark_group(format!("{what}, {}", size.name));
     for (kind, chain) in [
         ("sandboxed", sandboxed(loader, plugins).unwrap()),

@@ -6,15 +6,15 @@ use anyhow::{Context as _, Result};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use trainyard_api::names::NODE;
-use trainyard_model::{manifest::ActiveWhen, plugin::Settings, policy::Policy as _};
-use trainyard_policies::{BUILT_INS, NativePlugin, TORCH};
-use trainyard_sdk::native::NativePolicy;
+use trainyard_model::{manifest::ActiveWhen, plugin::Plugin as _, plugin_info::Settings};
+use trainyard_policies::{BUILT_INS, BuiltInParts, TORCH};
+use trainyard_sdk::native::NativePlugin;
 
 /// A plugin with the settings that are measured.
 #[derive(Debug)]
 pub struct Entry {
     /// The plugin, which a key of a runtime activates.
-    plugin: NativePlugin,
+    plugin: BuiltInParts,
     is_gang: bool,
     key: String,
     pub(crate) settings: Measured,
@@ -78,10 +78,10 @@ pub(crate) fn torch() -> &'static Entry {
     torch.unwrap_or_else(|| panic!("plugins/torch/bench.json has no entry of Torch itself"))
 }
 
-fn of_plugin(plugin: NativePlugin) -> Result<Vec<Entry>> {
+fn of_plugin(plugin: BuiltInParts) -> Result<Vec<Entry>> {
     let (folder, parts) = plugin;
-    let policy = NativePolicy::new(parts, Settings::built_in())?;
-    let (is_gang, key) = match &policy.plugin().manifest.active_when {
+    let native = NativePlugin::new(parts, Settings::built_in())?;
+    let (is_gang, key) = match &native.info().manifest.active_when {
         ActiveWhen::MlPolicy(key) => (false, key.clone()),
         ActiveWhen::PodGroupPolicy(key) => (true, key.clone()),
         _ => return Ok(Vec::new()),
@@ -130,7 +130,7 @@ impl Entry {
 
     /// Returns its plugin, for a PodGroup with Torch, in the order in which they run.
     #[must_use]
-    pub fn plugins(&self) -> Vec<NativePlugin> {
+    pub fn plugins(&self) -> Vec<BuiltInParts> {
         match (self.is_gang, self.settings.after_torch) {
             (false, _) => vec![self.plugin],
             (true, false) => vec![self.plugin, TORCH],

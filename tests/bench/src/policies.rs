@@ -1,4 +1,4 @@
-//! The policies, as components in the sandbox and natively in this process.
+//! The plugins, as components in the sandbox and natively in this process.
 
 use std::{path::Path, sync::Arc};
 
@@ -6,18 +6,18 @@ use anyhow::{Context as _, Result, anyhow};
 use serde_json::Value;
 use trainyard_componentize::build::{self, Built, Messages, Options};
 use trainyard_model::{
-    plugin::Settings,
-    policy::{Phase, Policy},
+    plugin::{Phase, Plugin},
+    plugin_info::Settings,
     session::Session,
 };
 pub use trainyard_policies::{BUILT_INS, DRA};
-use trainyard_policies::{NativePlugin, TORCH};
+use trainyard_policies::{BuiltInParts, TORCH};
 use trainyard_render::{ClusterFacts, Renderer};
 use trainyard_sandbox::{BuiltIn, CompilerCommand, LoadLimits, Loader, LoaderOptions};
-use trainyard_sdk::{PluginParts, native::NativePolicy};
+use trainyard_sdk::{PluginParts, native::NativePlugin};
 
 /// Plugins, each with its folder and its native form.
-pub type Plugins = &'static [NativePlugin];
+pub type Plugins = &'static [BuiltInParts];
 
 /// Torch and three test plugins.
 pub const CHAIN: Plugins = &[
@@ -32,30 +32,26 @@ pub const CHAIN: Plugins = &[
 
 /// Policies in the order in which they run.
 pub struct Chain {
-    policies: Vec<Arc<dyn Policy>>,
+    plugins: Vec<Arc<dyn Plugin>>,
     configs: Vec<Arc<Value>>,
 }
 
 impl Chain {
-    fn new(policies: Vec<Arc<dyn Policy>>) -> Result<Self> {
-        let configs = policies
+    fn new(plugins: Vec<Arc<dyn Plugin>>) -> Result<Self> {
+        let configs = plugins
             .iter()
-            .map(|policy| {
-                policy
-                    .plugin()
-                    .config(Value::Object(serde_json::Map::new()))
-            })
+            .map(|plugin| plugin.info().config(Value::Object(serde_json::Map::new())))
             .collect::<Result<_, _>>()
             .map_err(|errors| anyhow!("{errors:?}"))?;
-        Ok(Self { policies, configs })
+        Ok(Self { plugins, configs })
     }
 
-    /// Returns a renderer with all policies.
+    /// Returns a renderer with all plugins.
     ///
     /// # Errors
-    /// The policies conflict.
+    /// The plugins conflict.
     pub fn renderer(&self) -> Result<Renderer> {
-        Renderer::new(self.policies.iter().cloned(), ClusterFacts::default())
+        Renderer::new(self.plugins.iter().cloned(), ClusterFacts::default())
             .map_err(|errors| anyhow!("{errors:?}"))
     }
 
@@ -65,13 +61,13 @@ impl Chain {
     /// A call failed.
     pub fn call(&self, session: &mut Session, count: usize) -> Result<()> {
         let calls = self
-            .policies
+            .plugins
             .iter()
             .zip(&self.configs)
             .zip(0u16..)
             .take(count);
-        for ((policy, config), rank) in calls {
-            session.call(&**policy, Phase::Transform, rank, config.clone())?;
+        for ((plugin, config), rank) in calls {
+            session.call(&**plugin, Phase::Transform, rank, config.clone())?;
         }
         Ok(())
     }
@@ -95,11 +91,11 @@ pub fn loader(threads: usize) -> Result<Loader> {
     })?)
 }
 
-/// Returns the policies as components.
+/// Returns the plugins as components.
 ///
 /// # Errors
 /// A component cannot be built or loaded.
-pub fn sandboxed(loader: &Loader, plugins: &[NativePlugin]) -> Result<Chain> {
+pub fn sandboxed(loader: &Loader, plugins: &[BuiltInParts]) -> Result<Chain> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"))
         .ancestors()
         .nth(2)
@@ -113,7 +109,7 @@ pub fn sandboxed(loader: &Loader, plugins: &[NativePlugin]) -> Result<Chain> {
         .iter()
         .map(|(folder, _)| root.join(folder))
         .collect();
-    let load = |((folder, _), built): (&NativePlugin, Built)| -> Result<Arc<dyn Policy>> {
+    let load = |((folder, _), built): (&BuiltInParts, Built)| -> Result<Arc<dyn Plugin>> {
         let built_in = BuiltIn::read(folder, built.component.bytes)?;
         Ok(Arc::new(
             loader.load_built_in(&built_in, |_| Settings::built_in())?,
@@ -123,13 +119,13 @@ pub fn sandboxed(loader: &Loader, plugins: &[NativePlugin]) -> Result<Chain> {
     Chain::new(built.map(load).collect::<Result<_>>()?)
 }
 
-/// Returns the same policies without a sandbox.
+/// Returns the same plugins without a sandbox.
 ///
 /// # Errors
 /// A manifest is invalid.
-pub fn native(plugins: &[NativePlugin]) -> Result<Chain> {
-    let load = |(_, parts): &(&str, &PluginParts)| -> Result<Arc<dyn Policy>> {
-        Ok(Arc::new(NativePolicy::new(parts, Settings::built_in())?))
+pub fn native(plugins: &[BuiltInParts]) -> Result<Chain> {
+    let load = |(_, parts): &(&str, &PluginParts)| -> Result<Arc<dyn Plugin>> {
+        Ok(Arc::new(NativePlugin::new(parts, Settings::built_in())?))
     };
     Chain::new(plugins.iter().map(load).collect::<Result<_>>()?)
 }

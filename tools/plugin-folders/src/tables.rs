@@ -6,11 +6,11 @@ use serde_json::Value;
 
 use crate::{of_each, plugins, runtimes};
 
-/// Returns the constants of the built-in plugins as native policies: one for each, and `BUILT_INS`.
+/// Returns the constants of the built-in plugins as native plugins: one for each, and `BUILT_INS`.
 ///
 /// # Errors
 /// A folder cannot be read.
-pub fn native_policies(root: &Path) -> io::Result<String> {
+pub fn native_plugins(root: &Path) -> io::Result<String> {
     let (mut table, mut all) = (String::new(), String::new());
     for name in plugins(root)?.into_keys() {
         let module = module(&name);
@@ -18,13 +18,13 @@ pub fn native_policies(root: &Path) -> io::Result<String> {
         add(
             &mut table,
             format_args!(
-                "/// The plugin in `plugins/{name}`.\npub const {constant}: NativePlugin = (\"plugins/{name}\", &trainyard_plugin_{module}::PLUGIN);\n"
+                "/// The plugin in `plugins/{name}`.\npub const {constant}: BuiltInParts = (\"plugins/{name}\", &trainyard_plugin_{module}::PLUGIN);\n"
             ),
         );
         add(&mut all, format_args!("{constant}, "));
     }
     Ok(format!(
-        "{table}/// The built-in plugins, by name.\npub const BUILT_INS: &[NativePlugin] = &[{all}];\n"
+        "{table}/// The built-in plugins, by name.\npub const BUILT_INS: &[BuiltInParts] = &[{all}];\n"
     ))
 }
 

@@ -30,8 +30,8 @@ use prometheus_client::{
 use train_jobs::TrainJobMetrics;
 pub use train_jobs::{TrainJobCounts, TrainJobLabels};
 use trainyard_model::{
-    plugin::PluginId,
-    policy::{CallFailure, Phase},
+    plugin::{CallFailure, Phase},
+    plugin_info::PluginId,
 };
 
 use crate::queue::Queue;

@@ -108,12 +108,12 @@ pub fn roles<'p>(
     let mut notes = BTreeSet::new();
     for (plugin, claims) in plugins {
         for (_, path) in claims.iter() {
-            let noted = match path.field {
+            let allowed = match path.field {
                 Field::Objects | Field::Lookups => rules.allow_claim(path),
                 _ => continue,
             };
             let (plugin, claim) = (plugin.to_owned(), path.to_string());
-            match noted {
+            match allowed {
                 Ok(guessed) => notes.extend(guessed),
                 Err(Refusal::NoKind) => _ = notes.insert(Note::NoKind { plugin, claim }),
                 Err(Refusal::Secret) => _ = notes.insert(Note::Secret { plugin, claim }),

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Deserialize as _;
 use serde_json::Value;
 use trainyard_api::FieldPath;
-use trainyard_config::Fault;
+use trainyard_config::FieldError;
 
 use super::LeaderElection;
 use crate::serve::BindAddress;
@@ -16,47 +16,52 @@ const JITTER: f64 = 1.2;
 const RENDER_TIMEOUT: &str = "/controller/renderTimeout";
 
 /// Returns the errors of a value that its schema cannot express. `found` are the errors of the schema.
-pub(super) fn check(value: &Value, found: &[Fault]) -> Vec<Fault> {
-    let mut faults = Vec::new();
+pub(super) fn check(value: &Value, found: &[FieldError]) -> Vec<FieldError> {
+    let mut field_errors = Vec::new();
     for pointer in ["/metrics/bindAddress", "/health/healthProbeBindAddress"] {
         if let Some(address) = value.pointer(pointer).and_then(Value::as_str)
             && let Err(error) = address.parse::<BindAddress>()
         {
-            faults.push(fault(pointer, error.to_string()));
+            field_errors.push(field_error(pointer, error.to_string()));
         }
     }
-    leader_election(value, found, &mut faults);
+    leader_election(value, found, &mut field_errors);
     let timeout = duration(value, found, RENDER_TIMEOUT, Duration::MAX);
-    faults.extend(at_least_a_second(RENDER_TIMEOUT, timeout));
-    faults
+    field_errors.extend(at_least_a_second(RENDER_TIMEOUT, timeout));
+    field_errors
 }
 
-fn fault(pointer: &str, problem: String) -> Fault {
-    Fault {
+fn field_error(pointer: &str, problem: String) -> FieldError {
+    FieldError {
         field: FieldPath::root().below_pointer(pointer),
         problem,
     }
 }
 
 /// Returns the duration at a pointer, or the default; `None` if the schema has refused it, or if it is too long for a `Duration`.
-fn duration(value: &Value, found: &[Fault], pointer: &str, default: Duration) -> Option<Duration> {
+fn duration(
+    value: &Value,
+    found: &[FieldError],
+    pointer: &str,
+    default: Duration,
+) -> Option<Duration> {
     let field = FieldPath::root().below_pointer(pointer);
     match value.pointer(pointer) {
         None => Some(default),
-        Some(_) if found.iter().any(|fault| fault.field == field) => None,
+        Some(_) if found.iter().any(|field_error| field_error.field == field) => None,
         Some(value) => kube::core::Duration::deserialize(value)
             .ok()
             .map(Into::into),
     }
 }
 
-fn at_least_a_second(pointer: &str, duration: Option<Duration>) -> Option<Fault> {
+fn at_least_a_second(pointer: &str, duration: Option<Duration>) -> Option<FieldError> {
     let duration = duration.filter(|duration| *duration < Duration::from_secs(1))?;
     let problem = format!("must be at least 1s; found {duration:?}");
-    Some(fault(pointer, problem))
+    Some(field_error(pointer, problem))
 }
 
-fn leader_election(value: &Value, found: &[Fault], faults: &mut Vec<Fault>) {
+fn leader_election(value: &Value, found: &[FieldError], field_errors: &mut Vec<FieldError>) {
     const LEASE: &str = "/leaderElection/leaseDuration";
     const RENEW: &str = "/leaderElection/renewDeadline";
     const RETRY: &str = "/leaderElection/retryPeriod";
@@ -65,17 +70,17 @@ fn leader_election(value: &Value, found: &[Fault], faults: &mut Vec<Fault>) {
     let lease = duration(LEASE, default.lease_duration);
     let renew = duration(RENEW, default.renew_deadline);
     let retry = duration(RETRY, default.retry_period);
-    faults.extend(at_least_a_second(LEASE, lease));
+    field_errors.extend(at_least_a_second(LEASE, lease));
     if retry.is_some_and(|retry| retry.is_zero()) {
         let problem = "must be longer than 0s; found 0s".to_owned();
-        faults.push(fault(RETRY, problem));
+        field_errors.push(field_error(RETRY, problem));
     }
     if let (Some(lease), Some(renew)) = (lease, renew)
         && renew >= lease
     {
         let problem =
             format!("must be shorter than leaseDuration, which is {lease:?}; found {renew:?}");
-        faults.push(fault(RENEW, problem));
+        field_errors.push(field_error(RENEW, problem));
     }
     if let (Some(renew), Some(retry)) = (renew, retry)
         && retry.mul_f64(JITTER) >= renew
@@ -83,6 +88,6 @@ fn leader_election(value: &Value, found: &[Fault], faults: &mut Vec<Fault>) {
         let problem = format!(
             "is {retry:?}; renewDeadline, which is {renew:?}, must be more than {JITTER} times as long"
         );
-        faults.push(fault(RETRY, problem));
+        field_errors.push(field_error(RETRY, problem));
     }
 }

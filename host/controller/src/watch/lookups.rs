@@ -177,7 +177,7 @@ impl LookupWatches {
     }
 
     fn changed(&self, kind_watch: KindWatch<'_>, content: &Content) -> Vec<Requeue> {
-        // For a watch of one object, its TrainJobs have noted what they saw.
+        // For a watch of one object, its TrainJobs have recorded what they saw.
         let counts = !kind_watch.is_whole() || self.lists.changed(kind_watch.kind, content);
         if counts {
             self.interests

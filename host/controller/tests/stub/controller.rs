@@ -14,7 +14,7 @@ use trainyard_controller::{
     settings::Settings,
     threads::{Sizes, Threads},
 };
-use trainyard_model::policy::Policy;
+use trainyard_model::plugin::Plugin;
 use trainyard_render::{ClusterFacts, Renderer};
 
 use super::cluster::Cluster;
@@ -37,7 +37,7 @@ impl Controller {
     pub(crate) async fn start(
         cluster: &Cluster,
         metrics: fn(&Queue) -> Arc<Metrics>,
-        policies: impl FnOnce(&Arc<Metrics>) -> Vec<Arc<dyn Policy>>,
+        plugins: impl FnOnce(&Arc<Metrics>) -> Vec<Arc<dyn Plugin>>,
     ) -> Self {
         let settings = Settings {
             metrics_bind_address: BindAddress::Off,
@@ -46,7 +46,7 @@ impl Controller {
         };
         let queue = Queue::new(Backoff::default()).with_workers(settings.concurrency);
         let metrics = metrics(&queue);
-        let renderer = Renderer::new(policies(&metrics), ClusterFacts::default());
+        let renderer = Renderer::new(plugins(&metrics), ClusterFacts::default());
         let sizes = Sizes {
             threads: count(THREADS),
             share: count(THREADS - 1),

@@ -9,10 +9,10 @@
 
 pub(crate) mod cluster;
 pub(crate) mod controller;
-#[path = "../../../../tests/common/function_policy.rs"]
-pub(crate) mod function_policy;
+#[path = "../../../../tests/common/function_plugin.rs"]
+pub(crate) mod function_plugin;
 pub(crate) mod log;
-pub(crate) mod policy;
+pub(crate) mod plugin;
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
-//! A call of one phase: everything that a policy can reach, with a method for each method of the contract.
+//! A call of one phase: everything that a plugin can reach, with a method for each method of the contract.
 //!
 //! `RESOURCE.METHOD(...)` in `wit/` is `Call::RESOURCE_METHOD(handle, ...)` here. tools/bindings generates everything else that depends
 //! on the methods from `wit/` (`make bindings`). Claims, grants and the meter are checked only in these methods, so the same rules apply
-//! to sandboxed components and native policies.
+//! to sandboxed components and native plugins.
 
 mod access;
 mod container;
@@ -38,7 +38,7 @@ use crate::{
     lookup::{Lookups, Reads},
     object::{DataKind, EmittedObject},
     phase::Phase,
-    plugin::Plugin,
+    plugin_info::PluginInfo,
     record::{Change, EntryRef, EntryScope, Owner, Record},
     value::Failure,
 };
@@ -47,7 +47,7 @@ use crate::{
 const BASE: u32 = 1 << 31;
 
 /// The texts that a plugin keeps for its later phases, by key.
-pub type Kept = BTreeMap<String, Arc<str>>;
+pub type KeptTexts = BTreeMap<String, Arc<str>>;
 
 /// A line that a plugin logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ pub struct OwnDataUse {
 #[derive(Debug)]
 pub struct CallInputs {
     /// The plugin.
-    pub plugin: Arc<Plugin>,
+    pub plugin: Arc<PluginInfo>,
     /// Its position among the plan's plugins sorted by name.
     pub rank: u16,
     /// Its configuration in the runtime, with defaults.
@@ -96,7 +96,7 @@ pub struct CallInputs {
     /// The answers to lookups that the host has.
     pub lookups: Arc<Lookups>,
     /// The texts that the plugin kept in transform.
-    pub kept: Arc<Kept>,
+    pub kept: Arc<KeptTexts>,
 }
 
 /// One call.
@@ -111,7 +111,7 @@ pub struct Call {
     containers_before: u32,
     documents: Vec<document::Document>,
     reads: Reads,
-    kept: Arc<Kept>,
+    kept: Arc<KeptTexts>,
     kept_bytes: usize,
     facts: BTreeSet<String>,
     objects: Vec<EmittedObject>,
@@ -145,7 +145,7 @@ pub struct CallResult {
     /// The pointers that it read of looked-up objects.
     pub reads: Reads,
     /// The texts that the plugin has kept.
-    pub kept: Arc<Kept>,
+    pub kept: Arc<KeptTexts>,
     /// The names of the operator's facts that it read.
     pub facts: BTreeSet<String>,
 }
@@ -199,7 +199,7 @@ impl Call {
 
     /// The plugin that is called.
     #[must_use]
-    pub fn plugin(&self) -> &Arc<Plugin> {
+    pub fn plugin(&self) -> &Arc<PluginInfo> {
         &self.inputs.plugin
     }
 

@@ -79,7 +79,7 @@ impl Access {
             .pod_sets
             .iter()
             .map(|set| {
-                select(&claims, below_pod_sets, |path| match &path.scope {
+                matching(&claims, below_pod_sets, |path| match &path.scope {
                     ClaimScope::Job => false,
                     ClaimScope::PodSet(sets) | ClaimScope::Container { pod_sets: sets, .. } => {
                         variables.mean_pod_set(sets, set)
@@ -222,7 +222,7 @@ impl Access {
                 .get(container.pod_set as usize)
                 .copied()
                 .unwrap_or(0);
-            select(
+            matching(
                 &self.claims,
                 in_set & self.claims.in_container,
                 |path| match &path.scope {
@@ -261,7 +261,7 @@ fn patterns(claims: &CompiledClaims, among: u128) -> impl Iterator<Item = &(Clai
 }
 
 /// The mask of the claims that meet a condition.
-fn select(
+fn matching(
     claims: &CompiledClaims,
     among: u128,
     mut wanted: impl FnMut(&ClaimPath) -> bool,

@@ -29,7 +29,7 @@ use semver::Version;
 
 pub use self::version::{PACKAGE, VERSION};
 
-/// A number that identifies something within one call. A sandboxed policy cannot forge one: it can use only handles that it was given.
+/// A number that identifies something within one call. A sandboxed plugin cannot forge one: it can use only handles that it was given.
 pub trait Handle: Copy {
     /// The handle of a number.
     fn of(number: u32) -> Self;

@@ -15,8 +15,8 @@ use crate::{
     deadline::{Deadline, Overdue},
     lookup::LookupKey,
     plan::Generation,
-    plugin::{Plugin, PluginId},
-    policy::{Phase, Policy},
+    plugin::{Phase, Plugin},
+    plugin_info::PluginId,
     session::{CallError, Diagnostic, Session},
 };
 
@@ -27,25 +27,19 @@ const MAX_LOOKUPS: usize = 64;
 const MAX_BUSY_TRIES: usize = 3;
 
 /// A plugin of a plan, with its inputs.
-pub struct Step<'a> {
+pub struct Stage<'a> {
     /// The plugin.
-    pub policy: &'a dyn Policy,
+    pub plugin: &'a dyn Plugin,
     /// Its complete configuration.
     pub config: Arc<Value>,
     /// Its position among the plan's plugins sorted by name.
     pub rank: u16,
 }
 
-impl Step<'_> {
-    fn plugin(&self) -> &Plugin {
-        self.policy.plugin()
-    }
-}
-
 /// The plugins of one TrainJob.
 pub struct Pipeline<'a> {
     /// The plugins in their order.
-    pub plan: &'a [Step<'a>],
+    pub plan: &'a [Stage<'a>],
     /// The generation that ordered them.
     pub generation: &'a Generation,
     /// The deadline for all of them.
@@ -129,8 +123,8 @@ impl Pipeline<'_> {
         let mut problems: Vec<(Arc<str>, PhaseError)> = Vec::new();
         let mut failed: BTreeSet<&str> = BTreeSet::new();
         let steps = self.plan.iter();
-        for step in steps.filter(|step| step.plugin().manifest.has(phase)) {
-            let name = &step.plugin().id.name;
+        for step in steps.filter(|step| step.plugin.info().manifest.has(phase)) {
+            let name = &step.plugin.info().id.name;
             if phase == Phase::Transform && self.generation.is_after_any(name, &failed) {
                 failed.insert(name);
                 continue;
@@ -167,19 +161,19 @@ impl Pipeline<'_> {
         &self,
         session: &mut Session,
         phase: Phase,
-        step: &Step<'_>,
+        step: &Stage<'_>,
     ) -> Result<(), CallStopped> {
         let mut busy = 0;
         let error = loop {
             if let Err(overdue) = self.deadline.check() {
-                let plugin = step.plugin().id.clone();
+                let plugin = step.plugin.info().id.clone();
                 return Err(CallStopped::Error(Box::new(PhaseError::Overdue {
                     overdue,
                     plugin,
                     phase,
                 })));
             }
-            match session.call(step.policy, phase, step.rank, step.config.clone()) {
+            match session.call(step.plugin, phase, step.rank, step.config.clone()) {
                 Ok(()) => return Ok(()),
                 Err(error) if error.cause.is_retryable_now() && busy + 1 < MAX_BUSY_TRIES => {
                     busy += 1;

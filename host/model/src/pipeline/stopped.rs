@@ -4,8 +4,8 @@ use std::{fmt, sync::Arc};
 
 use crate::{
     lookup::{LookupAnswer, LookupKey, Lookups},
-    plugin::PluginId,
-    policy::Phase,
+    plugin::Phase,
+    plugin_info::PluginId,
 };
 
 /// Why a rendering has no result, with problems of type `P`.

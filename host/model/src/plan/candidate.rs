@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::{
     Edge, Generation, MAX_PLUGINS, PlanError, PossibleClash, Slot, precedence::Precedence,
 };
-use crate::{facts::Facts, plugin::Plugin};
+use crate::{facts::Facts, plugin_info::PluginInfo};
 
 /// A set of plugins with its errors, for showing the plan even if it would be refused.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub struct Candidate {
 impl Candidate {
     /// Checks the plugins against each other. Beyond [`MAX_PLUGINS`] nothing else is checked.
     #[must_use]
-    pub fn new(plugins: impl IntoIterator<Item = Arc<Plugin>>) -> Self {
+    pub fn new(plugins: impl IntoIterator<Item = Arc<PluginInfo>>) -> Self {
         let mut by_name = BTreeMap::new();
         let mut errors = Vec::new();
         for plugin in plugins {

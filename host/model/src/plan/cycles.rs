@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{Edge, PlanError, pair};
-use crate::plugin::Plugin;
+use crate::plugin_info::PluginInfo;
 
 type Names<'a> = BTreeSet<&'a str>;
 
@@ -19,7 +19,7 @@ type EdgesFrom<'a> = BTreeMap<&'a str, Vec<&'a Edge>>;
 
 /// Finds a shortest cycle through each plugin that is in one, without duplicates. Every selection is searched separately, so the work is
 /// bounded by the number of plugins, not of paths.
-pub(super) fn find(plugins: &[(&Arc<str>, &Arc<Plugin>)], edges: &[Edge]) -> Vec<PlanError> {
+pub(super) fn find(plugins: &[(&Arc<str>, &Arc<PluginInfo>)], edges: &[Edge]) -> Vec<PlanError> {
     let mut from = EdgesFrom::new();
     for edge in edges {
         from.entry(&edge.first).or_default().push(edge);
@@ -41,7 +41,7 @@ pub(super) fn find(plugins: &[(&Arc<str>, &Arc<Plugin>)], edges: &[Edge]) -> Vec
 }
 
 /// The largest sets of plugins that can be active together.
-fn selections<'a>(plugins: &'a [(&'a Arc<str>, &'a Arc<Plugin>)]) -> Vec<Names<'a>> {
+fn selections<'a>(plugins: &'a [(&'a Arc<str>, &'a Arc<PluginInfo>)]) -> Vec<Names<'a>> {
     let mut unions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     let mut out = vec![Names::new()];
     for (name, plugin) in plugins {

@@ -13,7 +13,7 @@
 //!
 //! - One `plugin` line for each plugin, by name. `CONTENT` is the digest of its component. `config` is followed by the digest of its
 //!   configuration in the runtime, with the defaults of its schema. `operator` is followed by the digests of the operator's settings:
-//!   the grants, the configuration, and `after` and `before` ([`PinnedSettings`](crate::plugin::PinnedSettings)). These digests are over
+//!   the grants, the configuration, and `after` and `before` ([`PinnedSettings`](crate::plugin_info::PinnedSettings)). These digests are over
 //!   JSON without white space and with sorted keys. An unknown word is `-`: without a TrainJob there is no configuration in a runtime,
 //!   and a plan of an earlier release pins no settings.
 //! - One `facts` line with the digest of the operator's facts, if there are any.
@@ -33,7 +33,7 @@ use crate::{
     digest::canonical_digest,
     facts::Facts,
     names::sha256_digest,
-    plugin::{PinnedSettings, Plugin},
+    plugin_info::{PinnedSettings, PluginInfo},
 };
 
 /// The first line: the version of the format.
@@ -52,7 +52,7 @@ pub(super) struct Line<'a> {
 }
 
 impl<'a> Line<'a> {
-    fn of_loaded(plugin: &'a Plugin) -> Self {
+    fn of_loaded(plugin: &'a PluginInfo) -> Self {
         Self {
             name: &plugin.id.name,
             version: &plugin.id.version,

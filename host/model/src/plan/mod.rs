@@ -31,7 +31,7 @@ use self::{pair::Pair, precedence::Precedence};
 use crate::{
     claims::{Variables, Verb},
     manifest::ActiveWhen,
-    plugin::Plugin,
+    plugin_info::PluginInfo,
 };
 
 /// The most plugins that are loaded together. Every pair is checked.
@@ -111,7 +111,7 @@ impl fmt::Display for PossibleClash {
 /// A checked set of plugins: every selection that can be active together has an order.
 #[derive(Debug)]
 pub struct Generation {
-    plugins: BTreeMap<Arc<str>, Arc<Plugin>>,
+    plugins: BTreeMap<Arc<str>, Arc<PluginInfo>>,
     edges: Vec<Edge>,
     precedence: Precedence,
     /// The pairs that write the same path for certain values of variables.
@@ -126,7 +126,7 @@ impl Generation {
     ///
     /// # Errors
     /// Every conflict and every cycle; nothing else if there are more than [`MAX_PLUGINS`].
-    pub fn new(plugins: impl IntoIterator<Item = Arc<Plugin>>) -> Result<Self, Vec<PlanError>> {
+    pub fn new(plugins: impl IntoIterator<Item = Arc<PluginInfo>>) -> Result<Self, Vec<PlanError>> {
         Candidate::new(plugins).into_generation()
     }
 
@@ -138,13 +138,13 @@ impl Generation {
     }
 
     /// The plugins, by name.
-    pub fn plugins(&self) -> impl Iterator<Item = &Arc<Plugin>> {
+    pub fn plugins(&self) -> impl Iterator<Item = &Arc<PluginInfo>> {
         self.plugins.values()
     }
 
     /// The plugin of that name.
     #[must_use]
-    pub fn plugin(&self, name: &str) -> Option<&Arc<Plugin>> {
+    pub fn plugin(&self, name: &str) -> Option<&Arc<PluginInfo>> {
         self.plugins.get(name)
     }
 
@@ -179,7 +179,7 @@ impl Generation {
     pub fn plan(
         &self,
         active: &BTreeMap<Arc<str>, Variables>,
-    ) -> Result<Vec<Arc<Plugin>>, Vec<PlanError>> {
+    ) -> Result<Vec<Arc<PluginInfo>>, Vec<PlanError>> {
         let both =
             |(a, b): &&(Arc<str>, Arc<str>)| active.contains_key(a) && active.contains_key(b);
         let excluded = self.excluded.iter().filter(both);
@@ -188,7 +188,7 @@ impl Generation {
             second: second.clone(),
         });
         let clashes = self.uncertain().filter_map(|pair| {
-            let of = |plugin: &Plugin| active.get(&plugin.id.name);
+            let of = |plugin: &PluginInfo| active.get(&plugin.id.name);
             pair.clash(of(pair.a)?, of(pair.b)?)
         });
         let errors: Vec<_> = excluded.chain(clashes).collect();

@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::Generation;
-use crate::{manifest::ActiveWhen, plugin::Plugin};
+use crate::{manifest::ActiveWhen, plugin_info::PluginInfo};
 
 /// A position in an order of [`Generation::overview`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct Slot {
 impl Slot {
     /// Returns the slot of one plugin.
     #[must_use]
-    pub fn of(plugin: &Plugin) -> Self {
+    pub fn of(plugin: &PluginInfo) -> Self {
         Self {
             names: vec![plugin.id.name.clone()],
             when: plugin.manifest.active_when.clone(),
@@ -32,7 +32,7 @@ impl Generation {
     #[must_use]
     pub fn overview(&self) -> Vec<Vec<Slot>> {
         let in_ml_policy =
-            |plugin: &Plugin| plugin.manifest.active_when.union() == Some("mlPolicy");
+            |plugin: &PluginInfo| plugin.manifest.active_when.union() == Some("mlPolicy");
         let (members, others): (Vec<_>, Vec<_>) = self
             .plugins
             .values()

@@ -3,20 +3,20 @@
 use super::{Edge, EdgeReason, PlanError, PossibleClash, SharedPaths};
 use crate::{
     claims::{ClaimPath, ClaimScope, KeyPattern, PodSetPattern, Variables, Verb},
-    plugin::Plugin,
+    plugin_info::PluginInfo,
     record::Field,
 };
 
 /// Two plugins that can be active for one TrainJob.
 #[derive(Clone, Copy)]
 pub(super) struct Pair<'a> {
-    pub(super) a: &'a Plugin,
-    pub(super) b: &'a Plugin,
+    pub(super) a: &'a PluginInfo,
+    pub(super) b: &'a PluginInfo,
 }
 
 impl<'a> Pair<'a> {
     /// `None` if the two are never active together.
-    pub(super) fn of(a: &'a Plugin, b: &'a Plugin) -> Option<Self> {
+    pub(super) fn of(a: &'a PluginInfo, b: &'a PluginInfo) -> Option<Self> {
         can_meet(a, b).then_some(Self { a, b })
     }
 
@@ -47,7 +47,7 @@ impl<'a> Pair<'a> {
 
     /// The conflict of two plugins that both define which pods are the nodes.
     pub(super) fn node_sets(self) -> Option<PlanError> {
-        let has = |plugin: &Plugin| !plugin.manifest.node_sets.is_empty();
+        let has = |plugin: &PluginInfo| !plugin.manifest.node_sets.is_empty();
         (has(self.a) && has(self.b)).then(|| PlanError::NodeSets {
             first: self.a.id.name.clone(),
             second: self.b.id.name.clone(),
@@ -108,9 +108,10 @@ impl<'a> Pair<'a> {
         }
     }
 
-    fn declared_in(self, lists: impl Fn(&Plugin) -> (&Vec<String>, &Vec<String>)) -> Vec<Edge> {
-        let names = |list: &[String], plugin: &Plugin| list.iter().any(|n| **n == *plugin.id.name);
-        let in_order = |first: &Plugin, then: &Plugin| {
+    fn declared_in(self, lists: impl Fn(&PluginInfo) -> (&Vec<String>, &Vec<String>)) -> Vec<Edge> {
+        let names =
+            |list: &[String], plugin: &PluginInfo| list.iter().any(|n| **n == *plugin.id.name);
+        let in_order = |first: &PluginInfo, then: &PluginInfo| {
             (names(lists(then).0, first) || names(lists(first).1, then))
                 .then(|| edge(first, then, EdgeReason::Declared))
         };
@@ -131,19 +132,20 @@ impl<'a> Pair<'a> {
 }
 
 /// Whether two plugins can be active for one TrainJob.
-fn can_meet(a: &Plugin, b: &Plugin) -> bool {
+fn can_meet(a: &PluginInfo, b: &PluginInfo) -> bool {
     let union = a.manifest.active_when.union();
     (union.is_none() || union != b.manifest.active_when.union()) && !are_excluded(a, b)
 }
 
 /// Whether the operator excludes the two from running together.
-pub(super) fn are_excluded(a: &Plugin, b: &Plugin) -> bool {
-    let excludes =
-        |a: &Plugin, b: &Plugin| a.settings.excludes.iter().any(|name| **name == *b.id.name);
+pub(super) fn are_excluded(a: &PluginInfo, b: &PluginInfo) -> bool {
+    let excludes = |a: &PluginInfo, b: &PluginInfo| {
+        a.settings.excludes.iter().any(|name| **name == *b.id.name)
+    };
     excludes(a, b) || excludes(b, a)
 }
 
-fn edge(first: &Plugin, then: &Plugin, because: EdgeReason) -> Edge {
+fn edge(first: &PluginInfo, then: &PluginInfo, because: EdgeReason) -> Edge {
     Edge {
         first: first.id.name.clone(),
         then: then.id.name.clone(),
@@ -152,14 +154,14 @@ fn edge(first: &Plugin, then: &Plugin, because: EdgeReason) -> Edge {
 }
 
 /// The create and write claims of a plugin.
-fn writes_of(plugin: &Plugin) -> impl Iterator<Item = (Verb, &ClaimPath)> {
+fn writes_of(plugin: &PluginInfo) -> impl Iterator<Item = (Verb, &ClaimPath)> {
     let claims = plugin.manifest.claims.iter();
     claims.filter(|(verb, _)| *verb != Verb::Read)
 }
 
 /// Why `first` runs before `then`, by their claims in transform. A declared order replaces the derived one for paths that both write, and
 /// for the set of names in a list of containers to which both add.
-fn derived_order(first: &Plugin, then: &Plugin, is_declared: bool) -> Option<Edge> {
+fn derived_order(first: &PluginInfo, then: &PluginInfo, is_declared: bool) -> Option<Edge> {
     let in_transform =
         |path: &ClaimPath| !matches!(path.field, Field::JobSpec | Field::Lookups | Field::Objects);
     let both_write =
@@ -247,7 +249,7 @@ mod tests {
     use crate::{
         manifest::Manifest,
         plan::{Generation, MAX_PLUGINS, PlanError},
-        plugin::Settings,
+        plugin_info::Settings,
     };
 
     thread_local! {
@@ -255,7 +257,7 @@ mod tests {
     }
 
     /// A plugin that writes and reads the same paths as the others, and runs after some.
-    fn plugin(at: usize, paths: usize, after: std::ops::Range<usize>) -> Arc<Plugin> {
+    fn plugin(at: usize, paths: usize, after: std::ops::Range<usize>) -> Arc<PluginInfo> {
         let path = |path| format!("pod-sets[@trainer].containers[node].env[P{path}]");
         let name = |at| format!("p{at:03}");
         let after: Vec<_> = after.filter(|other| *other != at).map(name).collect();
@@ -268,7 +270,7 @@ mod tests {
             "after": after,
         });
         let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
-        Arc::new(Plugin::new(manifest, "digest", Settings::built_in()).unwrap())
+        Arc::new(PluginInfo::new(manifest, "digest", Settings::built_in()).unwrap())
     }
 
     /// Plugins that each run after all that were given before.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::digest::{Line, digest};
 use crate::{
     facts::Facts,
-    plugin::{PinnedSettings, Plugin},
+    plugin_info::{PinnedSettings, PluginInfo},
 };
 
 /// One plugin of a plan, with its complete configuration.
@@ -28,7 +28,7 @@ pub struct PlannedPlugin {
 impl PlannedPlugin {
     /// Returns the entry of a loaded plugin with a configuration.
     #[must_use]
-    pub fn of(plugin: &Plugin, config: &Value) -> Self {
+    pub fn of(plugin: &PluginInfo, config: &Value) -> Self {
         Self {
             name: plugin.id.name.to_string(),
             version: plugin.id.version.to_string(),
@@ -148,7 +148,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{claims::Grants, limits::Limits, manifest::Manifest, plugin::Settings};
+    use crate::{claims::Grants, limits::Limits, manifest::Manifest, plugin_info::Settings};
 
     fn planned(name: &str, digest: &str, settings: Settings) -> PlannedPlugin {
         let manifest = json!({
@@ -157,7 +157,7 @@ mod tests {
         });
         let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
         PlannedPlugin::of(
-            &Plugin::new(manifest, digest, settings).unwrap(),
+            &PluginInfo::new(manifest, digest, settings).unwrap(),
             &json!({}),
         )
     }

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use super::{ContainerId, Datum, Entry, Field, Owner, Record, ordered::Seat};
+use super::{ContainerId, Datum, Entry, Field, Owner, Record, ordered::Position};
 use crate::text::{clean, write_literal};
 
 /// What an entry belongs to.
@@ -38,7 +38,7 @@ pub struct Change {
     pub new: Option<Datum>,
     /// Who changed it.
     pub owner: Owner,
-    seat: Seat,
+    position: Position,
 }
 
 impl Record {
@@ -46,13 +46,13 @@ impl Record {
     /// nothing to remove.
     pub fn write(&mut self, entry: EntryRef, new: Option<Datum>, owner: Owner) -> Option<Change> {
         let fields = self.fields_mut(entry.scope)?;
-        let (seat, old) = fields.set(entry.field, &entry.key, new.clone(), owner)?;
+        let (position, old) = fields.set(entry.field, &entry.key, new.clone(), owner)?;
         Some(Change {
             entry,
             old,
             new,
             owner,
-            seat,
+            position,
         })
     }
 
@@ -60,7 +60,7 @@ impl Record {
     pub fn undo(&mut self, changes: impl DoubleEndedIterator<Item = Change>) {
         for change in changes.rev() {
             if let Some(fields) = self.fields_mut(change.entry.scope) {
-                fields.undo(change.entry.field, change.seat, change.old);
+                fields.undo(change.entry.field, change.position, change.old);
             }
         }
     }

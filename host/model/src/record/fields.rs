@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::{
     Datum, Field, Owner,
-    ordered::{Keyed, Ordered, Seat},
+    ordered::{Keyed, Ordered, Position},
 };
 
 /// An entry of a field.
@@ -32,8 +32,8 @@ pub type Entries = Ordered<Entry>;
 /// The entries of a field that nobody wrote.
 static NONE: Entries = Entries::new();
 
-/// The result of [`Fields::set`]: the seat of the entry, and the old entry.
-pub(super) type SetResult = (Seat, Option<Entry>);
+/// The result of [`Fields::set`]: the position of the entry, and the old entry.
+pub(super) type SetResult = (Position, Option<Entry>);
 
 /// The fields of one level. Copies share the entries of a field until one of them changes it, because a plugin writes few of the fields that
 /// its copy of the record has.
@@ -67,7 +67,9 @@ impl Fields {
     /// Adds an entry of the runtime. If a key is repeated, the last value counts, at the position of the first.
     pub fn load(&mut self, field: Field, key: &str, datum: Datum) {
         let entries = self.entries_mut(field);
-        let held = entries.seat(key).and_then(|seat| entries.at_mut(seat));
+        let held = entries
+            .position(key)
+            .and_then(|position| entries.at_mut(position));
         if let Some(entry) = held {
             entry.datum = datum;
             return;
@@ -90,10 +92,10 @@ impl Fields {
         owner: Owner,
     ) -> Option<SetResult> {
         let entries = self.entries_mut(field);
-        let seat = entries.seat(&**key);
+        let position = entries.position(&**key);
         let Some(datum) = datum else {
-            let seat = seat?;
-            return Some((seat, entries.remove(seat)));
+            let position = position?;
+            return Some((position, entries.remove(position)));
         };
         let entry = |home| Entry {
             key: key.clone(),
@@ -101,22 +103,22 @@ impl Fields {
             owner,
             home,
         };
-        match seat.and_then(|seat| Some((seat, entries.at_mut(seat)?))) {
-            Some((seat, held)) => {
+        match position.and_then(|position| Some((position, entries.at_mut(position)?))) {
+            Some((position, held)) => {
                 let new = entry(held.home);
-                Some((seat, Some(std::mem::replace(held, new))))
+                Some((position, Some(std::mem::replace(held, new))))
             }
             None => Some((entries.push(owner, entry(owner)), None)),
         }
     }
 
-    /// Undoes a [`Fields::set`] that returned `seat` and `old`. Sets are undone in reverse order.
-    pub(super) fn undo(&mut self, field: Field, seat: Seat, old: Option<Entry>) {
+    /// Undoes a [`Fields::set`] that returned `position` and `old`. Sets are undone in reverse order.
+    pub(super) fn undo(&mut self, field: Field, position: Position, old: Option<Entry>) {
         let entries = self.entries_mut(field);
-        match (old, entries.at_mut(seat)) {
+        match (old, entries.at_mut(position)) {
             (Some(old), Some(held)) => *held = old,
-            (Some(old), None) => entries.put(seat, old),
-            (None, _) => drop(entries.remove(seat)),
+            (Some(old), None) => entries.put(position, old),
+            (None, _) => drop(entries.remove(position)),
         }
     }
 

@@ -19,20 +19,20 @@ pub trait Keyed {
 
 /// The position of a value: ordered by home, then by the order in which values were added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Seat {
+pub(super) struct Position {
     home: Owner,
-    turn: u64,
+    sequence: u64,
 }
 
 /// A list without duplicate keys. Finding, adding, replacing and removing a value take O(log n) comparisons.
 #[derive(Clone)]
 pub struct Ordered<T: Keyed> {
     /// The values of a short list, in order. Empty if the list is long.
-    few: Vec<(Seat, T)>,
-    /// The values of a long list, and their seats by key. A list that was long remains so until it is empty.
-    many: BTreeMap<Seat, T>,
-    seats: BTreeMap<T::Key, Seat>,
-    turns: u64,
+    few: Vec<(Position, T)>,
+    /// The values of a long list, and their positions by key. A list that was long remains so until it is empty.
+    many: BTreeMap<Position, T>,
+    positions: BTreeMap<T::Key, Position>,
+    next_sequence: u64,
 }
 
 impl<T: Keyed> Ordered<T> {
@@ -40,8 +40,8 @@ impl<T: Keyed> Ordered<T> {
         Self {
             few: Vec::new(),
             many: BTreeMap::new(),
-            seats: BTreeMap::new(),
-            turns: 0,
+            positions: BTreeMap::new(),
+            next_sequence: 0,
         }
     }
 
@@ -74,23 +74,24 @@ impl<T: Keyed> Ordered<T> {
     where
         T::Key: Borrow<Q>,
     {
-        match self.seats.get(key) {
-            Some(seat) => self.many.get(seat),
+        match self.positions.get(key) {
+            Some(position) => self.many.get(position),
             None => self.found(key).map(|(_, value)| value),
         }
     }
 
-    pub(super) fn seat<Q: Ord + ?Sized>(&self, key: &Q) -> Option<Seat>
+    pub(super) fn position<Q: Ord + ?Sized>(&self, key: &Q) -> Option<Position>
     where
         T::Key: Borrow<Q>,
     {
-        let seat = self.seats.get(key);
-        seat.or_else(|| self.found(key).map(|(seat, _)| seat))
+        let position = self.positions.get(key);
+        position
+            .or_else(|| self.found(key).map(|(position, _)| position))
             .copied()
     }
 
-    /// Returns the value of a key in a short list, with its seat.
-    fn found<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&(Seat, T)>
+    /// Returns the value of a key in a short list, with its position.
+    fn found<Q: Ord + ?Sized>(&self, key: &Q) -> Option<&(Position, T)>
     where
         T::Key: Borrow<Q>,
     {
@@ -98,48 +99,49 @@ impl<T: Keyed> Ordered<T> {
         few.find(|(_, value)| value.key().borrow() == key)
     }
 
-    pub(super) fn at_mut(&mut self, seat: Seat) -> Option<&mut T> {
-        match self.place(seat) {
+    pub(super) fn at_mut(&mut self, position: Position) -> Option<&mut T> {
+        match self.place(position) {
             Ok(at) => self.few.get_mut(at).map(|(_, value)| value),
-            Err(_) => self.many.get_mut(&seat),
+            Err(_) => self.many.get_mut(&position),
         }
     }
 
-    /// Returns the place of a seat in a short list, or the place where it belongs.
-    fn place(&self, seat: Seat) -> Result<usize, usize> {
-        self.few.binary_search_by_key(&seat, |(seat, _)| *seat)
+    /// Returns the place of a position in a short list, or the place where it belongs.
+    fn place(&self, position: Position) -> Result<usize, usize> {
+        self.few
+            .binary_search_by_key(&position, |(position, _)| *position)
     }
 
     /// Adds a value with a new key, after the other values of its home.
-    pub(super) fn push(&mut self, home: Owner, value: T) -> Seat {
-        let seat = Seat {
+    pub(super) fn push(&mut self, home: Owner, value: T) -> Position {
+        let position = Position {
             home,
-            turn: self.turns,
+            sequence: self.next_sequence,
         };
-        self.turns += 1;
-        self.put(seat, value);
-        seat
+        self.next_sequence += 1;
+        self.put(position, value);
+        position
     }
 
-    /// Restores a value at its seat.
-    pub(super) fn put(&mut self, seat: Seat, value: T) {
+    /// Restores a value at its position.
+    pub(super) fn put(&mut self, position: Position, value: T) {
         if self.many.is_empty() && self.few.len() < SHORT {
-            let (Ok(at) | Err(at)) = self.place(seat);
-            self.few.insert(at, (seat, value));
+            let (Ok(at) | Err(at)) = self.place(position);
+            self.few.insert(at, (position, value));
             return;
         }
-        for (seat, value) in self.few.drain(..).chain([(seat, value)]) {
-            self.seats.insert(value.key().clone(), seat);
-            self.many.insert(seat, value);
+        for (position, value) in self.few.drain(..).chain([(position, value)]) {
+            self.positions.insert(value.key().clone(), position);
+            self.many.insert(position, value);
         }
     }
 
-    pub(super) fn remove(&mut self, seat: Seat) -> Option<T> {
-        if let Ok(at) = self.place(seat) {
+    pub(super) fn remove(&mut self, position: Position) -> Option<T> {
+        if let Ok(at) = self.place(position) {
             return Some(self.few.remove(at).1);
         }
-        let value = self.many.remove(&seat)?;
-        self.seats.remove(value.key());
+        let value = self.many.remove(&position)?;
+        self.positions.remove(value.key());
         Some(value)
     }
 }
@@ -236,13 +238,13 @@ mod tests {
                 list.push(Owner::Runtime, Value(key));
             }),
             ("remove", |list, key| {
-                let seat = list.seat(&Counted(key)).unwrap();
-                list.remove(seat).unwrap();
+                let position = list.position(&Counted(key)).unwrap();
+                list.remove(position).unwrap();
             }),
             ("remove and put back", |list, key| {
-                let seat = list.seat(&Counted(key)).unwrap();
-                let value = list.remove(seat).unwrap();
-                list.put(seat, value);
+                let position = list.position(&Counted(key)).unwrap();
+                let value = list.remove(position).unwrap();
+                list.put(position, value);
             }),
         ];
         for (what, act) in acts {
@@ -271,18 +273,18 @@ mod tests {
             let before = list.clone();
             let wanted: Vec<_> = before.to_vec();
             let key = wanted.get(1).unwrap().key().clone();
-            let seat = list.seat(&key).unwrap();
-            let value = list.remove(seat).unwrap();
+            let position = list.position(&key).unwrap();
+            let value = list.remove(position).unwrap();
             assert!(list.get(&key).is_none() && list.len() + 1 == before.len());
-            list.put(seat, value.clone());
+            list.put(position, value.clone());
             assert_eq!(list, before);
-            list.remove(seat);
+            list.remove(position);
             list.push(Owner::Plugin(7), value.clone());
             assert_eq!(list.to_vec().last(), Some(&value));
-            let seats = list.few.iter().map(|(seat, _)| seat);
-            let homes: Vec<_> = seats
+            let positions = list.few.iter().map(|(position, _)| position);
+            let homes: Vec<_> = positions
                 .chain(list.many.keys())
-                .map(|seat| seat.home)
+                .map(|position| position.home)
                 .collect();
             assert!(homes.is_sorted());
         }

@@ -9,7 +9,7 @@ use super::{
     limits::{Budget, Exhausted, STEPS_OF_A_PATTERN, STEPS_OF_A_PROBLEM, of_text},
     node::{Id, ListRules, Node, Nodes, NumberRules, ObjectRules, TextRules},
     number,
-    problem::{Fault, Problem, short},
+    problem::{Problem, Violation, short},
     values,
 };
 
@@ -46,7 +46,7 @@ impl<'s> Check<'s, '_> {
             found,
         };
         if node.never {
-            return self.report(&mut instance, Fault::NotAllowed);
+            return self.report(&mut instance, Violation::NotAllowed);
         }
         self.itself(node, &mut instance)?;
         let (description, found) = (instance.description, instance.found);
@@ -71,11 +71,11 @@ impl<'s> Check<'s, '_> {
         if let Some(types) = &node.types
             && !types.iter().any(|kind| kind.has(value))
         {
-            self.report(instance, Fault::Type(types))?;
+            self.report(instance, Violation::Type(types))?;
         }
         for choices in &node.choices {
             if !self.is_one_of(choices, value)? {
-                self.report(instance, Fault::Choice(choices))?;
+                self.report(instance, Violation::Choice(choices))?;
             }
         }
         match value {
@@ -105,22 +105,22 @@ impl<'s> Check<'s, '_> {
     ) -> Result<(), Exhausted> {
         use Ordering::{Equal, Greater, Less};
         let bounds = [
-            (&rules.minimum, &[Less][..], Fault::Below as fn(_) -> _),
-            (&rules.maximum, &[Greater], Fault::Above),
-            (&rules.above, &[Less, Equal], Fault::NotAbove),
-            (&rules.below, &[Greater, Equal], Fault::NotBelow),
+            (&rules.minimum, &[Less][..], Violation::Below as fn(_) -> _),
+            (&rules.maximum, &[Greater], Violation::Above),
+            (&rules.above, &[Less, Equal], Violation::NotAbove),
+            (&rules.below, &[Greater, Equal], Violation::NotBelow),
         ];
-        for (bound, wrong, fault) in bounds {
+        for (bound, wrong, violation) in bounds {
             if let Some(bound) = bound
                 && wrong.contains(&number::compare(value, bound))
             {
-                self.report(instance, fault(bound))?;
+                self.report(instance, violation(bound))?;
             }
         }
         if let Some(factor) = rules.multiple_of
             && !number::is_multiple(value, factor)
         {
-            self.report(instance, Fault::NotAMultiple(factor))?;
+            self.report(instance, Violation::NotAMultiple(factor))?;
         }
         Ok(())
     }
@@ -135,10 +135,10 @@ impl<'s> Check<'s, '_> {
         if rules.min.is_some() || rules.max.is_some() {
             let length = text.chars().count() as u64;
             if let Some(min) = rules.min.filter(|min| length < *min) {
-                self.report(instance, Fault::Shorter(min))?;
+                self.report(instance, Violation::Shorter(min))?;
             }
             if let Some(max) = rules.max.filter(|max| length > *max) {
-                self.report(instance, Fault::Longer(max))?;
+                self.report(instance, Violation::Longer(max))?;
                 return Ok(());
             }
         }
@@ -146,7 +146,7 @@ impl<'s> Check<'s, '_> {
             self.budget
                 .steps((text.len() as u64 + 1) * STEPS_OF_A_PATTERN)?;
             if !pattern.is_match(text) {
-                self.report(instance, Fault::Pattern(pattern.as_str()))?;
+                self.report(instance, Violation::Pattern(pattern.as_str()))?;
             }
         }
         Ok(())
@@ -160,16 +160,16 @@ impl<'s> Check<'s, '_> {
     ) -> Result<(), Exhausted> {
         let size = items.len() as u64;
         if let Some(min) = rules.min.filter(|min| size < *min) {
-            self.report(instance, Fault::FewerItems(min))?;
+            self.report(instance, Violation::FewerItems(min))?;
         }
         if let Some(max) = rules.max.filter(|max| size > *max) {
-            self.report(instance, Fault::MoreItems(max))?;
+            self.report(instance, Violation::MoreItems(max))?;
         }
         if rules.unique {
             let mut seen = BTreeSet::new();
             for item in items {
                 if !seen.insert(values::identity(item, self.budget)?) {
-                    self.report(instance, Fault::Repeated(short(item)))?;
+                    self.report(instance, Violation::Repeated(short(item)))?;
                     break;
                 }
             }
@@ -185,15 +185,15 @@ impl<'s> Check<'s, '_> {
     ) -> Result<(), Exhausted> {
         let size = object.len() as u64;
         if let Some(min) = rules.min.filter(|min| size < *min) {
-            self.report(instance, Fault::FewerKeys(min))?;
+            self.report(instance, Violation::FewerKeys(min))?;
         }
         if let Some(max) = rules.max.filter(|max| size > *max) {
-            self.report(instance, Fault::MoreKeys(max))?;
+            self.report(instance, Violation::MoreKeys(max))?;
         }
         for name in &rules.required {
             self.budget.steps(1)?;
             if !object.contains_key(name) {
-                self.report(instance, Fault::Missing(name))?;
+                self.report(instance, Violation::Missing(name))?;
             }
         }
         let never = |id: Id| self.nodes.get(id).is_some_and(|node| node.never);
@@ -206,7 +206,7 @@ impl<'s> Check<'s, '_> {
                 let more = unknown.count();
                 self.budget
                     .steps(keys.iter().map(|key| of_text(key)).sum())?;
-                self.report(instance, Fault::Unknown { keys, more, rules })?;
+                self.report(instance, Violation::Unknown { keys, more, rules })?;
             }
         }
         self.budget.steps(size)
@@ -257,25 +257,25 @@ impl<'s> Check<'s, '_> {
         description: Option<&'s str>,
         found: &mut Found<'s>,
     ) -> Result<(), Exhausted> {
-        let mut faults = Vec::new();
+        let mut violations = Vec::new();
         if !node.any_of.is_empty() {
             let (fits, problems) = self.each(&node.any_of, 1, value, at, description)?;
             if fits == 0 {
-                faults.push(Fault::NoBranch(problems));
+                violations.push(Violation::NoBranch(problems));
             }
         }
         if !node.one_of.is_empty() {
             let (fits, problems) = self.each(&node.one_of, 2, value, at, description)?;
             match fits {
-                0 => faults.push(Fault::NoBranch(problems)),
+                0 => violations.push(Violation::NoBranch(problems)),
                 1 => {}
-                _ => faults.push(Fault::SeveralBranches),
+                _ => violations.push(Violation::SeveralBranches),
             }
         }
         if let Some(not) = node.not {
             let (fits, _) = self.each(&[not], 1, value, at, description)?;
             if fits > 0 {
-                faults.push(Fault::NotAllowed);
+                violations.push(Violation::NotAllowed);
             }
         }
         let mut instance = Instance {
@@ -284,8 +284,8 @@ impl<'s> Check<'s, '_> {
             description,
             found,
         };
-        for fault in faults {
-            self.report(&mut instance, fault)?;
+        for violation in violations {
+            self.report(&mut instance, violation)?;
         }
         Ok(())
     }
@@ -294,7 +294,7 @@ impl<'s> Check<'s, '_> {
     fn report(
         &mut self,
         instance: &mut Instance<'_, 's, '_>,
-        fault: Fault<'s>,
+        violation: Violation<'s>,
     ) -> Result<(), Exhausted> {
         if instance.found.len() >= self.budget.problems {
             return Ok(());
@@ -305,7 +305,7 @@ impl<'s> Check<'s, '_> {
         instance.found.push(Problem {
             field,
             shown: short(instance.value),
-            fault,
+            violation,
             description: instance.description,
         });
         Ok(())

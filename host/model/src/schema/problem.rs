@@ -26,14 +26,14 @@ pub(super) struct Problem<'s> {
     pub(super) field: FieldPath,
     /// The value, shortened.
     pub(super) shown: String,
-    pub(super) fault: Fault<'s>,
+    pub(super) violation: Violation<'s>,
     /// The schema's description, which explains more than the keyword.
     pub(super) description: Option<&'s str>,
 }
 
 /// The rule that a value violates.
 #[derive(Debug)]
-pub(super) enum Fault<'s> {
+pub(super) enum Violation<'s> {
     Type(&'s [Type]),
     Choice(&'s [Value]),
     Below(&'s Number),
@@ -68,7 +68,7 @@ impl Problem<'_> {
     pub(super) fn errors(self) -> Vec<ConfigError> {
         let problems = self.meant().into_iter();
         let errors = problems.map(|problem| {
-            let text = format!("{}; {}", problem.words(), remedy(&problem.fault));
+            let text = format!("{}; {}", problem.words(), remedy(&problem.violation));
             ConfigError {
                 problem: clean(&with_description(text, problem.description)),
                 field: problem.field,
@@ -88,16 +88,16 @@ impl Problem<'_> {
             field: self.field.field(key),
             problem,
         };
-        match &self.fault {
-            Fault::Missing(key) => vec![below(key, "is missing".to_owned())],
-            Fault::Unknown { keys, rules, .. } => {
+        match &self.violation {
+            Violation::Missing(key) => vec![below(key, "is missing".to_owned())],
+            Violation::Unknown { keys, rules, .. } => {
                 let keys = keys.iter();
                 keys.map(|key| below(key, unknown_field(key, rules)))
                     .collect()
             }
-            fault => {
+            violation => {
                 let described = patterns.iter().find(
-                    |(known, _)| matches!(fault, Fault::Pattern(pattern) if pattern == known),
+                    |(known, _)| matches!(violation, Violation::Pattern(pattern) if pattern == known),
                 );
                 vec![ConfigError {
                     field: self.field.clone(),
@@ -113,8 +113,8 @@ impl Problem<'_> {
     /// The problems with the one of several forms that was clearly meant, or else the problem itself.
     fn meant(mut self) -> Vec<Self> {
         let is_listed = self.allowed().is_some();
-        match &mut self.fault {
-            Fault::NoBranch(branches) if !is_listed => match meant(branches) {
+        match &mut self.violation {
+            Violation::NoBranch(branches) if !is_listed => match meant(branches) {
                 Some(problems) => problems.into_iter().flat_map(Self::meant).collect(),
                 None => vec![self],
             },
@@ -124,38 +124,40 @@ impl Problem<'_> {
 
     /// What is wrong, without what to do.
     fn words(&self) -> String {
-        let (fault, shown) = (&self.fault, &self.shown);
+        let (violation, shown) = (&self.violation, &self.shown);
         let must = |be: String| self.must(&be);
         let have = |what: String| format!("must have {what}");
-        match fault {
-            Fault::Type(_) | Fault::Choice(_) | Fault::NoBranch(_) => match self.allowed() {
-                Some(allowed) => must(allowed.in_words()),
-                None => format!("is {shown}, which matches none of the allowed forms"),
-            },
-            Fault::Below(limit) => must(format!("at least {limit}")),
-            Fault::Above(limit) => must(format!("at most {limit}")),
-            Fault::NotAbove(limit) => must(format!("more than {limit}")),
-            Fault::NotBelow(limit) => must(format!("less than {limit}")),
-            Fault::NotAMultiple(factor) => must(format!("a multiple of {factor}")),
-            Fault::Shorter(1) => "must not be empty".to_owned(),
-            Fault::Shorter(limit) => {
+        match violation {
+            Violation::Type(_) | Violation::Choice(_) | Violation::NoBranch(_) => {
+                match self.allowed() {
+                    Some(allowed) => must(allowed.in_words()),
+                    None => format!("is {shown}, which matches none of the allowed forms"),
+                }
+            }
+            Violation::Below(limit) => must(format!("at least {limit}")),
+            Violation::Above(limit) => must(format!("at most {limit}")),
+            Violation::NotAbove(limit) => must(format!("more than {limit}")),
+            Violation::NotBelow(limit) => must(format!("less than {limit}")),
+            Violation::NotAMultiple(factor) => must(format!("a multiple of {factor}")),
+            Violation::Shorter(1) => "must not be empty".to_owned(),
+            Violation::Shorter(limit) => {
                 must(format!("at least {} long", counted(*limit, "character")))
             }
-            Fault::Longer(limit) => {
+            Violation::Longer(limit) => {
                 must(format!("no longer than {}", counted(*limit, "character")))
             }
-            Fault::Pattern(pattern) => must(format!("a string that matches `{pattern}`")),
-            Fault::FewerItems(limit) => have(format!("at least {}", counted(*limit, "item"))),
-            Fault::MoreItems(limit) => have(format!("at most {}", counted(*limit, "item"))),
-            Fault::Repeated(item) => format!("has the duplicate item {item}"),
-            Fault::FewerKeys(limit) => have(format!("at least {}", counted(*limit, "key"))),
-            Fault::MoreKeys(limit) => have(format!("at most {}", counted(*limit, "key"))),
-            Fault::Missing(name) => format!("the required key `{name}` is missing"),
-            Fault::Unknown { keys, more, rules } => unknown_keys(keys, *more, rules),
-            Fault::SeveralBranches => {
+            Violation::Pattern(pattern) => must(format!("a string that matches `{pattern}`")),
+            Violation::FewerItems(limit) => have(format!("at least {}", counted(*limit, "item"))),
+            Violation::MoreItems(limit) => have(format!("at most {}", counted(*limit, "item"))),
+            Violation::Repeated(item) => format!("has the duplicate item {item}"),
+            Violation::FewerKeys(limit) => have(format!("at least {}", counted(*limit, "key"))),
+            Violation::MoreKeys(limit) => have(format!("at most {}", counted(*limit, "key"))),
+            Violation::Missing(name) => format!("the required key `{name}` is missing"),
+            Violation::Unknown { keys, more, rules } => unknown_keys(keys, *more, rules),
+            Violation::SeveralBranches => {
                 format!("is {shown}, which matches several forms, of which only one is allowed")
             }
-            Fault::NotAllowed => format!("is {shown}, which is not allowed here"),
+            Violation::NotAllowed => format!("is {shown}, which is not allowed here"),
         }
     }
 
@@ -165,12 +167,12 @@ impl Problem<'_> {
 
     /// The values that are allowed instead. `None` if they cannot be listed.
     fn allowed(&self) -> Option<Allowed> {
-        match &self.fault {
-            Fault::Type(types) => Some(Allowed {
+        match &self.violation {
+            Violation::Type(types) => Some(Allowed {
                 types: type_words(types),
                 ..Allowed::default()
             }),
-            Fault::Choice(choices) => {
+            Violation::Choice(choices) => {
                 let values = choices.iter();
                 let values = values.filter(|value| !value.is_null() && **value != "");
                 Some(Allowed {
@@ -179,7 +181,7 @@ impl Problem<'_> {
                     ..Allowed::default()
                 })
             }
-            Fault::NoBranch(branches) => {
+            Violation::NoBranch(branches) => {
                 let mut all = Allowed::default();
                 for branch in branches {
                     all.add(self.of_branch(branch)?);
@@ -203,8 +205,8 @@ impl Problem<'_> {
 /// Takes the problems of the only branch that allows the type of the value.
 fn meant<'s>(branches: &mut [Vec<Problem<'s>>]) -> Option<Vec<Problem<'s>>> {
     let of_type = |branch: &&mut Vec<Problem<'_>>| {
-        let mut faults = branch.iter().map(|problem| &problem.fault);
-        !faults.any(|fault| matches!(fault, Fault::Type(_)))
+        let mut violations = branch.iter().map(|problem| &problem.violation);
+        !violations.any(|violation| matches!(violation, Violation::Type(_)))
     };
     let mut meant = branches.iter_mut().filter(of_type);
     match (meant.next(), meant.next()) {
@@ -255,28 +257,28 @@ impl Allowed {
 }
 
 /// What the author of the configuration can do.
-const fn remedy(fault: &Fault<'_>) -> &'static str {
-    match fault {
-        Fault::Type(_)
-        | Fault::Choice(_)
-        | Fault::NoBranch(_)
-        | Fault::NotAMultiple(_)
-        | Fault::Pattern(_) => "change it",
-        Fault::Below(_) | Fault::NotAbove(_) => "raise it",
-        Fault::Above(_) | Fault::NotBelow(_) => "lower it",
-        Fault::Shorter(1) => "set it, or remove it",
-        Fault::Shorter(_) => "lengthen it",
-        Fault::Longer(_) => "shorten it",
-        Fault::FewerItems(_) | Fault::FewerKeys(_) => "add more",
-        Fault::MoreItems(_) | Fault::MoreKeys(_) => "remove some",
-        Fault::Repeated(_) => "remove it",
-        Fault::Missing(_) => "add it",
-        Fault::Unknown { keys, .. } => match keys.len() {
+const fn remedy(violation: &Violation<'_>) -> &'static str {
+    match violation {
+        Violation::Type(_)
+        | Violation::Choice(_)
+        | Violation::NoBranch(_)
+        | Violation::NotAMultiple(_)
+        | Violation::Pattern(_) => "change it",
+        Violation::Below(_) | Violation::NotAbove(_) => "raise it",
+        Violation::Above(_) | Violation::NotBelow(_) => "lower it",
+        Violation::Shorter(1) => "set it, or remove it",
+        Violation::Shorter(_) => "lengthen it",
+        Violation::Longer(_) => "shorten it",
+        Violation::FewerItems(_) | Violation::FewerKeys(_) => "add more",
+        Violation::MoreItems(_) | Violation::MoreKeys(_) => "remove some",
+        Violation::Repeated(_) => "remove it",
+        Violation::Missing(_) => "add it",
+        Violation::Unknown { keys, .. } => match keys.len() {
             1 => "correct or remove it",
             _ => "correct or remove them",
         },
-        Fault::SeveralBranches => "write it in one form",
-        Fault::NotAllowed => "change or remove it",
+        Violation::SeveralBranches => "write it in one form",
+        Violation::NotAllowed => "change or remove it",
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::{Committed, Emitted, Session};
 use crate::{
-    plugin::PluginId,
+    plugin_info::PluginId,
     record::{EntryPath, EntryRef},
 };
 

@@ -16,13 +16,13 @@ pub use self::{
     own::MissingObject,
 };
 use crate::{
-    call::{Call, CallInputs, CallResult, Kept, LogLine, OwnDataUse, Write},
+    call::{Call, CallInputs, CallResult, KeptTexts, LogLine, OwnDataUse, Write},
     facts::Facts,
     job::Job,
     lookup::{LookupAnswer, LookupKey, Lookups, Reads},
     object::EmittedObject,
-    plugin::PluginId,
-    policy::{CallFailure, CallOutcome, Phase, Policy},
+    plugin::{CallFailure, CallOutcome, Phase, Plugin},
+    plugin_info::PluginId,
     record::{ContainerId, Record},
     text::clean,
     value::Failure,
@@ -105,7 +105,7 @@ pub struct Session {
     errors: Vec<Diagnostic>,
     log: Vec<Logged>,
     reads: Reads,
-    kept: BTreeMap<Arc<str>, Arc<Kept>>,
+    kept: BTreeMap<Arc<str>, Arc<KeptTexts>>,
     facts: BTreeSet<String>,
 }
 
@@ -145,29 +145,29 @@ impl Session {
     /// Why the call failed. After [`CallError::missing`], the call can be repeated once [`Self::learn`] has added the answer.
     pub fn call(
         &mut self,
-        policy: &dyn Policy,
+        plugin: &dyn Plugin,
         phase: Phase,
         rank: u16,
         config: Arc<Value>,
     ) -> Result<(), Box<CallError>> {
         let inputs = CallInputs {
-            plugin: Arc::clone(policy.plugin()),
+            plugin: Arc::clone(plugin.info()),
             rank,
             config,
             job: self.job.clone(),
             base: self.base.clone(),
             lookups: self.lookups.clone(),
-            kept: self.kept(&policy.plugin().id.name),
+            kept: self.kept(&plugin.info().id.name),
         };
         // The trait returns the call, and with it the record, in every case.
         let record = std::mem::take(&mut self.record);
         let CallOutcome { call, end, .. } =
-            policy.run(phase, Box::new(Call::new(phase, record, inputs)));
-        self.settle(policy.plugin().id.clone(), phase, call.finish(), end)
+            plugin.run(phase, Box::new(Call::new(phase, record, inputs)));
+        self.finish_call(plugin.info().id.clone(), phase, call.finish(), end)
     }
 
     /// Takes the record back, with or without the call's writes, and keeps its warnings, errors and log lines.
-    fn settle(
+    fn finish_call(
         &mut self,
         plugin: PluginId,
         phase: Phase,
@@ -310,7 +310,7 @@ impl Session {
 
     /// The texts that a plugin keeps for its later phases.
     #[must_use]
-    pub fn kept(&self, plugin: &str) -> Arc<Kept> {
+    pub fn kept(&self, plugin: &str) -> Arc<KeptTexts> {
         self.kept.get(plugin).cloned().unwrap_or_default()
     }
 

@@ -10,7 +10,7 @@ use super::{Emitted, Session};
 use crate::{
     call::OwnDataUse,
     object::DataKind,
-    plugin::PluginId,
+    plugin_info::PluginId,
     record::{EntryPath, EntryScope},
 };
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use trainyard_model::{
     call::{Call, Fault},
     contract::handle,
-    policy::Phase,
+    plugin::Phase,
     value::{Devices, Mount, PodResourceClaim, Port, ResourceClaimUse},
 };
 

@@ -1,4 +1,4 @@
-//! Helpers for the tests of this crate: a record, plugins with few settings, and a policy that is a function.
+//! Helpers for the tests of this crate: a record, plugins with few settings, and a plugin that is a function.
 
 // Each test file uses a part of this.
 #![allow(
@@ -12,8 +12,8 @@
     clippy::unwrap_used
 )]
 
-#[path = "../../../../tests/common/function_policy.rs"]
-mod function_policy;
+#[path = "../../../../tests/common/function_plugin.rs"]
+mod function_plugin;
 pub mod manual;
 pub mod methods;
 pub mod plans;
@@ -21,7 +21,7 @@ pub mod wit;
 
 use std::sync::Arc;
 
-pub use function_policy::FunctionPolicy;
+pub use function_plugin::FunctionPlugin;
 use serde_json::{Value, json};
 use trainyard_model::{
     call::{Call, CallInputs, Fault},
@@ -31,8 +31,8 @@ use trainyard_model::{
     limits::Limits,
     lookup::{LookupAnswer, LookupKey, Lookups, Requester},
     manifest::Manifest,
-    plugin::{Plugin, PluginError, Settings},
-    policy::Phase,
+    plugin::Phase,
+    plugin_info::{PluginError, PluginInfo, Settings},
     record::{Field, Fields, PodSet, Record},
     value::Mount,
 };
@@ -63,12 +63,12 @@ pub fn parsed(manifest: &Value) -> Manifest {
 }
 
 /// The plugin with all its claims granted.
-pub fn plugin(manifest: &Value) -> Arc<Plugin> {
+pub fn plugin(manifest: &Value) -> Arc<PluginInfo> {
     plugin_under(manifest, Settings::built_in())
 }
 
-pub fn plugin_under(manifest: &Value, settings: Settings) -> Arc<Plugin> {
-    Arc::new(Plugin::new(parsed(manifest), "native", settings).unwrap())
+pub fn plugin_under(manifest: &Value, settings: Settings) -> Arc<PluginInfo> {
+    Arc::new(PluginInfo::new(parsed(manifest), "native", settings).unwrap())
 }
 
 /// Settings that grant those paths beside the default.
@@ -80,8 +80,8 @@ pub fn granted(paths: &[&str]) -> Settings {
 }
 
 /// Loads a plugin with those claims under the default grants and those paths.
-pub fn load(claims: &[(&str, &str)], grants: &[&str]) -> Result<Plugin, PluginError> {
-    Plugin::new(parsed(&manifest("p", claims)), "native", granted(grants))
+pub fn load(claims: &[(&str, &str)], grants: &[&str]) -> Result<PluginInfo, PluginError> {
+    PluginInfo::new(parsed(&manifest("p", claims)), "native", granted(grants))
 }
 
 pub fn limited(limits: Limits) -> Settings {
@@ -192,13 +192,13 @@ pub fn lookups() -> Arc<Lookups> {
 }
 
 /// A call over [`record`].
-pub fn call(phase: Phase, plugin: &Arc<Plugin>) -> Call {
+pub fn call(phase: Phase, plugin: &Arc<PluginInfo>) -> Call {
     call_over(phase, plugin, record(), 1, json!({}))
 }
 
 pub fn call_over(
     phase: Phase,
-    plugin: &Arc<Plugin>,
+    plugin: &Arc<PluginInfo>,
     record: Record,
     rank: u16,
     config: Value,

@@ -17,22 +17,22 @@ use serde_json::{Value, json};
 use trainyard_model::{
     claims::Variables,
     plan::{Generation, PlanError},
-    plugin::{Plugin, Settings},
+    plugin_info::{PluginInfo, Settings},
 };
 
 use super::{manifest, plugin, plugin_under, with};
 
 pub const C: &str = "pod-sets[@trainer].containers[node]";
 
-pub fn of(name: &str, claims: &[(&str, &str)]) -> Arc<Plugin> {
+pub fn of(name: &str, claims: &[(&str, &str)]) -> Arc<PluginInfo> {
     plugin(&manifest(name, claims))
 }
 
-pub fn of_with(name: &str, claims: &[(&str, &str)], more: Value) -> Arc<Plugin> {
+pub fn of_with(name: &str, claims: &[(&str, &str)], more: Value) -> Arc<PluginInfo> {
     plugin(&with(manifest(name, claims), more))
 }
 
-pub fn errors(plugins: impl IntoIterator<Item = Arc<Plugin>>) -> Vec<String> {
+pub fn errors(plugins: impl IntoIterator<Item = Arc<PluginInfo>>) -> Vec<String> {
     match Generation::new(plugins) {
         Ok(generation) => panic!("it is accepted: {:?}", generation.edges()),
         Err(errors) => errors.iter().map(ToString::to_string).collect(),
@@ -40,7 +40,7 @@ pub fn errors(plugins: impl IntoIterator<Item = Arc<Plugin>>) -> Vec<String> {
 }
 
 /// The order of those plugins, all active, without configuration.
-pub fn order(plugins: impl IntoIterator<Item = Arc<Plugin>>) -> Vec<String> {
+pub fn order(plugins: impl IntoIterator<Item = Arc<PluginInfo>>) -> Vec<String> {
     let generation = Generation::new(plugins).unwrap();
     let names: Vec<_> = generation
         .plugins()
@@ -70,7 +70,7 @@ pub fn planned<N: AsRef<str>>(
 }
 
 /// Plugins under settings that keep the first away from the others.
-pub fn apart(name: &str, claims: &[(&str, &str)], excludes: &[&str]) -> Arc<Plugin> {
+pub fn apart(name: &str, claims: &[(&str, &str)], excludes: &[&str]) -> Arc<PluginInfo> {
     let settings = Settings {
         excludes: excludes.iter().map(|name| (*name).to_owned()).collect(),
         ..Settings::built_in()

@@ -4,7 +4,7 @@ use serde_json::Value;
 use trainyard_api::{FieldPath, fields::value_at, path::Segment};
 use trainyard_model::record::{EntryRef, EntryScope, Field};
 
-use super::{Explainer, Provenance, Setter, Step};
+use super::{Explainer, Provenance, ProvenanceStep, Setter};
 use crate::{journal::Source, place::path_of};
 
 /// The numbers of a replicated job: the field of the record, the path, and the reason for a default.
@@ -46,7 +46,7 @@ impl Explainer<'_> {
             let reason = "not set in the TrainJob; defaults to false".to_owned();
             Setter::Host { reason }
         };
-        let step = Step {
+        let step = ProvenanceStep {
             by,
             from: self.origins.template.get("suspend").cloned(),
             to: self.job_set.pointer("/spec/suspend").cloned(),
@@ -90,7 +90,7 @@ impl Explainer<'_> {
                 None => return None,
             };
             let to = Some(value_at(job, below.segments())?.clone());
-            let steps = vec![Step { by, from, to }];
+            let steps = vec![ProvenanceStep { by, from, to }];
             Some(if path_of(record, &place).as_ref() == Some(&named) {
                 let path = record.path(&place).to_string();
                 Provenance::new(path, Some(named), &self.paths, steps)
@@ -134,7 +134,7 @@ impl Explainer<'_> {
             },
         };
         let to = value_at(self.job_set, placed.segments()).cloned();
-        let step = Step { by, from: None, to };
+        let step = ProvenanceStep { by, from: None, to };
         vec![Provenance::unrecorded(named, &self.paths, vec![step])]
     }
 

@@ -17,7 +17,7 @@ use trainyard_api::{
 };
 use trainyard_model::{
     job::Job,
-    plugin::PluginId,
+    plugin_info::PluginId,
     record::{Datum, EntryRef, Field, Record},
     session::Session,
     text::clean,
@@ -76,7 +76,7 @@ impl Setter {
 /// One write of a field.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Step {
+pub struct ProvenanceStep {
     /// What wrote it.
     pub by: Setter,
     /// The old value. `None` if there was none.
@@ -94,7 +94,7 @@ pub struct Provenance {
     /// The path in the JobSet, with positions. `None` if the field was removed or is not part of the JobSet.
     pub job_set_path: Option<String>,
     /// The writes, in order. Fields that one write set share them.
-    pub steps: Arc<[Step]>,
+    pub steps: Arc<[ProvenanceStep]>,
     /// The path in the JobSet, with names. `None` if the field is not part of the JobSet.
     #[serde(skip)]
     named: Option<FieldPath>,
@@ -108,7 +108,7 @@ impl Provenance {
         path: String,
         named: Option<FieldPath>,
         job_set: &Names<'_>,
-        steps: impl Into<Arc<[Step]>>,
+        steps: impl Into<Arc<[ProvenanceStep]>>,
     ) -> Self {
         let placed = named.as_ref().and_then(|named| {
             let placed = job_set.by_positions(named);
@@ -130,7 +130,7 @@ impl Provenance {
     }
 
     /// Returns the origin of a field that the record does not have.
-    fn unrecorded(named: FieldPath, job_set: &Names<'_>, steps: Vec<Step>) -> Self {
+    fn unrecorded(named: FieldPath, job_set: &Names<'_>, steps: Vec<ProvenanceStep>) -> Self {
         Self::new(clean(&named.to_string()), Some(named), job_set, steps)
     }
 }
@@ -270,7 +270,7 @@ impl<'a> Explainer<'a> {
 
     fn of_record(&self) -> Vec<Provenance> {
         let record = self.origins.session.record();
-        let mut by_place: BTreeMap<&EntryRef, Vec<Step>> = BTreeMap::new();
+        let mut by_place: BTreeMap<&EntryRef, Vec<ProvenanceStep>> = BTreeMap::new();
         // Counts are explained with the host's fields.
         let is_explained = |entry: &&JournalEntry| {
             !entry.is_count()
@@ -280,21 +280,21 @@ impl<'a> Explainer<'a> {
             self.origins.journal.entries().iter().filter(is_explained)
         {
             let old = change.old.as_ref().map(|old| &old.datum);
-            let step = Step {
+            let step = ProvenanceStep {
                 by: source.into(),
                 from: old.and_then(|datum| json_of(record, datum)),
                 to: change.new.as_ref().and_then(|datum| json_of(record, datum)),
             };
             by_place.entry(&change.entry).or_default().push(step);
         }
-        let rows = |(place, mut steps): (&EntryRef, Vec<Step>)| {
+        let rows = |(place, mut steps): (&EntryRef, Vec<ProvenanceStep>)| {
             let path = record.path(place).to_string();
             self.complete_raw(place, &mut steps);
             let named = paths_in(record, self.job_set, place);
             if named.is_empty() {
                 return vec![Provenance::new(path, None, &self.paths, steps)];
             }
-            let steps: Arc<[Step]> = steps.into();
+            let steps: Arc<[ProvenanceStep]> = steps.into();
             let named = named.into_iter();
             named
                 .map(|named| Provenance::new(path.clone(), Some(named), &self.paths, steps.clone()))
@@ -304,7 +304,7 @@ impl<'a> Explainer<'a> {
     }
 
     /// Adds the template's value of a raw member, which the record does not have, and replaces null by `None`.
-    fn complete_raw(&self, place: &EntryRef, steps: &mut [Step]) {
+    fn complete_raw(&self, place: &EntryRef, steps: &mut [ProvenanceStep]) {
         if !place.field.is_raw() {
             return;
         }
@@ -322,12 +322,12 @@ impl<'a> Explainer<'a> {
 
     /// Returns the origins of fields that patches wrote and the record does not have.
     fn unrecorded(&self) -> Vec<Provenance> {
-        let mut by_path: BTreeMap<&FieldPath, Vec<Step>> = BTreeMap::new();
+        let mut by_path: BTreeMap<&FieldPath, Vec<ProvenanceStep>> = BTreeMap::new();
         for change in self.origins.journal.spec_changes() {
             let by = Setter::from(&change.source);
             let (from, to) = (change.from.clone(), change.to.clone());
             let steps = by_path.entry(&change.path).or_default();
-            steps.push(Step { by, from, to });
+            steps.push(ProvenanceStep { by, from, to });
         }
         let row = |(path, steps): (&FieldPath, _)| {
             Provenance::unrecorded(path.clone(), &self.paths, steps)

@@ -5,7 +5,7 @@ mod pod;
 
 use trainyard_model::{
     plan,
-    plugin::PluginId,
+    plugin_info::PluginId,
     record::{Change, Field, Record},
     session::{DuplicateObject, MissingObject, Session, WriteConflict},
 };

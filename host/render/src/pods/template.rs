@@ -4,9 +4,9 @@ use serde_json::{Map, Value};
 use trainyard_api::StackPath;
 
 use super::{
-    PodProblems, container, names, placement,
+    PodProblems, container, names,
     rules::{ANY, INT_MAX, Rule, Shape},
-    security, volumes,
+    scheduling, security, volumes,
 };
 use crate::json::items;
 
@@ -36,7 +36,7 @@ static METADATA: Shape = Shape {
 pub(super) static POD: Shape = Shape {
     members: &[
         ("activeDeadlineSeconds", &[Rule::Range(1, INT_MAX)]),
-        ("affinity", &[Rule::Object(&placement::AFFINITY)]),
+        ("affinity", &[Rule::Object(&scheduling::AFFINITY)]),
         ("dnsConfig", &[Rule::Object(&DNS_CONFIG)]),
         (
             "dnsPolicy",
@@ -77,10 +77,10 @@ pub(super) static POD: Shape = Shape {
         ("serviceAccountName", &[Rule::Text(names::object)]),
         ("shareProcessNamespace", &[Rule::Check(one_pid_namespace)]),
         ("subdomain", &[Rule::Text(names::label)]),
-        ("tolerations", &[Rule::Items(&placement::TOLERATION)]),
+        ("tolerations", &[Rule::Items(&scheduling::TOLERATION)]),
         (
             "topologySpreadConstraints",
-            &[Rule::Items(&placement::SPREAD)],
+            &[Rule::Items(&scheduling::SPREAD)],
         ),
         (
             "volumes",

@@ -1,7 +1,7 @@
 //! The pod sets whose pods are the nodes.
 
 use trainyard_api::names;
-use trainyard_model::{manifest::NodeSet, plugin::PluginId, record::Record};
+use trainyard_model::{manifest::NodeSet, plugin_info::PluginId, record::Record};
 
 use crate::select::Active;
 

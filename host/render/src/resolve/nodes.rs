@@ -3,7 +3,7 @@
 use serde_json::Value;
 use trainyard_api::{FieldPath, Runtime, TrainJob, names, runtime::Member};
 use trainyard_model::{
-    plugin::PluginId,
+    plugin_info::PluginId,
     record::{Datum, EntryRef, EntryScope, Field, Owner},
 };
 

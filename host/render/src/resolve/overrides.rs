@@ -31,7 +31,7 @@ impl Overrides<'_> {
         source: Source,
     ) {
         let change = self.record.write(entry, new, owner);
-        self.journal.record(change, source);
+        self.journal.add(change, source);
     }
 
     fn set(

@@ -9,7 +9,7 @@ use trainyard_api::{FieldPath, TrainJob};
 use trainyard_model::{
     claims::{Access, Variables, Verb},
     manifest::ReservedEnv,
-    plugin::PluginId,
+    plugin_info::PluginId,
     record::{Change, Field, Owner, Record},
     session::{Committed, Session},
 };

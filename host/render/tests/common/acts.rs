@@ -18,7 +18,7 @@ use trainyard_model::{
     call::{Call, Fault},
     contract::handle,
     lookup::{LookupAnswer, LookupKey, Lookups, Requester},
-    policy::Phase,
+    plugin::Phase,
     value::{Devices, Mount, PodResourceClaim, ResourceClaimUse},
 };
 
@@ -111,19 +111,19 @@ impl Act {
     fn claims(self, of: &str) -> Vec<(&'static str, String)> {
         let trainer = |path: &str| format!("pod-sets[@trainer].{path}");
         let all = |path: &str| format!("pod-sets[*].{path}");
-        let noted = || ("writes", format!("annotations[of-{of}]"));
+        let annotates = || ("writes", format!("annotations[of-{of}]"));
         let devices = || {
             vec![
                 ("reads", trainer("devices[*]")),
                 ("reads", trainer("containers[node].requests[*]")),
                 ("reads", trainer("containers[node].limits[*]")),
-                noted(),
+                annotates(),
             ]
         };
         match self {
             Self::SetLabel(key) => vec![("writes", format!("labels[l{key}]"))],
             Self::SetLabelOfConfig(_) => vec![("writes", "labels[$config./label]".to_owned())],
-            Self::CopyLabel(key) => vec![("reads", format!("labels[l{key}]")), noted()],
+            Self::CopyLabel(key) => vec![("reads", format!("labels[l{key}]")), annotates()],
             Self::AddContainer(name, _) => {
                 vec![("creates", trainer(&format!("containers[x{name}]")))]
             }
@@ -136,8 +136,8 @@ impl Act {
             Self::SetEnvOfBase(key) => {
                 vec![("writes", trainer(&format!("containers[@base].env[E{key}]")))]
             }
-            Self::CountContainers => vec![("reads", trainer("containers[#]")), noted()],
-            Self::CountNodes => vec![noted()],
+            Self::CountContainers => vec![("reads", trainer("containers[#]")), annotates()],
+            Self::CountNodes => vec![annotates()],
             Self::PutDevices(key) => {
                 vec![(
                     "writes",
@@ -155,7 +155,7 @@ impl Act {
                 ),
                 ("reads", all("resource-claims[*]")),
             ],
-            Self::ListResourceClaims => vec![("reads", all("resource-claims[*]")), noted()],
+            Self::ListResourceClaims => vec![("reads", all("resource-claims[*]")), annotates()],
             Self::SetRequest(key) => {
                 let resource = RESOURCES[usize::from(key)];
                 vec![(
@@ -171,12 +171,15 @@ impl Act {
                 ("reads", all("init-containers[*].restart-policy")),
                 ("reads", all("raw[*]")),
                 ("reads", "lookups[v1/LimitRange/*]".to_owned()),
-                noted(),
+                annotates(),
             ],
             Self::Lookup(key) => {
-                vec![("reads", format!("lookups[v1/ConfigMap/m{key}]")), noted()]
+                vec![
+                    ("reads", format!("lookups[v1/ConfigMap/m{key}]")),
+                    annotates(),
+                ]
             }
-            Self::ListLookups => vec![("reads", "lookups[v1/ConfigMap/*]".to_owned()), noted()],
+            Self::ListLookups => vec![("reads", "lookups[v1/ConfigMap/*]".to_owned()), annotates()],
             Self::AddToleration(key) => vec![("writes", all(&format!("tolerations[t{key}]")))],
             Self::Mount(at) => {
                 let path = MOUNTS[usize::from(at)];

@@ -1,4 +1,4 @@
-//! Helpers for the tests of this crate: policies that are functions, and a TrainJob to render with them.
+//! Helpers for the tests of this crate: plugins that are functions, and a TrainJob to render with them.
 
 #![allow(
     dead_code,
@@ -10,12 +10,12 @@
 )]
 
 pub mod acts;
-#[path = "../../../../tests/common/function_policy.rs"]
-mod function_policy;
+#[path = "../../../../tests/common/function_plugin.rs"]
+mod function_plugin;
 
 use std::sync::Arc;
 
-pub use function_policy::FunctionPolicy;
+pub use function_plugin::FunctionPlugin;
 use serde_json::{Value, json};
 use trainyard_api::{Admitted, Inputs};
 use trainyard_model::{
@@ -24,8 +24,8 @@ use trainyard_model::{
     limits::Limits,
     manifest::Manifest,
     plan::PlanError,
-    plugin::{Plugin, Settings},
-    policy::{Phase, Policy},
+    plugin::{Phase, Plugin},
+    plugin_info::{PluginInfo, Settings},
 };
 use trainyard_render::{Catalog, ClusterFacts, Problem, Rendered, Renderer, Stopped};
 
@@ -67,7 +67,7 @@ impl Scripted {
         }
     }
 
-    pub fn policy(&self) -> Arc<dyn Policy> {
+    pub fn plugin(&self) -> Arc<dyn Plugin> {
         let list = |wanted: &str| -> Vec<&String> {
             let of_list = self.claims.iter().filter(|(list, _)| *list == wanted);
             of_list.map(|(_, path)| path).collect()
@@ -87,9 +87,9 @@ impl Scripted {
             limits: self.limits,
             ..Settings::built_in()
         };
-        let plugin = Arc::new(Plugin::new(manifest, "native", settings).unwrap());
+        let plugin = Arc::new(PluginInfo::new(manifest, "native", settings).unwrap());
         let script = self.script.clone();
-        Arc::new(FunctionPolicy::new(plugin, move |phase, call| {
+        Arc::new(FunctionPlugin::new(plugin, move |phase, call| {
             script(phase, call).map_err(Into::into)
         }))
     }
@@ -155,8 +155,8 @@ spec: {{runtimeRef: {{name: runtime}}, trainer: {{env: [{{name: USERS, value: "$
 
 /// Returns a renderer with these plugins, if they can run together.
 pub fn renderer(plugins: &[Scripted]) -> Result<Renderer, Vec<PlanError>> {
-    let policies = plugins.iter().map(Scripted::policy);
-    Renderer::new(policies, ClusterFacts::default())
+    let plugins = plugins.iter().map(Scripted::plugin);
+    Renderer::new(plugins, ClusterFacts::default())
 }
 
 /// Renders the TrainJob with these plugins.

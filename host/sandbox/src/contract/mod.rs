@@ -13,7 +13,7 @@ use std::hash::{Hash, Hasher};
 
 use trainyard_model::{
     contract::{self, Handle, VERSION},
-    policy::Phase,
+    plugin::Phase,
     text::{MAX_TEXT, clean},
 };
 use wasmtime::{

@@ -15,8 +15,8 @@ use trainyard_model::{
     contract::handle,
     job::Job,
     lookup::{LookupAnswer, LookupKey},
-    plugin::Settings,
-    policy::Policy,
+    plugin::Plugin,
+    plugin_info::Settings,
     record::{Field, Fields, PodSet, Record},
     session::Session,
 };
@@ -25,7 +25,7 @@ use wit_parser::{ManglingAndAbi, Resolve, SourceMap};
 
 use super::*;
 use crate::{
-    BuiltIn, CompilerCommand, LoadError, LoadLimits, Loader, LoaderOptions, SandboxedPolicy,
+    BuiltIn, CompilerCommand, LoadError, LoadLimits, Loader, LoaderOptions, SandboxedPlugin,
     ScreenError, surface::Surface,
 };
 
@@ -73,7 +73,7 @@ fn loader(contract: Contract) -> Loader {
     Loader::for_contract(contract, options).unwrap()
 }
 
-fn load(contract: Contract, bytes: &[u8]) -> Result<SandboxedPolicy, LoadError> {
+fn load(contract: Contract, bytes: &[u8]) -> Result<SandboxedPlugin, LoadError> {
     let loader = loader(contract);
     let built_in = BuiltIn::read_for(&contract, "test", bytes.to_vec());
     let built_in = built_in.map_err(|problem| LoadError {
@@ -133,8 +133,8 @@ fn component(version: &str, declared: &str) -> Vec<u8> {
     component
 }
 
-/// All that a policy does to a TrainJob in all of its phases.
-fn outcome(policy: &SandboxedPolicy) -> String {
+/// All that a plugin does to a TrainJob in all of its phases.
+fn outcome(plugin: &SandboxedPlugin) -> String {
     let mut record = Record::new("llama", "llama", "cluster.local");
     let mut set = PodSet::new("node");
     set.ancestor = Some("trainer".into());
@@ -162,8 +162,8 @@ fn outcome(policy: &SandboxedPolicy) -> String {
     };
     let mut session = Session::new(Arc::new(job), record);
     for phase in Phase::ALL {
-        let config = policy.plugin().config(Value::Null).unwrap();
-        while let Err(error) = session.call(policy, phase, 0, config.clone()) {
+        let config = plugin.info().config(Value::Null).unwrap();
+        while let Err(error) = session.call(plugin, phase, 0, config.clone()) {
             let key = error.missing().unwrap_or_else(|| panic!("{error}")).clone();
             let sites = Arc::new(json!({"metadata": {"name": "sites"}, "data": {"a": "b"}}));
             let answer = match &key {

@@ -15,13 +15,13 @@ use trainyard_model::{
     contract::VERSION,
     job::Job,
     limits::Limits,
-    plugin::Settings,
-    policy::{CallFailure, Phase, Policy},
+    plugin::{CallFailure, Phase, Plugin},
+    plugin_info::Settings,
     record::{EntryScope, Field, Fields, PodSet, Record},
     session::{CallError, Session},
 };
 use trainyard_sandbox::{
-    CachePaths, CompilerCommand, LoadLimits, LoadProblem, Loader, LoaderOptions, SandboxedPolicy,
+    CachePaths, CompilerCommand, LoadLimits, LoadProblem, Loader, LoaderOptions, SandboxedPlugin,
 };
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
 use wit_parser::Resolve;
@@ -249,7 +249,7 @@ pub fn settings(limits: Limits) -> Settings {
 }
 
 /// Loads a component with default settings.
-pub fn load(loader: &Loader, bytes: Vec<u8>) -> Result<SandboxedPolicy, LoadProblem> {
+pub fn load(loader: &Loader, bytes: Vec<u8>) -> Result<SandboxedPlugin, LoadProblem> {
     loader.load_untrusted(bytes, |_| settings(Limits::default()))
 }
 
@@ -267,18 +267,18 @@ pub fn record() -> Record {
 }
 
 /// Calls transform for a new TrainJob.
-pub fn call(policy: &dyn Policy) -> Result<Record, Box<CallError>> {
+pub fn call(plugin: &dyn Plugin) -> Result<Record, Box<CallError>> {
     let job = Job {
         name: "llama".into(),
         nodes: 4,
         ..Job::default()
     };
     let mut session = Session::new(Arc::new(job), record());
-    let config = policy
-        .plugin()
+    let config = plugin
+        .info()
         .config(serde_json::Value::Null)
         .expect("no configuration");
-    let called = session.call(policy, Phase::Transform, 0, config);
+    let called = session.call(plugin, Phase::Transform, 0, config);
     if called.is_err() {
         assert_eq!(
             env_of(session.record(), "PET_NNODES"),
@@ -300,12 +300,12 @@ pub fn env_of(record: &Record, name: &str) -> Option<String> {
 /// Loads and calls a hostile plugin, gives how the call ended, and checks that the error names the plugin and that the
 /// next TrainJob renders in the same process.
 pub fn contained(loader: &Loader, bytes: Vec<u8>, limits: Limits) -> CallFailure {
-    let policy = loader
+    let plugin = loader
         .load_untrusted(bytes, |_| settings(limits))
         .unwrap_or_else(|problem| panic!("{problem}"));
-    let error = call(&policy).expect_err("the call must not count");
+    let error = call(&plugin).expect_err("the call must not count");
     let text = error.to_string();
-    let id = &policy.plugin().id;
+    let id = &plugin.info().id;
     for known in ["mole", "0.3.1", "transform", &id.digest[..19]] {
         assert!(text.contains(known), "`{text}` does not name `{known}`");
     }
@@ -319,7 +319,7 @@ pub fn contained(loader: &Loader, bytes: Vec<u8>, limits: Limits) -> CallFailure
 
 /// A well-behaved plugin works in this process, now.
 pub fn next_job_renders(loader: &Loader) {
-    let policy = load(loader, good()).unwrap_or_else(|problem| panic!("{problem}"));
-    let record = call(&policy).unwrap();
+    let plugin = load(loader, good()).unwrap_or_else(|problem| panic!("{problem}"));
+    let record = call(&plugin).unwrap();
     assert_eq!(env_of(&record, "PET_NNODES").as_deref(), Some("four"));
 }

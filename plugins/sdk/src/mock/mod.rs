@@ -44,10 +44,10 @@ use trainyard_model::{
     deadline::Deadline,
     job::Job,
     lookup::LookupKey,
-    pipeline::{PendingLookup, PhaseError, Pipeline, Step, Stopped, with_answers},
+    pipeline::{PendingLookup, PhaseError, Pipeline, Stage, Stopped, with_answers},
     plan::{Generation, PlanError},
-    plugin::Settings,
-    policy::{Phase, Policy},
+    plugin::{Phase, Plugin},
+    plugin_info::Settings,
     record::{Field, Record},
     session::{CallError, MissingObject, Session},
 };
@@ -59,7 +59,7 @@ pub use self::{
 };
 use crate::{
     PluginParts,
-    native::{NativeError, NativePolicy},
+    native::{NativeError, NativePlugin},
 };
 
 /// A TrainJob for a test.
@@ -360,8 +360,8 @@ impl MockJob {
 
     fn run(mut self, plugin: &PluginParts, phases: &[Phase]) -> Result<Outcome, MockError> {
         self.read_settings()?;
-        let policy = NativePolicy::new(plugin, self.settings)?;
-        let config = policy.plugin().config(self.config).map_err(|errors| {
+        let plugin = NativePlugin::new(plugin, self.settings)?;
+        let config = plugin.info().config(self.config).map_err(|errors| {
             MockError::Config(
                 errors
                     .iter()
@@ -370,9 +370,9 @@ impl MockJob {
                     .join("; "),
             )
         })?;
-        let generation = Generation::new([policy.plugin().clone()]).map_err(MockError::Order)?;
-        let plan = [Step {
-            policy: &policy,
+        let generation = Generation::new([plugin.info().clone()]).map_err(MockError::Order)?;
+        let plan = [Stage {
+            plugin: &plugin,
             config,
             rank: 0,
         }];

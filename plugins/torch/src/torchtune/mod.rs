@@ -71,7 +71,7 @@ pub(crate) fn complete(
     node: &Container,
     environment: &Environment,
 ) {
-    let run = Run::of(ctx, pod_set, node, environment);
+    let run = RecipeRun::of(ctx, pod_set, node, environment);
     run.refuse_fixed_settings(ctx);
     run.refuse_options(ctx);
     run.warn_of_unused_dataset(ctx);
@@ -86,7 +86,7 @@ pub(crate) fn complete(
 }
 
 /// One run of a recipe.
-struct Run<'h> {
+struct RecipeRun<'h> {
     pod_set: &'h PodSet,
     node: &'h Container,
     settings: Vec<String>,
@@ -102,7 +102,7 @@ struct Run<'h> {
     endpoint: String,
 }
 
-impl<'h> Run<'h> {
+impl<'h> RecipeRun<'h> {
     fn of(
         ctx: &Context,
         pod_set: &'h PodSet,

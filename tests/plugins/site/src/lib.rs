@@ -10,11 +10,11 @@ pub struct Site {
 }
 
 /// The plugin.
-pub struct SitePolicy;
+pub struct SitePlugin;
 
-trainyard_sdk::plugin!(SitePolicy: transform; operator_config = Site);
+trainyard_sdk::plugin!(SitePlugin: transform; operator_config = Site);
 
-impl Transform for SitePolicy {
+impl Transform for SitePlugin {
     fn transform(ctx: &Context) -> Result<(), Failure> {
         let site: Site = ctx.job().operator_config_as()?;
         for pod_set in ctx.info().with_ancestor("trainer") {

@@ -113,7 +113,7 @@ impl<T: Send + 'static> Feed<T> {
 
     /// Lists and watches until `show`, which gets each event, breaks off. Errors are retried with backoff.
     pub(crate) async fn run<E>(&self, show: impl FnMut(FeedEvent<T>) -> ControlFlow<E>) -> E {
-        let mut run = Run {
+        let mut run = RunningFeed {
             feed: self,
             show,
             pauses: backoff(AGAIN),
@@ -194,7 +194,7 @@ impl<T: Send + 'static> Feed<T> {
 }
 
 /// A running feed.
-struct Run<'f, T, S> {
+struct RunningFeed<'f, T, S> {
     feed: &'f Feed<T>,
     show: S,
     pauses: ExponentialBackoff,
@@ -218,7 +218,7 @@ impl<E, F: Into<FeedError>> From<F> for Stop<E> {
     }
 }
 
-impl<T: Send + 'static, E, S: FnMut(FeedEvent<T>) -> ControlFlow<E>> Run<'_, T, S> {
+impl<T: Send + 'static, E, S: FnMut(FeedEvent<T>) -> ControlFlow<E>> RunningFeed<'_, T, S> {
     fn show(&mut self, event: FeedEvent<T>) -> Result<(), Stop<E>> {
         // The other events do not show that an earlier error is over.
         if let FeedEvent::ListEnds(_) | FeedEvent::Changed(_) | FeedEvent::Deleted(_) = event {

@@ -1,7 +1,7 @@
 //! The cluster objects that TrainJobs were rendered from. A change of one triggers a reconcile of its TrainJobs. Pure: nothing here waits
 //! for the cluster.
 //!
-//! An interest is registered before its object is read, and its state is noted afterwards. So no later change is missed, whether the watch
+//! An interest is registered before its object is read, and its state is recorded afterwards. So no later change is missed, whether the watch
 //! is running or starts with a list.
 
 use std::{

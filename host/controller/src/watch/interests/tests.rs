@@ -274,7 +274,7 @@ fn runtimes_wake_only_train_jobs_that_wait_for_them() {
 
 /// An event in a cluster with two objects of the same name in two namespaces, and TrainJobs that look them up.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum Action {
     /// The object is written or deleted.
     Write(usize),
     Delete(usize),
@@ -293,18 +293,18 @@ enum Step {
 
 const NAMESPACES: [&str; 2] = ["ml", "eu"];
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn steps() -> impl Strategy<Value = Vec<Action>> {
     let object = prop_oneof![4 => Just(0_usize), 1 => Just(1)];
     let job = 0..2_usize;
     let step = prop_oneof![
-        object.clone().prop_map(Step::Write),
-        object.prop_map(Step::Delete),
-        Just(Step::Deliver),
-        Just(Step::List),
-        job.clone().prop_map(Step::Ask),
-        job.clone().prop_map(Step::Answer),
-        job.clone().prop_map(Step::End),
-        job.prop_map(Step::Forget),
+        object.clone().prop_map(Action::Write),
+        object.prop_map(Action::Delete),
+        Just(Action::Deliver),
+        Just(Action::List),
+        job.clone().prop_map(Action::Ask),
+        job.clone().prop_map(Action::Answer),
+        job.clone().prop_map(Action::End),
+        job.prop_map(Action::Forget),
     ];
     proptest::collection::vec(step, 0..40)
 }
@@ -381,31 +381,31 @@ impl World {
             .note_listed(&source(NODE, None), true, &listing);
     }
 
-    fn step(&mut self, step: Step) {
+    fn step(&mut self, step: Action) {
         self.version += 1;
         match step {
-            Step::Write(object) => {
+            Action::Write(object) => {
                 self.objects[object] = Some(self.version);
                 self.events.push_back((object, self.version, true));
             }
-            Step::Delete(object) => {
+            Action::Delete(object) => {
                 if self.objects[object].take().is_some() {
                     self.events.push_back((object, self.version, false));
                 }
             }
-            Step::Deliver => self.deliver(),
-            Step::List => self.list(),
-            Step::Ask(job) => {
+            Action::Deliver => self.deliver(),
+            Action::List => self.list(),
+            Action::Ask(job) => {
                 self.interests.begin(&Self::key(job));
                 self.interests.register(&Self::key(job), &lookup(job));
                 self.passes[job] = Pass::Asked;
             }
-            Step::Answer(job) => {
+            Action::Answer(job) => {
                 if matches!(self.passes[job], Pass::Asked) {
                     self.passes[job] = Pass::Answered(self.objects[0]);
                 }
             }
-            Step::End(job) => {
+            Action::End(job) => {
                 if let Pass::Answered(version) = self.passes[job] {
                     let seen = Self::seen(0, version);
                     self.interests
@@ -414,7 +414,7 @@ impl World {
                     self.passes[job] = Pass::Over(version);
                 }
             }
-            Step::Forget(job) => {
+            Action::Forget(job) => {
                 self.interests.forget(&Self::key(job));
                 self.passes[job] = Pass::None;
             }
@@ -461,16 +461,16 @@ fn what_changes_while_a_pass_is_under_way_makes_it_outdated() {
             interests: interests(),
             ..World::default()
         };
-        world.step(Step::Ask(0));
+        world.step(Action::Ask(0));
         if answer_first {
-            world.step(Step::Answer(0));
+            world.step(Action::Answer(0));
         }
-        world.step(Step::Write(0));
-        world.step(Step::Deliver);
+        world.step(Action::Write(0));
+        world.step(Action::Deliver);
         if !answer_first {
-            world.step(Step::Answer(0));
+            world.step(Action::Answer(0));
         }
-        world.step(Step::End(0));
+        world.step(Action::End(0));
         assert!(
             world.interests.is_outdated(&World::key(0)),
             "{answer_first}"

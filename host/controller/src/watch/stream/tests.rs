@@ -76,7 +76,7 @@ impl Follower<TrainJobObject> for RecordingFollower<'_> {
     ) {
         let name = key.name.to_string();
         if let Change::Deleted(gone) = change {
-            // Its last state is noted before it is removed from the store.
+            // Its last state is recorded before it is removed from the store.
             let is_there = self.store.get(key).is_some();
             assert!(is_there || name == "never-seen", "{name}");
             let gone = (name.clone(), gone.was_seen);

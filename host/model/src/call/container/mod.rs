@@ -1,8 +1,8 @@
 //! `pod-set-info.container`.
 
-mod claims;
 mod env;
 mod ports_and_mounts;
+mod resource_claims;
 mod resources;
 
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! `pod-set-info.pod-set`.
 
 mod addresses;
-mod claims;
 mod devices;
 mod pods;
+mod resource_claims;
 mod spec;
 mod terms;
 mod volumes;

@@ -145,7 +145,7 @@ impl<'v> Changes<'_, 'v> {
             let entry = EntryRef { scope, field, key };
             let source = (self.source)(path_of(self.record, &entry).as_ref());
             let change = self.record.write(entry, datum, Owner::Patch);
-            self.journal.record(change, source);
+            self.journal.add(change, source);
         }
     }
 }

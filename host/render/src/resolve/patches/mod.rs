@@ -161,7 +161,7 @@ fn write_metadata(
             }
             let datum = Some(value.as_str().into());
             let change = record.write(place, datum, Owner::Patch);
-            journal.record(change, source(&at.key(key)));
+            journal.add(change, source(&at.key(key)));
         }
     }
 }

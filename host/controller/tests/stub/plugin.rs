@@ -7,18 +7,18 @@ use trainyard_model::{
     call::Call,
     contract::VERSION,
     manifest::Manifest,
-    plugin::{Plugin, Settings},
-    policy::{CallFailure, Phase, Policy},
+    plugin::{CallFailure, Phase, Plugin},
+    plugin_info::{PluginInfo, Settings},
 };
 
-use super::function_policy::FunctionPolicy;
+use super::function_plugin::FunctionPlugin;
 
 /// A plugin of `plugins` with the phase `transform`, which reads those paths.
-pub(crate) fn policy(
+pub(crate) fn plugin(
     name: &str,
     reads: &[&str],
     run: impl Fn(&mut Call) -> Result<(), CallFailure> + Send + Sync + 'static,
-) -> Arc<dyn Policy> {
+) -> Arc<dyn Plugin> {
     native(name, "transform", &json!({"reads": reads}), run)
 }
 
@@ -27,7 +27,7 @@ pub(crate) fn builder(
     name: &str,
     objects: &[&str],
     run: impl Fn(&mut Call) -> Result<(), CallFailure> + Send + Sync + 'static,
-) -> Arc<dyn Policy> {
+) -> Arc<dyn Plugin> {
     native(name, "build", &json!({"writes": objects}), run)
 }
 
@@ -36,13 +36,13 @@ fn native(
     phase: &str,
     claims: &Value,
     run: impl Fn(&mut Call) -> Result<(), CallFailure> + Send + Sync + 'static,
-) -> Arc<dyn Policy> {
+) -> Arc<dyn Plugin> {
     let manifest = json!({
         "name": name, "version": "1.0.0", "contract": VERSION, "activeWhen": "plugins", "phases": [phase],
         "claims": claims,
     });
     let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
-    let plugin = Plugin::new(manifest, "native", Settings::built_in()).unwrap();
+    let plugin = PluginInfo::new(manifest, "native", Settings::built_in()).unwrap();
     let function = move |_: Phase, call: &mut Call| run(call);
-    Arc::new(FunctionPolicy::new(Arc::new(plugin), function))
+    Arc::new(FunctionPlugin::new(Arc::new(plugin), function))
 }

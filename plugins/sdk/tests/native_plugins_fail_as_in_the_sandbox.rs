@@ -1,4 +1,4 @@
-//! A native policy fails as in the sandbox: a fault or a panic ends the call, nothing of it is kept, and it does not affect the next call.
+//! A native plugin fails as in the sandbox: a fault or a panic ends the call, nothing of it is kept, and it does not affect the next call.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
@@ -7,12 +7,12 @@ use std::sync::Arc;
 use trainyard_model::{
     call::Fault,
     job::Job,
-    plugin::Settings,
-    policy::{CallFailure, Phase, Policy},
+    plugin::{CallFailure, Phase, Plugin},
+    plugin_info::Settings,
     record::Record,
     session::Session,
 };
-use trainyard_sdk::{Context, Failure, Phases, PluginParts, Transform, native::NativePolicy};
+use trainyard_sdk::{Context, Failure, Phases, PluginParts, Transform, native::NativePlugin};
 
 struct Labels;
 
@@ -36,7 +36,7 @@ impl Transform for Labels {
     }
 }
 
-fn policy(claim: &str) -> Arc<dyn Policy> {
+fn plugin(claim: &str) -> Arc<dyn Plugin> {
     let manifest = format!(
         r#"{{"name":"labels","activeWhen":"plugins","claims":{{"writes":["labels[{claim}]"]}}}}"#
     );
@@ -48,18 +48,18 @@ fn policy(claim: &str) -> Arc<dyn Policy> {
             ..Phases::NONE
         },
     };
-    Arc::new(NativePolicy::new(&parts, Settings::default()).unwrap())
+    Arc::new(NativePlugin::new(&parts, Settings::default()).unwrap())
 }
 
 /// How a call ends, and the labels that count after it.
-fn call(policy: &dyn Policy, end: &str) -> (Result<(), CallFailure>, usize) {
+fn call(plugin: &dyn Plugin, end: &str) -> (Result<(), CallFailure>, usize) {
     let job = Job {
         name: "bert".into(),
         labels: [("end".to_owned(), end.to_owned())].into(),
         ..Job::default()
     };
     let mut session = Session::new(Arc::new(job), Record::new("bert", "bert", "cluster.local"));
-    let result = session.call(policy, Phase::Transform, 0, Arc::default());
+    let result = session.call(plugin, Phase::Transform, 0, Arc::default());
     let labels = session
         .record()
         .fields
@@ -70,13 +70,13 @@ fn call(policy: &dyn Policy, end: &str) -> (Result<(), CallFailure>, usize) {
 
 #[test]
 fn successful_call_is_committed() {
-    let policy = policy("mine/*");
-    assert!(matches!(call(&*policy, ""), (Ok(()), 2)));
+    let plugin = plugin("mine/*");
+    assert!(matches!(call(&*plugin, ""), (Ok(()), 2)));
 }
 
 #[test]
 fn refusal_drops_all_writes_and_its_field_is_sanitized() {
-    let (end, labels) = call(&*policy("mine/*"), "refuse");
+    let (end, labels) = call(&*plugin("mine/*"), "refuse");
     let Err(CallFailure::Refused(failure)) = end else {
         panic!("{end:?}");
     };
@@ -90,7 +90,7 @@ fn refusal_drops_all_writes_and_its_field_is_sanitized() {
 
 #[test]
 fn write_outside_the_claims_is_a_fault_with_the_missing_claim() {
-    let (end, labels) = call(&*policy("mine/*"), "fault");
+    let (end, labels) = call(&*plugin("mine/*"), "fault");
     let Err(CallFailure::Broke(faulted)) = end else {
         panic!("{end:?}");
     };
@@ -105,7 +105,7 @@ fn write_outside_the_claims_is_a_fault_with_the_missing_claim() {
 
 #[test]
 fn panic_is_a_trap_with_its_message() {
-    let (end, labels) = call(&*policy("mine/*"), "panic");
+    let (end, labels) = call(&*plugin("mine/*"), "panic");
     let Err(CallFailure::Trap { message, .. }) = end else {
         panic!("{end:?}");
     };
@@ -115,12 +115,12 @@ fn panic_is_a_trap_with_its_message() {
 
 #[test]
 fn one_policy_runs_on_many_threads_and_after_failures() {
-    let policy = policy("mine/*");
+    let plugin = plugin("mine/*");
     std::thread::scope(|scope| {
         for _ in 0..4 {
             scope.spawn(|| {
                 for end in ["panic", "", "fault", "refuse", "swallow"] {
-                    let (result, labels) = call(&*policy, end);
+                    let (result, labels) = call(&*plugin, end);
                     let well = ["", "swallow"].contains(&end);
                     assert_eq!((result.is_ok(), labels), (well, if well { 2 } else { 0 }));
                 }
@@ -131,5 +131,5 @@ fn one_policy_runs_on_many_threads_and_after_failures() {
 
 #[test]
 fn covering_claim_allows_the_write() {
-    assert!(matches!(call(&*policy("*"), "fault"), (Ok(()), 3)));
+    assert!(matches!(call(&*plugin("*"), "fault"), (Ok(()), 3)));
 }

@@ -72,7 +72,7 @@ pub struct PluginId {
     pub name: Arc<str>,
     /// Its version.
     pub version: Arc<str>,
-    /// `sha256:` and the digest of the component's bytes; `native` for a native policy.
+    /// `sha256:` and the digest of the component's bytes; `native` for a native plugin.
     pub digest: Arc<str>,
 }
 
@@ -85,7 +85,7 @@ impl fmt::Display for PluginId {
 
 /// A loaded plugin.
 #[derive(Debug)]
-pub struct Plugin {
+pub struct PluginInfo {
     /// Its name, version and digest.
     pub id: PluginId,
     /// Its manifest.
@@ -130,7 +130,7 @@ pub enum PluginError {
     },
 }
 
-impl Plugin {
+impl PluginInfo {
     /// Loads a plugin with a manifest, a digest and settings.
     ///
     /// # Errors

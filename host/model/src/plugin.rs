@@ -1,4 +1,4 @@
-//! The trait that every policy implements, and the outcome of a call.
+//! The trait that every plugin implements, and the outcome of a call.
 
 use std::sync::Arc;
 
@@ -7,15 +7,15 @@ use thiserror::Error;
 use crate::{
     call::{Call, Fault, Faulted},
     lookup::LookupKey,
-    plugin::Plugin,
+    plugin_info::PluginInfo,
     value::Failure,
 };
 pub use crate::{limits::Limit, phase::Phase};
 
-/// A plugin that can be called.
-pub trait Policy: Send + Sync {
-    /// Returns the plugin: its identity, manifest and settings.
-    fn plugin(&self) -> &Arc<Plugin>;
+/// A plugin that can be called: a sandboxed component, or native code.
+pub trait Plugin: Send + Sync {
+    /// Returns its identity, manifest and settings.
+    fn info(&self) -> &Arc<PluginInfo>;
 
     /// Loads the plugin's code, if loading was deferred until the first call.
     fn prepare(&self) {}
@@ -31,7 +31,7 @@ pub struct CallOutcome {
     pub call: Box<Call>,
     /// How it ended.
     pub end: Result<(), CallFailure>,
-    /// The fuel that it used. `None` if fuel is not counted, as in a native policy.
+    /// The fuel that it used. `None` if fuel is not counted, as in a native plugin.
     pub fuel: Option<u64>,
 }
 

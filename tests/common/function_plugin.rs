@@ -1,4 +1,4 @@
-//! A policy that is a function, for the tests of several crates.
+//! A plugin that is a function, for the tests of several crates.
 
 #![allow(unreachable_pub, missing_docs)]
 
@@ -6,21 +6,21 @@ use std::sync::Arc;
 
 use trainyard_model::{
     call::Call,
-    plugin::Plugin,
-    policy::{CallFailure, CallOutcome, Phase, Policy},
+    plugin::{CallFailure, CallOutcome, Phase, Plugin},
+    plugin_info::PluginInfo,
 };
 
 type Function = Box<dyn Fn(Phase, &mut Call) -> Result<(), CallFailure> + Send + Sync>;
 
-/// A policy that calls a function in each of its phases.
-pub struct FunctionPolicy {
-    plugin: Arc<Plugin>,
+/// A plugin that calls a function in each of its phases.
+pub struct FunctionPlugin {
+    plugin: Arc<PluginInfo>,
     function: Function,
 }
 
-impl FunctionPolicy {
+impl FunctionPlugin {
     pub fn new(
-        plugin: Arc<Plugin>,
+        plugin: Arc<PluginInfo>,
         function: impl Fn(Phase, &mut Call) -> Result<(), CallFailure> + Send + Sync + 'static,
     ) -> Self {
         let function = Box::new(function);
@@ -28,8 +28,8 @@ impl FunctionPolicy {
     }
 }
 
-impl Policy for FunctionPolicy {
-    fn plugin(&self) -> &Arc<Plugin> {
+impl Plugin for FunctionPlugin {
+    fn info(&self) -> &Arc<PluginInfo> {
         &self.plugin
     }
 

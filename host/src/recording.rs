@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, path::Path, sync::Arc};
 
 use serde_json::{Value, json};
-use trainyard_model::plugin::Plugin;
+use trainyard_model::plugin_info::PluginInfo;
 use trainyard_render::Rendered;
 
 use crate::{
@@ -27,7 +27,7 @@ pub(crate) struct Recording {
     name: String,
     from: InputKind,
     plan: String,
-    plugins: Vec<Arc<Plugin>>,
+    plugins: Vec<Arc<PluginInfo>>,
     /// Its files: names and contents.
     files: [(&'static str, Vec<u8>); 4],
 }
@@ -69,7 +69,7 @@ pub(crate) fn write(
     recordings: Vec<Recording>,
 ) -> Result<(), ErrorList> {
     let mut files = BTreeMap::new();
-    let mut plugins: BTreeMap<Arc<str>, Arc<Plugin>> = BTreeMap::new();
+    let mut plugins: BTreeMap<Arc<str>, Arc<PluginInfo>> = BTreeMap::new();
     let mut train_jobs = Vec::new();
     for (number, recording) in recordings.into_iter().enumerate() {
         let of = |file| job_file(number, file);

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, sync::Arc};
 use trainyard_model::{
     call::{Call, CallInputs, Faulted},
     contract::handle,
-    plugin::Plugin,
-    policy::{Busy, CallFailure, CallOutcome, Limit, Phase, Policy},
+    plugin::{Busy, CallFailure, CallOutcome, Limit, Phase, Plugin},
+    plugin_info::PluginInfo,
     record::Record,
     text::clean,
     value,
@@ -24,8 +24,8 @@ use crate::{
 };
 
 /// A linked component.
-pub struct SandboxedPolicy {
-    plugin: Arc<Plugin>,
+pub struct SandboxedPlugin {
+    plugin: Arc<PluginInfo>,
     engine: Arc<RunningEngine>,
     pre: InstancePre<State>,
     exports: BTreeMap<Phase, ComponentExportIndex>,
@@ -36,13 +36,13 @@ fn types(error: wasmtime::Error) -> LinkError {
     LinkError::Types(clean(&format!("{error:#}")))
 }
 
-impl SandboxedPolicy {
+impl SandboxedPlugin {
     pub(crate) fn new(
         engine: Arc<RunningEngine>,
         contract: &Contract,
         linker: &Linker<State>,
         component: &Component,
-        plugin: Arc<Plugin>,
+        plugin: Arc<PluginInfo>,
     ) -> Result<Self, LinkError> {
         let pre = linker.instantiate_pre(component).map_err(types)?;
         let mut exports = BTreeMap::new();
@@ -170,8 +170,8 @@ impl SandboxedPolicy {
     }
 }
 
-impl Policy for SandboxedPolicy {
-    fn plugin(&self) -> &Arc<Plugin> {
+impl Plugin for SandboxedPlugin {
+    fn info(&self) -> &Arc<PluginInfo> {
         &self.plugin
     }
 
