@@ -67,6 +67,8 @@ impl Rendered {
         let template = patched.as_deref().unwrap_or(&origins.template);
         let spec = assemble::assemble(template, record, origins.journal.changed());
         let job_set = assemble::job_set(record, namespace, origins.job.suspended, spec);
+        let authors = origins.authors(template);
+        authors.locate(&mut warnings);
         let mut objects: Vec<_> = session
             .emitted()
             .iter()
@@ -102,7 +104,7 @@ impl Rendered {
         runtime: &Runtime,
         known: &Lookups,
     ) {
-        let found = differences::warnings(&Rendering {
+        let mut found = differences::warnings(&Rendering {
             job,
             runtime,
             patched: self.patched(),
@@ -110,6 +112,7 @@ impl Rendered {
             known,
             job_set: self.job_set.get("spec").unwrap_or(&Value::Null),
         });
+        self.origins.authors(self.patched()).locate(&mut found);
         self.warnings.truncate(self.without_differences);
         self.warnings.extend(found);
     }

@@ -18,4 +18,5 @@ mod pod_spec_edits_are_exact;
 mod refused_fields_are_located_in_bounded_numbers;
 mod removed_and_added_fields_are_explained;
 mod rendering_stops_at_its_deadline;
+mod reports_name_the_object_that_set_the_field;
 mod skipped_plugins_fail_only_train_jobs_that_need_them;

@@ -26,6 +26,7 @@ pub(crate) use self::reserved::{
 };
 use self::{node_sets::NodeSets, overrides::Overrides, patches::Patched, template::TemplateReader};
 use crate::{
+    authors::Authors,
     journal::Journal,
     json::get_at,
     problem::{InputObject, Problem, Warning},
@@ -62,6 +63,19 @@ pub(crate) struct Resolved {
     /// The changes by the patches, followed by those of the TrainJob's overrides.
     pub(crate) journal: Journal,
     pub(crate) warnings: Vec<Warning>,
+}
+
+impl Resolved {
+    /// Returns what the TrainJob changed in the runtime's template.
+    pub(crate) fn authors<'a>(&'a self, runtime: &'a Runtime, record: &'a Record) -> Authors<'a> {
+        let template = &*runtime.template.spec;
+        Authors {
+            template,
+            patched: self.patched.as_deref().unwrap_or(template),
+            journal: &self.journal,
+            record,
+        }
+    }
 }
 
 /// The template with the TrainJob's patches and no overrides. It determines which plugins are active.
@@ -204,7 +218,7 @@ pub(crate) fn resolve(
     problems.extend(overrides.problems);
     problems.extend(reserved::of_patches(&record, &journal, active));
     problems.extend(names::check(&record));
-    problems.extend(exclusive::check(runtime, &record, &journal));
+    problems.extend(exclusive::check(runtime, &record));
     let resolved = Resolved {
         job: Arc::new(job_facts(job, runtime, nodes.count, namespace, facts)),
         record,
