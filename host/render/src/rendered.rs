@@ -53,7 +53,7 @@ impl Rendered {
         warnings.extend(select::unhandled_claims(session.base(), active));
         warnings.extend(session.warnings().into_iter().map(Warning::from));
         warnings.extend(resolve::reserved_in_train_job(job, active, &session).warnings);
-        warnings.extend(resolve::reserved_in_runtime(&session));
+        warnings.extend(resolve::replaced_by_plugins(&session));
         let without_differences = warnings.len();
         let patched = resolved.patched.take();
         let template = runtime.template.spec.clone();

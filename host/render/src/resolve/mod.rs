@@ -21,9 +21,7 @@ use trainyard_model::{
     record::{Accelerators, Record},
 };
 
-pub(crate) use self::reserved::{
-    of_runtime as reserved_in_runtime, of_trainer as reserved_in_train_job,
-};
+pub(crate) use self::reserved::{of_trainer as reserved_in_train_job, replaced_by_plugins};
 use self::{node_sets::NodeSets, overrides::Overrides, patches::Patched, template::TemplateReader};
 use crate::{
     authors::Authors,
