@@ -8,6 +8,7 @@ mod every_field_of_a_job_set_is_explained;
 mod every_legal_order_gives_the_same_bytes;
 mod gang_requests_match_pod_requests;
 mod interacting_plugins_have_one_outcome;
+mod job_sets_are_refused_as_by_jobset;
 mod key_material_is_a_placeholder_until_applied;
 mod lookups_come_before_refusals;
 mod no_plugin_overwrites_another;
