@@ -11,6 +11,7 @@ mod interacting_plugins_have_one_outcome;
 mod job_sets_are_refused_as_by_jobset;
 mod key_material_is_a_placeholder_until_applied;
 mod lookups_come_before_refusals;
+mod marks_of_the_controller_are_ignored;
 mod no_plugin_overwrites_another;
 mod overrides_reach_their_containers;
 mod patched_fields_name_their_manager;

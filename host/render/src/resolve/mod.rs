@@ -106,14 +106,22 @@ pub(crate) fn patch_template(
     };
     Problem::in_time(deadline, || "the runtime's template was read".to_owned())?;
     let template = &runtime.template;
-    template::load_metadata(&mut record, &template.labels, &template.annotations);
-    let patched = match patches::apply(job, &template.spec, &mut record, &new_problems, deadline) {
-        Ok(patched) => patched,
-        Err(of_patches) => {
-            problems.extend(of_patches);
-            return Err(problems);
-        }
-    };
+    let (marks, annotations): (Vec<_>, Vec<_>) = template
+        .annotations
+        .iter()
+        .partition(|(key, _)| well_known::is_mark(key));
+    template::load_metadata(&mut record, &template.labels, annotations);
+    let mut patched =
+        match patches::apply(job, &template.spec, &mut record, &new_problems, deadline) {
+            Ok(patched) => patched,
+            Err(of_patches) => {
+                problems.extend(of_patches);
+                return Err(problems);
+            }
+        };
+    let annotations = FieldPath::of(["spec", "template", "metadata", "annotations"]);
+    let mark = |(key, _): (&String, _)| patches::mark(InputObject::Runtime, &annotations.key(key));
+    patched.warnings.extend(marks.into_iter().map(mark));
     record.template = Some(patched.spec.as_ref().unwrap_or(&template.spec).clone());
     Ok(PatchedTemplate {
         record,
