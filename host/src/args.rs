@@ -80,8 +80,10 @@ impl InputArgs {
 
 /// Parses a time limit.
 fn timeout(text: &str) -> Result<Duration, String> {
-    let duration = text.parse::<kube::core::Duration>().map(Duration::from);
-    let duration = duration.ok().filter(|duration| !duration.is_zero());
+    let duration = text.parse::<kube::core::Duration>().ok();
+    let duration = duration.filter(|duration| !duration.is_negative());
+    let duration = duration.map(Duration::from);
+    let duration = duration.filter(|duration| !duration.is_zero());
     duration.ok_or_else(|| "must be a positive duration, such as `30s` or `2m`".to_owned())
 }
 

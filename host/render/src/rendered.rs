@@ -128,8 +128,8 @@ impl Rendered {
         self.check_pods()
     }
 
-    /// Returns what an API server or JobSet's webhook would refuse about the JobSet, its Jobs or its pods, with the fields that set it. A TrainJob can cause one problem for each of
-    /// tens of thousands of names, and each has to be searched for.
+    /// Returns what JobSet's webhook or an API server would refuse about the JobSet, its Jobs or its pods, with the fields that set it. A
+    /// TrainJob can cause one problem for each of tens of thousands of names, and each has to be searched for.
     fn check_pods(&self) -> Vec<Problem> {
         const MOST: usize = 100;
         let mut found = pods::check(&self.job_set);
