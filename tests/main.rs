@@ -30,6 +30,7 @@ mod plan_shows_order_and_conflicts;
 mod plugin_guide_works;
 mod policy_file_errors_name_their_field;
 mod policy_file_is_enforced;
+mod renderings_have_a_time_limit;
 mod runtimes_are_printed_as_in_deploy;
 mod train_jobs_can_be_selected_and_fail_alone;
 mod validate_agrees_with_the_api_server;

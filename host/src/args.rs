@@ -1,6 +1,6 @@
 //! Arguments that several commands have.
 
-use std::{convert::Infallible, fmt, path::PathBuf, str::FromStr};
+use std::{convert::Infallible, fmt, path::PathBuf, str::FromStr, time::Duration};
 
 use clap::{Args, ValueEnum};
 use trainyard_model::{names::is_dns_label, quantity::Quantity};
@@ -30,6 +30,9 @@ pub(crate) struct InputArgs {
     /// Select the TrainJob of this name from the input. Can be repeated.
     #[arg(long, value_name = "[NAMESPACE/]NAME", requires = "filename")]
     pub(crate) train_job: Vec<JobName>,
+    /// The maximum time for rendering one TrainJob, such as `2m`. The controller has `controller.renderTimeout`.
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = timeout)]
+    pub(crate) timeout: Duration,
 }
 
 /// The name of a TrainJob in one namespace or in any namespace.
@@ -73,6 +76,15 @@ impl InputArgs {
     pub(crate) fn namespace(&self) -> &str {
         self.namespace.as_deref().unwrap_or("default")
     }
+}
+
+/// Parses a time limit.
+fn timeout(text: &str) -> Result<Duration, String> {
+    let duration = text.parse::<kube::core::Duration>().ok();
+    let duration = duration.filter(|duration| !duration.is_negative());
+    let duration = duration.map(Duration::from);
+    let duration = duration.filter(|duration| !duration.is_zero());
+    duration.ok_or_else(|| "must be a positive duration, such as `30s` or `2m`".to_owned())
 }
 
 /// Parses the name of a namespace.

@@ -3,11 +3,12 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
+    time::Duration,
 };
 
 use serde_json::Value;
 use trainyard_api::{Admitted, FieldPath, Inputs, Located, Location, Object, Source, names};
-use trainyard_model::text::listed;
+use trainyard_model::{deadline::Deadline, text::listed};
 use trainyard_render::{Catalog, Counts, InputJob, InputObject, Problem, Rendered, Renderer};
 use trainyard_schema::Admission;
 
@@ -50,6 +51,8 @@ impl Originals {
 pub(crate) struct Run {
     pub(crate) catalog: Catalog,
     pub(crate) loaded: LoadedPlugins,
+    /// The maximum time for rendering one TrainJob.
+    timeout: Duration,
     /// The errors of the input so far. The valid TrainJobs are still checked.
     pub(crate) failure: ErrorList,
 }
@@ -100,7 +103,7 @@ pub(crate) fn read_and_load(
     if catalog.jobs.is_empty() && failure.is_empty() {
         failure.add("there is no TrainJob in the input; pass one with -f");
     }
-    with_plugins(catalog, failure, load)
+    with_plugins(catalog, failure, load, input.timeout)
 }
 
 /// Loads the plugins for the objects of a catalog.
@@ -108,6 +111,7 @@ fn with_plugins(
     mut catalog: Catalog,
     mut failure: ErrorList,
     load: &LoadArgs,
+    timeout: Duration,
 ) -> Result<Run, ErrorList> {
     match LoadedPlugins::load(load) {
         Ok(loaded) => {
@@ -116,6 +120,7 @@ fn with_plugins(
             Ok(Run {
                 catalog,
                 loaded,
+                timeout,
                 failure,
             })
         }
@@ -176,7 +181,7 @@ pub(crate) fn check(
     let (counts, without_runtime) = (catalog.counts, catalog.without_runtime.len());
     let rendered = match load {
         Some(load) if !(catalog.jobs.is_empty() && catalog.stand_ins.is_empty()) => {
-            let run = with_plugins(catalog, failure, load)?;
+            let run = with_plugins(catalog, failure, load, input.timeout)?;
             render(run, false, |_, _| (), |_, ()| Ok(()))?.rendered
         }
         _ => failure.or_ok(0)?,
@@ -277,12 +282,13 @@ pub(crate) fn render<T: Send>(
     let Run {
         catalog,
         loaded,
+        timeout,
         mut failure,
     } = run;
     let mut rendered = 0;
     let progress = Progress::new("rendering", catalog.jobs.len());
     let one = |job: &InputJob| {
-        let rendered = catalog.render(job, &loaded.renderer);
+        let rendered = catalog.render_within(job, &loaded.renderer, &Deadline::after(timeout));
         let made = rendered.map(|rendered| (make(job, &rendered), rendered.warnings));
         progress.step();
         made

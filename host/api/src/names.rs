@@ -23,6 +23,21 @@ pub const JOB_SET: &str = "JobSet";
 /// Trainyard's own API group.
 pub const TRAINYARD_GROUP: &str = "trainyard.dev";
 
+/// The annotations of a JobSet that only the controller writes.
+pub const MARKS: [&str; 5] = [
+    "trainyard.dev/started",
+    "trainyard.dev/recreated",
+    "trainyard.dev/inputs",
+    "trainyard.dev/taken-placement",
+    "trainyard.dev/snapshot",
+];
+
+/// Whether it is an annotation of a JobSet that only the controller writes.
+#[must_use]
+pub fn is_mark(annotation: &str) -> bool {
+    MARKS.contains(&annotation)
+}
+
 /// Label on the metadata of a Job template: the step of the TrainJob that the replicated job runs.
 pub const ANCESTOR_LABEL: &str = "trainer.kubeflow.org/trainjob-ancestor-step";
 /// Value of [`ANCESTOR_LABEL`]: the pods that train.

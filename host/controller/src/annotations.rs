@@ -18,3 +18,16 @@ pub(crate) const REMOVED_PLACEMENT: &str = "trainyard.dev/taken-placement";
 /// On a JobSet: the digests of the snapshot that it was applied with. An account that can edit it can run any pods, so it vouches for the
 /// snapshot.
 pub(crate) const SNAPSHOT: &str = "trainyard.dev/snapshot";
+
+#[cfg(test)]
+mod tests {
+    use trainyard_api::names::MARKS;
+
+    use super::*;
+
+    #[test]
+    fn rendering_ignores_the_same_annotations_of_a_job_set() {
+        let marks = [STARTED, RECREATED, INPUTS, REMOVED_PLACEMENT, SNAPSHOT];
+        assert_eq!(MARKS, marks);
+    }
+}

@@ -11,6 +11,7 @@ use trainyard_api::{
     runtime::RuntimeKind,
 };
 use trainyard_model::{
+    deadline::Deadline,
     lookup::{LookupAnswer, LookupKey, Lookups, Requester},
     pipeline::with_answers,
     text::{listed, nearest},
@@ -142,9 +143,28 @@ impl Catalog {
     /// # Errors
     /// All problems of the TrainJob, or [`Stopped::Needs`] if an object is not in the input.
     pub fn render(&self, job: &InputJob, renderer: &Renderer) -> Result<Rendered, Stopped> {
+        self.render_within(job, renderer, &Deadline::none())
+    }
+
+    /// Renders a TrainJob like [`Self::render`], with a deadline for all lookups together.
+    ///
+    /// # Errors
+    /// Those of [`Self::render`], and [`Problem::Overdue`] if the deadline passes.
+    pub fn render_within(
+        &self,
+        job: &InputJob,
+        renderer: &Renderer,
+        deadline: &Deadline,
+    ) -> Result<Rendered, Stopped> {
         let answer = |key: &LookupKey| self.answer(job, key);
         let mut rendered = with_answers(answer, |lookups| {
-            renderer.render(&job.train_job, &job.runtime, &job.namespace, lookups)
+            let InputJob {
+                train_job,
+                runtime,
+                namespace,
+                ..
+            } = job;
+            renderer.render_within(train_job, runtime, namespace, lookups, deadline)
         })?;
         let mut known = Lookups::default();
         for key in differences::lookups(&job.train_job, &job.runtime) {

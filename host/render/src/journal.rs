@@ -37,6 +37,14 @@ impl Source {
             _ => None,
         }
     }
+
+    /// Returns the field of the TrainJob that has the value. `None` if the source is another object or a plugin.
+    pub(crate) const fn train_job_field(&self) -> Option<&FieldPath> {
+        match self {
+            Self::Patch { field, .. } | Self::TrainJob { field } => Some(field),
+            _ => None,
+        }
+    }
 }
 
 /// A change of the record.

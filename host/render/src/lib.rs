@@ -9,8 +9,9 @@
 //! - [`trainyard_model::pipeline`] runs the plugins, and `plugin_log` writes what they log. `additions` and `totals` have the rules for
 //!   what several plugins add.
 //! - `journal`: every change of the record, with its source.
+//! - `authors`: which object has the field that a problem or warning is about.
 //! - `invariants` and `entries`: the checks of the final pods and objects, and the maximum number of entries of an object.
-//! - `pods`: checks of the rendered Jobs and pods by the rules of Kubernetes' API server.
+//! - `pods`: checks of the rendered JobSet, its Jobs and pods by the rules of JobSet and of Kubernetes' API server.
 //! - `assemble`: writes the record into the runtime's template, by the table of [`trainyard_model::record::Field`]. `json` has the edits.
 //! - `differences`: warnings about what the reference, or Kueue with its code, computes differently.
 //! - `explain`: what set each field. `place` finds an entry of the record in the JobSet, and `record_path` translates paths of the record.
@@ -19,6 +20,7 @@
 
 mod additions;
 mod assemble;
+mod authors;
 mod catalog;
 mod differences;
 mod entries;

@@ -53,7 +53,7 @@ impl Rendered {
         warnings.extend(select::unhandled_claims(session.base(), active));
         warnings.extend(session.warnings().into_iter().map(Warning::from));
         warnings.extend(resolve::reserved_in_train_job(job, active, &session).warnings);
-        warnings.extend(resolve::reserved_in_runtime(&session));
+        warnings.extend(resolve::replaced_by_plugins(&session));
         let without_differences = warnings.len();
         let patched = resolved.patched.take();
         let template = runtime.template.spec.clone();
@@ -67,6 +67,8 @@ impl Rendered {
         let template = patched.as_deref().unwrap_or(&origins.template);
         let spec = assemble::assemble(template, record, origins.journal.changed());
         let job_set = assemble::job_set(record, namespace, origins.job.suspended, spec);
+        let authors = origins.authors(template);
+        authors.locate(&mut warnings);
         let mut objects: Vec<_> = session
             .emitted()
             .iter()
@@ -102,7 +104,7 @@ impl Rendered {
         runtime: &Runtime,
         known: &Lookups,
     ) {
-        let found = differences::warnings(&Rendering {
+        let mut found = differences::warnings(&Rendering {
             job,
             runtime,
             patched: self.patched(),
@@ -110,6 +112,7 @@ impl Rendered {
             known,
             job_set: self.job_set.get("spec").unwrap_or(&Value::Null),
         });
+        self.origins.authors(self.patched()).locate(&mut found);
         self.warnings.truncate(self.without_differences);
         self.warnings.extend(found);
     }
@@ -125,16 +128,12 @@ impl Rendered {
         self.check_pods()
     }
 
-    /// Returns what an API server would refuse about the pods, with the fields that set it. A TrainJob can cause one problem for each of
-    /// tens of thousands of names, and each has to be searched for.
+    /// Returns what JobSet's webhook or an API server would refuse about the JobSet, its Jobs or its pods, with the fields that set it. A
+    /// TrainJob can cause one problem for each of tens of thousands of names, and each has to be searched for.
     fn check_pods(&self) -> Vec<Problem> {
         const MOST: usize = 100;
-        let spec = self.job_set.get("spec");
-        let mut found = spec.map(pods::check).unwrap_or_default();
+        let mut found = pods::check(&self.job_set);
         let more = found.split_off(found.len().min(MOST)).len();
-        for problem in &mut found {
-            problem.path = FieldPath::of(["spec"]).join(&problem.path);
-        }
         let paths = found.iter().map(|problem| &problem.path);
         let setters = self.origins.setters(&self.job_set, paths);
         let located = found.into_iter().zip(setters);
@@ -224,7 +223,15 @@ pub struct RenderedObject {
 
 /// Returns the problem of a field of the JobSet that an API server would refuse. A field that is absent is the runtime's.
 fn locate(PodProblem { path, message }: PodProblem, setter: Option<Setter>) -> Problem {
-    let message = format!("{message} (the API server would refuse the pods)");
+    let in_job = path
+        .segments()
+        .iter()
+        .any(|field| field.text() == "template");
+    let refused = match in_job {
+        true => "the API server would refuse the pods",
+        false => "JobSet's webhook or the API server would refuse the JobSet",
+    };
+    let message = format!("{message} ({refused})");
     match setter {
         Some(Setter::TrainJob { field } | Setter::Patch { field, .. }) => match field.parse() {
             Ok(field) => Problem::job(field, message),

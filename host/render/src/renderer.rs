@@ -188,6 +188,9 @@ impl Renderer {
             let of_plugins = refusals(&pipeline, &mut session);
             problems.extend(resolve::reserved_in_train_job(job, &active, &session).problems);
             problems.extend(of_plugins);
+            resolved
+                .authors(runtime, session.record())
+                .locate(&mut problems);
             return Err(Stopped::Refused(problems));
         }
         let reserved =
@@ -197,7 +200,11 @@ impl Renderer {
         if !outcome.as_ref().is_err_and(is_started_over) {
             plugin_log::write(&session, namespace);
         }
-        outcome?;
+        if let Err(mut stopped) = outcome {
+            let authors = resolved.authors(runtime, session.record());
+            authors.locate(stopped.problems_mut());
+            return Err(stopped);
+        }
         let rendered = Rendered::assemble((job, runtime), namespace, resolved, session, &active);
         in_time("the JobSet was assembled")?;
         let problems = rendered.check();

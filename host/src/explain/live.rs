@@ -10,6 +10,7 @@ use trainyard_api::{
 };
 use trainyard_controller::reconcile::{Live, live, live_job_set};
 use trainyard_model::{
+    deadline::Deadline,
     manifest::ActiveWhen,
     plan::{Generation, Plan},
 };
@@ -55,7 +56,8 @@ pub(super) fn explain(
         .build()?;
     let train_job = runtime.block_on(LiveTrainJob::read(args, name, loaded))?;
     let job_set = runtime.block_on(train_job.job_set(args.record.is_some()))?;
-    let (rendered, cause) = train_job.render(args.record.is_some())?;
+    let deadline = Deadline::after(args.run.input.timeout);
+    let (rendered, cause) = train_job.render(args.record.is_some(), &deadline)?;
     if let Some(bundle) = &args.record {
         train_job.record(bundle, &rendered)?;
     }
@@ -128,7 +130,11 @@ impl LiveTrainJob {
 
     /// Renders it with the loaded plugins. Plugins and settings that differ from those in the snapshot are a warning, or an error if the result
     /// `is_recorded`. Also returns the likely cause of differences from the cluster.
-    fn render(&self, is_recorded: bool) -> Result<(Rendered, Cause), ErrorList> {
+    fn render(
+        &self,
+        is_recorded: bool,
+        deadline: &Deadline,
+    ) -> Result<(Rendered, Cause), ErrorList> {
         let title = format!("TrainJob {}/{}", self.namespace, self.name);
         let snapshot = &self.live.snapshot;
         let renderer = &self.loaded.renderer;
@@ -147,7 +153,13 @@ impl LiveTrainJob {
             keep_loaded(&mut runtime, generation);
         }
         let rendered = renderer
-            .render(&self.live.job, &runtime, &self.namespace, &snapshot.lookups)
+            .render_within(
+                &self.live.job,
+                &runtime,
+                &self.namespace,
+                &snapshot.lookups,
+                deadline,
+            )
             .map_err(|stopped| ErrorList::from_iter(stopped.lines()))?;
         let message = match &snapshot.plan {
             None => Some(format!(

@@ -96,6 +96,7 @@ pub(crate) fn run(args: &PlanArgs) -> Result<(), ErrorList> {
         catalog,
         loaded,
         mut failure,
+        ..
     } = run::read_and_load(&args.run.input, &args.run.load, None)?;
     let relations = Relations::new(
         loaded.renderer.generation(),

@@ -46,8 +46,13 @@ fn on_other_port(node: &Container, host: &str) -> Option<String> {
     let owner = node.env_owner(COORDINATOR)?;
     let address = node.env(COORDINATOR).filter(|_| owner == "trainjob")?;
     let port = address.strip_prefix(host)?.strip_prefix(':')?;
-    let is_port = port.parse::<u16>().is_ok_and(|port| port > 0);
-    is_port.then_some(address)
+    is_port(port).then_some(address)
+}
+
+/// Whether it is a port as the coordinator reads it, which accepts no other spellings, such as `+5` and `05`.
+fn is_port(text: &str) -> bool {
+    let number = text.parse::<u16>();
+    number.is_ok_and(|number| number > 0 && number.to_string() == text)
 }
 
 /// Warns of a number of processes that no env var reflects: a pod has one index, and so one process ID.
@@ -59,4 +64,17 @@ fn warn_of_processes(ctx: &Context) {
         "is {processes}, but has no effect: JAX runs one process on each node, which uses all of its devices; remove it, or set a larger `numNodes`"
     );
     ctx.warn(&message, Some(PROCESSES));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_have_one_spelling() {
+        assert!(is_port("1") && is_port("65535"));
+        for text in ["", "0", "+005", "05", "-1", "65536", "1 "] {
+            assert!(!is_port(text), "{text}");
+        }
+    }
 }

@@ -120,23 +120,8 @@ fn check_queue(ctx: &Context) {
     } else {
         return;
     };
-    ctx.error(&message, Some(&queue_path(ctx)));
-}
-
-/// Returns the field that sets the queue: the annotation of the last patch that has it, or else of the runtime.
-fn queue_path(ctx: &Context) -> String {
-    let spec = ctx.job().spec();
-    let key = QUEUE.replace('/', "~1");
-    let mut patches = (0..spec.len("/runtimePatches")).rev();
-    let patch = patches.find(|at| {
-        let metadata = format!("/runtimePatches/{at}/trainingRuntimeSpec/template/metadata");
-        spec.kind(&format!("{metadata}/annotations/{key}"))
-            .is_some()
-    });
-    match patch {
-        Some(at) => format!(
-            "spec.runtimePatches[{at}].trainingRuntimeSpec.template.metadata.annotations[{QUEUE}]"
-        ),
-        None => format!("spec.template.metadata.annotations[{QUEUE}]"),
-    }
+    ctx.error(
+        &message,
+        Some(&format!("spec.template.metadata.annotations[{QUEUE}]")),
+    );
 }

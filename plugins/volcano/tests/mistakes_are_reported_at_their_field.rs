@@ -33,23 +33,6 @@ fn queue_must_have_a_name() {
 }
 
 #[test]
-fn queue_of_a_patch_is_reported_at_the_patch() {
-    let annotations = json!({ QUEUE: "a b" });
-    let of_queue = json!({"manager": "b", "trainingRuntimeSpec": {"template": {"metadata": {"annotations": annotations}}}});
-    let patches = json!([{"manager": "a"}, of_queue, {"manager": "c"}]);
-    let outcome = job()
-        .job_set_annotation(QUEUE, "a b")
-        .spec(json!({ "runtimePatches": patches }))
-        .all_phases(&PLUGIN)
-        .unwrap();
-    let field = format!(
-        "spec.runtimePatches[1].trainingRuntimeSpec.template.metadata.annotations[{QUEUE}]: "
-    );
-    let error = outcome.errors().join("\n");
-    assert!(error.starts_with(&field), "{error}");
-}
-
-#[test]
 fn priority_class_must_exist() {
     let job = job().pod_set("observer", |set| {
         set.priority_class("missing").container("observer", |c| c)

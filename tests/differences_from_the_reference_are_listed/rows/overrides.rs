@@ -174,11 +174,8 @@ pub(super) fn request_above_limit(seen: &Seen<'_>) -> bool {
 }
 
 pub(super) fn invalid_pods(seen: &Seen<'_>) -> bool {
-    seen.our_refusal().is_some_and(|refusal| {
-        refusal
-            .error
-            .contains("(the API server would refuse the pods)")
-    })
+    seen.our_refusal()
+        .is_some_and(|refusal| refusal.error.contains("the API server would refuse the "))
 }
 
 pub(super) fn name_too_long(seen: &Seen<'_>) -> bool {

@@ -86,6 +86,12 @@ impl<P> Stopped<P> {
         problems
     }
 
+    /// The problems, to be changed.
+    pub fn problems_mut(&mut self) -> &mut [P] {
+        let (Self::Needs(Needs { problems, .. }) | Self::Refused(problems)) = self;
+        problems
+    }
+
     /// Drops the lookups.
     #[must_use]
     pub fn into_problems(self) -> Vec<P> {

@@ -25,6 +25,7 @@ use trainyard_model::{
 
 pub use self::answer::{NoSuchField, env_vars, path_in_job_set};
 use crate::{
+    authors::Authors,
     journal::{Journal, JournalEntry, Source},
     place::paths_in,
     resolve::Resolved,
@@ -171,6 +172,16 @@ impl Origins {
             journal,
             session,
             defaults,
+        }
+    }
+
+    /// Returns what the TrainJob changed in the runtime's template; `patched` is its spec with the patches.
+    pub(crate) fn authors<'a>(&'a self, patched: &'a Value) -> Authors<'a> {
+        Authors {
+            template: &self.template,
+            patched,
+            journal: &self.journal,
+            record: self.session.record(),
         }
     }
 

@@ -19,7 +19,7 @@ pub(super) static JOB: Shape = Shape {
         ("completionMode", &[Rule::Word(&["Indexed", "NonIndexed"])]),
         ("completions", &[NOT_NEGATIVE]),
         ("managedBy", &[Rule::Text(names::controller)]),
-        ("maxFailedIndexes", &[NOT_NEGATIVE]),
+        ("maxFailedIndexes", &[Rule::Range(0, INDEXED_PODS)]),
         ("parallelism", &[NOT_NEGATIVE]),
         ("podFailurePolicy", &[Rule::Object(&FAILURE_POLICY)]),
         (
@@ -44,7 +44,7 @@ pub(super) static JOB: Shape = Shape {
 };
 
 static SUCCESS_POLICY: Shape = Shape {
-    members: &[("rules", &[Rule::Items(&SUCCESS_RULE)])],
+    members: &[("rules", &[Rule::Items(&SUCCESS_RULE), Rule::Most(RULES)])],
     ..ANY
 };
 
@@ -54,7 +54,7 @@ static SUCCESS_RULE: Shape = Shape {
 };
 
 static FAILURE_POLICY: Shape = Shape {
-    members: &[("rules", &[Rule::Items(&FAILURE_RULE)])],
+    members: &[("rules", &[Rule::Items(&FAILURE_RULE), Rule::Most(RULES)])],
     ..ANY
 };
 
@@ -65,7 +65,10 @@ static FAILURE_RULE: Shape = Shape {
             &[Rule::Word(&["Count", "FailIndex", "FailJob", "Ignore"])],
         ),
         ("onExitCodes", &[Rule::Object(&EXIT_CODES)]),
-        ("onPodConditions", &[Rule::Items(&CONDITION)]),
+        (
+            "onPodConditions",
+            &[Rule::Items(&CONDITION), Rule::Most(RULES)],
+        ),
     ],
     whole: Some(|problems, at, rule| {
         let has_conditions = !items(rule, "onPodConditions").is_empty();
@@ -86,13 +89,25 @@ static CONDITION: Shape = Shape {
 };
 
 static EXIT_CODES: Shape = Shape {
-    members: &[("operator", &[Rule::Word(&["In", "NotIn"])])],
+    members: &[
+        ("operator", &[Rule::Word(&["In", "NotIn"])]),
+        ("values", &[Rule::Most(EXIT_CODES_OF_RULE)]),
+    ],
     whole: Some(exit_codes),
     ..ANY
 };
 
 /// The most pods of a Job whose pods have an index.
 const INDEXED_PODS: i64 = 100_000;
+
+/// The most pods at once, and the most failed indexes, of a Job with more completions than [`INDEXED_PODS`] and a limit for each of them.
+const MANY_COMPLETIONS_AT_ONCE: i64 = 10_000;
+
+/// The most rules of a Job's failure policy or success policy, and the most conditions of a rule.
+const RULES: usize = 20;
+
+/// The most exit codes of a rule.
+const EXIT_CODES_OF_RULE: usize = 255;
 
 /// The labels by which Kubernetes selects the pods of a Job.
 const SELECTED: [&str; 4] = [
@@ -154,6 +169,7 @@ fn indexes(problems: &mut PodProblems, at: &StackPath<'_>, job: &Value) {
         problems.add(&at.field("parallelism"), message);
     }
     let completions = number("completions").unwrap_or(i64::MAX);
+    many_completions(problems, at, job);
     if let Some(failed) = number("maxFailedIndexes") {
         let at = at.field("maxFailedIndexes");
         if get(job, "backoffLimitPerIndex").is_none() {
@@ -173,6 +189,29 @@ fn indexes(problems: &mut PodProblems, at: &StackPath<'_>, job: &Value) {
     }
     for (position, rule) in rules.iter().enumerate() {
         success_rule(problems, &at.index(position), rule, completions);
+    }
+}
+
+/// Checks the numbers of a Job with very many completions and a limit of failures for each of them.
+fn many_completions(problems: &mut PodProblems, at: &StackPath<'_>, job: &Value) {
+    let number = |member: &str| get(job, member).and_then(Value::as_i64);
+    let completions = number("completions").filter(|completions| *completions > INDEXED_PODS);
+    let Some(completions) = completions.filter(|_| get(job, "backoffLimitPerIndex").is_some())
+    else {
+        return;
+    };
+    let limits = format!("the Job has {completions} completions and `backoffLimitPerIndex`");
+    if number("maxFailedIndexes").is_none() {
+        let message = format!("is required because {limits}; set it, or lower the completions");
+        problems.add(&at.field("maxFailedIndexes"), message);
+    }
+    for member in ["maxFailedIndexes", "parallelism"] {
+        if let Some(value) = number(member).filter(|value| *value > MANY_COMPLETIONS_AT_ONCE) {
+            let message = format!(
+                "is {value}, but must be at most {MANY_COMPLETIONS_AT_ONCE} because {limits}; lower it"
+            );
+            problems.add(&at.field(member), message);
+        }
     }
 }
 

@@ -1,4 +1,4 @@
-//! Checks of the rendered Jobs and pods by the rules of Kubernetes' API server.
+//! Checks of the rendered JobSet by the rules of JobSet's admission webhook, and of its Jobs and pods by those of Kubernetes' API server.
 //!
 //! An API server checks Jobs and their pods only when JobSet creates the Jobs, and JobSet reports a refusal only in an Event. The rules that
 //! users meet most often are checked here instead, on the result of the rendering. A rule of this module refuses nothing that an API
@@ -8,6 +8,7 @@ mod container;
 mod env;
 mod handlers;
 mod job;
+mod job_set;
 mod names;
 mod resources;
 mod rules;
@@ -24,7 +25,7 @@ use crate::json::items;
 /// A field that an API server would refuse.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PodProblem {
-    /// The field in the JobSet's spec, with positions.
+    /// The field in the JobSet, with positions.
     pub(crate) path: FieldPath,
     /// The problem, and what to do.
     pub(crate) message: String,
@@ -53,20 +54,14 @@ impl PodProblems {
     }
 }
 
-/// Checks the Jobs and pods of a JobSet's spec.
-pub(crate) fn check(spec: &Value) -> Vec<PodProblem> {
+/// Checks a JobSet with its Jobs and pods.
+pub(crate) fn check(job_set: &Value) -> Vec<PodProblem> {
+    let spec = job_set.get("spec").unwrap_or(&Value::Null);
     let mut problems = PodProblems {
         found: Vec::new(),
         claimed: claimed_volumes(spec),
     };
-    let root = StackPath::ROOT.field("replicatedJobs");
-    for (position, job) in items(spec, "replicatedJobs").iter().enumerate() {
-        if let Some(job) = job.pointer("/template/spec") {
-            let at = root.index(position);
-            let at = at.fields(&["template", "spec"]);
-            rules::check(&mut problems, &at, &job::JOB, job);
-        }
-    }
+    rules::check(&mut problems, &StackPath::ROOT, &job_set::JOB_SET, job_set);
     problems.found
 }
 
@@ -112,7 +107,7 @@ mod tests {
                     of.insert("containers".to_owned(), containers.clone());
                     json!({"template": {"spec": of}})
                 };
-                let job_set = json!({"replicatedJobs": [{"template": {"spec": spec}}]});
+                let job_set = json!({"spec": {"replicatedJobs": [{"template": {"spec": spec}}]}});
                 let found = check(&job_set);
                 let of_policy = |problem: &PodProblem| problem.message.starts_with("is empty; add");
                 assert!(found.iter().all(of_policy), "{other}: {found:?}");

@@ -50,13 +50,25 @@ pub(super) fn labels(
     }
 }
 
-/// Checks the keys of annotations, whose case the API server ignores.
+/// The most bytes of the keys and values of an object's annotations.
+const MAX_ANNOTATIONS: usize = 256 * 1_024;
+
+/// Checks the size of annotations, and their keys, whose case the API server ignores.
 pub(super) fn annotations(
     problems: &mut PodProblems,
     at: &StackPath<'_>,
     annotations: &Value,
     _: &Map<String, Value>,
 ) {
+    let all = annotations.as_object().into_iter().flatten();
+    let sizes = all.map(|(key, value)| key.len() + value.as_str().map_or(0, str::len));
+    let size: usize = sizes.sum();
+    if size > MAX_ANNOTATIONS {
+        let message = format!(
+            "has {size} bytes, but at most {MAX_ANNOTATIONS} are allowed; shorten or remove some"
+        );
+        problems.add(at, message);
+    }
     for name in annotations.as_object().into_iter().flat_map(Map::keys) {
         key(problems, &at.key(name), &name.to_ascii_lowercase());
     }
@@ -76,8 +88,9 @@ pub(super) fn controller(problems: &mut PodProblems, at: &StackPath<'_>, name: &
     let is_known = |name: &str| {
         let parts = name.split_once('/');
         parts.is_some_and(|(domain, path)| is_dns_subdomain(domain) && !path.is_empty())
+            && name.len() <= 63
     };
-    let form = "a domain and a path, such as `example.com/controller`";
+    let form = "a domain and a path, such as `example.com/controller`, of at most 63 characters";
     problems.form(at, name, is_known, form);
 }
 

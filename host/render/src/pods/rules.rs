@@ -53,6 +53,8 @@ pub(super) enum Rule {
     Each(&'static Rule),
     /// No two items have the same text as this member. The texts are the problem and what to do, before and after the text.
     Unique(&'static str, &'static str, &'static str),
+    /// The list has at most this many items.
+    Most(usize),
     /// The value is one of these words, or empty.
     Word(&'static [&'static str]),
     /// The number is in this range.
@@ -133,6 +135,13 @@ impl Rule {
                         problems.add(&at.field(member), message);
                     }
                 }
+            }
+            (Self::Most(most), Value::Array(items)) if items.len() > *most => {
+                let count = items.len();
+                problems.add(
+                    at,
+                    format!("has {count} items, but at most {most} are allowed; remove some"),
+                );
             }
             (Self::Word(words), Value::String(word))
                 if !word.is_empty() && !words.contains(&word.as_str()) =>

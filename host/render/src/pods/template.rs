@@ -25,7 +25,7 @@ pub(super) static TEMPLATE: Shape = Shape {
     ..ANY
 };
 
-static METADATA: Shape = Shape {
+pub(super) static METADATA: Shape = Shape {
     members: &[
         ("annotations", &[Rule::Check(names::annotations)]),
         ("labels", &[Rule::Check(names::labels)]),

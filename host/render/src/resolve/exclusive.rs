@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 use trainyard_api::{FieldPath, Runtime};
-use trainyard_model::record::{Change, EntryScope, Field, Record};
+use trainyard_model::record::{EntryScope, Field, Record};
 
 use super::template;
-use crate::{journal::Journal, json::get, problem::Problem};
+use crate::{json::get, problem::Problem};
 
 /// The annotation of a JobSet or of a replicated job's Jobs. Its value is the label of Kubernetes nodes with their domain.
 const EXCLUSIVE: &str = "alpha.jobset.sigs.k8s.io/exclusive-topology";
@@ -14,7 +14,7 @@ const NODE_SELECTOR: &str = "alpha.jobset.sigs.k8s.io/node-selector";
 
 /// Returns a problem if a gang has exclusive placement by JobSet's webhook. The webhook rejects the pods of a Job until the first one is
 /// scheduled, and the gang's scheduler waits for all of them before it schedules one.
-pub(super) fn check(runtime: &Runtime, record: &Record, journal: &Journal) -> Option<Problem> {
+pub(super) fn check(runtime: &Runtime, record: &Record) -> Option<Problem> {
     let group = runtime.pod_group_policy.as_ref()?;
     let of_job_set = [EXCLUSIVE, NODE_SELECTOR].map(|key| {
         record
@@ -39,18 +39,8 @@ pub(super) fn check(runtime: &Runtime, record: &Record, journal: &Journal) -> Op
         let path = template::replicated_jobs().index(at).fields(annotations);
         return Some(Problem::runtime(path.key(EXCLUSIVE), message));
     }
-    let is_annotation = |change: &Change| {
-        change.entry.field == Field::Annotations && &*change.entry.key == EXCLUSIVE
-    };
-    let patches = journal.by_patches();
-    let by_patch = patches.filter(|(change, _)| is_annotation(change)).last();
-    Some(match by_patch {
-        Some((_, path)) => Problem::job(path.clone(), message),
-        None => {
-            let path = FieldPath::of(["spec"]).fields(annotations);
-            Problem::runtime(path.key(EXCLUSIVE), message)
-        }
-    })
+    let path = FieldPath::of(["spec"]).fields(annotations);
+    Some(Problem::runtime(path.key(EXCLUSIVE), message))
 }
 
 /// Returns whether the Jobs of a pod set have the annotation.

@@ -21,11 +21,10 @@ use trainyard_model::{
     record::{Accelerators, Record},
 };
 
-pub(crate) use self::reserved::{
-    of_runtime as reserved_in_runtime, of_trainer as reserved_in_train_job,
-};
+pub(crate) use self::reserved::{of_trainer as reserved_in_train_job, replaced_by_plugins};
 use self::{node_sets::NodeSets, overrides::Overrides, patches::Patched, template::TemplateReader};
 use crate::{
+    authors::Authors,
     journal::Journal,
     json::get_at,
     problem::{InputObject, Problem, Warning},
@@ -64,6 +63,19 @@ pub(crate) struct Resolved {
     pub(crate) warnings: Vec<Warning>,
 }
 
+impl Resolved {
+    /// Returns what the TrainJob changed in the runtime's template.
+    pub(crate) fn authors<'a>(&'a self, runtime: &'a Runtime, record: &'a Record) -> Authors<'a> {
+        let template = &*runtime.template.spec;
+        Authors {
+            template,
+            patched: self.patched.as_deref().unwrap_or(template),
+            journal: &self.journal,
+            record,
+        }
+    }
+}
+
 /// The template with the TrainJob's patches and no overrides. It determines which plugins are active.
 pub(crate) struct PatchedTemplate {
     pub(crate) record: Record,
@@ -94,14 +106,22 @@ pub(crate) fn patch_template(
     };
     Problem::in_time(deadline, || "the runtime's template was read".to_owned())?;
     let template = &runtime.template;
-    template::load_metadata(&mut record, &template.labels, &template.annotations);
-    let patched = match patches::apply(job, &template.spec, &mut record, &new_problems, deadline) {
-        Ok(patched) => patched,
-        Err(of_patches) => {
-            problems.extend(of_patches);
-            return Err(problems);
-        }
-    };
+    let (marks, annotations): (Vec<_>, Vec<_>) = template
+        .annotations
+        .iter()
+        .partition(|(key, _)| well_known::is_mark(key));
+    template::load_metadata(&mut record, &template.labels, annotations);
+    let mut patched =
+        match patches::apply(job, &template.spec, &mut record, &new_problems, deadline) {
+            Ok(patched) => patched,
+            Err(of_patches) => {
+                problems.extend(of_patches);
+                return Err(problems);
+            }
+        };
+    let annotations = FieldPath::of(["spec", "template", "metadata", "annotations"]);
+    let mark = |(key, _): (&String, _)| patches::mark(InputObject::Runtime, &annotations.key(key));
+    patched.warnings.extend(marks.into_iter().map(mark));
     record.template = Some(patched.spec.as_ref().unwrap_or(&template.spec).clone());
     Ok(PatchedTemplate {
         record,
@@ -204,7 +224,7 @@ pub(crate) fn resolve(
     problems.extend(overrides.problems);
     problems.extend(reserved::of_patches(&record, &journal, active));
     problems.extend(names::check(&record));
-    problems.extend(exclusive::check(runtime, &record, &journal));
+    problems.extend(exclusive::check(runtime, &record));
     let resolved = Resolved {
         job: Arc::new(job_facts(job, runtime, nodes.count, namespace, facts)),
         record,

@@ -1,7 +1,8 @@
-//! Checks env vars that plugins reserve (`reservedEnv`).
+//! Checks env vars that plugins reserve (`reservedEnv`), and values that plugins replace.
 //!
-//! In a TrainJob they are errors, because they would have no effect and the user can remove them, unless the plugin sets the same value. In a
-//! runtime they are warnings, because the user cannot change the runtime, and the reference runs such TrainJobs without a message.
+//! Reserved env vars in a TrainJob are errors, because they would have no effect and the user can remove them, unless the plugin sets the
+//! same value. In a runtime they are warnings, because the user cannot change the runtime, and the reference runs such TrainJobs without a
+//! message. So are mounts, because the path may be the plugin's by default only.
 
 use std::collections::BTreeMap;
 
@@ -10,12 +11,13 @@ use trainyard_model::{
     claims::{Access, Variables, Verb},
     manifest::ReservedEnv,
     plugin_info::PluginId,
-    record::{Change, Field, Owner, Record},
+    record::{Change, Datum, Field, Owner, Record},
     session::{Committed, Session},
 };
 
 use crate::{
     journal::Journal,
+    json::text,
     place::path_of,
     problem::{InputObject, Problem, Warning},
     select::Active,
@@ -126,26 +128,38 @@ fn refused(path: FieldPath, name: &str, plugin: &PluginId) -> Problem {
     Problem::job(path, message)
 }
 
-/// Returns warnings of the runtime's env vars that a plugin set to another value.
-pub(crate) fn of_runtime(session: &Session) -> Vec<Warning> {
+/// Returns warnings of the runtime's env vars, and of mounts of the runtime and of patches, that a plugin set to another value.
+pub(crate) fn replaced_by_plugins(session: &Session) -> Vec<Warning> {
     let changes = session.committed().iter();
     let changes = changes.flat_map(|Committed { plugin, writes }| {
         writes.iter().map(move |write| (plugin, &write.change))
     });
     let warning = |(plugin, change): (&PluginId, &Change)| {
         let (old, new) = (change.old.as_ref()?, change.new.as_ref()?);
-        let is_lost =
-            change.entry.field == Field::Env && old.owner == Owner::Runtime && old.datum != *new;
-        if !is_lost {
+        if old.datum == *new {
             return None;
         }
+        let message = match (change.entry.field, old.owner) {
+            (Field::Env, Owner::Runtime) => {
+                "has no effect, because a plugin sets another value; remove it from the runtime"
+                    .to_owned()
+            }
+            (Field::Mounts, Owner::Runtime | Owner::Patch) => {
+                let volume = |mount: &Datum| Some(text(mount.as_json()?, "name").to_owned());
+                format!(
+                    "mounts the volume `{}` at `{}`, which has no effect, because a plugin mounts `{}` there; use another path, or remove the mount",
+                    volume(&old.datum)?,
+                    change.entry.key,
+                    volume(new)?,
+                )
+            }
+            _ => return None,
+        };
         let path = path_of(session.record(), &change.entry)?;
         Some(Warning {
             about: InputObject::Runtime,
             field: Some(FieldPath::of(["spec", "template"]).join(&path).to_string()),
-            message:
-                "has no effect, because a plugin sets another value; remove it from the runtime"
-                    .to_owned(),
+            message,
             plugin: Some(plugin.clone()),
         })
     };

@@ -60,7 +60,7 @@ pub(super) fn apply(
             manager: manager.clone(),
             field: job.written(field),
         };
-        write_metadata(patch, record, &mut patched.journal, &source);
+        write_metadata(patch, record, &mut patched, &source);
         if let Some(spec) = &patch.spec {
             let base = patched.spec.as_deref().unwrap_or(template);
             match merge_one(patch, spec, base) {
@@ -141,7 +141,9 @@ fn merge_one(patch: &RuntimePatch, spec: &Value, base: &Value) -> Result<Merged,
 fn write_metadata(
     patch: &RuntimePatch,
     record: &mut Record,
-    journal: &mut Journal,
+    Patched {
+        journal, warnings, ..
+    }: &mut Patched,
     source: &dyn Fn(&FieldPath) -> Source,
 ) {
     for (field, name, texts) in [
@@ -155,6 +157,10 @@ fn write_metadata(
                 field,
                 key: key.as_str().into(),
             };
+            if field == Field::Annotations && names::is_mark(key) {
+                warnings.push(mark(InputObject::TrainJob, &at.key(key)));
+                continue;
+            }
             let held = record.entry(place.scope, field, key);
             if held.is_some_and(|entry| entry.datum.as_text() == Some(value)) {
                 continue;
@@ -163,6 +169,17 @@ fn write_metadata(
             let change = record.write(place, datum, Owner::Patch);
             journal.add(change, source(&at.key(key)));
         }
+    }
+}
+
+/// Returns the warning of an annotation of the JobSet that only the controller writes.
+pub(super) fn mark(about: InputObject, field: &FieldPath) -> Warning {
+    Warning {
+        about,
+        field: Some(field.to_string()),
+        message: "is an annotation that only the controller writes, and is ignored; remove it"
+            .to_owned(),
+        plugin: None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 use trainyard_model::{
     object::{ApplyMode, SecretValue},
-    plugin::PluginId,
+    plugin_info::PluginId,
 };
 use trainyard_render::RenderedObject;
 
