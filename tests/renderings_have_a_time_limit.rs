@@ -32,7 +32,8 @@ fn commands_that_render_stop_at_the_limit() {
 
 #[test]
 fn limit_is_a_positive_duration() {
-    for wrong in ["0s", "-1s", "soon"] {
+    let long = format!("{}h", "9".repeat(30));
+    for wrong in ["0s", "-1s", "soon", &long] {
         let limit = format!("--timeout={wrong}");
         let output = trainyard_with_input(INPUT, &["render", "-f", "-", &limit]);
         assert_eq!(output.status.code(), Some(2), "{wrong}");

@@ -78,9 +78,15 @@ impl InputArgs {
     }
 }
 
+/// The most digits of a time limit, which are enough for any.
+const MOST_DIGITS: usize = 12;
+
 /// Parses a time limit.
 fn timeout(text: &str) -> Result<Duration, String> {
-    let duration = text.parse::<kube::core::Duration>().ok();
+    // More digits can be more seconds than the type has, for which parsing panics.
+    let is_short = text.bytes().filter(u8::is_ascii_digit).count() <= MOST_DIGITS;
+    let duration = is_short.then(|| text.parse::<kube::core::Duration>().ok());
+    let duration = duration.flatten();
     let duration = duration.filter(|duration| !duration.is_negative());
     let duration = duration.map(Duration::from);
     let duration = duration.filter(|duration| !duration.is_zero());

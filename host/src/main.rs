@@ -8,7 +8,7 @@
 //! - `args`: their arguments;
 //! - `run`: the files and plugins of one run, and the rendering of its TrainJobs. `stats` measures its plugin calls;
 //! - `load`: the plugins. `built_ins` has those of this program, and `policy_file` the operator's settings for them;
-//! - `record` and `bundle`: what `replay` renders again;
+//! - `recording` and `bundle`: what `replay` renders again;
 //! - `cluster`: the client of an interactive command;
 //! - `output`, `report` and `log`: standard output, the errors with the exit code, and the log.
 

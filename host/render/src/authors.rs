@@ -78,7 +78,7 @@ pub(crate) struct Authors<'a> {
 }
 
 impl Authors<'_> {
-    /// Makes reports of fields in the runtime's template that the TrainJob set last about the TrainJob's fields.
+    /// Moves each report about a field of the runtime's template to the TrainJob's field if the TrainJob was the last to set it.
     pub(crate) fn locate<R: Report>(self, reports: &mut [R]) {
         let root = FieldPath::of(["spec", "template"]);
         let field = |report: &R| report.runtime_field()?.moved(&root, &FieldPath::root());
@@ -114,7 +114,7 @@ impl<'a> TrainJobFields<'a> {
         });
         let others = journal.spec_changes().iter();
         let others = others.map(|change| (change.path.clone(), &change.source));
-        // Plugins report what they were called with.
+        // Changes by plugins are left out, because a plugin reports a value that it was given.
         let places = of_record.chain(others);
         let places = places.filter(|(_, source)| !matches!(source, Source::Plugin { .. }));
         Self {

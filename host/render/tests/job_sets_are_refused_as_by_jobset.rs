@@ -205,3 +205,12 @@ fn claims_have_a_mount_and_no_volume_of_their_name() {
     let at = "spec.replicatedJobs[0].template.spec.template.spec.volumes[0].name";
     assert_eq!(pod(volumes), [at]);
 }
+
+/// JobSet's types omit them, so they never get to a cluster from the Kubeflow Trainer.
+#[test]
+fn empty_members_are_left_out() {
+    for (member, empty) in [("dependsOn", json!([])), ("groupName", json!(""))] {
+        let at = format!("/spec/replicatedJobs/0/{member}");
+        assert_eq!(fields(&at, empty), Vec::<String>::new(), "{member}");
+    }
+}

@@ -49,7 +49,7 @@ fn on_other_port(node: &Container, host: &str) -> Option<String> {
     is_port(port).then_some(address)
 }
 
-/// Whether it is a port as the coordinator reads it, which accepts no other spellings, such as `+5` and `05`.
+/// Whether it is a port in plain decimal form. How other spellings are read, such as `+5` and `05`, depends on the release of JAX.
 fn is_port(text: &str) -> bool {
     let number = text.parse::<u16>();
     number.is_ok_and(|number| number > 0 && number.to_string() == text)

@@ -294,8 +294,8 @@ impl SnapshotMark {
         started: true,
         recreate: None,
     };
-    /// The JobSet was recreated.
-    pub(crate) const RECREATED: Self = Self {
+    /// The JobSet was recreated, so it no longer has to be.
+    pub(crate) const CLEAR_RECREATE: Self = Self {
         started: false,
         recreate: Some(false),
     };

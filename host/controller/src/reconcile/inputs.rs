@@ -34,7 +34,7 @@ impl CommonInputs {
 }
 
 /// The digest of a TrainJob's inputs.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Inputs(String);
 
 impl Inputs {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kube::api::DynamicObject;
 use serde_json::{Map, Value, json};
-use trainyard_api::TrainJob;
+use trainyard_api::{TrainJob, names};
 
 use super::{
     cluster::SuspendedFacts,
@@ -73,9 +73,7 @@ fn hold(job_set: &mut Value, removed: &Entries) {
 fn clear_marks(job_set: &mut Value) {
     let annotations = job_set.pointer_mut("/metadata/annotations");
     if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
-        annotations.retain(|key, _| {
-            ![STARTED, INPUTS, REMOVED_PLACEMENT, RECREATED, SNAPSHOT].contains(&key.as_str())
-        });
+        annotations.retain(|key, _| !names::is_mark(key));
     }
 }
 
@@ -93,15 +91,15 @@ pub(crate) fn to_apply(
     let uid = job.metadata.uid.as_deref().unwrap_or_default();
     owner::set(&mut job_set, &job.metadata.name, uid);
     clear_marks(&mut job_set);
-    if recreated {
-        annotate(&mut job_set, RECREATED, "true".to_owned());
-    }
     if let Some(removed) = held {
         hold(&mut job_set, removed);
     } else if job.suspend {
         annotate(&mut job_set, INPUTS, inputs.to_owned());
     } else {
         mark_started(&mut job_set);
+    }
+    if recreated {
+        annotate(&mut job_set, RECREATED, "true".to_owned());
     }
     annotate(&mut job_set, SNAPSHOT, snapshot.to_string());
     job_set

@@ -8,7 +8,7 @@ use k8s_openapi::jiff::Timestamp;
 use super::object_ref::ObjectRef;
 
 /// The result of a reconcile after which everything was up to date.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LastReconcile {
     /// The TrainJob's UID.
     pub(crate) uid: Box<str>,
@@ -21,7 +21,7 @@ pub(crate) struct LastReconcile {
 }
 
 /// An object beside a JobSet, with its last apply.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AppliedObject {
     pub(crate) object: ObjectRef,
     /// `None` if that is not known, or nothing was applied.
@@ -52,7 +52,7 @@ impl AppliedObject {
 }
 
 /// The last apply of an object.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Applied {
     /// A number that differs if the content does.
     pub(crate) content: u64,

@@ -3,7 +3,7 @@
 use kube::api::ObjectMeta;
 
 /// The UID and the version of an object. A write with it as a precondition fails if the object was replaced or has changed.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ObjectVersion {
     pub(crate) uid: Option<Box<str>>,
     pub(crate) version: Option<Box<str>>,

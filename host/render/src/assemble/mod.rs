@@ -92,6 +92,9 @@ pub(crate) fn job_set(record: &Record, namespace: &str, suspended: bool, mut spe
     edit_object(&mut spec, &[], |spec| {
         drop(spec.insert("suspend".to_owned(), suspended.into()))
     });
+    edit_list(&mut spec, &["replicatedJobs"], |jobs| {
+        jobs.iter_mut().for_each(remove_empty);
+    });
     let texts = |field| {
         let entries = record.fields.all(field).iter();
         entries
@@ -106,6 +109,17 @@ pub(crate) fn job_set(record: &Record, namespace: &str, suspended: bool, mut spe
         spec,
     }
     .into_value()
+}
+
+/// Removes members that JobSet's types omit if they are empty (`omitempty`), and that its webhook refuses if they are not omitted.
+fn remove_empty(job: &mut Value) {
+    for (member, empty) in [("dependsOn", json!([])), ("groupName", json!(""))] {
+        if get(job, member) == Some(&empty)
+            && let Some(job) = job.as_object_mut()
+        {
+            job.remove(member);
+        }
+    }
 }
 
 /// Returns an emitted object as JSON.

@@ -190,14 +190,14 @@ fn targets(problems: &mut PodProblems, at: &StackPath<'_>, spec: &Value) {
     let Some(policy) = get(spec, "failurePolicy") else {
         return;
     };
+    let many = jobs.iter().find(|job| {
+        let replicas = get(job, "replicas").and_then(Value::as_i64);
+        replicas.is_some_and(|replicas| replicas > RESTARTED_JOBS)
+    });
     let at = at.fields(&["failurePolicy", "rules"]);
     for (position, rule) in items(policy, "rules").iter().enumerate() {
         let at = at.index(position);
         names_of_jobs(problems, &at, rule, &known);
-        let many = jobs.iter().find(|job| {
-            let replicas = get(job, "replicas").and_then(Value::as_i64);
-            replicas.is_some_and(|replicas| replicas > RESTARTED_JOBS)
-        });
         let action = text(rule, "action");
         if let ("RestartJob" | "RestartJobAndIgnoreMaxRestarts", Some(job)) = (action, many) {
             let name = text(job, "name");
@@ -244,7 +244,7 @@ fn coordinator(problems: &mut PodProblems, at: &StackPath<'_>, job_set: &str, sp
     let mode = in_job("completionMode").and_then(Value::as_str);
     if mode == Some("NonIndexed") || pods.is_none() {
         let message = format!(
-            "the replicated job `{name}` has no `completions`, or `completionMode: NonIndexed`, so that its pods have no index; correct it, or name another one"
+            "the pods of replicated job `{name}` have no index, because it has no `completions` or is `NonIndexed`; set `completions` and `completionMode: Indexed`, or name another replicated job"
         );
         problems.add(&at.field("replicatedJob"), message);
     }
@@ -255,11 +255,16 @@ fn coordinator(problems: &mut PodProblems, at: &StackPath<'_>, job_set: &str, sp
     };
     let replicas = get(job, "replicas").and_then(Value::as_i64).unwrap_or(1);
     for (member, what, number) in [
-        ("jobIndex", "Jobs", replicas),
-        ("podIndex", "pods", pods.unwrap_or(i64::MAX)),
+        ("jobIndex", "Jobs", Some(replicas)),
+        ("podIndex", "pods", pods),
     ] {
         let found = index(member);
-        if !(0..number).contains(&found) {
+        if found < 0 {
+            problems.add(
+                &at.field(member),
+                format!("is {found}; it must not be negative"),
+            );
+        } else if let Some(number) = number.filter(|number| found >= *number) {
             let message = format!("is {found}, but `{name}` has {number} {what}; lower it");
             problems.add(&at.field(member), message);
         }
@@ -279,9 +284,13 @@ fn coordinator(problems: &mut PodProblems, at: &StackPath<'_>, job_set: &str, sp
 
 /// Checks the PersistentVolumeClaims that JobSet creates.
 fn claims(problems: &mut PodProblems, at: &StackPath<'_>, job_set: &str, spec: &Value) {
-    let mut known = BTreeSet::new();
+    let policies = items(spec, "volumeClaimPolicies");
+    if policies.is_empty() {
+        return;
+    }
+    let (mut known, mounted) = (BTreeSet::new(), mounted(spec));
     let at = at.field("volumeClaimPolicies");
-    for (position, policy) in items(spec, "volumeClaimPolicies").iter().enumerate() {
+    for (position, policy) in policies.iter().enumerate() {
         let at = at.index(position);
         let at = at.field("templates");
         for (position, template) in items(policy, "templates").iter().enumerate() {
@@ -306,7 +315,7 @@ fn claims(problems: &mut PodProblems, at: &StackPath<'_>, job_set: &str, spec: &
                     format!("another template has the name `{name}` too; rename one of them");
                 problems.add(&at, message);
             }
-            if !is_mounted(spec, name) {
+            if !mounted.contains(name) {
                 let message = format!(
                     "no container mounts the volume `{name}`; mount it, or remove the template"
                 );
@@ -343,16 +352,15 @@ fn volumes(problems: &mut PodProblems, claims: &BTreeSet<&str>, spec: &Value) {
     }
 }
 
-fn is_mounted(spec: &Value, volume: &str) -> bool {
+/// Returns the names of the volumes that containers mount.
+fn mounted(spec: &Value) -> BTreeSet<&str> {
     let pods = items(spec, "replicatedJobs").iter().filter_map(pod);
-    let mut containers = pods.flat_map(|pod| {
+    let containers = pods.flat_map(|pod| {
         let containers = items(pod, "containers").iter();
         containers.chain(items(pod, "initContainers"))
     });
-    containers.any(|container| {
-        let mut mounts = items(container, "volumeMounts").iter();
-        mounts.any(|mount| text(mount, "name") == volume)
-    })
+    let mounts = containers.flat_map(|container| items(container, "volumeMounts"));
+    mounts.map(|mount| text(mount, "name")).collect()
 }
 
 fn pod(job: &Value) -> Option<&Value> {

@@ -179,7 +179,7 @@ impl<C: Cluster> Flow<'_, C> {
         }
         if facts.recreate {
             because("the JobSet was recreated");
-            self.mark(SnapshotMark::RECREATED).await?;
+            self.mark(SnapshotMark::CLEAR_RECREATE).await?;
         }
         let started = facts.was_started || has_run;
         let basis = Basis {
@@ -311,7 +311,10 @@ impl<C: Cluster> Flow<'_, C> {
 
     /// Whether the snapshot is marked because its JobSet was deleted.
     pub(super) fn is_to_recreate(&self) -> bool {
-        self.snapshot.as_ref().is_some_and(|it| it.recreate)
+        match (&self.snapshot, &self.marks) {
+            (Some(snapshot), _) => snapshot.recreate,
+            (None, marks) => marks.as_ref().is_some_and(|marks| marks.recreate),
+        }
     }
 
     /// Whether the reference created the snapshot, which then has no plan and lists no objects.
@@ -331,7 +334,7 @@ impl<C: Cluster> Flow<'_, C> {
         // If it is deleted again, a restarted controller recreates it too.
         if self.is_to_recreate() && self.cluster.cached().has_any_job_set() {
             because("the JobSet was recreated");
-            self.mark(SnapshotMark::RECREATED).await?;
+            self.mark(SnapshotMark::CLEAR_RECREATE).await?;
         }
         if rendered.expires && !self.start.job.desired.suspend && self.snapshot.is_some() {
             self.mark_started().await?;

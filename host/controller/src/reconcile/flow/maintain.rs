@@ -130,7 +130,7 @@ impl<C: Cluster> Flow<'_, C> {
                 because("the JobSet was recreated");
                 let marked = self
                     .cluster
-                    .mark_snapshot(SnapshotMark::RECREATED, &marks.at);
+                    .mark_snapshot(SnapshotMark::CLEAR_RECREATE, &marks.at);
                 marked.await.map(drop)
             }
             _ => Ok(()),

@@ -74,7 +74,7 @@ impl Values for LiveCluster<'_> {
 }
 
 impl<'a> LiveCluster<'a> {
-    /// Returns the cluster of a reconcile that began then, with this TrainJob and this JobSet in the stores.
+    /// Returns the cluster of a reconcile. `job` and `cached` are from the stores, and `now` is when it began.
     pub(super) fn new(
         reconciler: &'a Reconciler,
         key: &'a NamespacedName,
@@ -151,7 +151,8 @@ impl<'a> LiveCluster<'a> {
         self.reconciler.client.request_text(request).await
     }
 
-    /// Lists objects of the JobSet. The namespace determines how long this takes, so it must not take a worker from others. Returns what `read` keeps of each, which takes that much memory.
+    /// Lists objects of the JobSet, and returns what `read` keeps of each; `size` is its memory. The worker has to be free, because a namespace
+    /// can make this slow.
     async fn list<T: Send + 'static>(
         &self,
         kind: &GroupVersionKind,
