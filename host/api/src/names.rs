@@ -23,19 +23,28 @@ pub const JOB_SET: &str = "JobSet";
 /// Trainyard's own API group.
 pub const TRAINYARD_GROUP: &str = "trainyard.dev";
 
-/// The annotations of a JobSet that only the controller writes.
-pub const MARKS: [&str; 5] = [
-    "trainyard.dev/started",
-    "trainyard.dev/recreated",
-    "trainyard.dev/inputs",
-    "trainyard.dev/taken-placement",
-    "trainyard.dev/snapshot",
-];
+/// Annotation of a JobSet that was unsuspended, and of the snapshot of a JobSet that has run. Such a snapshot is pinned.
+pub const STARTED_ANNOTATION: &str = "trainyard.dev/started";
+/// Annotation of a JobSet that was recreated.
+pub const RECREATED_ANNOTATION: &str = "trainyard.dev/recreated";
+/// Annotation of a suspended JobSet that has never run: the digest of its inputs.
+pub const INPUTS_ANNOTATION: &str = "trainyard.dev/inputs";
+/// Annotation of a suspended JobSet whose Jobs may still have entries that were removed from the placement of its pods.
+pub const REMOVED_PLACEMENT_ANNOTATION: &str = "trainyard.dev/taken-placement";
+/// Annotation of a JobSet: the digests of the snapshot that it was applied with.
+pub const SNAPSHOT_ANNOTATION: &str = "trainyard.dev/snapshot";
 
 /// Whether it is an annotation of a JobSet that only the controller writes.
 #[must_use]
 pub fn is_mark(annotation: &str) -> bool {
-    MARKS.contains(&annotation)
+    [
+        STARTED_ANNOTATION,
+        RECREATED_ANNOTATION,
+        INPUTS_ANNOTATION,
+        REMOVED_PLACEMENT_ANNOTATION,
+        SNAPSHOT_ANNOTATION,
+    ]
+    .contains(&annotation)
 }
 
 /// Label on the metadata of a Job template: the step of the TrainJob that the replicated job runs.

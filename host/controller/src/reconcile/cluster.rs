@@ -32,20 +32,6 @@ pub(crate) trait Cluster:
 {
 }
 
-impl<C> Cluster for C where
-    C: Memory
-        + TrainJobs
-        + Snapshots
-        + Runtimes
-        + Renderings
-        + Objects
-        + JobSets
-        + Placements
-        + Jobs
-        + Diagnosis
-{
-}
-
 /// The large values that calls return and later calls need. Decisions depend only on their facts.
 pub(crate) trait Values {
     /// A valid TrainJob.

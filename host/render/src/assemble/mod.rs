@@ -78,6 +78,7 @@ pub(crate) fn assemble<'c>(
     let mut spec = template.clone();
     edit_list(&mut spec, &["replicatedJobs"], |jobs| {
         for job in jobs {
+            remove_empty(job);
             let name = get(job, "name").and_then(Value::as_str);
             if let Some(position) = name.and_then(|name| record.pod_set_named(name)) {
                 writer.write_pod_set(job, position);
@@ -91,9 +92,6 @@ pub(crate) fn assemble<'c>(
 pub(crate) fn job_set(record: &Record, namespace: &str, suspended: bool, mut spec: Value) -> Value {
     edit_object(&mut spec, &[], |spec| {
         drop(spec.insert("suspend".to_owned(), suspended.into()))
-    });
-    edit_list(&mut spec, &["replicatedJobs"], |jobs| {
-        jobs.iter_mut().for_each(remove_empty);
     });
     let texts = |field| {
         let entries = record.fields.all(field).iter();
@@ -113,12 +111,15 @@ pub(crate) fn job_set(record: &Record, namespace: &str, suspended: bool, mut spe
 
 /// Removes members that JobSet's types omit if they are empty (`omitempty`), and that its webhook refuses if they are not omitted.
 fn remove_empty(job: &mut Value) {
-    for (member, empty) in [("dependsOn", json!([])), ("groupName", json!(""))] {
-        if get(job, member) == Some(&empty)
-            && let Some(job) = job.as_object_mut()
-        {
-            job.remove(member);
-        }
+    let Some(job) = job.as_object_mut() else {
+        return;
+    };
+    let waits_for = job.get("dependsOn").and_then(Value::as_array);
+    if waits_for.is_some_and(Vec::is_empty) {
+        job.remove("dependsOn");
+    }
+    if job.get("groupName").and_then(Value::as_str) == Some("") {
+        job.remove("groupName");
     }
 }
 

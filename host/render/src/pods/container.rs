@@ -316,7 +316,7 @@ fn volume_mounts(
     for (position, mount) in mounts.iter().enumerate() {
         let at = at.index(position);
         let name = text(mount, "name");
-        if !pod.volumes.contains_key(name) && !problems.claimed.iter().any(|claim| claim == name) {
+        if !pod.volumes.contains_key(name) && !problems.claimed.contains(name) {
             problems.add(
                 &at.field("name"),
                 format!("the pod has no volume `{name}`; add it to `volumes` of the pod, or remove the mount"),
@@ -339,7 +339,7 @@ fn devices_of(problems: &mut PodProblems, at: &StackPath<'_>, devices: &[Value],
         let name = text(device, "name");
         let volume = pod.volumes.get(name);
         let is_block = |source: &str| volume.is_some_and(|volume| volume.get(source).is_some());
-        let claimed = problems.claimed.iter().any(|claim| claim == name);
+        let claimed = problems.claimed.contains(name);
         let message = if volume.is_none() && !claimed {
             format!(
                 "the pod has no volume `{name}`; add it to `volumes` of the pod, or remove the device"

@@ -323,14 +323,11 @@ fn claims(problems: &mut PodProblems, at: &StackPath<'_>, job_set: &str, spec: &
             }
         }
     }
-    volumes(problems, &known, spec);
+    volumes(problems, spec);
 }
 
 /// Checks that pods have no volume of the name of a claim.
-fn volumes(problems: &mut PodProblems, claims: &BTreeSet<&str>, spec: &Value) {
-    if claims.is_empty() {
-        return;
-    }
+fn volumes(problems: &mut PodProblems, spec: &Value) {
     let at = StackPath::ROOT.fields(&["spec", "replicatedJobs"]);
     for (position, job) in items(spec, "replicatedJobs").iter().enumerate() {
         let at = at.index(position);
@@ -342,7 +339,7 @@ fn volumes(problems: &mut PodProblems, claims: &BTreeSet<&str>, spec: &Value) {
             .enumerate()
         {
             let name = text(volume, "name");
-            if claims.contains(name) {
+            if problems.claimed.contains(name) {
                 let message = format!(
                     "`{name}` is also the name of a claim of `volumeClaimPolicies`; rename one of them"
                 );

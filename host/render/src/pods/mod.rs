@@ -1,8 +1,9 @@
 //! Checks of the rendered JobSet by the rules of JobSet's admission webhook, and of its Jobs and pods by those of Kubernetes' API server.
 //!
 //! An API server checks Jobs and their pods only when JobSet creates the Jobs, and JobSet reports a refusal only in an Event. The rules that
-//! users meet most often are checked here instead, on the result of the rendering. A rule of this module refuses nothing that an API
-//! server accepts: its inputs and the answers of a real one are in `tests/cluster/pods.yaml`.
+//! users meet most often are checked here instead, on the result of the rendering. A rule about Jobs and pods refuses nothing that an API
+//! server accepts: inputs and the answers of a real one are in `tests/cluster/pods.yaml`. The rules of the webhook ([`job_set`]) are transcribed
+//! from JobSet 0.12.
 
 mod container;
 mod env;
@@ -16,6 +17,8 @@ mod scheduling;
 mod security;
 mod template;
 mod volumes;
+
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 use trainyard_api::{FieldPath, StackPath};
@@ -35,7 +38,7 @@ pub(crate) struct PodProblem {
 struct PodProblems {
     found: Vec<PodProblem>,
     /// The names of the volumes that JobSet adds to pods.
-    claimed: Vec<String>,
+    claimed: BTreeSet<String>,
 }
 
 impl PodProblems {
@@ -66,7 +69,7 @@ pub(crate) fn check(job_set: &Value) -> Vec<PodProblem> {
 }
 
 /// Returns the names of the volumes that JobSet adds to pods.
-fn claimed_volumes(spec: &Value) -> Vec<String> {
+fn claimed_volumes(spec: &Value) -> BTreeSet<String> {
     let policies = items(spec, "volumeClaimPolicies").iter();
     let templates = policies.flat_map(|policy| items(policy, "templates"));
     let names = templates.filter_map(|template| template.pointer("/metadata/name")?.as_str());

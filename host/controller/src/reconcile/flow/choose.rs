@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{Flow, Rendering, Report, Reports, Result, Snapshot, because};
 use crate::reconcile::{
     cluster::{Basis, Cluster, Known, RenderedFacts, RuntimeSource, SnapshotFacts, SnapshotMark},
-    error::SnapshotError,
+    error::{ReconcileError, SnapshotError},
     object_ref::ObjectRef,
 };
 
@@ -146,10 +146,8 @@ impl<C: Cluster> Flow<'_, C> {
             return Err(error);
         }
         if never_run {
-            self.marks = self.cluster.snapshot_marks().await?;
-            let is_replaceable =
-                |marks: &super::SnapshotMarks| marks.foreign.is_none() && !marks.started;
-            if self.marks.as_ref().is_some_and(is_replaceable) {
+            self.read_marks().await?;
+            if self.marks.as_ref().is_some_and(|marks| !marks.started) {
                 return Ok(Choice {
                     inputs: Chosen::New(self.current_runtime(train_job, false).await?),
                     reports: vec![Report::Error(error)],
@@ -260,6 +258,16 @@ impl<C: Cluster> Flow<'_, C> {
         Ok(found)
     }
 
+    /// Reads the marks of the snapshot. Returns an error about a snapshot of another owner, whose marks do not count.
+    pub(super) async fn read_marks(&mut self) -> Result<Option<ReconcileError>> {
+        self.marks = self.cluster.snapshot_marks().await?;
+        let foreign = self.marks.as_mut().and_then(|marks| marks.foreign.take());
+        if foreign.is_some() {
+            self.marks = None;
+        }
+        Ok(foreign)
+    }
+
     /// Saves the snapshot of the rendering, unless it is saved.
     pub(super) async fn save(&mut self, rendering: &mut Rendering<C>) -> Result<()> {
         let Known { facts, value } = rendering;
@@ -287,8 +295,8 @@ impl<C: Cluster> Flow<'_, C> {
     pub(super) async fn mark_started(&mut self) -> Result<()> {
         let is_started = match (&self.snapshot, &self.marks) {
             (Some(snapshot), _) => snapshot.started,
-            (None, Some(marks)) if marks.foreign.is_none() => marks.started,
-            _ => return Ok(()),
+            (None, Some(marks)) => marks.started,
+            (None, None) => return Ok(()),
         };
         if is_started {
             return Ok(());

@@ -1,7 +1,7 @@
 //! Creates the JobSet of a TrainJob that has none. If a deleted JobSet may have ended, the TrainJob ends instead, because its training
 //! would run again.
 
-use super::{Flow, Report, Reports, Result, because, write::JobSetStage};
+use super::{Flow, Report, Reports, Result, because, take_warnings, write::JobSetStage};
 use crate::reconcile::{
     cluster::{Apply, Cluster, Owner},
     error::ReconcileError,
@@ -16,7 +16,7 @@ impl<C: Cluster> Flow<'_, C> {
             // An outdated store would recreate the JobSet of a TrainJob that was deleted or has ended.
             self.cluster.confirm_train_job().await?;
         }
-        let Some(rendering) = self.render_new(&train_job).await? else {
+        let Some(mut rendering) = self.render_new(&train_job).await? else {
             return self.end_unseen().await;
         };
         let objects = self
@@ -25,8 +25,7 @@ impl<C: Cluster> Flow<'_, C> {
         self.apply_new(&rendering.value).await?;
         self.note_applied(&rendering.facts).await?;
         self.remember(Some(objects));
-        let warnings = rendering.facts.warnings.into_iter();
-        Ok(warnings.map(Report::Rendering).collect())
+        Ok(take_warnings(&mut rendering.facts))
     }
 
     /// Applies the JobSet without force.

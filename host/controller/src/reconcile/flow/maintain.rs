@@ -125,16 +125,12 @@ impl<C: Cluster> Flow<'_, C> {
 
     /// Removes the mark of a deleted JobSet from the snapshot.
     async fn unmark_recreated(&mut self) -> Result<()> {
-        match self.cluster.snapshot_marks().await? {
-            Some(marks) if marks.foreign.is_none() && marks.recreate => {
-                because("the JobSet was recreated");
-                let marked = self
-                    .cluster
-                    .mark_snapshot(SnapshotMark::CLEAR_RECREATE, &marks.at);
-                marked.await.map(drop)
-            }
-            _ => Ok(()),
+        self.read_marks().await?;
+        if self.is_to_recreate() {
+            because("the JobSet was recreated");
+            self.mark(SnapshotMark::CLEAR_RECREATE).await?;
         }
+        Ok(())
     }
 
     /// Recreates missing objects and updates live ones from the pinned plan.

@@ -85,7 +85,7 @@ pub(crate) struct Flow<'a, C: Cluster> {
     snapshot: Option<SnapshotFacts>,
     /// Its content, as it was read.
     content: Option<C::Snapshot>,
-    /// The marks of a snapshot that cannot be read.
+    /// Its marks, if only they were read, and it is not of another owner.
     marks: Option<SnapshotMarks>,
 }
 
@@ -174,6 +174,12 @@ impl<'a, C: Cluster> Flow<'a, C> {
             objects,
         });
     }
+}
+
+/// Takes the warnings of a rendering.
+fn take_warnings(rendered: &mut RenderedFacts) -> Reports {
+    let warnings = std::mem::take(&mut rendered.warnings).into_iter();
+    warnings.map(Report::Rendering).collect()
 }
 
 /// Logs why the next calls are made.

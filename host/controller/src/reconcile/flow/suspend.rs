@@ -1,10 +1,7 @@
 //! Suspends a running JobSet. Nothing else of it changes.
 
 use super::{Flow, Report, Reports, Result};
-use crate::{
-    reconcile::cluster::{Cluster, SnapshotMark},
-    watch::JobSetState,
-};
+use crate::{reconcile::cluster::Cluster, watch::JobSetState};
 
 impl<C: Cluster> Flow<'_, C> {
     /// Suspends the JobSet after its snapshot is marked as started.
@@ -16,17 +13,10 @@ impl<C: Cluster> Flow<'_, C> {
 
     /// Marks the snapshot as started. If that is not possible, the JobSet is suspended nevertheless: it is marked itself.
     async fn mark_before_suspension(&mut self) -> Result<Reports> {
-        let marked = match self.cluster.snapshot_marks().await {
-            // There is no snapshot if the JobSet is older than snapshots, or the snapshot was deleted.
-            Ok(None) => Ok(()),
-            Ok(Some(marks)) => match marks.foreign {
-                Some(foreign) => return Ok(vec![Report::Error(foreign)]),
-                None if marks.started => Ok(()),
-                None => {
-                    let marked = self.cluster.mark_snapshot(SnapshotMark::STARTED, &marks.at);
-                    marked.await.map(drop)
-                }
-            },
+        // There is no snapshot if the JobSet is older than snapshots, or the snapshot was deleted.
+        let marked = match self.read_marks().await {
+            Ok(Some(foreign)) => return Ok(vec![Report::Error(foreign)]),
+            Ok(None) => self.mark_started().await,
             Err(error) => Err(error),
         };
         match marked {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::{
     Flow, Report, Reports, Result, SuspendedJobSet, because,
     choose::{Choice, Chosen, Started},
+    take_warnings,
     write::JobSetStage,
 };
 use crate::{
@@ -91,13 +92,8 @@ impl<C: Cluster> Flow<'_, C> {
         }
         let mut rendering = self.render(train_job, &basis).await?;
         self.save(&mut rendering).await?;
+        let mut reports = take_warnings(&mut rendering.facts);
         let facts = &rendering.facts;
-        let mut reports: Reports = facts
-            .warnings
-            .iter()
-            .cloned()
-            .map(Report::Rendering)
-            .collect();
         // The JobSet does not vouch for a snapshot of the current runtime yet.
         let is_known = basis.source == RuntimeSource::Snapshot;
         if self.start.job.desired.suspend

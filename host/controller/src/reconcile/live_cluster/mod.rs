@@ -31,7 +31,7 @@ use trainyard_render::Renderer;
 
 use super::{
     Reconciler,
-    cluster::Values,
+    cluster::{Cluster, Values},
     error::ReconcileError,
     job_set::SuspendedJobSet,
     snapshot::Snapshot,
@@ -64,6 +64,8 @@ pub(super) struct LiveCluster<'a> {
     /// The number of values of a runtime for which memory is reserved, with the reservation.
     runtime_memory: Option<(usize, Option<Permit>)>,
 }
+
+impl Cluster for LiveCluster<'_> {}
 
 impl Values for LiveCluster<'_> {
     type TrainJob = AdmittedTrainJob;

@@ -1,7 +1,8 @@
 //! A simulated cluster with one TrainJob. It answers the calls of a reconcile, and fails the test if one is forbidden. Each call may fail, and
 //! the process may be killed before each.
 
-mod calls;
+mod inputs;
+mod job_set;
 
 use std::{
     collections::{BTreeMap, HashMap},
