@@ -291,6 +291,35 @@ async fn blocked_candidates_are_not_ready_and_log_it_repeatedly() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn silence_changes_readiness_only_after_the_lease_duration() {
+    let server = Server::default();
+    server.set(&json!({"holderIdentity": identity("other"), "leaseDurationSeconds": 3_600}));
+    server.health(HANGS);
+    let mut waits = Box::pin(server.candidate("first").acquire());
+    let unanswered = "Lease (no answer within 5s)".to_owned();
+    for (health, after, problem) in [
+        // Until the first answer, nobody knows whether the candidate could lead.
+        (HANGS, 6, (unanswered.clone(), false)),
+        (WELL, 10, (String::new(), false)),
+        (HANGS, 10, (String::new(), false)),
+        (HANGS, 10, (unanswered, true)),
+    ] {
+        server.health(health);
+        let waited = timeout(Duration::from_secs(after), &mut waits).await;
+        assert!(waited.is_err());
+        assert_eq!(server.problem(), problem, "health {health}");
+    }
+    server.health(FORBIDDEN);
+    let waited = timeout(Duration::from_secs(10), &mut waits).await;
+    assert!(waited.is_err());
+    server.health(HANGS);
+    let waited = timeout(Duration::from_secs(10), &mut waits).await;
+    assert!(waited.is_err());
+    let (missing, is_shown) = server.problem();
+    assert!(missing.starts_with("Lease (") && is_shown, "{missing}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn standby_is_ready_unless_the_holder_stops_renewing() {
     let server = Server::default();
     let leader = server.candidate(&identity("first")).acquire().await;

@@ -247,21 +247,16 @@ async fn controller_without_update_on_leases_is_not_ready(shared: &Led) -> Resul
     let account = account_without_update(plane).await?;
     let controller = Trainyard::start_unready(plane, &account, shared.arguments())?;
     let unavailable = "trainyard_lease_unavailable";
-    let reason = eventually("only the Lease is missing", async || {
+    let reason = eventually("only the Lease is refused", async || {
         controller.process().still_runs()?;
         // It may not be listening yet, and then its watches are not ready either.
         let Ok((code, reason)) = controller.readiness().await else {
             return Ok(None);
         };
-        if code == 200 {
-            // On a busy machine, the API server may not have answered for the Lease yet.
-            let log = controller.process().log()?;
-            ensure!(log.contains("no answer within"), "{reason}: {log}");
-            return Ok(None);
-        }
         ensure!(code == 503, "{code}: {reason}");
-        let is_of_lease = reason.contains("Lease (") && !reason.contains("TrainJob");
-        Ok(is_of_lease.then_some(reason))
+        let only_lease = reason.contains("Lease (") && !reason.contains("TrainJob");
+        let is_refused = reason.contains("is forbidden");
+        Ok((only_lease && is_refused).then_some(reason))
     })
     .await?;
     let missing = format!(

@@ -22,7 +22,7 @@ use wait::{ForeignHolder, LeaseError, Wait, WaitLog};
 
 use crate::{metrics::Metrics, serve::Readiness};
 
-/// The part of readiness for the Lease. A candidate that stands by is ready.
+/// The part of readiness for the Lease. A candidate that stands by is ready, as soon as the API server has answered it once.
 const PART: &str = "Lease";
 
 /// The reference's Lease.
@@ -103,18 +103,19 @@ impl Candidate {
         } = self.options.clone();
         let (mut log, mut answered) = (WaitLog::default(), Instant::now());
         let mut foreign = ForeignHolder::default();
+        let mut wait = Wait::unanswered();
+        self.show(&wait);
         let renewed = loop {
             let started = Instant::now();
-            let wait = match self.attempt().await {
+            wait = match self.attempt().await {
                 Ok(Holder::Mine) => break started,
                 Ok(Holder::Other(holder)) => {
                     answered = Instant::now();
                     let stale = self.stale(&holder);
                     stale.unwrap_or_else(|| foreign.wait(&holder))
                 }
-                Err(error) => Wait::after(&error, answered.elapsed(), self.options.lease_duration),
+                Err(error) => wait.after(&error, answered.elapsed(), self.options.lease_duration),
             };
-            self.show(&wait);
             if log.is_due(&wait) {
                 if wait.is_problem {
                     tracing::warn!(
@@ -132,6 +133,7 @@ impl Candidate {
                     );
                 }
             }
+            self.show(&wait);
             sleep(self.pause()).await;
         };
         self.show(&Wait::normal(String::new()));

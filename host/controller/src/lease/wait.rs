@@ -81,13 +81,22 @@ impl Wait {
         }
     }
 
-    /// The wait after a failed attempt, so long after the last answer.
-    pub(super) fn after(error: &LeaseError, unanswered: Duration, lease: Duration) -> Self {
+    /// The wait before the first answer, until which nobody knows whether the candidate could lead.
+    pub(super) fn unanswered() -> Self {
+        Self {
+            is_problem: false,
+            is_ready: false,
+            reason: "no answer yet".to_owned(),
+        }
+    }
+
+    /// The wait after a failed attempt, so long after the last answer. Without an answer, a candidate stays as it was for the lease duration.
+    pub(super) fn after(self, error: &LeaseError, unanswered: Duration, lease: Duration) -> Self {
         let reason = error.to_string();
         if error.is_refusal() || unanswered >= lease {
             Self::unready(reason)
         } else {
-            Self::normal(reason)
+            Self { reason, ..self }
         }
     }
 }
