@@ -1,7 +1,7 @@
 //! Problems and warnings name the object whose author can correct the value. A field of the runtime's template that the TrainJob set, by a
 //! patch or an override, is the TrainJob's.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Bound};
 
 use serde_json::Value;
 use trainyard_api::{
@@ -108,15 +108,18 @@ impl<'a> TrainJobFields<'a> {
         let Authors {
             journal, record, ..
         } = authors;
-        let of_record = journal.entries().iter().filter_map(|entry| {
+        // Changes by plugins, which are most, are left out, because a plugin reports a value that it was given.
+        let is_by_host = |source: &Source| !matches!(source, Source::Plugin { .. });
+        let entries = journal.entries().iter();
+        let of_record = entries.filter(|entry| is_by_host(&entry.source));
+        let of_record = of_record.filter_map(|entry| {
             let path = path_of(record, &entry.change.entry)?;
             Some((path, &entry.source))
         });
         let others = journal.spec_changes().iter();
+        let others = others.filter(|change| is_by_host(&change.source));
         let others = others.map(|change| (change.path.clone(), &change.source));
-        // Changes by plugins are left out, because a plugin reports a value that it was given.
         let places = of_record.chain(others);
-        let places = places.filter(|(_, source)| !matches!(source, Source::Plugin { .. }));
         Self {
             template: Names::new(authors.template, &JOB_SET_SPEC),
             patched: Names::new(authors.patched, &JOB_SET_SPEC),
@@ -128,6 +131,9 @@ impl<'a> TrainJobFields<'a> {
 
     /// Returns the TrainJob's field for a field of the JobSet.
     fn find(&self, path: &FieldPath) -> Option<FieldPath> {
+        if self.places.is_empty() {
+            return None;
+        }
         let spec = FieldPath::of(["spec"]);
         let named = match path.moved(&spec, &FieldPath::root()) {
             Some(below) => {
@@ -153,14 +159,12 @@ impl<'a> TrainJobFields<'a> {
 
     /// Returns the TrainJob's field for a parent of what it set, if the runtime does not have the parent.
     fn parent(&self, named: &FieldPath, wanted: &[String]) -> Option<FieldPath> {
+        let from = (Bound::Included(wanted), Bound::Unbounded);
+        let (place, field) = self.places.range::<[String], _>(from).next()?;
         let below = named.moved(&FieldPath::of(["spec"]), &FieldPath::root())?;
-        if self.template.value(&below).is_some() {
+        if !place.starts_with(wanted) || self.template.value(&below).is_some() {
             return None;
         }
-        let mut places = self.places.range(wanted.to_vec()..);
-        let (place, field) = places
-            .next()
-            .filter(|(place, _)| place.starts_with(wanted))?;
         let field = (*field)?.segments();
         let length = field.len().checked_sub(place.len() - wanted.len())?;
         Some(field.iter().take(length).cloned().collect())
