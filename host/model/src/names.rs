@@ -82,6 +82,15 @@ pub fn is_dns_subdomain(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(label)
 }
 
+/// Whether the text is a domain and a path, such as `example.com/controller`, the form of names that must not collide.
+#[must_use]
+pub fn is_domain_path(text: &str) -> bool {
+    let allowed = |c: char| c.is_ascii_alphanumeric() || "-._~%!$&'()*+,;=:/".contains(c);
+    text.split_once('/').is_some_and(|(domain, path)| {
+        is_dns_subdomain(domain) && !path.is_empty() && path.chars().all(allowed)
+    })
+}
+
 /// Whether the text is a DNS label (RFC 1123): a container's, volume's or replicated job's name; at most 63 characters.
 #[must_use]
 pub fn is_dns_label(text: &str) -> bool {

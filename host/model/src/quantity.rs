@@ -13,7 +13,7 @@ const NANOS: i128 = 1_000_000_000;
 /// The largest amount that the API server stores; larger ones saturate.
 const MOST: i128 = i64::MAX as i128 * NANOS;
 
-/// An exact amount, in billionths of a unit. Kubernetes rounds finer amounts up.
+/// An exact amount, in billionths of a unit. Kubernetes rounds finer amounts away from zero.
 #[derive(Clone, Copy, Debug)]
 pub struct Quantity {
     nanos: i128,
@@ -60,21 +60,20 @@ impl Quantity {
             return None;
         }
         let mut all = unsigned.bytes().chain(fraction.bytes());
-        let mut mantissa = all.try_fold(0i128, |number, digit| {
+        let mantissa = all.try_fold(0i128, |number, digit| {
             number.checked_mul(10)?.checked_add((digit - b'0').into())
         })?;
-        if whole.starts_with('-') {
-            mantissa = mantissa.checked_neg()?;
-        }
         let (tens, twos) = scale(suffix)?;
         let tens = tens.checked_sub(i32::try_from(fraction.len()).ok()?)?;
+        let nanos = in_nanos(mantissa, tens, twos);
+        // Like the API server, which does not limit decimal amounts when it reads them.
+        let (nanos, form) = match twos {
+            0 => (nanos, Form::Decimal),
+            _ => (nanos.min(MOST), Form::Binary),
+        };
         Some(Self {
-            nanos: in_nanos(mantissa, tens, twos),
-            form: if twos == 0 {
-                Form::Decimal
-            } else {
-                Form::Binary
-            },
+            nanos: if whole.starts_with('-') { -nanos } else { nanos },
+            form,
         })
     }
 
@@ -157,7 +156,7 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// `mantissa` times 10^`tens` times 2^`twos`, in billionths, rounded up. Saturates at the bounds.
+/// `mantissa`, which is not negative, times 10^`tens` times 2^`twos`, in billionths, rounded up. Saturates at the bound.
 fn in_nanos(mantissa: i128, tens: i32, twos: u32) -> i128 {
     let power = 1i128.checked_shl(twos).unwrap_or(i128::MAX);
     let scaled = mantissa.saturating_mul(power);
@@ -285,6 +284,7 @@ mod tests {
             ("-2Ki", "-2Ki"),
             ("1024.5Mi", "1049088Ki"),
             ("0.1n", "1n"),
+            ("-0.1n", "-1n"),
             ("1E", "1E"),
             ("1e30", "9223372036854775807"),
             ("9Ei", "9223372036854775807"),
@@ -300,6 +300,8 @@ mod tests {
             (read("1G").max(read("1Gi")), "1Gi"),
             (read("7Ei").times(u32::MAX), "9223372036854775807"),
             (read("1e30").plus(read("-1e30")), "0"),
+            (read("16Ei").plus(read("-8Ei")), "0"),
+            (read("16Ei").plus(read("-7Ei")), "1152921504606846975"),
         ] {
             assert_eq!(sum.to_string(), written);
         }

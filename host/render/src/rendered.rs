@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
-use trainyard_api::{FieldPath, Runtime, TrainJob, path::PathError};
+use trainyard_api::{FieldPath, Runtime, TrainJob, path::{PathError, Segment}};
 use trainyard_model::{
     facts::Facts,
     lookup::Lookups,
@@ -144,7 +144,7 @@ impl Rendered {
             problems.push(Problem::Invariant {
                 place: entries::place(&self.job_set, &FieldPath::root()),
                 message: format!(
-                    "has {more} more fields for which the API server would refuse the pods; correct the first {MOST}, and render again"
+                    "has {more} more fields that would be refused; correct the first {MOST}, and render again"
                 ),
             });
         }
@@ -223,15 +223,7 @@ pub struct RenderedObject {
 
 /// Returns the problem of a field of the JobSet that an API server would refuse. A field that is absent is the runtime's.
 fn locate(PodProblem { path, message }: PodProblem, setter: Option<Setter>) -> Problem {
-    let in_job = path
-        .segments()
-        .iter()
-        .any(|field| field.text() == "template");
-    let refused = match in_job {
-        true => "the API server would refuse the pods",
-        false => "JobSet's webhook or the API server would refuse the JobSet",
-    };
-    let message = format!("{message} ({refused})");
+    let message = format!("{message} ({})", who_refuses(&path));
     match setter {
         Some(Setter::TrainJob { field } | Setter::Patch { field, .. }) => match field.parse() {
             Ok(field) => Problem::job(field, message),
@@ -244,6 +236,24 @@ fn locate(PodProblem { path, message }: PodProblem, setter: Option<Setter>) -> P
         Some(Setter::Runtime { .. } | Setter::Host { .. }) | None => {
             Problem::runtime(FieldPath::of(["spec", "template"]).join(&path), message)
         }
+    }
+}
+
+/// Returns who would refuse a field of the JobSet, and what would not be created.
+fn who_refuses(path: &FieldPath) -> &'static str {
+    let fields: Vec<_> = path.segments().iter().map(Segment::text).collect();
+    match fields.as_slice() {
+        [spec, jobs, _, job, below @ ..]
+            if (&**spec, &**jobs, &**job) == ("spec", "replicatedJobs", "template") =>
+        {
+            match below {
+                [spec, pod, ..] if (&**spec, &**pod) == ("spec", "template") => {
+                    "the API server would refuse the pods"
+                }
+                _ => "the API server would refuse the Job",
+            }
+        }
+        _ => "JobSet's webhook or the API server would refuse the JobSet",
     }
 }
 

@@ -128,6 +128,11 @@ fn each_rule_refuses_its_field() {
         ),
         (
             "/spec/failurePolicy",
+            rule(json!({"name": "a", "action": "FailJobSet", "onJobFailureReasons": [""]})),
+            "spec.failurePolicy.rules[0].onJobFailureReasons[0]",
+        ),
+        (
+            "/spec/failurePolicy",
             json!({"rules": [{"name": "a", "action": "FailJobSet"}, {"name": "a", "action": "FailJobSet"}]}),
             "spec.failurePolicy.rules[1].name",
         ),
@@ -152,6 +157,12 @@ fn each_rule_refuses_its_field() {
             "spec.network.subdomain",
         ),
         ("/spec/managedBy", json!("me"), "spec.managedBy"),
+        ("/spec/managedBy", json!(""), "spec.managedBy"),
+        (
+            "/spec/managedBy",
+            json!("example.com/a b"),
+            "spec.managedBy",
+        ),
         (
             "/spec/volumeClaimPolicies",
             claim("data"),
@@ -204,6 +215,18 @@ fn claims_have_a_mount_and_no_volume_of_their_name() {
     let volumes = json!([{"name": "data", "emptyDir": {}}]);
     let at = "spec.replicatedJobs[0].template.spec.template.spec.volumes[0].name";
     assert_eq!(pod(volumes), [at]);
+}
+
+/// JobSet creates none, so nothing checks them.
+#[test]
+fn jobs_of_a_replicated_job_without_replicas_may_be_invalid() {
+    let invalid = |replicas: i64| {
+        let metadata = json!({"labels": {"a": "x y"}});
+        let job = json!({"name": "b", "replicas": replicas, "template": {"metadata": metadata, "spec": {"template": {"spec": {"containers": []}}}}});
+        fields("/spec/replicatedJobs/1", job)
+    };
+    assert_eq!(invalid(0), Vec::<String>::new());
+    assert!(!invalid(1).is_empty());
 }
 
 /// JobSet's types omit them, so they never get to a cluster from the Kubeflow Trainer.

@@ -25,7 +25,7 @@ fn the_first_fields_are_located_and_the_others_counted() {
     }
     assert_eq!(
         found[100],
-        "JobSet `job`: has 900 more fields for which the API server would refuse the pods; correct the first 100, and render again"
+        "JobSet `job`: has 900 more fields that would be refused; correct the first 100, and render again"
     );
     assert_eq!(problems(100).len(), 100);
 }

@@ -18,7 +18,7 @@ pub(super) static JOB: Shape = Shape {
         ("backoffLimitPerIndex", &[NOT_NEGATIVE]),
         ("completionMode", &[Rule::Word(&["Indexed", "NonIndexed"])]),
         ("completions", &[NOT_NEGATIVE]),
-        ("managedBy", &[Rule::Text(names::controller)]),
+        ("managedBy", &[Rule::NonEmptyText(names::controller)]),
         ("maxFailedIndexes", &[Rule::Range(0, INDEXED_PODS)]),
         ("parallelism", &[NOT_NEGATIVE]),
         ("podFailurePolicy", &[Rule::Object(&FAILURE_POLICY)]),

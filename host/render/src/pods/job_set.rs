@@ -8,7 +8,7 @@ use trainyard_model::names::{DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain, is_l
 
 use super::{
     PodProblems, job, names,
-    rules::{ANY, INT_MAX, Rule, Shape},
+    rules::{self, ANY, INT_MAX, Rule, Shape},
     template::METADATA,
 };
 use crate::json::{get, get_at, items, text};
@@ -34,7 +34,7 @@ pub(super) static JOB_SET: Shape = Shape {
 static SPEC: Shape = Shape {
     members: &[
         ("failurePolicy", &[Rule::Object(&FAILURE_POLICY)]),
-        ("managedBy", &[Rule::Text(names::controller)]),
+        ("managedBy", &[Rule::NonEmptyText(names::controller)]),
         ("network", &[Rule::Object(&NETWORK)]),
         ("replicatedJobs", &[Rule::Items(&REPLICATED_JOB)]),
     ],
@@ -55,7 +55,7 @@ static REPLICATED_JOB: Shape = Shape {
         ("groupName", &[Rule::Text(service)]),
         ("name", &[Rule::Text(part_of_name)]),
         ("replicas", &[Rule::Check(replicas)]),
-        ("template", &[Rule::Object(&TEMPLATE)]),
+        ("template", &[Rule::Check(template)]),
     ],
     ..ANY
 };
@@ -85,7 +85,7 @@ static FAILURE_RULE: Shape = Shape {
         ("name", &[Rule::Text(rule_name)]),
         (
             "onJobFailureReasons",
-            &[Rule::Each(&Rule::Word(&[
+            &[Rule::Each(&Rule::NonEmptyWord(&[
                 "BackoffLimitExceeded",
                 "DeadlineExceeded",
                 "FailedIndexes",
@@ -132,6 +132,18 @@ fn rule_name(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
     };
     let form = "the name of a rule (at most 128 letters, digits, `_`, `,` and `:`, beginning with a letter and not ending with `,` or `:`)";
     problems.form(at, name, is_name, form);
+}
+
+/// Checks the template of the Jobs. JobSet does not create any from the template of a replicated job without replicas.
+fn template(
+    problems: &mut PodProblems,
+    at: &StackPath<'_>,
+    template: &Value,
+    job: &Map<String, Value>,
+) {
+    if job.get("replicas").and_then(Value::as_i64) != Some(0) {
+        rules::check(problems, at, &TEMPLATE, template);
+    }
 }
 
 /// Checks the number of pods of a replicated job.
@@ -265,7 +277,8 @@ fn coordinator(problems: &mut PodProblems, at: &StackPath<'_>, job_set: &str, sp
                 format!("is {found}; it must not be negative"),
             );
         } else if let Some(number) = number.filter(|number| found >= *number) {
-            let message = format!("is {found}, but `{name}` has {number} {what}; lower it");
+            let what_to_do = if number > 0 { "lower it" } else { "name another replicated job" };
+            let message = format!("is {found}, but `{name}` has {number} {what}; {what_to_do}");
             problems.add(&at.field(member), message);
         }
     }
@@ -276,7 +289,7 @@ fn coordinator(problems: &mut PodProblems, at: &StackPath<'_>, job_set: &str, sp
     let address = format!("{job_set}-{name}-{of_job}-{of_pod}.{subdomain}");
     if !is_label_value(&address) {
         let message = format!(
-            "the address `{address}` is not a label's value (at most 63 characters); use shorter names, or remove it"
+            "the address `{address}` is not a label's value (at most 63 characters); use a shorter name for the TrainJob, the replicated job or the subdomain, or remove the coordinator"
         );
         problems.add(&at, message);
     }

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 use trainyard_api::StackPath;
 use trainyard_model::names::{
-    DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain, is_label_value, is_qualified_name,
+    DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain, is_domain_path, is_label_value, is_qualified_name,
 };
 
 use super::PodProblems;
@@ -85,11 +85,7 @@ pub(super) fn config_key(problems: &mut PodProblems, at: &StackPath<'_>, key: &s
 
 /// Checks the name of a controller of Jobs.
 pub(super) fn controller(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
-    let is_known = |name: &str| {
-        let parts = name.split_once('/');
-        parts.is_some_and(|(domain, path)| is_dns_subdomain(domain) && !path.is_empty())
-            && name.len() <= 63
-    };
+    let is_known = |name: &str| is_domain_path(name) && name.len() <= 63;
     let form = "a domain and a path, such as `example.com/controller`, of at most 63 characters";
     problems.form(at, name, is_known, form);
 }

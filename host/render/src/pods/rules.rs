@@ -57,10 +57,14 @@ pub(super) enum Rule {
     Most(usize),
     /// The value is one of these words, or empty.
     Word(&'static [&'static str]),
+    /// The value is one of these words.
+    NonEmptyWord(&'static [&'static str]),
     /// The number is in this range.
     Range(i64, i64),
     /// The text has a form, or is empty.
     Text(fn(&mut PodProblems, &StackPath<'_>, &str)),
+    /// The text has a form, which an empty one has not.
+    NonEmptyText(fn(&mut PodProblems, &StackPath<'_>, &str)),
     /// The value is empty, for this reason.
     Never(&'static str),
     /// The object does not have this member too.
@@ -143,8 +147,9 @@ impl Rule {
                     format!("has {count} items, but at most {most} are allowed; remove some"),
                 );
             }
-            (Self::Word(words), Value::String(word))
-                if !word.is_empty() && !words.contains(&word.as_str()) =>
+            (Self::Word(_), Value::String(word)) if word.is_empty() => {}
+            (Self::Word(words) | Self::NonEmptyWord(words), Value::String(word))
+                if !words.contains(&word.as_str()) =>
             {
                 let words = words.join(", ");
                 problems.add(at, format!("is `{word}`, but must be one of {words}"));
@@ -158,7 +163,10 @@ impl Rule {
                     problems.add(at, format!("is {number}, but must be {wanted}"));
                 }
             }
-            (Self::Text(form), Value::String(text)) if !text.is_empty() => form(problems, at, text),
+            (Self::Text(_), Value::String(text)) if text.is_empty() => {}
+            (Self::Text(form) | Self::NonEmptyText(form), Value::String(text)) => {
+                form(problems, at, text);
+            }
             (Self::Never(message), _) if !is_empty(Some(value)) => problems.add(at, *message),
             (Self::Without(other), _) if !is_empty(Some(value)) && !is_empty(of.get(*other)) => {
                 let message = format!("cannot be set together with `{other}`; remove one");

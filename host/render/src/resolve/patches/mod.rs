@@ -14,6 +14,7 @@ use trainyard_api::{
 };
 use trainyard_model::{
     deadline::Deadline,
+    names::is_domain_path,
     record::{EntryRef, EntryScope, Field, Owner, Record},
 };
 
@@ -92,16 +93,6 @@ pub(super) fn apply(
     } else {
         Err(problems)
     }
-}
-
-/// Whether a manager is a domain and a path, which the reference requires to avoid collisions.
-fn is_domain_path(manager: &str) -> bool {
-    let allowed = |c: char| c.is_ascii_alphanumeric() || "-._~%!$&'()*+,;=:/".contains(c);
-    manager.split_once('/').is_some_and(|(domain, path)| {
-        trainyard_model::names::is_dns_subdomain(domain)
-            && !path.is_empty()
-            && path.chars().all(allowed)
-    })
 }
 
 /// The template with one more patch.
