@@ -1,12 +1,12 @@
 //! Maps places of the record to paths of the JobSet by the table of shapes, for messages and for `explain`.
 
 use serde_json::Value;
-use trainyard_api::FieldPath;
+use trainyard_api::{FieldPath, path::Segment};
 use trainyard_model::record::{EntryRef, EntryScope, Field, Level, ListKey, Record, Shape};
 
 use crate::{
     additions,
-    record_path::{POD_TEMPLATE, replicated_jobs},
+    record_path::{POD_TEMPLATE, REPLICATED_JOBS, replicated_jobs},
 };
 
 /// Returns the path of a place in the JobSet, with names. `None` if it is not part of the JobSet.
@@ -20,25 +20,33 @@ pub(crate) fn path_of(record: &Record, place: &EntryRef) -> Option<FieldPath> {
             (Some(record.pod_set(container.pod_set)?), Some(container))
         }
     };
-    let job = set.map(|set| replicated_jobs().key(&*set.name));
-    let mut path = match (shape, job) {
-        (Shape::Job, Some(job)) => return Some(job.fields(keys)),
-        (_, Some(job)) => job.fields(POD_TEMPLATE),
-        (_, None) => FieldPath::root(),
-    };
-    if let Some(container) = container {
-        path = path.fields(container.list.keys()).key(&*container.name);
-    }
-    let path = path.fields(keys);
-    match shape {
-        Shape::One => Some(path),
-        Shape::Map | Shape::List(ListKey::Field(_) | ListKey::Port | ListKey::Text) => {
-            Some(path.key(&*place.key))
+    // One path is built, because each step by a method of `FieldPath` copies all steps before it.
+    let field = |name: &str| Segment::Field(name.to_owned());
+    let key = |key: &str| Segment::Key(key.to_owned());
+    let mut steps = Vec::new();
+    if let Some(set) = set {
+        steps.extend(REPLICATED_JOBS.map(field));
+        steps.push(key(&set.name));
+        if shape != Shape::Job {
+            steps.extend(POD_TEMPLATE.map(field));
         }
-        Shape::Members => Some(path.fields(place.key.split('/'))),
-        Shape::List(ListKey::Position) => Some(path.index(place.key.parse().ok()?)),
-        Shape::Additions | Shape::Job | Shape::Elsewhere => None,
     }
+    if let Some(container) = container {
+        steps.extend(container.list.keys().iter().map(|name| field(name)));
+        steps.push(key(&container.name));
+    }
+    steps.extend(keys.iter().map(|name| field(name)));
+    match shape {
+        Shape::One => {}
+        Shape::Job if set.is_some() => {}
+        Shape::Map | Shape::List(ListKey::Field(_) | ListKey::Port | ListKey::Text) => {
+            steps.push(key(&place.key));
+        }
+        Shape::Members => steps.extend(place.key.split('/').map(field)),
+        Shape::List(ListKey::Position) => steps.push(Segment::Index(place.key.parse().ok()?)),
+        Shape::Additions | Shape::Job | Shape::Elsewhere => return None,
+    }
+    Some(steps.into_iter().collect())
 }
 
 /// Returns the paths of a place in an assembled JobSet, with names. There may be none or one, or several for a term that is copied to

@@ -6,9 +6,12 @@ use trainyard_model::record::{Field, Level, Shape};
 /// The fields from a replicated job to its pod template.
 pub(crate) const POD_TEMPLATE: [&str; 3] = ["template", "spec", "template"];
 
+/// The fields from a JobSet to its replicated jobs.
+pub(crate) const REPLICATED_JOBS: [&str; 2] = ["spec", "replicatedJobs"];
+
 /// Returns the path of the replicated jobs.
 pub(crate) fn replicated_jobs() -> FieldPath {
-    FieldPath::of(["spec", "replicatedJobs"])
+    FieldPath::of(REPLICATED_JOBS)
 }
 
 /// Returns the path in the JobSet for a path of the record, such as `pod-sets[node].count`. `None` if it is not a path of the record. A path
