@@ -101,6 +101,30 @@ fn recorded_components_render_the_same_bytes() {
     assert!(seen > 1, "{seen}");
 }
 
+/// The allocator of the program must not take memory before the compiler process limits it.
+#[test]
+fn memory_of_the_compiler_process_is_limited() {
+    let limits = LoadLimits {
+        compile_memory_bytes: 16 << 20,
+        ..LoadLimits::default()
+    };
+    let loader = Loader::new(LoaderOptions {
+        compiler: compiler(),
+        cache: None,
+        limits,
+        threads: 1,
+    });
+    let component = fs::read(folder().join("1.0.0/torch/plugin.wasm")).unwrap();
+    let loaded = loader
+        .unwrap()
+        .load_untrusted(component, |_| Settings::built_in());
+    let problem = loaded.map(drop).unwrap_err().to_string();
+    assert!(
+        problem.contains("took more than 16777216 bytes of memory"),
+        "{problem}"
+    );
+}
+
 #[test]
 fn recorded_components_have_the_version_of_their_folder() {
     for version in folders_of(&folder()) {

@@ -44,6 +44,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
+/// More than a third of a rendering's instructions were in glibc's allocator (docs/benchmarks.md).
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     // rustls needs a default provider before the first connection if several are linked.
     let _ = rustls::crypto::ring::default_provider().install_default();

@@ -72,7 +72,11 @@ impl Quantity {
             _ => (nanos.min(MOST), Form::Binary),
         };
         Some(Self {
-            nanos: if whole.starts_with('-') { -nanos } else { nanos },
+            nanos: if whole.starts_with('-') {
+                -nanos
+            } else {
+                nanos
+            },
             form,
         })
     }

@@ -3,7 +3,10 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
-use trainyard_api::{FieldPath, Runtime, TrainJob, path::{PathError, Segment}};
+use trainyard_api::{
+    FieldPath, Runtime, TrainJob,
+    path::{PathError, Segment},
+};
 use trainyard_model::{
     facts::Facts,
     lookup::Lookups,

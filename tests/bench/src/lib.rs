@@ -13,3 +13,7 @@ pub use self::{
     reference::Reference,
     rows::{Row, rows},
 };
+
+/// The allocator of the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -29,7 +29,10 @@ async fn installs_both_ways(plane: &ControlPlane, definition: &Definition) -> Re
     let before = without_status(plane, &crd).await?;
     install(plane, &crd, Install::ServerSide).await?;
     let after = without_status(plane, &crd).await?;
-    ensure!(before == after, "applied again, it changed: {before} to {after}");
+    ensure!(
+        before == after,
+        "applied again, it changed: {before} to {after}"
+    );
     Ok(())
 }
 

@@ -277,7 +277,11 @@ fn coordinator(problems: &mut PodProblems, at: &StackPath<'_>, job_set: &str, sp
                 format!("is {found}; it must not be negative"),
             );
         } else if let Some(number) = number.filter(|number| found >= *number) {
-            let what_to_do = if number > 0 { "lower it" } else { "name another replicated job" };
+            let what_to_do = if number > 0 {
+                "lower it"
+            } else {
+                "name another replicated job"
+            };
             let message = format!("is {found}, but `{name}` has {number} {what}; {what_to_do}");
             problems.add(&at.field(member), message);
         }

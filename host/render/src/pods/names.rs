@@ -3,7 +3,8 @@
 use serde_json::{Map, Value};
 use trainyard_api::StackPath;
 use trainyard_model::names::{
-    DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain, is_domain_path, is_label_value, is_qualified_name,
+    DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain, is_domain_path, is_label_value,
+    is_qualified_name,
 };
 
 use super::PodProblems;
