@@ -51,7 +51,7 @@ impl JobSetController {
             process.still_runs()
         })
         .await?;
-        register(plane, webhooks).await?;
+        register(plane, webhooks, &process).await?;
         Ok(Self {
             process,
             _ports: ports,
@@ -79,8 +79,10 @@ fn configuration(plane: &ControlPlane, webhooks: u16, probes: u16) -> Value {
 }
 
 /// Returns the published registrations with a URL instead of a Service, to which nothing routes here.
-async fn register(plane: &ControlPlane, port: u16) -> Result<()> {
+async fn register(plane: &ControlPlane, port: u16, process: &Process) -> Result<()> {
     let authority = STANDARD.encode(&plane.certificates.authority_pem);
+    let server = format!("https://127.0.0.1:{port}");
+    let client = health::client(&server, &plane.certificates.authority)?;
     for mut configuration in documents(&plane.launcher.binaries, WEBHOOKS)? {
         let kind = text(&configuration, "/kind")?.to_owned();
         patch(plane, &kind, &mut configuration)?;
@@ -92,7 +94,9 @@ async fn register(plane: &ControlPlane, port: u16) -> Result<()> {
             .and_then(Value::as_array_mut);
         for webhook in webhooks.context("the registration has no webhooks")? {
             let path = text(webhook, "/clientConfig/service/path")?;
-            let url = format!("https://127.0.0.1:{port}{path}");
+            // The controller says that it is ready before it adds its webhooks to the server.
+            health::wait("JobSet's webhook", &client, path, || process.still_runs()).await?;
+            let url = format!("{server}{path}");
             webhook["clientConfig"] = json!({"url": url, "caBundle": authority});
         }
         let plural = format!("{}s", kind.to_lowercase());
