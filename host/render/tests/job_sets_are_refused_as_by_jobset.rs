@@ -223,7 +223,9 @@ fn jobs_of_a_replicated_job_without_replicas_may_be_invalid() {
     let invalid = |replicas: i64| {
         let metadata = json!({"labels": {"a": "x y"}});
         let job = json!({"name": "b", "replicas": replicas, "template": {"metadata": metadata, "spec": {"template": {"spec": {"containers": []}}}}});
-        fields("/spec/replicatedJobs/1", job)
+        let mut all = jobs();
+        all[1] = job;
+        fields("/spec/replicatedJobs", all)
     };
     assert_eq!(invalid(0), Vec::<String>::new());
     assert!(!invalid(1).is_empty());
