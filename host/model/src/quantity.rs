@@ -10,7 +10,7 @@ use serde_json::Value;
 /// Billionths in a unit.
 const NANOS: i128 = 1_000_000_000;
 
-/// The largest amount that the API server stores; larger ones saturate.
+/// The largest amount that the API server reads with a binary suffix, and that sums are written up to.
 const MOST: i128 = i64::MAX as i128 * NANOS;
 
 /// An exact amount, in billionths of a unit. Kubernetes rounds finer amounts away from zero.

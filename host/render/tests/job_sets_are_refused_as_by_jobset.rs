@@ -217,7 +217,7 @@ fn claims_have_a_mount_and_no_volume_of_their_name() {
     assert_eq!(pod(volumes), [at]);
 }
 
-/// JobSet creates none, so nothing checks them.
+/// JobSet creates none, so only the schema of JobSets checks their template.
 #[test]
 fn jobs_of_a_replicated_job_without_replicas_may_be_invalid() {
     let invalid = |replicas: i64| {

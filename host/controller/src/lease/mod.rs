@@ -22,7 +22,7 @@ use wait::{ForeignHolder, LeaseError, Wait, WaitLog};
 
 use crate::{metrics::Metrics, serve::Readiness};
 
-/// The part of readiness for the Lease. A candidate that stands by is ready, as soon as the API server has answered it once.
+/// The part of readiness for the Lease. A candidate that stands by is ready as soon as the API server has answered it once.
 const PART: &str = "Lease";
 
 /// The reference's Lease.

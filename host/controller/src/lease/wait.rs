@@ -81,7 +81,7 @@ impl Wait {
         }
     }
 
-    /// The wait before the first answer, until which nobody knows whether the candidate could lead.
+    /// The wait before the first answer. Whether the candidate could lead is not known yet.
     pub(super) fn unanswered() -> Self {
         Self {
             is_problem: false,

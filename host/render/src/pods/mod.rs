@@ -51,7 +51,9 @@ impl PodProblems {
 
     /// Adds a problem if the text at this path is not of a form.
     fn form(&mut self, at: &StackPath<'_>, text: &str, has_it: fn(&str) -> bool, form: &str) {
-        if !has_it(text) {
+        if text.is_empty() && !has_it(text) {
+            self.add(at, format!("is empty; set it to {form}, or remove it"));
+        } else if !has_it(text) {
             self.add(at, format!("`{text}` is not {form}; correct it"));
         }
     }

@@ -63,7 +63,7 @@ pub(super) enum Rule {
     Range(i64, i64),
     /// The text has a form, or is empty.
     Text(fn(&mut PodProblems, &StackPath<'_>, &str)),
-    /// The text has a form, which an empty one has not.
+    /// The text has a form, and is not empty.
     NonEmptyText(fn(&mut PodProblems, &StackPath<'_>, &str)),
     /// The value is empty, for this reason.
     Never(&'static str),
@@ -152,7 +152,11 @@ impl Rule {
                 if !words.contains(&word.as_str()) =>
             {
                 let words = words.join(", ");
-                problems.add(at, format!("is `{word}`, but must be one of {words}"));
+                let found = match &**word {
+                    "" => "is empty".to_owned(),
+                    word => format!("is `{word}`"),
+                };
+                problems.add(at, format!("{found}, but must be one of {words}"));
             }
             (Self::Range(least, most), Value::Number(number)) => {
                 let wanted = match *most {
