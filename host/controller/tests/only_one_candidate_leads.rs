@@ -298,7 +298,7 @@ async fn silence_changes_readiness_only_after_the_lease_duration() {
     let mut waits = Box::pin(server.candidate("first").acquire());
     let unanswered = "Lease (no answer within 5s)".to_owned();
     for (health, after, problem) in [
-        // Until the first answer, nobody knows whether the candidate could lead.
+        // Before the first answer, it is not known whether the candidate could lead.
         (HANGS, 6, (unanswered.clone(), false)),
         (WELL, 10, (String::new(), false)),
         (HANGS, 10, (String::new(), false)),

@@ -11,7 +11,7 @@ use super::{Explainer, Provenance, Setter};
 use crate::{
     json::{get_at, items},
     place::is_of_additions,
-    record_path::job_set_path,
+    record_path::{job_set_path, replicated_jobs},
 };
 
 /// A path that the JobSet does not have.
@@ -207,7 +207,7 @@ pub fn env_vars(job_set: &Value) -> impl Iterator<Item = (FieldPath, &str)> {
     let spec = job_set.get("spec").unwrap_or(&Value::Null);
     let jobs = items(spec, "replicatedJobs").iter();
     jobs.flat_map(|job| {
-        let path = FieldPath::of(["spec", "replicatedJobs"]).key(name_of(job));
+        let path = replicated_jobs().key(name_of(job));
         let pods = path.fields(["template", "spec", "template", "spec"]);
         CONTAINERS.into_iter().flat_map(move |containers| {
             let path = pods.field(containers);

@@ -5,7 +5,7 @@ use trainyard_api::{FieldPath, fields::value_at, path::Segment};
 use trainyard_model::record::{EntryRef, EntryScope, Field};
 
 use super::{Explainer, Provenance, ProvenanceStep, Setter};
-use crate::{journal::Source, place::path_of};
+use crate::{journal::Source, place::path_of, record_path::replicated_jobs};
 
 /// The numbers of a replicated job: the field of the record, the path, and the reason for a default.
 const NUMBERS: [(Field, &[&str], &str); 3] = [
@@ -69,9 +69,7 @@ impl Explainer<'_> {
                 key: "".into(),
             };
             let below = FieldPath::of(*keys);
-            let named = FieldPath::of(["spec", "replicatedJobs"])
-                .key(name)
-                .join(&below);
+            let named = replicated_jobs().key(name).join(&below);
             let from = template
                 .and_then(|job| value_at(job, below.segments()))
                 .filter(|_| !self.is_default(&named))
