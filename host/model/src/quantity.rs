@@ -59,6 +59,8 @@ impl Quantity {
         if !digits(unsigned) || !digits(fraction) || (unsigned.is_empty() && fraction.is_empty()) {
             return None;
         }
+        // Zeros at the end would only bring large amounts to the bound of 128 bits.
+        let fraction = fraction.trim_end_matches('0');
         let mut all = unsigned.bytes().chain(fraction.bytes());
         let mantissa = all.try_fold(0i128, |number, digit| {
             number.checked_mul(10)?.checked_add((digit - b'0').into())
@@ -133,14 +135,14 @@ impl Quantity {
 }
 
 /// The canonical form of the API server: exact, without a fraction, with the largest suffix that allows it. Amounts with binary suffixes
-/// are rounded up to whole units from 1024 on, and written with decimal ones below.
+/// are written with decimal ones if they are below 1024, or not whole.
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nanos = self.nanos.clamp(-MOST, MOST);
-        let is_binary = self.form == Form::Binary && nanos.abs() >= 1024 * NANOS;
-        let (mut amount, step, suffixes): (_, _, &[_]) = if is_binary {
-            let units = div_ceil(nanos, NANOS);
-            (units, 1024, &["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"])
+        let is_whole = nanos.abs() >= 1024 * NANOS && nanos % NANOS == 0;
+        let (mut amount, step, suffixes): (_, _, &[_]) = if self.form == Form::Binary && is_whole {
+            let suffixes = &["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+            (nanos / NANOS, 1024, suffixes)
         } else {
             let suffixes = &["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
             (nanos, 1000, suffixes)
@@ -287,6 +289,8 @@ mod tests {
             ("0.5Ki", "512"),
             ("-2Ki", "-2Ki"),
             ("1024.5Mi", "1049088Ki"),
+            ("141.6Ki", "144998400m"),
+            ("1.000000000000000000000000000000Ei", "1Ei"),
             ("0.1n", "1n"),
             ("-0.1n", "-1n"),
             ("1E", "1E"),

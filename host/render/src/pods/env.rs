@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 use trainyard_api::StackPath;
+use trainyard_model::quantity::Quantity;
 
 use super::{
     PodProblems, names,
@@ -54,9 +55,8 @@ pub(super) static FILE_FIELD: Shape = Shape {
 };
 
 static RESOURCE: Shape = Shape {
-    members: &[("resource", &[Rule::Text(resource)])],
     needs: &["resource"],
-    ..ANY
+    ..RESOURCE_MEMBERS
 };
 
 /// A resource of a container in a file.
@@ -66,7 +66,10 @@ pub(super) static FILE_RESOURCE: Shape = Shape {
 };
 
 const RESOURCE_MEMBERS: Shape = Shape {
-    members: &[("resource", &[Rule::Text(resource)])],
+    members: &[
+        ("divisor", &[Rule::Check(divisor)]),
+        ("resource", &[Rule::Text(resource)]),
+    ],
     ..ANY
 };
 
@@ -169,5 +172,31 @@ fn resource(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
             at,
             format!("is `{name}`, but must be `limits.` or `requests.` followed by cpu, memory, ephemeral-storage or hugepages-SIZE"),
         );
+    }
+}
+
+/// Checks the unit in which a container reads one of its resources.
+fn divisor(
+    problems: &mut PodProblems,
+    at: &StackPath<'_>,
+    divisor: &Value,
+    of: &Map<String, Value>,
+) {
+    const CPU: &[&str] = &["1m", "1"];
+    const BYTES: &[&str] = &[
+        "1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei",
+    ];
+    let resource = of.get("resource").and_then(Value::as_str);
+    let known = match resource.and_then(|name| name.split_once('.')) {
+        Some((_, "cpu")) => CPU,
+        _ => BYTES,
+    };
+    let Some(unit) = Quantity::read(divisor).filter(|unit| unit.compare(Quantity::ZERO).is_ne())
+    else {
+        return;
+    };
+    if !known.contains(&unit.to_string().as_str()) {
+        let known = known.join(", ");
+        problems.add(at, format!("is {unit}, but must be one of {known}"));
     }
 }

@@ -150,15 +150,21 @@ fn shortened(sentence: &str) -> String {
     cut(parts.collect::<Vec<_>>().join("`"), SENTENCE_BYTES)
 }
 
-/// Cuts the middle out of a text that is longer than that.
+/// Cuts the middle out of a text that is longer than that. A quotation whose start or end is cut keeps its backtick.
 fn cut(text: String, most: usize) -> String {
     if text.len() <= most {
         return text;
     }
-    let half = (most.saturating_sub(MIDDLE.len())) / 2;
+    let half = most.saturating_sub(MIDDLE.len() + 1) / 2;
     let start = text.get(..text.floor_char_boundary(half));
     let end = text.get(text.ceil_char_boundary(text.len() - half)..);
-    [start, Some(MIDDLE), end].into_iter().flatten().collect()
+    let (start, end) = (start.unwrap_or_default(), end.unwrap_or_default());
+    let opens = |part: &str| part.matches('`').count() % 2 == 1;
+    match (opens(start), opens(end)) {
+        (true, false) => [start, MIDDLE, "`", end].concat(),
+        (false, true) => [start, "`", MIDDLE, end].concat(),
+        _ => [start, MIDDLE, end].concat(),
+    }
 }
 
 /// Stands for what was cut.
@@ -214,6 +220,18 @@ mod tests {
         assert!(plain.starts_with(&format!("InvalidTrainJob: {path}: xx")));
         assert!(plain.ends_with(&format!("xx {advice}")), "{plain}");
         assert!(plain.len() < SUBJECT_BYTES + 30, "{plain}");
+    }
+
+    #[test]
+    fn a_cut_leaves_no_backtick_alone() {
+        let (words, quoted) = ("word ".repeat(40), "name".repeat(8));
+        for at in 0..100 {
+            let before = words.get(..at).unwrap();
+            let sentence = format!("{before}`{quoted}` {words}");
+            let cut = cut(sentence, 110);
+            assert!(cut.len() <= 110 && cut.contains(MIDDLE), "{cut}");
+            assert_eq!(cut.matches('`').count() % 2, 0, "{cut}");
+        }
     }
 
     /// The Event with the sentence is deleted after an hour, and the annotation stays.
