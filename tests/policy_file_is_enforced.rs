@@ -63,6 +63,26 @@ fn site_refused(policy: &str) -> String {
 }
 
 #[test]
+fn default_of_the_rendezvous_port_is_the_operators() {
+    for (plugin, var) in [
+        ("torch", "PET_MASTER_PORT"),
+        ("jax", "JAX_COORDINATOR_ADDRESS"),
+        ("xgboost", "DMLC_TRACKER_PORT"),
+    ] {
+        let policy = format!(
+            "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins: [{{name: {plugin}, config: {{rendezvousPort: 29600}}}}]"
+        );
+        let input = job(&format!("mlPolicy: {{numNodes: 2, {plugin}: {{}}}},"));
+        let printed = stdout(&run(&["render"], policy, &input));
+        assert!(printed.contains("containerPort: 29600"), "{printed}");
+        let mut lines = printed.lines();
+        assert!(lines.any(|line| line.contains(var)), "{printed}");
+        let value = lines.next().unwrap_or_default();
+        assert!(value.contains("29600"), "{var}: {value}");
+    }
+}
+
+#[test]
 fn claim_beyond_the_defaults_needs_a_grant() {
     let claim = "pod-sets[@trainer].node-selector[example.com/pool]";
     let error = site_refused(&site_policy("after: [torch]", ""));

@@ -137,6 +137,36 @@ fn rules_that_end_elastic_training_are_named() {
     assert_eq!(of("{numNodes: 1, torch: {}}", "FailJob"), 0);
 }
 
+#[test]
+fn rules_that_restart_single_nodes_of_a_fixed_group_are_named() {
+    let evicted = "onPodConditions: [{type: DisruptionTarget, status: 'True'}]";
+    let ignored = format!("podFailurePolicy: {{rules: [{{action: Ignore, {evicted}}}]}}");
+    let of = |policy: &str, failures: &str, job: &str| {
+        let runtime = with(
+            policy,
+            &format!("network: {{}}, {failures}"),
+            job,
+            "command: [torchrun]",
+        );
+        let runtime = runtime.replace("{containers:", "{restartPolicy: Never, containers:");
+        let found = warnings(&runtime, "trainer: {numNodes: 2}");
+        having(&found, "is replaced alone").len() + having(&found, "is restarted alone").len()
+    };
+    let policies = ["torch", "jax", "xgboost"];
+    for policy in policies.map(|key| format!("{{numNodes: 2, {key}: {{}}}}")) {
+        let ignored = format!("backoffLimit: 0, {ignored}");
+        assert_eq!(of(&policy, "failurePolicy: {}", &ignored), 1, "{policy}");
+        assert_eq!(of(&policy, "failurePolicy: {}", "backoffLimit: 0"), 0);
+        let most = "backoffLimit: 2147483647, podReplacementPolicy: Failed";
+        assert_eq!(of(&policy, "failurePolicy: {}", most), 1, "{policy}");
+        let in_place = "failurePolicy: {restartStrategy: InPlaceRestart}";
+        assert_eq!(of(&policy, in_place, most), 0, "{policy}");
+    }
+    let elastic = "{numNodes: 2, torch: {elastic: {minNodes: 1}}}";
+    let job = format!("backoffLimit: 40, {ignored}");
+    assert_eq!(of(elastic, "failurePolicy: {}", &job), 0);
+}
+
 /// JAX's coordinator does not listen on the plugin's port then.
 #[test]
 fn port_of_the_train_job_is_not_said_to_be_the_plugins() {

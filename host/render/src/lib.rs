@@ -39,6 +39,7 @@ mod resolve;
 mod select;
 mod skipped;
 mod totals;
+mod unplaceable;
 
 pub use trainyard_model::pipeline::PendingLookup;
 

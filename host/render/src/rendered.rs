@@ -25,6 +25,7 @@ use crate::{
     problem::{Problem, Warning},
     resolve::{self, Resolved},
     select::{self, Active, plan_of},
+    unplaceable,
 };
 
 /// The result of a rendering.
@@ -57,7 +58,6 @@ impl Rendered {
         warnings.extend(session.warnings().into_iter().map(Warning::from));
         warnings.extend(resolve::reserved_in_train_job(job, active, &session).warnings);
         warnings.extend(resolve::replaced_by_plugins(&session));
-        let without_differences = warnings.len();
         let patched = resolved.patched.take();
         let template = runtime.template.spec.clone();
         let defaults = Defaults {
@@ -70,6 +70,8 @@ impl Rendered {
         let template = patched.as_deref().unwrap_or(&origins.template);
         let spec = assemble::assemble(template, record, origins.journal.changed());
         let job_set = assemble::job_set(record, namespace, origins.job.suspended, spec);
+        warnings.extend(unplaceable::warnings(&job_set));
+        let without_differences = warnings.len();
         let authors = origins.authors(template);
         authors.locate(&mut warnings);
         let mut objects: Vec<_> = session
@@ -125,6 +127,11 @@ impl Rendered {
         let others = self.objects.iter().map(|object| &object.value);
         let objects = std::iter::once(&self.job_set).chain(others);
         let problems: Vec<_> = objects.flat_map(entries::check).collect();
+        if !problems.is_empty() {
+            return problems;
+        }
+        let objects = self.objects.iter();
+        let problems: Vec<_> = objects.flat_map(RenderedObject::check_metadata).collect();
         if !problems.is_empty() {
             return problems;
         }
@@ -222,6 +229,20 @@ pub struct RenderedObject {
     pub apply: ApplyMode,
     /// The plugin that emitted it.
     pub plugin: PluginId,
+}
+
+impl RenderedObject {
+    /// Returns what an API server would refuse about the labels and annotations.
+    fn check_metadata(&self) -> impl Iterator<Item = Problem> {
+        let problems = pods::check_metadata(&self.value).into_iter();
+        problems.map(|PodProblem { path, message }| Problem::Invariant {
+            place: entries::place(&self.value, &path),
+            message: format!(
+                "{message} (the API server would refuse the object; set by the plugin {})",
+                self.plugin.name
+            ),
+        })
+    }
 }
 
 /// Returns the problem of a field of the JobSet that an API server would refuse. A field that is absent is the runtime's.

@@ -125,7 +125,7 @@ impl Gang<'_> {
 }
 
 impl Gang<'_> {
-    /// Warns if the members have several schedulers, or if theirs may not read their PodGroup: if it is the cluster's default one, although
+    /// Warns if the group's pods have several schedulers, or if theirs may not read the PodGroup: if it is the cluster's default one, although
     /// the operator's configuration of the policy does not name that one.
     ///
     /// `known` is the scheduler in that configuration. Call it after [`Self::default_scheduler`]. Needs the claim to read
@@ -133,19 +133,22 @@ impl Gang<'_> {
     pub fn warn_of_scheduler(&self, ctx: &Context, policy: &str, known: Option<&str>) {
         let named = |set: &PodSet| set.scheduler_name().filter(|name| !name.is_empty());
         let of = |set: &PodSet| named(set).unwrap_or_else(|| DEFAULT_SCHEDULER.to_owned());
-        let mut members = self.members.iter();
-        let Some(first) = members.next().filter(|_| self.size() > 1) else {
+        let mut group = self.group();
+        let Some(first) = group.next() else {
             return;
         };
         let scheduler = of(first);
-        let message = if let Some(other) = members.find(|set| of(set) != scheduler) {
+        let message = if let Some(other) = group.find(|set| of(set) != scheduler) {
             format!(
-                "the pods of replicated job `{}` have the scheduler `{scheduler}`, and those of `{}` have `{}`, but one scheduler has to start all of them together; set the same `schedulerName` for both",
+                "the pods of replicated job `{}` have the scheduler `{scheduler}`, and those of `{}` have `{}`, but one scheduler has to place the whole group; set the same `schedulerName` for both",
                 first.name(),
                 other.name(),
                 of(other)
             )
-        } else if scheduler == DEFAULT_SCHEDULER && known != Some(DEFAULT_SCHEDULER) {
+        } else if scheduler == DEFAULT_SCHEDULER
+            && known != Some(DEFAULT_SCHEDULER)
+            && self.size() > 1
+        {
             let found = match named(first) {
                 Some(_) => "is",
                 None => "is not set, so it is",

@@ -87,7 +87,7 @@ fn reason_names_the_resources_of_the_node() {
         ),
         (
             claimed(None),
-            "the number of accelerators in a node's resource claims is not known",
+            "the number of accelerators in a node's resource claims is not known; torchrun counts the GPUs that it sees, or else the CPUs",
         ),
         (
             job(|c| c.request("nvidia.com/gpu", "8")),

@@ -23,6 +23,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use trainyard_api::{FieldPath, StackPath};
 
+use self::rules::{Rule, Shape};
 use crate::json::items;
 
 /// A field that an API server would refuse.
@@ -67,6 +68,20 @@ pub(crate) fn check(job_set: &Value) -> Vec<PodProblem> {
         claimed: claimed_volumes(spec),
     };
     rules::check(&mut problems, &StackPath::ROOT, &job_set::JOB_SET, job_set);
+    problems.found
+}
+
+/// Checks the labels and annotations of an object that a plugin emitted.
+pub(crate) fn check_metadata(object: &Value) -> Vec<PodProblem> {
+    static OBJECT: Shape = Shape {
+        members: &[("metadata", &[Rule::Object(&template::METADATA)])],
+        ..rules::ANY
+    };
+    let mut problems = PodProblems {
+        found: Vec::new(),
+        claimed: BTreeSet::new(),
+    };
+    rules::check(&mut problems, &StackPath::ROOT, &OBJECT, object);
     problems.found
 }
 

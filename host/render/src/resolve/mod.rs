@@ -1,6 +1,5 @@
 //! Resolves a TrainJob and its runtime to the base record.
 
-mod evictions;
 mod exclusive;
 mod names;
 mod node_sets;
@@ -8,6 +7,7 @@ mod nodes;
 mod overrides;
 mod patches;
 mod reserved;
+mod restarts;
 mod template;
 
 use std::{collections::BTreeSet, sync::Arc};
@@ -219,7 +219,7 @@ pub(crate) fn resolve(
     let nodes = overrides.set_nodes(job, runtime, node_sets);
     let mut warnings = patched.warnings;
     warnings.extend(deprecated(runtime));
-    warnings.extend(evictions::end_the_job(runtime));
+    warnings.extend(restarts::warning(runtime, nodes.count));
     warnings.extend(nodes.warning);
     problems.extend(overrides.problems);
     problems.extend(reserved::of_patches(&record, &journal, active));

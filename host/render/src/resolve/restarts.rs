@@ -1,0 +1,86 @@
+//! Jobs that replace more or fewer nodes after a failure than their policy can use.
+
+use serde_json::Value;
+use trainyard_api::{FieldPath, Runtime, ancestor::Ancestor, names, runtime::Member};
+
+use super::template;
+use crate::{
+    json::items,
+    problem::{InputObject, Warning},
+};
+
+/// The condition of a pod that is evicted, such as by a drained machine.
+const DISRUPTION: &str = "DisruptionTarget";
+
+/// The policies whose processes form one group of a fixed size, which has to start again as a whole.
+const FIXED_GROUPS: [&str; 4] = ["flux", "jax", "torch", "xgboost"];
+
+/// Returns a warning if the trainer's Job replaces more or fewer nodes after a failure than its policy can use. Plugins cannot read the
+/// fields that decide it.
+pub(super) fn warning(runtime: &Runtime, nodes: u32) -> Option<Warning> {
+    let Member::Key(policy) = runtime.ml_policy.as_ref()?.member.as_ref()? else {
+        return None;
+    };
+    let mut elastic = ["elastic", "elasticPolicy"].into_iter();
+    let is_elastic = elastic.any(|field| policy.config.get(field).is_some());
+    if !is_elastic && (nodes < 2 || !FIXED_GROUPS.contains(&policy.key.as_str())) {
+        return None;
+    }
+    let spec = &runtime.template.spec;
+    let jobs = items(spec, "replicatedJobs").iter();
+    let (at, job) = jobs.enumerate().find(|(_, job)| is_trainer(job))?;
+    let job = job.pointer("/template/spec")?;
+    let (field, message) = match evicted(job) {
+        Some((rule, "FailJob")) if is_elastic => (
+            FieldPath::of(["podFailurePolicy", "rules"]).index(rule).field("action"),
+            "is `FailJob`, so if one node is evicted, all nodes are replaced, although elastic training could go on without it; set it to `Ignore`, which replaces only that node",
+        ),
+        Some((rule, "Ignore")) if !is_elastic => (
+            FieldPath::of(["podFailurePolicy", "rules"]).index(rule).field("action"),
+            "is `Ignore`, so a node that is evicted is replaced alone, while the others wait for it until they time out; set it to `FailJob`, and do not count such failures with a rule of the JobSet's `failurePolicy`",
+        ),
+        _ if !is_elastic && restarts_in_place(job) && !is_in_place(spec) => (
+            FieldPath::of(["backoffLimit"]),
+            "is 2147483647, so a node that fails is restarted alone, while the others wait for it until they time out; set it to 0, so that all nodes restart, or let JobSet restart them in place with `failurePolicy.restartStrategy: InPlaceRestart`",
+        ),
+        _ => return None,
+    };
+    let path = template::replicated_jobs().index(at).fields(["template", "spec"]);
+    Some(Warning {
+        about: InputObject::Runtime,
+        field: Some(path.join(&field).to_string()),
+        message: message.to_owned(),
+        plugin: None,
+    })
+}
+
+/// Returns the first rule of a Job's `podFailurePolicy` that matches evicted pods, which is the one that applies, and its action.
+fn evicted(job: &Value) -> Option<(usize, &str)> {
+    let mut rules = items(job.get("podFailurePolicy")?, "rules").iter().enumerate();
+    let (position, rule) = rules.find(|(_, rule)| is_for_evictions(rule))?;
+    Some((position, rule.get("action")?.as_str()?))
+}
+
+/// Whether the Job restarts pods without a limit, as JobSet's in-place restarts need it.
+fn restarts_in_place(job: &Value) -> bool {
+    job.get("backoffLimit").and_then(Value::as_i64) == Some(i64::from(i32::MAX))
+}
+
+/// Whether JobSet restarts all pods of a failed group in place.
+fn is_in_place(spec: &Value) -> bool {
+    let strategy = spec.pointer("/failurePolicy/restartStrategy");
+    strategy.is_some_and(|strategy| strategy == "InPlaceRestart")
+}
+
+fn is_trainer(job: &Value) -> bool {
+    Ancestor::of(job).is_some_and(|ancestor| ancestor.step == names::ANCESTOR_TRAINER)
+}
+
+fn is_for_evictions(rule: &Value) -> bool {
+    items(rule, "onPodConditions").iter().any(|condition| {
+        let is_true = condition
+            .get("status")
+            .is_none_or(|status| status == "True");
+        is_true && condition.get("type").and_then(Value::as_str) == Some(DISRUPTION)
+    })
+}
