@@ -164,7 +164,8 @@ fn condition(kind: &str, status: &str, reason: &str, message: &str, now: Timesta
     }
 }
 
-/// Sets a condition like Kubernetes' own controllers: in place, and with a new transition time only if its status changes.
+/// Sets a condition like Kubernetes' own controllers: in place, and with a new transition time only if its status changes. A new one comes
+/// before those that hold, because `kubectl get` shows the first of them, and a JobSet can end while its TrainJob is being suspended.
 fn set(status: &mut TrainJobStatus, mut condition: Condition) {
     let mut conditions = status.conditions.iter_mut();
     match conditions.find(|known| known.type_ == condition.type_) {
@@ -174,7 +175,12 @@ fn set(status: &mut TrainJobStatus, mut condition: Condition) {
             }
             *known = condition;
         }
-        None => status.conditions.push(condition),
+        None => {
+            let mut conditions = status.conditions.iter();
+            let holding = conditions.position(|known| known.status == "True");
+            let at = holding.unwrap_or(status.conditions.len());
+            status.conditions.insert(at, condition);
+        }
     }
 }
 
@@ -336,6 +342,16 @@ mod tests {
         assert_eq!(resumed.conditions[0].reason, "Resumed");
         assert_eq!(resumed.conditions[0].last_transition_time.0, at(4));
         assert_eq!(next(&resumed, false, None, at(5)), resumed);
+    }
+
+    #[test]
+    fn the_end_is_the_first_condition_that_holds() {
+        let suspended = next(&TrainJobStatus::default(), true, None, at(1));
+        let failed = deadline_exceeded(&suspended, at(2));
+        assert_eq!(kinds(&failed), [(FAILED, "True"), (SUSPENDED, "True")]);
+        let resumed = next(&suspended, false, None, at(2));
+        let failed = deadline_exceeded(&resumed, at(3));
+        assert_eq!(kinds(&failed), [(SUSPENDED, "False"), (FAILED, "True")]);
     }
 
     #[test]
