@@ -13,6 +13,7 @@
 //! - `invariants` and `entries`: the checks of the final pods and objects, and the maximum number of entries of an object.
 //! - `pods`: checks of the rendered JobSet, its Jobs and pods by the rules of JobSet and of Kubernetes' API server.
 //! - `assemble`: writes the record into the runtime's template, by the table of [`trainyard_model::record::Field`]. `json` has the edits.
+//! - `unplaceable`: warnings about pods that no machine can run.
 //! - `differences`: warnings about what the reference, or Kueue with its code, computes differently.
 //! - `explain`: what set each field. `place` finds an entry of the record in the JobSet, and `record_path` translates paths of the record.
 //!

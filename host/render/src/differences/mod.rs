@@ -52,11 +52,8 @@ impl<'a> Rendering<'a> {
 
 /// Returns the warnings of a TrainJob, each for a row.
 pub(crate) fn warnings(rendering: &Rendering<'_>) -> Vec<Warning> {
-    let processes = processes::of(rendering);
-    processes
-        .into_iter()
-        .chain(kueue::warnings(rendering))
-        .collect()
+    let processes = processes::of(rendering).into_iter();
+    processes.chain(kueue::warnings(rendering)).collect()
 }
 
 /// Returns a warning that names a row of a page, where a user finds what to do.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use trainyard_api::{ancestor::Ancestor, names, trainjob::Trainer};
+use trainyard_api::{ancestor::Ancestor, names, runtime::Member, trainjob::Trainer};
 use trainyard_model::{
     quantity::Quantity,
     record::{ContainerId, EntryScope, Field, Record},
@@ -22,24 +22,27 @@ const SAME: &str = "to keep its number, set `numProcPerNode`";
 /// The page with the rows.
 const PAGE: &str = "docs/move.md";
 
-/// Returns a warning if the number of processes differs for the reason of a row.
-pub(super) fn of(rendering: &Rendering<'_>) -> Option<Warning> {
-    let (key, _) = rendering.policy()?;
-    let node = Node::of(rendering)?;
-    match (key, &rendering.job.trainer) {
-        ("torch" | "jax" | "xgboost", None) => node.without_trainer(key),
-        ("torch", Some(trainer)) => node.partial_override(trainer, "PET_NPROC_PER_NODE"),
+/// Returns a warning for each row by which the number of processes differs.
+pub(super) fn of(rendering: &Rendering<'_>) -> Vec<Warning> {
+    let Some(node) = Node::of(rendering) else {
+        return Vec::new();
+    };
+    let policy = rendering.policy().map(|(key, _)| key);
+    let of_node = match (policy, &rendering.job.trainer) {
+        (Some(key @ ("torch" | "jax" | "xgboost")), None) => node.without_trainer(key),
+        (Some("torch"), Some(trainer)) => node.by_devices(trainer, "PET_NPROC_PER_NODE"),
         (
-            "xgboost",
+            Some("xgboost"),
             Some(Trainer {
                 num_proc_per_node: Some(given),
                 ..
             }),
         ) => node.workers(*given),
-        ("xgboost", Some(trainer)) => node.partial_override(trainer, "DMLC_NUM_WORKER"),
-        ("flux", Some(trainer)) if trainer.num_nodes.is_some() => node.tasks(),
+        (Some("xgboost"), Some(trainer)) => node.by_devices(trainer, "DMLC_NUM_WORKER"),
+        (Some("flux"), Some(trainer)) if trainer.num_nodes.is_some() => node.tasks(),
         _ => None,
-    }
+    };
+    of_node.into_iter().chain(node.counts()).collect()
 }
 
 /// The node container of the trainer.
@@ -126,38 +129,80 @@ impl<'a> Node<'a> {
         ))
     }
 
-    /// The reference counts only the resources in an override.
-    fn partial_override(&self, trainer: &Trainer, name: &str) -> Option<Warning> {
+    /// The reference counts only the resources in an override, and takes other ones for GPUs.
+    fn by_devices(&self, trainer: &Trainer, name: &str) -> Option<Warning> {
         if self.rendering.session.job().processes_per_node.is_some() {
             return None;
         }
-        let given = trainer.resources_per_node.as_ref()?;
-        if resources(self.runtime_resources()).is_subset(&resources(given)) {
+        let of_runtime = self.runtime_resources();
+        let given = trainer.resources_per_node.as_ref();
+        let is_whole = |given: &&Value| resources(of_runtime).is_subset(&resources(given));
+        let partial = given.filter(|given| !is_whole(given));
+        let ours = self.env(name)?;
+        let counted = partial.or(given).unwrap_or(of_runtime);
+        let theirs = self.of_reference(counted, name, ours)?;
+        if partial.is_some() {
+            let message = format!(
+                "does not set all resources of the runtime, which count as well, so {name} is {ours}; the Kubeflow Trainer counts only those of the TrainJob, and sets {theirs}; {SAME}"
+            );
+            let field = Some(RESOURCES.to_owned());
+            let about = InputObject::TrainJob;
+            return Some(warning(about, field, &message, "partial-override", PAGE));
+        }
+        if !self.has_disputed_devices() {
             return None;
         }
-        let ours = self.env(name)?;
-        let of_cpus = || cpus(given).max(1).to_string();
-        let theirs = gpus(given).into_iter().map(|gpus| match (name, gpus) {
+        let message = format!(
+            "is not set, so {name} is {ours}, because of the accelerators of a node; the Kubeflow Trainer counts every resource with `gpu` in its name, and no others, and sets {theirs}; {SAME}"
+        );
+        let field = Some(PROCESSES.to_owned());
+        let about = InputObject::TrainJob;
+        Some(warning(about, field, &message, "accelerators", PAGE))
+    }
+
+    /// Returns the value that the reference sets for these resources, if it is not ours.
+    fn of_reference(&self, counted: &Value, name: &str, ours: &str) -> Option<String> {
+        let of_cpus = || cpus(counted).max(1).to_string();
+        let theirs = gpus(counted).into_iter().map(|gpus| match (name, gpus) {
             ("DMLC_NUM_WORKER", gpus) => self.all_workers(gpus),
             (_, 0) => of_cpus(),
             _ => "auto".to_owned(),
         });
         let theirs = another(theirs, ours)?;
         // With one GPU, torchrun starts one process for `auto`, too.
-        if ours == "auto" && theirs == "1" && self.accelerators() == Some(1) {
+        let is_same = ours == "auto" && theirs == "1" && self.accelerators() == Some(1);
+        (!is_same).then_some(theirs)
+    }
+
+    /// Whether a node has devices that are accelerators for only one of the two, or are counted in another way.
+    fn has_disputed_devices(&self) -> bool {
+        let known = &self.rendering.session.job().accelerators;
+        let node = Some(self.container);
+        let devices = self.record().devices(self.pod_set, node, known);
+        devices.iter().any(|device| {
+            let name = device.source.strip_prefix("resource/");
+            name.is_some_and(|name| name != "nvidia.com/gpu")
+        })
+    }
+
+    /// The reference runs one node if nothing requests a number.
+    fn counts(&self) -> Option<Warning> {
+        let rendering = self.rendering;
+        let policy = rendering.runtime.ml_policy.as_ref()?;
+        let of_job = rendering.job.trainer.as_ref();
+        let requested = of_job.and_then(|trainer| trainer.num_nodes);
+        let nodes = self.nodes();
+        if requested.or(policy.num_nodes).is_some() || nodes < 2 {
+            return None;
+        }
+        if matches!(policy.member, Some(Member::Plugin(_))) {
             return None;
         }
         let message = format!(
-            "does not set all resources of the runtime, which count as well, so {name} is {ours}; the Kubeflow Trainer counts only those of the TrainJob, and sets {theirs}; {SAME}"
+            "is not set, so the counts of the runtime's Job stay, and {nodes} nodes run; the Kubeflow Trainer runs 1; to keep that, set it to 1"
         );
-        let field = Some(RESOURCES.to_owned());
-        Some(warning(
-            InputObject::TrainJob,
-            field,
-            &message,
-            "partial-override",
-            PAGE,
-        ))
+        let field = Some("spec.mlPolicy.numNodes".to_owned());
+        Some(warning(InputObject::Runtime, field, &message, "counts", PAGE))
     }
 
     /// Returns the number of all workers of XGBoost in the reference, which ignores the counts of the runtime's template.

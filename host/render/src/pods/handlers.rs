@@ -43,6 +43,7 @@ static HOOK: Shape = Shape {
     members: &[
         ("exec", &[Rule::Object(&EXEC)]),
         ("httpGet", &[Rule::Object(&HTTP)]),
+        ("sleep", &[Rule::Object(&SLEEP)]),
         ("tcpSocket", &[Rule::Object(&SOCKET)]),
     ],
     whole: Some(|problems, at, hook| {
@@ -57,11 +58,22 @@ static EXEC: Shape = Shape {
     ..ANY
 };
 
+static SLEEP: Shape = Shape {
+    members: &[("seconds", &[NOT_NEGATIVE])],
+    ..ANY
+};
+
 static HTTP: Shape = Shape {
     members: &[
+        ("httpHeaders", &[Rule::Items(&HEADER)]),
         ("port", &[Rule::Check(port)]),
         ("scheme", &[Rule::Word(&["HTTP", "HTTPS"])]),
     ],
+    ..ANY
+};
+
+static HEADER: Shape = Shape {
+    members: &[("name", &[Rule::NonEmptyText(header)])],
     ..ANY
 };
 
@@ -81,6 +93,15 @@ fn port(problems: &mut PodProblems, at: &StackPath<'_>, port: &Value, of: &Map<S
         Value::String(name) => names::port(problems, at, name),
         _ => PORT.check(problems, at, port, of),
     }
+}
+
+fn header(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
+    let is_name = |name: &str| {
+        let mut bytes = name.bytes();
+        !name.is_empty() && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'-')
+    };
+    let form = "the name of an HTTP header (letters, digits and `-`)";
+    problems.form(at, name, is_name, form);
 }
 
 /// Checks a probe of which a single success is enough.

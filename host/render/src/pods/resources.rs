@@ -7,7 +7,7 @@ use trainyard_api::StackPath;
 use trainyard_model::{names::is_qualified_name, pod_requests::is_hugepages, quantity::Quantity};
 
 use super::PodProblems;
-use crate::json::object;
+use crate::json::{get, get_at, object, text};
 
 /// Checks the requests and limits of a container. Its resource claims are checked by the plugin `dra`.
 pub(super) fn check(
@@ -31,6 +31,87 @@ pub(super) fn check(
     let has_base = all().any(|name| matches!(name.as_str(), "cpu" | "memory"));
     if !has_base && all().any(|name| is_hugepages(name)) {
         problems.add(at, "huge pages require `cpu` or `memory`; add one of them");
+    }
+}
+
+/// Checks the requests and limits of a pod as a whole.
+pub(super) fn of_pod(
+    problems: &mut PodProblems,
+    at: &StackPath<'_>,
+    resources: &Value,
+    pod: &Map<String, Value>,
+) {
+    if get(resources, "claims").is_some_and(|claims| !claims.is_null()) {
+        let message = "cannot be set for a pod as a whole; set it in its containers";
+        problems.add(&at.field("claims"), message);
+    }
+    for member in ["limits", "requests"] {
+        let at = at.field(member);
+        for name in object(resources, member).into_iter().flat_map(Map::keys) {
+            if !matches!(name.as_str(), "cpu" | "memory") && !is_hugepages(name) {
+                let message = "cannot be set for a pod as a whole, only `cpu`, `memory` and huge pages can; set it in a container";
+                problems.add(&at.key(name), message);
+            }
+        }
+    }
+    check(problems, at, resources, pod);
+    let containers = pod.get("containers").and_then(Value::as_array);
+    let containers = containers.map(Vec::as_slice).unwrap_or_default();
+    total(problems, at, resources, containers);
+    for container in containers {
+        limits_of(problems, at, resources, container);
+    }
+}
+
+/// Checks that the containers together request at most what the pod does. A limit without a request is one. Init containers, of which some
+/// count, are left out.
+fn total(
+    problems: &mut PodProblems,
+    at: &StackPath<'_>,
+    resources: &Value,
+    containers: &[Value],
+) {
+    let at = at.field("requests");
+    for (name, value) in object(resources, "requests").into_iter().flatten() {
+        let requested = |container| {
+            let lists = ["requests", "limits"].into_iter();
+            let mut amounts = lists.map(|list| get_at(container, &["resources", list, name]));
+            amounts.find_map(|amount| Quantity::read(amount?))
+        };
+        let total = containers.iter().filter_map(requested);
+        let total = total.fold(Quantity::ZERO, Quantity::plus);
+        let Some(request) = Quantity::read(value) else {
+            continue;
+        };
+        if request.compare(total) == Ordering::Less {
+            let message = format!(
+                "is {request}, but the containers request {total} together; raise it, or lower theirs"
+            );
+            problems.add(&at.key(name), message);
+        }
+    }
+}
+
+/// Checks that a container has no higher limit than the pod.
+fn limits_of(
+    problems: &mut PodProblems,
+    at: &StackPath<'_>,
+    resources: &Value,
+    container: &Value,
+) {
+    let at = at.field("limits");
+    for (name, value) in object(resources, "limits").into_iter().flatten() {
+        let own = get_at(container, &["resources", "limits", name]);
+        let (Some(limit), Some(own)) = (Quantity::read(value), own.and_then(Quantity::read)) else {
+            continue;
+        };
+        if limit.compare(own) == Ordering::Less {
+            let container = text(container, "name");
+            let message = format!(
+                "is {limit}, but the container `{container}` has {own}; raise it, or lower the container's"
+            );
+            problems.add(&at.key(name), message);
+        }
     }
 }
 

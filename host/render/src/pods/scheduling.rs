@@ -88,8 +88,26 @@ static REQUIRED_NODES: Shape = Shape {
 };
 
 static NODES: Shape = Shape {
-    members: &[("matchExpressions", &[Rule::Items(&NODE_EXPRESSION)])],
+    members: &[
+        ("matchExpressions", &[Rule::Items(&NODE_EXPRESSION)]),
+        ("matchFields", &[Rule::Items(&NODE_FIELD)]),
+    ],
     ..ANY
+};
+
+static NODE_FIELD: Shape = Shape {
+    members: &[
+        ("key", &[Rule::NonEmptyWord(&["metadata.name"])]),
+        ("operator", &[Rule::NonEmptyWord(&["In", "NotIn"])]),
+    ],
+    needs: &["key", "operator"],
+    whole: Some(|problems, at, field| {
+        let values = items(field, "values").len();
+        if values != 1 {
+            let message = format!("has {values} values; a field requires exactly one");
+            problems.add(&at.field("values"), message);
+        }
+    }),
 };
 
 static NODE_EXPRESSION: Shape = Shape {

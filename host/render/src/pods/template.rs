@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use trainyard_api::StackPath;
 
 use super::{
-    PodProblems, container, names,
+    PodProblems, container, names, resources,
     rules::{ANY, INT_MAX, Rule, Shape},
     scheduling, security, volumes,
 };
@@ -64,6 +64,7 @@ pub(super) static POD: Shape = Shape {
         ("priorityClassName", &[Rule::Text(names::object)]),
         ("readinessGates", &[Rule::Items(&READINESS_GATE)]),
         // JobSet sets `OnFailure` if it is absent.
+        ("resources", &[Rule::Check(resources::of_pod)]),
         ("restartPolicy", &[Rule::Word(&["Never", "OnFailure"])]),
         ("runtimeClassName", &[Rule::Text(names::object)]),
         ("schedulingGates", &[Rule::Items(&SCHEDULING_GATE)]),
@@ -99,7 +100,10 @@ pub(super) static POD: Shape = Shape {
 
 static DNS_CONFIG: Shape = Shape {
     members: &[
-        ("nameservers", &[Rule::Each(&Rule::Text(names::ip))]),
+        (
+            "nameservers",
+            &[Rule::Each(&Rule::Text(names::ip)), Rule::Most(3)],
+        ),
         ("options", &[Rule::Items(&DNS_OPTION)]),
     ],
     ..ANY
