@@ -492,6 +492,40 @@ fn errors_about_quotes_and_patches_say_what_to_write() {
 }
 
 #[test]
+fn errors_about_amounts_and_counts_say_what_to_write_once() {
+    let limits = "{nvidia.com/gpu: 1.5, cpu: 1.5, memory: 1Gib}";
+    let trainer = format!("trainer: {{numNodes: '2', resourcesPerNode: {{limits: {limits}}}}}");
+    let errors = refused(&JOB.replace("{name: x}}", &format!("{{name: x}}, {trainer}}}")));
+    for (path, wanted) in [
+        ("spec.trainer.numNodes", "; write it without quotes: 2"),
+        ("limits.nvidia.com/gpu", "; devices are counted in whole numbers"),
+        ("limits.cpu", "; write it in quotes: \"1.5\""),
+        ("limits.memory", "; write an amount such as `4`, `500m` or `800Gi`"),
+    ] {
+        let about: Vec<_> = errors.iter().filter(|error| error.contains(path)).collect();
+        assert_eq!(about.len(), 1, "{path}: {errors:#?}");
+        assert!(about[0].ends_with(wanted), "{}", about[0]);
+    }
+}
+
+#[test]
+fn patches_of_the_policy_name_the_field_of_the_trainer() {
+    let with = |policy: &str| {
+        let patch = format!("{{manager: a.example.com/b, trainingRuntimeSpec: {{mlPolicy: {policy}}}}}");
+        let spec = format!("{{name: x}}, runtimePatches: [{patch}]}}");
+        refused(&JOB.replace("{name: x}}", &spec)).join("\n")
+    };
+    for (policy, wanted) in [
+        ("{numNodes: 3}", "but for the trainer, `spec.trainer.numNodes` can"),
+        ("{torch: {numProcPerNode: 2}}", "but for the trainer, `spec.trainer.numProcPerNode` can"),
+        ("{torch: {}}", "a TrainJob has no other field for it; set it in the runtime"),
+    ] {
+        let errors = with(policy);
+        assert!(errors.contains(wanted), "{policy}: {errors}");
+    }
+}
+
+#[test]
 fn values_of_metadata_are_quoted_as_they_were_written() {
     let labels = "{name: bert, labels: {a: 1.10, b: 007, c: on}}";
     let errors = refused(&JOB.replace("{name: bert}", labels)).join("\n");

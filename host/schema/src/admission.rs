@@ -4,9 +4,12 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 use trainyard_api::{Admitted, FieldPath, Object, fields::value_at, names, path::Segment};
-use trainyard_structural::{Schema, UnknownField, Violation, ViolationKind};
+use trainyard_structural::{Schema, UnknownField, Violation};
 
-use crate::documents::{DocumentError, Kind};
+use crate::{
+    advice,
+    documents::{DocumentError, Kind},
+};
 
 /// Admits objects as an API server with our CRDs does, with strict validation of fields as kubectl requests it.
 ///
@@ -41,15 +44,19 @@ impl Admission {
         }
         // That message only repeats that there are other violations.
         let violations = outcome.errors.iter();
+        let mut advised: Vec<&FieldPath> = Vec::new();
         for violation in violations.filter(|violation| !violation.is_rules_not_checked()) {
+            // A schema with alternatives reports a value of the wrong type once for each of them.
+            if advised.contains(&&violation.path) {
+                continue;
+            }
             let written = admitted.written(&violation.path);
             let mut message = message(violation, &written);
-            if needs_quotes(violation, &admitted.object.value) {
-                message.push_str("; write it in quotes");
-                // The value does not tell how it is meant: for YAML, `1.10` is 1.1, and `yes` is true.
-                if let Some(text) = admitted.location().at(written).plain_scalar() {
-                    message.push_str(&format!(": \"{text}\""));
-                }
+            let location = admitted.location().at(written);
+            let scalar = location.plain_scalar();
+            if let Some(advice) = advice::of(violation, &admitted.object.value, scalar.as_deref()) {
+                message.push_str(&format!("; {advice}"));
+                advised.push(&violation.path);
             }
             admitted.refuse_field(&violation.path, message);
         }
@@ -124,6 +131,7 @@ fn beside_patches(unknown: &UnknownField, object: &Value) -> Option<String> {
         ("resources", Some(_)) => Some("resourcesPerNode"),
         ("parallelism" | "completions" | "numNodes", None) => Some("numNodes"),
         ("numProcPerNode", None) => Some("numProcPerNode"),
+        ("mlPolicy", None) => of_policy(value_at(object, path.segments())?),
         _ => None,
     };
     let is_of_another_container = in_container.is_some_and(|list| {
@@ -152,6 +160,18 @@ fn beside_patches(unknown: &UnknownField, object: &Value) -> Option<String> {
     }
 }
 
+/// Returns the field of the trainer for what a patch sets in an `mlPolicy`.
+fn of_policy(policy: &Value) -> Option<&'static str> {
+    let has = |of: &Value, field: &str| of.get(field).is_some();
+    if has(policy, "numNodes") {
+        return Some("numNodes");
+    }
+    let mut members = policy.as_object()?.values();
+    members
+        .any(|member| has(member, "numProcPerNode"))
+        .then_some("numProcPerNode")
+}
+
 /// Returns the member of `spec.initializer` for the pods that a path is in. The container of an initializer always has the name of its step,
 /// and its replicated job usually does.
 fn initializer(path: &FieldPath, object: &Value) -> Option<&'static str> {
@@ -178,12 +198,4 @@ fn field_name(segment: &Segment) -> Option<&str> {
         Segment::Field(name) => Some(name),
         Segment::Index(_) | Segment::Key(_) => None,
     }
-}
-
-/// Returns whether YAML reads the value as a number or a boolean, but a string is needed.
-fn needs_quotes(violation: &Violation, object: &Value) -> bool {
-    violation.kind == ViolationKind::WrongType
-        && violation.detail.contains("string")
-        && value_at(object, violation.path.segments())
-            .is_some_and(|value| value.is_boolean() || value.is_number())
 }

@@ -4,13 +4,16 @@ mod difference;
 mod objects;
 mod plugins;
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 use trainyard_api::FieldPath;
-use trainyard_model::text::{MAX_LINE, clean, clean_to};
+use trainyard_model::{
+    deadline::Deadline,
+    text::{MAX_LINE, clean, clean_to},
+};
 use trainyard_render::Rendered;
 
 use self::{
@@ -19,7 +22,7 @@ use self::{
     plugins::renderer,
 };
 use crate::{
-    args::{CacheArgs, ReportFormat},
+    args::{CacheArgs, ReportFormat, timeout},
     bundle::{Bundle, BundleProblem, Host, JobEntry},
     load, output, recording,
     report::{self, ErrorList},
@@ -34,6 +37,9 @@ pub(crate) struct ReplayArgs {
     /// Compare even if another version or build of Trainyard recorded the bundle.
     #[arg(long)]
     any_version: bool,
+    /// The maximum time for rendering one TrainJob, such as `2m`.
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = timeout)]
+    timeout: Duration,
     #[command(flatten)]
     cache: CacheArgs,
     /// The output format.
@@ -86,7 +92,7 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), ErrorList> {
         let recorded = bundle
             .json(&job.output, &text)
             .map_err(|error| refused(&error))?;
-        let rendered = rendered(&mut bundle, job, &renderer)?;
+        let rendered = rendered(&mut bundle, job, &renderer, &Deadline::after(args.timeout))?;
         let now = recording::output(&rendered);
         objects += items(&now).len();
         difference = difference_of(job, &recorded, &rendered, &now);

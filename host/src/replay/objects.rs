@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use trainyard_api::{Admitted, Object, Runtime, Source, TrainJob};
 use trainyard_controller::reconcile::Snapshot;
-use trainyard_model::{lookup::Lookups, text::clean};
+use trainyard_model::{deadline::Deadline, lookup::Lookups, text::clean};
 use trainyard_render::{Rendered, Renderer};
 use trainyard_schema::Admission;
 
@@ -19,6 +19,7 @@ pub(super) fn rendered(
     bundle: &mut Bundle,
     entry: &JobEntry,
     renderer: &Renderer,
+    deadline: &Deadline,
 ) -> Result<Rendered, ErrorList> {
     let refused = |error: &dyn std::fmt::Display| ErrorList::from_iter([error.to_string()]);
     let job = read_job(bundle, entry)?;
@@ -30,7 +31,8 @@ pub(super) fn rendered(
         let (name, problem) = (clean(&entry.lookups), clean(&error.to_string()));
         refused(&bundle.error(BundleProblem::Json { name, problem }))
     })?;
-    let rendered = renderer.render(&job, &runtime, &entry.namespace, &Arc::new(lookups));
+    let lookups = Arc::new(lookups);
+    let rendered = renderer.render_within(&job, &runtime, &entry.namespace, &lookups, deadline);
     rendered.map_err(|stopped| {
         let name = format!("{}: TrainJob {}", bundle.file, shown(entry));
         let lines = stopped.lines().into_iter();
