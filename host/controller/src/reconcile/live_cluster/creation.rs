@@ -344,7 +344,9 @@ mod tests {
     #[test]
     fn only_events_about_failures_are_kept() {
         let read = |reason: &str| Event::read(&json!({"reason": reason}).to_string());
-        assert!(read("FailedCreate").is_some() && read("JobCreationFailed").is_some());
+        for reason in FAILURES {
+            assert!(read(reason).is_some(), "{reason}");
+        }
         assert!(read("TrainJobResourcesCreationFailed").is_none() && read("BackOff").is_none());
     }
 
