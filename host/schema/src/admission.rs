@@ -115,6 +115,10 @@ fn beside_patches(unknown: &UnknownField, object: &Value) -> Option<String> {
     if start != [Some("spec"), Some("runtimePatches")] {
         return None;
     }
+    if field_name(path.segments().last()?) == Some("mlPolicy") {
+        let advice = "but for the trainer, `spec.trainer.numNodes` and `spec.trainer.numProcPerNode` can set the same";
+        return Some(format!("{advice}; set anything else in the runtime"));
+    }
     let is_in_spec = segments.any(|segment| field_name(segment) == Some("trainingRuntimeSpec"));
     let (last, around) = path.segments().split_last()?;
     let last = field_name(last)?;
@@ -131,7 +135,6 @@ fn beside_patches(unknown: &UnknownField, object: &Value) -> Option<String> {
         ("resources", Some(_)) => Some("resourcesPerNode"),
         ("parallelism" | "completions" | "numNodes", None) => Some("numNodes"),
         ("numProcPerNode", None) => Some("numProcPerNode"),
-        ("mlPolicy", None) => of_policy(value_at(object, path.segments())?),
         _ => None,
     };
     let is_of_another_container = in_container.is_some_and(|list| {
@@ -158,18 +161,6 @@ fn beside_patches(unknown: &UnknownField, object: &Value) -> Option<String> {
             "and a TrainJob has no other field for it; set it in the runtime".to_owned()
         }),
     }
-}
-
-/// Returns the field of the trainer for what a patch sets in an `mlPolicy`.
-fn of_policy(policy: &Value) -> Option<&'static str> {
-    let has = |of: &Value, field: &str| of.get(field).is_some();
-    if has(policy, "numNodes") {
-        return Some("numNodes");
-    }
-    let mut members = policy.as_object()?.values();
-    members
-        .any(|member| has(member, "numProcPerNode"))
-        .then_some("numProcPerNode")
 }
 
 /// Returns the member of `spec.initializer` for the pods that a path is in. The container of an initializer always has the name of its step,

@@ -11,7 +11,7 @@ use trainyard_model::{
 
 use super::{Rendering, warning};
 use crate::{
-    json::{get, items},
+    json::{get, get_at, items},
     problem::{InputObject, Warning},
 };
 
@@ -191,8 +191,12 @@ impl<'a> Node<'a> {
         let policy = rendering.runtime.ml_policy.as_ref()?;
         let of_job = rendering.job.trainer.as_ref();
         let requested = of_job.and_then(|trainer| trainer.num_nodes);
+        let job = get_at(self.job()?, &["template", "spec"])?;
+        let mut counts = ["parallelism", "completions"].into_iter();
+        let has_counts =
+            counts.any(|field| get(job, field).and_then(Value::as_u64) > Some(1));
         let nodes = self.nodes();
-        if requested.or(policy.num_nodes).is_some() || nodes < 2 {
+        if requested.or(policy.num_nodes).is_some() || nodes < 2 || !has_counts {
             return None;
         }
         if matches!(policy.member, Some(Member::Plugin(_))) {
