@@ -63,8 +63,8 @@ pub(super) fn of_pod(
     }
 }
 
-/// Checks that the containers together request at most what the pod does. A limit without a request is one. Init containers, of which some
-/// count, are left out.
+/// Checks that the containers together request at most what the pod does. Limits without a request do not count here. Init containers, of
+/// which some count, are left out.
 fn total(
     problems: &mut PodProblems,
     at: &StackPath<'_>,
@@ -73,11 +73,8 @@ fn total(
 ) {
     let at = at.field("requests");
     for (name, value) in object(resources, "requests").into_iter().flatten() {
-        let requested = |container| {
-            let lists = ["requests", "limits"].into_iter();
-            let mut amounts = lists.map(|list| get_at(container, &["resources", list, name]));
-            amounts.find_map(|amount| Quantity::read(amount?))
-        };
+        let requested =
+            |container| Quantity::read(get_at(container, &["resources", "requests", name])?);
         let total = containers.iter().filter_map(requested);
         let total = total.fold(Quantity::ZERO, Quantity::plus);
         let Some(request) = Quantity::read(value) else {
