@@ -54,8 +54,8 @@ fn every_pod_of_the_table_has_the_recorded_verdict() {
     }
     for row in rows {
         let found = found.remove(&row.name).unwrap_or_default();
-        // The schema of the runtime refuses some of them too, and names the item.
-        // A schema reports the map or list of an entry, and the item whose key is there twice.
+        // The schema of the runtime refuses some of them too. It names the map or list instead of the entry, and the item instead of the
+        // key that is there twice.
         let is_same = |found: &String, wanted: &String| {
             let rest = wanted.strip_prefix(found.as_str());
             rest.is_some_and(|rest| matches!(rest, "" | ".mountPath") || rest.starts_with('['))

@@ -498,9 +498,15 @@ fn errors_about_amounts_and_counts_say_what_to_write_once() {
     let errors = refused(&JOB.replace("{name: x}}", &format!("{{name: x}}, {trainer}}}")));
     for (path, wanted) in [
         ("spec.trainer.numNodes", "; write it without quotes: 2"),
-        ("limits.nvidia.com/gpu", "; devices are counted in whole numbers"),
+        (
+            "limits.nvidia.com/gpu",
+            "; devices are counted in whole numbers",
+        ),
         ("limits.cpu", "; write it in quotes: \"1.5\""),
-        ("limits.memory", "; write an amount such as `4`, `500m` or `800Gi`"),
+        (
+            "limits.memory",
+            "; write an amount such as `4`, `500m` or `800Gi`",
+        ),
     ] {
         let about: Vec<_> = errors.iter().filter(|error| error.contains(path)).collect();
         assert_eq!(about.len(), 1, "{path}: {errors:#?}");
@@ -514,7 +520,7 @@ fn patches_of_the_policy_name_the_fields_of_the_trainer() {
     let spec = format!("{{name: x}}, runtimePatches: [{patch}]}}");
     let errors = refused(&JOB.replace("{name: x}}", &spec)).join("\n");
     assert!(
-        errors.contains("can set the same; set anything else in the runtime"),
+        errors.contains("set the numbers of nodes and processes; set anything else in the runtime"),
         "{errors}"
     );
 }

@@ -152,7 +152,7 @@ fn rules_that_restart_single_nodes_of_a_fixed_group_are_named() {
         let found = warnings(&runtime, "trainer: {numNodes: 2}");
         having(&found, "is replaced alone").len() + having(&found, "is restarted alone").len()
     };
-    let policies = ["torch", "jax", "xgboost"];
+    let policies = ["flux", "jax", "torch", "xgboost"];
     for policy in policies.map(|key| format!("{{numNodes: 2, {key}: {{}}}}")) {
         let ignored = format!("backoffLimit: 0, {ignored}");
         assert_eq!(of(&policy, "failurePolicy: {}", &ignored), 1, "{policy}");
@@ -161,10 +161,25 @@ fn rules_that_restart_single_nodes_of_a_fixed_group_are_named() {
         assert_eq!(of(&policy, "failurePolicy: {}", most), 1, "{policy}");
         let in_place = "failurePolicy: {restartStrategy: InPlaceRestart}";
         assert_eq!(of(&policy, in_place, most), 0, "{policy}");
+        let both = ignored.replace("backoffLimit: 0", most);
+        assert_eq!(of(&policy, in_place, &both), 0, "{policy}");
     }
     let elastic = "{numNodes: 2, torch: {elastic: {minNodes: 1}}}";
     let job = format!("backoffLimit: 40, {ignored}");
     assert_eq!(of(elastic, "failurePolicy: {}", &job), 0);
+}
+
+#[test]
+fn nodes_and_devices_have_warnings_of_their_own() {
+    let of = |gpus: &str| {
+        let resources = format!("resources: {{limits: {{{gpus}: 4}}}}");
+        let job = "backoffLimit: 0, parallelism: 3, completions: 3";
+        let runtime = with("{xgboost: {}}", "network: {}", job, &resources);
+        let found = warnings(&runtime, "trainer: {}");
+        ["counts", "accelerators"].map(|row| having(&found, &format!("(see `{row}` in")).len())
+    };
+    assert_eq!(of("amd.com/gpu"), [1, 0]);
+    assert_eq!(of("nvidia.com/gpumem"), [1, 1]);
 }
 
 /// JAX's coordinator does not listen on the plugin's port then.

@@ -30,6 +30,13 @@ pub(crate) struct InputArgs {
     /// Select the TrainJob of this name from the input. Can be repeated.
     #[arg(long, value_name = "[NAMESPACE/]NAME", requires = "filename")]
     pub(crate) train_job: Vec<JobName>,
+    #[command(flatten)]
+    pub(crate) limit: TimeoutArgs,
+}
+
+/// How long a rendering may take.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct TimeoutArgs {
     /// The maximum time for rendering one TrainJob, such as `2m`. The controller has `controller.renderTimeout`.
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = timeout)]
     pub(crate) timeout: Duration,
@@ -82,7 +89,7 @@ impl InputArgs {
 const MOST_DIGITS: usize = 12;
 
 /// Parses a time limit.
-pub(crate) fn timeout(text: &str) -> Result<Duration, String> {
+fn timeout(text: &str) -> Result<Duration, String> {
     // More digits can be more seconds than the type has, for which parsing panics.
     let is_short = text.bytes().filter(u8::is_ascii_digit).count() <= MOST_DIGITS;
     let duration = is_short.then(|| text.parse::<kube::core::Duration>().ok());

@@ -103,7 +103,7 @@ pub(crate) fn read_and_load(
     if catalog.jobs.is_empty() && failure.is_empty() {
         failure.add("there is no TrainJob in the input; pass one with -f");
     }
-    with_plugins(catalog, failure, load, input.timeout)
+    with_plugins(catalog, failure, load, input.limit.timeout)
 }
 
 /// Loads the plugins for the objects of a catalog.
@@ -181,7 +181,7 @@ pub(crate) fn check(
     let (counts, without_runtime) = (catalog.counts, catalog.without_runtime.len());
     let rendered = match load {
         Some(load) if !(catalog.jobs.is_empty() && catalog.stand_ins.is_empty()) => {
-            let run = with_plugins(catalog, failure, load, input.timeout)?;
+            let run = with_plugins(catalog, failure, load, input.limit.timeout)?;
             render(run, false, |_, _| (), |_, ()| Ok(()))?.rendered
         }
         _ => failure.or_ok(0)?,

@@ -59,7 +59,7 @@ impl Quantity {
         if !digits(unsigned) || !digits(fraction) || (unsigned.is_empty() && fraction.is_empty()) {
             return None;
         }
-        // Zeros at the end would only bring large amounts to the bound of 128 bits.
+        // Trailing zeros do not change the amount, but could exceed 128 bits.
         let fraction = fraction.trim_end_matches('0');
         let mut all = unsigned.bytes().chain(fraction.bytes());
         let mantissa = all.try_fold(0i128, |number, digit| {
@@ -139,8 +139,9 @@ impl Quantity {
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nanos = self.nanos.clamp(-MOST, MOST);
-        let is_whole = nanos.abs() >= 1024 * NANOS && nanos % NANOS == 0;
-        let (mut amount, step, suffixes): (_, _, &[_]) = if self.form == Form::Binary && is_whole {
+        let is_binary =
+            self.form == Form::Binary && nanos.abs() >= 1024 * NANOS && nanos % NANOS == 0;
+        let (mut amount, step, suffixes): (_, _, &[_]) = if is_binary {
             let suffixes = &["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
             (nanos / NANOS, 1024, suffixes)
         } else {

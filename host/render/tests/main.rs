@@ -2,6 +2,7 @@
 
 mod additions_have_a_defined_order;
 mod common;
+mod emitted_objects_have_valid_metadata;
 mod errors_for_missing_runtimes_stay_small;
 mod events_name_the_runtime_of_a_field;
 mod every_field_of_a_job_set_is_explained;

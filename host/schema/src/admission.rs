@@ -1,6 +1,9 @@
 //! Admission of one object: its size, old forms, and the schema of its kind.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, OnceLock},
+};
 
 use serde_json::Value;
 use trainyard_api::{Admitted, FieldPath, Object, fields::value_at, names, path::Segment};
@@ -42,12 +45,12 @@ impl Admission {
         for unknown in &outcome.unknown {
             refuse_unknown(&mut admitted, unknown);
         }
-        // That message only repeats that there are other violations.
         let violations = outcome.errors.iter();
-        let mut advised: Vec<&FieldPath> = Vec::new();
+        let mut advised: BTreeSet<&FieldPath> = BTreeSet::new();
+        // That message only repeats that there are other violations.
         for violation in violations.filter(|violation| !violation.is_rules_not_checked()) {
             // A schema with alternatives reports a value of the wrong type once for each of them.
-            if advised.contains(&&violation.path) {
+            if advised.contains(&violation.path) {
                 continue;
             }
             let written = admitted.written(&violation.path);
@@ -56,7 +59,7 @@ impl Admission {
             let scalar = location.plain_scalar();
             if let Some(advice) = advice::of(violation, &admitted.object.value, scalar.as_deref()) {
                 message.push_str(&format!("; {advice}"));
-                advised.push(&violation.path);
+                advised.insert(&violation.path);
             }
             admitted.refuse_field(&violation.path, message);
         }
@@ -116,7 +119,7 @@ fn beside_patches(unknown: &UnknownField, object: &Value) -> Option<String> {
         return None;
     }
     if field_name(path.segments().last()?) == Some("mlPolicy") {
-        let advice = "but for the trainer, `spec.trainer.numNodes` and `spec.trainer.numProcPerNode` can set the same";
+        let advice = "but `spec.trainer.numNodes` and `spec.trainer.numProcPerNode` set the numbers of nodes and processes";
         return Some(format!("{advice}; set anything else in the runtime"));
     }
     let is_in_spec = segments.any(|segment| field_name(segment) == Some("trainingRuntimeSpec"));

@@ -1,4 +1,4 @@
-//! What to write instead of a value that a schema refuses, where the value tells how it is meant.
+//! Advice on what to write instead of a value that a schema refuses, if the value shows what was meant.
 
 use serde_json::Value;
 use trainyard_api::{fields::value_at, path::Segment};
@@ -12,11 +12,11 @@ pub(crate) fn of(violation: &Violation, object: &Value, scalar: Option<&str>) ->
     let segments = violation.path.segments();
     let value = value_at(object, segments)?;
     let of_resource = match segments {
-        [.., Segment::Field(list), Segment::Field(name) | Segment::Key(name)]
-            if matches!(list.as_str(), "limits" | "requests") =>
-        {
-            Some(name)
-        }
+        [
+            ..,
+            Segment::Field(list),
+            Segment::Field(name) | Segment::Key(name),
+        ] if matches!(list.as_str(), "limits" | "requests") => Some(name),
         _ => None,
     };
     match (violation.kind, value) {

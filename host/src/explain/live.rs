@@ -56,7 +56,7 @@ pub(super) fn explain(
         .build()?;
     let train_job = runtime.block_on(LiveTrainJob::read(args, name, loaded))?;
     let job_set = runtime.block_on(train_job.job_set(args.record.is_some()))?;
-    let deadline = Deadline::after(args.run.input.timeout);
+    let deadline = Deadline::after(args.run.input.limit.timeout);
     let (rendered, cause) = train_job.render(args.record.is_some(), &deadline)?;
     if let Some(bundle) = &args.record {
         train_job.record(bundle, &rendered)?;

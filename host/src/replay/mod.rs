@@ -4,7 +4,7 @@ mod difference;
 mod objects;
 mod plugins;
 
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
@@ -22,7 +22,7 @@ use self::{
     plugins::renderer,
 };
 use crate::{
-    args::{CacheArgs, ReportFormat, timeout},
+    args::{CacheArgs, ReportFormat, TimeoutArgs},
     bundle::{Bundle, BundleProblem, Host, JobEntry},
     load, output, recording,
     report::{self, ErrorList},
@@ -37,9 +37,8 @@ pub(crate) struct ReplayArgs {
     /// Compare even if another version or build of Trainyard recorded the bundle.
     #[arg(long)]
     any_version: bool,
-    /// The maximum time for rendering one TrainJob, such as `2m`.
-    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = timeout)]
-    timeout: Duration,
+    #[command(flatten)]
+    limit: TimeoutArgs,
     #[command(flatten)]
     cache: CacheArgs,
     /// The output format.
@@ -92,7 +91,12 @@ pub(crate) fn run(args: &ReplayArgs) -> Result<(), ErrorList> {
         let recorded = bundle
             .json(&job.output, &text)
             .map_err(|error| refused(&error))?;
-        let rendered = rendered(&mut bundle, job, &renderer, &Deadline::after(args.timeout))?;
+        let rendered = rendered(
+            &mut bundle,
+            job,
+            &renderer,
+            &Deadline::after(args.limit.timeout),
+        )?;
         let now = recording::output(&rendered);
         objects += items(&now).len();
         difference = difference_of(job, &recorded, &rendered, &now);

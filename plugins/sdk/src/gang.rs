@@ -125,8 +125,8 @@ impl Gang<'_> {
 }
 
 impl Gang<'_> {
-    /// Warns if the group's pods have several schedulers, or if theirs may not read the PodGroup: if it is the cluster's default one, although
-    /// the operator's configuration of the policy does not name that one.
+    /// Warns if the group's pods have different schedulers, or if their scheduler may not read the PodGroup, because it is the cluster's
+    /// default one and the operator's configuration of the policy does not name it.
     ///
     /// `known` is the scheduler in that configuration. Call it after [`Self::default_scheduler`]. Needs the claim to read
     /// `pod-sets[P].scheduler-name`.

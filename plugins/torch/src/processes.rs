@@ -51,7 +51,9 @@ fn by_devices(pod_set: &PodSet) -> Result<(String, &'static str), &'static str> 
                 false => "the accelerators of a node's resource claims",
             },
         )),
-        None => auto("the number of accelerators in a node's resource claims is not known; torchrun counts the GPUs that it sees, or else the CPUs"),
+        None => auto(
+            "the number of accelerators in a node's resource claims is not known; torchrun counts the GPUs that it sees, or else the CPUs",
+        ),
     }
 }
 

@@ -164,8 +164,9 @@ fn condition(kind: &str, status: &str, reason: &str, message: &str, now: Timesta
     }
 }
 
-/// Sets a condition like Kubernetes' own controllers: in place, and with a new transition time only if its status changes. A new one comes
-/// before those that hold, because `kubectl get` shows the first of them, and a JobSet can end while its TrainJob is being suspended.
+/// Sets a condition like Kubernetes' own controllers: in place, and with a new transition time only if its status changes. A new condition
+/// is inserted before the first one with status `True`, because `kubectl get` shows only the first of these, and a JobSet can end while its
+/// TrainJob is being suspended.
 fn set(status: &mut TrainJobStatus, mut condition: Condition) {
     let mut conditions = status.conditions.iter_mut();
     match conditions.find(|known| known.type_ == condition.type_) {

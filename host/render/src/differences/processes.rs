@@ -11,13 +11,16 @@ use trainyard_model::{
 
 use super::{Rendering, warning};
 use crate::{
-    json::{get, get_at, items},
+    json::{get, items},
     problem::{InputObject, Warning},
 };
 
 const PROCESSES: &str = "spec.trainer.numProcPerNode";
 const RESOURCES: &str = "spec.trainer.resourcesPerNode";
 const SAME: &str = "to keep its number, set `numProcPerNode`";
+
+/// The frameworks of the reference.
+const OF_REFERENCE: [&str; 5] = ["flux", "jax", "mpi", "torch", "xgboost"];
 
 /// The page with the rows.
 const PAGE: &str = "docs/move.md";
@@ -110,12 +113,13 @@ impl<'a> Node<'a> {
         if nodes == 1 && processes == "1" {
             return None;
         }
-        let (here, there) = match nodes {
-            1 => (
-                "the node".to_owned(),
-                "the node runs as many processes as its command says",
-            ),
-            nodes => (format!("{nodes} nodes"), "each node trains alone"),
+        let here = match nodes {
+            1 => "the node".to_owned(),
+            nodes => format!("{nodes} nodes"),
+        };
+        let there = match self.requested_nodes().unwrap_or(1) {
+            1 => "the node runs as many processes as its command says",
+            _ => "each node trains alone",
         };
         let message = format!(
             "is not set; {name} is {processes} on {here}; in this case, the Kubeflow Trainer sets no env vars of the framework, so {there}"
@@ -129,19 +133,21 @@ impl<'a> Node<'a> {
         ))
     }
 
-    /// The reference counts only the resources in an override, and takes other ones for GPUs.
+    /// The reference counts only the resources in an override, and recognizes GPUs by other names.
     fn by_devices(&self, trainer: &Trainer, name: &str) -> Option<Warning> {
-        if self.rendering.session.job().processes_per_node.is_some() {
+        let config = self.rendering.policy().map(|(_, config)| config)?;
+        let word = get(config, "numProcPerNode").and_then(Value::as_str);
+        let is_set = self.rendering.session.job().processes_per_node.is_some();
+        if is_set || word.is_some_and(|word| word != "auto") {
             return None;
         }
         let of_runtime = self.runtime_resources();
         let given = trainer.resources_per_node.as_ref();
-        let is_whole = |given: &&Value| resources(of_runtime).is_subset(&resources(given));
-        let partial = given.filter(|given| !is_whole(given));
+        let is_whole = |given: &Value| resources(of_runtime).is_subset(&resources(given));
+        let is_partial = given.is_some_and(|given| !is_whole(given));
         let ours = self.env(name)?;
-        let counted = partial.or(given).unwrap_or(of_runtime);
-        let theirs = self.of_reference(counted, name, ours)?;
-        if partial.is_some() {
+        let theirs = self.of_reference(given.unwrap_or(of_runtime), name, ours)?;
+        if is_partial {
             let message = format!(
                 "does not set all resources of the runtime, which count as well, so {name} is {ours}; the Kubeflow Trainer counts only those of the TrainJob, and sets {theirs}; {SAME}"
             );
@@ -152,29 +158,44 @@ impl<'a> Node<'a> {
         if !self.has_disputed_devices() {
             return None;
         }
+        let or_cpus = match name {
+            "DMLC_NUM_WORKER" => "",
+            _ => ", or else the CPUs",
+        };
         let message = format!(
-            "is not set, so {name} is {ours}, because of the accelerators of a node; the Kubeflow Trainer counts every resource with `gpu` in its name, and no others, and sets {theirs}; {SAME}"
+            "is not set, so {name} is {ours}, because of the accelerators of a node; the Kubeflow Trainer counts only a resource with `gpu` in its name{or_cpus}, and sets {theirs}; {SAME}"
         );
         let field = Some(PROCESSES.to_owned());
         let about = InputObject::TrainJob;
         Some(warning(about, field, &message, "accelerators", PAGE))
     }
 
-    /// Returns the value that the reference sets for these resources, if it is not ours.
+    /// Returns the value that the reference sets for these resources, if the number for a node is not ours.
     fn of_reference(&self, counted: &Value, name: &str, ours: &str) -> Option<String> {
-        let of_cpus = || cpus(counted).max(1).to_string();
-        let theirs = gpus(counted).into_iter().map(|gpus| match (name, gpus) {
-            ("DMLC_NUM_WORKER", gpus) => self.all_workers(gpus),
-            (_, 0) => of_cpus(),
-            _ => "auto".to_owned(),
-        });
-        let theirs = another(theirs, ours)?;
+        let is_of_all = name == "DMLC_NUM_WORKER";
+        let of_node = |gpus: u64| match (is_of_all, gpus) {
+            // The row `counts` is about the number of nodes.
+            (true, gpus) => u64::from(self.nodes())
+                .saturating_mul(gpus.max(1))
+                .to_string(),
+            (false, 0) => cpus(counted).max(1).to_string(),
+            (false, _) => "auto".to_owned(),
+        };
+        let gpus = gpus(counted);
+        let theirs = another(gpus.iter().map(|gpus| of_node(*gpus)), ours)?;
         // With one GPU, torchrun starts one process for `auto`, too.
-        let is_same = ours == "auto" && theirs == "1" && self.accelerators() == Some(1);
-        (!is_same).then_some(theirs)
+        if ours == "auto" && theirs == "1" && self.accelerators() == Some(1) {
+            return None;
+        }
+        let first = gpus.first().copied().unwrap_or_default();
+        Some(if is_of_all {
+            self.all_workers(first)
+        } else {
+            theirs
+        })
     }
 
-    /// Whether a node has devices that are accelerators for only one of the two, or are counted in another way.
+    /// Whether a node has devices other than the GPUs that both count alike.
     fn has_disputed_devices(&self) -> bool {
         let known = &self.rendering.session.job().accelerators;
         let node = Some(self.container);
@@ -185,37 +206,42 @@ impl<'a> Node<'a> {
         })
     }
 
-    /// The reference runs one node if nothing requests a number.
+    /// The reference runs one pod of each Job of the trainer if nothing requests a number.
     fn counts(&self) -> Option<Warning> {
-        let rendering = self.rendering;
-        let policy = rendering.runtime.ml_policy.as_ref()?;
-        let of_job = rendering.job.trainer.as_ref();
-        let requested = of_job.and_then(|trainer| trainer.num_nodes);
-        let job = get_at(self.job()?, &["template", "spec"])?;
-        let mut counts = ["parallelism", "completions"].into_iter();
-        let has_counts =
-            counts.any(|field| get(job, field).and_then(Value::as_u64) > Some(1));
-        let nodes = self.nodes();
-        if requested.or(policy.num_nodes).is_some() || nodes < 2 || !has_counts {
-            return None;
-        }
-        if matches!(policy.member, Some(Member::Plugin(_))) {
+        let policy = self.rendering.runtime.ml_policy.as_ref()?;
+        let is_known = match &policy.member {
+            None => true,
+            Some(Member::Key(of)) => OF_REFERENCE.contains(&of.key.as_str()),
+            Some(Member::Plugin(_)) => false,
+        };
+        let set = self.record().pod_set(self.pod_set)?;
+        if !is_known || self.requested_nodes().is_some() || set.count < 2 {
             return None;
         }
         let message = format!(
-            "is not set, so the counts of the runtime's Job stay, and {nodes} nodes run; the Kubeflow Trainer runs 1; to keep that, set it to 1"
+            "is not set, so the {} pods of replicated job `{}` are the nodes; the Kubeflow Trainer runs 1; to keep that, set it to 1",
+            set.count, set.name
         );
         let field = Some("spec.mlPolicy.numNodes".to_owned());
-        Some(warning(InputObject::Runtime, field, &message, "counts", PAGE))
+        Some(warning(
+            InputObject::Runtime,
+            field,
+            &message,
+            "counts",
+            PAGE,
+        ))
+    }
+
+    /// Returns the number of nodes that the TrainJob or the runtime requests.
+    fn requested_nodes(&self) -> Option<u32> {
+        let Rendering { job, runtime, .. } = self.rendering;
+        let of_job = job.trainer.as_ref().and_then(|trainer| trainer.num_nodes);
+        of_job.or_else(|| runtime.ml_policy.as_ref()?.num_nodes)
     }
 
     /// Returns the number of all workers of XGBoost in the reference, which ignores the counts of the runtime's template.
     fn all_workers(&self, gpus: u64) -> String {
-        let rendering = self.rendering;
-        let of_job = rendering.job.trainer.as_ref();
-        let of_job = of_job.and_then(|trainer| trainer.num_nodes);
-        let policy = rendering.runtime.ml_policy.as_ref();
-        let nodes = of_job.or_else(|| policy?.num_nodes).unwrap_or(1);
+        let nodes = self.requested_nodes().unwrap_or(1);
         u64::from(nodes).saturating_mul(gpus.max(1)).to_string()
     }
 
@@ -236,10 +262,9 @@ impl<'a> Node<'a> {
     fn workers(&self, given: u32) -> Option<Warning> {
         let trainer = self.rendering.job.trainer.as_ref()?;
         let of_trainer = trainer.resources_per_node.as_ref();
-        let gpus = gpus(of_trainer.unwrap_or_else(|| self.runtime_resources()));
+        let counted = of_trainer.unwrap_or_else(|| self.runtime_resources());
         let ours = self.env("DMLC_NUM_WORKER")?;
-        let theirs = gpus.into_iter().map(|gpus| self.all_workers(gpus));
-        let theirs = another(theirs, ours)?;
+        let theirs = self.of_reference(counted, "DMLC_NUM_WORKER", ours)?;
         let message = format!(
             "is {given}, so DMLC_NUM_WORKER is {ours}; the Kubeflow Trainer ignores it, and sets {theirs}, from the GPUs of a node"
         );

@@ -63,12 +63,7 @@ impl PodProblems {
 /// Checks a JobSet with its Jobs and pods.
 pub(crate) fn check(job_set: &Value) -> Vec<PodProblem> {
     let spec = job_set.get("spec").unwrap_or(&Value::Null);
-    let mut problems = PodProblems {
-        found: Vec::new(),
-        claimed: claimed_volumes(spec),
-    };
-    rules::check(&mut problems, &StackPath::ROOT, &job_set::JOB_SET, job_set);
-    problems.found
+    found(&job_set::JOB_SET, job_set, claimed_volumes(spec))
 }
 
 /// Checks the labels and annotations of an object that a plugin emitted.
@@ -77,11 +72,15 @@ pub(crate) fn check_metadata(object: &Value) -> Vec<PodProblem> {
         members: &[("metadata", &[Rule::Object(&template::METADATA)])],
         ..rules::ANY
     };
+    found(&OBJECT, object, BTreeSet::new())
+}
+
+fn found(shape: &Shape, value: &Value, claimed: BTreeSet<String>) -> Vec<PodProblem> {
     let mut problems = PodProblems {
         found: Vec::new(),
-        claimed: BTreeSet::new(),
+        claimed,
     };
-    rules::check(&mut problems, &StackPath::ROOT, &OBJECT, object);
+    rules::check(&mut problems, &StackPath::ROOT, shape, value);
     problems.found
 }
 

@@ -7,7 +7,7 @@ use trainyard_api::StackPath;
 use trainyard_model::{names::is_qualified_name, pod_requests::is_hugepages, quantity::Quantity};
 
 use super::PodProblems;
-use crate::json::{get, get_at, object, text};
+use crate::json::{get_at, items, object, text};
 
 /// Checks the requests and limits of a container. Its resource claims are checked by the plugin `dra`.
 pub(super) fn check(
@@ -41,15 +41,15 @@ pub(super) fn of_pod(
     resources: &Value,
     pod: &Map<String, Value>,
 ) {
-    if get(resources, "claims").is_some_and(|claims| !claims.is_null()) {
-        let message = "cannot be set for a pod as a whole; set it in its containers";
+    if !items(resources, "claims").is_empty() {
+        let message = "cannot be set for a pod as a whole; set them in a container";
         problems.add(&at.field("claims"), message);
     }
     for member in ["limits", "requests"] {
         let at = at.field(member);
         for name in object(resources, member).into_iter().flat_map(Map::keys) {
             if !matches!(name.as_str(), "cpu" | "memory") && !is_hugepages(name) {
-                let message = "cannot be set for a pod as a whole, only `cpu`, `memory` and huge pages can; set it in a container";
+                let message = "cannot be set for a pod as a whole, which can have only `cpu`, `memory` and huge pages; set it in a container";
                 problems.add(&at.key(name), message);
             }
         }
@@ -63,14 +63,9 @@ pub(super) fn of_pod(
     }
 }
 
-/// Checks that the containers together request at most what the pod does. Limits without a request do not count here. Init containers, of
-/// which some count, are left out.
-fn total(
-    problems: &mut PodProblems,
-    at: &StackPath<'_>,
-    resources: &Value,
-    containers: &[Value],
-) {
+/// Checks that the containers together request at most what the pod does. Limits without a request do not count here. Init containers are
+/// ignored, although the API server counts some of them.
+fn total(problems: &mut PodProblems, at: &StackPath<'_>, resources: &Value, containers: &[Value]) {
     let at = at.field("requests");
     for (name, value) in object(resources, "requests").into_iter().flatten() {
         let requested =
@@ -90,12 +85,7 @@ fn total(
 }
 
 /// Checks that a container has no higher limit than the pod.
-fn limits_of(
-    problems: &mut PodProblems,
-    at: &StackPath<'_>,
-    resources: &Value,
-    container: &Value,
-) {
+fn limits_of(problems: &mut PodProblems, at: &StackPath<'_>, resources: &Value, container: &Value) {
     let at = at.field("limits");
     for (name, value) in object(resources, "limits").into_iter().flatten() {
         let own = get_at(container, &["resources", "limits", name]);

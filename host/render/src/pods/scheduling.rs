@@ -103,7 +103,7 @@ static NODE_FIELD: Shape = Shape {
     needs: &["key", "operator"],
     whole: Some(|problems, at, field| {
         let values = items(field, "values").len();
-        if values != 1 {
+        if values != 1 && matches!(text(field, "operator"), "In" | "NotIn") {
             let message = format!("has {values} values; a field requires exactly one");
             problems.add(&at.field("values"), message);
         }

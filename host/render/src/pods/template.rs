@@ -63,8 +63,8 @@ pub(super) static POD: Shape = Shape {
         ),
         ("priorityClassName", &[Rule::Text(names::object)]),
         ("readinessGates", &[Rule::Items(&READINESS_GATE)]),
-        // JobSet sets `OnFailure` if it is absent.
         ("resources", &[Rule::Check(resources::of_pod)]),
+        // JobSet sets `OnFailure` if it is absent.
         ("restartPolicy", &[Rule::Word(&["Never", "OnFailure"])]),
         ("runtimeClassName", &[Rule::Text(names::object)]),
         ("schedulingGates", &[Rule::Items(&SCHEDULING_GATE)]),

@@ -1,4 +1,5 @@
-//! Jobs that replace more or fewer nodes after a failure than their policy can use.
+//! Jobs that replace the wrong nodes after a failure: all of them, although elastic training could go on, or one alone, although the group
+//! has to restart as a whole.
 
 use serde_json::Value;
 use trainyard_api::{FieldPath, Runtime, ancestor::Ancestor, names, runtime::Member};
@@ -15,8 +16,8 @@ const DISRUPTION: &str = "DisruptionTarget";
 /// The policies whose processes form one group of a fixed size, which has to start again as a whole.
 const FIXED_GROUPS: [&str; 4] = ["flux", "jax", "torch", "xgboost"];
 
-/// Returns a warning if the trainer's Job replaces more or fewer nodes after a failure than its policy can use. Plugins cannot read the
-/// fields that decide it.
+/// Returns a warning if the trainer's Job replaces the wrong nodes. Plugins can read `backoffLimit`, but neither `podFailurePolicy` nor the
+/// JobSet's `failurePolicy`, so the SDK leaves the limit of in-place restarts to this check.
 pub(super) fn warning(runtime: &Runtime, nodes: u32) -> Option<Warning> {
     let Member::Key(policy) = runtime.ml_policy.as_ref()?.member.as_ref()? else {
         return None;
@@ -32,20 +33,27 @@ pub(super) fn warning(runtime: &Runtime, nodes: u32) -> Option<Warning> {
     let job = job.pointer("/template/spec")?;
     let (field, message) = match evicted(job) {
         Some((rule, "FailJob")) if is_elastic => (
-            FieldPath::of(["podFailurePolicy", "rules"]).index(rule).field("action"),
+            FieldPath::of(["podFailurePolicy", "rules"])
+                .index(rule)
+                .field("action"),
             "is `FailJob`, so if one node is evicted, all nodes are replaced, although elastic training could go on without it; set it to `Ignore`, which replaces only that node",
         ),
+        _ if !is_elastic && is_in_place(spec) => return None,
         Some((rule, "Ignore")) if !is_elastic => (
-            FieldPath::of(["podFailurePolicy", "rules"]).index(rule).field("action"),
-            "is `Ignore`, so a node that is evicted is replaced alone, while the others wait for it until they time out; set it to `FailJob`, and do not count such failures with a rule of the JobSet's `failurePolicy`",
+            FieldPath::of(["podFailurePolicy", "rules"])
+                .index(rule)
+                .field("action"),
+            "is `Ignore`, so a node that is evicted is replaced alone, while the others wait for it until they time out; set it to `FailJob`, so that all nodes restart; if evictions should not count as restarts, add a rule with the action `RestartJobSetAndIgnoreMaxRestarts` to the JobSet's `failurePolicy`",
         ),
-        _ if !is_elastic && restarts_in_place(job) && !is_in_place(spec) => (
+        _ if !is_elastic && restarts_in_place(job) => (
             FieldPath::of(["backoffLimit"]),
-            "is 2147483647, so a node that fails is restarted alone, while the others wait for it until they time out; set it to 0, so that all nodes restart, or let JobSet restart them in place with `failurePolicy.restartStrategy: InPlaceRestart`",
+            "is 2147483647, so a node that fails is restarted alone, while the others wait for it until they time out; set it to 0, so that all nodes restart, as often as the JobSet's `failurePolicy.maxRestarts` allows, or, if JobSet's feature gate InPlaceRestart is enabled, set `failurePolicy.restartStrategy: InPlaceRestart`",
         ),
         _ => return None,
     };
-    let path = template::replicated_jobs().index(at).fields(["template", "spec"]);
+    let path = template::replicated_jobs()
+        .index(at)
+        .fields(["template", "spec"]);
     Some(Warning {
         about: InputObject::Runtime,
         field: Some(path.join(&field).to_string()),
@@ -56,12 +64,14 @@ pub(super) fn warning(runtime: &Runtime, nodes: u32) -> Option<Warning> {
 
 /// Returns the first rule of a Job's `podFailurePolicy` that matches evicted pods, which is the one that applies, and its action.
 fn evicted(job: &Value) -> Option<(usize, &str)> {
-    let mut rules = items(job.get("podFailurePolicy")?, "rules").iter().enumerate();
+    let mut rules = items(job.get("podFailurePolicy")?, "rules")
+        .iter()
+        .enumerate();
     let (position, rule) = rules.find(|(_, rule)| is_for_evictions(rule))?;
     Some((position, rule.get("action")?.as_str()?))
 }
 
-/// Whether the Job restarts pods without a limit, as JobSet's in-place restarts need it.
+/// Whether the Job restarts pods without a limit, which JobSet's in-place restarts require.
 fn restarts_in_place(job: &Value) -> bool {
     job.get("backoffLimit").and_then(Value::as_i64) == Some(i64::from(i32::MAX))
 }

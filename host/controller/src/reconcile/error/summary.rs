@@ -150,7 +150,7 @@ fn shortened(sentence: &str) -> String {
     cut(parts.collect::<Vec<_>>().join("`"), SENTENCE_BYTES)
 }
 
-/// Cuts the middle out of a text that is longer than that. A quotation whose start or end is cut keeps its backtick.
+/// Cuts the middle out of a text of more than `most` bytes. If one backtick of a pair is cut off, a new one replaces it.
 fn cut(text: String, most: usize) -> String {
     if text.len() <= most {
         return text;
