@@ -4,13 +4,16 @@
 
 use trainyard_model::{contract::handle, plugin::Phase};
 
-use crate::common::{render, scripted, texts};
+use crate::common::{Scripted, render, texts};
 
 #[test]
 fn invalid_labels_and_annotations_are_refused_with_the_plugin() {
     let with = |label: (&'static str, &'static str), annotation: &'static str| {
         let claims = [("writes", "objects[v1/ConfigMap/-x]")];
-        render(&[scripted("a", &claims, Phase::Build, move |call| {
+        render(&[Scripted::new("a", &claims, move |phase, call| {
+            if phase != Phase::Build {
+                return Ok(());
+            }
             let object = call.objects_emit(handle::Objects(0), "v1", "ConfigMap", "-x", None)?;
             call.object_set_label(object, label.0, label.1)?;
             call.object_set_annotation(object, annotation, "any text")
