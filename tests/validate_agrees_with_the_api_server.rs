@@ -52,7 +52,13 @@ fn validated(inputs: &[Input]) -> BTreeMap<String, BTreeSet<String>> {
 
 /// Returns a sentence without the advice that only the command gives.
 fn without_advice(sentence: &str) -> &str {
-    let advice = ["; write it in quotes", "; patches cannot set it, "];
+    let advice = [
+        "; devices are counted in whole numbers",
+        "; patches cannot set it, ",
+        "; write an amount such as ",
+        "; write it in quotes",
+        "; write it without quotes: ",
+    ];
     let starts = advice.iter().filter_map(|advice| sentence.find(advice));
     let end = starts.min().unwrap_or(sentence.len());
     sentence.get(..end).unwrap()
@@ -114,6 +120,18 @@ fn sentences(outcome: &Outcome) -> BTreeSet<String> {
     refused.chain(unknown).collect()
 }
 
+/// Returns whether a sentence of an API server only says for one more alternative of the schema what a printed one says with its advice.
+fn repeats(missed: &str, printed: &BTreeSet<String>) -> bool {
+    let of_alternatives = [
+        "(anyOf)",
+        "Checked value must be of type",
+        "must be of type integer",
+    ];
+    let field = |sentence: &str| sentence.split(": ").next().map(str::to_owned);
+    let is_alternative = of_alternatives.iter().any(|part| missed.contains(part));
+    is_alternative && printed.iter().any(|known| field(known) == field(missed))
+}
+
 #[test]
 fn every_input_of_the_table_has_the_recorded_verdict() {
     let schemas: BTreeMap<_, _> = Kind::ALL
@@ -145,7 +163,8 @@ fn every_input_of_the_table_has_the_recorded_verdict() {
             Some(sentences) => sentences.iter().map(ToString::to_string).collect(),
             None => sentences(&outcome),
         };
-        if found != wanted {
+        let missed: Vec<_> = wanted.difference(&found).collect();
+        if !found.is_subset(&wanted) || !missed.iter().all(|one| repeats(one, &found)) {
             wrong.push(format!("{}: {found:#?} instead of {wanted:#?}", input.name));
         }
     }

@@ -176,7 +176,8 @@ fn nodes_and_devices_have_warnings_of_their_own() {
         let job = "backoffLimit: 0, parallelism: 3, completions: 3";
         let runtime = with("{xgboost: {}}", "network: {}", job, &resources);
         let found = warnings(&runtime, "trainer: {}");
-        ["counts", "accelerators"].map(|row| having(&found, &format!("(see `{row}` in")).len())
+        ["counts", "accelerators"]
+            .map(|row| having(&found, &format!("(see `{row}` in docs/move.md)")).len())
     };
     assert_eq!(of("amd.com/gpu"), [1, 0]);
     assert_eq!(of("nvidia.com/gpumem"), [1, 1]);

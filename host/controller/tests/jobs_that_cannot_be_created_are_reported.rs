@@ -116,6 +116,10 @@ async fn jobs_and_pods_that_are_refused_are_reported_until_they_exist() {
     cluster.put(node.clone());
     let quota = "Error creating: pods \"job-node-0-1-x7k2p\" is forbidden: exceeded quota: pods";
     cluster.put(event(&node, "FailedCreate", quota));
+    // Whoever may create Events in the namespace can write any time into them.
+    let mut forged = event(&node, "PVCCreationFailed", "forged");
+    forged["eventTime"] = "2099-01-01T00:00:00.000000Z".into();
+    cluster.put(forged);
     let counts = |ready: u8| json!({"status": {"replicatedJobsStatus": [{"name": "node", "active": 1, "ready": ready}]}});
     cluster.merge("jobsets", "a", "job", &counts(0));
     let lacks = |cluster: &Cluster| {

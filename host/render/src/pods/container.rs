@@ -228,7 +228,13 @@ fn init_container(problems: &mut PodProblems, at: &StackPath<'_>, container: &Va
             "lifecycle" => "`lifecycle`",
             _ => continue,
         };
-        if value.is_object() {
+        // An API server drops the signal, the only other member, if its feature gate is off.
+        let hooks = ["postStart", "preStop"];
+        let is_set = match member.as_str() {
+            "lifecycle" => hooks.iter().any(|hook| get(value, hook).is_some()),
+            _ => value.is_object(),
+        };
+        if is_set {
             problems.add(
                 &at.field(member),
                 format!("init containers have no {what}, unless their `restartPolicy` is `Always`; remove it"),

@@ -29,6 +29,9 @@ use crate::{
     wire::{self, without_managed_fields},
 };
 
+/// How far the clock of a controller that writes Events may be ahead. In minutes.
+const SKEW: i64 = 1;
+
 /// The most characters of an Event's message in an error.
 const LONGEST: usize = 600;
 
@@ -153,10 +156,16 @@ impl LiveCluster<'_> {
         let fields = format!("involvedObject.uid={uid},type=Warning");
         let params = ListParams::default().fields(&fields);
         // Only one is kept, because there may be many large ones.
+        // Whoever may create Events in the namespace could otherwise hide the newest real one behind one of the future.
+        let until = self.now.checked_add(SKEW.minutes()).unwrap_or(self.now);
         let newest = Arc::new(Mutex::new(None::<Event>));
         let keep = Arc::clone(&newest);
         let read = move |text: &str| -> Option<()> {
-            let event = Event::read(text).filter(|event| event.last() >= Some(since))?;
+            let is_recent = |event: &Event| {
+                let last = event.last();
+                last.is_some_and(|last| (since..=until).contains(&last))
+            };
+            let event = Event::read(text).filter(is_recent)?;
             let mut newest = keep.lock().unwrap_or_else(PoisonError::into_inner);
             if newest
                 .as_ref()
