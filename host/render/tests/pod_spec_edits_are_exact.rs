@@ -417,8 +417,8 @@ fn every_addition_is_explained_at_its_path() {
         }
         Ok(())
     })];
-    let terms =
-        json!([{"matchExpressions": [expression("a")]}, {}, {"matchFields": [expression("b")]}]);
+    let name = json!({"key": "metadata.name", "operator": "In", "values": ["b"]});
+    let terms = json!([{"matchExpressions": [expression("a")]}, {}, {"matchFields": [name]}]);
     let old = json!({
         "tolerations": [{"key": "spot"}], "dnsConfig": {"searches": ["old.example"]},
         "affinity": required(&terms),
