@@ -57,7 +57,7 @@ impl Admission {
             let mut message = message(violation, &written);
             let location = admitted.location().at(written);
             let scalar = location.plain_scalar();
-            if let Some(advice) = advice::of(violation, &admitted.object.value, scalar.as_deref()) {
+            if let Some(advice) = advice::of(violation, &admitted.object.value, scalar) {
                 message.push_str(&format!("; {advice}"));
                 advised.insert(&violation.path);
             }

@@ -226,7 +226,7 @@ mod tests {
     fn a_cut_leaves_no_backtick_alone() {
         let (words, quoted) = ("word ".repeat(40), "name".repeat(8));
         for at in 0..100 {
-            let before = words.get(..at).unwrap();
+            let before: String = words.chars().take(at).collect();
             let sentence = format!("{before}`{quoted}` {words}");
             let cut = cut(sentence, 110);
             assert!(cut.len() <= 110 && cut.contains(MIDDLE), "{cut}");
