@@ -79,11 +79,12 @@ pub(super) async fn of_train_jobs_are_the_controllers(
     let user = ConfigMaps::of(plane, (&namespace, "user"), &namespace).await?;
     let controller = ConfigMaps::of(plane, (installed, NAME), &namespace).await?;
     let snapshot = map("job-runtime-snapshot", Some(true));
-    // RBAC and the policy take effect after a moment.
+    // RBAC and the policy take effect after a moment, which can be between the creation and the deletion.
+    let probe = map("probe-runtime-snapshot", Some(true));
     eventually("the policy holds", async || {
-        let refused = user.create(&snapshot).await?;
+        let refused = user.create(&probe).await?;
         if refused.is_none() {
-            user.delete("job-runtime-snapshot").await?;
+            user.delete("probe-runtime-snapshot").await?;
         }
         Ok(refused.filter(|why| why.contains(REFUSED)).map(drop))
     })
