@@ -31,25 +31,12 @@ pub(super) fn warning(runtime: &Runtime, nodes: u32) -> Option<Warning> {
     let jobs = items(spec, "replicatedJobs").iter();
     let (at, job) = jobs.enumerate().find(|(_, job)| is_trainer(job))?;
     let job = job.pointer("/template/spec")?;
-    let (field, message) = match evicted(job) {
-        Some((rule, "FailJob")) if is_elastic => (
-            FieldPath::of(["podFailurePolicy", "rules"])
-                .index(rule)
-                .field("action"),
-            "is `FailJob`, so if one node is evicted, all nodes are replaced, although elastic training could go on without it; set it to `Ignore`, which replaces only that node",
-        ),
-        _ if !is_elastic && is_in_place(spec) => return None,
-        Some((rule, "Ignore")) if !is_elastic => (
-            FieldPath::of(["podFailurePolicy", "rules"])
-                .index(rule)
-                .field("action"),
-            "is `Ignore`, so a node that is evicted is replaced alone, while the others wait for it until they time out; set it to `FailJob`, so that all nodes restart; if evictions should not count as restarts, add a rule with the action `RestartJobSetAndIgnoreMaxRestarts` to the JobSet's `failurePolicy`",
-        ),
-        _ if !is_elastic && restarts_in_place(job) => (
-            FieldPath::of(["backoffLimit"]),
-            "is 2147483647, so a node that fails is restarted alone, while the others wait for it until they time out; set it to 0, so that all nodes restart, as often as the JobSet's `failurePolicy.maxRestarts` allows, or, if JobSet's feature gate InPlaceRestart is enabled, set `failurePolicy.restartStrategy: InPlaceRestart`",
-        ),
-        _ => return None,
+    let (field, message) = if is_elastic {
+        replaces_all(job)?
+    } else if is_in_place(spec) {
+        return None;
+    } else {
+        replaces_one(job)?
     };
     let path = template::replicated_jobs()
         .index(at)
@@ -62,13 +49,35 @@ pub(super) fn warning(runtime: &Runtime, nodes: u32) -> Option<Warning> {
     })
 }
 
-/// Returns the first rule of a Job's `podFailurePolicy` that matches evicted pods, which is the one that applies, and its action.
-fn evicted(job: &Value) -> Option<(usize, &str)> {
-    let mut rules = items(job.get("podFailurePolicy")?, "rules")
-        .iter()
-        .enumerate();
-    let (position, rule) = rules.find(|(_, rule)| is_for_evictions(rule))?;
-    Some((position, rule.get("action")?.as_str()?))
+/// Returns what makes the Job of elastic training replace all nodes, and what to do.
+fn replaces_all(job: &Value) -> Option<(FieldPath, &'static str)> {
+    let (field, action) = evicted(job)?;
+    let message = "is `FailJob`, so if one node is evicted, all nodes are replaced, although elastic training could go on without it; set it to `Ignore`, which replaces only that node";
+    (action == "FailJob").then_some((field, message))
+}
+
+/// Returns what makes the Job of a fixed group replace one node alone, and what to do.
+fn replaces_one(job: &Value) -> Option<(FieldPath, &'static str)> {
+    match evicted(job) {
+        Some((field, "Ignore")) => Some((
+            field,
+            "is `Ignore`, so a node that is evicted is replaced alone, while the others wait for it until they time out; set it to `FailJob`, so that all nodes restart; if evictions should not count as restarts, add a rule with the action `RestartJobSetAndIgnoreMaxRestarts` to the JobSet's `failurePolicy`",
+        )),
+        _ if restarts_in_place(job) => Some((
+            FieldPath::of(["backoffLimit"]),
+            "is 2147483647, so a node that fails is restarted alone, while the others wait for it until they time out; set it to 0, so that all nodes restart, as often as the JobSet's `failurePolicy.maxRestarts` allows, or, if JobSet's feature gate InPlaceRestart is enabled, set `failurePolicy.restartStrategy: InPlaceRestart`",
+        )),
+        _ => None,
+    }
+}
+
+/// Returns the action for evicted pods in a Job's `podFailurePolicy`, and its field: that of the first rule that matches them.
+fn evicted(job: &Value) -> Option<(FieldPath, &str)> {
+    let rules = items(job.get("podFailurePolicy")?, "rules");
+    let position = rules.iter().position(is_for_evictions)?;
+    let action = rules.get(position)?.get("action")?.as_str()?;
+    let rules = FieldPath::of(["podFailurePolicy", "rules"]);
+    Some((rules.index(position).field("action"), action))
 }
 
 /// Whether the Job restarts pods without a limit, which JobSet's in-place restarts require.

@@ -155,9 +155,9 @@ impl LiveCluster<'_> {
     async fn last_failure(&self, uid: &str, since: Timestamp) -> Result<Option<String>> {
         let fields = format!("involvedObject.uid={uid},type=Warning");
         let params = ListParams::default().fields(&fields);
-        // Only one is kept, because there may be many large ones.
         // Whoever may create Events in the namespace could otherwise hide the newest real one behind one of the future.
         let until = self.now.checked_add(SKEW.minutes()).unwrap_or(self.now);
+        // Only one is kept, because there may be many large ones.
         let newest = Arc::new(Mutex::new(None::<Event>));
         let keep = Arc::clone(&newest);
         let read = move |text: &str| -> Option<()> {
