@@ -107,6 +107,10 @@ test-frameworks: build ## Sum the ranks of each of these frameworks on a real co
 	$(CARGO) build --locked --workspace --example cluster
 	$(CARGO) test --locked --workspace --test frameworks -- $(FILTER)
 
+.PHONY: test-nightly
+test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, real MPI and frameworks, gangs, the harness; hours.
+	@$(MAKE) --no-print-directory --keep-going test-reference test-harness test-gangs test-mpi test-frameworks growth
+
 .PHONY: bench
 bench: setup ## Measure plugin calls, renderings and starts (docs/benchmarks.md); takes minutes on an idle machine.
 	$(CARGO) build --locked --release -p trainyard

@@ -110,7 +110,7 @@ impl Contract {
         }
         let parsed = sources
             .parse()
-            .map_err(|(sources, error)| anyhow!("{}", error.highlight(&sources)))?;
+            .map_err(|(sources, error)| anyhow!("{}", error.render(&sources)))?;
         let mut resolve = Resolve::default();
         let package = resolve.push_group(parsed)?;
         Self::of(&resolve, package)
