@@ -13,7 +13,7 @@ use super::{
     last_reconcile::{AppliedObject, LastReconcile},
     object_ref::ObjectRef,
     object_version::ObjectVersion,
-    start::CachedJobSet,
+    start::KnownJobSet,
 };
 use crate::watch::TrainJobStatus;
 
@@ -48,7 +48,7 @@ pub(crate) trait Values {
 
 /// A value with its facts.
 #[derive(Clone, Debug)]
-pub(crate) struct Known<F, V> {
+pub(crate) struct WithFacts<F, V> {
     pub(crate) facts: F,
     pub(crate) value: V,
 }
@@ -58,8 +58,8 @@ pub(crate) type Result<T, E = ReconcileError> = std::result::Result<T, E>;
 
 /// What the controller keeps of TrainJobs in memory.
 pub(crate) trait Memory {
-    /// Returns the TrainJob's JobSet in the store.
-    fn cached(&self) -> CachedJobSet;
+    /// Returns what is known of the TrainJob's JobSet now. It may have changed since the reconcile began.
+    fn job_set_now(&self) -> KnownJobSet;
 
     /// Forgets the result of the last reconcile, so that a failure is followed by a full reconcile, and starts to register interests: later
     /// changes make the rendering outdated.
@@ -69,7 +69,7 @@ pub(crate) trait Memory {
     fn remember(&mut self, last: LastReconcile);
 
     /// Ends the registration of interests, and releases the memory that was reserved for large values.
-    fn settle(&mut self, interests: Interests);
+    fn settle(&mut self, interests: KeptInterests);
 
     /// Forgets the result of the last reconcile.
     fn forget_last(&mut self);
@@ -81,13 +81,13 @@ pub(crate) trait Memory {
     fn forget_deleted_job_set(&mut self);
 }
 
-/// What happens to a TrainJob's interests in cluster objects at the end of a reconcile.
+/// Which of a TrainJob's interests in cluster objects are kept at the end of a reconcile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Interests {
-    /// Those of this reconcile replace the earlier ones.
-    Replace,
-    /// They are dropped.
-    Drop,
+pub(crate) enum KeptInterests {
+    /// Those that were registered in this reconcile.
+    OfThisReconcile,
+    /// None of them.
+    None,
 }
 
 /// The TrainJob.
@@ -114,7 +114,7 @@ pub(crate) trait Snapshots: Values {
     async fn snapshot(
         &mut self,
         job: &Self::TrainJob,
-    ) -> Result<Option<Known<SnapshotFacts, Self::Snapshot>>>;
+    ) -> Result<Option<WithFacts<SnapshotFacts, Self::Snapshot>>>;
 
     /// Reads only its marks.
     async fn snapshot_marks(&mut self) -> Result<Option<SnapshotMarks>>;
@@ -135,7 +135,7 @@ pub(crate) trait Snapshots: Values {
     /// Marks the snapshot at that version, and returns its new version. One that is marked as started becomes immutable.
     async fn mark_snapshot(
         &mut self,
-        mark: SnapshotMark,
+        mark: MarksToSet,
         at: &ObjectVersion,
     ) -> Result<ObjectVersion>;
 }
@@ -155,7 +155,7 @@ pub(crate) trait Renderings: Values {
         job: &Self::TrainJob,
         basis: &Basis<Self::Snapshot>,
         existing: Option<&Self::Snapshot>,
-    ) -> Result<Known<RenderedFacts, Self::Rendering>>;
+    ) -> Result<WithFacts<RenderedFacts, Self::Rendering>>;
 }
 
 /// The objects beside the JobSet.
@@ -184,7 +184,7 @@ pub(crate) trait JobSets: Values {
 
     /// Reads the suspended JobSet with that UID. The store may be outdated, and a running JobSet must not change.
     async fn suspended_job_set(&mut self, uid: &str)
-    -> Result<Known<SuspendedFacts, Self::JobSet>>;
+    -> Result<WithFacts<SuspendedFacts, Self::JobSet>>;
 
     /// Checks that the TrainJob in the store is current, and that there is no JobSet.
     async fn confirm_absence(&mut self) -> Result<()>;
@@ -229,7 +229,7 @@ pub(crate) trait Placements: Values {
         job: &Self::TrainJob,
         job_set: &Self::JobSet,
         wanted: WantedPlacement<'_, Self>,
-    ) -> Result<Known<PlacementFacts, Self::Placement>>;
+    ) -> Result<WithFacts<PlacementFacts, Self::Placement>>;
 }
 
 /// The Jobs of a suspended JobSet.
@@ -267,14 +267,14 @@ pub(crate) struct Basis<S> {
 
 /// The marks of a snapshot that are to be set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SnapshotMark {
+pub(crate) struct MarksToSet {
     /// Its JobSet has run, and the snapshot is immutable.
     pub(crate) started: bool,
     /// Whether its JobSet was deleted and has to be recreated; `Some(false)` removes the mark.
     pub(crate) recreate: Option<bool>,
 }
 
-impl SnapshotMark {
+impl MarksToSet {
     /// The JobSet has run.
     pub(crate) const STARTED: Self = Self {
         started: true,

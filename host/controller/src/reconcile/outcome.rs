@@ -59,7 +59,7 @@ impl Reconciler {
         };
         let start = Start::of(self, key, &job, failing_for >= TEMPORARY);
         let unreadable = self.unreadable_job_set(key, &start);
-        let mut cluster = LiveCluster::new(self, key, worker, job, &start.cached, start.now);
+        let mut cluster = LiveCluster::new(self, key, worker, job, &start.job_set, start.now);
         let flow = Flow::new(&mut cluster, &start);
         let end = match unreadable {
             Some(error) => flow.refuse(error).await,
@@ -91,7 +91,7 @@ impl Reconciler {
 
     /// Returns why the JobSet cannot be decoded. Then nothing is changed.
     fn unreadable_job_set(&self, key: &NamespacedName, start: &Start) -> Option<ReconcileError> {
-        match (&start.cached.job_set, self.stores.job_sets.unreadable(key)) {
+        match (&start.job_set.job_set, self.stores.job_sets.unreadable(key)) {
             (_, Some(job_set)) => Some(unreadable_error(names::JOB_SET, key, &job_set)),
             // It has become readable in the meantime.
             (StoredJobSet::Unreadable, None) => Some(ReconcileError::changed_job_set(&key.name)),

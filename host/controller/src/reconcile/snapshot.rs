@@ -197,7 +197,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// The deadline was exceeded.
-    pub(crate) fn placed(
+    pub(crate) fn noted_placement(
         &self,
         job: &TrainJob,
         deadline: &Deadline,

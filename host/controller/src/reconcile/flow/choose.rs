@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{Flow, Rendering, Report, Reports, Result, Snapshot, because};
 use crate::reconcile::{
-    cluster::{Basis, Cluster, Known, RenderedFacts, RuntimeSource, SnapshotFacts, SnapshotMark},
+    cluster::{Basis, Cluster, WithFacts, RenderedFacts, RuntimeSource, SnapshotFacts, MarksToSet},
     error::{ReconcileError, SnapshotError},
     object_ref::ObjectRef,
 };
@@ -70,7 +70,7 @@ impl<C: Cluster> Flow<'_, C> {
     /// corrected since then is followed.
     fn is_unused(&self, snapshot: &SnapshotFacts) -> bool {
         let job = &self.start.job;
-        let had_job_set = job.had_job_set() || job.has_run() || self.start.cached.was_deleted();
+        let had_job_set = job.had_job_set() || job.has_run() || self.start.job_set.was_deleted();
         !had_job_set && !snapshot.started && !snapshot.recreate
     }
 
@@ -82,15 +82,15 @@ impl<C: Cluster> Flow<'_, C> {
         train_job: &C::TrainJob,
         found: Snapshot<C>,
     ) -> Result<Option<Rendering<C>>> {
-        let Known { facts, value } = found;
+        let WithFacts { facts, value } = found;
         if self.may_have_ended(Some(&facts)) {
             return Ok(None);
         }
-        let recreate = self.start.cached.was_deleted() && !facts.recreate;
+        let recreate = self.start.job_set.was_deleted() && !facts.recreate;
         let has_run = self.start.job.has_run() || facts.started;
         if has_run && (!facts.started || recreate) {
             because("the JobSet was deleted before it ended");
-            let mark = SnapshotMark {
+            let mark = MarksToSet {
                 started: true,
                 recreate: recreate.then_some(true),
             };
@@ -118,7 +118,7 @@ impl<C: Cluster> Flow<'_, C> {
         let job = &self.start.job;
         let has_run = job.has_run() || snapshot.is_some_and(|snapshot| snapshot.started);
         let has_not_ended = job.is_suspended()
-            || self.start.cached.was_deleted()
+            || self.start.job_set.was_deleted()
             || snapshot.is_some_and(|snapshot| snapshot.recreate);
         has_run && !has_not_ended
     }
@@ -170,14 +170,14 @@ impl<C: Cluster> Flow<'_, C> {
     /// Chooses the existing snapshot. If only the TrainJob's status shows that its JobSet has run, the snapshot is marked, because the counts
     /// of the next JobSet replace the status.
     async fn choose_existing(&mut self, found: Snapshot<C>, never_run: bool) -> Result<Choice<C>> {
-        let Known { facts, value } = found;
+        let WithFacts { facts, value } = found;
         let has_run = self.start.job.has_run();
         if has_run {
             self.mark_started().await?;
         }
         if facts.recreate {
             because("the JobSet was recreated");
-            self.mark(SnapshotMark::CLEAR_RECREATE).await?;
+            self.mark(MarksToSet::CLEAR_RECREATE).await?;
         }
         let started = facts.was_started || has_run;
         let basis = Basis {
@@ -270,7 +270,7 @@ impl<C: Cluster> Flow<'_, C> {
 
     /// Saves the snapshot of the rendering, unless it is saved.
     pub(super) async fn save(&mut self, rendering: &mut Rendering<C>) -> Result<()> {
-        let Known { facts, value } = rendering;
+        let WithFacts { facts, value } = rendering;
         if facts.saved {
             return Ok(());
         }
@@ -301,11 +301,11 @@ impl<C: Cluster> Flow<'_, C> {
         if is_started {
             return Ok(());
         }
-        self.mark(SnapshotMark::STARTED).await
+        self.mark(MarksToSet::STARTED).await
     }
 
     /// Sets marks of the snapshot.
-    pub(super) async fn mark(&mut self, mark: SnapshotMark) -> Result<()> {
+    pub(super) async fn mark(&mut self, mark: MarksToSet) -> Result<()> {
         let (at, started, recreate) = match (&mut self.snapshot, &mut self.marks) {
             (Some(it), _) => (&mut it.at, &mut it.started, &mut it.recreate),
             (None, Some(it)) => (&mut it.at, &mut it.started, &mut it.recreate),
@@ -340,9 +340,9 @@ impl<C: Cluster> Flow<'_, C> {
     /// recreated.
     pub(super) async fn note_applied(&mut self, rendered: &RenderedFacts) -> Result<()> {
         // If it is deleted again, a restarted controller recreates it too.
-        if self.is_to_recreate() && self.cluster.cached().has_any_job_set() {
+        if self.is_to_recreate() && self.cluster.job_set_now().exists() {
             because("the JobSet was recreated");
-            self.mark(SnapshotMark::CLEAR_RECREATE).await?;
+            self.mark(MarksToSet::CLEAR_RECREATE).await?;
         }
         if rendered.expires && !self.start.job.desired.suspend && self.snapshot.is_some() {
             self.mark_started().await?;

@@ -12,7 +12,7 @@ use trainyard_model::object::ApplyMode;
 use super::{Flow, Report, Reports, Result, because, write::JobSetStage};
 use crate::{
     reconcile::{
-        cluster::{Basis, Cluster, ObjectState, RuntimeSource, SnapshotMark},
+        cluster::{Basis, Cluster, ObjectState, RuntimeSource, MarksToSet},
         error::ReconcileError,
         last_reconcile::AppliedObject,
         start::JobFacts,
@@ -128,7 +128,7 @@ impl<C: Cluster> Flow<'_, C> {
         self.read_marks().await?;
         if self.is_to_recreate() {
             because("the JobSet was recreated");
-            self.mark(SnapshotMark::CLEAR_RECREATE).await?;
+            self.mark(MarksToSet::CLEAR_RECREATE).await?;
         }
         Ok(())
     }

@@ -29,7 +29,7 @@ use std::{sync::Arc, time::Duration};
 
 use super::{
     cluster::{
-        Cluster, Known, Owner, RenderedFacts, Result, SnapshotFacts, SnapshotMarks, SuspendedFacts,
+        Cluster, WithFacts, Owner, RenderedFacts, Result, SnapshotFacts, SnapshotMarks, SuspendedFacts,
         Values,
     },
     error::ReconcileError,
@@ -69,13 +69,13 @@ pub(crate) enum Report {
 type Reports = Vec<Report>;
 
 /// A snapshot with its facts.
-type Snapshot<C> = Known<SnapshotFacts, <C as Values>::Snapshot>;
+type Snapshot<C> = WithFacts<SnapshotFacts, <C as Values>::Snapshot>;
 
 /// A rendering with its facts.
-type Rendering<C> = Known<RenderedFacts, <C as Values>::Rendering>;
+type Rendering<C> = WithFacts<RenderedFacts, <C as Values>::Rendering>;
 
 /// A suspended JobSet with its facts.
-type SuspendedJobSet<C> = Known<SuspendedFacts, <C as Values>::JobSet>;
+type SuspendedJobSet<C> = WithFacts<SuspendedFacts, <C as Values>::JobSet>;
 
 /// A reconcile of a TrainJob.
 pub(crate) struct Flow<'a, C: Cluster> {
@@ -104,7 +104,7 @@ impl<'a, C: Cluster> Flow<'a, C> {
     /// Reconciles the TrainJob.
     pub(crate) async fn run(mut self) -> End {
         let Start { job, now, .. } = self.start;
-        let status = finish::status(job, &self.start.cached, job.desired.suspend, *now);
+        let status = finish::status(job, &self.start.job_set, job.desired.suspend, *now);
         let has_ended = status::end(&status).is_some() || job.desired.not_supported.is_some();
         let outcome = if has_ended {
             Ok(Reports::new())
@@ -116,8 +116,8 @@ impl<'a, C: Cluster> Flow<'a, C> {
 
     /// Reconciles the JobSet of a TrainJob that has not ended.
     async fn reconcile_job_set(&mut self) -> Result<Reports> {
-        let Start { job, cached, .. } = self.start;
-        match &cached.job_set {
+        let Start { job, job_set, .. } = self.start;
+        match &job_set.stored {
             // It is reported if it lasts.
             StoredJobSet::Ours(found) if found.deleting => {
                 let (name, finalizers) = (&job.name, &found.finalizers);
@@ -139,9 +139,7 @@ impl<'a, C: Cluster> Flow<'a, C> {
                 because("the TrainJob has no JobSet");
                 self.create().await
             }
-            // It must not be taken for a missing one.
-            StoredJobSet::Unreadable => Ok(Reports::new()),
-            StoredJobSet::Foreign => {
+            StoredJobSet::NotOurs => {
                 because("the JobSet of this name does not belong to the TrainJob");
                 Err(match self.cluster.job_set_owner().await? {
                     Owner::Foreign(error) => error,
@@ -153,8 +151,8 @@ impl<'a, C: Cluster> Flow<'a, C> {
 
     /// Remembers that everything is up to date as of the current version of the JobSet.
     fn remember(&mut self, objects: Option<Arc<[AppliedObject]>>) {
-        let cached = self.cluster.cached();
-        self.remember_at(cached.job_set(), objects);
+        let job_set = self.cluster.job_set_now();
+        self.remember_at(job_set.ours(), objects);
     }
 
     /// Remembers that everything is up to date as of the version of the JobSet at which the objects were checked, so that the next reconcile

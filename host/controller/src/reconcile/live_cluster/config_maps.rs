@@ -14,7 +14,7 @@ use super::{
 use crate::{
     annotations::{RECREATE, STARTED},
     reconcile::{
-        cluster::{Known, Result, SnapshotFacts, SnapshotMark, SnapshotMarks, Snapshots},
+        cluster::{WithFacts, Result, SnapshotFacts, MarksToSet, SnapshotMarks, Snapshots},
         error::{ReconcileError, SnapshotError},
         last_reconcile::AppliedObject,
         object_version::ObjectVersion,
@@ -29,7 +29,7 @@ impl Snapshots for LiveCluster<'_> {
     async fn snapshot(
         &mut self,
         job: &AdmittedTrainJob,
-    ) -> Result<Option<Known<SnapshotFacts, Snapshot>>> {
+    ) -> Result<Option<WithFacts<SnapshotFacts, Snapshot>>> {
         let name = Snapshot::name(&self.key.name);
         let Some(map) = self.read::<ConfigMap>(&name).await? else {
             return Ok(None);
@@ -53,7 +53,7 @@ impl Snapshots for LiveCluster<'_> {
             Ok::<_, SnapshotError>((snapshot, ObjectVersion::of(&map.metadata)))
         };
         let (snapshot, at) = self.on_thread(read).await??;
-        Ok(Some(Known {
+        Ok(Some(WithFacts {
             facts: snapshot.facts_at(at),
             value: snapshot,
         }))
@@ -120,7 +120,7 @@ impl Snapshots for LiveCluster<'_> {
 
     async fn mark_snapshot(
         &mut self,
-        mark: SnapshotMark,
+        mark: MarksToSet,
         at: &ObjectVersion,
     ) -> Result<ObjectVersion> {
         let name = Snapshot::name(&self.key.name);

@@ -7,7 +7,7 @@ use trainyard_model::deadline::{Deadline, Overdue};
 
 use super::{LiveCluster, train_jobs::AdmittedTrainJob};
 use crate::reconcile::{
-    cluster::{Known, PlacementFacts, Placements, Result, WantedPlacement},
+    cluster::{WithFacts, PlacementFacts, Placements, Result, WantedPlacement},
     error::ReconcileError,
     job_set::SuspendedJobSet,
     placement::{self, Entries},
@@ -29,7 +29,7 @@ impl Placements for LiveCluster<'_> {
         job: &AdmittedTrainJob,
         live: &Arc<SuspendedJobSet>,
         wanted: WantedPlacement<'_, Self>,
-    ) -> Result<Known<PlacementFacts, PlacementChanges>> {
+    ) -> Result<WithFacts<PlacementFacts, PlacementChanges>> {
         let is_whole = matches!(wanted, WantedPlacement::Applied(_));
         let job_set = match wanted {
             WantedPlacement::Applied(rendering) | WantedPlacement::Rendered(rendering) => {
@@ -37,7 +37,7 @@ impl Placements for LiveCluster<'_> {
             }
             WantedPlacement::Noted(snapshot) => {
                 let (of, snapshot) = (job.job.clone(), snapshot.clone());
-                let noted = move |_: &_, deadline: &Deadline| snapshot.placed(&of, deadline);
+                let noted = move |_: &_, deadline: &Deadline| snapshot.noted_placement(&of, deadline);
                 let noted = self.on_thread(noted).await?;
                 match noted.map_err(ReconcileError::placing)? {
                     Some(spec) => Arc::new(json!({"spec": spec})),
@@ -78,7 +78,7 @@ fn compare(
     wanted: Arc<Value>,
     is_whole: bool,
     deadline: &Deadline,
-) -> Result<Known<PlacementFacts, PlacementChanges>, Overdue> {
+) -> Result<WithFacts<PlacementFacts, PlacementChanges>, Overdue> {
     let spec = wanted.get("spec").unwrap_or(&Value::Null);
     let removed = live.removed_by(spec);
     let jobs = if is_whole {
@@ -97,5 +97,5 @@ fn compare(
         jobs,
         removed,
     };
-    Ok(Known { facts, value })
+    Ok(WithFacts { facts, value })
 }

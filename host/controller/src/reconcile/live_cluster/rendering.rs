@@ -17,7 +17,7 @@ use trainyard_render::{ClusterFacts, Needs, Problem, RenderedObject, Renderer, S
 
 use super::{LiveCluster, train_jobs::AdmittedTrainJob};
 use crate::reconcile::{
-    cluster::{Basis, Known, ObjectToWrite, RenderedFacts, Renderings, Result, RuntimeSource},
+    cluster::{Basis, WithFacts, ObjectToWrite, RenderedFacts, Renderings, Result, RuntimeSource},
     defaults,
     error::ReconcileError,
     inputs::Inputs,
@@ -45,7 +45,7 @@ impl Renderings for LiveCluster<'_> {
         job: &AdmittedTrainJob,
         basis: &Basis<Snapshot>,
         existing: Option<&Snapshot>,
-    ) -> Result<Known<RenderedFacts, RenderedJobSet>> {
+    ) -> Result<WithFacts<RenderedFacts, RenderedJobSet>> {
         let Basis {
             source, started, ..
         } = *basis;
@@ -109,7 +109,7 @@ fn check_still_loaded(renderer: &Renderer, plan: &Plan) -> Result<()> {
     reason = "only one value exists at a time, and it is destructured immediately"
 )]
 enum RenderOutcome {
-    Rendered(Known<RenderedFacts, RenderedJobSet>),
+    Rendered(WithFacts<RenderedFacts, RenderedJobSet>),
     /// Plugins need lookups.
     Needs(Needs),
 }
@@ -210,7 +210,7 @@ impl RenderTask {
             snapshot,
             snapshot_written: false,
         };
-        Ok(RenderOutcome::Rendered(Known { facts, value }))
+        Ok(RenderOutcome::Rendered(WithFacts { facts, value }))
     }
 
     /// Whether the lookups may be made and the TrainJob rendered again. A rendering that timed out is retried later instead. The lookups of a

@@ -13,8 +13,8 @@ use super::*;
 use crate::{
     reconcile::{
         cluster::{
-            Basis, Cluster, Known, Memory, ObjectToWrite, RenderedFacts, Renderings, Result,
-            RuntimeSource, Runtimes, SnapshotMark, SnapshotMarks, Snapshots, TrainJobs, Values,
+            Basis, Cluster, WithFacts, Memory, ObjectToWrite, RenderedFacts, Renderings, Result,
+            RuntimeSource, Runtimes, MarksToSet, SnapshotMarks, Snapshots, TrainJobs, Values,
         },
         inputs::Inputs,
         last_reconcile::AppliedObject,
@@ -34,8 +34,8 @@ impl Values for World {
 }
 
 impl Memory for World {
-    fn cached(&self) -> CachedJobSet {
-        self.cached_job_set()
+    fn job_set_now(&self) -> KnownJobSet {
+        self.known_job_set()
     }
 
     fn begin(&mut self) {
@@ -53,9 +53,9 @@ impl Memory for World {
         }
     }
 
-    fn settle(&mut self, interests: Interests) {
+    fn settle(&mut self, interests: KeptInterests) {
         self.done.push("settle".to_owned());
-        self.outdated &= interests == Interests::Replace;
+        self.outdated &= interests == KeptInterests::OfThisReconcile;
         self.interests = Some(interests);
     }
 
@@ -109,7 +109,7 @@ impl TrainJobs for World {
 }
 
 impl Snapshots for World {
-    async fn snapshot(&mut self, (): &()) -> Result<Option<Known<SnapshotFacts, ()>>> {
+    async fn snapshot(&mut self, (): &()) -> Result<Option<WithFacts<SnapshotFacts, ()>>> {
         self.call("read snapshot").await?;
         match &self.snapshot {
             Some(snapshot) if !snapshot.ours => Err(error(Fault::Foreign)),
@@ -117,7 +117,7 @@ impl Snapshots for World {
             snapshot => {
                 // Only a JobSet vouches for it.
                 let trusted = self.job_set.is_some() || self.deleted_job_set.is_some();
-                Ok(snapshot.as_ref().map(|snapshot| Known {
+                Ok(snapshot.as_ref().map(|snapshot| WithFacts {
                     facts: SnapshotFacts {
                         trusted,
                         ..snapshot.facts()
@@ -181,7 +181,7 @@ impl Snapshots for World {
 
     async fn mark_snapshot(
         &mut self,
-        mark: SnapshotMark,
+        mark: MarksToSet,
         at: &ObjectVersion,
     ) -> Result<ObjectVersion> {
         self.call(match (mark.started, mark.recreate) {
@@ -221,7 +221,7 @@ impl Renderings for World {
         (): &(),
         basis: &Basis<()>,
         existing: Option<&()>,
-    ) -> Result<Known<RenderedFacts, bool>> {
+    ) -> Result<WithFacts<RenderedFacts, bool>> {
         let source = match basis.source {
             RuntimeSource::Snapshot => "snapshot",
             RuntimeSource::Runtime => "runtime",
@@ -252,7 +252,7 @@ impl Renderings for World {
                 .collect(),
             warnings: Vec::new(),
         };
-        Ok(Known {
+        Ok(WithFacts {
             facts,
             value: basis.started,
         })

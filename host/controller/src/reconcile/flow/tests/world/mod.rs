@@ -15,13 +15,13 @@ use futures_util::FutureExt as _;
 use super::{Fault, counts, error, now};
 use crate::{
     reconcile::{
-        cluster::{Interests, OldJob, SnapshotFacts},
+        cluster::{KeptInterests, OldJob, SnapshotFacts},
         error::ReconcileError,
         flow::{End, Flow},
         last_reconcile::{AnnotationWrite, LastReconcile},
         object_ref::ObjectRef,
         object_version::ObjectVersion,
-        start::{CachedJobSet, JobFacts, Start, StoredJobSet},
+        start::{KnownJobSet, JobFacts, Start, StoredJobSet},
         status,
     },
     watch::{JobCounts, JobSetState},
@@ -70,7 +70,7 @@ pub(super) struct World {
     pub(super) last: Option<LastReconcile>,
     pub(super) deleted_job_set: Option<Arc<JobSetState>>,
     pub(super) outdated: bool,
-    pub(super) interests: Option<Interests>,
+    pub(super) interests: Option<KeptInterests>,
     pub(super) annotated: Option<AnnotationWrite>,
     /// Whether reconciles have failed for long.
     pub(super) persists: bool,
@@ -242,16 +242,15 @@ impl World {
         Some(state)
     }
 
-    fn cached_job_set(&self) -> CachedJobSet {
-        let job_set = match self.state() {
+    fn known_job_set(&self) -> KnownJobSet {
+        let stored = match self.state() {
             None => StoredJobSet::Missing,
-            Some(state) if state.owner.is_none() => StoredJobSet::Foreign,
+            Some(state) if state.owner.is_none() => StoredJobSet::NotOurs,
             Some(state) => StoredJobSet::Ours(Arc::new(state)),
         };
-        let deleted_job_set = self.deleted_job_set.clone();
-        CachedJobSet {
-            job_set,
-            deleted_job_set,
+        KnownJobSet {
+            stored,
+            deleted: self.deleted_job_set.clone(),
         }
     }
 
@@ -279,7 +278,7 @@ impl World {
         Start {
             now: k8s_openapi::jiff::Timestamp::from_second(self.second).unwrap(),
             job: self.job.clone(),
-            cached: self.cached_job_set(),
+            job_set: self.known_job_set(),
             last: self.last.clone(),
             outdated: self.outdated,
             persists: self.persists,
