@@ -204,21 +204,23 @@ impl Work {
         let outcome = span.in_scope(|| match result {
             Ok(ReconcileOutcome {
                 requeue_after,
-                warnings,
-                result,
+                reports,
+                error,
             }) => {
+                let warnings = reports.iter().filter_map(|it| it.warning(&key.name));
+                let warnings: Vec<_> = warnings.collect();
                 if let Some(job) = self.reference(&key) {
                     self.recorder.warn_each(&job, WARNING, ACTION, &warnings);
                 }
-                match result {
-                    Ok(()) => {
+                match error {
+                    None => {
                         self.failures.forget(&key);
                         if self.reconciler.note_success(&key) {
                             self.add(&key, Duration::ZERO);
                         }
                         succeeded(running, requeue_after)
                     }
-                    Err(error) => self.failed(running, &error, requeue_after),
+                    Some(error) => self.failed(running, &error, requeue_after),
                 }
             }
             Err(_) => {

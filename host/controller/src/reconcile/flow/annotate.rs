@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::{End, Flow, Report, Reports, because};
+use super::{Flow, ReconcileOutcome, Report, Reports, because};
 use crate::reconcile::{
     cluster::Cluster,
     error::{AnnotationTiming, ErrorSummary, ReconcileError},
@@ -27,9 +27,9 @@ pub(super) struct Annotation {
 
 impl<C: Cluster> Flow<'_, C> {
     /// Changes nothing but the annotation about this error.
-    pub(crate) async fn refuse(mut self, error: ReconcileError) -> End {
+    pub(crate) async fn refuse(mut self, error: ReconcileError) -> ReconcileOutcome {
         let annotation = self.annotate(Some(&error)).await;
-        End {
+        ReconcileOutcome {
             requeue_after: None,
             reports: annotation.reports,
             error: Some(error),

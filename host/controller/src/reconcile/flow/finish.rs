@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::{End, Flow, Reports, Result, because, maintain};
+use super::{Flow, ReconcileOutcome, Reports, Result, because, maintain};
 use crate::{
     reconcile::{
         cluster::{Cluster, KeptInterests},
@@ -22,7 +22,7 @@ impl<C: Cluster> Flow<'_, C> {
         &mut self,
         has_ended: bool,
         outcome: Result<Reports, ReconcileError>,
-    ) -> End {
+    ) -> ReconcileOutcome {
         let (mut reports, error) = match outcome {
             Ok(reports) => (reports, None),
             Err(error) => (Reports::new(), Some(error)),
@@ -35,7 +35,7 @@ impl<C: Cluster> Flow<'_, C> {
         let (job_set, job, now) = (self.cluster.job_set_now(), &self.start.job, self.start.now);
         let next_check = maintain::next_check(job_set.ours(), job, now).filter(|_| !has_ended);
         let requeue_after = deadline(job, &job_set, now).into_iter().chain(next_check);
-        End {
+        ReconcileOutcome {
             requeue_after: requeue_after.chain(annotation.requeue_after).min(),
             reports,
             error: of_status.or(error),

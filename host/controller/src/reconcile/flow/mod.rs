@@ -25,7 +25,7 @@ mod tests;
 mod update;
 mod write;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use super::{
     cluster::{
@@ -34,36 +34,11 @@ use super::{
     },
     error::ReconcileError,
     last_reconcile::{AppliedObject, LastReconcile},
+    outcome::{ReconcileOutcome, Report},
     start::{JobFacts, Start, StoredJobSet},
     status,
 };
 use crate::watch::{JobSetState, State as _};
-
-/// How a reconcile ends.
-#[derive(Debug, Default)]
-pub(crate) struct End {
-    /// When the TrainJob has to be reconciled again even if nothing changes, such as at its deadline.
-    pub(crate) requeue_after: Option<Duration>,
-    /// What did not stop the reconcile: warnings for the TrainJob's author, and facts that are only logged.
-    pub(crate) reports: Vec<Report>,
-    /// Why the reconcile failed, if it did.
-    pub(crate) error: Option<ReconcileError>,
-}
-
-/// A problem that did not stop the reconcile. It is a warning for the TrainJob's author, unless it is only logged.
-#[derive(Debug)]
-pub(crate) enum Report {
-    /// A warning of the rendering.
-    Rendering(String),
-    /// An error that did not stop the reconcile.
-    Error(ReconcileError),
-    /// Live objects are not updated, because the plan is pinned. It is only logged.
-    NotFollowed(ReconcileError),
-    /// The annotation about the error could not be written or removed. It is only logged.
-    NotAnnotated(ReconcileError),
-    /// The JobSet is marked as started, but has the digest of its inputs like one that has never run.
-    BothMarks,
-}
 
 /// The reports of a reconcile.
 type Reports = Vec<Report>;
@@ -102,7 +77,7 @@ impl<'a, C: Cluster> Flow<'a, C> {
     }
 
     /// Reconciles the TrainJob.
-    pub(crate) async fn run(mut self) -> End {
+    pub(crate) async fn run(mut self) -> ReconcileOutcome {
         let Start { job, now, .. } = self.start;
         let status = finish::status(job, &self.start.job_set, job.desired.suspend, *now);
         let has_ended = status::end(&status).is_some() || job.desired.not_supported.is_some();

@@ -17,10 +17,11 @@ use crate::{
     reconcile::{
         cluster::{KeptInterests, OldJob, SnapshotFacts},
         error::ReconcileError,
-        flow::{End, Flow},
+        flow::Flow,
         last_reconcile::{AnnotationWrite, LastReconcile},
         object_ref::ObjectRef,
         object_version::ObjectVersion,
+        outcome::ReconcileOutcome,
         start::{KnownJobSet, JobFacts, Start, StoredJobSet},
         status,
     },
@@ -287,7 +288,7 @@ impl World {
     }
 
     /// Reconciles once; `None` if the process is killed.
-    pub(super) fn reconcile(&mut self) -> Option<End> {
+    pub(super) fn reconcile(&mut self) -> Option<ReconcileOutcome> {
         let start = self.begin_reconcile();
         let end = Flow::new(self, &start).run().now_or_never();
         self.faults.clear();
@@ -299,7 +300,7 @@ impl World {
     }
 
     /// Refuses to change anything, because of this error.
-    pub(super) fn refuse(&mut self, error: ReconcileError) -> End {
+    pub(super) fn refuse(&mut self, error: ReconcileError) -> ReconcileOutcome {
         let start = self.begin_reconcile();
         let flow = Flow::new(self, &start);
         flow.refuse(error).now_or_never().unwrap()
