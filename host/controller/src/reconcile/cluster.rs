@@ -117,7 +117,7 @@ pub(crate) trait Snapshots: Values {
     ) -> Result<Option<WithFacts<SnapshotFacts, Self::Snapshot>>>;
 
     /// Reads only its marks.
-    async fn snapshot_marks(&mut self) -> Result<Option<SnapshotMarks>>;
+    async fn snapshot_marks(&mut self) -> Result<FoundMarks>;
 
     /// Reads only its list of objects.
     async fn listed_objects(&mut self) -> Result<Arc<[AppliedObject]>>;
@@ -135,7 +135,7 @@ pub(crate) trait Snapshots: Values {
     /// Marks the snapshot at that version, and returns its new version. One that is marked as started becomes immutable.
     async fn mark_snapshot(
         &mut self,
-        mark: MarksToSet,
+        to_set: MarksToSet,
         at: &ObjectVersion,
     ) -> Result<ObjectVersion>;
 }
@@ -183,8 +183,10 @@ pub(crate) trait JobSets: Values {
     async fn job_set_owner(&mut self) -> Result<Owner>;
 
     /// Reads the suspended JobSet with that UID. The store may be outdated, and a running JobSet must not change.
-    async fn suspended_job_set(&mut self, uid: &str)
-    -> Result<WithFacts<SuspendedFacts, Self::JobSet>>;
+    async fn suspended_job_set(
+        &mut self,
+        uid: &str,
+    ) -> Result<WithFacts<SuspendedFacts, Self::JobSet>>;
 
     /// Checks that the TrainJob in the store is current, and that there is no JobSet.
     async fn confirm_absence(&mut self) -> Result<()>;
@@ -323,13 +325,7 @@ pub(crate) enum WantedPlacement<'a, C: Values + ?Sized> {
 /// The facts of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SnapshotFacts {
-    pub(crate) at: ObjectVersion,
-    /// Whether it was marked as started when it was read.
-    pub(crate) was_started: bool,
-    /// Whether it is marked as started now.
-    pub(crate) started: bool,
-    /// Whether it is marked because its JobSet was deleted and has to be recreated.
-    pub(crate) recreate: bool,
+    pub(crate) marks: SnapshotMarks,
     /// Whether its content may be used. If not, an equal snapshot does not have to be written.
     pub(crate) trusted: bool,
     /// Whether it has a plan. A snapshot of the reference has none.
@@ -339,13 +335,25 @@ pub(crate) struct SnapshotFacts {
 }
 
 /// The marks of a snapshot.
-#[derive(Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SnapshotMarks {
+    /// The version of the snapshot with these marks.
     pub(crate) at: ObjectVersion,
-    /// The error if it does not belong to the TrainJob.
-    pub(crate) foreign: Option<ReconcileError>,
+    /// Its JobSet has run, and the snapshot is immutable.
     pub(crate) started: bool,
+    /// Its JobSet was deleted and has to be recreated.
     pub(crate) recreate: bool,
+}
+
+/// The marks of a snapshot, if there is one.
+#[derive(Debug)]
+pub(crate) enum FoundMarks {
+    /// There is no snapshot.
+    Missing,
+    /// The snapshot belongs to the TrainJob.
+    Ours(SnapshotMarks),
+    /// The snapshot belongs to another owner.
+    Foreign(ReconcileError),
 }
 
 /// The facts of a rendering.

@@ -8,12 +8,13 @@
 //! 1. **The stores** have the desired state of the TrainJob, the state of its JobSet, and the result of the last reconcile (`start.rs`,
 //!    `reconciler.rs`, `last_reconcile.rs`). Most reconciles end here, because nothing has changed.
 //! 2. **Without a JobSet** (`flow/create.rs`), the TrainJob is read (`live_cluster/train_jobs.rs`) and rendered from its current runtime
-//!    (`live_cluster/runtimes.rs`, `live_cluster/rendering.rs`, `live_cluster/lookups.rs`, `fetch.rs`, `defaults.rs`), once the API server
-//!    has confirmed that it is current. Its snapshot is created (`flow/choose.rs`, `snapshot.rs`, `live_cluster/config_maps.rs`), then the
-//!    objects beside the JobSet (`flow/write.rs`, `live_cluster/objects.rs`, `object_ref.rs`), then the JobSet (`live_cluster/job_sets.rs`).
-//!    A JobSet that has run is recreated only if it did not end before it was deleted (`deleted_job_sets.rs`).
-//! 3. **A suspended JobSet that has never run** is read and updated (`flow/update.rs`): the objects first, then the JobSet. The digest of the
-//!    inputs shows whether it is up to date (`inputs.rs`).
+//!    (`flow/render.rs`, `live_cluster/runtimes.rs`, `live_cluster/rendering.rs`, `live_cluster/lookups.rs`, `fetch.rs`, `defaults.rs`),
+//!    once the API server has confirmed that it is current. Its snapshot is created (`flow/known_snapshot.rs`, `snapshot`,
+//!    `live_cluster/config_maps.rs`), then the objects beside the JobSet (`flow/write.rs`, `live_cluster/objects.rs`, `object_ref.rs`), then
+//!    the JobSet (`live_cluster/job_sets.rs`). A JobSet that has run is recreated only if it did not end before it was deleted
+//!    (`deleted_job_sets.rs`).
+//! 3. **A suspended JobSet that has never run** is read and updated (`flow/choose.rs`, `flow/update.rs`): the objects first, then the
+//!    JobSet. The digest of the inputs shows whether it is up to date (`inputs.rs`).
 //! 4. **A suspended JobSet that has run** is frozen. When it is unsuspended (`flow/resume.rs`, `job_set.rs`), its pods get the current
 //!    placement (`placement`, `flow/place.rs`, `live_cluster/placements.rs`). Jobs with an earlier placement are deleted
 //!    (`live_cluster/jobs.rs`).
@@ -51,19 +52,18 @@ mod start;
 pub(crate) mod status;
 mod vouch;
 
+use std::{sync::Arc, time::Duration};
+
 pub(crate) use error::NOT_CREATED;
 pub use error::{ReconcileError, SnapshotError};
 pub use explained::{Live, LiveError, live, live_job_set};
-pub use object_ref::ObjectRef;
-pub(crate) use outcome::ReconcileOutcome;
-pub use reconciler::{Reconciler, Stores};
-pub use snapshot::Snapshot;
-
-use std::{sync::Arc, time::Duration};
-
 use flow::Flow;
 use live_cluster::LiveCluster;
+pub use object_ref::ObjectRef;
+pub(crate) use outcome::ReconcileOutcome;
 use outcome::Report;
+pub use reconciler::{Reconciler, Stores};
+pub use snapshot::Snapshot;
 use start::Start;
 use trainyard_api::names;
 

@@ -21,7 +21,7 @@ use trainyard_model::{
 use trainyard_render::{ClusterFacts, Rendered, RenderedObject};
 
 use super::{
-    cluster::SnapshotFacts,
+    cluster::{SnapshotFacts, SnapshotMarks},
     error::{ReconcileError, SnapshotError},
     object_ref::{self, ObjectRef},
     object_version::ObjectVersion,
@@ -124,10 +124,11 @@ impl Snapshot {
     /// Returns the facts of the snapshot at that version.
     pub(crate) fn facts_at(&self, at: ObjectVersion) -> SnapshotFacts {
         SnapshotFacts {
-            at,
-            was_started: self.started,
-            started: self.started,
-            recreate: self.recreate,
+            marks: SnapshotMarks {
+                at,
+                started: self.started,
+                recreate: self.recreate,
+            },
             trusted: self.trusted,
             has_plan: self.plan.is_some(),
             objects: self.objects.as_slice().into(),

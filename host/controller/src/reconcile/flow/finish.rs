@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::{Flow, ReconcileOutcome, Reports, Result, because, maintain};
+use super::{Flow, ReconcileOutcome, Result, because, known_snapshot::KnownSnapshot, maintain};
 use crate::{
     reconcile::{
         cluster::{Cluster, KeptInterests},
         error::ReconcileError,
         object_version::ObjectVersion,
-        start::{KnownJobSet, JobFacts},
+        start::{JobFacts, KnownJobSet},
         status,
     },
     watch::TrainJobStatus,
@@ -18,26 +18,22 @@ use crate::{
 
 impl<C: Cluster> Flow<'_, C> {
     /// Ends a reconcile, successful or not: writes the status and the annotation about its error.
-    pub(super) async fn finish(
-        &mut self,
-        has_ended: bool,
-        outcome: Result<Reports, ReconcileError>,
-    ) -> ReconcileOutcome {
-        let (mut reports, error) = match outcome {
-            Ok(reports) => (reports, None),
-            Err(error) => (Reports::new(), Some(error)),
-        };
+    pub(super) async fn finish(&mut self, has_ended: bool, result: Result<()>) -> ReconcileOutcome {
+        let error = result.err();
+        if error.is_some() {
+            // It is retried, and what was reported then is reported once it succeeds.
+            self.reports.clear();
+        }
         self.settle(has_ended, error.as_ref());
         let of_status = self.write_outcome(error.is_some()).await.err();
         // The error is shown even if the status cannot be written.
-        let annotation = self.annotate(error.as_ref().or(of_status.as_ref())).await;
-        reports.extend(annotation.reports);
+        let annotated = self.annotate(error.as_ref().or(of_status.as_ref())).await;
         let (job_set, job, now) = (self.cluster.job_set_now(), &self.start.job, self.start.now);
         let next_check = maintain::next_check(job_set.ours(), job, now).filter(|_| !has_ended);
         let requeue_after = deadline(job, &job_set, now).into_iter().chain(next_check);
         ReconcileOutcome {
-            requeue_after: requeue_after.chain(annotation.requeue_after).min(),
-            reports,
+            requeue_after: requeue_after.chain(annotated).min(),
+            reports: std::mem::take(&mut self.reports),
             error: of_status.or(error),
         }
     }
@@ -45,7 +41,7 @@ impl<C: Cluster> Flow<'_, C> {
     /// Updates the state in memory.
     fn settle(&mut self, has_ended: bool, error: Option<&ReconcileError>) {
         // Its memory is released, and the API server may take long from here on.
-        self.content = None;
+        self.snapshot = KnownSnapshot::Nothing;
         let job_set = self.cluster.job_set_now();
         let runs = job_set.ours().is_some_and(|found| !found.suspended);
         // A missing object of a running JobSet is recreated as soon as its kind is served.

@@ -2,8 +2,8 @@
 //!
 //! Objects are written in this order, which is safe wherever a reconcile stops:
 //!
-//! 1. **The snapshot** ([`choose`]) pins the inputs of the JobSet before anything is created from them. Before the JobSet is suspended or
-//!    recreated, the snapshot is marked as started; from then on, neither the snapshot nor the plan changes.
+//! 1. **The snapshot** ([`known_snapshot`], [`choose`]) pins the inputs of the JobSet before anything is created from them. Before the JobSet
+//!    is suspended or recreated, the snapshot is marked as started; from then on, neither the snapshot nor the plan changes.
 //! 2. **The objects beside the JobSet** ([`write`]) are written as their modes allow. An object of another owner is an error, and is never
 //!    changed. A Secret is created once and keeps its keys.
 //! 3. **The JobSet** is applied over the version that was read if it has never run ([`create`], [`update`]). A JobSet that has run is frozen:
@@ -16,8 +16,10 @@ mod annotate;
 mod choose;
 mod create;
 mod finish;
+mod known_snapshot;
 mod maintain;
 mod place;
+mod render;
 mod resume;
 mod suspend;
 #[cfg(test)]
@@ -27,10 +29,11 @@ mod write;
 
 use std::sync::Arc;
 
+use known_snapshot::KnownSnapshot;
+
 use super::{
     cluster::{
-        Cluster, WithFacts, Owner, RenderedFacts, Result, SnapshotFacts, SnapshotMarks, SuspendedFacts,
-        Values,
+        Cluster, Owner, RenderedFacts, Result, SnapshotFacts, SuspendedFacts, Values, WithFacts,
     },
     error::ReconcileError,
     last_reconcile::{AppliedObject, LastReconcile},
@@ -39,9 +42,6 @@ use super::{
     status,
 };
 use crate::watch::{JobSetState, State as _};
-
-/// The reports of a reconcile.
-type Reports = Vec<Report>;
 
 /// A snapshot with its facts.
 type Snapshot<C> = WithFacts<SnapshotFacts, <C as Values>::Snapshot>;
@@ -56,12 +56,9 @@ type SuspendedJobSet<C> = WithFacts<SuspendedFacts, <C as Values>::JobSet>;
 pub(crate) struct Flow<'a, C: Cluster> {
     cluster: &'a mut C,
     start: &'a Start,
-    /// The snapshot in the cluster, as it was read or written last.
-    snapshot: Option<SnapshotFacts>,
-    /// Its content, as it was read.
-    content: Option<C::Snapshot>,
-    /// Its marks, if only they were read, and it is not of another owner.
-    marks: Option<SnapshotMarks>,
+    snapshot: KnownSnapshot<C::Snapshot>,
+    /// The problems so far that did not stop it.
+    reports: Vec<Report>,
 }
 
 impl<'a, C: Cluster> Flow<'a, C> {
@@ -70,9 +67,8 @@ impl<'a, C: Cluster> Flow<'a, C> {
         Self {
             cluster,
             start,
-            snapshot: None,
-            content: None,
-            marks: None,
+            snapshot: KnownSnapshot::Nothing,
+            reports: Vec::new(),
         }
     }
 
@@ -81,16 +77,16 @@ impl<'a, C: Cluster> Flow<'a, C> {
         let Start { job, now, .. } = self.start;
         let status = finish::status(job, &self.start.job_set, job.desired.suspend, *now);
         let has_ended = status::end(&status).is_some() || job.desired.not_supported.is_some();
-        let outcome = if has_ended {
-            Ok(Reports::new())
+        let result = if has_ended {
+            Ok(())
         } else {
             self.reconcile_job_set().await
         };
-        self.finish(has_ended, outcome).await
+        self.finish(has_ended, result).await
     }
 
     /// Reconciles the JobSet of a TrainJob that has not ended.
-    async fn reconcile_job_set(&mut self) -> Result<Reports> {
+    async fn reconcile_job_set(&mut self) -> Result<()> {
         let Start { job, job_set, .. } = self.start;
         match &job_set.stored {
             // It is reported if it lasts.
@@ -107,7 +103,7 @@ impl<'a, C: Cluster> Flow<'a, C> {
                 self.suspend(found).await
             }
             // A finalizer may keep the TrainJob and its JobSet for a long time.
-            _ if job.deleting => Ok(Reports::new()),
+            _ if job.deleting => Ok(()),
             StoredJobSet::Ours(found) if !found.suspended => self.maintain(found).await,
             StoredJobSet::Ours(found) => self.update_or_resume(found).await,
             StoredJobSet::Missing => {
@@ -122,6 +118,11 @@ impl<'a, C: Cluster> Flow<'a, C> {
                 })
             }
         }
+    }
+
+    /// Reports an error that does not stop the reconcile.
+    fn report(&mut self, error: ReconcileError) {
+        self.reports.push(Report::Error(error));
     }
 
     /// Remembers that everything is up to date as of the current version of the JobSet.
@@ -147,12 +148,6 @@ impl<'a, C: Cluster> Flow<'a, C> {
             objects,
         });
     }
-}
-
-/// Takes the warnings of a rendering.
-fn take_warnings(rendered: &mut RenderedFacts) -> Reports {
-    let warnings = std::mem::take(&mut rendered.warnings).into_iter();
-    warnings.map(Report::Rendering).collect()
 }
 
 /// Logs why the next calls are made.

@@ -14,7 +14,9 @@ use super::{
 use crate::{
     annotations::{RECREATE, STARTED},
     reconcile::{
-        cluster::{WithFacts, Result, SnapshotFacts, MarksToSet, SnapshotMarks, Snapshots},
+        cluster::{
+            FoundMarks, MarksToSet, Result, SnapshotFacts, SnapshotMarks, Snapshots, WithFacts,
+        },
         error::{ReconcileError, SnapshotError},
         last_reconcile::AppliedObject,
         object_version::ObjectVersion,
@@ -59,21 +61,23 @@ impl Snapshots for LiveCluster<'_> {
         }))
     }
 
-    async fn snapshot_marks(&mut self) -> Result<Option<SnapshotMarks>> {
+    async fn snapshot_marks(&mut self) -> Result<FoundMarks> {
         let name = Snapshot::name(&self.key.name);
         let found = self.config_maps().get_metadata_opt(&name).await;
         let found = found
             .map_err(|error| ReconcileError::api(format!("reading ConfigMap `{name}`"), error))?;
-        Ok(found.map(|found| {
-            let metadata = found.metadata;
-            let is_foreign = !owner::is_of(&self.job.uid, &metadata);
-            let foreign = || owner::foreign(&self.key.name, "ConfigMap", &name, &metadata);
-            SnapshotMarks {
-                at: ObjectVersion::of(&metadata),
-                foreign: is_foreign.then(foreign),
-                started: is_started(&metadata),
-                recreate: is_to_recreate(&metadata),
-            }
+        let Some(metadata) = found.map(|found| found.metadata) else {
+            return Ok(FoundMarks::Missing);
+        };
+        if !owner::is_of(&self.job.uid, &metadata) {
+            let job = &self.key.name;
+            let error = owner::foreign(job, "ConfigMap", &name, &metadata);
+            return Ok(FoundMarks::Foreign(error));
+        }
+        Ok(FoundMarks::Ours(SnapshotMarks {
+            at: ObjectVersion::of(&metadata),
+            started: is_started(&metadata),
+            recreate: is_to_recreate(&metadata),
         }))
     }
 
@@ -120,22 +124,22 @@ impl Snapshots for LiveCluster<'_> {
 
     async fn mark_snapshot(
         &mut self,
-        mark: MarksToSet,
+        to_set: MarksToSet,
         at: &ObjectVersion,
     ) -> Result<ObjectVersion> {
         let name = Snapshot::name(&self.key.name);
         let mut annotations = Map::new();
-        if mark.started {
+        if to_set.started {
             annotations.insert(STARTED.to_owned(), json!("true"));
         }
-        if let Some(recreate) = mark.recreate {
+        if let Some(recreate) = to_set.recreate {
             let value = if recreate { json!("true") } else { Value::Null };
             annotations.insert(RECREATE.to_owned(), value);
         }
         let mut patch = json!({
             "metadata": {"uid": at.uid, "resourceVersion": at.version, "annotations": annotations},
         });
-        if let (true, Some(patch)) = (mark.started, patch.as_object_mut()) {
+        if let (true, Some(patch)) = (to_set.started, patch.as_object_mut()) {
             patch.insert("immutable".to_owned(), json!(true));
         }
         let patch = Patch::Merge(&patch);

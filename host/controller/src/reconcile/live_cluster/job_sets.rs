@@ -19,7 +19,7 @@ use crate::{
     kubernetes::unless_gone,
     log_shares::AllowedLine,
     reconcile::{
-        cluster::{Apply, JobSets, WithFacts, Owner, Result, SuspendedFacts, TrainJobs as _},
+        cluster::{Apply, JobSets, Owner, Result, SuspendedFacts, TrainJobs as _, WithFacts},
         error::{ReconcileError, SnapshotError},
         job_set::{self, SuspendedJobSet},
         object_version::ObjectVersion,

@@ -7,7 +7,7 @@ use trainyard_model::deadline::{Deadline, Overdue};
 
 use super::{LiveCluster, train_jobs::AdmittedTrainJob};
 use crate::reconcile::{
-    cluster::{WithFacts, PlacementFacts, Placements, Result, WantedPlacement},
+    cluster::{PlacementFacts, Placements, Result, WantedPlacement, WithFacts},
     error::ReconcileError,
     job_set::SuspendedJobSet,
     placement::{self, Entries},
@@ -37,7 +37,8 @@ impl Placements for LiveCluster<'_> {
             }
             WantedPlacement::Noted(snapshot) => {
                 let (of, snapshot) = (job.job.clone(), snapshot.clone());
-                let noted = move |_: &_, deadline: &Deadline| snapshot.noted_placement(&of, deadline);
+                let noted =
+                    move |_: &_, deadline: &Deadline| snapshot.noted_placement(&of, deadline);
                 let noted = self.on_thread(noted).await?;
                 match noted.map_err(ReconcileError::placing)? {
                     Some(spec) => Arc::new(json!({"spec": spec})),

@@ -17,7 +17,7 @@ use trainyard_render::{ClusterFacts, Needs, Problem, RenderedObject, Renderer, S
 
 use super::{LiveCluster, train_jobs::AdmittedTrainJob};
 use crate::reconcile::{
-    cluster::{Basis, WithFacts, ObjectToWrite, RenderedFacts, Renderings, Result, RuntimeSource},
+    cluster::{Basis, ObjectToWrite, RenderedFacts, Renderings, Result, RuntimeSource, WithFacts},
     defaults,
     error::ReconcileError,
     inputs::Inputs,

@@ -13,8 +13,8 @@ use super::*;
 use crate::{
     reconcile::{
         cluster::{
-            Basis, Cluster, WithFacts, Memory, ObjectToWrite, RenderedFacts, Renderings, Result,
-            RuntimeSource, Runtimes, MarksToSet, SnapshotMarks, Snapshots, TrainJobs, Values,
+            Basis, Cluster, FoundMarks, MarksToSet, Memory, ObjectToWrite, RenderedFacts,
+            Renderings, Result, RuntimeSource, Runtimes, Snapshots, TrainJobs, Values, WithFacts,
         },
         inputs::Inputs,
         last_reconcile::AppliedObject,
@@ -128,14 +128,13 @@ impl Snapshots for World {
         }
     }
 
-    async fn snapshot_marks(&mut self) -> Result<Option<SnapshotMarks>> {
+    async fn snapshot_marks(&mut self) -> Result<FoundMarks> {
         self.call("read marks").await?;
-        Ok(self.snapshot.as_ref().map(|snapshot| SnapshotMarks {
-            at: version("snapshot", snapshot.version),
-            foreign: (!snapshot.ours).then(|| error(Fault::Foreign)),
-            started: snapshot.started,
-            recreate: snapshot.recreate,
-        }))
+        Ok(match &self.snapshot {
+            None => FoundMarks::Missing,
+            Some(snapshot) if snapshot.ours => FoundMarks::Ours(snapshot.marks()),
+            Some(_) => FoundMarks::Foreign(error(Fault::Foreign)),
+        })
     }
 
     async fn listed_objects(&mut self) -> Result<Arc<[AppliedObject]>> {

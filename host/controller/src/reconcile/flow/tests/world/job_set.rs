@@ -5,8 +5,8 @@ use trainyard_render::RenderedObject;
 
 use super::*;
 use crate::reconcile::cluster::{
-    Apply, Diagnosis, JobSets, Jobs, WithFacts, ObjectState, Objects, Owner, PlacementFacts,
-    Placements, Result, SuspendedFacts, WantedPlacement,
+    Apply, Diagnosis, JobSets, Jobs, ObjectState, Objects, Owner, PlacementFacts, Placements,
+    Result, SuspendedFacts, WantedPlacement, WithFacts,
 };
 
 impl Objects for World {

@@ -15,14 +15,14 @@ use futures_util::FutureExt as _;
 use super::{Fault, counts, error, now};
 use crate::{
     reconcile::{
-        cluster::{KeptInterests, OldJob, SnapshotFacts},
+        cluster::{KeptInterests, OldJob, SnapshotFacts, SnapshotMarks},
         error::ReconcileError,
         flow::Flow,
         last_reconcile::{AnnotationWrite, LastReconcile},
         object_ref::ObjectRef,
         object_version::ObjectVersion,
         outcome::ReconcileOutcome,
-        start::{KnownJobSet, JobFacts, Start, StoredJobSet},
+        start::{JobFacts, KnownJobSet, Start, StoredJobSet},
         status,
     },
     watch::{JobCounts, JobSetState},
@@ -325,12 +325,17 @@ impl World {
 }
 
 impl SimSnapshot {
-    fn facts(&self) -> SnapshotFacts {
-        SnapshotFacts {
+    fn marks(&self) -> SnapshotMarks {
+        SnapshotMarks {
             at: version("snapshot", self.version),
-            was_started: self.started,
             started: self.started,
             recreate: self.recreate,
+        }
+    }
+
+    fn facts(&self) -> SnapshotFacts {
+        SnapshotFacts {
+            marks: self.marks(),
             trusted: true,
             has_plan: true,
             objects: self.objects.clone(),
