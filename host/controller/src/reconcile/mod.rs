@@ -25,7 +25,7 @@
 //!    why the TrainJob cannot be reconciled (`flow/annotate.rs`). The result is remembered in memory (`live_cluster/memory.rs`), and
 //!    warnings become Events (`outcome.rs`).
 //!
-//! `vouch.rs` says which snapshots are trusted. `owner.rs` and `object_version.rs` protect writes against objects of other owners and against
+//! `facts.rs` has what the calls of [`cluster`] return. `vouch.rs` says which snapshots are trusted. `owner.rs` and `object_version.rs` protect writes against objects of other owners and against
 //! concurrent changes. `explained.rs` reads a TrainJob for `trainyard explain`.
 //!
 //! [`flow`] documents why this order is safe.
@@ -35,6 +35,7 @@ mod defaults;
 mod deleted_job_sets;
 mod error;
 mod explained;
+mod facts;
 mod fetch;
 mod flow;
 mod inputs;

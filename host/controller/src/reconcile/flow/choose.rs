@@ -1,7 +1,10 @@
 //! What a suspended JobSet is rendered from.
 
 use super::{Flow, Rendering, Result, Snapshot, because};
-use crate::reconcile::cluster::{Basis, Cluster, MarksToSet, RuntimeSource, WithFacts};
+use crate::reconcile::{
+    cluster::{Basis, Cluster, MarksToSet, RuntimeSource},
+    facts::WithFacts,
+};
 
 /// The inputs of a suspended JobSet.
 pub(super) enum Chosen<C: Cluster> {

@@ -3,8 +3,9 @@
 
 use super::{Flow, Rendering, Result, Snapshot, because, write::JobSetStage};
 use crate::reconcile::{
-    cluster::{Apply, Basis, Cluster, MarksToSet, Owner, RuntimeSource, SnapshotFacts, WithFacts},
+    cluster::{Apply, Basis, Cluster, MarksToSet, RuntimeSource},
     error::{ReconcileError, SnapshotError},
+    facts::{Owner, SnapshotFacts, WithFacts},
 };
 
 impl<C: Cluster> Flow<'_, C> {

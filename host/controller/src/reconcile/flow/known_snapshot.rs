@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use super::{Flow, Rendering, Result, Snapshot, because};
 use crate::reconcile::{
-    cluster::{
-        Cluster, FoundMarks, MarksToSet, RenderedFacts, SnapshotFacts, SnapshotMarks, WithFacts,
-    },
+    cluster::{Cluster, MarksToSet},
     error::ReconcileError,
+    facts::{FoundMarks, RenderedFacts, SnapshotFacts, SnapshotMarks, WithFacts},
     object_ref::ObjectRef,
 };
 

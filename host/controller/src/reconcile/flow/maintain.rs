@@ -12,8 +12,9 @@ use trainyard_model::object::ApplyMode;
 use super::{Flow, Result, because, write::JobSetStage};
 use crate::{
     reconcile::{
-        cluster::{Basis, Cluster, MarksToSet, ObjectState, RuntimeSource},
+        cluster::{Basis, Cluster, MarksToSet, RuntimeSource},
         error::ReconcileError,
+        facts::ObjectState,
         last_reconcile::AppliedObject,
         outcome::Report,
         start::JobFacts,

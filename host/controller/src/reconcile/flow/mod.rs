@@ -32,10 +32,9 @@ use std::sync::Arc;
 use known_snapshot::KnownSnapshot;
 
 use super::{
-    cluster::{
-        Cluster, Owner, RenderedFacts, Result, SnapshotFacts, SuspendedFacts, Values, WithFacts,
-    },
+    cluster::{Cluster, Result, Values},
     error::ReconcileError,
+    facts::{Owner, RenderedFacts, SnapshotFacts, SuspendedFacts, WithFacts},
     last_reconcile::{AppliedObject, LastReconcile},
     outcome::{ReconcileOutcome, Report},
     start::{JobFacts, Start, StoredJobSet},

@@ -2,7 +2,8 @@
 
 use super::{Flow, Rendering, Result};
 use crate::reconcile::{
-    cluster::{Basis, Cluster, RenderedFacts, RuntimeSource},
+    cluster::{Basis, Cluster, RuntimeSource},
+    facts::RenderedFacts,
     outcome::Report,
 };
 

@@ -6,10 +6,7 @@ use std::sync::Arc;
 use trainyard_model::object::ApplyMode;
 
 use super::{Flow, Rendering, Result, SuspendedJobSet, choose::Started, write::JobSetStage};
-use crate::reconcile::{
-    cluster::{Cluster, ObjectToWrite},
-    last_reconcile::AppliedObject,
-};
+use crate::reconcile::{cluster::Cluster, facts::ObjectToWrite, last_reconcile::AppliedObject};
 
 impl<C: Cluster> Flow<'_, C> {
     /// Resumes the JobSet, if the TrainJob is not to be suspended.

@@ -14,10 +14,9 @@ use super::{
 use crate::{
     annotations::{RECREATE, STARTED},
     reconcile::{
-        cluster::{
-            FoundMarks, MarksToSet, Result, SnapshotFacts, SnapshotMarks, Snapshots, WithFacts,
-        },
+        cluster::{MarksToSet, Result, Snapshots},
         error::{ReconcileError, SnapshotError},
+        facts::{FoundMarks, SnapshotFacts, SnapshotMarks, WithFacts},
         last_reconcile::AppliedObject,
         object_version::ObjectVersion,
         owner,

@@ -19,8 +19,9 @@ use crate::{
     kubernetes::unless_gone,
     log_shares::AllowedLine,
     reconcile::{
-        cluster::{Apply, JobSets, Owner, Result, SuspendedFacts, TrainJobs as _, WithFacts},
+        cluster::{Apply, JobSets, Result, TrainJobs as _},
         error::{ReconcileError, SnapshotError},
+        facts::{Owner, SuspendedFacts, WithFacts},
         job_set::{self, SuspendedJobSet},
         object_version::ObjectVersion,
         owner,

@@ -10,8 +10,9 @@ use super::LiveCluster;
 use crate::{
     kubernetes::{kind_of, unless_gone},
     reconcile::{
-        cluster::{Jobs, OldJob, Result},
+        cluster::{Jobs, Result},
         error::ReconcileError,
+        facts::OldJob,
         job_set::SuspendedJobSet,
         owner,
         placement::{self, Index},

@@ -7,8 +7,9 @@ use trainyard_model::deadline::{Deadline, Overdue};
 
 use super::{LiveCluster, train_jobs::AdmittedTrainJob};
 use crate::reconcile::{
-    cluster::{PlacementFacts, Placements, Result, WantedPlacement, WithFacts},
+    cluster::{Placements, Result, WantedPlacement},
     error::ReconcileError,
+    facts::{PlacementFacts, WithFacts},
     job_set::SuspendedJobSet,
     placement::{self, Entries},
 };

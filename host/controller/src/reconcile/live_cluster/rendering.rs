@@ -17,9 +17,10 @@ use trainyard_render::{ClusterFacts, Needs, Problem, Rendered, RenderedObject, R
 
 use super::{LiveCluster, train_jobs::AdmittedTrainJob};
 use crate::reconcile::{
-    cluster::{Basis, ObjectToWrite, RenderedFacts, Renderings, Result, RuntimeSource, WithFacts},
+    cluster::{Basis, Renderings, Result, RuntimeSource},
     defaults,
     error::ReconcileError,
+    facts::{ObjectToWrite, RenderedFacts, WithFacts},
     inputs::Inputs,
     object_ref::ObjectRef,
     snapshot::Snapshot,

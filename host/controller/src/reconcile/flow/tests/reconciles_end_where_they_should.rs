@@ -8,7 +8,7 @@ use super::{
     Fault, job, object,
     world::{SimObject, SimSnapshot, World},
 };
-use crate::reconcile::{ReconcileOutcome, cluster::OldJob, status};
+use crate::reconcile::{ReconcileOutcome, facts::OldJob, status};
 
 /// An event between reconciles.
 #[derive(Clone, Debug)]

@@ -13,9 +13,10 @@ use super::*;
 use crate::{
     reconcile::{
         cluster::{
-            Basis, Cluster, FoundMarks, MarksToSet, Memory, ObjectToWrite, RenderedFacts,
-            Renderings, Result, RuntimeSource, Runtimes, Snapshots, TrainJobs, Values, WithFacts,
+            Basis, Cluster, MarksToSet, Memory, Renderings, Result, RuntimeSource, Runtimes,
+            Snapshots, TrainJobs, Values,
         },
+        facts::{FoundMarks, ObjectToWrite, RenderedFacts, WithFacts},
         inputs::Inputs,
         last_reconcile::AppliedObject,
     },
@@ -249,7 +250,7 @@ impl Renderings for World {
             objects: objects
                 .map(|object| to_write(object, fingerprint))
                 .collect(),
-            warnings: Vec::new(),
+            warnings: self.warnings.clone(),
         };
         Ok(WithFacts {
             facts,

@@ -4,9 +4,9 @@ use trainyard_model::object::ApplyMode;
 use trainyard_render::RenderedObject;
 
 use super::*;
-use crate::reconcile::cluster::{
-    Apply, Diagnosis, JobSets, Jobs, ObjectState, Objects, Owner, PlacementFacts, Placements,
-    Result, SuspendedFacts, WantedPlacement, WithFacts,
+use crate::reconcile::{
+    cluster::{Apply, Diagnosis, JobSets, Jobs, Objects, Placements, Result, WantedPlacement},
+    facts::{ObjectState, Owner, PlacementFacts, SuspendedFacts, WithFacts},
 };
 
 impl Objects for World {

@@ -15,8 +15,9 @@ use futures_util::FutureExt as _;
 use super::{Fault, counts, error, now};
 use crate::{
     reconcile::{
-        cluster::{KeptInterests, OldJob, SnapshotFacts, SnapshotMarks},
+        cluster::KeptInterests,
         error::ReconcileError,
+        facts::{OldJob, SnapshotFacts, SnapshotMarks},
         flow::Flow,
         last_reconcile::{AnnotationWrite, LastReconcile},
         object_ref::ObjectRef,
@@ -43,6 +44,8 @@ pub(super) struct World {
     pub(super) runtime: bool,
     /// How a rendering fails.
     pub(super) rendering: Option<Fault>,
+    /// The warnings of a rendering.
+    pub(super) warnings: Vec<String>,
     /// The number of rounds of lookups of a rendering.
     pub(super) needs: usize,
     /// Whether JobSets expire after their end.
@@ -176,6 +179,7 @@ impl World {
             snapshot: None,
             runtime: true,
             rendering: None,
+            warnings: Vec::new(),
             needs: 0,
             expires: false,
             placement: 0,
@@ -253,6 +257,16 @@ impl World {
             stored,
             deleted: self.deleted_job_set.clone(),
         }
+    }
+
+    /// A Job of the suspended JobSet has an earlier placement.
+    pub(super) fn add_old_job(&mut self, deleting: bool) {
+        self.job_set.as_mut().unwrap().removed = true;
+        self.jobs = vec![OldJob {
+            name: "node-0".into(),
+            uid: Some("uid".into()),
+            deleting,
+        }];
     }
 
     /// Deletes the JobSet; with `seen`, the controller observes the deletion.
