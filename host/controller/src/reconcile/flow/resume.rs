@@ -29,7 +29,10 @@ impl<C: Cluster> Flow<'_, C> {
             }
         };
         let rendering = match rendered {
-            Ok(rendering) => Some(rendering),
+            Ok(rendering) => {
+                self.report_warnings(&rendering.facts);
+                Some(rendering)
+            }
             // Its plugins are missing or have changed; the snapshot notes their placement.
             Err(error) if error.is_of_input() || error.is_of_plugins() => {
                 self.report(error);
