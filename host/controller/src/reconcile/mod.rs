@@ -1,7 +1,8 @@
 //! The reconcile of a TrainJob: computing the desired state, and writing it in an order that is safe at any interruption.
 //!
-//! A reconcile is read in straight lines ([`flow`]). It knows the cluster only by a trait ([`cluster`]) with one method for each call, so it
-//! runs on the API server ([`live_cluster`], one file per kind of object) and in a simulated cluster (`flow/tests/world`).
+//! A reconcile begins in [`Reconciler::reconcile`], below, and is read in straight lines ([`flow`]). It knows the cluster only by a trait
+//! ([`cluster`]) with one method for each call, so it runs on the API server ([`live_cluster`], one file per kind of object) and in a
+//! simulated cluster (`flow/tests/world`).
 //!
 //! A TrainJob passes through these files:
 //!
@@ -25,8 +26,8 @@
 //!    why the TrainJob cannot be reconciled (`flow/annotate.rs`). The result is remembered in memory (`live_cluster/memory.rs`), and
 //!    warnings become Events (`outcome.rs`).
 //!
-//! `facts.rs` has what the calls of [`cluster`] return. `vouch.rs` says which snapshots are trusted. `owner.rs` and `object_version.rs` protect writes against objects of other owners and against
-//! concurrent changes. `explained.rs` reads a TrainJob for `trainyard explain`.
+//! `facts.rs` has what the calls of [`cluster`] return. `vouch.rs` says which snapshots are trusted. `owner.rs` and `object_version.rs`
+//! protect writes against objects of other owners and against concurrent changes. `explained.rs` reads a TrainJob for `trainyard explain`.
 //!
 //! [`flow`] documents why this order is safe.
 
