@@ -140,15 +140,15 @@ pub(crate) fn decode<T: DeserializeOwned>(object: &str) -> Result<T, Undecodable
     serde_path_to_error::deserialize(&mut text).map_err(|error| {
         let (path, error) = (error.path().to_string(), error.inner());
         match error.classify() {
-            serde_json::error::Category::Data => Undecodable::Field(place(&path)),
+            serde_json::error::Category::Data => Undecodable::Field(shown(&path)),
             // The text is valid JSON, so the error is the nesting limit.
-            _ => Undecodable::TooDeep(place(&path)),
+            _ => Undecodable::TooDeep(shown(&path)),
         }
     })
 }
 
 /// Returns a path for an error: without control characters, and cut if it is long.
-pub(crate) fn place(path: &str) -> String {
+pub(crate) fn shown(path: &str) -> String {
     const LONGEST: usize = 120;
     let path = trainyard_model::text::clean(path);
     match path.get(..path.floor_char_boundary(LONGEST)) {

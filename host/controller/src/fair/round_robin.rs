@@ -65,6 +65,20 @@ impl<T> RoundRobin<T> {
         Some((namespace, item))
     }
 
+    /// Removes the waiting items of the namespace that do not meet the condition. It keeps its turn for the others.
+    pub(crate) fn retain(&mut self, namespace: &Arc<str>, is_kept: impl FnMut(&T) -> bool) {
+        let Some(waiting) = self.waiting.get_mut(namespace) else {
+            return;
+        };
+        let before = waiting.len();
+        waiting.retain(is_kept);
+        self.len -= before - waiting.len();
+        if waiting.is_empty() {
+            self.waiting.remove(namespace);
+            self.order.retain(|it| it != namespace);
+        }
+    }
+
     /// Takes the last item of the namespace with the most waiting items; `None` if that would leave it fewer than `namespace` has.
     pub(crate) fn take_last_of_another(&mut self, namespace: &Arc<str>) -> Option<T> {
         let own = self.waiting.get(namespace).map_or(0, VecDeque::len);

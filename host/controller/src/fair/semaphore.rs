@@ -53,6 +53,11 @@ impl FairSemaphore {
     /// Waits until it is the namespace's turn and that many permits are free, or all of them if there are fewer. Others are not served
     /// first if they need less, so that those that need much are not delayed forever.
     pub(crate) async fn acquire(&self, namespace: &Arc<str>, permits: usize) -> Permit {
+        // Before the channel, so that the waiter is closed when this is dropped.
+        let leaves = LeavesLine {
+            semaphore: self,
+            namespace,
+        };
         let (acquired, wait) = oneshot::channel();
         let waiter = Waiter {
             permits: permits.min(self.permits),
@@ -60,11 +65,12 @@ impl FairSemaphore {
         };
         self.state().waiting.push(namespace, waiter);
         self.serve();
-        match wait.await {
-            Ok(permit) => permit,
+        let Ok(permit) = wait.await else {
             // Only a waiter that was canceled is removed without a permit.
-            Err(_) => pending().await,
-        }
+            return pending().await;
+        };
+        std::mem::forget(leaves);
+        permit
     }
 
     /// Serves waiters as long as permits are free.
@@ -72,14 +78,10 @@ impl FairSemaphore {
         loop {
             let mut state = self.state();
             let free = state.free;
-            let fits = |waiter: &Waiter| waiter.permits <= free || waiter.acquired.is_closed();
+            let fits = |waiter: &Waiter| waiter.permits <= free;
             let Some((namespace, waiter)) = state.waiting.take_if(fits) else {
                 return;
             };
-            if waiter.acquired.is_closed() {
-                state.waiting.done(&namespace);
-                continue;
-            }
             state.free -= waiter.permits;
             drop(state);
             let permit = Permit {
@@ -87,13 +89,30 @@ impl FairSemaphore {
                 namespace,
                 permits: waiter.permits,
             };
-            // If the waiter was canceled in the meantime, the permit is dropped, and so free again.
+            // If the waiter is being canceled, the permit is dropped, and so free again.
             let _canceled = waiter.acquired.send(permit);
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A waiter that is canceled leaves the line when this is dropped. Otherwise it would take its namespace's turn, and those behind it would wait
+/// until as much is free as it needed.
+struct LeavesLine<'a> {
+    semaphore: &'a FairSemaphore,
+    namespace: &'a Arc<str>,
+}
+
+impl Drop for LeavesLine<'_> {
+    fn drop(&mut self) {
+        let is_kept = |waiter: &Waiter| !waiter.acquired.is_closed();
+        let mut state = self.semaphore.state();
+        state.waiting.retain(self.namespace, is_kept);
+        drop(state);
+        self.semaphore.serve();
     }
 }
 
@@ -174,6 +193,41 @@ mod tests {
         assert!(large.is_some() && small.as_mut().now_or_never().is_none());
         drop(large);
         assert!(small.now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn waiters_that_are_canceled_delay_no_others() {
+        let all = semaphore(10, 0);
+        let team = Arc::from("team");
+        let _held = all.acquire(&team, 4).await;
+        let mut large = Box::pin(all.acquire(&team, 100));
+        assert!(large.as_mut().now_or_never().is_none());
+        let mut small = pin!(all.acquire(&team, 1));
+        assert!(small.as_mut().now_or_never().is_none());
+        drop(large);
+        assert!(small.now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn waiters_that_are_canceled_take_no_turn() {
+        let one = semaphore(1, 0);
+        let [busy, quiet] = ["busy", "quiet"].map(Arc::<str>::from);
+        let held = one.acquire(&busy, 1).await;
+        let mut canceled: Vec<_> = (0..10).map(|_| Box::pin(one.acquire(&quiet, 1))).collect();
+        let mut waiters: Vec<_> = (0..10).map(|_| Box::pin(one.acquire(&busy, 1))).collect();
+        let mut last = pin!(one.acquire(&quiet, 1));
+        for waiter in canceled.iter_mut().chain(&mut waiters) {
+            assert!(waiter.now_or_never().is_none());
+        }
+        assert!(last.as_mut().now_or_never().is_none());
+        drop(canceled);
+        assert_eq!(one.state().waiting.len(), 11);
+        drop(held);
+        // At most one of the other namespace is first.
+        let mut permits = waiters.iter_mut().filter_map(|it| it.now_or_never());
+        drop(permits.next());
+        drop(permits);
+        assert!(last.now_or_never().is_some());
     }
 
     #[tokio::test]

@@ -9,11 +9,15 @@ use trainyard_render::RenderedObject;
 
 use super::{
     error::ReconcileError,
+    facts::{
+        FoundMarks, ObjectState, OldJob, Owner, PlacementFacts, RenderedFacts, SnapshotFacts,
+        SuspendedFacts, WithFacts,
+    },
     inputs::Inputs,
     last_reconcile::{AppliedObject, LastReconcile},
     object_ref::ObjectRef,
     object_version::ObjectVersion,
-    start::CachedJobSet,
+    start::KnownJobSet,
 };
 use crate::watch::TrainJobStatus;
 
@@ -46,20 +50,13 @@ pub(crate) trait Values {
     type Placement;
 }
 
-/// A value with its facts.
-#[derive(Clone, Debug)]
-pub(crate) struct Known<F, V> {
-    pub(crate) facts: F,
-    pub(crate) value: V,
-}
-
 /// The result of a call, or of a part of a reconcile.
 pub(crate) type Result<T, E = ReconcileError> = std::result::Result<T, E>;
 
 /// What the controller keeps of TrainJobs in memory.
 pub(crate) trait Memory {
-    /// Returns the TrainJob's JobSet in the store.
-    fn cached(&self) -> CachedJobSet;
+    /// Returns what is known of the TrainJob's JobSet now. It may have changed since the reconcile began.
+    fn job_set_now(&self) -> KnownJobSet;
 
     /// Forgets the result of the last reconcile, so that a failure is followed by a full reconcile, and starts to register interests: later
     /// changes make the rendering outdated.
@@ -69,7 +66,7 @@ pub(crate) trait Memory {
     fn remember(&mut self, last: LastReconcile);
 
     /// Ends the registration of interests, and releases the memory that was reserved for large values.
-    fn settle(&mut self, interests: Interests);
+    fn settle(&mut self, interests: KeptInterests);
 
     /// Forgets the result of the last reconcile.
     fn forget_last(&mut self);
@@ -81,13 +78,13 @@ pub(crate) trait Memory {
     fn forget_deleted_job_set(&mut self);
 }
 
-/// What happens to a TrainJob's interests in cluster objects at the end of a reconcile.
+/// Which of a TrainJob's interests in cluster objects are kept at the end of a reconcile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Interests {
-    /// Those of this reconcile replace the earlier ones.
-    Replace,
-    /// They are dropped.
-    Drop,
+pub(crate) enum KeptInterests {
+    /// Those that were registered in this reconcile.
+    OfThisReconcile,
+    /// None of them.
+    None,
 }
 
 /// The TrainJob.
@@ -114,10 +111,10 @@ pub(crate) trait Snapshots: Values {
     async fn snapshot(
         &mut self,
         job: &Self::TrainJob,
-    ) -> Result<Option<Known<SnapshotFacts, Self::Snapshot>>>;
+    ) -> Result<Option<WithFacts<SnapshotFacts, Self::Snapshot>>>;
 
     /// Reads only its marks.
-    async fn snapshot_marks(&mut self) -> Result<Option<SnapshotMarks>>;
+    async fn snapshot_marks(&mut self) -> Result<FoundMarks>;
 
     /// Reads only its list of objects.
     async fn listed_objects(&mut self) -> Result<Arc<[AppliedObject]>>;
@@ -135,7 +132,7 @@ pub(crate) trait Snapshots: Values {
     /// Marks the snapshot at that version, and returns its new version. One that is marked as started becomes immutable.
     async fn mark_snapshot(
         &mut self,
-        mark: SnapshotMark,
+        to_set: MarksToSet,
         at: &ObjectVersion,
     ) -> Result<ObjectVersion>;
 }
@@ -155,7 +152,7 @@ pub(crate) trait Renderings: Values {
         job: &Self::TrainJob,
         basis: &Basis<Self::Snapshot>,
         existing: Option<&Self::Snapshot>,
-    ) -> Result<Known<RenderedFacts, Self::Rendering>>;
+    ) -> Result<WithFacts<RenderedFacts, Self::Rendering>>;
 }
 
 /// The objects beside the JobSet.
@@ -183,8 +180,10 @@ pub(crate) trait JobSets: Values {
     async fn job_set_owner(&mut self) -> Result<Owner>;
 
     /// Reads the suspended JobSet with that UID. The store may be outdated, and a running JobSet must not change.
-    async fn suspended_job_set(&mut self, uid: &str)
-    -> Result<Known<SuspendedFacts, Self::JobSet>>;
+    async fn suspended_job_set(
+        &mut self,
+        uid: &str,
+    ) -> Result<WithFacts<SuspendedFacts, Self::JobSet>>;
 
     /// Checks that the TrainJob in the store is current, and that there is no JobSet.
     async fn confirm_absence(&mut self) -> Result<()>;
@@ -229,7 +228,7 @@ pub(crate) trait Placements: Values {
         job: &Self::TrainJob,
         job_set: &Self::JobSet,
         wanted: WantedPlacement<'_, Self>,
-    ) -> Result<Known<PlacementFacts, Self::Placement>>;
+    ) -> Result<WithFacts<PlacementFacts, Self::Placement>>;
 }
 
 /// The Jobs of a suspended JobSet.
@@ -267,14 +266,14 @@ pub(crate) struct Basis<S> {
 
 /// The marks of a snapshot that are to be set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct SnapshotMark {
+pub(crate) struct MarksToSet {
     /// Its JobSet has run, and the snapshot is immutable.
     pub(crate) started: bool,
     /// Whether its JobSet was deleted and has to be recreated; `Some(false)` removes the mark.
     pub(crate) recreate: Option<bool>,
 }
 
-impl SnapshotMark {
+impl MarksToSet {
     /// The JobSet has run.
     pub(crate) const STARTED: Self = Self {
         started: true,
@@ -318,111 +317,4 @@ pub(crate) enum WantedPlacement<'a, C: Values + ?Sized> {
     Live,
     /// The placement that was wanted in an earlier comparison of this reconcile.
     AsBefore(&'a C::Placement),
-}
-
-/// The facts of a snapshot.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SnapshotFacts {
-    pub(crate) at: ObjectVersion,
-    /// Whether it was marked as started when it was read.
-    pub(crate) was_started: bool,
-    /// Whether it is marked as started now.
-    pub(crate) started: bool,
-    /// Whether it is marked because its JobSet was deleted and has to be recreated.
-    pub(crate) recreate: bool,
-    /// Whether its content may be used. If not, an equal snapshot does not have to be written.
-    pub(crate) trusted: bool,
-    /// Whether it has a plan. A snapshot of the reference has none.
-    pub(crate) has_plan: bool,
-    /// The objects beside the JobSet.
-    pub(crate) objects: Arc<[ObjectRef]>,
-}
-
-/// The marks of a snapshot.
-#[derive(Debug)]
-pub(crate) struct SnapshotMarks {
-    pub(crate) at: ObjectVersion,
-    /// The error if it does not belong to the TrainJob.
-    pub(crate) foreign: Option<ReconcileError>,
-    pub(crate) started: bool,
-    pub(crate) recreate: bool,
-}
-
-/// The facts of a rendering.
-#[derive(Debug)]
-pub(crate) struct RenderedFacts {
-    /// Whether the snapshot in the cluster is the one that it was rendered from.
-    pub(crate) saved: bool,
-    /// The digest of the inputs for a suspended JobSet; empty for one that is to run.
-    pub(crate) inputs: Box<str>,
-    /// Whether the JobSet expires after its end.
-    pub(crate) expires: bool,
-    /// The objects beside the JobSet, in their order.
-    pub(crate) objects: Vec<ObjectToWrite>,
-    /// Its warnings for the TrainJob's author.
-    pub(crate) warnings: Vec<String>,
-}
-
-/// A rendered object beside the JobSet.
-#[derive(Debug)]
-pub(crate) struct ObjectToWrite {
-    pub(crate) object: ObjectRef,
-    pub(crate) rendered: RenderedObject,
-    /// A number that differs if the content does.
-    pub(crate) content: u64,
-}
-
-/// The state of an object.
-#[derive(Debug)]
-pub(crate) enum ObjectState {
-    /// It does not exist.
-    Missing,
-    /// It belongs to the TrainJob, and has this version.
-    Ours(Option<Box<str>>),
-    /// It belongs to another owner, or is being deleted.
-    Unusable(ReconcileError),
-    /// No loaded plugin emits objects of its kind, so it was not read.
-    NotEmitted,
-}
-
-/// The owner of the JobSet with a TrainJob's name.
-#[derive(Debug)]
-pub(crate) enum Owner {
-    /// The TrainJob, or the JobSet no longer exists.
-    OursOrGone,
-    /// Another owner.
-    Foreign(ReconcileError),
-}
-
-/// The facts of a suspended JobSet in the API server.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct SuspendedFacts {
-    pub(crate) at: ObjectVersion,
-    /// Whether it is marked as started.
-    pub(crate) started: bool,
-    /// Whether pods of it are running or terminating.
-    pub(crate) active: bool,
-    /// The digest of its inputs, if it has one.
-    pub(crate) inputs: Option<Box<str>>,
-    /// Whether its Jobs may still have entries that were removed from the placement of its pods.
-    pub(crate) removed: bool,
-}
-
-/// The facts of the changes that a JobSet needs for the wanted placement.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PlacementFacts {
-    /// Whether its Jobs may have entries that are not wanted.
-    pub(crate) loses: bool,
-    /// Whether its pod templates change.
-    pub(crate) moves: bool,
-    /// Whether the JobSet already notes the entries that its Jobs have to lose.
-    pub(crate) noted: bool,
-}
-
-/// A Job that still has removed entries of its placement.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct OldJob {
-    pub(crate) name: Box<str>,
-    pub(crate) uid: Option<Box<str>>,
-    pub(crate) deleting: bool,
 }

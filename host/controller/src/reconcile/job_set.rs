@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use trainyard_api::{TrainJob, names};
 
 use super::{
-    cluster::SuspendedFacts,
+    facts::SuspendedFacts,
     object_version::ObjectVersion,
     owner,
     placement::{Entries, Index},

@@ -1,19 +1,21 @@
 //! The reconcile of a TrainJob: computing the desired state, and writing it in an order that is safe at any interruption.
 //!
-//! A reconcile is read in straight lines ([`flow`]). It knows the cluster only by a trait ([`cluster`]) with one method for each call, so it
-//! runs on the API server ([`live_cluster`], one file per kind of object) and in a simulated cluster (`flow/tests/world`).
+//! A reconcile begins in [`Reconciler::reconcile`], below, and is read in straight lines ([`flow`]). It knows the cluster only by a trait
+//! ([`cluster`]) with one method for each call, so it runs on the API server ([`live_cluster`], one file per kind of object) and in a
+//! simulated cluster (`flow/tests/world`).
 //!
 //! A TrainJob passes through these files:
 //!
-//! 1. **The stores** have the desired state of the TrainJob, the state of its JobSet, and the result of the last reconcile (`outcome.rs`,
-//!    `start.rs`, `reconciler.rs`, `last_reconcile.rs`). Most reconciles end here, because nothing has changed.
+//! 1. **The stores** have the desired state of the TrainJob, the state of its JobSet, and the result of the last reconcile (`start.rs`,
+//!    `reconciler.rs`, `last_reconcile.rs`). Most reconciles end here, because nothing has changed.
 //! 2. **Without a JobSet** (`flow/create.rs`), the TrainJob is read (`live_cluster/train_jobs.rs`) and rendered from its current runtime
-//!    (`live_cluster/runtimes.rs`, `live_cluster/rendering.rs`, `live_cluster/lookups.rs`, `fetch.rs`, `defaults.rs`), once the API server
-//!    has confirmed that it is current. Its snapshot is created (`flow/choose.rs`, `snapshot.rs`, `live_cluster/config_maps.rs`), then the
-//!    objects beside the JobSet (`flow/write.rs`, `live_cluster/objects.rs`, `object_ref.rs`), then the JobSet (`live_cluster/job_sets.rs`).
-//!    A JobSet that has run is recreated only if it did not end before it was deleted (`deleted_job_sets.rs`).
-//! 3. **A suspended JobSet that has never run** is read and updated (`flow/update.rs`): the objects first, then the JobSet. The digest of the
-//!    inputs shows whether it is up to date (`inputs.rs`).
+//!    (`flow/render.rs`, `live_cluster/runtimes.rs`, `live_cluster/rendering.rs`, `live_cluster/lookups.rs`, `fetch.rs`, `defaults.rs`),
+//!    once the API server has confirmed that it is current. Its snapshot is created (`flow/known_snapshot.rs`, `snapshot`,
+//!    `live_cluster/config_maps.rs`), then the objects beside the JobSet (`flow/write.rs`, `live_cluster/objects.rs`, `object_ref.rs`), then
+//!    the JobSet (`live_cluster/job_sets.rs`). A JobSet that has run is recreated only if it did not end before it was deleted
+//!    (`deleted_job_sets.rs`).
+//! 3. **A suspended JobSet that has never run** is read and updated (`flow/choose.rs`, `flow/update.rs`): the objects first, then the
+//!    JobSet. The digest of the inputs shows whether it is up to date (`inputs.rs`).
 //! 4. **A suspended JobSet that has run** is frozen. When it is unsuspended (`flow/resume.rs`, `job_set.rs`), its pods get the current
 //!    placement (`placement`, `flow/place.rs`, `live_cluster/placements.rs`). Jobs with an earlier placement are deleted
 //!    (`live_cluster/jobs.rs`).
@@ -21,10 +23,11 @@
 //!    TrainJob has changed (`flow/maintain.rs`), and while it may lack pods, it is checked whether they can be created
 //!    (`live_cluster/creation.rs`).
 //! 6. **In every case**, the status is written (`flow/finish.rs`, `status.rs`), a JobSet that is overdue is deleted, and an annotation shows
-//!    why the TrainJob cannot be reconciled (`flow/annotate.rs`). The result is remembered in memory (`live_cluster/memory.rs`).
+//!    why the TrainJob cannot be reconciled (`flow/annotate.rs`). The result is remembered in memory (`live_cluster/memory.rs`), and
+//!    warnings become Events (`outcome.rs`).
 //!
-//! `vouch.rs` says which snapshots are trusted. `owner.rs` and `object_version.rs` protect writes against objects of other owners and against
-//! concurrent changes. `explained.rs` reads a TrainJob for `trainyard explain`.
+//! `facts.rs` has what the calls of [`cluster`] return. `vouch.rs` says which snapshots are trusted. `owner.rs` and `object_version.rs`
+//! protect writes against objects of other owners and against concurrent changes. `explained.rs` reads a TrainJob for `trainyard explain`.
 //!
 //! [`flow`] documents why this order is safe.
 
@@ -33,6 +36,7 @@ mod defaults;
 mod deleted_job_sets;
 mod error;
 mod explained;
+mod facts;
 mod fetch;
 mod flow;
 mod inputs;
@@ -50,11 +54,118 @@ mod start;
 pub(crate) mod status;
 mod vouch;
 
+use std::{sync::Arc, time::Duration};
+
 pub(crate) use error::NOT_CREATED;
 pub use error::{ReconcileError, SnapshotError};
 pub use explained::{Live, LiveError, live, live_job_set};
+use flow::Flow;
+use live_cluster::LiveCluster;
 pub use object_ref::ObjectRef;
-pub use outcome::ReconcileOutcome;
-pub(crate) use outcome::TEMPORARY;
+pub(crate) use outcome::ReconcileOutcome;
+use outcome::Report;
 pub use reconciler::{Reconciler, Stores};
 pub use snapshot::Snapshot;
+use start::Start;
+use trainyard_api::names;
+
+use crate::{
+    fair::Worker,
+    log_shares::AllowedLine,
+    queue::NamespacedName,
+    watch::{TrainJobState, UnreadableObject},
+};
+
+/// How long reconciles may fail because of a temporary condition before it is reported.
+pub(crate) const TEMPORARY: Duration = Duration::from_secs(60);
+
+impl Reconciler {
+    /// Reconciles a TrainJob whose reconciles have been failing for that long.
+    pub(crate) async fn reconcile(
+        &self,
+        key: &NamespacedName,
+        worker: &Worker,
+        failing_for: Duration,
+    ) -> ReconcileOutcome {
+        let job = match self.managed(key) {
+            Ok(Some(job)) => job,
+            Ok(None) => return ReconcileOutcome::default(),
+            Err(error) => {
+                return ReconcileOutcome {
+                    error: Some(error),
+                    ..ReconcileOutcome::default()
+                };
+            }
+        };
+        let start = Start::of(self, key, &job, failing_for >= TEMPORARY);
+        let unreadable = self.stores.job_sets.unreadable(key);
+        let mut cluster = LiveCluster::new(self, key, worker, job, &start.job_set, start.now);
+        let flow = Flow::new(&mut cluster, &start);
+        let outcome = match unreadable {
+            Some(job_set) => {
+                let error = unreadable_error(names::JOB_SET, key, &job_set);
+                flow.refuse(error).await
+            }
+            None => flow.run().await,
+        };
+        for report in &outcome.reports {
+            self.log_report(key, &start, report);
+        }
+        outcome
+    }
+
+    /// Returns the TrainJob in the store. What is known of any other than one that this controller manages is forgotten.
+    fn managed(&self, key: &NamespacedName) -> Result<Option<Arc<TrainJobState>>, ReconcileError> {
+        let jobs = &self.stores.jobs;
+        if let Some(unreadable) = jobs.unreadable(key) {
+            // The state of an older version must not be used.
+            self.last().remove(key);
+            return Err(unreadable_error(names::TRAIN_JOB, key, &unreadable));
+        }
+        let Some(job) = jobs.get(key) else {
+            self.interests.forget(key);
+            self.last().remove(key);
+            self.deleted_job_sets.forget(key);
+            return Ok(None);
+        };
+        if !job.desired.managed_by_us {
+            self.interests.forget(key);
+            return Ok(None);
+        }
+        Ok(Some(job))
+    }
+
+    /// Logs a report that is no warning.
+    fn log_report(&self, key: &NamespacedName, start: &Start, report: &Report) {
+        let allowed = || self.log.allow(&key.namespace);
+        match report {
+            Report::Rendering(_) | Report::Error(_) | Report::BothMarks => {}
+            Report::NotFollowed(error) => {
+                if let Some(AllowedLine { left_out }) = allowed() {
+                    tracing::info!(%error, left_out, "live objects are left unchanged");
+                }
+            }
+            Report::NotAnnotated(error) => {
+                let annotated = start.annotated.as_ref();
+                if annotated.is_some_and(|last| last.failed) {
+                    tracing::debug!(%error, "the TrainJob's annotation {} is still outdated", names::ERROR_ANNOTATION);
+                } else if let Some(AllowedLine { left_out }) = allowed() {
+                    tracing::warn!(%error, left_out, "the TrainJob's annotation {} is outdated", names::ERROR_ANNOTATION);
+                }
+            }
+        }
+    }
+}
+
+/// Returns the error of an object that cannot be decoded.
+fn unreadable_error(
+    kind: &'static str,
+    key: &NamespacedName,
+    object: &UnreadableObject,
+) -> ReconcileError {
+    ReconcileError::Unreadable {
+        kind,
+        name: key.name.to_string(),
+        why: object.why.to_string(),
+    }
+}

@@ -19,8 +19,8 @@ use crate::{
 pub(crate) struct Start {
     pub(crate) now: Timestamp,
     pub(crate) job: JobFacts,
-    /// The JobSet in the store, which selects the branch of the reconcile.
-    pub(crate) cached: CachedJobSet,
+    /// The JobSet, whose state selects the branch of the reconcile.
+    pub(crate) job_set: KnownJobSet,
     /// The result of the last reconcile, if it was of the same TrainJob.
     pub(crate) last: Option<LastReconcile>,
     /// Whether something that the JobSet was rendered from has changed since.
@@ -45,7 +45,7 @@ impl Start {
         Self {
             now: Timestamp::now(),
             job: JobFacts::of(&key.name, job),
-            cached: CachedJobSet::of(reconciler, key, uid),
+            job_set: KnownJobSet::of(reconciler, key, uid),
             last: last.filter(|last| *last.uid == *uid),
             outdated: reconciler.interests.is_outdated(key),
             persists,
@@ -100,80 +100,74 @@ impl JobFacts {
     }
 }
 
-/// The cached state of a TrainJob's JobSet.
+/// What is known of a TrainJob's JobSet.
 #[derive(Clone, Debug)]
-pub(crate) struct CachedJobSet {
-    /// The JobSet of its name.
-    pub(crate) job_set: StoredJobSet,
+pub(crate) struct KnownJobSet {
+    /// The JobSet of its name in the store.
+    pub(crate) stored: StoredJobSet,
     /// The last state of its deleted JobSet, if it is known.
-    pub(crate) deleted_job_set: Option<Arc<JobSetState>>,
+    pub(crate) deleted: Option<Arc<JobSetState>>,
 }
 
-impl CachedJobSet {
-    /// Returns the state of the JobSet of the TrainJob with that UID in the stores.
+impl KnownJobSet {
+    /// Returns what the stores have of the JobSet of the TrainJob with that UID.
     pub(super) fn of(reconciler: &Reconciler, key: &NamespacedName, uid: &str) -> Self {
         // The order matters: a deleted JobSet is noted before it is missing from the store, and a JobSet that becomes unreadable during the
         // lookup must not be taken for a missing one.
         let job_sets = &reconciler.stores.job_sets;
-        let was_unreadable = job_sets.unreadable(key).is_some();
-        let found = job_sets.get(key);
-        let job_set = match found {
-            _ if was_unreadable || job_sets.unreadable(key).is_some() => StoredJobSet::Unreadable,
+        let is_unreadable = || job_sets.unreadable(key).is_some();
+        let was_unreadable = is_unreadable();
+        let stored = match job_sets.get(key) {
+            _ if was_unreadable || is_unreadable() => StoredJobSet::NotOurs,
             None => StoredJobSet::Missing,
             Some(found) if found.owner.as_deref() == Some(uid) => StoredJobSet::Ours(found),
-            Some(_) => StoredJobSet::Foreign,
+            Some(_) => StoredJobSet::NotOurs,
         };
         Self {
-            job_set,
-            deleted_job_set: reconciler.deleted_job_sets.of(key, uid),
+            stored,
+            deleted: reconciler.deleted_job_sets.of(key, uid),
         }
     }
 
     /// Returns the JobSet if it belongs to the TrainJob.
-    pub(crate) fn job_set(&self) -> Option<&JobSetState> {
-        match &self.job_set {
+    pub(crate) fn ours(&self) -> Option<&JobSetState> {
+        match &self.stored {
             StoredJobSet::Ours(job_set) => Some(job_set),
             _ => None,
         }
     }
 
     /// Whether a JobSet of its name exists, whoever owns it.
-    pub(crate) fn has_any_job_set(&self) -> bool {
-        !matches!(self.job_set, StoredJobSet::Missing)
+    pub(crate) fn exists(&self) -> bool {
+        !matches!(self.stored, StoredJobSet::Missing)
     }
 
     /// Whether pods of its JobSet may run.
     pub(crate) fn may_run(&self) -> bool {
         let runs = |job_set: &JobSetState| !job_set.suspended && job_set.end.is_none();
-        self.job_set().is_some_and(runs)
+        self.ours().is_some_and(runs)
     }
 
     /// Returns the JobSet that the status is derived from: the existing one, or a deleted one that has ended.
     pub(crate) fn reported(&self) -> Option<&JobSetState> {
-        let ended = self
-            .deleted_job_set
-            .as_deref()
-            .filter(|last| last.end.is_some());
-        self.job_set().or(ended)
+        let ended = self.deleted.as_deref().filter(|last| last.end.is_some());
+        self.ours().or(ended)
     }
 
     /// Whether the JobSet was seen to be deleted before it ended.
     pub(crate) fn was_deleted(&self) -> bool {
-        self.deleted_job_set
-            .as_ref()
-            .is_some_and(|last| last.end.is_none())
+        let deleted = self.deleted.as_ref();
+        deleted.is_some_and(|last| last.end.is_none())
     }
 }
 
-/// A JobSet in the store.
+/// The JobSet of a TrainJob's name in the store.
 #[derive(Clone, Debug)]
 pub(crate) enum StoredJobSet {
-    /// No JobSet has the TrainJob's name.
+    /// There is none.
     Missing,
-    /// It cannot be decoded.
-    Unreadable,
-    /// It does not belong to the TrainJob.
-    Foreign,
+    /// It does not belong to the TrainJob. One that cannot be decoded counts as such; [`Reconciler::reconcile`] then changes nothing.
+    NotOurs,
     /// It belongs to the TrainJob.
     Ours(Arc<JobSetState>),
 }

@@ -7,7 +7,7 @@ use std::{collections::BTreeMap, fmt};
 
 use sha2::{Digest as _, Sha256};
 
-use super::start::{CachedJobSet, StoredJobSet};
+use super::start::KnownJobSet;
 
 /// The key of the runtime in a snapshot.
 pub(super) const RUNTIME: &str = "runtime";
@@ -80,15 +80,11 @@ pub(crate) enum Trust {
 
 impl Voucher {
     /// Returns what vouches for the snapshot of the TrainJob of this JobSet.
-    pub(crate) fn of(cached: &CachedJobSet) -> Self {
-        let job_set = match &cached.job_set {
-            StoredJobSet::Ours(job_set) => Some(job_set),
-            _ => cached.deleted_job_set.as_ref(),
-        };
-        let Some(job_set) = job_set else {
-            return Self::Nothing;
-        };
-        Self::of_annotation(job_set.snapshot.clone(), job_set.suspended)
+    pub(crate) fn of(job_set: &KnownJobSet) -> Self {
+        match job_set.ours().or(job_set.deleted.as_deref()) {
+            Some(found) => Self::of_annotation(found.snapshot.clone(), found.suspended),
+            None => Self::Nothing,
+        }
     }
 
     /// Returns what vouches for the snapshot, given this annotation of a JobSet that is suspended or runs.

@@ -34,8 +34,8 @@ impl Spec {
             match serde_json::from_str(value.get()) {
                 Ok(value) => drop(decoded.insert(member, value)),
                 Err(_) => {
-                    let place = wire::place(&format!("spec.{member}"));
-                    problem.get_or_insert(Undecodable::TooDeep(place));
+                    let path = wire::shown(&format!("spec.{member}"));
+                    problem.get_or_insert(Undecodable::TooDeep(path));
                 }
             }
         }

@@ -1,4 +1,8 @@
-//! Watches fill the stores and the queue; workers take TrainJobs from the queue and reconcile them.
+//! The [`watches`] fill the stores and the queue; workers take TrainJobs from the queue and reconcile them.
+
+#[cfg(test)]
+mod tests;
+mod watches;
 
 use std::{
     panic::AssertUnwindSafe,
@@ -9,10 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use futures_util::{
-    FutureExt as _,
-    future::{BoxFuture, select_all},
-};
+use futures_util::FutureExt as _;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::Client;
 use tokio::task::JoinSet;
@@ -29,14 +30,7 @@ use crate::{
     queue::{NamespacedName, Queue, Running},
     reconcile::{ReconcileError, ReconcileOutcome, Reconciler, Stores, TEMPORARY},
     serve::Readiness,
-    watch::{
-        Change, ClusterRuntimeObject, Decode, Follower, Health, JobSetObject, LookupWatches,
-        RuntimeKey, RuntimeObject, StateReplaced, Store, TrainJobObject, TrainJobState, follow,
-    },
 };
-
-/// How long changes of a JobSet are batched before its TrainJob is reconciled. Each reconcile may write the status.
-const GATHER_JOB_SET_CHANGES: Duration = Duration::from_millis(250);
 
 /// The reason of the Event when a reconcile fails. It is the reference's.
 const REASON: &str = "TrainJobResourcesCreationFailed";
@@ -69,85 +63,6 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    /// Watches until the state of the API server is replaced by an older one. The stores, and what reconciles remember, no longer describe
-    /// the cluster, and some reconciles are still running.
-    pub(crate) async fn watch(self: Arc<Self>) -> StateReplaced {
-        let runtime_changed = |runtime: &RuntimeKey, _| {
-            for requeue in self.reconciler.interests.runtime_changed(runtime) {
-                self.queue.add(requeue.key);
-            }
-        };
-        let stores = &self.stores;
-        let lookups = LookupWatches {
-            client: self.client.clone(),
-            kinds: self.reconciler.kinds.clone(),
-            interests: self.reconciler.interests.clone(),
-            lists: self.reconciler.lists.clone(),
-            log: self.reconciler.log.clone(),
-            queue: self.queue.clone(),
-        };
-        let watches: [BoxFuture<'_, StateReplaced>; 5] = [
-            self.follow::<TrainJobObject>(names::TRAIN_JOB, &stores.jobs, |key, change| {
-                self.job_changed(key, &change);
-            })
-            .boxed(),
-            self.follow::<JobSetObject>(names::JOB_SET, &stores.job_sets, |key, change| {
-                if let Change::Deleted(gone) = change {
-                    self.reconciler.job_set_deleted(key, gone);
-                }
-                self.add(key, GATHER_JOB_SET_CHANGES);
-            })
-            .boxed(),
-            self.follow::<RuntimeObject>(
-                names::TRAINING_RUNTIME,
-                &stores.runtimes,
-                runtime_changed,
-            )
-            .boxed(),
-            self.follow::<ClusterRuntimeObject>(
-                names::CLUSTER_TRAINING_RUNTIME,
-                &stores.cluster_runtimes,
-                runtime_changed,
-            )
-            .boxed(),
-            Arc::new(lookups).run().map(|never| match never {}).boxed(),
-        ];
-        select_all(watches).await.0
-    }
-
-    async fn follow<W: Decode>(
-        &self,
-        part: &'static str,
-        store: &Store<W::Key, W::State>,
-        changed: impl Fn(&W::Key, Change<W::State>),
-    ) -> StateReplaced {
-        let follower = WatchFollower {
-            work: self,
-            part,
-            store,
-            changed,
-        };
-        follow::<W>(&self.client, store, &follower).await
-    }
-
-    fn job_changed(&self, key: &NamespacedName, change: &Change<TrainJobState>) {
-        self.reconciler.job_changed(key);
-        if !self.is_about_the_error(key, change) {
-            self.add(key, Duration::ZERO);
-        }
-    }
-
-    /// Whether only the annotation about the error differs, and that can wait: this controller wrote it, or the TrainJob is retried with
-    /// backoff anyway. Otherwise each write of an annotation would end the backoff of the reconcile that wrote it.
-    fn is_about_the_error(&self, key: &NamespacedName, change: &Change<TrainJobState>) -> bool {
-        let Change::Updated { before, after } = change else {
-            return false;
-        };
-        after.differs_only_in_error(before)
-            && (self.reconciler.has_annotated(key, after.error.as_deref())
-                || self.failures.cause(key).is_some())
-    }
-
     fn add(&self, key: &NamespacedName, after: Duration) {
         if self.leads.load(Ordering::SeqCst) {
             self.queue.add_after(key.clone(), after);
@@ -204,21 +119,23 @@ impl Work {
         let outcome = span.in_scope(|| match result {
             Ok(ReconcileOutcome {
                 requeue_after,
-                warnings,
-                result,
+                reports,
+                error,
             }) => {
+                let warnings = reports.iter().filter_map(|it| it.warning(&key.name));
+                let warnings: Vec<_> = warnings.collect();
                 if let Some(job) = self.reference(&key) {
                     self.recorder.warn_each(&job, WARNING, ACTION, &warnings);
                 }
-                match result {
-                    Ok(()) => {
+                match error {
+                    None => {
                         self.failures.forget(&key);
                         if self.reconciler.note_success(&key) {
                             self.add(&key, Duration::ZERO);
                         }
                         succeeded(running, requeue_after)
                     }
-                    Err(error) => self.failed(running, &error, requeue_after),
+                    Some(error) => self.failed(running, &error, requeue_after),
                 }
             }
             Err(_) => {
@@ -362,43 +279,3 @@ fn succeeded(running: Running, requeue_after: Option<Duration>) -> Outcome {
         }
     }
 }
-
-/// A follower of one of the watches.
-struct WatchFollower<'w, K, S, C> {
-    work: &'w Work,
-    part: &'static str,
-    store: &'w Store<K, S>,
-    changed: C,
-}
-
-impl<W, C> Follower<W> for WatchFollower<'_, W::Key, W::State, C>
-where
-    W: Decode,
-    C: Fn(&W::Key, Change<W::State>),
-{
-    fn health(&self, health: Health) {
-        let (work, readiness) = (self.work, &self.work.readiness);
-        let is_synced = self.store.is_synced();
-        match health {
-            Health::Working => {
-                readiness.set(self.part, is_synced);
-                if is_synced {
-                    // TrainJobs may have waited for this store.
-                    work.add_all();
-                }
-            }
-            // If the kind is removed later, the known objects stay.
-            Health::NotServed(_) if is_synced => {}
-            Health::NotServed(why) | Health::Lost(why) => readiness.note_missing(self.part, why),
-        }
-    }
-
-    fn changed(&self, key: &W::Key, change: Change<W::State>) {
-        let unreadable = self.store.count_unreadable();
-        self.work.metrics.set_unreadable(self.part, unreadable);
-        (self.changed)(key, change);
-    }
-}
-
-#[cfg(test)]
-mod tests;

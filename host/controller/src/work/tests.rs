@@ -6,14 +6,14 @@ use kube::core::{Status, response::StatusSummary};
 use serde_json::json;
 use trainyard_render::{ClusterFacts, Renderer};
 
-use super::*;
+use super::{watches::WatchFollower, *};
 use crate::{
     events::{EventWriter, Reporter, recorder},
     plugins::Plugins,
     queue::Backoff,
     threads::{Sizes, Threads},
     watch::{
-        CompleteList,
+        Change, CompleteList, Follower, Health, JobSetObject, RuntimeKey, TrainJobObject,
         script::{Answer, Script},
     },
 };

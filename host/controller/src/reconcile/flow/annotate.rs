@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::{End, Flow, Report, Reports, because};
+use super::{Flow, ReconcileOutcome, Report, because};
 use crate::reconcile::{
     cluster::Cluster,
     error::{AnnotationTiming, ErrorSummary, ReconcileError},
@@ -17,27 +17,20 @@ const BETWEEN_TEXTS: Duration = Duration::from_secs(60);
 /// How long the annotation is left as it is after a write of the same text was refused or not answered.
 const AFTER_FAILURE: Duration = Duration::from_secs(600);
 
-/// The result of updating the annotation.
-#[derive(Default)]
-pub(super) struct Annotation {
-    pub(super) reports: Reports,
-    /// After how long it is removed, if it was not yet. A TrainJob that fails is retried anyway.
-    pub(super) requeue_after: Option<Duration>,
-}
-
 impl<C: Cluster> Flow<'_, C> {
     /// Changes nothing but the annotation about this error.
-    pub(crate) async fn refuse(mut self, error: ReconcileError) -> End {
-        let annotation = self.annotate(Some(&error)).await;
-        End {
+    pub(crate) async fn refuse(mut self, error: ReconcileError) -> ReconcileOutcome {
+        self.annotate(Some(&error)).await;
+        ReconcileOutcome {
             requeue_after: None,
-            reports: annotation.reports,
+            reports: self.reports,
             error: Some(error),
         }
     }
 
-    /// Writes or removes the annotation about the error. It fails no reconcile.
-    pub(super) async fn annotate(&mut self, error: Option<&ReconcileError>) -> Annotation {
+    /// Writes or removes the annotation about the error. Returns after how long it is removed, if it was not yet. A TrainJob that fails is
+    /// retried anyway. It fails no reconcile.
+    pub(super) async fn annotate(&mut self, error: Option<&ReconcileError>) -> Option<Duration> {
         let summary = error.map(ErrorSummary::of);
         let is_shown = match summary.as_ref().map(|summary| summary.annotated) {
             None | Some(AnnotationTiming::AtOnce) => true,
@@ -47,25 +40,18 @@ impl<C: Cluster> Flow<'_, C> {
         let text = summary.map(|summary| summary.text);
         let job = &self.start.job;
         if job.deleting || !is_shown || text.as_deref() == job.error.as_deref() {
-            return Annotation::default();
+            return None;
         }
         let is_removed = text.is_none();
         let last = self.start.annotated.as_ref();
         if let Some(wait) = last.and_then(|last| pause(last, text.as_deref(), self.start.now)) {
-            return Annotation {
-                requeue_after: is_removed.then_some(wait),
-                ..Annotation::default()
-            };
+            return is_removed.then_some(wait);
         }
         because("the annotation about the last error is outdated");
-        match self.cluster.write_error(text).await {
-            Ok(()) => Annotation::default(),
-            // The error of the reconcile is reported, not that of the annotation.
-            Err(refused) => Annotation {
-                reports: vec![Report::NotAnnotated(refused)],
-                requeue_after: is_removed.then_some(AFTER_FAILURE),
-            },
-        }
+        // The error of the reconcile is its result, not that of the annotation.
+        let refused = self.cluster.write_error(text).await.err()?;
+        self.reports.push(Report::NotAnnotated(refused));
+        is_removed.then_some(AFTER_FAILURE)
     }
 }
 

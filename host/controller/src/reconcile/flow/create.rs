@@ -1,22 +1,23 @@
 //! Creates the JobSet of a TrainJob that has none. If a deleted JobSet may have ended, the TrainJob ends instead, because its training
 //! would run again.
 
-use super::{Flow, Report, Reports, Result, because, take_warnings, write::JobSetStage};
+use super::{Flow, Rendering, Result, Snapshot, because, write::JobSetStage};
 use crate::reconcile::{
-    cluster::{Apply, Cluster, Owner},
-    error::ReconcileError,
+    cluster::{Apply, Basis, Cluster, MarksToSet, RuntimeSource},
+    error::{ReconcileError, SnapshotError},
+    facts::{Owner, SnapshotFacts, WithFacts},
 };
 
 impl<C: Cluster> Flow<'_, C> {
     /// Creates the snapshot, the objects and the JobSet.
-    pub(super) async fn create(&mut self) -> Result<Reports> {
+    pub(super) async fn create(&mut self) -> Result<()> {
         self.cluster.begin();
         let train_job = self.cluster.train_job().await?;
         if self.start.job.had_job_set() {
             // An outdated store would recreate the JobSet of a TrainJob that was deleted or has ended.
             self.cluster.confirm_train_job().await?;
         }
-        let Some(mut rendering) = self.render_new(&train_job).await? else {
+        let Some(rendering) = self.render_new(&train_job).await? else {
             return self.end_unseen().await;
         };
         let objects = self
@@ -25,7 +26,95 @@ impl<C: Cluster> Flow<'_, C> {
         self.apply_new(&rendering.value).await?;
         self.note_applied(&rendering.facts).await?;
         self.remember(Some(objects));
-        Ok(take_warnings(&mut rendering.facts))
+        self.report_warnings(&rendering.facts);
+        Ok(())
+    }
+
+    /// Renders a TrainJob without a JobSet, and saves its snapshot. `None` if its JobSet has run and may have ended.
+    async fn render_new(&mut self, train_job: &C::TrainJob) -> Result<Option<Rendering<C>>> {
+        let has_run = self.start.job.has_run();
+        if has_run {
+            match self.read_snapshot(train_job).await? {
+                Some(found) => return self.render_existing(train_job, found).await,
+                None if self.may_have_ended(None) => return Ok(None),
+                None => {}
+            }
+        }
+        let (rendering, error) = match self.render_current(train_job, has_run).await {
+            Ok(mut rendering) => match self.save(&mut rendering).await {
+                Ok(()) => return Ok(Some(rendering)),
+                Err(error) if error.is_conflict() => (Some(rendering), error),
+                Err(error) => return Err(error),
+            },
+            // The snapshot was made from an earlier state of the runtime.
+            Err(error) if error.is_of_input() => (None, error),
+            Err(error) => return Err(error),
+        };
+        let found = self.read_snapshot(train_job).await?.ok_or(error)?;
+        match rendering {
+            Some(mut rendering) if self.is_unused(&found.facts) => {
+                self.save(&mut rendering).await?;
+                Ok(Some(rendering))
+            }
+            _ => self.render_existing(train_job, found).await,
+        }
+    }
+
+    /// Whether no JobSet was created from the snapshot, for example because the API server refuses the runtime's pods. A runtime that was
+    /// corrected since then is followed.
+    fn is_unused(&self, snapshot: &SnapshotFacts) -> bool {
+        let job = &self.start.job;
+        let had_job_set = job.had_job_set() || job.has_run() || self.start.job_set.was_deleted();
+        !had_job_set && !snapshot.marks.started && !snapshot.marks.recreate
+    }
+
+    /// Renders from the existing snapshot for a JobSet that is created or recreated, or from the current runtime if nothing vouches for the
+    /// snapshot. If the last JobSet has run, the snapshot is marked first, so that a controller that restarts before the JobSet is recreated
+    /// knows.
+    async fn render_existing(
+        &mut self,
+        train_job: &C::TrainJob,
+        found: Snapshot<C>,
+    ) -> Result<Option<Rendering<C>>> {
+        let WithFacts { facts, value } = found;
+        if self.may_have_ended(Some(&facts)) {
+            return Ok(None);
+        }
+        let recreate = self.start.job_set.was_deleted() && !facts.marks.recreate;
+        let has_run = self.start.job.has_run() || facts.marks.started;
+        if has_run && (!facts.marks.started || recreate) {
+            because("the JobSet was deleted before it ended");
+            let mark = MarksToSet {
+                started: true,
+                recreate: recreate.then_some(true),
+            };
+            self.mark(mark).await?;
+        }
+        let mut rendering = if facts.trusted {
+            let basis = Basis {
+                source: RuntimeSource::Snapshot,
+                snapshot: value,
+                started: has_run,
+            };
+            self.render(train_job, &basis).await?
+        } else {
+            self.render_current(train_job, has_run).await?
+        };
+        if has_run && !rendering.facts.saved {
+            return Err(SnapshotError::unproven(&self.start.job.name).into());
+        }
+        self.save(&mut rendering).await?;
+        Ok(Some(rendering))
+    }
+
+    /// Whether the deleted JobSet has run and may have ended. It has not if it was suspended, or was seen to be deleted before its end.
+    fn may_have_ended(&self, snapshot: Option<&SnapshotFacts>) -> bool {
+        let job = &self.start.job;
+        let has_run = job.has_run() || snapshot.is_some_and(|snapshot| snapshot.marks.started);
+        let has_not_ended = job.is_suspended()
+            || self.start.job_set.was_deleted()
+            || snapshot.is_some_and(|snapshot| snapshot.marks.recreate);
+        has_run && !has_not_ended
     }
 
     /// Applies the JobSet without force.
@@ -33,7 +122,7 @@ impl<C: Cluster> Flow<'_, C> {
         let how = Apply {
             over: None,
             held: None,
-            recreated: self.is_to_recreate(),
+            recreated: self.snapshot.is_to_recreate(),
         };
         let Err(error) = self.cluster.apply_job_set(rendering, how).await else {
             return Ok(());
@@ -48,11 +137,12 @@ impl<C: Cluster> Flow<'_, C> {
     }
 
     /// Ends a TrainJob whose JobSet ran and was deleted, without its end being observed.
-    async fn end_unseen(&mut self) -> Result<Reports> {
+    async fn end_unseen(&mut self) -> Result<()> {
         because("the JobSet was deleted and it is not known how it ended");
         self.cluster.confirm_absence().await?;
         self.cluster.note_unseen_end();
         let name = self.start.job.name.to_string();
-        Ok(vec![Report::Error(ReconcileError::EndIsUnknown { name })])
+        self.report(ReconcileError::EndIsUnknown { name });
+        Ok(())
     }
 }

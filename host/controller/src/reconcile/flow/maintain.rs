@@ -9,12 +9,14 @@ use std::{sync::Arc, time::Duration};
 use k8s_openapi::jiff::Timestamp;
 use trainyard_model::object::ApplyMode;
 
-use super::{Flow, Report, Reports, Result, because, write::JobSetStage};
+use super::{Flow, Result, because, write::JobSetStage};
 use crate::{
     reconcile::{
-        cluster::{Basis, Cluster, ObjectState, RuntimeSource, SnapshotMark},
+        cluster::{Basis, Cluster, MarksToSet, RuntimeSource},
         error::ReconcileError,
+        facts::ObjectState,
         last_reconcile::AppliedObject,
+        outcome::Report,
         start::JobFacts,
         status,
     },
@@ -76,8 +78,8 @@ fn running_for(job: &JobFacts, now: Timestamp) -> Option<Duration> {
 
 impl<C: Cluster> Flow<'_, C> {
     /// Maintains a running JobSet: repairs the objects beside it, and fails if its Jobs or pods cannot be created.
-    pub(super) async fn maintain(&mut self, found: &JobSetState) -> Result<Reports> {
-        let reports = self.maintain_objects(found).await?;
+    pub(super) async fn maintain(&mut self, found: &JobSetState) -> Result<()> {
+        self.maintain_objects(found).await?;
         let [shortest, _] = CHECK_EVERY;
         let since = running_for(&self.start.job, self.start.now);
         let is_old = since.is_some_and(|since| since >= shortest);
@@ -85,22 +87,22 @@ impl<C: Cluster> Flow<'_, C> {
             because("pods of the running JobSet may not have been created");
             self.cluster.check_creation().await?;
         }
-        Ok(reports)
+        Ok(())
     }
 
     /// Repairs the objects beside a running JobSet if it or its TrainJob has changed since they were last checked, or if its pods wait.
-    async fn maintain_objects(&mut self, found: &JobSetState) -> Result<Reports> {
+    async fn maintain_objects(&mut self, found: &JobSetState) -> Result<()> {
         let Some(last) = &self.start.last else {
             if found.recreated {
                 // The controller that recreated it may have stopped before it updated the snapshot.
                 self.unmark_recreated().await?;
             }
             self.remember_at(Some(found), None);
-            return Ok(Reports::new());
+            return Ok(());
         };
         let job_changed = last.fingerprint != self.start.job.fingerprint;
         if !job_changed && last.job_set == Some(found.version()) && !found.has_waiting_pods() {
-            return Ok(Reports::new());
+            return Ok(());
         }
         because("the JobSet runs, and it or its TrainJob has changed");
         let listed = match &last.objects {
@@ -115,20 +117,20 @@ impl<C: Cluster> Flow<'_, C> {
                 unusable.get_or_insert(error);
             }
         }
-        let (objects, reports) = self.repair(&listed, &needs).await?;
+        let objects = self.repair(&listed, &needs).await?;
         if let Some(unusable) = unusable {
             return Err(unusable);
         }
         self.remember_at(Some(found), Some(objects));
-        Ok(reports)
+        Ok(())
     }
 
     /// Removes the mark of a deleted JobSet from the snapshot.
     async fn unmark_recreated(&mut self) -> Result<()> {
         self.read_marks().await?;
-        if self.is_to_recreate() {
+        if self.snapshot.is_to_recreate() {
             because("the JobSet was recreated");
-            self.mark(SnapshotMark::CLEAR_RECREATE).await?;
+            self.mark(MarksToSet::CLEAR_RECREATE).await?;
         }
         Ok(())
     }
@@ -138,9 +140,9 @@ impl<C: Cluster> Flow<'_, C> {
         &mut self,
         listed: &Arc<[AppliedObject]>,
         needs: &[(&AppliedObject, Need)],
-    ) -> Result<(Arc<[AppliedObject]>, Reports)> {
+    ) -> Result<Arc<[AppliedObject]>> {
         if needs.iter().all(|(_, need)| *need == Need::Nothing) {
-            return Ok((listed.clone(), Reports::new()));
+            return Ok(listed.clone());
         }
         let missing = needs.iter().find(|(_, need)| *need == Need::Create);
         let missing = missing.map(|(last, _)| &last.object);
@@ -152,7 +154,7 @@ impl<C: Cluster> Flow<'_, C> {
         let Some(found) = self.read_snapshot(&train_job).await? else {
             return match missing {
                 Some(missing) => Err(ReconcileError::lost(missing, NO_SNAPSHOT)),
-                None => Ok((listed.clone(), Reports::new())),
+                None => Ok(listed.clone()),
             };
         };
         let basis = Basis {
@@ -163,7 +165,8 @@ impl<C: Cluster> Flow<'_, C> {
         let rendering = match self.render(&train_job, &basis).await {
             Ok(rendering) => rendering,
             Err(error) if error.is_pinned() && missing.is_none() => {
-                return Ok((listed.clone(), vec![Report::NotFollowed(error)]));
+                self.reports.push(Report::NotFollowed(error));
+                return Ok(listed.clone());
             }
             Err(error) => return Err(error),
         };
@@ -190,7 +193,7 @@ impl<C: Cluster> Flow<'_, C> {
             });
         }
         match keys_lost {
-            None => Ok((next.into(), Reports::new())),
+            None => Ok(next.into()),
             Some(secret) => Err(ReconcileError::KeysLost {
                 name: secret.name.to_string(),
             }),

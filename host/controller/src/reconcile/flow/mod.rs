@@ -2,8 +2,8 @@
 //!
 //! Objects are written in this order, which is safe wherever a reconcile stops:
 //!
-//! 1. **The snapshot** ([`choose`]) pins the inputs of the JobSet before anything is created from them. Before the JobSet is suspended or
-//!    recreated, the snapshot is marked as started; from then on, neither the snapshot nor the plan changes.
+//! 1. **The snapshot** ([`known_snapshot`], [`choose`]) pins the inputs of the JobSet before anything is created from them. Before the JobSet
+//!    is suspended or recreated, the snapshot is marked as started; from then on, neither the snapshot nor the plan changes.
 //! 2. **The objects beside the JobSet** ([`write`]) are written as their modes allow. An object of another owner is an error, and is never
 //!    changed. A Secret is created once and keeps its keys.
 //! 3. **The JobSet** is applied over the version that was read if it has never run ([`create`], [`update`]). A JobSet that has run is frozen:
@@ -16,8 +16,10 @@ mod annotate;
 mod choose;
 mod create;
 mod finish;
+mod known_snapshot;
 mod maintain;
 mod place;
+mod render;
 mod resume;
 mod suspend;
 #[cfg(test)]
@@ -25,68 +27,37 @@ mod tests;
 mod update;
 mod write;
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+
+use known_snapshot::KnownSnapshot;
 
 use super::{
-    cluster::{
-        Cluster, Known, Owner, RenderedFacts, Result, SnapshotFacts, SnapshotMarks, SuspendedFacts,
-        Values,
-    },
+    cluster::{Cluster, Result, Values},
     error::ReconcileError,
+    facts::{Owner, RenderedFacts, SnapshotFacts, SuspendedFacts, WithFacts},
     last_reconcile::{AppliedObject, LastReconcile},
+    outcome::{ReconcileOutcome, Report},
     start::{JobFacts, Start, StoredJobSet},
     status,
 };
 use crate::watch::{JobSetState, State as _};
 
-/// How a reconcile ends.
-#[derive(Debug, Default)]
-pub(crate) struct End {
-    /// When the TrainJob has to be reconciled again even if nothing changes, such as at its deadline.
-    pub(crate) requeue_after: Option<Duration>,
-    /// What did not stop the reconcile: warnings for the TrainJob's author, and facts that are only logged.
-    pub(crate) reports: Vec<Report>,
-    /// Why the reconcile failed, if it did.
-    pub(crate) error: Option<ReconcileError>,
-}
-
-/// A problem that did not stop the reconcile. It is a warning for the TrainJob's author, unless it is only logged.
-#[derive(Debug)]
-pub(crate) enum Report {
-    /// A warning of the rendering.
-    Rendering(String),
-    /// An error that did not stop the reconcile.
-    Error(ReconcileError),
-    /// Live objects are not updated, because the plan is pinned. It is only logged.
-    NotFollowed(ReconcileError),
-    /// The annotation about the error could not be written or removed. It is only logged.
-    NotAnnotated(ReconcileError),
-    /// The JobSet is marked as started, but has the digest of its inputs like one that has never run.
-    BothMarks,
-}
-
-/// The reports of a reconcile.
-type Reports = Vec<Report>;
-
 /// A snapshot with its facts.
-type Snapshot<C> = Known<SnapshotFacts, <C as Values>::Snapshot>;
+type Snapshot<C> = WithFacts<SnapshotFacts, <C as Values>::Snapshot>;
 
 /// A rendering with its facts.
-type Rendering<C> = Known<RenderedFacts, <C as Values>::Rendering>;
+type Rendering<C> = WithFacts<RenderedFacts, <C as Values>::Rendering>;
 
 /// A suspended JobSet with its facts.
-type SuspendedJobSet<C> = Known<SuspendedFacts, <C as Values>::JobSet>;
+type SuspendedJobSet<C> = WithFacts<SuspendedFacts, <C as Values>::JobSet>;
 
 /// A reconcile of a TrainJob.
 pub(crate) struct Flow<'a, C: Cluster> {
     cluster: &'a mut C,
     start: &'a Start,
-    /// The snapshot in the cluster, as it was read or written last.
-    snapshot: Option<SnapshotFacts>,
-    /// Its content, as it was read.
-    content: Option<C::Snapshot>,
-    /// Its marks, if only they were read, and it is not of another owner.
-    marks: Option<SnapshotMarks>,
+    snapshot: KnownSnapshot<C::Snapshot>,
+    /// The problems so far that did not stop it.
+    reports: Vec<Report>,
 }
 
 impl<'a, C: Cluster> Flow<'a, C> {
@@ -95,29 +66,28 @@ impl<'a, C: Cluster> Flow<'a, C> {
         Self {
             cluster,
             start,
-            snapshot: None,
-            content: None,
-            marks: None,
+            snapshot: KnownSnapshot::Nothing,
+            reports: Vec::new(),
         }
     }
 
     /// Reconciles the TrainJob.
-    pub(crate) async fn run(mut self) -> End {
+    pub(crate) async fn run(mut self) -> ReconcileOutcome {
         let Start { job, now, .. } = self.start;
-        let status = finish::status(job, &self.start.cached, job.desired.suspend, *now);
+        let status = finish::status(job, &self.start.job_set, job.desired.suspend, *now);
         let has_ended = status::end(&status).is_some() || job.desired.not_supported.is_some();
-        let outcome = if has_ended {
-            Ok(Reports::new())
+        let result = if has_ended {
+            Ok(())
         } else {
             self.reconcile_job_set().await
         };
-        self.finish(has_ended, outcome).await
+        self.finish(has_ended, result).await
     }
 
     /// Reconciles the JobSet of a TrainJob that has not ended.
-    async fn reconcile_job_set(&mut self) -> Result<Reports> {
-        let Start { job, cached, .. } = self.start;
-        match &cached.job_set {
+    async fn reconcile_job_set(&mut self) -> Result<()> {
+        let Start { job, job_set, .. } = self.start;
+        match &job_set.stored {
             // It is reported if it lasts.
             StoredJobSet::Ours(found) if found.deleting => {
                 let (name, finalizers) = (&job.name, &found.finalizers);
@@ -132,16 +102,14 @@ impl<'a, C: Cluster> Flow<'a, C> {
                 self.suspend(found).await
             }
             // A finalizer may keep the TrainJob and its JobSet for a long time.
-            _ if job.deleting => Ok(Reports::new()),
+            _ if job.deleting => Ok(()),
             StoredJobSet::Ours(found) if !found.suspended => self.maintain(found).await,
             StoredJobSet::Ours(found) => self.update_or_resume(found).await,
             StoredJobSet::Missing => {
                 because("the TrainJob has no JobSet");
                 self.create().await
             }
-            // It must not be taken for a missing one.
-            StoredJobSet::Unreadable => Ok(Reports::new()),
-            StoredJobSet::Foreign => {
+            StoredJobSet::NotOurs => {
                 because("the JobSet of this name does not belong to the TrainJob");
                 Err(match self.cluster.job_set_owner().await? {
                     Owner::Foreign(error) => error,
@@ -151,10 +119,15 @@ impl<'a, C: Cluster> Flow<'a, C> {
         }
     }
 
+    /// Reports an error that does not stop the reconcile.
+    fn report(&mut self, error: ReconcileError) {
+        self.reports.push(Report::Error(error));
+    }
+
     /// Remembers that everything is up to date as of the current version of the JobSet.
     fn remember(&mut self, objects: Option<Arc<[AppliedObject]>>) {
-        let cached = self.cluster.cached();
-        self.remember_at(cached.job_set(), objects);
+        let job_set = self.cluster.job_set_now();
+        self.remember_at(job_set.ours(), objects);
     }
 
     /// Remembers that everything is up to date as of the version of the JobSet at which the objects were checked, so that the next reconcile
@@ -174,12 +147,6 @@ impl<'a, C: Cluster> Flow<'a, C> {
             objects,
         });
     }
-}
-
-/// Takes the warnings of a rendering.
-fn take_warnings(rendered: &mut RenderedFacts) -> Reports {
-    let warnings = std::mem::take(&mut rendered.warnings).into_iter();
-    warnings.map(Report::Rendering).collect()
 }
 
 /// Logs why the next calls are made.

@@ -1,7 +1,7 @@
 //! The placement of the pods of a suspended JobSet. When JobSet unsuspends Jobs, it adds the placement of the replicated job and removes
 //! nothing. Jobs with entries that are not wanted are therefore deleted first, and JobSet recreates them.
 
-use super::{Flow, Rendering, Report, Reports, Result, SuspendedJobSet, because};
+use super::{Flow, Rendering, Result, SuspendedJobSet, because};
 use crate::reconcile::{
     cluster::{Cluster, WantedPlacement},
     error::ReconcileError,
@@ -14,16 +14,15 @@ impl<C: Cluster> Flow<'_, C> {
         train_job: &C::TrainJob,
         mut found: SuspendedJobSet<C>,
         rendering: Option<&Rendering<C>>,
-    ) -> Result<Reports> {
+    ) -> Result<()> {
         // Without a rendering, only the snapshot distinguishes the placement by plugins from that of an earlier admission.
-        let wanted = match (rendering, &self.content) {
+        let wanted = match (rendering, self.snapshot.content()) {
             (Some(rendering), _) => WantedPlacement::Rendered(&rendering.value),
             (None, Some(content)) => WantedPlacement::Noted(content),
             (None, None) => WantedPlacement::Live,
         };
         let compared = self.cluster.placement(train_job, &found.value, wanted);
         let mut placement = compared.await?;
-        let mut reports = Reports::new();
         if placement.facts.loses {
             if placement.facts.moves || !placement.facts.noted {
                 because("Jobs still have the placement of an earlier admission");
@@ -35,12 +34,11 @@ impl<C: Cluster> Flow<'_, C> {
                 let compared = self.cluster.placement(train_job, &found.value, wanted);
                 placement = compared.await?;
             }
-            reports = self.delete_old_jobs(&found).await?;
+            self.delete_old_jobs(&found).await?;
         }
         let rendering = rendering.map(|rendering| &rendering.value);
         let (at, changes) = (&found.facts.at, &placement.value);
-        self.cluster.resume(at, changes, rendering).await?;
-        Ok(reports)
+        self.cluster.resume(at, changes, rendering).await
     }
 
     /// Reads a suspended JobSet again after it was changed.
@@ -53,18 +51,21 @@ impl<C: Cluster> Flow<'_, C> {
     }
 
     /// Deletes the Jobs of a suspended JobSet that still have removed entries.
-    pub(super) async fn delete_old_jobs(&mut self, found: &SuspendedJobSet<C>) -> Result<Reports> {
+    pub(super) async fn delete_old_jobs(&mut self, found: &SuspendedJobSet<C>) -> Result<()> {
         if !found.facts.removed {
-            return Ok(Reports::new());
+            return Ok(());
         }
         let jobs = match self.cluster.old_jobs(&found.value).await {
             Ok(jobs) => jobs,
             // Without permission to list Jobs, the JobSet is unsuspended as JobSet allows.
-            Err(error) if error.is_rejection() => return Ok(vec![Report::Error(error)]),
+            Err(error) if error.is_rejection() => {
+                self.report(error);
+                return Ok(());
+            }
             Err(error) => return Err(error),
         };
         if jobs.is_empty() {
-            return Ok(Reports::new());
+            return Ok(());
         }
         // Terminating pods have to be gone first, because their successors have the same names.
         for job in jobs

@@ -5,13 +5,8 @@ use std::sync::Arc;
 
 use trainyard_model::object::ApplyMode;
 
-use super::{
-    Flow, Rendering, Report, Reports, Result, SuspendedJobSet, choose::Started, write::JobSetStage,
-};
-use crate::reconcile::{
-    cluster::{Cluster, ObjectToWrite},
-    last_reconcile::AppliedObject,
-};
+use super::{Flow, Rendering, Result, SuspendedJobSet, choose::Started, write::JobSetStage};
+use crate::reconcile::{cluster::Cluster, facts::ObjectToWrite, last_reconcile::AppliedObject};
 
 impl<C: Cluster> Flow<'_, C> {
     /// Resumes the JobSet, if the TrainJob is not to be suspended.
@@ -20,35 +15,37 @@ impl<C: Cluster> Flow<'_, C> {
         train_job: &C::TrainJob,
         found: SuspendedJobSet<C>,
         inputs: Started<C>,
-    ) -> Result<Reports> {
-        let mut reports = Reports::new();
+    ) -> Result<()> {
         let rendered = match inputs {
             Started::Rendered(rendering) => Ok(rendering),
             Started::Basis(basis) => self.render(train_job, &basis).await,
             Started::Nothing => {
                 // It is not known which entries of the placement are from an earlier admission.
                 if !self.start.job.desired.suspend {
-                    reports = self.unsuspend(train_job, found, None).await?;
+                    self.unsuspend(train_job, found, None).await?;
                 }
                 self.remember(Some(AppliedObject::unknown(&[])));
-                return Ok(reports);
+                return Ok(());
             }
         };
         let rendering = match rendered {
-            Ok(rendering) => Some(rendering),
+            Ok(rendering) => {
+                self.report_warnings(&rendering.facts);
+                Some(rendering)
+            }
             // Its plugins are missing or have changed; the snapshot notes their placement.
             Err(error) if error.is_of_input() || error.is_of_plugins() => {
-                reports.push(Report::Error(error));
+                self.report(error);
                 None
             }
             Err(error) => return Err(error),
         };
         let objects = self.write_pinned(rendering.as_ref()).await?;
         if !self.start.job.desired.suspend {
-            reports.extend(self.unsuspend(train_job, found, rendering.as_ref()).await?);
+            self.unsuspend(train_job, found, rendering.as_ref()).await?;
         }
         self.remember(Some(objects));
-        Ok(reports)
+        Ok(())
     }
 
     /// Writes the objects that the snapshot lists.
@@ -56,12 +53,12 @@ impl<C: Cluster> Flow<'_, C> {
         &mut self,
         rendering: Option<&Rendering<C>>,
     ) -> Result<Arc<[AppliedObject]>> {
-        let listed = self.listed();
+        let listed = self.snapshot.listed();
         let Some(rendering) = rendering else {
             return Ok(AppliedObject::unknown(&listed));
         };
         // The placement puts pods into a gang or takes them out of it, also in a JobSet of the reference, so its counts must follow.
-        let is_of_reference = self.is_of_reference();
+        let is_of_reference = self.snapshot.is_of_reference();
         let is_pinned = |it: &&ObjectToWrite| {
             let is_gang = it.object.apply == ApplyMode::WhileSuspended && is_of_reference;
             is_gang || listed.contains(&it.object)

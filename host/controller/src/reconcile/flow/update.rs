@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use super::{
-    Flow, Report, Reports, Result, SuspendedJobSet, because,
-    choose::{Choice, Chosen, Started},
-    take_warnings,
+    Flow, Result, SuspendedJobSet, because,
+    choose::{Chosen, Started},
     write::JobSetStage,
 };
 use crate::{
@@ -14,13 +13,14 @@ use crate::{
         error::ReconcileError,
         last_reconcile::AppliedObject,
         object_ref::ObjectRef,
+        outcome::Report,
     },
     watch::JobSetState,
 };
 
 impl<C: Cluster> Flow<'_, C> {
     /// Updates or resumes a suspended JobSet.
-    pub(super) async fn update_or_resume(&mut self, found: &JobSetState) -> Result<Reports> {
+    pub(super) async fn update_or_resume(&mut self, found: &JobSetState) -> Result<()> {
         let job = &self.start.job;
         // A JobSet that has never run has the digest of its inputs.
         let never_run = !job.has_run() && found.inputs.is_some();
@@ -29,7 +29,7 @@ impl<C: Cluster> Flow<'_, C> {
             if self.start.last.is_none() {
                 self.remember(None);
             }
-            return Ok(Reports::new());
+            return Ok(());
         }
         because(if never_run {
             "the JobSet has never run and may be outdated"
@@ -38,12 +38,10 @@ impl<C: Cluster> Flow<'_, C> {
         });
         self.cluster.begin();
         let train_job = self.cluster.train_job().await?;
-        let Choice { inputs, reports } = self.choose_for_suspended(&train_job, never_run).await?;
-        let done = match inputs {
-            Chosen::New(basis) => self.update(&train_job, found, basis).await?,
-            Chosen::Started(inputs) => self.resume_if_needed(&train_job, found, inputs).await?,
-        };
-        Ok(done.into_iter().chain(reports).collect())
+        match self.choose_for_suspended(&train_job, never_run).await? {
+            Chosen::New(basis) => self.update(&train_job, found, basis).await,
+            Chosen::Started(inputs) => self.resume_if_needed(&train_job, found, inputs).await,
+        }
     }
 
     /// Whether a suspended JobSet is up to date, by the last reconcile or by its own digest.
@@ -65,15 +63,15 @@ impl<C: Cluster> Flow<'_, C> {
         train_job: &C::TrainJob,
         found: &JobSetState,
         inputs: Started<C>,
-    ) -> Result<Reports> {
+    ) -> Result<()> {
         let follows = |object: &ObjectRef| JobSetStage::Suspended.lets_change(object.apply);
         let listed = match inputs {
             Started::Nothing => Arc::default(),
-            _ => self.listed(),
+            _ => self.snapshot.listed(),
         };
         if self.start.job.desired.suspend && !listed.iter().any(follows) {
             self.remember(Some(AppliedObject::unknown(&listed)));
-            return Ok(Reports::new());
+            return Ok(());
         }
         let found = self.cluster.suspended_job_set(&found.uid).await?;
         self.resume(train_job, found, inputs).await
@@ -85,14 +83,14 @@ impl<C: Cluster> Flow<'_, C> {
         train_job: &C::TrainJob,
         found: &JobSetState,
         basis: Basis<C::Snapshot>,
-    ) -> Result<Reports> {
+    ) -> Result<()> {
         let found = self.cluster.suspended_job_set(&found.uid).await?;
         if found.facts.started {
             return self.resume_unnoted(train_job, found, basis).await;
         }
         let mut rendering = self.render(train_job, &basis).await?;
         self.save(&mut rendering).await?;
-        let mut reports = take_warnings(&mut rendering.facts);
+        self.report_warnings(&rendering.facts);
         let facts = &rendering.facts;
         // The JobSet does not vouch for a snapshot of the current runtime yet.
         let is_known = basis.source == RuntimeSource::Snapshot;
@@ -102,18 +100,15 @@ impl<C: Cluster> Flow<'_, C> {
         {
             let objects: Vec<_> = facts.objects.iter().map(|it| it.object.clone()).collect();
             self.remember(Some(AppliedObject::unknown(&objects)));
-            return Ok(reports);
+            return Ok(());
         }
         let objects = self.write_all(&facts.objects, JobSetStage::Fresh).await?;
-        if self
-            .apply_over(train_job, found, &rendering.value, &mut reports)
-            .await?
-        {
+        if self.apply_over(train_job, found, &rendering.value).await? {
             self.note_applied(&rendering.facts).await?;
         }
         // The deletion of the JobSet triggers another reconcile.
         self.remember(Some(objects));
-        Ok(reports)
+        Ok(())
     }
 
     /// Applies the JobSet over the suspended one, whose Jobs first lose entries that are not wanted. Returns whether it still exists.
@@ -122,7 +117,6 @@ impl<C: Cluster> Flow<'_, C> {
         train_job: &C::TrainJob,
         mut found: SuspendedJobSet<C>,
         rendering: &C::Rendering,
-        reports: &mut Reports,
     ) -> Result<bool> {
         let wanted = WantedPlacement::Applied(rendering);
         let compared = self.cluster.placement(train_job, &found.value, wanted);
@@ -136,7 +130,7 @@ impl<C: Cluster> Flow<'_, C> {
             if found.facts.started {
                 return Err(ReconcileError::changed_job_set(&self.start.job.name));
             }
-            reports.extend(self.delete_old_jobs(&found).await?);
+            self.delete_old_jobs(&found).await?;
         }
         self.apply_or_delete(&found, rendering, None).await
     }
@@ -152,7 +146,7 @@ impl<C: Cluster> Flow<'_, C> {
         let how = Apply {
             over: Some(&found.facts.at),
             held,
-            recreated: self.is_to_recreate(),
+            recreated: self.snapshot.is_to_recreate(),
         };
         match self.cluster.apply_job_set(rendering, how).await {
             Ok(()) => return Ok(true),
@@ -170,19 +164,16 @@ impl<C: Cluster> Flow<'_, C> {
         train_job: &C::TrainJob,
         found: SuspendedJobSet<C>,
         basis: Basis<C::Snapshot>,
-    ) -> Result<Reports> {
+    ) -> Result<()> {
         let has_both = found.facts.inputs.is_some();
         self.mark_started().await?;
         let started = Basis {
             started: true,
             ..basis
         };
-        let mut reports = self
-            .resume(train_job, found, Started::Basis(started))
-            .await?;
         if has_both {
-            reports.push(Report::BothMarks);
+            self.reports.push(Report::BothMarks);
         }
-        Ok(reports)
+        self.resume(train_job, found, Started::Basis(started)).await
     }
 }

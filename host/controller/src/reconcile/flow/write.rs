@@ -6,7 +6,8 @@ use trainyard_model::object::ApplyMode;
 
 use super::{Flow, Result};
 use crate::reconcile::{
-    cluster::{Cluster, ObjectState, ObjectToWrite},
+    cluster::Cluster,
+    facts::{ObjectState, ObjectToWrite},
     last_reconcile::{Applied, AppliedObject},
 };
 

@@ -14,8 +14,9 @@ use super::{
 use crate::{
     annotations::{RECREATE, STARTED},
     reconcile::{
-        cluster::{Known, Result, SnapshotFacts, SnapshotMark, SnapshotMarks, Snapshots},
+        cluster::{MarksToSet, Result, Snapshots},
         error::{ReconcileError, SnapshotError},
+        facts::{FoundMarks, SnapshotFacts, SnapshotMarks, WithFacts},
         last_reconcile::AppliedObject,
         object_version::ObjectVersion,
         owner,
@@ -29,7 +30,7 @@ impl Snapshots for LiveCluster<'_> {
     async fn snapshot(
         &mut self,
         job: &AdmittedTrainJob,
-    ) -> Result<Option<Known<SnapshotFacts, Snapshot>>> {
+    ) -> Result<Option<WithFacts<SnapshotFacts, Snapshot>>> {
         let name = Snapshot::name(&self.key.name);
         let Some(map) = self.read::<ConfigMap>(&name).await? else {
             return Ok(None);
@@ -53,27 +54,29 @@ impl Snapshots for LiveCluster<'_> {
             Ok::<_, SnapshotError>((snapshot, ObjectVersion::of(&map.metadata)))
         };
         let (snapshot, at) = self.on_thread(read).await??;
-        Ok(Some(Known {
+        Ok(Some(WithFacts {
             facts: snapshot.facts_at(at),
             value: snapshot,
         }))
     }
 
-    async fn snapshot_marks(&mut self) -> Result<Option<SnapshotMarks>> {
+    async fn snapshot_marks(&mut self) -> Result<FoundMarks> {
         let name = Snapshot::name(&self.key.name);
         let found = self.config_maps().get_metadata_opt(&name).await;
         let found = found
             .map_err(|error| ReconcileError::api(format!("reading ConfigMap `{name}`"), error))?;
-        Ok(found.map(|found| {
-            let metadata = found.metadata;
-            let is_foreign = !owner::is_of(&self.job.uid, &metadata);
-            let foreign = || owner::foreign(&self.key.name, "ConfigMap", &name, &metadata);
-            SnapshotMarks {
-                at: ObjectVersion::of(&metadata),
-                foreign: is_foreign.then(foreign),
-                started: is_started(&metadata),
-                recreate: is_to_recreate(&metadata),
-            }
+        let Some(metadata) = found.map(|found| found.metadata) else {
+            return Ok(FoundMarks::Missing);
+        };
+        if !owner::is_of(&self.job.uid, &metadata) {
+            let job = &self.key.name;
+            let error = owner::foreign(job, "ConfigMap", &name, &metadata);
+            return Ok(FoundMarks::Foreign(error));
+        }
+        Ok(FoundMarks::Ours(SnapshotMarks {
+            at: ObjectVersion::of(&metadata),
+            started: is_started(&metadata),
+            recreate: is_to_recreate(&metadata),
         }))
     }
 
@@ -120,22 +123,22 @@ impl Snapshots for LiveCluster<'_> {
 
     async fn mark_snapshot(
         &mut self,
-        mark: SnapshotMark,
+        to_set: MarksToSet,
         at: &ObjectVersion,
     ) -> Result<ObjectVersion> {
         let name = Snapshot::name(&self.key.name);
         let mut annotations = Map::new();
-        if mark.started {
+        if to_set.started {
             annotations.insert(STARTED.to_owned(), json!("true"));
         }
-        if let Some(recreate) = mark.recreate {
+        if let Some(recreate) = to_set.recreate {
             let value = if recreate { json!("true") } else { Value::Null };
             annotations.insert(RECREATE.to_owned(), value);
         }
         let mut patch = json!({
             "metadata": {"uid": at.uid, "resourceVersion": at.version, "annotations": annotations},
         });
-        if let (true, Some(patch)) = (mark.started, patch.as_object_mut()) {
+        if let (true, Some(patch)) = (to_set.started, patch.as_object_mut()) {
             patch.insert("immutable".to_owned(), json!(true));
         }
         let patch = Patch::Merge(&patch);

@@ -72,7 +72,7 @@ impl LiveCluster<'_> {
             return Ok(());
         };
         let uid = job_set.uid.clone();
-        let read = move |text: &str| Job::read(text, &uid);
+        let read = move |text: &str| CountedJob::read(text, &uid);
         let _turn = self.turn().await?;
         let jobs = self.jobs(read).await?;
         match self.reported(&job_set.uid, &jobs, started).await {
@@ -106,7 +106,7 @@ impl LiveCluster<'_> {
     }
 
     /// Fails if Events report a failure.
-    async fn reported(&self, uid: &str, jobs: &[Job], started: Timestamp) -> Result<()> {
+    async fn reported(&self, uid: &str, jobs: &[CountedJob], started: Timestamp) -> Result<()> {
         let newest = jobs.iter().filter_map(|job| job.created).max();
         let since = newest.map_or(started, |newest| newest.max(started));
         if let Some(why) = self.last_failure(uid, since).await? {
@@ -225,9 +225,9 @@ impl Event {
     }
 }
 
-/// A Job of the JobSet.
+/// A Job of the JobSet whose pods were counted.
 #[derive(Debug)]
-struct Job {
+struct CountedJob {
     name: String,
     uid: String,
     created: Option<Timestamp>,
@@ -235,9 +235,9 @@ struct Job {
     lacks_pods: bool,
 }
 
-/// A Job as the API server sends it.
+/// The same as the API server sends it.
 #[derive(Deserialize)]
-struct WireJob {
+struct WireCountedJob {
     metadata: ObjectMeta,
     #[serde(default)]
     spec: Spec,
@@ -267,14 +267,14 @@ struct Condition {
     status: String,
 }
 
-impl Job {
+impl CountedJob {
     /// Parses a Job; `None` if it cannot be decoded, or is not the JobSet's.
     fn read(text: &str, job_set: &str) -> Option<Self> {
-        let sent: WireJob = wire::decode(&without_managed_fields(text)).ok()?;
+        let sent: WireCountedJob = wire::decode(&without_managed_fields(text)).ok()?;
         if !owner::is_controlled_by(job_set, &sent.metadata) {
             return None;
         }
-        let WireJob {
+        let WireCountedJob {
             metadata,
             spec,
             status,
@@ -313,8 +313,8 @@ mod tests {
             },
             "spec": spec, "status": status,
         });
-        assert!(Job::read(&job.to_string(), "other").is_none());
-        Job::read(&job.to_string(), "s").unwrap().lacks_pods
+        assert!(CountedJob::read(&job.to_string(), "other").is_none());
+        CountedJob::read(&job.to_string(), "s").unwrap().lacks_pods
     }
 
     #[test]

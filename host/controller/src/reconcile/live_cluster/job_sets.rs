@@ -19,8 +19,9 @@ use crate::{
     kubernetes::unless_gone,
     log_shares::AllowedLine,
     reconcile::{
-        cluster::{Apply, JobSets, Known, Owner, Result, SuspendedFacts, TrainJobs as _},
+        cluster::{Apply, JobSets, Result, TrainJobs as _},
         error::{ReconcileError, SnapshotError},
+        facts::{Owner, SuspendedFacts, WithFacts},
         job_set::{self, SuspendedJobSet},
         object_version::ObjectVersion,
         owner,
@@ -43,7 +44,7 @@ impl JobSets for LiveCluster<'_> {
     async fn suspended_job_set(
         &mut self,
         uid: &str,
-    ) -> Result<Known<SuspendedFacts, Arc<SuspendedJobSet>>> {
+    ) -> Result<WithFacts<SuspendedFacts, Arc<SuspendedJobSet>>> {
         let name = &self.key.name;
         let request = objects::<JobSetObject>(&self.key.namespace);
         let request = request.get(name, &GetParams::default());
@@ -61,7 +62,7 @@ impl JobSets for LiveCluster<'_> {
             why: why.to_string(),
         })?;
         let found = found.ok_or_else(|| ReconcileError::changed_job_set(name))?;
-        Ok(Known {
+        Ok(WithFacts {
             facts: found.facts(),
             value: Arc::new(found),
         })

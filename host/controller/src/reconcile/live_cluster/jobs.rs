@@ -10,8 +10,9 @@ use super::LiveCluster;
 use crate::{
     kubernetes::{kind_of, unless_gone},
     reconcile::{
-        cluster::{Jobs, OldJob, Result},
+        cluster::{Jobs, Result},
         error::ReconcileError,
+        facts::OldJob,
         job_set::SuspendedJobSet,
         owner,
         placement::{self, Index},
@@ -34,7 +35,7 @@ impl Jobs for LiveCluster<'_> {
         };
         // Filtered while decoding, because there may be many large Jobs.
         let read = move |text: &str| {
-            let job = Job::read(text)?;
+            let job = PlacedJob::read(text)?;
             let is_its = owner::is_controlled_by(&uid, &job.metadata);
             let is_old = is_its && !job.has_ended && job.has(&removed);
             let ObjectMeta {
@@ -84,18 +85,18 @@ impl LiveCluster<'_> {
     }
 }
 
-/// The placement of a Job's pods.
+/// A Job with the placement of its pods.
 #[derive(Debug)]
-struct Job {
+struct PlacedJob {
     metadata: ObjectMeta,
     /// The fields of its pod template that place pods.
     pods: Value,
     has_ended: bool,
 }
 
-/// A Job as the API server sends it.
+/// The same as the API server sends it.
 #[derive(Deserialize)]
-struct WireJob {
+struct WirePlacedJob {
     metadata: ObjectMeta,
     #[serde(default)]
     spec: Spec,
@@ -121,10 +122,10 @@ struct Condition {
     status: String,
 }
 
-impl Job {
+impl PlacedJob {
     /// Parses a Job. One that cannot be decoded was not created by JobSet, because its JobSet could not be decoded either.
     fn read(text: &str) -> Option<Self> {
-        let sent: WireJob = wire::decode(&without_managed_fields(text))
+        let sent: WirePlacedJob = wire::decode(&without_managed_fields(text))
             .inspect_err(|why| tracing::debug!(%why, "a Job cannot be decoded and is not changed"))
             .ok()?;
         let mut conditions = sent.status.conditions.iter();
@@ -167,7 +168,7 @@ mod tests {
                 "spec": {"template": {"spec": {"nodeSelector": {selector: "a"}, "containers": [{"name": "node"}]}}},
                 "status": {"conditions": condition.into_iter().collect::<Vec<_>>()},
             });
-            Job::read(&job.to_string()).unwrap()
+            PlacedJob::read(&job.to_string()).unwrap()
         };
         let removed = json!({"node": {"/spec/nodeSelector": {"zone": "a"}}});
         let removed = Entries::parse(&removed.to_string()).unwrap().index();
@@ -184,6 +185,6 @@ mod tests {
             "[".repeat(300),
             "]".repeat(300)
         );
-        assert!(Job::read(&deep).is_none());
+        assert!(PlacedJob::read(&deep).is_none());
     }
 }

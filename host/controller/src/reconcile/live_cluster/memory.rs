@@ -5,17 +5,17 @@ use std::sync::Arc;
 use super::LiveCluster;
 use crate::{
     reconcile::{
-        cluster::{Interests, Memory},
+        cluster::{KeptInterests, Memory},
         last_reconcile::LastReconcile,
-        start::CachedJobSet,
+        start::KnownJobSet,
         status,
     },
     watch::JobSetState,
 };
 
 impl Memory for LiveCluster<'_> {
-    fn cached(&self) -> CachedJobSet {
-        CachedJobSet::of(self.reconciler, self.key, &self.job.uid)
+    fn job_set_now(&self) -> KnownJobSet {
+        KnownJobSet::of(self.reconciler, self.key, &self.job.uid)
     }
 
     fn begin(&mut self) {
@@ -31,11 +31,11 @@ impl Memory for LiveCluster<'_> {
         self.reconciler.last().insert(self.key.clone(), last);
     }
 
-    fn settle(&mut self, interests: Interests) {
+    fn settle(&mut self, interests: KeptInterests) {
         self.runtime_memory = None;
         match interests {
-            Interests::Replace => self.reconciler.interests.settle(self.key),
-            Interests::Drop => self.reconciler.interests.forget(self.key),
+            KeptInterests::OfThisReconcile => self.reconciler.interests.settle(self.key),
+            KeptInterests::None => self.reconciler.interests.forget(self.key),
         }
     }
 

@@ -35,7 +35,7 @@ use super::{
     error::ReconcileError,
     job_set::SuspendedJobSet,
     snapshot::Snapshot,
-    start::{CachedJobSet, StoredJobSet},
+    start::KnownJobSet,
     vouch::Voucher,
 };
 use crate::{
@@ -76,24 +76,24 @@ impl Values for LiveCluster<'_> {
 }
 
 impl<'a> LiveCluster<'a> {
-    /// Returns the cluster of a reconcile. `job` and `cached` are from the stores, and `now` is when it began.
+    /// Returns the cluster of a reconcile. `job` and `job_set` are from the stores, and `now` is when it began.
     pub(super) fn new(
         reconciler: &'a Reconciler,
         key: &'a NamespacedName,
         worker: &'a Worker,
         job: Arc<TrainJobState>,
-        cached: &CachedJobSet,
+        job_set: &KnownJobSet,
         now: Timestamp,
     ) -> Self {
-        let is_missing = matches!(cached.job_set, StoredJobSet::Missing);
+        let deleted = reconciler.deleted_job_sets.last(key);
         Self {
             reconciler,
             key,
             worker,
             now,
             job,
-            voucher: Voucher::of(cached),
-            deleted_job_set: reconciler.deleted_job_sets.last(key).filter(|_| is_missing),
+            voucher: Voucher::of(job_set),
+            deleted_job_set: deleted.filter(|_| !job_set.exists()),
             runtime_memory: None,
         }
     }

@@ -13,8 +13,9 @@ use super::{LiveCluster, MANAGER, creating};
 use crate::{
     client, keys,
     reconcile::{
-        cluster::{ObjectState, Objects, Result},
+        cluster::{Objects, Result},
         error::ReconcileError,
+        facts::ObjectState,
         object_ref::ObjectRef,
         owner,
     },

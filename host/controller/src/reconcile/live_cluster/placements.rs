@@ -7,8 +7,9 @@ use trainyard_model::deadline::{Deadline, Overdue};
 
 use super::{LiveCluster, train_jobs::AdmittedTrainJob};
 use crate::reconcile::{
-    cluster::{Known, PlacementFacts, Placements, Result, WantedPlacement},
+    cluster::{Placements, Result, WantedPlacement},
     error::ReconcileError,
+    facts::{PlacementFacts, WithFacts},
     job_set::SuspendedJobSet,
     placement::{self, Entries},
 };
@@ -29,7 +30,7 @@ impl Placements for LiveCluster<'_> {
         job: &AdmittedTrainJob,
         live: &Arc<SuspendedJobSet>,
         wanted: WantedPlacement<'_, Self>,
-    ) -> Result<Known<PlacementFacts, PlacementChanges>> {
+    ) -> Result<WithFacts<PlacementFacts, PlacementChanges>> {
         let is_whole = matches!(wanted, WantedPlacement::Applied(_));
         let job_set = match wanted {
             WantedPlacement::Applied(rendering) | WantedPlacement::Rendered(rendering) => {
@@ -37,7 +38,8 @@ impl Placements for LiveCluster<'_> {
             }
             WantedPlacement::Noted(snapshot) => {
                 let (of, snapshot) = (job.job.clone(), snapshot.clone());
-                let noted = move |_: &_, deadline: &Deadline| snapshot.placed(&of, deadline);
+                let noted =
+                    move |_: &_, deadline: &Deadline| snapshot.noted_placement(&of, deadline);
                 let noted = self.on_thread(noted).await?;
                 match noted.map_err(ReconcileError::placing)? {
                     Some(spec) => Arc::new(json!({"spec": spec})),
@@ -78,7 +80,7 @@ fn compare(
     wanted: Arc<Value>,
     is_whole: bool,
     deadline: &Deadline,
-) -> Result<Known<PlacementFacts, PlacementChanges>, Overdue> {
+) -> Result<WithFacts<PlacementFacts, PlacementChanges>, Overdue> {
     let spec = wanted.get("spec").unwrap_or(&Value::Null);
     let removed = live.removed_by(spec);
     let jobs = if is_whole {
@@ -97,5 +99,5 @@ fn compare(
         jobs,
         removed,
     };
-    Ok(Known { facts, value })
+    Ok(WithFacts { facts, value })
 }

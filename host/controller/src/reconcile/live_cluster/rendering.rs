@@ -13,13 +13,14 @@ use trainyard_model::{
     object::ApplyMode,
     plan::{Plan, PlannedPlugin},
 };
-use trainyard_render::{ClusterFacts, Needs, Problem, RenderedObject, Renderer, Stopped};
+use trainyard_render::{ClusterFacts, Needs, Problem, Rendered, RenderedObject, Renderer, Stopped};
 
 use super::{LiveCluster, train_jobs::AdmittedTrainJob};
 use crate::reconcile::{
-    cluster::{Basis, Known, ObjectToWrite, RenderedFacts, Renderings, Result, RuntimeSource},
+    cluster::{Basis, Renderings, Result, RuntimeSource},
     defaults,
     error::ReconcileError,
+    facts::{ObjectToWrite, RenderedFacts, WithFacts},
     inputs::Inputs,
     object_ref::ObjectRef,
     snapshot::Snapshot,
@@ -45,7 +46,7 @@ impl Renderings for LiveCluster<'_> {
         job: &AdmittedTrainJob,
         basis: &Basis<Snapshot>,
         existing: Option<&Snapshot>,
-    ) -> Result<Known<RenderedFacts, RenderedJobSet>> {
+    ) -> Result<WithFacts<RenderedFacts, RenderedJobSet>> {
         let Basis {
             source, started, ..
         } = *basis;
@@ -109,7 +110,7 @@ fn check_still_loaded(renderer: &Renderer, plan: &Plan) -> Result<()> {
     reason = "only one value exists at a time, and it is destructured immediately"
 )]
 enum RenderOutcome {
-    Rendered(Known<RenderedFacts, RenderedJobSet>),
+    Rendered(WithFacts<RenderedFacts, RenderedJobSet>),
     /// Plugins need lookups.
     Needs(Needs),
 }
@@ -130,31 +131,66 @@ struct RenderTask {
 }
 
 impl RenderTask {
-    fn render(
-        self,
-        renderer: &Renderer,
-        deadline: &Deadline,
-    ) -> Result<RenderOutcome, ReconcileError> {
+    fn render(self, renderer: &Renderer, deadline: &Deadline) -> Result<RenderOutcome> {
         let runtime = &self.snapshot.runtime;
         let rendered =
             renderer.render_within(&self.job, runtime, &self.namespace, &self.lookups, deadline);
-        let mut rendered = match rendered {
-            Ok(rendered) => rendered,
+        match rendered {
+            Ok(rendered) => self
+                .with_facts(renderer, rendered)
+                .map(RenderOutcome::Rendered),
             Err(Stopped::Needs(needs)) if self.may_look_up(&needs) => {
-                return Ok(RenderOutcome::Needs(needs));
+                Ok(RenderOutcome::Needs(needs))
             }
             Err(stopped) => {
-                return Err(ReconcileError::render(self.job, runtime.clone(), stopped));
+                let runtime = runtime.clone();
+                Err(ReconcileError::render(self.job, runtime, stopped))
             }
-        };
+        }
+    }
+
+    /// Returns the rendered JobSet as it is applied, with its snapshot and facts.
+    fn with_facts(
+        mut self,
+        renderer: &Renderer,
+        mut rendered: Rendered,
+    ) -> Result<WithFacts<RenderedFacts, RenderedJobSet>> {
+        let is_same = self.renew_snapshot(renderer, &rendered)?;
+        let saved = self.find_saved(is_same);
+        defaults::fill_claims(&mut rendered.job_set);
+        if self.write_defaults {
+            defaults::fill(&mut rendered.job_set);
+        }
+        let ttl = rendered.job_set.pointer("/spec/ttlSecondsAfterFinished");
+        let runtime = &self.snapshot.runtime;
         let warnings = rendered.warnings.iter();
         let warnings = warnings.map(|warning| warning.for_event(&self.job, runtime));
-        let warnings = warnings.collect();
-        let Self {
-            mut snapshot,
-            pinned,
-            ..
-        } = self;
+        // A JobSet that is to run has no digest of its inputs.
+        let inputs = if self.job.suspend {
+            self.inputs.annotation(&self.snapshot.lookups)
+        } else {
+            String::new()
+        };
+        let facts = RenderedFacts {
+            saved,
+            inputs: inputs.into(),
+            expires: ttl.is_some_and(|seconds| !seconds.is_null()),
+            warnings: warnings.collect(),
+            objects: rendered.objects.into_iter().map(to_write).collect(),
+        };
+        let value = RenderedJobSet {
+            job: self.job,
+            job_set: Arc::new(rendered.job_set),
+            inputs: facts.inputs.clone(),
+            snapshot: self.snapshot,
+            snapshot_written: false,
+        };
+        Ok(WithFacts { facts, value })
+    }
+
+    /// Renews the snapshot from the rendering. Returns whether it is unchanged; an error if that would change a pinned plan.
+    fn renew_snapshot(&mut self, renderer: &Renderer, rendered: &Rendered) -> Result<bool> {
+        let snapshot = &mut self.snapshot;
         let plan = rendered.whole_plan();
         let facts = ClusterFacts {
             facts: rendered.read_facts(),
@@ -162,55 +198,31 @@ impl RenderTask {
         };
         let read = rendered.read_lookups();
         // Pinned lookups were read by the same calls, so they are current.
-        let lookups = match pinned {
+        let lookups = match self.pinned {
             Some(_) if snapshot.lookups.has_digests_of(&read) => snapshot.lookups.clone(),
             _ => Arc::new(read),
         };
-        let same = snapshot.renew(plan.clone(), lookups, &facts);
-        if let (Some(pinned), false) = (&pinned, same) {
-            return Err(ReconcileError::pinned(pinned, &plan));
-        }
-        let same = match &pinned {
-            Some(_) => same,
+        let is_same = snapshot.renew(plan.clone(), lookups, &facts);
+        match &self.pinned {
+            Some(_) if is_same => Ok(true),
+            Some(pinned) => Err(ReconcileError::pinned(pinned, &plan)),
             None => {
-                let same_placement = snapshot.set_placement(&rendered);
-                snapshot.set_objects(&rendered.objects) && same_placement && same
+                let same_placement = snapshot.set_placement(rendered);
+                Ok(snapshot.set_objects(&rendered.objects) && same_placement && is_same)
             }
-        };
-        defaults::fill_claims(&mut rendered.job_set);
-        if self.write_defaults {
-            defaults::fill(&mut rendered.job_set);
         }
-        let ttl = rendered.job_set.pointer("/spec/ttlSecondsAfterFinished");
-        // A JobSet that is to run has no digest of its inputs.
-        let inputs = if self.job.suspend {
-            self.inputs.annotation(&snapshot.lookups)
-        } else {
-            String::new()
-        };
-        let saved = match self.source {
-            RuntimeSource::Snapshot => same || snapshot.started,
+    }
+
+    /// Returns whether the snapshot is the one in the cluster, given whether the rendering left it unchanged.
+    fn find_saved(&mut self, is_same: bool) -> bool {
+        match self.source {
+            RuntimeSource::Snapshot => is_same || self.snapshot.started,
             RuntimeSource::Runtime => {
-                let is_equal = |stored: &Digests| *stored == Digests::of(&snapshot.data());
-                snapshot.stored = self.stored.filter(is_equal);
-                snapshot.stored.is_some()
+                let is_equal = |stored: &Digests| *stored == Digests::of(&self.snapshot.data());
+                self.snapshot.stored = self.stored.take().filter(is_equal);
+                self.snapshot.stored.is_some()
             }
-        };
-        let facts = RenderedFacts {
-            saved,
-            inputs: inputs.into(),
-            expires: ttl.is_some_and(|seconds| !seconds.is_null()),
-            objects: rendered.objects.into_iter().map(to_write).collect(),
-            warnings,
-        };
-        let value = RenderedJobSet {
-            job: self.job,
-            job_set: Arc::new(rendered.job_set),
-            inputs: facts.inputs.clone(),
-            snapshot,
-            snapshot_written: false,
-        };
-        Ok(RenderOutcome::Rendered(Known { facts, value }))
+        }
     }
 
     /// Whether the lookups may be made and the TrainJob rendered again. A rendering that timed out is retried later instead. The lookups of a

@@ -7,8 +7,8 @@ use k8s_openapi::jiff::Timestamp;
 use super::{Fault, error, job, now, world::World};
 use crate::reconcile::{
     error::{AnnotationTiming, ErrorSummary, ReconcileError},
-    flow::Report,
     last_reconcile::AnnotationWrite,
+    outcome::Report,
     start::JobFacts,
 };
 

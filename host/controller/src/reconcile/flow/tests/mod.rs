@@ -5,6 +5,7 @@ mod each_case_has_its_calls;
 mod errors_are_annotated;
 mod objects_change_as_their_modes_let;
 mod reconciles_end_where_they_should;
+mod warnings_are_reported_once_for_each_change;
 mod world;
 
 use k8s_openapi::jiff::Timestamp;

@@ -4,7 +4,7 @@ use trainyard_model::object::ApplyMode;
 
 use super::object;
 use crate::reconcile::{
-    cluster::ObjectState,
+    facts::ObjectState,
     flow::{
         maintain::{Need, need},
         write::JobSetStage,

@@ -8,7 +8,7 @@ use super::{
     Fault, job, object,
     world::{SimObject, SimSnapshot, World},
 };
-use crate::reconcile::{cluster::OldJob, flow::End, status};
+use crate::reconcile::{ReconcileOutcome, facts::OldJob, status};
 
 /// An event between reconciles.
 #[derive(Clone, Debug)]
@@ -170,7 +170,7 @@ fn happens(world: &mut World, event: &Event) {
 }
 
 /// Reconciles until nothing changes and no temporary failure is left.
-fn quiet(world: &mut World) -> End {
+fn quiet(world: &mut World) -> ReconcileOutcome {
     for _ in 0..12 {
         // Deleted Jobs are recreated with the placement of their template, and pods of a suspended JobSet end.
         if let Some(found) = world.job_set.as_mut().filter(|it| it.suspended) {

@@ -1,7 +1,7 @@
 //! The status and the deadline, at the end of a reconcile.
 
 use super::*;
-use crate::reconcile::cluster::Interests;
+use crate::reconcile::cluster::KeptInterests;
 
 fn suspended() -> World {
     world(to_suspend(job()), |world| {
@@ -106,8 +106,8 @@ fn a_job_set_whose_pods_wait_is_reconciled_again() {
 #[test]
 fn running_train_jobs_wait_only_for_unserved_kinds() {
     for (fault, interests) in [
-        (Fault::NotServed, Interests::Replace),
-        (Fault::Fails, Interests::Drop),
+        (Fault::NotServed, KeptInterests::OfThisReconcile),
+        (Fault::Fails, KeptInterests::None),
     ] {
         let gang = object("gang", ApplyMode::WhileSuspended);
         let mut world = world(that_ran(), |world| {
@@ -132,10 +132,10 @@ fn interests_are_dropped_once_nothing_can_change() {
             remembers(world, 1, None);
         });
         world.reconcile();
-        assert_eq!(world.interests, Some(Interests::Drop));
+        assert_eq!(world.interests, Some(KeptInterests::None));
         assert_eq!(world.last.is_none(), forgets_last);
     }
     let mut waits = world(job(), |world| world.runtime = false);
     waits.reconcile();
-    assert_eq!(waits.interests, Some(Interests::Replace));
+    assert_eq!(waits.interests, Some(KeptInterests::OfThisReconcile));
 }

@@ -13,9 +13,9 @@ use super::{
 };
 use crate::{
     reconcile::{
-        flow::Report,
         last_reconcile::{AppliedObject, LastReconcile},
         object_ref::ObjectRef,
+        outcome::Report,
         start::JobFacts,
     },
     watch::State as _,

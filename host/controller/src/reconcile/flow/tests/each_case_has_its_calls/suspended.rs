@@ -1,7 +1,6 @@
 //! A TrainJob whose JobSet is suspended.
 
 use super::*;
-use crate::reconcile::cluster::OldJob;
 
 #[test]
 fn a_suspended_job_set_that_has_never_run() {
@@ -172,14 +171,6 @@ fn a_suspended_job_set_that_has_run() {
     };
     let stays = |change| has(to_suspend(that_ran()), change);
     let runs = |change| has(that_ran(), change);
-    fn old_job(world: &mut World, deleting: bool) {
-        world.job_set.as_mut().unwrap().removed = true;
-        world.jobs = vec![OldJob {
-            name: "node-0".into(),
-            uid: Some("uid".into()),
-            deleting,
-        }];
-    }
     check(vec![
         (
             "it stays suspended",
@@ -250,20 +241,20 @@ fn a_suspended_job_set_that_has_run() {
         ),
         (
             "a Job is elsewhere",
-            runs(|world| old_job(world, false)),
+            runs(|world| world.add_old_job(false)),
             "begin, read TrainJob, read snapshot, read JobSet, render pinned snapshot, compare with rendered placement, list Jobs, delete node-0",
             Some("old_placement"),
         ),
         (
             "a Job that is elsewhere is being deleted",
-            runs(|world| old_job(world, true)),
+            runs(|world| world.add_old_job(true)),
             "begin, read TrainJob, read snapshot, read JobSet, render pinned snapshot, compare with rendered placement, list Jobs",
             Some("old_placement"),
         ),
         (
             "a Job is elsewhere, and its pods have not ended",
             runs(|world| {
-                old_job(world, false);
+                world.add_old_job(false);
                 world.job_set.as_mut().unwrap().active = true;
             }),
             "begin, read TrainJob, read snapshot, read JobSet, render pinned snapshot, compare with rendered placement, list Jobs",
@@ -272,7 +263,7 @@ fn a_suspended_job_set_that_has_run() {
         (
             "Jobs may not be listed",
             runs(|world| {
-                old_job(world, false);
+                world.add_old_job(false);
                 world.fail("list Jobs", Fault::Refused);
             }),
             "begin, read TrainJob, read snapshot, read JobSet, render pinned snapshot, compare with rendered placement, list Jobs, resume, remember; warns of api",

@@ -13,9 +13,10 @@ use super::*;
 use crate::{
     reconcile::{
         cluster::{
-            Basis, Cluster, Known, Memory, ObjectToWrite, RenderedFacts, Renderings, Result,
-            RuntimeSource, Runtimes, SnapshotMark, SnapshotMarks, Snapshots, TrainJobs, Values,
+            Basis, Cluster, MarksToSet, Memory, Renderings, Result, RuntimeSource, Runtimes,
+            Snapshots, TrainJobs, Values,
         },
+        facts::{FoundMarks, ObjectToWrite, RenderedFacts, WithFacts},
         inputs::Inputs,
         last_reconcile::AppliedObject,
     },
@@ -34,8 +35,8 @@ impl Values for World {
 }
 
 impl Memory for World {
-    fn cached(&self) -> CachedJobSet {
-        self.cached_job_set()
+    fn job_set_now(&self) -> KnownJobSet {
+        self.known_job_set()
     }
 
     fn begin(&mut self) {
@@ -53,9 +54,9 @@ impl Memory for World {
         }
     }
 
-    fn settle(&mut self, interests: Interests) {
+    fn settle(&mut self, interests: KeptInterests) {
         self.done.push("settle".to_owned());
-        self.outdated &= interests == Interests::Replace;
+        self.outdated &= interests == KeptInterests::OfThisReconcile;
         self.interests = Some(interests);
     }
 
@@ -109,7 +110,7 @@ impl TrainJobs for World {
 }
 
 impl Snapshots for World {
-    async fn snapshot(&mut self, (): &()) -> Result<Option<Known<SnapshotFacts, ()>>> {
+    async fn snapshot(&mut self, (): &()) -> Result<Option<WithFacts<SnapshotFacts, ()>>> {
         self.call("read snapshot").await?;
         match &self.snapshot {
             Some(snapshot) if !snapshot.ours => Err(error(Fault::Foreign)),
@@ -117,7 +118,7 @@ impl Snapshots for World {
             snapshot => {
                 // Only a JobSet vouches for it.
                 let trusted = self.job_set.is_some() || self.deleted_job_set.is_some();
-                Ok(snapshot.as_ref().map(|snapshot| Known {
+                Ok(snapshot.as_ref().map(|snapshot| WithFacts {
                     facts: SnapshotFacts {
                         trusted,
                         ..snapshot.facts()
@@ -128,14 +129,13 @@ impl Snapshots for World {
         }
     }
 
-    async fn snapshot_marks(&mut self) -> Result<Option<SnapshotMarks>> {
+    async fn snapshot_marks(&mut self) -> Result<FoundMarks> {
         self.call("read marks").await?;
-        Ok(self.snapshot.as_ref().map(|snapshot| SnapshotMarks {
-            at: version("snapshot", snapshot.version),
-            foreign: (!snapshot.ours).then(|| error(Fault::Foreign)),
-            started: snapshot.started,
-            recreate: snapshot.recreate,
-        }))
+        Ok(match &self.snapshot {
+            None => FoundMarks::Missing,
+            Some(snapshot) if snapshot.ours => FoundMarks::Ours(snapshot.marks()),
+            Some(_) => FoundMarks::Foreign(error(Fault::Foreign)),
+        })
     }
 
     async fn listed_objects(&mut self) -> Result<Arc<[AppliedObject]>> {
@@ -181,7 +181,7 @@ impl Snapshots for World {
 
     async fn mark_snapshot(
         &mut self,
-        mark: SnapshotMark,
+        mark: MarksToSet,
         at: &ObjectVersion,
     ) -> Result<ObjectVersion> {
         self.call(match (mark.started, mark.recreate) {
@@ -221,7 +221,7 @@ impl Renderings for World {
         (): &(),
         basis: &Basis<()>,
         existing: Option<&()>,
-    ) -> Result<Known<RenderedFacts, bool>> {
+    ) -> Result<WithFacts<RenderedFacts, bool>> {
         let source = match basis.source {
             RuntimeSource::Snapshot => "snapshot",
             RuntimeSource::Runtime => "runtime",
@@ -250,9 +250,9 @@ impl Renderings for World {
             objects: objects
                 .map(|object| to_write(object, fingerprint))
                 .collect(),
-            warnings: Vec::new(),
+            warnings: self.warnings.clone(),
         };
-        Ok(Known {
+        Ok(WithFacts {
             facts,
             value: basis.started,
         })

@@ -4,9 +4,9 @@ use trainyard_model::object::ApplyMode;
 use trainyard_render::RenderedObject;
 
 use super::*;
-use crate::reconcile::cluster::{
-    Apply, Diagnosis, JobSets, Jobs, Known, ObjectState, Objects, Owner, PlacementFacts,
-    Placements, Result, SuspendedFacts, WantedPlacement,
+use crate::reconcile::{
+    cluster::{Apply, Diagnosis, JobSets, Jobs, Objects, Placements, Result, WantedPlacement},
+    facts::{ObjectState, Owner, PlacementFacts, SuspendedFacts, WithFacts},
 };
 
 impl Objects for World {
@@ -90,10 +90,10 @@ impl JobSets for World {
         })
     }
 
-    async fn suspended_job_set(&mut self, uid: &str) -> Result<Known<SuspendedFacts, ()>> {
+    async fn suspended_job_set(&mut self, uid: &str) -> Result<WithFacts<SuspendedFacts, ()>> {
         self.call("read JobSet").await?;
         match &self.job_set {
-            Some(found) if found.suspended && &*found.uid == uid => Ok(Known {
+            Some(found) if found.suspended && &*found.uid == uid => Ok(WithFacts {
                 facts: SuspendedFacts {
                     at: version(&found.uid, found.version),
                     started: found.started,
@@ -243,7 +243,7 @@ impl Placements for World {
         (): &(),
         (): &(),
         wanted: WantedPlacement<'_, Self>,
-    ) -> Result<Known<PlacementFacts, ()>> {
+    ) -> Result<WithFacts<PlacementFacts, ()>> {
         self.call(match wanted {
             WantedPlacement::Applied(_) => "compare with all",
             WantedPlacement::Rendered(_) => "compare with rendered placement",
@@ -259,7 +259,7 @@ impl Placements for World {
             moves: moves && !matches!(wanted, WantedPlacement::Applied(_)),
             noted: found.removed,
         };
-        Ok(Known { facts, value: () })
+        Ok(WithFacts { facts, value: () })
     }
 }
 

@@ -15,13 +15,15 @@ use futures_util::FutureExt as _;
 use super::{Fault, counts, error, now};
 use crate::{
     reconcile::{
-        cluster::{Interests, OldJob, SnapshotFacts},
+        cluster::KeptInterests,
         error::ReconcileError,
-        flow::{End, Flow},
+        facts::{OldJob, SnapshotFacts, SnapshotMarks},
+        flow::Flow,
         last_reconcile::{AnnotationWrite, LastReconcile},
         object_ref::ObjectRef,
         object_version::ObjectVersion,
-        start::{CachedJobSet, JobFacts, Start, StoredJobSet},
+        outcome::ReconcileOutcome,
+        start::{JobFacts, KnownJobSet, Start, StoredJobSet},
         status,
     },
     watch::{JobCounts, JobSetState},
@@ -42,6 +44,8 @@ pub(super) struct World {
     pub(super) runtime: bool,
     /// How a rendering fails.
     pub(super) rendering: Option<Fault>,
+    /// The warnings of a rendering.
+    pub(super) warnings: Vec<String>,
     /// The number of rounds of lookups of a rendering.
     pub(super) needs: usize,
     /// Whether JobSets expire after their end.
@@ -70,7 +74,7 @@ pub(super) struct World {
     pub(super) last: Option<LastReconcile>,
     pub(super) deleted_job_set: Option<Arc<JobSetState>>,
     pub(super) outdated: bool,
-    pub(super) interests: Option<Interests>,
+    pub(super) interests: Option<KeptInterests>,
     pub(super) annotated: Option<AnnotationWrite>,
     /// Whether reconciles have failed for long.
     pub(super) persists: bool,
@@ -175,6 +179,7 @@ impl World {
             snapshot: None,
             runtime: true,
             rendering: None,
+            warnings: Vec::new(),
             needs: 0,
             expires: false,
             placement: 0,
@@ -242,17 +247,26 @@ impl World {
         Some(state)
     }
 
-    fn cached_job_set(&self) -> CachedJobSet {
-        let job_set = match self.state() {
+    fn known_job_set(&self) -> KnownJobSet {
+        let stored = match self.state() {
             None => StoredJobSet::Missing,
-            Some(state) if state.owner.is_none() => StoredJobSet::Foreign,
+            Some(state) if state.owner.is_none() => StoredJobSet::NotOurs,
             Some(state) => StoredJobSet::Ours(Arc::new(state)),
         };
-        let deleted_job_set = self.deleted_job_set.clone();
-        CachedJobSet {
-            job_set,
-            deleted_job_set,
+        KnownJobSet {
+            stored,
+            deleted: self.deleted_job_set.clone(),
         }
+    }
+
+    /// A Job of the suspended JobSet has an earlier placement.
+    pub(super) fn add_old_job(&mut self, deleting: bool) {
+        self.job_set.as_mut().unwrap().removed = true;
+        self.jobs = vec![OldJob {
+            name: "node-0".into(),
+            uid: Some("uid".into()),
+            deleting,
+        }];
     }
 
     /// Deletes the JobSet; with `seen`, the controller observes the deletion.
@@ -279,7 +293,7 @@ impl World {
         Start {
             now: k8s_openapi::jiff::Timestamp::from_second(self.second).unwrap(),
             job: self.job.clone(),
-            cached: self.cached_job_set(),
+            job_set: self.known_job_set(),
             last: self.last.clone(),
             outdated: self.outdated,
             persists: self.persists,
@@ -288,7 +302,7 @@ impl World {
     }
 
     /// Reconciles once; `None` if the process is killed.
-    pub(super) fn reconcile(&mut self) -> Option<End> {
+    pub(super) fn reconcile(&mut self) -> Option<ReconcileOutcome> {
         let start = self.begin_reconcile();
         let end = Flow::new(self, &start).run().now_or_never();
         self.faults.clear();
@@ -300,7 +314,7 @@ impl World {
     }
 
     /// Refuses to change anything, because of this error.
-    pub(super) fn refuse(&mut self, error: ReconcileError) -> End {
+    pub(super) fn refuse(&mut self, error: ReconcileError) -> ReconcileOutcome {
         let start = self.begin_reconcile();
         let flow = Flow::new(self, &start);
         flow.refuse(error).now_or_never().unwrap()
@@ -325,12 +339,17 @@ impl World {
 }
 
 impl SimSnapshot {
-    fn facts(&self) -> SnapshotFacts {
-        SnapshotFacts {
+    fn marks(&self) -> SnapshotMarks {
+        SnapshotMarks {
             at: version("snapshot", self.version),
-            was_started: self.started,
             started: self.started,
             recreate: self.recreate,
+        }
+    }
+
+    fn facts(&self) -> SnapshotFacts {
+        SnapshotFacts {
+            marks: self.marks(),
             trusted: true,
             has_plan: true,
             objects: self.objects.clone(),
