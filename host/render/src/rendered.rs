@@ -21,11 +21,11 @@ use crate::{
     differences::{self, Rendering},
     entries,
     explain::{Defaults, NoSuchField, Origins, Provenance, Setter},
-    pods::{self, PodProblem},
     problem::{Problem, Warning},
     resolve::{self, Resolved},
     select::{self, Active, plan_of},
     unplaceable,
+    validation::{self, FieldProblem},
 };
 
 /// The result of a rendering.
@@ -142,7 +142,7 @@ impl Rendered {
     /// TrainJob can cause one problem for each of tens of thousands of names, and each has to be searched for.
     fn check_pods(&self) -> Vec<Problem> {
         const MOST: usize = 100;
-        let mut found = pods::check(&self.job_set);
+        let mut found = validation::check(&self.job_set);
         let more = found.split_off(found.len().min(MOST)).len();
         let paths = found.iter().map(|problem| &problem.path);
         let setters = self.origins.setters(&self.job_set, paths);
@@ -234,8 +234,8 @@ pub struct RenderedObject {
 impl RenderedObject {
     /// Returns what an API server would refuse about the labels and annotations.
     fn check_metadata(&self) -> impl Iterator<Item = Problem> {
-        let problems = pods::check_metadata(&self.value).into_iter();
-        problems.map(|PodProblem { path, message }| Problem::Invariant {
+        let problems = validation::check_metadata(&self.value).into_iter();
+        problems.map(|FieldProblem { path, message }| Problem::Invariant {
             place: entries::place(&self.value, &path),
             message: format!(
                 "{message} (the API server would refuse the object; set by the plugin {})",
@@ -246,7 +246,7 @@ impl RenderedObject {
 }
 
 /// Returns the problem of a field of the JobSet that an API server would refuse. A field that is absent is the runtime's.
-fn locate(PodProblem { path, message }: PodProblem, setter: Option<Setter>) -> Problem {
+fn locate(FieldProblem { path, message }: FieldProblem, setter: Option<Setter>) -> Problem {
     let message = format!("{message} ({})", who_refuses(&path));
     match setter {
         Some(Setter::TrainJob { field } | Setter::Patch { field, .. }) => match field.parse() {
