@@ -288,7 +288,7 @@ pub(crate) fn render<T: Send>(
     let mut rendered = 0;
     let progress = Progress::new("rendering", catalog.jobs.len());
     let one = |job: &InputJob| {
-        let rendered = catalog.render_within(job, &loaded.renderer, &Deadline::after(timeout));
+        let rendered = catalog.render(job, &loaded.renderer, &Deadline::after(timeout));
         let made = rendered.map(|rendered| (make(job, &rendered), rendered.warnings));
         progress.step();
         made

@@ -137,7 +137,7 @@ impl RenderTask {
     ) -> Result<RenderOutcome, ReconcileError> {
         let runtime = &self.snapshot.runtime;
         let rendered =
-            renderer.render_within(&self.job, runtime, &self.namespace, &self.lookups, deadline);
+            renderer.render(&self.job, runtime, &self.namespace, &self.lookups, deadline);
         let mut rendered = match rendered {
             Ok(rendered) => rendered,
             Err(Stopped::Needs(needs)) if self.may_look_up(&needs) => {
