@@ -12,6 +12,7 @@ use std::{
 use trainyard_api::{Admitted, Inputs, yaml};
 use trainyard_model::{
     contract::{VERSION, VersionSupport, version_support},
+    deadline::Deadline,
     plugin::Plugin,
     plugin_info::Settings,
 };
@@ -64,7 +65,7 @@ fn rendered(fixture: &Path) -> (String, String) {
     assert!(errors.is_empty(), "{}", errors[0]);
     let (mut objects, mut warnings) = (Vec::new(), String::new());
     for job in &catalog.jobs {
-        let rendered = catalog.render(job, &renderer);
+        let rendered = catalog.render(job, &renderer, &Deadline::none());
         let rendered = rendered.unwrap_or_else(|stopped| panic!("{:?}", stopped.lines()));
         objects.extend(rendered.objects.into_iter().map(|object| object.value));
         objects.push(rendered.job_set);

@@ -120,8 +120,8 @@ fn plugins(
         None => (PolicyFile::default(), None),
     };
     let files = load::files(&args.load.plugin, settings.plugin_dir.as_deref())?;
-    let wrap = |policy| trainyard_controller::guarded(policy, metrics);
-    let wrap = |policy| trainyard_controller::measured(wrap(policy), metrics);
+    let wrap = |plugin| trainyard_controller::guarded(plugin, metrics);
+    let wrap = |plugin| trainyard_controller::measured(wrap(plugin), metrics);
     let sizes = Sizes::for_cores(load::cores());
     let load = LenientLoad::load(&files, &policy, &args.load.cache, sizes.threads, wrap)?;
     let generation = load.renderer.generation();

@@ -6,7 +6,7 @@
 //!
 //! What several commands share:
 //! - `args`: their arguments;
-//! - `run`: the files and plugins of one run, and the rendering of its TrainJobs. `stats` measures its plugin calls;
+//! - `input`: the files and plugins of one command, and the rendering of its TrainJobs. `stats` measures its plugin calls;
 //! - `load`: the plugins. `built_ins` has those of this program, and `policy_file` the operator's settings for them;
 //! - `recording` and `bundle`: what `replay` renders again;
 //! - `cluster`: the client of an interactive command;
@@ -23,6 +23,7 @@ mod controller;
 mod crds;
 mod explain;
 mod finding;
+mod input;
 mod load;
 mod log;
 mod output;
@@ -35,7 +36,6 @@ mod recording;
 mod render;
 mod replay;
 mod report;
-mod run;
 mod runtimes;
 mod stats;
 mod validate;

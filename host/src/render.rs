@@ -8,10 +8,10 @@ use trainyard_render::{InputJob, Rendered};
 use crate::{
     args::{ObjectFormat, RunArgs},
     bundle::InputKind,
+    input::{self, Originals},
     output::{self, BufferedList, List},
     recording::{self, RecordedInput, Recording},
     report::{self, ErrorList},
-    run::{self, Originals},
     stats::Stats,
 };
 
@@ -60,7 +60,7 @@ fn render(args: &RenderArgs, stats: Option<&Arc<Stats>>) -> Result<(), ErrorList
             .try_for_each(|text| buffered.add(job.location(), text))
     };
     let mut originals = args.record.as_ref().map(|_| Originals::default());
-    let run = run::read_and_load(&args.run.input, &args.run.load, originals.as_mut())?;
+    let input = input::read_and_load(&args.run.input, &args.run.load, originals.as_mut())?;
     let make = |job: &InputJob, rendered: &Rendered| {
         let recording = originals
             .as_ref()
@@ -72,12 +72,12 @@ fn render(args: &RenderArgs, stats: Option<&Arc<Stats>>) -> Result<(), ErrorList
         recordings.extend(recording);
         hold(job, texts)
     };
-    let done = run::render(run.measured(stats), args.run.keep_going, make, keep)?;
+    let done = input::render(input.measured(stats), args.run.keep_going, make, keep)?;
     if let Some(bundle) = &args.record {
         recording::write(bundle, &done.loaded, recordings)?;
     }
     deadlines.iter().for_each(report::warn);
-    run::print(buffered, done.failure, args.run.keep_going)
+    input::print(buffered, done.failure, args.run.keep_going)
 }
 
 /// Returns the record of a TrainJob. `None` if the originals do not contain it.

@@ -7,9 +7,9 @@ use trainyard_render::Counts;
 use crate::{
     args::{InputArgs, LoadArgs, ReportFormat},
     finding::Parts,
+    input::{self, CheckSummary, Strictness},
     output::{self, counted},
     report::{self, ErrorList},
-    run::{self, CheckSummary, Strictness},
 };
 
 /// Arguments of `validate`.
@@ -65,7 +65,7 @@ fn check(args: &ValidateArgs) -> Result<CheckSummary, ErrorList> {
         allow_old_forms: args.allow_old_forms,
         require_runtimes: args.require_runtimes,
     };
-    let checked = run::check(&args.input, load, strictness)?;
+    let checked = input::check(&args.input, load, strictness)?;
     let Counts {
         train_jobs,
         runtimes,

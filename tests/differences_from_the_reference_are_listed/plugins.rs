@@ -2,7 +2,12 @@
 
 use serde_json::Value;
 
-use super::{generated::Generator, rows::Row};
+// The modules use these as well.
+use super::{
+    compare,
+    generated::Generator,
+    rows::{Row, row},
+};
 
 /// A plugin that the reference has as well.
 pub(crate) struct Plugin {

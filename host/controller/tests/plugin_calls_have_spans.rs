@@ -14,6 +14,7 @@ use trainyard_controller::{
 use trainyard_model::{
     call::Call,
     contract::VERSION,
+    deadline::Deadline,
     manifest::Manifest,
     plugin::Phase,
     plugin_info::{PluginInfo, Settings},
@@ -66,7 +67,8 @@ fn log_lines_of_a_call_name_plugin_and_phase() {
     let job = &catalog.jobs[0];
 
     let log = CapturedLog::start(Level::INFO);
-    let rendered = renderer.render(&job.train_job, &job.runtime, "default", &Arc::default());
+    let (lookups, deadline) = (Arc::default(), Deadline::none());
+    let rendered = renderer.render(&job.train_job, &job.runtime, "default", &lookups, &deadline);
     assert!(rendered.is_ok());
     let printed = log.lines_with("it says so");
     assert_eq!(printed.len(), 2, "{printed:#?}");

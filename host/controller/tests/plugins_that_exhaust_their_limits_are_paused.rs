@@ -11,6 +11,7 @@ use trainyard_api::{Admitted, Inputs};
 use trainyard_controller::{guarded, measured, metrics::Metrics};
 use trainyard_model::{
     call::Call,
+    deadline::Deadline,
     plugin::{Busy, CallFailure, Limit},
 };
 use trainyard_render::{Catalog, ClusterFacts, Problem, Rendered, Renderer, Stopped};
@@ -47,7 +48,8 @@ fn render(renderer: &Renderer, namespace: &str) -> Result<Rendered, Vec<Problem>
     let (catalog, errors) = Catalog::new(objects.map(|object| Admitted::new(object, namespace)));
     assert!(errors.is_empty(), "{}", errors[0]);
     let job = &catalog.jobs[0];
-    let rendered = renderer.render(&job.train_job, &job.runtime, namespace, &Arc::default());
+    let (lookups, deadline) = (Arc::default(), Deadline::none());
+    let rendered = renderer.render(&job.train_job, &job.runtime, namespace, &lookups, &deadline);
     rendered.map_err(Stopped::into_problems)
 }
 

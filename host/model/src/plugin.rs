@@ -1,4 +1,18 @@
-//! The trait that every plugin implements, and the outcome of a call.
+//! The trait that every plugin implements, and how a call ends.
+//!
+//! [`CallOutcome`] is a call that has ended. What it did is [`CallEffects`](crate::call::CallEffects), which is kept if the call succeeded.
+//! The errors, each made from those above it:
+//!
+//! | type | what it is | returned by |
+//! |---|---|---|
+//! | [`Failure`] | what is wrong with the TrainJob or its runtime, in the plugin's words | the plugin |
+//! | [`Fault`] | why the host ends a call, such as a missing claim | the methods of [`Call`] |
+//! | [`Faulted`] | a fault, with the name of the method | the callers of these methods |
+//! | [`CallFailure`] | a failure, a fault, a trap, or a busy host ([`Busy`]) | [`Plugin::run`] |
+//! | `CallError` | a call failure, with the plugin and the phase | `Session::call` |
+//! | `Diagnostic` | a failure that did not end the call, with the plugin and the phase | `Session::errors` |
+//! | `PhaseError` | a call error, a diagnostic, or a limit of the whole TrainJob | in `Stopped` |
+//! | `Stopped` | all errors of a phase, and the lookups that have no answer yet | `Pipeline::run` |
 
 use std::sync::Arc;
 

@@ -16,6 +16,7 @@ use trainyard_api::{Admitted, Inputs};
 use trainyard_model::{
     call::{Call, Fault},
     contract::{VERSION, handle},
+    deadline::Deadline,
     limits::Limits,
     manifest::Manifest,
     plugin::{CallOutcome, Phase, Plugin},
@@ -289,7 +290,8 @@ fn main() {
 #[inline(never)]
 fn counted(renderer: &Renderer, catalog: &Catalog) {
     let job = &catalog.jobs[0];
-    let rendered = renderer.render(&job.train_job, &job.runtime, "default", &Arc::default());
+    let (lookups, deadline) = (Arc::default(), Deadline::none());
+    let rendered = renderer.render(&job.train_job, &job.runtime, "default", &lookups, &deadline);
     let rendered = rendered.unwrap_or_else(|stopped| panic!("{:?}", stopped.lines()));
     assert!(!rendered.provenance().is_empty());
     let last = "spec.replicatedJobs[node].template.spec.template.spec.containers[node].image";

@@ -1,5 +1,9 @@
 //! Problems and warnings name the object whose author can correct the value. A field of the runtime's template that the TrainJob set, by a
 //! patch or an override, is the TrainJob's.
+//!
+//! `explain` answers another question: what set a field of the JobSet last. It needs the JobSet, which a refused TrainJob does not have, and its
+//! answer may be a plugin. A plugin that reports a value means the one that it was given, and may name a parent that exists only because the
+//! TrainJob set a field below it.
 
 use std::{collections::BTreeMap, ops::Bound};
 

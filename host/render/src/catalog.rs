@@ -138,19 +138,11 @@ impl Catalog {
         reader.finish()
     }
 
-    /// Renders a TrainJob. Its plugins, and the comparison with Kueue, look up objects of the input.
+    /// Renders a TrainJob, with a deadline for all lookups together. Its plugins, and the comparison with Kueue, look up objects of the input.
     ///
     /// # Errors
-    /// All problems of the TrainJob, or [`Stopped::Needs`] if an object is not in the input.
-    pub fn render(&self, job: &InputJob, renderer: &Renderer) -> Result<Rendered, Stopped> {
-        self.render_within(job, renderer, &Deadline::none())
-    }
-
-    /// Renders a TrainJob like [`Self::render`], with a deadline for all lookups together.
-    ///
-    /// # Errors
-    /// Those of [`Self::render`], and [`Problem::Overdue`] if the deadline passes.
-    pub fn render_within(
+    /// All problems of the TrainJob, [`Stopped::Needs`] if an object is not in the input, or [`Problem::Overdue`] if the deadline passes.
+    pub fn render(
         &self,
         job: &InputJob,
         renderer: &Renderer,
@@ -164,7 +156,7 @@ impl Catalog {
                 namespace,
                 ..
             } = job;
-            renderer.render_within(train_job, runtime, namespace, lookups, deadline)
+            renderer.render(train_job, runtime, namespace, lookups, deadline)
         })?;
         let mut known = Lookups::default();
         for key in differences::lookups(&job.train_job, &job.runtime) {

@@ -11,8 +11,8 @@
 //! - `journal`: every change of the record, with its source.
 //! - `authors`: which object has the field that a problem or warning is about.
 //! - `invariants` and `entries`: the checks of the final pods and objects, and the maximum number of entries of an object.
-//! - `pods`: checks of the rendered JobSet, its Jobs and pods, and of the metadata of other objects, by the rules of JobSet and of Kubernetes'
-//!   API server.
+//! - `validation`: checks of the rendered JobSet, its Jobs and pods, and of the metadata of other objects, by the rules of JobSet and of
+//!   Kubernetes' API server.
 //! - `assemble`: writes the record into the runtime's template, by the table of [`trainyard_model::record::Field`]. `json` has the edits.
 //! - `unplaceable`: warnings about pods that no machine can run.
 //! - `differences`: warnings about what the reference, or Kueue with its code, computes differently.
@@ -32,7 +32,6 @@ mod journal;
 mod json;
 mod place;
 mod plugin_log;
-mod pods;
 mod problem;
 mod record_path;
 mod rendered;
@@ -42,6 +41,7 @@ mod select;
 mod skipped;
 mod totals;
 mod unplaceable;
+mod validation;
 
 pub use trainyard_model::pipeline::PendingLookup;
 

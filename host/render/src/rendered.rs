@@ -1,6 +1,6 @@
 //! The result of a rendering.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 
 use serde_json::Value;
 use trainyard_api::{
@@ -21,11 +21,11 @@ use crate::{
     differences::{self, Rendering},
     entries,
     explain::{Defaults, NoSuchField, Origins, Provenance, Setter},
-    pods::{self, PodProblem},
     problem::{Problem, Warning},
     resolve::{self, Resolved},
     select::{self, Active, plan_of},
     unplaceable,
+    validation::{self, FieldProblem},
 };
 
 /// The result of a rendering.
@@ -40,7 +40,6 @@ pub struct Rendered {
     /// The warnings; those of differences are last.
     pub warnings: Vec<Warning>,
     without_differences: usize,
-    patched: Option<Arc<Value>>,
     origins: Origins,
 }
 
@@ -52,13 +51,13 @@ impl Rendered {
         mut resolved: Resolved,
         session: Session,
         active: &[Active],
+        of_reserved: Vec<Warning>,
     ) -> Self {
         let mut warnings = std::mem::take(&mut resolved.warnings);
         warnings.extend(select::unhandled_claims(session.base(), active));
         warnings.extend(session.warnings().into_iter().map(Warning::from));
-        warnings.extend(resolve::reserved_in_train_job(job, active, &session).warnings);
+        warnings.extend(of_reserved);
         warnings.extend(resolve::replaced_by_plugins(&session));
-        let patched = resolved.patched.take();
         let template = runtime.template.spec.clone();
         let defaults = Defaults {
             job: job.defaulted.clone(),
@@ -67,13 +66,11 @@ impl Rendered {
         let origins = Origins::new(template, resolved, session, defaults);
         let session = &origins.session;
         let record = session.record();
-        let template = patched.as_deref().unwrap_or(&origins.template);
-        let spec = assemble::assemble(template, record, origins.journal.changed());
+        let spec = assemble::assemble(origins.patched(), record, origins.journal.changed());
         let job_set = assemble::job_set(record, namespace, origins.job.suspended, spec);
         warnings.extend(unplaceable::warnings(&job_set));
         let without_differences = warnings.len();
-        let authors = origins.authors(template);
-        authors.locate(&mut warnings);
+        origins.authors().locate(&mut warnings);
         let mut objects: Vec<_> = session
             .emitted()
             .iter()
@@ -94,7 +91,6 @@ impl Rendered {
             plan: active.to_vec(),
             warnings,
             without_differences,
-            patched,
             origins,
         };
         let known = rendered.origins.session.lookups().clone();
@@ -117,7 +113,7 @@ impl Rendered {
             known,
             job_set: self.job_set.get("spec").unwrap_or(&Value::Null),
         });
-        self.origins.authors(self.patched()).locate(&mut found);
+        self.origins.authors().locate(&mut found);
         self.warnings.truncate(self.without_differences);
         self.warnings.extend(found);
     }
@@ -142,7 +138,7 @@ impl Rendered {
     /// TrainJob can cause one problem for each of tens of thousands of names, and each has to be searched for.
     fn check_pods(&self) -> Vec<Problem> {
         const MOST: usize = 100;
-        let mut found = pods::check(&self.job_set);
+        let mut found = validation::check(&self.job_set);
         let more = found.split_off(found.len().min(MOST)).len();
         let paths = found.iter().map(|problem| &problem.path);
         let setters = self.origins.setters(&self.job_set, paths);
@@ -170,7 +166,7 @@ impl Rendered {
     /// Returns the spec of the runtime's template with the TrainJob's patches and no other changes.
     #[must_use]
     pub fn patched(&self) -> &Value {
-        self.patched.as_deref().unwrap_or(&self.origins.template)
+        self.origins.patched()
     }
 
     /// Returns the origin of every field that differs from the runtime's template. Each call computes it.
@@ -234,8 +230,8 @@ pub struct RenderedObject {
 impl RenderedObject {
     /// Returns what an API server would refuse about the labels and annotations.
     fn check_metadata(&self) -> impl Iterator<Item = Problem> {
-        let problems = pods::check_metadata(&self.value).into_iter();
-        problems.map(|PodProblem { path, message }| Problem::Invariant {
+        let problems = validation::check_metadata(&self.value).into_iter();
+        problems.map(|FieldProblem { path, message }| Problem::Invariant {
             place: entries::place(&self.value, &path),
             message: format!(
                 "{message} (the API server would refuse the object; set by the plugin {})",
@@ -246,7 +242,7 @@ impl RenderedObject {
 }
 
 /// Returns the problem of a field of the JobSet that an API server would refuse. A field that is absent is the runtime's.
-fn locate(PodProblem { path, message }: PodProblem, setter: Option<Setter>) -> Problem {
+fn locate(FieldProblem { path, message }: FieldProblem, setter: Option<Setter>) -> Problem {
     let message = format!("{message} ({})", who_refuses(&path));
     match setter {
         Some(Setter::TrainJob { field } | Setter::Patch { field, .. }) => match field.parse() {

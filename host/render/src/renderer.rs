@@ -136,26 +136,13 @@ impl Renderer {
         unless_refused(problems, Ok(Session::new(resolved.job, resolved.record)))
     }
 
-    /// Renders one TrainJob with the objects that were looked up so far.
+    /// Renders one TrainJob with the objects that were looked up so far. The deadline is checked between steps: reading, each patch, each
+    /// plugin call, assembling.
     ///
     /// # Errors
     /// [`Stopped::Needs`] if plugins look up an object that is not in `lookups`, or [`Stopped::Refused`] with all problems of the TrainJob and
-    /// its runtime that can be found at once.
+    /// its runtime that can be found at once, or with [`Problem::Overdue`] if the deadline passes.
     pub fn render(
-        &self,
-        job: &TrainJob,
-        runtime: &Runtime,
-        namespace: &str,
-        lookups: &Arc<Lookups>,
-    ) -> Result<Rendered, Stopped> {
-        self.render_within(job, runtime, namespace, lookups, &Deadline::none())
-    }
-
-    /// Renders one TrainJob with a deadline, which is checked between steps: reading, each patch, each plugin call, assembling.
-    ///
-    /// # Errors
-    /// Those of [`Self::render`], and [`Problem::Overdue`] if the deadline passes.
-    pub fn render_within(
         &self,
         job: &TrainJob,
         runtime: &Runtime,
@@ -176,7 +163,7 @@ impl Renderer {
         let (mut resolved, mut problems) =
             resolve::resolve(job, runtime, patched, &active, namespace, &self.facts);
         in_time("the TrainJob's overrides were applied")?;
-        let plan = self.steps(&active);
+        let plan = self.stages(&active);
         let mut session = Session::new(resolved.job.clone(), std::mem::take(&mut resolved.record))
             .with_lookups(lookups.clone());
         let pipeline = Pipeline {
@@ -184,18 +171,24 @@ impl Renderer {
             generation: &self.generation,
             deadline,
         };
+        let transformed = run_phase(&pipeline, &mut session, Phase::Transform);
+        let reserved = resolve::reserved_in_train_job(job, &active, &session);
         if !problems.is_empty() {
-            let of_plugins = refusals(&pipeline, &mut session);
-            problems.extend(resolve::reserved_in_train_job(job, &active, &session).problems);
-            problems.extend(of_plugins);
+            problems.extend(reserved.problems);
+            problems.extend(refusals(transformed));
             resolved
                 .authors(runtime, session.record())
                 .locate(&mut problems);
             return Err(Stopped::Refused(problems));
         }
-        let reserved =
-            |session: &Session| resolve::reserved_in_train_job(job, &active, session).problems;
-        let outcome = self.run(&pipeline, &mut session, &resolved.journal, reserved);
+        let with_reserved =
+            |ended| unless_refused(reserved.problems, ended).map_err(Stopped::Refused);
+        let outcome = match transformed {
+            Ok(()) => with_reserved(Ok(()))
+                .and_then(|()| self.finish(&pipeline, &mut session, &resolved.journal)),
+            Err(Stopped::Refused(of_plugins)) => with_reserved(Err(of_plugins)),
+            needs => needs,
+        };
         // Lines of a rendering that is started over would be logged twice.
         if !outcome.as_ref().is_err_and(is_started_over) {
             plugin_log::write(&session, namespace);
@@ -205,22 +198,27 @@ impl Renderer {
             authors.locate(stopped.problems_mut());
             return Err(stopped);
         }
-        let rendered = Rendered::assemble((job, runtime), namespace, resolved, session, &active);
+        let rendered = Rendered::assemble(
+            (job, runtime),
+            namespace,
+            resolved,
+            session,
+            &active,
+            reserved.warnings,
+        );
         in_time("the JobSet was assembled")?;
         let problems = rendered.check();
         in_time("the pods were checked")?;
         unless_refused(problems, Ok(rendered)).map_err(Stopped::Refused)
     }
 
-    /// Runs all phases of the plan's plugins.
-    fn run(
+    /// Checks the record after transform, and runs the other phases.
+    fn finish(
         &self,
         pipeline: &Pipeline<'_>,
         session: &mut Session,
         journal: &Journal,
-        reserved: impl Fn(&Session) -> Vec<Problem>,
     ) -> Result<(), Stopped> {
-        transform(pipeline, session, reserved)?;
         // Checked first, because the next checks take a step for each container.
         totals::check_containers(session, pipeline.plan)?;
         self.check_and_order_init_containers(session, pipeline.plan, journal)?;
@@ -260,9 +258,9 @@ impl Renderer {
             .collect())
     }
 
-    fn steps(&self, active: &[Active]) -> Vec<Stage<'_>> {
+    fn stages(&self, active: &[Active]) -> Vec<Stage<'_>> {
         let ranks = pipeline::ranks(active.iter().map(|active| &active.plugin.id));
-        let step = |active: &Active| {
+        let stage = |active: &Active| {
             let name = &active.plugin.id.name;
             let plugin: &dyn Plugin = &**self.plugins.get(name)?;
             Some(Stage {
@@ -271,7 +269,7 @@ impl Renderer {
                 rank: *ranks.get(name)?,
             })
         };
-        active.iter().filter_map(step).collect()
+        active.iter().filter_map(stage).collect()
     }
 
     /// Checks the record after the last transform call, and orders the init containers.
@@ -286,9 +284,9 @@ impl Renderer {
             Owner::Runtime => "the runtime".to_owned(),
             Owner::Patch => "a runtime patch".to_owned(),
             Owner::TrainJob => "the TrainJob".to_owned(),
-            Owner::Plugin(rank) => plan.iter().find(|step| step.rank == rank).map_or_else(
+            Owner::Plugin(rank) => plan.iter().find(|stage| stage.rank == rank).map_or_else(
                 || "a plugin".to_owned(),
-                |step| format!("the plugin {}", step.plugin.info().id),
+                |stage| format!("the plugin {}", stage.plugin.info().id),
             ),
         };
         let writes = session.committed().iter().flat_map(|call| &call.writes);
@@ -326,29 +324,12 @@ fn run_phase(pipeline: &Pipeline<'_>, session: &mut Session, phase: Phase) -> Re
     ended.map_err(|stopped| stopped.map(Problem::from))
 }
 
-/// Runs the transform phase. Also refuses env vars that plugins reserve.
-fn transform(
-    pipeline: &Pipeline<'_>,
-    session: &mut Session,
-    reserved: impl Fn(&Session) -> Vec<Problem>,
-) -> Result<(), Stopped> {
-    let of_plugins = match run_phase(pipeline, session, Phase::Transform) {
-        Ok(()) => Vec::new(),
-        Err(Stopped::Refused(problems)) => problems,
-        Err(needs) => return Err(needs),
-    };
-    let mut problems = reserved(session);
-    problems.extend(of_plugins);
-    unless_refused(problems, Ok(())).map_err(Stopped::Refused)
-}
-
 /// Returns the refusals by plugins of a TrainJob that already has problems, so that all are reported at once. Failed calls are ignored,
 /// because the problems may be their cause, and lookups because their answers are not needed.
-fn refusals(pipeline: &Pipeline<'_>, session: &mut Session) -> Vec<Problem> {
-    let stopped = run_phase(pipeline, session, Phase::Transform).err();
-    let problems = stopped.map(Stopped::into_problems).unwrap_or_default();
-    let is_refusal = |problem: &Problem| matches!(problem, Problem::Refused { .. });
-    problems.into_iter().filter(is_refusal).collect()
+fn refusals(transformed: Result<(), Stopped>) -> impl Iterator<Item = Problem> {
+    let stopped = transformed.err().into_iter();
+    let problems = stopped.flat_map(Stopped::into_problems);
+    problems.filter(|problem| matches!(problem, Problem::Refused { .. }))
 }
 
 /// Whether the same TrainJob will be rendered again.

@@ -25,11 +25,11 @@ pub(crate) fn check_containers(session: &Session, plan: &[Stage<'_>]) -> Result<
         for list in [Field::InitContainers, Field::Containers] {
             for entry in set.fields.all(list).iter() {
                 let is_new = base.is_none_or(|base| base.fields.get(list, &entry.key).is_none());
-                let step = plan
+                let stage = plan
                     .iter()
-                    .find(|step| entry.owner == Owner::Plugin(step.rank));
-                if let Some(step) = step.filter(|_| is_new) {
-                    *added.entry(&step.plugin.info().id).or_default() += 1;
+                    .find(|stage| entry.owner == Owner::Plugin(stage.rank));
+                if let Some(stage) = stage.filter(|_| is_new) {
+                    *added.entry(&stage.plugin.info().id).or_default() += 1;
                 }
             }
         }
@@ -51,7 +51,9 @@ pub(crate) fn check_objects(session: &Session, plan: &[Stage<'_>]) -> Result<(),
 
 /// Returns the largest limit of a plugin, because an operator who raises the limit of one plugin expects its TrainJobs to use it.
 fn most(plan: &[Stage<'_>], limit: impl Fn(&Limits) -> u64) -> u64 {
-    let limits = plan.iter().map(|step| &step.plugin.info().settings.limits);
+    let limits = plan
+        .iter()
+        .map(|stage| &stage.plugin.info().settings.limits);
     limits.map(limit).max().unwrap_or_default()
 }
 

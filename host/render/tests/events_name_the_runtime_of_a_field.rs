@@ -2,11 +2,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use std::sync::Arc;
-
 use trainyard_model::{contract::handle, plugin::Phase};
 
-use crate::common::{Scripted, catalog, input, refused, renderer};
+use crate::common::{Scripted, catalog, input, refused, render_job, renderer};
 
 /// Reports the field as a warning or an error.
 fn reports(field: &'static str, is_error: bool) -> Scripted {
@@ -39,7 +37,7 @@ fn warnings_and_problems_name_it() {
         let job = &catalog.jobs[0];
         let render = |plugins: &[Scripted]| {
             let renderer = renderer(plugins).unwrap();
-            renderer.render(&job.train_job, &job.runtime, "default", &Arc::default())
+            render_job(&renderer, job)
         };
         let warnings = render(&plugins).unwrap().warnings;
         let events: Vec<_> = warnings

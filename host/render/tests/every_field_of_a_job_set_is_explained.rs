@@ -12,7 +12,7 @@ use std::{fs, sync::Arc};
 
 use serde_json::{Value, json};
 use trainyard_api::{FieldPath, Inputs, Runtime, StringMap, names, path::Segment};
-use trainyard_model::{plugin::Plugin, plugin_info::Settings};
+use trainyard_model::{deadline::Deadline, plugin::Plugin, plugin_info::Settings};
 use trainyard_plugin_folders::{cases, root};
 use trainyard_policies::BUILT_INS;
 use trainyard_render::{Catalog, ClusterFacts, InputJob, Provenance, Rendered, Renderer, Setter};
@@ -46,7 +46,7 @@ fn all() -> Vec<(String, Arc<Runtime>, Rendered)> {
         // Those of another controller are printed by none of the commands.
         let is_mine = |job: &&InputJob| job.train_job.managed_by == names::MANAGED_BY_TRAINER;
         for job in catalog.jobs.iter().filter(is_mine) {
-            match catalog.render(job, &renderer) {
+            match catalog.render(job, &renderer, &Deadline::none()) {
                 Ok(rendered) => out.push((name.clone(), job.runtime.clone(), rendered)),
                 Err(stopped) => failed.extend(stopped.lines()),
             }

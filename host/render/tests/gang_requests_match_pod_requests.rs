@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use trainyard_model::{call::Call, contract::handle, plugin::Phase};
+use trainyard_model::{call::Call, contract::handle, deadline::Deadline, plugin::Phase};
 use trainyard_render::{Rendered, Stopped};
 
 use crate::common::{Scripted, catalog, input, pod_set, renderer};
@@ -82,7 +82,8 @@ fn render(plugins: &[Scripted], beside: &str) -> Result<Rendered, Stopped> {
             "                runtimeClassName: kata\n                initContainers:",
         );
     let catalog = catalog(&(text + beside));
-    catalog.render(&catalog.jobs[0], &renderer(plugins).unwrap())
+    let renderer = renderer(plugins).unwrap();
+    catalog.render(&catalog.jobs[0], &renderer, &Deadline::none())
 }
 
 fn asked(plugins: &[Scripted], beside: &str) -> String {

@@ -12,7 +12,7 @@ use std::{
 
 use proptest::{prelude::*, test_runner::TestRunner};
 use serde_json::json;
-use trainyard_model::{facts::Facts, lookup::Lookups};
+use trainyard_model::{deadline::Deadline, facts::Facts, lookup::Lookups};
 use trainyard_render::{Catalog, Rendered, Renderer};
 
 use crate::common::{
@@ -74,7 +74,14 @@ impl Case {
     /// Returns the order of the plugins and the whole output of the renderer: the bytes, or the errors.
     fn outcome(&self, renderer: &Renderer) -> (Vec<String>, Result<String, Vec<String>>) {
         let job = &self.catalog.jobs[0];
-        let rendered = renderer.render(&job.train_job, &job.runtime, "default", &self.known);
+        let deadline = Deadline::none();
+        let rendered = renderer.render(
+            &job.train_job,
+            &job.runtime,
+            "default",
+            &self.known,
+            &deadline,
+        );
         match rendered {
             Ok(rendered) => {
                 let ran = rendered.plan.iter();

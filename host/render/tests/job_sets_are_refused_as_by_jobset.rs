@@ -3,11 +3,9 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 
-use crate::common::{Scripted, catalog, refused, renderer};
+use crate::common::{Scripted, catalog, refused, render_job, renderer};
 
 /// Returns the replicated jobs `a` and `b`; `b` mounts `data` if it is given.
 fn jobs() -> Value {
@@ -32,10 +30,8 @@ fn fields(at: &str, value: Value) -> Vec<String> {
         "spec": {"runtimeRef": {"name": "runtime"}},
     });
     let catalog = catalog(&format!("{runtime}\n---\n{job}\n"));
-    let job = &catalog.jobs[0];
     let renderer = renderer(&[] as &[Scripted]).unwrap();
-    let outcome = renderer.render(&job.train_job, &job.runtime, "default", &Arc::default());
-    match outcome {
+    match render_job(&renderer, &catalog.jobs[0]) {
         Ok(_) => Vec::new(),
         Err(stopped) => {
             let problems = refused(stopped).into_iter();

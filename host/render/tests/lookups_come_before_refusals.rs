@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde_json::json;
 use trainyard_model::{
     contract::handle,
+    deadline::Deadline,
     lookup::{LookupAnswer, LookupKey, Lookups},
     plugin::Phase,
 };
@@ -56,7 +57,8 @@ fn with_map() -> Lookups {
 fn render(plugins: &[Scripted], lookups: Lookups) -> Result<Rendered, Stopped> {
     let (catalog, renderer) = (catalog(&input(plugins)), renderer(plugins).unwrap());
     let job = &catalog.jobs[0];
-    renderer.render(&job.train_job, &job.runtime, "default", &Arc::new(lookups))
+    let (lookups, deadline) = (Arc::new(lookups), Deadline::none());
+    renderer.render(&job.train_job, &job.runtime, "default", &lookups, &deadline)
 }
 
 fn needs(stopped: Stopped) -> Needs {
@@ -126,7 +128,7 @@ fn files_that_lack_the_object_lead_to_both() {
         let catalog = catalog(text);
         let renderer = renderer(&plugins).unwrap();
         catalog
-            .render(&catalog.jobs[0], &renderer)
+            .render(&catalog.jobs[0], &renderer, &Deadline::none())
             .unwrap_err()
             .lines()
     };

@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use std::sync::Arc;
-
 use serde_json::json;
 use trainyard_render::InputObject;
 
-use crate::common::{Scripted, catalog, renderer};
+use crate::common::{Scripted, catalog, render_job, renderer};
 
 #[test]
 fn only_other_annotations_are_rendered() {
@@ -34,11 +32,8 @@ spec:
     trainingRuntimeSpec: {template: {metadata: {labels: {trainyard.dev/inputs: a}, annotations: {trainyard.dev/inputs: a, cost: low}}}}
 "#,
     );
-    let job = &catalog.jobs[0];
     let renderer = renderer(&[] as &[Scripted]).unwrap();
-    let rendered = renderer
-        .render(&job.train_job, &job.runtime, "default", &Arc::default())
-        .unwrap();
+    let rendered = render_job(&renderer, &catalog.jobs[0]).unwrap();
     let metadata = &rendered.job_set["metadata"];
     assert_eq!(
         metadata["annotations"],

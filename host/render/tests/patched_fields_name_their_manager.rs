@@ -20,7 +20,7 @@ use trainyard_model::{
 };
 use trainyard_render::{ClusterFacts, Provenance, Rendered, Renderer, Setter};
 
-use crate::common::{self, FunctionPlugin, catalog};
+use crate::common::{self, FunctionPlugin, catalog, render_job};
 
 const POD: &str = "spec.runtimePatches[1].trainingRuntimeSpec.template.spec.replicatedJobs[0].template.spec.template";
 
@@ -64,9 +64,7 @@ spec:
     );
     let catalog = catalog(&text);
     let renderer = Renderer::new(plugins, ClusterFacts::default()).unwrap();
-    let job = &catalog.jobs[0];
-    renderer
-        .render(&job.train_job, &job.runtime, "default", &Arc::default())
+    render_job(&renderer, &catalog.jobs[0])
         .unwrap_or_else(|stopped| panic!("{:?}", stopped.lines()))
 }
 

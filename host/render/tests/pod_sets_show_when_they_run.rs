@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
 
 use serde_json::{Value, json};
-use trainyard_model::{call::Call, contract::handle, plugin::Phase};
+use trainyard_model::{call::Call, contract::handle, deadline::Deadline, plugin::Phase};
 
 use crate::common::{Scripted, catalog, renderer};
 
@@ -56,7 +56,7 @@ fn recorded(spec: &Value) -> Value {
     });
     let catalog = catalog(&format!("{runtime}\n---\n{job}\n"));
     let renderer = renderer(&[recorder()]).unwrap();
-    let rendered = catalog.render(&catalog.jobs[0], &renderer);
+    let rendered = catalog.render(&catalog.jobs[0], &renderer, &Deadline::none());
     let rendered = rendered.unwrap_or_else(|stopped| panic!("{:?}", stopped.lines()));
     rendered.objects[0].value["data"].clone()
 }

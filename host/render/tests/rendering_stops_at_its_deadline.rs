@@ -61,8 +61,7 @@ fn render(patches: u32, limit: Duration) -> (Result<Rendered, Vec<Problem>>, u64
     });
     let job = &catalog.jobs[0];
     let lookups = Arc::default();
-    let rendered =
-        renderer.render_within(&job.train_job, &job.runtime, "default", &lookups, &deadline);
+    let rendered = renderer.render(&job.train_job, &job.runtime, "default", &lookups, &deadline);
     (rendered.map_err(refused), asked.load(Ordering::Relaxed))
 }
 

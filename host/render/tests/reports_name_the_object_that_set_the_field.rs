@@ -2,12 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use std::sync::Arc;
-
 use trainyard_model::{contract::handle, plugin::Phase};
 use trainyard_render::{InputObject, Problem, Renderer};
 
-use crate::common::{Scripted, catalog, refused, renderer};
+use crate::common::{Scripted, catalog, refused, render_job, renderer};
 
 const INPUT: &str = r"
 apiVersion: trainer.kubeflow.org/v1alpha1
@@ -65,9 +63,7 @@ fn reports(field: &str, is_error: bool, in_phase: Phase) -> Scripted {
 fn reported(field: &str) -> (InputObject, String) {
     let catalog = catalog(INPUT);
     let job = &catalog.jobs[0];
-    let render = |renderer: &Renderer| {
-        renderer.render(&job.train_job, &job.runtime, "default", &Arc::default())
-    };
+    let render = |renderer: &Renderer| render_job(renderer, job);
     let of = |is_error, phase| renderer(&[reports(field, is_error, phase)]).unwrap();
     let warnings = render(&of(false, Phase::Check)).unwrap().warnings;
     let [warning] = &*warnings else {

@@ -6,7 +6,7 @@
     clippy::indexing_slicing
 )]
 
-use trainyard_model::manifest::ActiveWhen;
+use trainyard_model::{deadline::Deadline, manifest::ActiveWhen};
 use trainyard_render::{ClusterFacts, Declared, Renderer, SkippedPlugin};
 
 use crate::common;
@@ -67,13 +67,7 @@ fn problems(
     let renderer = Renderer::new(loaded, ClusterFacts::default())
         .unwrap_or_else(|errors| panic!("{errors:?}"));
     let renderer = renderer.with_skipped(skipped.to_vec());
-    let job = &catalog.jobs[0];
-    match renderer.render(
-        &job.train_job,
-        &job.runtime,
-        "default",
-        &std::sync::Arc::default(),
-    ) {
+    match common::render_job(&renderer, &catalog.jobs[0]) {
         Ok(_) => Vec::new(),
         Err(stopped) => stopped.lines(),
     }
@@ -215,7 +209,9 @@ fn resource_claims_without_a_plugin_are_reported() {
     let renderer = Renderer::new(Vec::new(), ClusterFacts::default()).unwrap();
     let warnings = |pod: &str| {
         let catalog = common::catalog(&input("", "", pod));
-        let rendered = catalog.render(&catalog.jobs[0], &renderer).unwrap();
+        let rendered = catalog
+            .render(&catalog.jobs[0], &renderer, &Deadline::none())
+            .unwrap();
         let warnings = rendered.warnings.iter().map(ToString::to_string);
         warnings.collect::<Vec<_>>()
     };

@@ -51,7 +51,7 @@ impl Pool {
         run: impl Fn(&T) -> R + Sync,
         mut take: impl FnMut(&T, Result<R, Panicked>) -> Result<(), E>,
     ) -> Result<(), E> {
-        // This is unwind-safe: policies and renderers are immutable, and the store of a call is dropped with it.
+        // This is unwind-safe: plugins and renderers are immutable, and the store of a call is dropped with it.
         let one = |item| catch_unwind(AssertUnwindSafe(|| run(item))).map_err(|_| Panicked);
         for some in items.chunks(Self::AHEAD * self.0.current_num_threads()) {
             let results: Vec<_> = self.0.install(|| some.par_iter().map(one).collect());

@@ -56,8 +56,8 @@ impl Place {
         })
         .unwrap();
         match load(&loader, bytes) {
-            Ok(policy) => {
-                call(&policy).unwrap();
+            Ok(plugin) => {
+                call(&plugin).unwrap();
                 true
             }
             Err(LoadProblem::Compile { .. }) => false,
@@ -88,9 +88,9 @@ impl Place {
     /// The entry is not used; the plugin is compiled again, and cached again.
     fn recovers(&self) {
         assert!(!self.is_cached(good()));
-        let policy = load(&self.loader(), good()).unwrap();
+        let plugin = load(&self.loader(), good()).unwrap();
         assert_eq!(
-            env_of(&call(&policy).unwrap(), "PET_NNODES").as_deref(),
+            env_of(&call(&plugin).unwrap(), "PET_NNODES").as_deref(),
             Some("four")
         );
         assert!(self.is_cached(good()));
@@ -281,7 +281,7 @@ fn least_recently_used_entries_are_evicted() {
     assert_eq!(place.entries().len(), 1);
     assert!(place.is_cached(other()) && !place.is_cached(good()));
     // Room for none: the other one stays, and the plugin works all the same.
-    let policy = load(&loader(size / 2), good()).unwrap();
-    call(&policy).unwrap();
+    let plugin = load(&loader(size / 2), good()).unwrap();
+    call(&plugin).unwrap();
     assert!(place.is_cached(other()) && place.entries().len() == 1);
 }

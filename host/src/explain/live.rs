@@ -153,7 +153,7 @@ impl LiveTrainJob {
             keep_loaded(&mut runtime, generation);
         }
         let rendered = renderer
-            .render_within(
+            .render(
                 &self.live.job,
                 &runtime,
                 &self.namespace,

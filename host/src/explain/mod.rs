@@ -16,9 +16,9 @@ use trainyard_render::{InputJob, NoSuchField, Provenance, Rendered, Setter};
 use crate::{
     args::RunArgs,
     cluster::ClusterArgs,
+    input,
     output::{self, BufferedList, List},
     report::ErrorList,
-    run,
 };
 
 /// Arguments of `explain`.
@@ -151,7 +151,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), ErrorList> {
         (text, missing.into_iter().map(|one| one.map(line)).collect())
     };
     let mut absences: Vec<_> = wanted.iter().map(|_| MissingField::default()).collect();
-    let run = run::read_and_load(&args.run.input, &args.run.load, None)?;
+    let input = input::read_and_load(&args.run.input, &args.run.load, None)?;
     let keep = |job: &InputJob, (text, missing): (Option<Result<String, ErrorList>>, Vec<_>)| {
         for (absence, line) in absences.iter_mut().zip(missing) {
             absence.add(line);
@@ -161,11 +161,11 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), ErrorList> {
             None => Ok(()),
         }
     };
-    let mut failure = run::render(run, args.run.keep_going, make, keep)?.failure;
+    let mut failure = input::render(input, args.run.keep_going, make, keep)?.failure;
     for absence in absences {
         absence.warn_or_fail(&mut failure);
     }
-    run::print(buffered, failure, args.run.keep_going)
+    input::print(buffered, failure, args.run.keep_going)
 }
 
 /// The errors of TrainJobs that do not have a field.

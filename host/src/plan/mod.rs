@@ -17,10 +17,10 @@ use clap::{Args, ValueEnum};
 use self::report::{PlanReport, Relations};
 use crate::{
     args::RunArgs,
+    input::{self, Input},
     load::LoadedPlugins,
     output::{self, BufferedList, List},
     report::ErrorList,
-    run::{self, Run},
 };
 
 /// Arguments of `plan`.
@@ -92,12 +92,12 @@ pub(crate) fn run(args: &PlanArgs) -> Result<(), ErrorList> {
         hold(&relations.of_all(&loaded.disabled))?;
         return buffered.print();
     }
-    let Run {
+    let Input {
         catalog,
         loaded,
         mut failure,
         ..
-    } = run::read_and_load(&args.run.input, &args.run.load, None)?;
+    } = input::read_and_load(&args.run.input, &args.run.load, None)?;
     let relations = Relations::new(
         loaded.renderer.generation(),
         &loaded.renderer.facts().facts,
@@ -112,8 +112,8 @@ pub(crate) fn run(args: &PlanArgs) -> Result<(), ErrorList> {
             Ok(_) => {}
             Err(problems) => problems
                 .iter()
-                .for_each(|problem| failure.add(run::locate(job, problem))),
+                .for_each(|problem| failure.add(input::locate(job, problem))),
         }
     }
-    run::print(buffered, failure, keep_going)
+    input::print(buffered, failure, keep_going)
 }

@@ -32,7 +32,7 @@ pub(super) fn rendered(
         refused(&bundle.error(BundleProblem::Json { name, problem }))
     })?;
     let lookups = Arc::new(lookups);
-    let rendered = renderer.render_within(&job, &runtime, &entry.namespace, &lookups, deadline);
+    let rendered = renderer.render(&job, &runtime, &entry.namespace, &lookups, deadline);
     rendered.map_err(|stopped| {
         let name = format!("{}: TrainJob {}", bundle.file, shown(entry));
         let lines = stopped.lines().into_iter();

@@ -9,6 +9,9 @@ use std::{
 use thiserror::Error;
 
 /// The path of a field from the root of its object: `spec.trainer.env[2].name`, `metadata.labels[app]`.
+///
+/// Methods that extend a path return a copy, because most callers extend one path several times. A walk through a whole document uses a
+/// [`StackPath`](crate::StackPath) instead.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FieldPath(Vec<Segment>);
 

@@ -3,13 +3,9 @@
 use proptest::{prelude::*, strategy::BoxedStrategy};
 use serde_json::{Value, json};
 
+use super::{Generator, Plugin, Row, compare, row};
 use crate::differences_from_the_reference_are_listed::{
-    compare,
-    difference::Refusal,
-    generated::{Generator, runtime},
-    plugins::Plugin,
-    rows::{Row, row},
-    seen::Seen,
+    difference::Refusal, generated::runtime, seen::Seen,
 };
 
 pub(crate) const PLUGIN: Plugin = Plugin {

@@ -3,12 +3,7 @@
 mod inputs;
 mod rows;
 
-use crate::differences_from_the_reference_are_listed::{
-    compare,
-    generated::Generator,
-    plugins::Plugin,
-    rows::{Row, row},
-};
+use super::{Generator, Plugin, Row, compare, row};
 
 pub(crate) const PLUGIN: Plugin = Plugin {
     rows: ROWS,

@@ -4,10 +4,9 @@
 use proptest::{prelude::*, strategy::BoxedStrategy};
 use serde_json::{Value, json};
 
-use crate::differences_from_the_reference_are_listed::{
-    compare,
-    generated::{Change, Generator, fields, gang, one_of, parts::scalar},
-    plugins::Plugin,
+use super::{Generator, Plugin, compare};
+use crate::differences_from_the_reference_are_listed::generated::{
+    Change, fields, gang, one_of, parts::scalar,
 };
 
 pub(crate) const PLUGIN: Plugin = Plugin {

@@ -3,13 +3,8 @@
 use proptest::{prelude::*, strategy::BoxedStrategy};
 use serde_json::{Value, json};
 
-use crate::differences_from_the_reference_are_listed::{
-    compare,
-    generated::{Generator, runtime},
-    plugins::Plugin,
-    rows::{Row, row},
-    seen::Seen,
-};
+use super::{Generator, Plugin, Row, compare, row};
+use crate::differences_from_the_reference_are_listed::{generated::runtime, seen::Seen};
 
 pub(crate) const PLUGIN: Plugin = Plugin {
     rows: ROWS,

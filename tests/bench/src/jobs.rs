@@ -6,6 +6,7 @@ use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use trainyard_api::{Admitted, Inputs, names::NODE};
 use trainyard_model::{
+    deadline::Deadline,
     lookup::{LookupKey, Lookups},
     session::Session,
 };
@@ -273,7 +274,13 @@ impl Job {
     /// The job is refused.
     pub fn render(&self, renderer: &Renderer) -> Result<Rendered> {
         let job = self.job()?;
-        let rendered = renderer.render(&job.train_job, &job.runtime, &job.namespace, &self.lookups);
+        let rendered = renderer.render(
+            &job.train_job,
+            &job.runtime,
+            &job.namespace,
+            &self.lookups,
+            &Deadline::none(),
+        );
         rendered.map_err(|problems| anyhow::anyhow!("{problems:?}"))
     }
 

@@ -123,9 +123,9 @@ pub struct Call {
     reason: Option<Arc<str>>,
 }
 
-/// The result of a call.
+/// What a call did: the changes of the record, and what the plugin emitted and reported.
 #[derive(Debug)]
-pub struct CallResult {
+pub struct CallEffects {
     /// The record, with the call's changes.
     pub record: Record,
     /// The writes, in order.
@@ -221,10 +221,10 @@ impl Call {
         &self.writes
     }
 
-    /// Ends the call and returns its result.
+    /// Ends the call and returns its effects.
     #[must_use]
-    pub fn finish(self) -> CallResult {
-        CallResult {
+    pub fn finish(self) -> CallEffects {
+        CallEffects {
             record: self.record,
             writes: self.writes,
             containers_before: self.containers_before,

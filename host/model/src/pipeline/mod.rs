@@ -1,4 +1,7 @@
-//! Running the plugins of a plan for one resolved TrainJob, in a rendering and in the SDK's mock host.
+//! Runs the plugins of one resolved TrainJob, in a rendering and in the SDK's mock host.
+//!
+//! The active plugins have an order, the plan ([`crate::plan`]). A [`Stage`] is a plugin of the plan, with what its calls need. In each
+//! [`Phase`], all stages run in the order of the plan. A call is one phase of one stage.
 
 mod stopped;
 
@@ -36,9 +39,9 @@ pub struct Stage<'a> {
     pub rank: u16,
 }
 
-/// The plugins of one TrainJob.
+/// The plan of one TrainJob, ready to run.
 pub struct Pipeline<'a> {
-    /// The plugins in their order.
+    /// The stages, in the order of the plan.
     pub plan: &'a [Stage<'a>],
     /// The generation that ordered them.
     pub generation: &'a Generation,
@@ -122,14 +125,14 @@ impl Pipeline<'_> {
         let mut lookups: Vec<PendingLookup> = Vec::new();
         let mut problems: Vec<(Arc<str>, PhaseError)> = Vec::new();
         let mut failed: BTreeSet<&str> = BTreeSet::new();
-        let steps = self.plan.iter();
-        for step in steps.filter(|step| step.plugin.info().manifest.has(phase)) {
-            let name = &step.plugin.info().id.name;
+        let stages = self.plan.iter();
+        for stage in stages.filter(|stage| stage.plugin.info().manifest.has(phase)) {
+            let name = &stage.plugin.info().id.name;
             if phase == Phase::Transform && self.generation.is_after_any(name, &failed) {
                 failed.insert(name);
                 continue;
             }
-            match self.call(session, phase, step) {
+            match self.call(session, phase, stage) {
                 Ok(()) => continue,
                 Err(CallStopped::Needs(lookup)) => lookups.push(*lookup),
                 Err(CallStopped::Error(error)) => {
@@ -161,19 +164,19 @@ impl Pipeline<'_> {
         &self,
         session: &mut Session,
         phase: Phase,
-        step: &Stage<'_>,
+        stage: &Stage<'_>,
     ) -> Result<(), CallStopped> {
         let mut busy = 0;
         let error = loop {
             if let Err(overdue) = self.deadline.check() {
-                let plugin = step.plugin.info().id.clone();
+                let plugin = stage.plugin.info().id.clone();
                 return Err(CallStopped::Error(Box::new(PhaseError::Overdue {
                     overdue,
                     plugin,
                     phase,
                 })));
             }
-            match session.call(step.plugin, phase, step.rank, step.config.clone()) {
+            match session.call(stage.plugin, phase, stage.rank, stage.config.clone()) {
                 Ok(()) => return Ok(()),
                 Err(error) if error.cause.is_retryable_now() && busy + 1 < MAX_BUSY_TRIES => {
                     busy += 1;

@@ -3,6 +3,10 @@
 //! A plugin that reads a path runs after every plugin that writes it. A plugin that adds a container runs before those that access it. Two
 //! plugins that write the same path conflict, unless an order is declared. Ties are broken by name. Only plugins that can be active
 //! together are compared: members of one union are not, and neither are plugins that the operator excludes from running together.
+//!
+//! A [`Candidate`] is a set of plugins with the errors of this check, and a [`Generation`] a set without errors. The plan of a TrainJob is the
+//! order of its active plugins ([`Generation::plan`]), which a snapshot keeps with their configurations and settings ([`Plan`]).
+//! [`crate::pipeline`] runs it.
 
 mod candidate;
 mod cycles;

@@ -1,4 +1,4 @@
-//! The info record: everything about the pods of one TrainJob that policies can see or change. The host has the only copy.
+//! The info record: everything about the pods of one TrainJob that plugins can see or change. The host has the only copy.
 //!
 //! A field is a list of entries with keys, or one entry with an empty key if the field holds one value. The order of entries does not
 //! depend on the order in which plugins ran: the entries of resolve come first, then additions grouped by plugin name, each group in
@@ -33,7 +33,7 @@ pub use self::{
     shape::{ListKey, Shape},
 };
 
-/// The container that policies act on, in every pod set.
+/// The container that plugins act on, in every pod set.
 pub const NODE_CONTAINER: &str = "node";
 
 /// The record of one TrainJob.

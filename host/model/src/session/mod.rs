@@ -16,10 +16,10 @@ pub use self::{
     own::MissingObject,
 };
 use crate::{
-    call::{Call, CallInputs, CallResult, KeptTexts, LogLine, OwnDataUse, Write},
+    call::{Call, CallEffects, CallInputs, KeptTexts, LogLine, OwnDataUse, Write},
     facts::Facts,
     job::Job,
-    lookup::{LookupAnswer, LookupKey, Lookups, Reads},
+    lookup::{LookupKey, Lookups, Reads},
     object::EmittedObject,
     plugin::{CallFailure, CallOutcome, Phase, Plugin},
     plugin_info::PluginId,
@@ -130,7 +130,7 @@ impl Session {
         }
     }
 
-    /// Adds answers to lookups.
+    /// Sets the answers to lookups.
     #[must_use]
     pub fn with_lookups(mut self, lookups: Arc<Lookups>) -> Self {
         self.lookups = lookups;
@@ -142,7 +142,7 @@ impl Session {
     /// `rank` is the plugin's position among the plan's plugins sorted by name, `config` its complete configuration.
     ///
     /// # Errors
-    /// Why the call failed. After [`CallError::missing`], the call can be repeated once [`Self::learn`] has added the answer.
+    /// Why the call failed. After [`CallError::missing`], the call can be repeated with the answer ([`Self::with_lookups`]).
     pub fn call(
         &mut self,
         plugin: &dyn Plugin,
@@ -171,55 +171,55 @@ impl Session {
         &mut self,
         plugin: PluginId,
         phase: Phase,
-        mut result: CallResult,
+        mut effects: CallEffects,
         end: Result<(), CallFailure>,
     ) -> Result<(), Box<CallError>> {
         // A call that is repeated would report everything twice.
         if !end.as_ref().is_err_and(CallFailure::is_repeated) {
-            self.log.extend(result.log.into_iter().map(|line| Logged {
+            self.log.extend(effects.log.into_iter().map(|line| Logged {
                 plugin: plugin.clone(),
                 phase,
                 line,
             }));
         }
-        for (key, pointers) in result.reads {
+        for (key, pointers) in effects.reads {
             self.reads.entry(key).or_default().extend(pointers);
         }
-        self.facts.extend(result.facts);
+        self.facts.extend(effects.facts);
         if let Err(cause) = end {
-            let changes = result.writes.into_iter().map(|write| write.change);
-            result.record.undo(changes);
-            result.record.forget_containers(result.containers_before);
-            self.record = result.record;
+            let changes = effects.writes.into_iter().map(|write| write.change);
+            effects.record.undo(changes);
+            effects.record.forget_containers(effects.containers_before);
+            self.record = effects.record;
             return Err(Box::new(CallError {
                 plugin,
                 phase,
                 cause,
             }));
         }
-        self.record = result.record;
-        if !result.kept.is_empty() {
-            self.kept.insert(plugin.name.clone(), result.kept);
+        self.record = effects.record;
+        if !effects.kept.is_empty() {
+            self.kept.insert(plugin.name.clone(), effects.kept);
         }
         let said = |failure| Diagnostic {
             plugin: plugin.clone(),
             phase,
             failure,
         };
-        self.warnings.extend(result.warnings.into_iter().map(said));
-        self.errors.extend(result.errors.into_iter().map(said));
+        self.warnings.extend(effects.warnings.into_iter().map(said));
+        self.errors.extend(effects.errors.into_iter().map(said));
         self.emitted
-            .extend(result.objects.into_iter().map(|object| Emitted {
+            .extend(effects.objects.into_iter().map(|object| Emitted {
                 plugin: plugin.clone(),
                 object,
             }));
-        let on_own_data = result.on_own_data.into_iter();
+        let on_own_data = effects.on_own_data.into_iter();
         self.on_own_data
             .extend(on_own_data.map(|put| (plugin.clone(), put)));
-        if !result.writes.is_empty() {
+        if !effects.writes.is_empty() {
             self.committed.push(Committed {
                 plugin,
-                writes: result.writes,
+                writes: effects.writes,
             });
         }
         Ok(())
@@ -230,11 +230,6 @@ impl Session {
         if let Some(set) = self.record.pod_sets.get_mut(pod_set as usize) {
             set.init_order = Some(order.into());
         }
-    }
-
-    /// Adds the answer to a lookup.
-    pub fn learn(&mut self, key: LookupKey, answer: LookupAnswer) {
-        Arc::make_mut(&mut self.lookups).insert(key, answer);
     }
 
     /// The TrainJob.

@@ -141,6 +141,8 @@ impl Provenance {
 pub(crate) struct Origins {
     /// The JobSet's spec in the runtime.
     pub(crate) template: Arc<Value>,
+    /// The spec with the TrainJob's patches. `None` if no patch changes it.
+    patched: Option<Arc<Value>>,
     pub(crate) job: Arc<Job>,
     pub(crate) journal: Journal,
     /// The session with the final record.
@@ -168,6 +170,7 @@ impl Origins {
         journal.record_plugins(session.take_committed());
         Self {
             template,
+            patched: resolved.patched,
             job: resolved.job,
             journal,
             session,
@@ -175,11 +178,16 @@ impl Origins {
         }
     }
 
-    /// Returns what the TrainJob changed in the runtime's template; `patched` is its spec with the patches.
-    pub(crate) fn authors<'a>(&'a self, patched: &'a Value) -> Authors<'a> {
+    /// Returns the JobSet's spec with the TrainJob's patches and no other changes.
+    pub(crate) fn patched(&self) -> &Value {
+        self.patched.as_deref().unwrap_or(&self.template)
+    }
+
+    /// Returns what the TrainJob changed in the runtime's template.
+    pub(crate) fn authors(&self) -> Authors<'_> {
         Authors {
             template: &self.template,
-            patched,
+            patched: self.patched(),
             journal: &self.journal,
             record: self.session.record(),
         }
@@ -200,7 +208,8 @@ impl Origins {
         Explainer::new(self, job_set).explain(path)
     }
 
-    /// Returns what set each of these fields of the JobSet last; `None` if nothing did.
+    /// Returns what set each of these fields of the JobSet last; `None` if nothing did. For fields of the runtime's template, see
+    /// [`Self::authors`].
     pub(crate) fn setters<'p>(
         &self,
         job_set: &Value,

@@ -21,13 +21,14 @@ use trainyard_api::{Admitted, Inputs};
 use trainyard_model::{
     call::{Call, Fault},
     contract::{VERSION, handle},
+    deadline::Deadline,
     limits::Limits,
     manifest::Manifest,
     plan::PlanError,
     plugin::{Phase, Plugin},
     plugin_info::{PluginInfo, Settings},
 };
-use trainyard_render::{Catalog, ClusterFacts, Problem, Rendered, Renderer, Stopped};
+use trainyard_render::{Catalog, ClusterFacts, InputJob, Problem, Rendered, Renderer, Stopped};
 
 type Script = Arc<dyn Fn(Phase, &mut Call) -> Result<(), Fault> + Send + Sync>;
 
@@ -164,6 +165,12 @@ pub fn render(plugins: &[Scripted]) -> Result<Rendered, Vec<Problem>> {
     render_edited(plugins, |input| input)
 }
 
+/// Renders a TrainJob without objects to look up.
+pub fn render_job(renderer: &Renderer, job: &InputJob) -> Result<Rendered, Stopped> {
+    let (lookups, deadline) = (Arc::default(), Deadline::none());
+    renderer.render(&job.train_job, &job.runtime, "default", &lookups, &deadline)
+}
+
 /// Renders another input with these plugins.
 pub fn render_edited(
     plugins: &[Scripted],
@@ -171,9 +178,7 @@ pub fn render_edited(
 ) -> Result<Rendered, Vec<Problem>> {
     let renderer = renderer(plugins).unwrap_or_else(|errors| panic!("{errors:?}"));
     let catalog = catalog(&edit(input(plugins)));
-    let job = &catalog.jobs[0];
-    let rendered = renderer.render(&job.train_job, &job.runtime, "default", &Arc::default());
-    rendered.map_err(refused)
+    render_job(&renderer, &catalog.jobs[0]).map_err(refused)
 }
 
 /// Renders the TrainJob with these plugins, and breaks ties between them by this list of names.
@@ -181,9 +186,7 @@ pub fn render_preferring(plugins: &[Scripted], order: &[String]) -> Result<Rende
     let renderer = renderer(plugins).unwrap_or_else(|errors| panic!("{errors:?}"));
     let renderer = renderer.with_preference(order.iter().map(|name| name.as_str().into()));
     let catalog = catalog(&input(plugins));
-    let job = &catalog.jobs[0];
-    let rendered = renderer.render(&job.train_job, &job.runtime, "default", &Arc::default());
-    rendered.map_err(refused)
+    render_job(&renderer, &catalog.jobs[0]).map_err(refused)
 }
 
 /// Returns the problems of a refused TrainJob.

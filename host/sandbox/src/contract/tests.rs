@@ -171,7 +171,9 @@ fn outcome(plugin: &SandboxedPlugin) -> String {
                 LookupKey::All { .. } => LookupAnswer::all(vec![sites], session.job().into()),
                 LookupKey::Served { .. } => LookupAnswer::Served(true),
             };
-            session.learn(key, answer);
+            let mut lookups = session.lookups().clone();
+            lookups.insert(key, answer);
+            session = session.with_lookups(Arc::new(lookups));
         }
     }
     let writes: Vec<_> = session.committed().iter().map(|it| &it.writes).collect();

@@ -289,10 +289,10 @@ impl Page {
             let mut of_block = self.of_block.iter();
             let is_framed =
                 of_block.any(|(block, item)| blocks.get(*block).is_some_and(|b| has(b, item)));
-            let frame = if is_framed { LABEL + PAD } else { 0.0 };
+            let (above, below) = frame(is_framed);
             let top = layout.height;
-            let end = top + frame + NODE.1 + if is_framed { PAD } else { 0.0 };
-            tops.push((top, top + frame, end));
+            let end = top + above + NODE.1 + below;
+            tops.push((top, top + above, end));
             layout.height = end + RISE;
         }
         if !self.layers.is_empty() {
@@ -324,12 +324,7 @@ impl Page {
                 x += block.width() + GAP;
                 row.push(block);
             }
-            let is_framed = row.iter().any(|block| block.union.is_some());
-            let (above, below) = if is_framed {
-                (LABEL + PAD, PAD)
-            } else {
-                (0.0, 0.0)
-            };
+            let (above, below) = frame(row.iter().any(|block| block.union.is_some()));
             layout.width = layout.width.max(x - GAP + MARGIN);
             let top = layout.height + above;
             x = MARGIN;
@@ -339,6 +334,14 @@ impl Page {
             }
             layout.height = top + NODE.1 + below + MARGIN;
         }
+    }
+}
+
+/// Returns the heights of a frame above and below its nodes, if a row has one.
+const fn frame(is_framed: bool) -> (f64, f64) {
+    match is_framed {
+        true => (LABEL + PAD, PAD),
+        false => (0.0, 0.0),
     }
 }
 

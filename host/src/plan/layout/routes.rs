@@ -12,26 +12,15 @@ impl Page {
         tops: &[(f64, f64, f64)],
         layout: &Layout,
     ) -> Vec<Route> {
-        let x = |item: Option<&usize>| item.and_then(|item| Some(self.items.get(*item)?.x));
-        let mut ports = Ports::default();
-        for chain in chains.iter().flatten() {
-            let items = &chain.items;
-            let (first, last) = (items.first(), items.last());
-            ports.add((chain.ends.0, false), x(items.get(1).or(last)));
-            ports.add((chain.ends.1, true), x(items.iter().nth_back(1).or(first)));
-        }
-        ports.sort();
+        let ports = Ports::new(self, chains);
         let mut badges: Vec<(f64, f64)> = Vec::new();
-        let mut route = |chain: &Chain| {
+        let mut route = |line: usize, chain: &Chain| {
             let items = &chain.items;
             let corner = |node| layout.nodes.get(&node).copied().unwrap_or_default();
             let (upper, lower) = (corner(chain.ends.0), corner(chain.ends.1));
             let is_beside = upper.1 >= lower.1;
-            let from = ports.take((chain.ends.0, false), x(items.get(1).or(items.last())));
-            let to = ports.take(
-                (chain.ends.1, true),
-                x(items.iter().nth_back(1).or(items.first())),
-            );
+            let from = ports.of(line, (chain.ends.0, false));
+            let to = ports.of(line, (chain.ends.1, true));
             let mut points = vec![(upper.0 + from, upper.1 + NODE.1)];
             let bends = items.iter().skip(1).take(items.len().saturating_sub(2));
             for item in bends.filter_map(|item| self.items.get(*item)) {
@@ -49,42 +38,43 @@ impl Page {
                 badge,
             }
         };
-        let chains = chains.iter();
-        chains
-            .map(|chain| chain.as_ref().map(&mut route).unwrap_or_default())
-            .collect()
+        let chains = chains.iter().enumerate();
+        let routes = chains.map(|(line, chain)| Some(route(line, chain.as_ref()?)));
+        routes.map(Option::unwrap_or_default).collect()
     }
 }
 
-/// The ends of lines at a side of a node, sorted by the direction of the lines.
-#[derive(Default)]
-struct Ports(BTreeMap<(usize, bool), Vec<(f64, bool)>>);
+/// The lines that end at the upper (`true`) or lower side of each node, from left to right by their direction.
+struct Ports(BTreeMap<(usize, bool), Vec<(f64, usize)>>);
 
 impl Ports {
-    fn add(&mut self, side: (usize, bool), towards: Option<f64>) {
-        let ports = self.0.entry(side).or_default();
-        ports.push((towards.unwrap_or_default(), false));
-    }
-
-    fn sort(&mut self) {
-        for ports in self.0.values_mut() {
-            ports.sort_by(|a, b| a.0.total_cmp(&b.0));
+    fn new(page: &Page, chains: &[Option<Chain>]) -> Self {
+        let x = |item: Option<&usize>| {
+            let item = item.and_then(|item| page.items.get(*item));
+            item.map_or(0.0, |item| item.x)
+        };
+        let mut ports: BTreeMap<_, Vec<(f64, usize)>> = BTreeMap::new();
+        for (line, chain) in chains.iter().enumerate() {
+            let Some(Chain { items, ends, .. }) = chain else {
+                continue;
+            };
+            let towards = [x(items.get(1)), x(items.iter().nth_back(1))];
+            for (side, towards) in [(ends.0, false), (ends.1, true)].into_iter().zip(towards) {
+                ports.entry(side).or_default().push((towards, line));
+            }
         }
+        for lines in ports.values_mut() {
+            lines.sort_by(|a, b| a.0.total_cmp(&b.0));
+        }
+        Self(ports)
     }
 
-    /// Returns the next free port for a line in a direction, as the distance from the left side of the node.
-    fn take(&mut self, side: (usize, bool), towards: Option<f64>) -> f64 {
-        let towards = towards.unwrap_or_default();
-        let Some(ports) = self.0.get_mut(&side) else {
-            return NODE.0 / 2.0;
-        };
-        let count = ports.len() as f64;
-        let free = |(_, (x, is_taken)): &(usize, &mut (f64, bool))| *x == towards && !*is_taken;
-        let Some((at, port)) = ports.iter_mut().enumerate().find(free) else {
-            return NODE.0 / 2.0;
-        };
-        port.1 = true;
-        NODE.0 * (at as f64 + 1.0) / (count + 1.0)
+    /// Returns where a line ends at a side, as the distance from the left side of the node.
+    fn of(&self, line: usize, side: (usize, bool)) -> f64 {
+        let lines = self.0.get(&side).map_or(&[][..], Vec::as_slice);
+        let at = lines.iter().position(|(_, other)| *other == line);
+        let gaps = lines.len() as f64 + 1.0;
+        at.map_or(NODE.0 / 2.0, |at| NODE.0 * (at as f64 + 1.0) / gaps)
     }
 }
 

@@ -134,7 +134,7 @@ impl RenderTask {
     fn render(self, renderer: &Renderer, deadline: &Deadline) -> Result<RenderOutcome> {
         let runtime = &self.snapshot.runtime;
         let rendered =
-            renderer.render_within(&self.job, runtime, &self.namespace, &self.lookups, deadline);
+            renderer.render(&self.job, runtime, &self.namespace, &self.lookups, deadline);
         match rendered {
             Ok(rendered) => self
                 .with_facts(renderer, rendered)

@@ -4,7 +4,7 @@ use serde_json::Value;
 use trainyard_api::StackPath;
 
 use super::{
-    PodProblems, names,
+    FieldProblems, names,
     rules::{ANY, INT_MAX, Rule, Shape},
 };
 use crate::json::{get, items, text};
@@ -181,7 +181,7 @@ static POD_EXPRESSION: Shape = Shape {
     whole: Some(expression),
 };
 
-fn toleration(problems: &mut PodProblems, at: &StackPath<'_>, toleration: &Value) {
+fn toleration(problems: &mut FieldProblems, at: &StackPath<'_>, toleration: &Value) {
     let member = |name| text(toleration, name);
     let operator = member("operator");
     if member("key").is_empty() && operator != "Exists" {
@@ -208,7 +208,7 @@ fn toleration(problems: &mut PodProblems, at: &StackPath<'_>, toleration: &Value
 }
 
 /// Checks the number of values of an expression.
-fn expression(problems: &mut PodProblems, at: &StackPath<'_>, expression: &Value) {
+fn expression(problems: &mut FieldProblems, at: &StackPath<'_>, expression: &Value) {
     let operator = text(expression, "operator");
     let values = items(expression, "values").len();
     let wanted = match operator {

@@ -6,12 +6,12 @@ use serde_json::{Map, Value};
 use trainyard_api::StackPath;
 use trainyard_model::{names::is_qualified_name, pod_requests::is_hugepages, quantity::Quantity};
 
-use super::PodProblems;
+use super::FieldProblems;
 use crate::json::{get_at, items, object, text};
 
 /// Checks the requests and limits of a container. Its resource claims are checked by the plugin `dra`.
 pub(super) fn check(
-    problems: &mut PodProblems,
+    problems: &mut FieldProblems,
     at: &StackPath<'_>,
     resources: &Value,
     _: &Map<String, Value>,
@@ -36,7 +36,7 @@ pub(super) fn check(
 
 /// Checks the requests and limits of a pod as a whole.
 pub(super) fn of_pod(
-    problems: &mut PodProblems,
+    problems: &mut FieldProblems,
     at: &StackPath<'_>,
     resources: &Value,
     pod: &Map<String, Value>,
@@ -65,7 +65,12 @@ pub(super) fn of_pod(
 
 /// Checks that the containers together request at most what the pod does. Limits without a request do not count here. Init containers are
 /// ignored, although the API server counts some of them.
-fn total(problems: &mut PodProblems, at: &StackPath<'_>, resources: &Value, containers: &[Value]) {
+fn total(
+    problems: &mut FieldProblems,
+    at: &StackPath<'_>,
+    resources: &Value,
+    containers: &[Value],
+) {
     let at = at.field("requests");
     for (name, value) in object(resources, "requests").into_iter().flatten() {
         let requested =
@@ -85,7 +90,12 @@ fn total(problems: &mut PodProblems, at: &StackPath<'_>, resources: &Value, cont
 }
 
 /// Checks that a container has no higher limit than the pod.
-fn limits_of(problems: &mut PodProblems, at: &StackPath<'_>, resources: &Value, container: &Value) {
+fn limits_of(
+    problems: &mut FieldProblems,
+    at: &StackPath<'_>,
+    resources: &Value,
+    container: &Value,
+) {
     let at = at.field("limits");
     for (name, value) in object(resources, "limits").into_iter().flatten() {
         let own = get_at(container, &["resources", "limits", name]);
@@ -103,7 +113,7 @@ fn limits_of(problems: &mut PodProblems, at: &StackPath<'_>, resources: &Value, 
 }
 
 /// Checks a name and its amount.
-fn amount(problems: &mut PodProblems, at: &StackPath<'_>, name: &str, value: &Value) {
+fn amount(problems: &mut FieldProblems, at: &StackPath<'_>, name: &str, value: &Value) {
     if !is_qualified_name(name) {
         problems.add(
             at,
@@ -140,7 +150,7 @@ fn amount(problems: &mut PodProblems, at: &StackPath<'_>, name: &str, value: &Va
 
 /// Checks that a request is not above its limit; one of devices or huge pages is equal to it.
 fn request(
-    problems: &mut PodProblems,
+    problems: &mut FieldProblems,
     at: &StackPath<'_>,
     name: &str,
     value: &Value,

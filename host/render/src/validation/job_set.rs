@@ -7,7 +7,7 @@ use trainyard_api::StackPath;
 use trainyard_model::names::{DNS_SUBDOMAIN, is_dns_label, is_dns_subdomain, is_label_value};
 
 use super::{
-    PodProblems, job, names,
+    FieldProblems, job, names,
     rules::{self, ANY, INT_MAX, Rule, Shape},
     template::METADATA,
 };
@@ -104,7 +104,7 @@ const RESTARTED_JOBS: i64 = 1_024;
 const MAX_CLAIM_NAME: usize = 63;
 
 /// Checks the name of a Service, or of a group of replicated jobs.
-fn service(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
+fn service(problems: &mut FieldProblems, at: &StackPath<'_>, name: &str) {
     let is_service =
         |name: &str| is_dns_label(name) && name.starts_with(|c: char| c.is_ascii_lowercase());
     let form = "a label (at most 63 characters `a-z`, `0-9` and `-`, beginning with a letter and not ending with `-`)";
@@ -112,7 +112,7 @@ fn service(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
 }
 
 /// Checks the name of a replicated job, which is between other parts in the names of its Jobs and pods.
-fn part_of_name(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
+fn part_of_name(problems: &mut FieldProblems, at: &StackPath<'_>, name: &str) {
     let is_part = |name: &str| {
         name.bytes()
             .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-')
@@ -122,7 +122,7 @@ fn part_of_name(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
 }
 
 /// Checks the name of a rule of the failure policy.
-fn rule_name(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
+fn rule_name(problems: &mut FieldProblems, at: &StackPath<'_>, name: &str) {
     let is_name = |name: &str| {
         let is_end = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
         name.len() <= 128
@@ -136,7 +136,7 @@ fn rule_name(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
 
 /// Checks the template of the Jobs. JobSet does not create any from the template of a replicated job without replicas.
 fn template(
-    problems: &mut PodProblems,
+    problems: &mut FieldProblems,
     at: &StackPath<'_>,
     template: &Value,
     job: &Map<String, Value>,
@@ -148,7 +148,7 @@ fn template(
 
 /// Checks the number of pods of a replicated job.
 fn replicas(
-    problems: &mut PodProblems,
+    problems: &mut FieldProblems,
     at: &StackPath<'_>,
     replicas: &Value,
     job: &Map<String, Value>,
@@ -168,7 +168,7 @@ fn replicas(
 }
 
 /// Checks that replicated jobs wait for earlier ones.
-fn depends_on(problems: &mut PodProblems, at: &StackPath<'_>, spec: &Value) {
+fn depends_on(problems: &mut FieldProblems, at: &StackPath<'_>, spec: &Value) {
     let mut known = BTreeSet::new();
     let at = at.field("replicatedJobs");
     for (position, job) in items(spec, "replicatedJobs").iter().enumerate() {
@@ -193,7 +193,7 @@ fn depends_on(problems: &mut PodProblems, at: &StackPath<'_>, spec: &Value) {
 }
 
 /// Checks that the policies name replicated jobs that exist.
-fn targets(problems: &mut PodProblems, at: &StackPath<'_>, spec: &Value) {
+fn targets(problems: &mut FieldProblems, at: &StackPath<'_>, spec: &Value) {
     let jobs = items(spec, "replicatedJobs");
     let known: BTreeSet<&str> = jobs.iter().map(|job| text(job, "name")).collect();
     if let Some(policy) = get(spec, "successPolicy") {
@@ -223,7 +223,7 @@ fn targets(problems: &mut PodProblems, at: &StackPath<'_>, spec: &Value) {
 
 /// Checks that replicated jobs have these names.
 fn names_of_jobs(
-    problems: &mut PodProblems,
+    problems: &mut FieldProblems,
     at: &StackPath<'_>,
     policy: &Value,
     known: &BTreeSet<&str>,
@@ -239,7 +239,7 @@ fn names_of_jobs(
 }
 
 /// Checks that the coordinator is a pod of the JobSet, and that a label can have its address.
-fn coordinator(problems: &mut PodProblems, at: &StackPath<'_>, job_set: &str, spec: &Value) {
+fn coordinator(problems: &mut FieldProblems, at: &StackPath<'_>, job_set: &str, spec: &Value) {
     let Some(coordinator) = get(spec, "coordinator").filter(|value| value.is_object()) else {
         return;
     };
@@ -300,7 +300,7 @@ fn coordinator(problems: &mut PodProblems, at: &StackPath<'_>, job_set: &str, sp
 }
 
 /// Checks the PersistentVolumeClaims that JobSet creates.
-fn claims(problems: &mut PodProblems, at: &StackPath<'_>, job_set: &str, spec: &Value) {
+fn claims(problems: &mut FieldProblems, at: &StackPath<'_>, job_set: &str, spec: &Value) {
     let policies = items(spec, "volumeClaimPolicies");
     if policies.is_empty() {
         return;
@@ -344,7 +344,7 @@ fn claims(problems: &mut PodProblems, at: &StackPath<'_>, job_set: &str, spec: &
 }
 
 /// Checks that pods have no volume of the name of a claim.
-fn volumes(problems: &mut PodProblems, spec: &Value) {
+fn volumes(problems: &mut FieldProblems, spec: &Value) {
     let at = StackPath::ROOT.fields(&["spec", "replicatedJobs"]);
     for (position, job) in items(spec, "replicatedJobs").iter().enumerate() {
         let at = at.index(position);

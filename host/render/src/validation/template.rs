@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use trainyard_api::StackPath;
 
 use super::{
-    PodProblems, container, names, resources,
+    FieldProblems, container, names, resources,
     rules::{ANY, INT_MAX, Rule, Shape},
     scheduling, security, volumes,
 };
@@ -143,7 +143,7 @@ static SCHEDULING_GATE: Shape = Shape {
 
 /// Checks that a pod without the cluster's DNS has name servers.
 fn name_servers(
-    problems: &mut PodProblems,
+    problems: &mut FieldProblems,
     at: &StackPath<'_>,
     policy: &Value,
     pod: &Map<String, Value>,
@@ -160,7 +160,7 @@ fn name_servers(
 
 /// Checks that a pod with its own users does not share other namespaces with the host. Newer releases let it share the network.
 fn host_namespaces(
-    problems: &mut PodProblems,
+    problems: &mut FieldProblems,
     at: &StackPath<'_>,
     host_users: &Value,
     pod: &Map<String, Value>,
@@ -175,7 +175,7 @@ fn host_namespaces(
 }
 
 fn one_pid_namespace(
-    problems: &mut PodProblems,
+    problems: &mut FieldProblems,
     at: &StackPath<'_>,
     share: &Value,
     pod: &Map<String, Value>,

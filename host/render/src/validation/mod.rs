@@ -28,7 +28,7 @@ use crate::json::items;
 
 /// A field that an API server would refuse.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct PodProblem {
+pub(crate) struct FieldProblem {
     /// The field in the JobSet, with positions.
     pub(crate) path: FieldPath,
     /// The problem, and what to do.
@@ -36,15 +36,15 @@ pub(crate) struct PodProblem {
 }
 
 /// The problems found so far.
-struct PodProblems {
-    found: Vec<PodProblem>,
+struct FieldProblems {
+    found: Vec<FieldProblem>,
     /// The names of the volumes that JobSet adds to pods.
     claimed: BTreeSet<String>,
 }
 
-impl PodProblems {
+impl FieldProblems {
     fn add(&mut self, at: &StackPath<'_>, message: impl Into<String>) {
-        self.found.push(PodProblem {
+        self.found.push(FieldProblem {
             path: at.path(),
             message: message.into(),
         });
@@ -61,13 +61,13 @@ impl PodProblems {
 }
 
 /// Checks a JobSet with its Jobs and pods.
-pub(crate) fn check(job_set: &Value) -> Vec<PodProblem> {
+pub(crate) fn check(job_set: &Value) -> Vec<FieldProblem> {
     let spec = job_set.get("spec").unwrap_or(&Value::Null);
     found(&job_set::JOB_SET, job_set, claimed_volumes(spec))
 }
 
 /// Checks the labels and annotations of an object that a plugin emitted.
-pub(crate) fn check_metadata(object: &Value) -> Vec<PodProblem> {
+pub(crate) fn check_metadata(object: &Value) -> Vec<FieldProblem> {
     static OBJECT: Shape = Shape {
         members: &[("metadata", &[Rule::Object(&template::METADATA)])],
         ..rules::ANY
@@ -75,8 +75,8 @@ pub(crate) fn check_metadata(object: &Value) -> Vec<PodProblem> {
     found(&OBJECT, object, BTreeSet::new())
 }
 
-fn found(shape: &Shape, value: &Value, claimed: BTreeSet<String>) -> Vec<PodProblem> {
-    let mut problems = PodProblems {
+fn found(shape: &Shape, value: &Value, claimed: BTreeSet<String>) -> Vec<FieldProblem> {
+    let mut problems = FieldProblems {
         found: Vec::new(),
         claimed,
     };
@@ -128,7 +128,8 @@ mod tests {
                 };
                 let job_set = json!({"spec": {"replicatedJobs": [{"template": {"spec": spec}}]}});
                 let found = check(&job_set);
-                let of_policy = |problem: &PodProblem| problem.message.starts_with("is empty; add");
+                let of_policy =
+                    |problem: &FieldProblem| problem.message.starts_with("is empty; add");
                 assert!(found.iter().all(of_policy), "{other}: {found:?}");
             }
         }

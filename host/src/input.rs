@@ -1,4 +1,4 @@
-//! Reads the input, loads the plugins and renders the TrainJobs.
+//! The input of a command: reads its files, loads the plugins for them, and renders its TrainJobs.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -47,8 +47,8 @@ impl Originals {
     }
 }
 
-/// The input and the plugins of one run.
-pub(crate) struct Run {
+/// The objects of the input, with the plugins to render them.
+pub(crate) struct Input {
     pub(crate) catalog: Catalog,
     pub(crate) loaded: LoadedPlugins,
     /// The maximum time for rendering one TrainJob.
@@ -57,7 +57,7 @@ pub(crate) struct Run {
     pub(crate) failure: ErrorList,
 }
 
-impl Run {
+impl Input {
     /// Measures plugin calls, if `stats` is set.
     pub(crate) fn measured(mut self, stats: Option<&Arc<Stats>>) -> Self {
         if let Some(stats) = stats {
@@ -68,8 +68,8 @@ impl Run {
     }
 }
 
-/// The result of a run.
-pub(crate) struct RunResult {
+/// An input whose TrainJobs were rendered.
+pub(crate) struct RenderedInput {
     pub(crate) loaded: LoadedPlugins,
     /// The number of rendered TrainJobs.
     pub(crate) rendered: usize,
@@ -95,7 +95,7 @@ pub(crate) fn read_and_load(
     input: &InputArgs,
     load: &LoadArgs,
     originals: Option<&mut Originals>,
-) -> Result<Run, ErrorList> {
+) -> Result<Input, ErrorList> {
     let (objects, failure) = admit(input, originals)?;
     let (catalog, mut failure) = catalog(objects, failure);
     let without_runtime = catalog.without_runtime.iter();
@@ -112,12 +112,12 @@ fn with_plugins(
     mut failure: ErrorList,
     load: &LoadArgs,
     timeout: Duration,
-) -> Result<Run, ErrorList> {
+) -> Result<Input, ErrorList> {
     match LoadedPlugins::load(load) {
         Ok(loaded) => {
             catalog.jobs.retain(is_ours);
             check_runtimes(&catalog.stand_ins, &loaded.renderer, &mut failure);
-            Ok(Run {
+            Ok(Input {
                 catalog,
                 loaded,
                 timeout,
@@ -181,8 +181,8 @@ pub(crate) fn check(
     let (counts, without_runtime) = (catalog.counts, catalog.without_runtime.len());
     let rendered = match load {
         Some(load) if !(catalog.jobs.is_empty() && catalog.stand_ins.is_empty()) => {
-            let run = with_plugins(catalog, failure, load, input.limit.timeout)?;
-            render(run, false, |_, _| (), |_, ()| Ok(()))?.rendered
+            let input = with_plugins(catalog, failure, load, input.limit.timeout)?;
+            render(input, false, |_, _| (), |_, ()| Ok(()))?.rendered
         }
         _ => failure.or_ok(0)?,
     };
@@ -271,24 +271,24 @@ fn selected(mut objects: Vec<Object>, args: &InputArgs, failure: &mut ErrorList)
     objects
 }
 
-/// Renders the TrainJobs of a run. `make` runs on the rendering threads and returns what is kept of a result. `keep` is called with that in the
+/// Renders the TrainJobs of the input. `make` runs on the rendering threads and returns what is kept of a result. `keep` is called with that in the
 /// order of the input, unless a TrainJob was refused and `--keep-going` is not set.
 pub(crate) fn render<T: Send>(
-    run: Run,
+    input: Input,
     keep_going: bool,
     make: impl Fn(&InputJob, &Rendered) -> T + Sync,
     mut keep: impl FnMut(&InputJob, T) -> Result<(), ErrorList>,
-) -> Result<RunResult, ErrorList> {
-    let Run {
+) -> Result<RenderedInput, ErrorList> {
+    let Input {
         catalog,
         loaded,
         timeout,
         mut failure,
-    } = run;
+    } = input;
     let mut rendered = 0;
     let progress = Progress::new("rendering", catalog.jobs.len());
     let one = |job: &InputJob| {
-        let rendered = catalog.render_within(job, &loaded.renderer, &Deadline::after(timeout));
+        let rendered = catalog.render(job, &loaded.renderer, &Deadline::after(timeout));
         let made = rendered.map(|rendered| (make(job, &rendered), rendered.warnings));
         progress.step();
         made
@@ -331,7 +331,7 @@ pub(crate) fn render<T: Send>(
     if !keep_going && !failure.is_empty() {
         return Err(failure);
     }
-    Ok(RunResult {
+    Ok(RenderedInput {
         loaded,
         rendered,
         failure,

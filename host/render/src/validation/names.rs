@@ -7,16 +7,16 @@ use trainyard_model::names::{
     is_qualified_name,
 };
 
-use super::PodProblems;
+use super::FieldProblems;
 
 /// Checks a DNS label, such as the name of a container.
-pub(super) fn label(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
+pub(super) fn label(problems: &mut FieldProblems, at: &StackPath<'_>, name: &str) {
     let form = "a DNS label (at most 63 characters `a-z`, `0-9` and `-`, not beginning or ending with `-`)";
     problems.form(at, name, is_dns_label, form);
 }
 
 /// Checks the name of another object.
-pub(super) fn object(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
+pub(super) fn object(problems: &mut FieldProblems, at: &StackPath<'_>, name: &str) {
     if !is_dns_subdomain(name) {
         problems.add(
             at,
@@ -26,20 +26,20 @@ pub(super) fn object(problems: &mut PodProblems, at: &StackPath<'_>, name: &str)
 }
 
 /// Checks the key of a label, an annotation or a toleration, or another qualified name.
-pub(super) fn key(problems: &mut PodProblems, at: &StackPath<'_>, key: &str) {
+pub(super) fn key(problems: &mut FieldProblems, at: &StackPath<'_>, key: &str) {
     let form = "a key such as `example.com/name` (a domain and `/` or nothing, and at most 63 letters, digits, `-`, `_` and `.`)";
     problems.form(at, key, is_qualified_name, form);
 }
 
 /// Checks the value of a label.
-pub(super) fn value(problems: &mut PodProblems, at: &StackPath<'_>, value: &str) {
+pub(super) fn value(problems: &mut FieldProblems, at: &StackPath<'_>, value: &str) {
     let form = "a label's value (at most 63 letters, digits, `-`, `_` and `.`, beginning and ending with a letter or digit)";
     problems.form(at, value, is_label_value, form);
 }
 
 /// Checks labels, or a selector of them.
 pub(super) fn labels(
-    problems: &mut PodProblems,
+    problems: &mut FieldProblems,
     at: &StackPath<'_>,
     labels: &Value,
     _: &Map<String, Value>,
@@ -56,7 +56,7 @@ const MAX_ANNOTATIONS: usize = 256 * 1_024;
 
 /// Checks the size of annotations, and their keys, whose case the API server ignores.
 pub(super) fn annotations(
-    problems: &mut PodProblems,
+    problems: &mut FieldProblems,
     at: &StackPath<'_>,
     annotations: &Value,
     _: &Map<String, Value>,
@@ -76,7 +76,7 @@ pub(super) fn annotations(
 }
 
 /// Checks the key of a ConfigMap or a Secret.
-pub(super) fn config_key(problems: &mut PodProblems, at: &StackPath<'_>, key: &str) {
+pub(super) fn config_key(problems: &mut FieldProblems, at: &StackPath<'_>, key: &str) {
     let is_inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
     let is_parent = key == "." || key == ".." || key.starts_with("..");
     if key.len() > 253 || is_parent || !key.bytes().all(is_inner) {
@@ -85,14 +85,14 @@ pub(super) fn config_key(problems: &mut PodProblems, at: &StackPath<'_>, key: &s
 }
 
 /// Checks the name of a controller of Jobs.
-pub(super) fn controller(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
+pub(super) fn controller(problems: &mut FieldProblems, at: &StackPath<'_>, name: &str) {
     let is_known = |name: &str| is_domain_path(name) && name.len() <= 63;
     let form = "a domain and a path, such as `example.com/controller`, of at most 63 characters";
     problems.form(at, name, is_known, form);
 }
 
 /// Checks the name of a port.
-pub(super) fn port(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
+pub(super) fn port(problems: &mut FieldProblems, at: &StackPath<'_>, name: &str) {
     let form = "the name of a port (at most 15 characters `a-z`, `0-9` and `-`, at least one of them a letter, no `--`, not beginning or ending with `-`)";
     problems.form(at, name, is_port_name, form);
 }
@@ -108,12 +108,12 @@ fn is_port_name(name: &str) -> bool {
 }
 
 /// Checks a path inside of a volume.
-pub(super) fn inner_path(problems: &mut PodProblems, at: &StackPath<'_>, path: &str) {
+pub(super) fn inner_path(problems: &mut FieldProblems, at: &StackPath<'_>, path: &str) {
     below(problems, at, path, "inside of the volume");
 }
 
 /// Checks a path below the directory of the kubelet's profiles.
-pub(super) fn profile_path(problems: &mut PodProblems, at: &StackPath<'_>, path: &str) {
+pub(super) fn profile_path(problems: &mut FieldProblems, at: &StackPath<'_>, path: &str) {
     below(
         problems,
         at,
@@ -122,7 +122,7 @@ pub(super) fn profile_path(problems: &mut PodProblems, at: &StackPath<'_>, path:
     );
 }
 
-fn below(problems: &mut PodProblems, at: &StackPath<'_>, path: &str, place: &str) {
+fn below(problems: &mut FieldProblems, at: &StackPath<'_>, path: &str, place: &str) {
     if path.starts_with('/') || has_parent(path) {
         problems.add(
             at,
@@ -132,7 +132,7 @@ fn below(problems: &mut PodProblems, at: &StackPath<'_>, path: &str, place: &str
 }
 
 /// Checks the path of a file that the kubelet writes, whose own files begin with `..`.
-pub(super) fn file_path(problems: &mut PodProblems, at: &StackPath<'_>, path: &str) {
+pub(super) fn file_path(problems: &mut FieldProblems, at: &StackPath<'_>, path: &str) {
     if path.starts_with("..") && !has_parent(path) {
         let message = format!("`{path}` begins with `..`, which the kubelet reserves; change it");
         problems.add(at, message);
@@ -141,14 +141,14 @@ pub(super) fn file_path(problems: &mut PodProblems, at: &StackPath<'_>, path: &s
 }
 
 /// Checks a path of the host.
-pub(super) fn host_path(problems: &mut PodProblems, at: &StackPath<'_>, path: &str) {
+pub(super) fn host_path(problems: &mut FieldProblems, at: &StackPath<'_>, path: &str) {
     if has_parent(path) {
         problems.add(at, "has a part `..`; remove it");
     }
 }
 
 /// Checks a path that must be absolute.
-pub(super) fn absolute_path(problems: &mut PodProblems, at: &StackPath<'_>, path: &str) {
+pub(super) fn absolute_path(problems: &mut FieldProblems, at: &StackPath<'_>, path: &str) {
     if !path.starts_with('/') {
         let message = format!("`{path}` is not an absolute path; begin it with `/`");
         problems.add(at, message);
@@ -160,7 +160,7 @@ fn has_parent(path: &str) -> bool {
 }
 
 /// Checks an IP address. Some releases accept leading zeros, and other forms of IPv6 than others.
-pub(super) fn ip(problems: &mut PodProblems, at: &StackPath<'_>, ip: &str) {
+pub(super) fn ip(problems: &mut FieldProblems, at: &StackPath<'_>, ip: &str) {
     let is_byte = |part: &str| {
         !part.is_empty()
             && part.bytes().all(|b| b.is_ascii_digit())

@@ -5,7 +5,7 @@ use trainyard_api::StackPath;
 use trainyard_model::quantity::Quantity;
 
 use super::{
-    PodProblems, names,
+    FieldProblems, names,
     rules::{self, ANY, Rule, Shape},
 };
 
@@ -93,7 +93,7 @@ static NAMED: Shape = Shape {
 };
 
 /// Checks the name of an env var. A space is allowed, and the length is not limited.
-fn var_name(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
+fn var_name(problems: &mut FieldProblems, at: &StackPath<'_>, name: &str) {
     if !name.bytes().all(|b| matches!(b, b' '..=b'~') && b != b'=') {
         problems.add(
             at,
@@ -104,7 +104,7 @@ fn var_name(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
 
 /// Checks that an env var has one source and no value beside it.
 fn one_value(
-    problems: &mut PodProblems,
+    problems: &mut FieldProblems,
     at: &StackPath<'_>,
     from: &Value,
     var: &Map<String, Value>,
@@ -120,7 +120,7 @@ fn one_value(
     }
 }
 
-fn field_of_var(problems: &mut PodProblems, at: &StackPath<'_>, path: &str) {
+fn field_of_var(problems: &mut FieldProblems, at: &StackPath<'_>, path: &str) {
     let known = [
         "metadata.name",
         "metadata.namespace",
@@ -138,7 +138,7 @@ fn field_of_var(problems: &mut PodProblems, at: &StackPath<'_>, path: &str) {
     }
 }
 
-fn field_of_file(problems: &mut PodProblems, at: &StackPath<'_>, path: &str) {
+fn field_of_file(problems: &mut FieldProblems, at: &StackPath<'_>, path: &str) {
     let known = [
         "metadata.annotations",
         "metadata.labels",
@@ -150,7 +150,7 @@ fn field_of_file(problems: &mut PodProblems, at: &StackPath<'_>, path: &str) {
 }
 
 /// Checks a field of the pod that a container reads: one of those, a label or an annotation.
-fn field(problems: &mut PodProblems, at: &StackPath<'_>, path: &str, known: &[&str]) {
+fn field(problems: &mut FieldProblems, at: &StackPath<'_>, path: &str, known: &[&str]) {
     let of_map = |map: &str| {
         path.strip_prefix(map)
             .is_some_and(|key| key.starts_with('['))
@@ -164,7 +164,7 @@ fn field(problems: &mut PodProblems, at: &StackPath<'_>, path: &str, known: &[&s
     }
 }
 
-fn resource(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
+fn resource(problems: &mut FieldProblems, at: &StackPath<'_>, name: &str) {
     let (list, resource) = name.split_once('.').unwrap_or(("", name));
     let is_known = matches!(resource, "cpu" | "memory" | "ephemeral-storage");
     if !matches!(list, "limits" | "requests") || !is_known && !resource.starts_with("hugepages-") {
@@ -177,7 +177,7 @@ fn resource(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
 
 /// Checks the unit in which a container reads one of its resources.
 fn divisor(
-    problems: &mut PodProblems,
+    problems: &mut FieldProblems,
     at: &StackPath<'_>,
     divisor: &Value,
     of: &Map<String, Value>,

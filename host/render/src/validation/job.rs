@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use trainyard_api::StackPath;
 
 use super::{
-    PodProblems, names,
+    FieldProblems, names,
     rules::{ANY, NOT_NEGATIVE, Rule, Shape},
     template,
 };
@@ -118,7 +118,7 @@ const SELECTED: [&str; 4] = [
 ];
 
 fn replacement(
-    problems: &mut PodProblems,
+    problems: &mut FieldProblems,
     at: &StackPath<'_>,
     policy: &Value,
     job: &Map<String, Value>,
@@ -130,7 +130,7 @@ fn replacement(
 }
 
 /// Checks who selects the Job's pods.
-fn selector(problems: &mut PodProblems, at: &StackPath<'_>, job: &Value) {
+fn selector(problems: &mut FieldProblems, at: &StackPath<'_>, job: &Value) {
     let selector = get(job, "selector").filter(|selector| !selector.is_null());
     let is_manual = get(job, "manualSelector") == Some(&Value::Bool(true));
     let at = at.field("selector");
@@ -150,7 +150,7 @@ fn selector(problems: &mut PodProblems, at: &StackPath<'_>, job: &Value) {
 }
 
 /// Checks the fields that count or select the indexes of a Job.
-fn indexes(problems: &mut PodProblems, at: &StackPath<'_>, job: &Value) {
+fn indexes(problems: &mut FieldProblems, at: &StackPath<'_>, job: &Value) {
     // JobSet sets `Indexed` if it is absent.
     if text(job, "completionMode") == "NonIndexed" {
         for member in ["backoffLimitPerIndex", "maxFailedIndexes", "successPolicy"] {
@@ -193,7 +193,7 @@ fn indexes(problems: &mut PodProblems, at: &StackPath<'_>, job: &Value) {
 }
 
 /// Checks the numbers of a Job with very many completions and a limit of failures for each of them.
-fn many_completions(problems: &mut PodProblems, at: &StackPath<'_>, job: &Value) {
+fn many_completions(problems: &mut FieldProblems, at: &StackPath<'_>, job: &Value) {
     let number = |member: &str| get(job, member).and_then(Value::as_i64);
     let completions = number("completions").filter(|completions| *completions > INDEXED_PODS);
     let Some(completions) = completions.filter(|_| get(job, "backoffLimitPerIndex").is_some())
@@ -216,14 +216,14 @@ fn many_completions(problems: &mut PodProblems, at: &StackPath<'_>, job: &Value)
 }
 
 /// Checks that a number is not above the number of completions.
-fn at_most(problems: &mut PodProblems, at: &StackPath<'_>, number: i64, completions: i64) {
+fn at_most(problems: &mut FieldProblems, at: &StackPath<'_>, number: i64, completions: i64) {
     if number > completions {
         let message = format!("is {number}, but the Job has {completions} completions; lower it");
         problems.add(at, message);
     }
 }
 
-fn success_rule(problems: &mut PodProblems, at: &StackPath<'_>, rule: &Value, completions: i64) {
+fn success_rule(problems: &mut FieldProblems, at: &StackPath<'_>, rule: &Value, completions: i64) {
     let count = get(rule, "succeededCount").and_then(Value::as_i64);
     let indexes = get(rule, "succeededIndexes").and_then(Value::as_str);
     if count.is_none() && indexes.is_none() {
@@ -260,7 +260,7 @@ fn are_indexes(text: &str, below: i64) -> bool {
     })
 }
 
-fn failure_policy(problems: &mut PodProblems, at: &StackPath<'_>, job: &Value, policy: &Value) {
+fn failure_policy(problems: &mut FieldProblems, at: &StackPath<'_>, job: &Value, policy: &Value) {
     let none = Value::Null;
     let pod = get_at(job, &["template", "spec"]).unwrap_or(&none);
     // Another value is refused in all pods.
@@ -297,7 +297,7 @@ fn failure_policy(problems: &mut PodProblems, at: &StackPath<'_>, job: &Value, p
     }
 }
 
-fn exit_codes(problems: &mut PodProblems, at: &StackPath<'_>, codes: &Value) {
+fn exit_codes(problems: &mut FieldProblems, at: &StackPath<'_>, codes: &Value) {
     let values = items(codes, "values");
     let at = at.field("values");
     if values.is_empty() {

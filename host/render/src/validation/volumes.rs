@@ -7,7 +7,7 @@ use trainyard_api::StackPath;
 use trainyard_model::{names::is_dns_subdomain, quantity::Quantity};
 
 use super::{
-    PodProblems, env, names,
+    FieldProblems, env, names,
     rules::{self, ANY, Rule, Shape},
 };
 use crate::json::{get, get_at, items, text};
@@ -201,7 +201,7 @@ static CLAIM_SPEC: Shape = Shape {
 };
 
 fn empty_dir(
-    problems: &mut PodProblems,
+    problems: &mut FieldProblems,
     at: &StackPath<'_>,
     source: &Value,
     _: &Map<String, Value>,
@@ -217,7 +217,7 @@ fn empty_dir(
 }
 
 /// Checks that no two sources of a projected volume write the same file.
-fn file_twice(problems: &mut PodProblems, at: &StackPath<'_>, projected: &Value) {
+fn file_twice(problems: &mut FieldProblems, at: &StackPath<'_>, projected: &Value) {
     let mut known = BTreeSet::new();
     for source in items(projected, "sources") {
         for source in source.as_object().into_iter().flat_map(Map::values) {
@@ -233,7 +233,7 @@ fn file_twice(problems: &mut PodProblems, at: &StackPath<'_>, projected: &Value)
     }
 }
 
-fn iqn(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
+fn iqn(problems: &mut FieldProblems, at: &StackPath<'_>, name: &str) {
     if !["iqn", "eui", "naa"]
         .iter()
         .any(|form| name.starts_with(form))
@@ -247,7 +247,7 @@ fn iqn(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
     }
 }
 
-fn driver(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
+fn driver(problems: &mut FieldProblems, at: &StackPath<'_>, name: &str) {
     if name.len() > 63 || !is_dns_subdomain(&name.to_ascii_lowercase()) {
         problems.add(
             at,
@@ -257,7 +257,7 @@ fn driver(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
 }
 
 /// Checks that a claim requests storage.
-fn storage(problems: &mut PodProblems, at: &StackPath<'_>, claim: &Value) {
+fn storage(problems: &mut FieldProblems, at: &StackPath<'_>, claim: &Value) {
     let requested = get_at(claim, &["resources", "requests", "storage"]);
     if requested.is_none_or(Value::is_null) {
         let at = at.fields(&["resources", "requests"]);

@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 use trainyard_api::StackPath;
 
-use super::PodProblems;
+use super::FieldProblems;
 use crate::json::{get, text};
 
 /// A check that needs code: the problems, the path, the value, and the object that has it.
-pub(super) type Code = fn(&mut PodProblems, &StackPath<'_>, &Value, &Map<String, Value>);
+pub(super) type Code = fn(&mut FieldProblems, &StackPath<'_>, &Value, &Map<String, Value>);
 
 /// The rules for an object.
 pub(super) struct Shape {
@@ -21,7 +21,7 @@ pub(super) struct Shape {
     /// The members that must not be absent or empty.
     pub(super) needs: &'static [&'static str],
     /// The check of several members.
-    pub(super) whole: Option<fn(&mut PodProblems, &StackPath<'_>, &Value)>,
+    pub(super) whole: Option<fn(&mut FieldProblems, &StackPath<'_>, &Value)>,
 }
 
 /// A shape without rules, for the fields that a table leaves out.
@@ -62,9 +62,9 @@ pub(super) enum Rule {
     /// The number is in this range.
     Range(i64, i64),
     /// The text has a form, or is empty.
-    Text(fn(&mut PodProblems, &StackPath<'_>, &str)),
+    Text(fn(&mut FieldProblems, &StackPath<'_>, &str)),
     /// The text has a form, and is not empty.
-    NonEmptyText(fn(&mut PodProblems, &StackPath<'_>, &str)),
+    NonEmptyText(fn(&mut FieldProblems, &StackPath<'_>, &str)),
     /// The value is empty, for this reason.
     Never(&'static str),
     /// The object does not have this member too.
@@ -74,7 +74,12 @@ pub(super) enum Rule {
 }
 
 /// Checks an object.
-pub(super) fn check(problems: &mut PodProblems, at: &StackPath<'_>, shape: &Shape, value: &Value) {
+pub(super) fn check(
+    problems: &mut FieldProblems,
+    at: &StackPath<'_>,
+    shape: &Shape,
+    value: &Value,
+) {
     let Value::Object(members) = value else {
         return;
     };
@@ -112,7 +117,7 @@ fn is_empty(value: Option<&Value>) -> bool {
 impl Rule {
     pub(super) fn check(
         &self,
-        problems: &mut PodProblems,
+        problems: &mut FieldProblems,
         at: &StackPath<'_>,
         value: &Value,
         of: &Map<String, Value>,
@@ -184,7 +189,7 @@ impl Rule {
 
 /// Adds a problem if the object does not have exactly one of these members.
 pub(super) fn one_of(
-    problems: &mut PodProblems,
+    problems: &mut FieldProblems,
     at: &StackPath<'_>,
     of: &Value,
     members: &[&str],
@@ -204,7 +209,7 @@ pub(super) fn one_of(
 }
 
 /// Adds a problem if more than one member is an object.
-pub(super) fn one_source(problems: &mut PodProblems, at: &StackPath<'_>, of: &Value) {
+pub(super) fn one_source(problems: &mut FieldProblems, at: &StackPath<'_>, of: &Value) {
     let members = of.as_object().into_iter().flatten();
     let sources: Vec<&str> = members
         .filter(|(_, value)| value.is_object())
@@ -215,7 +220,7 @@ pub(super) fn one_source(problems: &mut PodProblems, at: &StackPath<'_>, of: &Va
     }
 }
 
-fn more_than_one(problems: &mut PodProblems, at: &StackPath<'_>, several: &[&str], what: &str) {
+fn more_than_one(problems: &mut FieldProblems, at: &StackPath<'_>, several: &[&str], what: &str) {
     let several = several.join(", ");
     problems.add(at, format!("has more than one {what}: {several}; keep one"));
 }

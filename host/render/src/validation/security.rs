@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use trainyard_api::StackPath;
 
 use super::{
-    PodProblems, names,
+    FieldProblems, names,
     rules::{ANY, ID, Rule, Shape},
 };
 use crate::json::{get, items, text};
@@ -74,7 +74,7 @@ static SYSCTL: Shape = Shape {
 };
 
 /// Checks that a profile has a file if it is one of the node, and none otherwise.
-fn localhost(problems: &mut PodProblems, at: &StackPath<'_>, profile: &Value) {
+fn localhost(problems: &mut FieldProblems, at: &StackPath<'_>, profile: &Value) {
     let file = profile
         .get("localhostProfile")
         .is_some_and(Value::is_string);
@@ -90,7 +90,7 @@ fn localhost(problems: &mut PodProblems, at: &StackPath<'_>, profile: &Value) {
 }
 
 /// Checks that a container that must not gain privileges does not have them.
-fn escalation(problems: &mut PodProblems, at: &StackPath<'_>, context: &Value) {
+fn escalation(problems: &mut FieldProblems, at: &StackPath<'_>, context: &Value) {
     let is = |member: &str| get(context, member).and_then(Value::as_bool);
     if is("allowPrivilegeEscalation") != Some(false) {
         return;
@@ -111,7 +111,7 @@ fn escalation(problems: &mut PodProblems, at: &StackPath<'_>, context: &Value) {
     }
 }
 
-fn sysctl(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
+fn sysctl(problems: &mut FieldProblems, at: &StackPath<'_>, name: &str) {
     let is_part = |part: &str| {
         let is_outer = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
         let is_inner = |b: u8| is_outer(b) || matches!(b, b'-' | b'_');
@@ -131,7 +131,7 @@ fn sysctl(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
 
 /// Checks that a pod sets no sysctls of a namespace that it shares with the host.
 pub(super) fn host_sysctls(
-    problems: &mut PodProblems,
+    problems: &mut FieldProblems,
     at: &StackPath<'_>,
     context: &Value,
     pod: &Map<String, Value>,

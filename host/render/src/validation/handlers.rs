@@ -4,7 +4,7 @@ use serde_json::{Map, Value};
 use trainyard_api::StackPath;
 
 use super::{
-    PodProblems, names,
+    FieldProblems, names,
     rules::{self, ANY, NOT_NEGATIVE, PORT, Rule, Shape},
 };
 use crate::json::get;
@@ -88,14 +88,14 @@ static GRPC: Shape = Shape {
 };
 
 /// Checks a port that is a number or a name.
-fn port(problems: &mut PodProblems, at: &StackPath<'_>, port: &Value, of: &Map<String, Value>) {
+fn port(problems: &mut FieldProblems, at: &StackPath<'_>, port: &Value, of: &Map<String, Value>) {
     match port {
         Value::String(name) => names::port(problems, at, name),
         _ => PORT.check(problems, at, port, of),
     }
 }
 
-fn header(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
+fn header(problems: &mut FieldProblems, at: &StackPath<'_>, name: &str) {
     let is_name = |name: &str| {
         let mut bytes = name.bytes();
         !name.is_empty() && bytes.all(|b| b.is_ascii_alphanumeric() || b == b'-')
@@ -106,7 +106,7 @@ fn header(problems: &mut PodProblems, at: &StackPath<'_>, name: &str) {
 
 /// Checks a probe of which a single success is enough.
 pub(super) fn one_success(
-    problems: &mut PodProblems,
+    problems: &mut FieldProblems,
     at: &StackPath<'_>,
     probe: &Value,
     _: &Map<String, Value>,
@@ -120,7 +120,7 @@ pub(super) fn one_success(
 
 /// Checks a probe that stops no container.
 pub(super) fn no_grace_period(
-    problems: &mut PodProblems,
+    problems: &mut FieldProblems,
     at: &StackPath<'_>,
     probe: &Value,
     _: &Map<String, Value>,

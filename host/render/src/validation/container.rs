@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use trainyard_api::StackPath;
 
 use super::{
-    PodProblems, env, handlers, names, resources,
+    FieldProblems, env, handlers, names, resources,
     rules::{self, ANY, PORT, Rule, Shape},
     security,
 };
@@ -140,7 +140,7 @@ static RESIZE_POLICY: Shape = Shape {
 
 /// Checks a mount below which nothing can be written.
 fn read_only(
-    problems: &mut PodProblems,
+    problems: &mut FieldProblems,
     at: &StackPath<'_>,
     mode: &Value,
     mount: &Map<String, Value>,
@@ -175,7 +175,7 @@ impl Pod<'_> {
 }
 
 /// Checks all containers of a pod. The path is that of `containers`.
-pub(super) fn check(problems: &mut PodProblems, at: &StackPath<'_>, spec: &Value) {
+pub(super) fn check(problems: &mut FieldProblems, at: &StackPath<'_>, spec: &Value) {
     let Value::Object(members) = spec else {
         return;
     };
@@ -215,7 +215,7 @@ pub(super) fn check(problems: &mut PodProblems, at: &StackPath<'_>, spec: &Value
 }
 
 /// Checks what only sidecars among the init containers have.
-fn init_container(problems: &mut PodProblems, at: &StackPath<'_>, container: &Value) {
+fn init_container(problems: &mut FieldProblems, at: &StackPath<'_>, container: &Value) {
     let Value::Object(members) = container else {
         return;
     };
@@ -245,7 +245,7 @@ fn init_container(problems: &mut PodProblems, at: &StackPath<'_>, container: &Va
 
 /// Checks what depends on the pod.
 fn in_pod<'v>(
-    problems: &mut PodProblems,
+    problems: &mut FieldProblems,
     at: &StackPath<'_>,
     container: &'v Value,
     pod: &mut Pod<'v>,
@@ -279,7 +279,7 @@ fn in_pod<'v>(
 
 /// Checks the ports of a container in the network of its machine.
 fn host_ports<'v>(
-    problems: &mut PodProblems,
+    problems: &mut FieldProblems,
     at: &StackPath<'_>,
     ports: &'v [Value],
     pod: &mut Pod<'v>,
@@ -313,7 +313,7 @@ fn host_ports<'v>(
 }
 
 fn volume_mounts(
-    problems: &mut PodProblems,
+    problems: &mut FieldProblems,
     at: &StackPath<'_>,
     mounts: &[Value],
     container: &Value,
@@ -339,7 +339,7 @@ fn volume_mounts(
 }
 
 /// Checks the block devices of a container.
-fn devices_of(problems: &mut PodProblems, at: &StackPath<'_>, devices: &[Value], pod: &Pod<'_>) {
+fn devices_of(problems: &mut FieldProblems, at: &StackPath<'_>, devices: &[Value], pod: &Pod<'_>) {
     for (position, device) in devices.iter().enumerate() {
         let at = at.index(position);
         let name = text(device, "name");
