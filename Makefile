@@ -5,7 +5,7 @@ TRAINYARD := target/debug/trainyard
 EXAMPLE := -f examples/torch-llama
 # Selected beside a package, it gives its dependencies the features that the whole workspace uses, so that none is built twice.
 FEATURES := -p trainyard-features
-# Crates whose tests need no plugin, child process or cluster. The skipped test has 5,000 queued TrainJobs and takes most of a minute.
+# Crates whose tests need no plugin, child process or cluster.
 FAST := text api structural schema config model render controller sdk policies bindings $(patsubst plugins/%/manifest.json,plugin-%,$(wildcard plugins/*/manifest.json))
 
 .PHONY: help
@@ -50,7 +50,7 @@ test: setup ## Run all tests that need no cluster.
 
 .PHONY: test-fast
 test-fast: setup ## Run the tests that need no plugin, child process or cluster; under a minute once built.
-	$(CARGO) test --locked --tests $(FEATURES) $(FAST:%=-p trainyard-%) -- --skip lists_are_requested_once
+	$(CARGO) test --locked --tests $(FEATURES) $(FAST:%=-p trainyard-%)
 
 .PHONY: build-tests
 build-tests: build ## Build all tests, so that several targets that run them can run beside each other.

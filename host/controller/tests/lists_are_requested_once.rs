@@ -21,8 +21,8 @@ use crate::stub::{
 };
 
 const NODES: usize = 1_000;
-const JOBS: usize = 5_000;
-const NAMESPACES: usize = 50;
+const JOBS: usize = 400;
+const NAMESPACES: usize = 20;
 
 /// A plugin that lists all nodes, reads the zone of ten, and counts how often it is called with an answer.
 fn looks(calls: &Arc<AtomicUsize>) -> Arc<dyn Plugin> {
@@ -57,7 +57,7 @@ fn node(number: usize, beat: usize) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn thousand_nodes_are_listed_once_for_five_thousand_queued_train_jobs() {
+async fn thousand_nodes_are_listed_once_for_hundreds_of_queued_train_jobs() {
     let cluster = Cluster::new();
     (0..NODES).for_each(|number| cluster.put(node(number, 0)));
     cluster.put(runtime("looks", &["looks"]));
