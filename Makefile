@@ -74,9 +74,9 @@ test-harness: build ## Test the cluster that test-cluster uses; FILTER=NAME sele
 	$(CARGO) build --locked --workspace --example cluster
 	$(CARGO) test --locked --workspace --test harness -- $(FILTER)
 
-.PHONY: test-harness-once
-test-harness-once: build ## Test that cluster if what is tested has changed since its tests passed on this machine.
-	@tools/harness.sh
+.PHONY: test-interactive
+test-interactive: ## Test `make cluster`, which runs the program and deploy/ in that cluster.
+	@$(MAKE) --no-print-directory test-harness FILTER=interactive_cluster
 
 .PHONY: test-reference
 test-reference: ## Compare with the Kubeflow Trainer's own code, 100,000 merged patches and 9,000 TrainJobs, and with Kueue's; needs Go.
