@@ -29,7 +29,7 @@ fn pictures(map: &str) -> Vec<&str> {
         .collect()
 }
 
-/// Returns the crates of the program, each with its dependencies. Those of the built-in plugins are one.
+/// Returns the crates of the program, each with its dependencies. Those of the built-in plugins are one, and so are the templates.
 fn crates() -> BTreeSet<(String, String)> {
     let output = Command::new(env!("CARGO"))
         .args(["metadata", "--frozen", "--no-deps", "--format-version", "1"])
@@ -43,6 +43,7 @@ fn crates() -> BTreeSet<(String, String)> {
         let name = name.strip_prefix(PREFIX).unwrap_or(name);
         match name.strip_prefix("plugin-") {
             Some(policy) if policies.contains(policy) => "plugins".to_owned(),
+            _ if name.starts_with("template-") => "templates".to_owned(),
             _ => name.to_owned(),
         }
     };

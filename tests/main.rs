@@ -24,6 +24,7 @@ mod links_point_to_existing_files;
 mod live_train_jobs_are_explained_from_their_snapshot;
 mod memory_for_input_is_bounded;
 mod modules_import_in_one_direction;
+mod new_plugins_work;
 mod output_is_deterministic;
 mod output_works_in_pipes;
 mod plan_shows_order_and_conflicts;

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use trainyard_componentize::build;
-use trainyard_model::{plugin_info::PluginId, text::clean};
+use trainyard_model::{manifest::ActiveWhen, plugin_info::PluginId, text::clean};
 use trainyard_sandbox::{LoadLimits, screen};
+use trainyard_schema::documents::union_keys;
 
 use crate::{compile_worker, output, report::ErrorList};
 
@@ -38,6 +39,9 @@ pub(super) fn run(args: &BuildArgs) -> Result<(), ErrorList> {
         .unwrap_or_else(|| PathBuf::from(format!("{}.wasm", manifest.name)));
     let shown = clean(&path.display().to_string());
     let failure = |problem: String| ErrorList::from_iter([format!("{shown}: {problem}")]);
+    if let Some(problem) = unreachable_problem(&manifest.active_when) {
+        return Err(failure(problem));
+    }
     let screened = screen::screen(
         built.component.bytes,
         &LoadLimits::default(),
@@ -53,4 +57,20 @@ pub(super) fn run(args: &BuildArgs) -> Result<(), ErrorList> {
     };
     let bytes = screened.bytes.len();
     output::lines([format!("{shown}: plugin {id}, {bytes} bytes")])
+}
+
+/// Returns what is wrong if no runtime can activate the plugin: an API server drops members of a union that the CRDs do not have.
+fn unreachable_problem(when: &ActiveWhen) -> Option<String> {
+    let ActiveWhen::Key(union, key) = when else {
+        return None;
+    };
+    let keys: Vec<_> = union_keys(union.name()).collect();
+    let named = ActiveWhen::Named(*union);
+    (!keys.contains(&key.as_str())).then(|| {
+        format!(
+            "the manifest's `activeWhen` is `{when}`, but a runtime's `{}` has no such key ({}), so nothing would activate the plugin; write `{named}`, and runtimes name the plugin there",
+            union.name(),
+            keys.join(", ")
+        )
+    })
 }

@@ -2,6 +2,8 @@
 
 mod build;
 mod inspect;
+mod new;
+mod template;
 
 use clap::Subcommand;
 
@@ -12,6 +14,8 @@ use crate::report::ErrorList;
 pub(crate) enum PluginCommand {
     /// Show what a plugin file declares and imports, and why it would not be loaded. None of its phases run.
     Inspect(inspect::InspectArgs),
+    /// Create the crate of a new plugin that works, with tests and a case.
+    New(new::NewArgs),
     /// Build a plugin's crate as a component.
     Build(build::BuildArgs),
 }
@@ -19,6 +23,7 @@ pub(crate) enum PluginCommand {
 pub(crate) fn run(command: &PluginCommand) -> Result<(), ErrorList> {
     match command {
         PluginCommand::Inspect(args) => inspect::run(args),
+        PluginCommand::New(args) => new::run(args),
         PluginCommand::Build(args) => build::run(args),
     }
 }
