@@ -61,10 +61,12 @@ fn run(folder: &Path, line: &str) -> Output {
 fn commands(text: &str) -> Vec<&str> {
     let lines = text.lines().map(str::trim);
     let commands = lines.filter(|line| line.starts_with("trainyard "));
-    // `plugin_guide_works` tests the commands that build a plugin.
-    commands
-        .filter(|line| !line.starts_with("trainyard plugin build"))
-        .collect()
+    // `plugin_guide_works` and `new_plugins_work` test the commands that need the SDK.
+    let is_tested = |line: &&str| {
+        let mut tested = ["trainyard plugin build", "trainyard plugin new"].iter();
+        !tested.any(|command| line.starts_with(command))
+    };
+    commands.filter(is_tested).collect()
 }
 
 /// Runs each command. Commands that need a cluster must parse, and all others must succeed.

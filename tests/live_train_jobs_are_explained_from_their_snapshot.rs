@@ -301,7 +301,7 @@ fn with_digests(is_of_snapshot: bool, owner: &'static str, arguments: &[&str]) -
 /// The controller does not use a snapshot that another client changed, so its explanation is not that of the TrainJob.
 #[test]
 fn changed_snapshot_is_a_warning_and_is_not_recorded() {
-    let warning = "ConfigMap `job-runtime-snapshot`: data: another client changed it, because the annotation trainyard.dev/snapshot of JobSet `job` has another digest; ";
+    let warning = "ConfigMap `job-runtime-snapshot`: data: another client changed it: its digest differs from the one in the annotation trainyard.dev/snapshot of JobSet `job`; ";
     for (is_of_snapshot, owner, is_reported) in [
         (false, "of-the-job", true),
         (true, "of-the-job", false),

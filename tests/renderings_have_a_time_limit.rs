@@ -22,7 +22,7 @@ fn commands_that_render_stop_at_the_limit() {
         let output = trainyard_with_input(INPUT, &[command, "-f", "-", "--timeout", "1ns"]);
         assert_eq!(output.status.code(), Some(1), "{command}");
         let error = stderr(&output);
-        let wanted = "TrainJob default/job: rendering did not end within 0 ms: ";
+        let wanted = "TrainJob default/job: rendering did not end within 0 ms; ";
         assert!(error.contains(wanted), "{command}: {error}");
         assert!(error.contains("`--timeout`"), "{command}: {error}");
         let output = trainyard_with_input(INPUT, &[command, "-f", "-", "--timeout", "10m"]);

@@ -23,7 +23,7 @@ Examples:
   trainyard explain trainjob/llama-sft -n research
   trainyard plan --claims";
 
-/// Turns Kubeflow TrainJobs into JobSets with policies that run as sandboxed WebAssembly plugins.
+/// Turns Kubeflow TrainJobs into JobSets, using policies that run as sandboxed WebAssembly plugins.
 #[derive(Debug, Parser)]
 #[command(
     version,

@@ -20,7 +20,7 @@ pub(crate) struct ValidateArgs {
     /// Check only what an API server checks, without running plugins.
     #[arg(long, conflicts_with_all = ["plugin", "plugin_dir", "policy"])]
     no_plugins: bool,
-    /// Accept forms of earlier releases that only files may have, because a cluster's API server refuses them.
+    /// Also accept old forms that a cluster's API server refuses, such as `spec.trainer.numProcPerNode: auto`. See docs/dialects.md.
     #[arg(long)]
     allow_old_forms: bool,
     /// Refuse a TrainJob whose runtime is not in the input.

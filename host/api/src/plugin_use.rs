@@ -10,7 +10,7 @@ use crate::{
     path::FieldPath,
 };
 
-/// A plugin that a runtime activates, with its configuration: an entry of `spec.plugins`, or `mlPolicy.plugin`.
+/// A plugin that a runtime activates, with its configuration: an entry of `spec.plugins`, or `plugin` in `mlPolicy` or `podGroupPolicy`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct PluginUse {
     /// The plugin's name.

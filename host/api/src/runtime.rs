@@ -59,7 +59,7 @@ pub struct Runtime {
     /// `spec.mlPolicy`, if set.
     pub ml_policy: Option<MlPolicy>,
     /// The member of `spec.podGroupPolicy`, if set.
-    pub pod_group_policy: Option<KeyedPolicy>,
+    pub pod_group_policy: Option<Member>,
     /// The additive plugins: `spec.plugins`, or the annotation [`names::PLUGINS_ANNOTATION`].
     pub plugins: Vec<PluginUse>,
     /// `spec.template`.
@@ -79,7 +79,7 @@ pub struct MlPolicy {
     pub member: Option<Member>,
 }
 
-/// A member of the union in `spec.mlPolicy`.
+/// A member of a union, `spec.mlPolicy` or `spec.podGroupPolicy`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Member {
     /// The key of a plugin.
@@ -110,7 +110,14 @@ impl KeyedPolicy {
 }
 
 impl Member {
-    /// Returns the member's key in `mlPolicy`.
+    /// Returns the member of the union of this name in `spec`, which is at `path`: the key of a plugin, or the plugin that was read.
+    fn of(spec: &Value, union: &str, plugin: Option<PluginUse>, path: &FieldPath) -> Option<Self> {
+        let keyed = KeyedPolicy::of(spec.get(union), &[NUM_NODES, PLUGIN]);
+        let named = || plugin.map(|plugin| Self::Plugin(plugin.at(&path.fields([union, PLUGIN]))));
+        keyed.map(Self::Key).or_else(named)
+    }
+
+    /// Returns the member's key in the union.
     pub fn key(&self) -> &str {
         match self {
             Self::Key(policy) => &policy.key,
@@ -180,7 +187,7 @@ impl Runtime {
 #[derive(Default)]
 struct Spec {
     ml_policy: Option<MlPolicy>,
-    pod_group_policy: Option<KeyedPolicy>,
+    pod_group_policy: Option<Member>,
     plugins: Option<Vec<PluginUse>>,
     template: Template,
 }
@@ -201,8 +208,13 @@ impl Spec {
         });
         let metadata = written.template.metadata;
         Ok(Self {
-            ml_policy: written.ml_policy.map(|policy| policy.read(spec, &path)),
-            pod_group_policy: KeyedPolicy::of(spec.get("podGroupPolicy"), &[]),
+            ml_policy: written.ml_policy.map(|policy| MlPolicy {
+                num_nodes: policy.num_nodes,
+                member: Member::of(spec, "mlPolicy", policy.plugin, &path),
+            }),
+            pod_group_policy: written
+                .pod_group_policy
+                .and_then(|policy| Member::of(spec, "podGroupPolicy", policy.plugin, &path)),
             plugins,
             template: Template {
                 labels: metadata.labels,
@@ -218,6 +230,7 @@ impl Spec {
 #[serde(rename_all = "camelCase")]
 struct WrittenSpec {
     ml_policy: Option<WrittenMlPolicy>,
+    pod_group_policy: Option<WrittenPodGroupPolicy>,
     plugins: Option<Vec<PluginUse>>,
     template: WrittenTemplate,
 }
@@ -231,17 +244,10 @@ struct WrittenMlPolicy {
     plugin: Option<PluginUse>,
 }
 
-impl WrittenMlPolicy {
-    /// Returns the policy in `spec`, which is at `path`.
-    fn read(self, spec: &Value, path: &FieldPath) -> MlPolicy {
-        let keyed = KeyedPolicy::of(spec.get("mlPolicy"), &[NUM_NODES, PLUGIN]);
-        let path = path.fields(["mlPolicy", PLUGIN]);
-        let plugin = || self.plugin.map(|plugin| Member::Plugin(plugin.at(&path)));
-        MlPolicy {
-            num_nodes: self.num_nodes,
-            member: keyed.map(Member::Key).or_else(plugin),
-        }
-    }
+/// `spec.podGroupPolicy`, except for the policies with keys.
+#[derive(Deserialize)]
+struct WrittenPodGroupPolicy {
+    plugin: Option<PluginUse>,
 }
 
 /// The template of a JobSet, or a patch of it, except for its `spec`, which stays JSON.

@@ -106,7 +106,11 @@ spec: {{podGroupPolicy: {policy}, template: {{spec: {{}}}}}}
         ("{coscheduling: null, volcano: {}}", "volcano", json!({})),
     ] {
         let key = key.to_owned();
-        assert_eq!(read(policy), Some(KeyedPolicy { key, config }), "{policy}");
+        assert_eq!(
+            read(policy),
+            Some(Member::Key(KeyedPolicy { key, config })),
+            "{policy}"
+        );
     }
     for policy in ["{}", "null", "{coscheduling: null}"] {
         assert_eq!(read(policy), None, "{policy}");

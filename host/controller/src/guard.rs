@@ -86,6 +86,10 @@ impl Plugin for GuardedPlugin {
         self.plugin.info()
     }
 
+    fn prepare(&self) {
+        self.plugin.prepare();
+    }
+
     fn run(&self, phase: Phase, call: Box<Call>) -> CallOutcome {
         let caller = (call.job().namespace.clone(), phase);
         if let Err(open) = self.admit(&caller) {

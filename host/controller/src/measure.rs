@@ -29,6 +29,10 @@ impl Plugin for MeasuredPlugin {
         self.plugin.info()
     }
 
+    fn prepare(&self) {
+        self.plugin.prepare();
+    }
+
     fn run(&self, phase: Phase, call: Box<Call>) -> CallOutcome {
         let id = &self.info().id;
         let span = tracing::info_span!("plugin call", plugin = %id, %phase);

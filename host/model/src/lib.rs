@@ -1,5 +1,5 @@
-//! The info record and the rules over it: claims and grants on every access, the committed writes that a journal is made from, commit and
-//! rollback, manifests, and the order in which plugins run.
+//! The record of a TrainJob's pods and its rules: claims and grants for every access, the committed writes from which the journal is made,
+//! commit and rollback, manifests, and the order in which plugins run.
 //!
 //! This crate depends on neither Kubernetes clients nor WebAssembly. A plugin is a type that implements [`plugin::Plugin`]: a sandboxed
 //! component, or a native type in tests and benchmarks. Both access the record only through [`call::Call`].

@@ -170,7 +170,7 @@ impl From<Fault> for CallFailure {
 pub enum Busy {
     /// The call exceeded its wall-clock limit.
     #[error(
-        "exceeded {0} ms of wall-clock time; it may be looping, or the host may be busy; raise `limits.wallClockMs` in the policy file"
+        "exceeded {0} ms of wall-clock time; it may be looping, or the machine may be busy; raise `limits.wallClockMs` in the policy file"
     )]
     WallClock(u64),
     /// All sandbox instances are in use.

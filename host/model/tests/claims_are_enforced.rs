@@ -88,7 +88,7 @@ fn suggested_claim_follows_the_spelling_of_existing_claims() {
             &[][..],
             "node",
             put_env,
-            "pod-sets[@trainer].containers[node].env[A]",
+            "pod-sets[@nodes].containers[node].env[A]",
         ),
         (
             &[],
@@ -100,7 +100,7 @@ fn suggested_claim_follows_the_spelling_of_existing_claims() {
             &[],
             "node",
             put_env_in_words,
-            "pod-sets[@trainer].containers[node].env[\"A[b]\"]",
+            "pod-sets[@nodes].containers[node].env[\"A[b]\"]",
         ),
         (
             &["pod-sets[node].volumes[x]"],
@@ -142,13 +142,13 @@ fn suggested_claim_follows_the_spelling_of_existing_claims() {
             &[],
             "node",
             put_mount,
-            "pod-sets[@trainer].containers[node].mounts[$config./nested/path]",
+            "pod-sets[@nodes].containers[node].mounts[$config./nested/path]",
         ),
         (
             &[],
             "node",
             read_keys,
-            "pod-sets[@trainer].containers[node].env[#]",
+            "pod-sets[@nodes].containers[node].env[#]",
         ),
         (
             &["pod-sets[*].volumes[x]"],
@@ -715,4 +715,19 @@ fn journal_records_the_writer_and_the_reason() {
         (writes[0].change.owner, writes[1].reason.as_deref()),
         (Owner::Plugin(1), None)
     );
+}
+
+/// MPI's launcher is not a node, although it can have the trainer's label.
+#[test]
+fn nodes_are_the_pod_sets_that_num_nodes_counts() {
+    let claim = "pod-sets[@nodes].containers[node].env[A]";
+    let plugin = plugin(&manifest("p", &[("writes", claim)]));
+    let mut call = call_over(Phase::Transform, &plugin, record(), 0, json!({}));
+    let put = |call: &mut Call, name: &str| {
+        let node = container(call, name, "node");
+        call.container_put_env(node, "A", "1")
+    };
+    put(&mut call, "node").unwrap();
+    let refused = put(&mut call, "launcher").unwrap_err().to_string();
+    assert!(refused.contains("no claim allows it"), "{refused}");
 }

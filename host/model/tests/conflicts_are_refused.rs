@@ -299,3 +299,32 @@ fn excluded_plugins_do_not_conflict_and_never_run_together() {
         );
     }
 }
+
+#[test]
+fn a_manifest_excludes_plugins_with_which_it_cannot_work() {
+    let writes = [("writes", "labels[x]")];
+    let excluding = of_with("a", &writes, json!({"excludes": ["b"]}));
+    let generation = Generation::new([excluding, of("b", &writes)]).unwrap();
+    assert_eq!(generation.excluded(), [("a".into(), "b".into())]);
+    let refused = planned(&generation, &["a", "b"], &json!({})).unwrap_err();
+    let printed: Vec<_> = refused.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        printed,
+        [
+            "plugins `a` and `b` are both active for this TrainJob, but the manifest of `a` excludes the combination; disable one in the runtime"
+        ]
+    );
+}
+
+#[test]
+fn plugins_that_are_always_active_cannot_exclude_each_other() {
+    let always = json!({"activeWhen": "always"});
+    let excluding = of_with("a", &[], json!({"activeWhen": "always", "excludes": ["b"]}));
+    let found = errors([excluding, of_with("b", &[], always)]);
+    assert_eq!(found.len(), 1, "{found:?}");
+    let printed = &found[0];
+    assert!(
+        printed.starts_with("plugins `a` and `b` exclude each other, but both are active for every TrainJob (`always`), so none could run; add "),
+        "{printed}"
+    );
+}

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use trainyard_model::{
     contract::{VERSION, VersionSupport, interface_of, short_name, version_support},
-    manifest::{ActiveWhen, MAX_BYTES, Manifest, ManifestError},
+    manifest::{ActiveWhen, MAX_BYTES, Manifest, ManifestError, Union},
     plugin::Phase,
     plugin_info::{PluginError, PluginInfo, Settings},
 };
@@ -304,13 +304,17 @@ fn activation_round_trips() {
         "mlPolicy.torch",
         "mlPolicy.plugin",
         "podGroupPolicy.volcano",
+        "podGroupPolicy.plugin",
         "plugins",
         "resourceClaims",
         "always",
     ] {
         let when: ActiveWhen = text.parse().unwrap();
         assert_eq!(when.to_string(), text);
-        assert_eq!(when.union(), text.split_once('.').map(|(union, _)| union));
+        assert_eq!(
+            when.union().map(Union::name),
+            text.split_once('.').map(|(union, _)| union)
+        );
     }
 }
 
@@ -352,7 +356,7 @@ fn claims_that_match_nothing_are_refused_with_their_path() {
             "pod-sets[a.*].count",
             "no pod set name begins with `a.`",
         ),
-        ("reads", "pod-sets[@-a].count", "`-a` is not an ancestor"),
+        ("reads", "pod-sets[@-a].count", "no pod set is `@-a`"),
         (
             "writes",
             "pod-sets[*].volumes[A_B]",
@@ -455,7 +459,17 @@ fn claims_that_match_nothing_are_refused_with_their_path() {
         (
             "writes",
             "pod-sets[@trainr].containers[node].env[A]",
-            "unknown ancestor `@trainr`; did you mean `@trainer`?",
+            "no pod set is `@trainr`; did you mean `@trainer`?",
+        ),
+        (
+            "writes",
+            "pod-sets[@node].containers[node].env[A]",
+            "no pod set is `@node`; did you mean `@nodes`?",
+        ),
+        (
+            "writes",
+            "pod-sets[@hdea].containers[node].env[A]",
+            "no pod set is `@hdea`; write `@nodes`, an ancestor (`@dataset-initializer`, `@model-initializer`, `@trainer`), or the name of the pod set without `@`",
         ),
         (
             "reads",
@@ -499,7 +513,7 @@ fn claims_that_match_nothing_are_refused_with_their_path() {
     }
     for (list, path) in [
         ("creates", "pod-sets[node].containers[$job]"),
-        ("creates", "pod-sets[@a.b_C].containers[a-*]"),
+        ("creates", "pod-sets[@trainer].containers[a-*]"),
         ("reads", "pod-sets[node-*].containers[@base].env[#]"),
         ("writes", "pod-sets[*].scheduling-gates[example.com/*]"),
         ("writes", "pod-sets[*].dns-searches[team.svc.*]"),

@@ -40,7 +40,7 @@ const FIELDS: [Field; 11] = [
 ];
 const LISTS: [Field; 2] = [Field::Containers, Field::InitContainers];
 
-type Set = (&'static str, Option<&'static str>);
+type Set = (&'static str, Option<&'static str>, bool);
 
 /// One place of the universe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,6 +66,7 @@ static UNIVERSE: LazyLock<Vec<Place>> = LazyLock::new(|| {
     let sets: Vec<Set> = NAMES
         .into_iter()
         .flat_map(|name| ANCESTORS.map(|ancestor| (name, ancestor)))
+        .flat_map(|(name, ancestor)| [true, false].map(|is_node| (name, ancestor, is_node)))
         .collect();
     let containers: Vec<(Field, &str, bool)> = LISTS
         .into_iter()
@@ -120,10 +121,11 @@ fn means(path: &ClaimPath, place: &Place, values: Values) -> bool {
         return false;
     }
     let in_sets = |sets: &PodSetPattern| {
-        let (name, ancestor) = place.pod_set.unwrap();
+        let (name, ancestor, is_node) = place.pod_set.unwrap();
         match sets {
             PodSetPattern::Named(key) => key_means(key, name, values),
             PodSetPattern::Ancestor(wanted) => ancestor == Some(&**wanted),
+            PodSetPattern::Nodes => is_node,
         }
     };
     let in_scope = match &path.scope {
@@ -208,6 +210,7 @@ fn pod_sets() -> impl Strategy<Value = PodSetPattern> {
     prop_oneof![
         2 => name().prop_map(PodSetPattern::Named),
         1 => prop::sample::select(vec!["t", "m"]).prop_map(|text| PodSetPattern::Ancestor(text.into())),
+        1 => Just(PodSetPattern::Nodes),
     ]
 }
 
@@ -340,6 +343,7 @@ fn any_path() -> impl Strategy<Value = ClaimPath> {
     let sets = prop_oneof![
         any_key().prop_map(PodSetPattern::Named),
         text("[a-z][!-~]{0,12}", &[']', '"', '*', '@']).prop_map(PodSetPattern::Ancestor),
+        Just(PodSetPattern::Nodes),
     ];
     let key = prop_oneof![4 => any_key(), 1 => Just(KeyPattern::Set)];
     let field = prop::sample::select(Field::ALL.to_vec());
@@ -385,9 +389,9 @@ fn invalid_paths_are_refused_with_a_reason() {
         ("pod-sets[a]", "a field must follow"),
         ("pod-sets[a].priority-class[x]", "takes no key"),
         ("pod-sets[#].volumes[a]", "the set of keys"),
-        ("pod-sets[@].volumes[a]", "an ancestor must be"),
-        ("pod-sets[@@a].volumes[a]", "an ancestor must be"),
-        ("pod-sets[@a*].volumes[a]", "an ancestor must be"),
+        ("pod-sets[@].volumes[a]", "`@` must be followed by"),
+        ("pod-sets[@@a].volumes[a]", "`@` must be followed by"),
+        ("pod-sets[@a*].volumes[a]", "`@` must be followed by"),
         ("pod-sets[a].containers[#].image", "the set of keys"),
         (
             "pod-sets[a].containers[@trainer].image",

@@ -103,7 +103,7 @@ pub enum Problem {
     Plan(#[from] PlanError),
     /// Rendering took too long. It may succeed when the machine is less busy.
     #[error(
-        "rendering {overdue}: {step} when the deadline passed; make the TrainJob and its runtime smaller, or raise `controller.renderTimeout` in the controller's configuration or `--timeout` on the command line"
+        "rendering {overdue}; last step: {step}; make the TrainJob and its runtime smaller, or raise `controller.renderTimeout` in the controller's configuration or `--timeout` on the command line"
     )]
     Overdue {
         /// The time limit.

@@ -9,7 +9,7 @@ use trainyard_api::{
 };
 use trainyard_model::{
     facts::Facts,
-    manifest::ActiveWhen,
+    manifest::{ActiveWhen, Union},
     plan::{Generation, Plan, PlannedPlugin},
     plugin_info::PluginInfo,
     record::{EntryScope, Field, PodSet, Record},
@@ -55,16 +55,15 @@ pub(crate) fn select(
         active: BTreeMap::new(),
         problems: Vec::new(),
     };
-    if let Some(member) = runtime
-        .ml_policy
-        .as_ref()
-        .and_then(|policy| policy.member.as_ref())
-    {
-        selection.activate_ml_policy(member);
-    }
-    if let Some(policy) = &runtime.pod_group_policy {
-        let when = ActiveWhen::PodGroupPolicy(policy.key.clone());
-        selection.activate_keyed(when, "podGroupPolicy", policy);
+    let framework = runtime.ml_policy.as_ref();
+    let framework = framework.and_then(|policy| policy.member.as_ref());
+    for (union, member) in [
+        (Union::MlPolicy, framework),
+        (Union::PodGroupPolicy, runtime.pod_group_policy.as_ref()),
+    ] {
+        if let Some(member) = member {
+            selection.activate_member(union, member);
+        }
     }
     for used in &runtime.plugins {
         selection.activate_named(
@@ -157,27 +156,25 @@ struct Selection<'a> {
 }
 
 impl Selection<'_> {
-    fn activate_ml_policy(&mut self, member: &Member) {
+    fn activate_member(&mut self, union: Union, member: &Member) {
         match member {
             Member::Plugin(used) => {
                 self.activate_named(
-                    &ActiveWhen::MlPolicyPlugin,
+                    &ActiveWhen::Named(union),
                     &used.name,
                     &used.config,
                     &used.name_path,
                     &used.config_path,
                 );
             }
-            Member::Key(policy) => {
-                let when = ActiveWhen::MlPolicy(policy.key.clone());
-                self.activate_keyed(when, "mlPolicy", policy);
-            }
+            Member::Key(policy) => self.activate_keyed(union, policy),
         }
     }
 
     /// Activates the plugin of a policy in a union of the runtime's spec.
-    fn activate_keyed(&mut self, when: ActiveWhen, union: &str, policy: &KeyedPolicy) {
-        let path = FieldPath::of(["spec", union, &policy.key]);
+    fn activate_keyed(&mut self, union: Union, policy: &KeyedPolicy) {
+        let when = ActiveWhen::Key(union, policy.key.clone());
+        let path = FieldPath::of(["spec", union.name(), &policy.key]);
         let mut plugins = self.generation.plugins();
         let found = plugins.find(|plugin| plugin.manifest.active_when == when);
         match found.cloned() {

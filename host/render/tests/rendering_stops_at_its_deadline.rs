@@ -102,7 +102,7 @@ fn every_patch_is_a_step() {
 #[test]
 fn message_names_the_limit_and_the_remedy() {
     let problem = &render(1, Duration::ZERO).0.unwrap_err()[0];
-    let printed = "rendering did not end within 0 ms: the runtime's template was read when the deadline passed; make the TrainJob and its \
+    let printed = "rendering did not end within 0 ms; last step: the runtime's template was read; make the TrainJob and its \
                 runtime smaller, or raise `controller.renderTimeout` in the controller's configuration or `--timeout` on the command line";
     assert_eq!(problem.to_string(), printed);
 }

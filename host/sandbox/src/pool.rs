@@ -1,4 +1,4 @@
-//! The threads for plugin calls. Calls block their thread, so probes and webhooks use other threads.
+//! The threads for plugin calls. Calls block their thread, so probes use other threads.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -4,14 +4,11 @@ use std::{fmt, path::Path};
 
 use kube::Client;
 use serde_json::Value;
-use trainyard_api::{
-    FieldPath, Runtime,
-    runtime::{KeyedPolicy, Member},
-};
+use trainyard_api::{FieldPath, Runtime, runtime::Member};
 use trainyard_controller::reconcile::{Live, live, live_job_set};
 use trainyard_model::{
     deadline::Deadline,
-    manifest::ActiveWhen,
+    manifest::{ActiveWhen, Union},
     plan::{Generation, Plan},
 };
 use trainyard_render::{NoSuchField, Provenance, Rendered};
@@ -255,14 +252,14 @@ fn keep_loaded(runtime: &mut Runtime, generation: &Generation) {
         let mut plugins = generation.plugins();
         plugins.any(|plugin| plugin.manifest.active_when == *wanted)
     };
-    let is_handled = |member: &Member| match member {
+    let is_handled = |union: Union, member: &Member| match member {
         Member::Plugin(plugin) => is_loaded(&plugin.name),
-        Member::Key(policy) => is_activated(&ActiveWhen::MlPolicy(policy.key.clone())),
+        Member::Key(policy) => is_activated(&ActiveWhen::Key(union, policy.key.clone())),
     };
     if let Some(policy) = &mut runtime.ml_policy {
-        policy.member = policy.member.take().filter(is_handled);
+        let handled = |member: &Member| is_handled(Union::MlPolicy, member);
+        policy.member = policy.member.take().filter(handled);
     }
-    let is_handled =
-        |policy: &KeyedPolicy| is_activated(&ActiveWhen::PodGroupPolicy(policy.key.clone()));
-    runtime.pod_group_policy = runtime.pod_group_policy.take().filter(is_handled);
+    let handled = |member: &Member| is_handled(Union::PodGroupPolicy, member);
+    runtime.pod_group_policy = runtime.pod_group_policy.take().filter(handled);
 }

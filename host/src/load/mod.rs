@@ -212,7 +212,7 @@ impl LoadResult {
         names.into_iter().collect()
     }
 
-    /// Returns a warning for each name in the `after` and `before` of a manifest that is similar to a loaded plugin's name. Other names are valid,
+    /// Returns a warning for each name in the `after`, `before` and `excludes` of a manifest that is similar to a loaded plugin's name. Other names are valid,
     /// because these lists may name plugins that are not loaded.
     fn misspelled_orders(&self) -> Vec<String> {
         let plugins = || self.loaded.iter().map(|(plugin, _)| plugin.info());
@@ -223,7 +223,11 @@ impl LoadResult {
         let mut found = Vec::new();
         for plugin in plugins() {
             let manifest = &plugin.manifest;
-            for (list, names) in [("after", &manifest.after), ("before", &manifest.before)] {
+            for (list, names) in [
+                ("after", &manifest.after),
+                ("before", &manifest.before),
+                ("excludes", &manifest.excludes),
+            ] {
                 for (at, name) in names.iter().enumerate() {
                     let unknown = (!known.contains(&**name)).then_some(&**name);
                     let others = known

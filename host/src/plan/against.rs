@@ -161,6 +161,7 @@ impl From<&PlanError> for Refusal {
             | PlanError::TooMany { .. }
             | PlanError::NodeSets { .. }
             | PlanError::SameSwitch { .. }
+            | PlanError::AlwaysExcluded { .. }
             | PlanError::Excluded { .. } => Self::Other { message },
         }
     }

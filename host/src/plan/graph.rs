@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use trainyard_model::manifest::Union;
+
 use super::report::PlanReport;
 
 /// The graph of a plan.
@@ -63,7 +65,7 @@ impl<'a> Graph<'a> {
                 .map(|plugin| Node {
                     name: plugin.name,
                     version: plugin.version,
-                    union: plugin.active_when.union(),
+                    union: plugin.active_when.union().map(Union::name),
                 })
                 .collect(),
             edges: edges.into_values().collect(),

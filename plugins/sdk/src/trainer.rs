@@ -16,8 +16,8 @@ pub const NODE: &str = "node";
 pub const PROCESSES: &str = "spec.trainer.numProcPerNode";
 
 impl Context {
-    /// Returns a pod set as the runtime and the patches made it, before any plugin wrote to it. Reads of it need no claim, and do not affect
-    /// the order of plugins. None if another plugin added the pod set.
+    /// Returns a pod set as the runtime and the TrainJob made it, before any plugin wrote to it. Reads of it need no claim, and do not affect
+    /// the order of plugins. None if there is no pod set of its name.
     #[must_use]
     pub fn base_of(&self, pod_set: &PodSet) -> Option<PodSet> {
         self.base().pod_set(&pod_set.name())

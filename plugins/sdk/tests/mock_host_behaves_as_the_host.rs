@@ -174,7 +174,7 @@ fn missing_claim_is_printed_in_manifest_syntax() {
         .to_string();
     assert!(
         error.contains("write `pod-sets[node].containers[node].env[ZONE]`")
-            && error.ends_with(r#"add `"pod-sets[@trainer].containers[node].env[ZONE]"` to `claims.writes` in the manifest"#),
+            && error.ends_with(r#"add `"pod-sets[@nodes].containers[node].env[ZONE]"` to `claims.writes` in the manifest"#),
         "{error}"
     );
 }

@@ -6,7 +6,11 @@ use anyhow::{Context as _, Result};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use trainyard_api::names::NODE;
-use trainyard_model::{manifest::ActiveWhen, plugin::Plugin as _, plugin_info::Settings};
+use trainyard_model::{
+    manifest::{ActiveWhen, Union},
+    plugin::Plugin as _,
+    plugin_info::Settings,
+};
 use trainyard_policies::{BUILT_INS, BuiltInParts, TORCH};
 use trainyard_sdk::native::NativePlugin;
 
@@ -82,8 +86,8 @@ fn of_plugin(plugin: BuiltInParts) -> Result<Vec<Entry>> {
     let (folder, parts) = plugin;
     let native = NativePlugin::new(parts, Settings::built_in())?;
     let (is_gang, key) = match &native.info().manifest.active_when {
-        ActiveWhen::MlPolicy(key) => (false, key.clone()),
-        ActiveWhen::PodGroupPolicy(key) => (true, key.clone()),
+        ActiveWhen::Key(Union::MlPolicy, key) => (false, key.clone()),
+        ActiveWhen::Key(Union::PodGroupPolicy, key) => (true, key.clone()),
         _ => return Ok(Vec::new()),
     };
     let file = trainyard_plugin_folders::root()

@@ -41,7 +41,7 @@ async fn plugin_update_does_not_reach_running_train_jobs(shared: &Editions) -> R
 
     let controller = cluster.controller_with(&shared.second).await?;
     test_job.delete("once").await?;
-    let pinned = "the plan of this TrainJob is pinned to beside";
+    let pinned = "this TrainJob was started with the plugins beside";
     test_job
         .touch_until("it is reported", async || {
             Ok(test_job.has_event(pinned).await?.then_some(()))
@@ -186,7 +186,7 @@ async fn placement_follows_patches_without_the_plugin(shared: &Editions) -> Resu
     ensure!(now["metadata"]["uid"] == before["metadata"]["uid"]);
     let event = test_job
         .scenario
-        .event(JOB, "the plan of this TrainJob is pinned to beside");
+        .event(JOB, "this TrainJob was started with the plugins beside");
     let event = event.await?;
     ensure!(event["reason"] == "TrainJobWarning", "{event:#}");
     controller.kill().map(drop)
@@ -241,7 +241,7 @@ async fn deleted_running_job_set_is_recreated_from_the_pinned_plan(
     let controller = cluster.controller_with(&shared.second).await?;
     job_sets.delete(JOB).await?.accepted()?;
     eventually("it is reported", async || {
-        let reported = test_job.has_event("the plan of this TrainJob is pinned to beside");
+        let reported = test_job.has_event("this TrainJob was started with the plugins beside");
         Ok(reported.await?.then_some(()))
     })
     .await?;

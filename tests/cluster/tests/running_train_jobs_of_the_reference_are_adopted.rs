@@ -211,7 +211,7 @@ impl<'a> Adopted<'a> {
         Ok(())
     }
 
-    /// Returns the messages of Trainyard's Events.
+    /// Returns the messages of Trainyard's Events, without those that advise the runtimes' author.
     async fn reported(&self) -> Result<Vec<String>> {
         let events = self.namespace.api(&self.namespace.events).items().await?;
         let ours = events
@@ -219,6 +219,7 @@ impl<'a> Adopted<'a> {
             .filter(|event| event["source"]["component"] == "trainjob_controller");
         Ok(ours
             .filter_map(|event| event["message"].as_str())
+            .filter(|message| !message.starts_with("ClusterTrainingRuntime "))
             .map(str::to_owned)
             .collect())
     }

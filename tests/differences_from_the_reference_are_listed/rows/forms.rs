@@ -48,7 +48,11 @@ pub(super) fn other_manager(seen: &Seen<'_>) -> bool {
 }
 
 pub(super) fn plugins_by_name(seen: &Seen<'_>) -> bool {
-    let fields = ["spec.mlPolicy.plugin", "spec.plugins"];
+    let fields = [
+        "spec.mlPolicy.plugin",
+        "spec.podGroupPolicy.plugin",
+        "spec.plugins",
+    ];
     let member = seen.policy()["plugin"].is_object() && seen.we_refuse("spec.mlPolicy");
     member
         || fields

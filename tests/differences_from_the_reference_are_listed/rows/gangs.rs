@@ -228,8 +228,7 @@ pub(super) fn exclusive(seen: &Seen<'_>) -> bool {
 }
 
 pub(super) fn two_schedulers(seen: &Seen<'_>) -> bool {
-    seen.we_refuse("spec.podGroupPolicy")
-        && is_gang_refusal(seen, &["at most one of coscheduling and volcano"])
+    seen.we_refuse("spec.podGroupPolicy") && is_gang_refusal(seen, &["at most one gang scheduler"])
 }
 
 fn is_gang_refusal(seen: &Seen<'_>, texts: &[&str]) -> bool {

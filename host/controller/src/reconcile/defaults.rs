@@ -46,8 +46,8 @@ pub(crate) fn fill(job_set: &mut Value) {
     }
 }
 
-/// Sets what JobSet's webhook adds to claims when the JobSet is created, and only then: they are immutable, and a JobSet without it could not
-/// be unsuspended by an apply.
+/// Sets what JobSet's webhook adds to `volumeClaimPolicies` when the JobSet is created, and only then. They are immutable, so a JobSet
+/// without these defaults could not be unsuspended by an apply.
 pub(crate) fn fill_claims(job_set: &mut Value) {
     let policies = job_set.pointer_mut("/spec/volumeClaimPolicies");
     let policies = policies.and_then(Value::as_array_mut);

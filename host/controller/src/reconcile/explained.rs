@@ -38,7 +38,7 @@ pub enum LiveError {
     NoSnapshot { name: String },
     /// Another client changed its snapshot.
     #[error(
-        "ConfigMap `{map}`: data: another client changed it, because the annotation {SNAPSHOT} of JobSet `{name}` has another digest; what is explained is that client's content, which the controller does not use; delete the ConfigMap to have it recreated from the current runtime"
+        "ConfigMap `{map}`: data: another client changed it: its digest differs from the one in the annotation {SNAPSHOT} of JobSet `{name}`; this explanation shows that client's content, which the controller does not use; delete the ConfigMap to have it recreated from the current runtime"
     )]
     SnapshotChanged { map: String, name: String },
     /// It is invalid, its snapshot cannot be used, or the API server refuses or does not answer.

@@ -1,16 +1,16 @@
 //! The reconcile of a TrainJob: computing the desired state, and writing it in an order that is safe at any interruption.
 //!
-//! A reconcile begins in [`Reconciler::reconcile`], below, and is read in straight lines ([`flow`]). It knows the cluster only by a trait
-//! ([`cluster`]) with one method for each call, so it runs on the API server ([`live_cluster`], one file per kind of object) and in a
-//! simulated cluster (`flow/tests/world`).
+//! A reconcile begins in [`Reconciler::reconcile`], below, and continues in [`flow`], as straight-line code. It accesses the cluster only
+//! through a trait ([`cluster`]) with one method for each call, so it runs on the API server ([`live_cluster`], one file per kind of
+//! object) and in a simulated cluster (`flow/tests/world`). In these files, the reference is the Kubeflow Trainer.
 //!
 //! A TrainJob passes through these files:
 //!
 //! 1. **The stores** have the desired state of the TrainJob, the state of its JobSet, and the result of the last reconcile (`start.rs`,
 //!    `reconciler.rs`, `last_reconcile.rs`). Most reconciles end here, because nothing has changed.
 //! 2. **Without a JobSet** (`flow/create.rs`), the TrainJob is read (`live_cluster/train_jobs.rs`) and rendered from its current runtime
-//!    (`flow/render.rs`, `live_cluster/runtimes.rs`, `live_cluster/rendering.rs`, `live_cluster/lookups.rs`, `fetch.rs`, `defaults.rs`),
-//!    once the API server has confirmed that it is current. Its snapshot is created (`flow/known_snapshot.rs`, `snapshot`,
+//!    (`flow/render.rs`, `live_cluster/runtimes.rs`, `live_cluster/rendering.rs`, `live_cluster/lookups.rs`, `fetch.rs`, `defaults.rs`). If
+//!    it had a JobSet before, the API server first has to confirm that it is current. Its snapshot is created (`flow/known_snapshot.rs`, `snapshot`,
 //!    `live_cluster/config_maps.rs`), then the objects beside the JobSet (`flow/write.rs`, `live_cluster/objects.rs`, `object_ref.rs`), then
 //!    the JobSet (`live_cluster/job_sets.rs`). A JobSet that has run is recreated only if it did not end before it was deleted
 //!    (`deleted_job_sets.rs`).
@@ -114,7 +114,7 @@ impl Reconciler {
         outcome
     }
 
-    /// Returns the TrainJob in the store. What is known of any other than one that this controller manages is forgotten.
+    /// Returns the TrainJob in the store. What was remembered of a TrainJob that is gone or unreadable is discarded, and what one of another manager waited for.
     fn managed(&self, key: &NamespacedName) -> Result<Option<Arc<TrainJobState>>, ReconcileError> {
         let jobs = &self.stores.jobs;
         if let Some(unreadable) = jobs.unreadable(key) {
@@ -135,7 +135,7 @@ impl Reconciler {
         Ok(Some(job))
     }
 
-    /// Logs a report that is no warning.
+    /// Logs a report, unless it is a warning.
     fn log_report(&self, key: &NamespacedName, start: &Start, report: &Report) {
         let allowed = || self.log.allow(&key.namespace);
         match report {

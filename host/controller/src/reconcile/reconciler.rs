@@ -29,8 +29,8 @@ use crate::{
     },
 };
 
-/// The most lists that are read at once to find out why Jobs or pods are missing, each of another namespace. With one, a namespace with slow
-/// lists would delay those of all others: the API server reads all Events of the namespace for one, and the accounts that may create them
+/// The maximum number of lists that are read at once to find out why Jobs or pods are missing, each from a different namespace. If this
+/// were 1, a namespace with slow lists would delay those of all others: the API server reads all Events of the namespace for one, and the accounts that may create them
 /// there determine how large and slow it is.
 const DIAGNOSES_AT_ONCE: usize = 2;
 

@@ -23,7 +23,7 @@ mod texts;
 pub(crate) use content::{Content, content_of};
 pub(crate) use desired::DesiredState;
 pub(crate) use feed::{Feed, FeedError, decoded};
-pub(crate) use interests::Interests;
+pub(crate) use interests::{Interests, Requeue};
 pub(crate) use kinds::Kinds;
 pub(crate) use lists::Lists;
 pub(crate) use lookups::LookupWatches;

@@ -156,7 +156,7 @@ impl Work {
         &self,
         running: Running,
         error: &ReconcileError,
-        deadline: Option<Duration>,
+        requeue_after: Option<Duration>,
     ) -> Outcome {
         let key = running.key().clone();
         let failing = running.failing();
@@ -167,8 +167,8 @@ impl Work {
         } else {
             running.fail()
         };
-        if let Some(deadline) = deadline {
-            self.queue.add_after(key.clone(), deadline);
+        if let Some(after) = requeue_after {
+            self.queue.add_after(key.clone(), after);
         }
         if error.is_temporary() && failing.now < TEMPORARY {
             tracing::debug!(%error, ?retry_after, "reconcile failed for a temporary reason; retrying");

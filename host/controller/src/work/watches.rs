@@ -13,7 +13,8 @@ use crate::{
     queue::NamespacedName,
     watch::{
         Change, ClusterRuntimeObject, Decode, Follower, Health, JobSetObject, LookupWatches,
-        RuntimeKey, RuntimeObject, StateReplaced, Store, TrainJobObject, TrainJobState, follow,
+        Requeue, RuntimeKey, RuntimeObject, StateReplaced, Store, TrainJobObject, TrainJobState,
+        follow,
     },
 };
 
@@ -25,8 +26,8 @@ impl Work {
     /// the cluster, and some reconciles are still running.
     pub(crate) async fn watch(self: Arc<Self>) -> StateReplaced {
         let runtime_changed = |runtime: &RuntimeKey, _| {
-            for requeue in self.reconciler.interests.runtime_changed(runtime) {
-                self.queue.add(requeue.key);
+            for Requeue { key, after } in self.reconciler.interests.runtime_changed(runtime) {
+                self.queue.add_after(key, after);
             }
         };
         let stores = &self.stores;

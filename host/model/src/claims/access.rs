@@ -44,6 +44,7 @@ impl Variables {
         match pod_sets {
             PodSetPattern::Ancestor(ancestor) => set.ancestor.as_deref() == Some(ancestor),
             PodSetPattern::Named(key) => key.matches(&set.name, self.of_key(key)),
+            PodSetPattern::Nodes => set.counts_nodes,
         }
     }
 

@@ -63,8 +63,9 @@ pub struct Claims {
     /// objects of the cluster (`lookups[v1/ConfigMap/*]`).
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reads: Vec<ClaimPath>,
-    /// Containers that transform adds, as `pod-sets[@trainer].init-containers[fetch]`. What a plugin added it may
-    /// write without a claim, but for raw members, host ports, mounts of volumes that are not its own, and raw sources of env vars.
+    /// Containers that transform adds, such as `pod-sets[@trainer].init-containers[fetch]`. A plugin may write to a container
+    /// that it added without a claim, except for raw members, host ports, mounts of volumes that are not its own, and raw sources of
+    /// env vars.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub creates: Vec<ClaimPath>,
     /// Paths that transform sets or removes (reading them is included), and objects that build emits

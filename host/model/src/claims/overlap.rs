@@ -86,19 +86,17 @@ impl KeyPattern {
 }
 
 impl PodSetPattern {
-    /// The narrower of two patterns that overlap; a name is narrower than an ancestor.
+    /// The narrower of two patterns that overlap; a name is narrower than an ancestor or the nodes.
     fn meet(&self, other: &Self) -> Self {
         match (self, other) {
             (Self::Named(a), Self::Named(b)) => Self::Named(a.meet(b)),
-            (Self::Named(KeyPattern::Literal(_)), Self::Ancestor(_))
-            | (Self::Ancestor(_), Self::Ancestor(_)) => self.clone(),
-            (Self::Ancestor(_), Self::Named(KeyPattern::Literal(_)))
-            | (Self::Named(_), Self::Ancestor(_)) => other.clone(),
-            (Self::Ancestor(_), Self::Named(_)) => self.clone(),
+            (Self::Named(KeyPattern::Literal(_)), _) => self.clone(),
+            (_, Self::Named(KeyPattern::Literal(_))) | (Self::Named(_), _) => other.clone(),
+            (Self::Ancestor(_) | Self::Nodes, _) => self.clone(),
         }
     }
 
-    /// Whether some pod set may match both. A name and an ancestor always overlap, because a name does not determine the ancestor.
+    /// Whether some pod set may match both. A name, an ancestor and the nodes always overlap, because none determines another.
     #[must_use]
     pub fn overlaps(&self, other: &Self) -> bool {
         match (self, other) {
@@ -113,6 +111,7 @@ impl PodSetPattern {
             (Self::Named(KeyPattern::Any), _) => true,
             (Self::Named(a), Self::Named(b)) => a.covers(b),
             (Self::Ancestor(a), Self::Ancestor(b)) => a == b,
+            (Self::Nodes, Self::Nodes) => true,
             _ => false,
         }
     }

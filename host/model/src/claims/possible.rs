@@ -2,15 +2,18 @@
 
 use super::{ClaimPath, ClaimScope, KeyPattern, NamePattern, PodSetPattern, Verb};
 use crate::{
-    names::{is_dns_label, is_dns_subdomain, is_env_name, is_label_value, is_qualified_name},
+    names::{is_dns_label, is_dns_subdomain, is_env_name, is_qualified_name},
     object::{ObjectKind, ObjectKindError},
     record::{Field, Permission},
     reserved::reserved,
     text::nearest,
 };
 
-/// The known values of the ancestor label.
-const STEPS: [&str; 3] = ["dataset-initializer", "model-initializer", "trainer"];
+/// The values of the ancestor label, which the Kubeflow Trainer defines (`Ancestor*` in pkg/constants).
+const ANCESTORS: [&str; 3] = ["dataset-initializer", "model-initializer", "trainer"];
+
+/// What can follow `@`.
+const NAMED_BY_AT: [&str; 4] = [ANCESTORS[0], ANCESTORS[1], ANCESTORS[2], "nodes"];
 
 /// Returns why no plugin can have the claim.
 pub(super) fn problem(verb: Verb, path: &ClaimPath) -> Option<String> {
@@ -61,15 +64,15 @@ fn scope_problem(scope: &ClaimScope) -> Option<String> {
 fn pod_sets_problem(pod_sets: &PodSetPattern) -> Option<String> {
     match pod_sets {
         PodSetPattern::Named(key) => Names::POD_SET.problem(key),
-        PodSetPattern::Ancestor(label) if !is_label_value(label) => Some(format!(
-            "`{label}` is not an ancestor, because it is not a valid label value"
-        )),
-        PodSetPattern::Ancestor(label) => {
-            let meant = nearest(label, STEPS).filter(|step| step != &&**label)?;
-            Some(format!(
-                "unknown ancestor `@{label}`; did you mean `@{meant}`?"
-            ))
-        }
+        PodSetPattern::Nodes => None,
+        PodSetPattern::Ancestor(label) if ANCESTORS.contains(&&**label) => None,
+        PodSetPattern::Ancestor(label) => Some(match nearest(label, NAMED_BY_AT) {
+            Some(meant) => format!("no pod set is `@{label}`; did you mean `@{meant}`?"),
+            None => format!(
+                "no pod set is `@{label}`; write `@nodes`, an ancestor (`@{}`), or the name of the pod set without `@`",
+                ANCESTORS.join("`, `@")
+            ),
+        }),
     }
 }
 

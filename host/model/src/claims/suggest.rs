@@ -74,6 +74,7 @@ impl Access {
         let ancestor = ancestor.filter(|label| !label.is_empty() && is_label_value(label));
         match (claimed, ancestor) {
             (Some(claimed), _) => claimed.clone(),
+            (None, _) if set.counts_nodes => PodSetPattern::Nodes,
             (None, Some(ancestor)) => PodSetPattern::Ancestor(ancestor.into()),
             (None, None) => PodSetPattern::Named(KeyPattern::Literal((*set.name).into())),
         }

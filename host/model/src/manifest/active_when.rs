@@ -8,18 +8,41 @@ const PATTERN: &str = "^((mlPolicy|podGroupPolicy)\\.[A-Za-z0-9]+|plugins|resour
 /// The pattern of the schema, with the strings that match.
 pub(super) const DESCRIBED: (&str, &str) = (
     PATTERN,
-    "one of mlPolicy.KEY, mlPolicy.plugin, podGroupPolicy.KEY, plugins, resourceClaims and always",
+    "one of mlPolicy.KEY, mlPolicy.plugin, podGroupPolicy.KEY, podGroupPolicy.plugin, plugins, resourceClaims and always",
 );
+
+/// The member of each union that names any plugin.
+const PLUGIN: &str = "plugin";
+
+/// A part of a runtime's `spec` of which at most one member is set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Union {
+    /// `mlPolicy`, the framework.
+    MlPolicy,
+    /// `podGroupPolicy`, the gang scheduling.
+    PodGroupPolicy,
+}
+
+impl Union {
+    const ALL: [Self; 2] = [Self::MlPolicy, Self::PodGroupPolicy];
+
+    /// The field's name.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::MlPolicy => "mlPolicy",
+            Self::PodGroupPolicy => "podGroupPolicy",
+        }
+    }
+}
 
 /// When a plugin is active.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ActiveWhen {
-    /// The runtime's `mlPolicy` has this key.
-    MlPolicy(String),
-    /// `mlPolicy.plugin` names it.
-    MlPolicyPlugin,
-    /// The runtime's `podGroupPolicy` has this key.
-    PodGroupPolicy(String),
+    /// The union in the runtime has this key.
+    Key(Union, String),
+    /// `plugin` in the union names it.
+    Named(Union),
     /// `plugins` names it.
     Plugins,
     /// The pods have resource claims.
@@ -31,10 +54,9 @@ pub enum ActiveWhen {
 impl ActiveWhen {
     /// The union of which at most one member is ever active.
     #[must_use]
-    pub const fn union(&self) -> Option<&'static str> {
+    pub const fn union(&self) -> Option<Union> {
         match self {
-            Self::MlPolicy(_) | Self::MlPolicyPlugin => Some("mlPolicy"),
-            Self::PodGroupPolicy(_) => Some("podGroupPolicy"),
+            Self::Key(union, _) | Self::Named(union) => Some(*union),
             Self::Plugins | Self::ResourceClaims | Self::Always => None,
         }
     }
@@ -43,9 +65,8 @@ impl ActiveWhen {
 impl fmt::Display for ActiveWhen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::MlPolicy(key) => write!(f, "mlPolicy.{key}"),
-            Self::MlPolicyPlugin => f.write_str("mlPolicy.plugin"),
-            Self::PodGroupPolicy(key) => write!(f, "podGroupPolicy.{key}"),
+            Self::Key(union, key) => write!(f, "{}.{key}", union.name()),
+            Self::Named(union) => write!(f, "{}.{PLUGIN}", union.name()),
             Self::Plugins => f.write_str("plugins"),
             Self::ResourceClaims => f.write_str("resourceClaims"),
             Self::Always => f.write_str("always"),
@@ -57,19 +78,20 @@ impl FromStr for ActiveWhen {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let key = |k: &str| {
-            (!k.is_empty() && k.bytes().all(|b| b.is_ascii_alphanumeric())).then(|| k.to_owned())
+        let is_key = |k: &str| !k.is_empty() && k.bytes().all(|b| b.is_ascii_alphanumeric());
+        let in_union = || {
+            let (name, key) = text.split_once('.')?;
+            let union = Union::ALL.into_iter().find(|union| union.name() == name)?;
+            match key {
+                PLUGIN => Some(Self::Named(union)),
+                key => is_key(key).then(|| Self::Key(union, key.to_owned())),
+            }
         };
         let known = match text {
-            "mlPolicy.plugin" => Some(Self::MlPolicyPlugin),
             "plugins" => Some(Self::Plugins),
             "resourceClaims" => Some(Self::ResourceClaims),
             "always" => Some(Self::Always),
-            _ => match text.split_once('.') {
-                Some(("mlPolicy", k)) => key(k).map(Self::MlPolicy),
-                Some(("podGroupPolicy", k)) => key(k).map(Self::PodGroupPolicy),
-                _ => None,
-            },
+            _ => in_union(),
         };
         known.ok_or_else(|| format!("must be {}; found `{text}`", DESCRIBED.1))
     }

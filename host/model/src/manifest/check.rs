@@ -43,6 +43,11 @@ impl Manifest {
                 "before",
                 names_problem(&self.before, "a plugin", is_dns_label),
             ),
+            (
+                "excludes",
+                names_problem(&self.excludes, "a plugin", is_dns_label),
+            ),
+            ("excludes", self.excludes_problem()),
             ("reservedEnv", self.reserved_env_problem()),
             ("nodeSets", self.node_sets_problem()),
         ];
@@ -93,6 +98,11 @@ impl Manifest {
         let names: Vec<_> = names.cloned().collect();
         let mut whens = self.reserved_env.iter().filter_map(ReservedEnv::when);
         names_problem(&names, "an env var", is_env_name).or_else(|| whens.find_map(pointer_problem))
+    }
+
+    fn excludes_problem(&self) -> Option<String> {
+        let names_itself = self.excludes.contains(&self.name);
+        names_itself.then(|| "names the plugin itself".to_owned())
     }
 
     fn order_problem(&self) -> Option<String> {

@@ -13,7 +13,7 @@ use serde_json::Value;
 use thiserror::Error;
 
 pub use self::{
-    active_when::ActiveWhen,
+    active_when::{ActiveWhen, Union},
     check::FieldProblem,
     parts::{FILE_SECTION, FROM_CODE, Origin, PARTS_SECTION, PartsError},
     when::{ConfigCondition, ReservedEnv, ReservedNames, TextCondition},
@@ -50,8 +50,8 @@ pub struct Manifest {
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// When the plugin is active: `mlPolicy.KEY` (the runtime's `mlPolicy` has the key), `mlPolicy.plugin` (it names the
-    /// plugin), `podGroupPolicy.KEY`, `plugins` (the runtime's list names it), `resourceClaims` (the pods have resource
-    /// claims) or `always`.
+    /// plugin), `podGroupPolicy.KEY` and `podGroupPolicy.plugin` (the same for gang scheduling), `plugins` (the runtime's list
+    /// names it), `resourceClaims` (the pods have resource claims) or `always`.
     pub active_when: ActiveWhen,
     /// The phases that the plugin exports: `transform`, `build`, `check`.
     pub phases: Vec<Phase>,
@@ -67,6 +67,9 @@ pub struct Manifest {
     /// Plugins that run after this one if both write the same path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<String>,
+    /// Plugins that cannot work beside this one. A TrainJob that would activate both is refused, and their claims do not conflict.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub excludes: Vec<String>,
     /// Env vars that a TrainJob cannot set to another value, and with which this plugin can replace the runtime's value: names, or
     /// `{"names": [NAME, ...], "when": ...}` for certain configurations, with `when` as in `nodeSets`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -209,7 +209,7 @@ mod tests {
             (&br#"{"activeWhen": "always", "claims": {"write": []}}"#[..],
                 "`claims.write`: unknown field; did you mean `writes`?"),
             (br#"{"activeWhen": "always", "claims": {"writes": ["pod-sets[@trainr].volumes[x]"]}}"#,
-                "manifest.json: the claim `pod-sets[@trainr].volumes[x]` in `claims.writes`: unknown ancestor `@trainr`; did you mean `@trainer`?"),
+                "manifest.json: the claim `pod-sets[@trainr].volumes[x]` in `claims.writes`: no pod set is `@trainr`; did you mean `@trainer`?"),
             (br#"{"activeWhen": "always", "version": "1.0.0"}"#, "manifest.json has `version`, which is derived from the code"),
             (b"{\n  \"activeWhen\": always\n}", "manifest.json is not a JSON object: expected value at line 2 column 17"),
         ] {

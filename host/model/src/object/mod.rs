@@ -278,6 +278,17 @@ impl EmittedObject {
             Content::Body(_) => None,
         }
     }
+
+    /// The member of the body at a pointer, such as `/spec/minMember`. None for a ConfigMap or Secret.
+    #[must_use]
+    pub fn value(&self, pointer: &str) -> Option<&Value> {
+        let Content::Body(body) = &self.content else {
+            return None;
+        };
+        let pointer = pointer.strip_prefix('/')?;
+        let (member, below) = pointer.split_at(pointer.find('/').unwrap_or(pointer.len()));
+        body.get(member)?.pointer(below)
+    }
 }
 
 /// The content of an emitted object.

@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{Edge, PlanError, pair};
-use crate::plugin_info::PluginInfo;
+use crate::{manifest::Union, plugin_info::PluginInfo};
 
 type Names<'a> = BTreeSet<&'a str>;
 
@@ -42,7 +42,7 @@ pub(super) fn find(plugins: &[(&Arc<str>, &Arc<PluginInfo>)], edges: &[Edge]) ->
 
 /// The largest sets of plugins that can be active together.
 fn selections<'a>(plugins: &'a [(&'a Arc<str>, &'a Arc<PluginInfo>)]) -> Vec<Names<'a>> {
-    let mut unions: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    let mut unions: BTreeMap<Union, Vec<&str>> = BTreeMap::new();
     let mut out = vec![Names::new()];
     for (name, plugin) in plugins {
         match plugin.manifest.active_when.union() {

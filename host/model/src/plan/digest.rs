@@ -17,7 +17,7 @@
 //!   JSON without white space and with sorted keys. An unknown word is `-`: without a TrainJob there is no configuration in a runtime,
 //!   and a plan of an earlier release pins no settings.
 //! - One `facts` line with the digest of the operator's facts, if there are any.
-//! - One `excludes` line for each pair that the operator excludes from running together, in plans without a TrainJob.
+//! - One `excludes` line for each pair that is excluded from running together, in plans without a TrainJob.
 //! - One `order` line for each order: one for a TrainJob, and otherwise one for each member of `mlPolicy` with a different
 //!   order. Members with the same order are joined by `|`.
 //!

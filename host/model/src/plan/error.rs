@@ -60,11 +60,25 @@ pub enum PlanError {
         /// What activates both.
         when: ActiveWhen,
     },
-    /// Two plugins are active for one TrainJob, but the operator excludes this.
+    /// Two plugins are active for one TrainJob, but this is excluded.
     #[error(
-        "plugins `{first}` and `{second}` are both active for this TrainJob, but the policy file excludes the combination; disable one in the runtime, or remove it from `excludes`"
+        "plugins `{first}` and `{second}` are both active for this TrainJob, but {}",
+        excluded(by.as_deref())
     )]
     Excluded {
+        /// One of them.
+        first: Arc<str>,
+        /// The other.
+        second: Arc<str>,
+        /// The plugin whose manifest excludes it, otherwise the policy file does.
+        by: Option<Arc<str>>,
+    },
+    /// Two plugins are active for every TrainJob, but exclude each other.
+    #[error(
+        "plugins `{first}` and `{second}` exclude each other, but both are active for every TrainJob (`always`), so none could run; add {} to `plugins` in the policy file, or remove the exclusion",
+        remedies::one_of(first, second)
+    )]
+    AlwaysExcluded {
         /// One of them.
         first: Arc<str>,
         /// The other.
@@ -80,6 +94,14 @@ pub enum PlanError {
         /// The edges of the cycle, in order.
         cycle: Vec<Edge>,
     },
+}
+
+/// Who excludes two plugins from running together, and what to do.
+fn excluded(by: Option<&str>) -> String {
+    match by {
+        Some(by) => format!("the manifest of `{by}` excludes the combination; disable one in the runtime"),
+        None => "the policy file excludes the combination; disable one in the runtime, or remove it from `excludes`".to_owned(),
+    }
 }
 
 /// A path that two plugins write.
@@ -188,7 +210,8 @@ impl PlanError {
             Self::TooMany { plugins } => plugins.iter().map(|name| &**name).collect(),
             Self::Conflict { first, second, .. }
             | Self::NodeSets { first, second }
-            | Self::Excluded { first, second }
+            | Self::Excluded { first, second, .. }
+            | Self::AlwaysExcluded { first, second }
             | Self::SameSwitch { first, second, .. } => vec![first, second],
             Self::Cycle { cycle } => cycle.iter().map(|edge| &*edge.first).collect(),
         }

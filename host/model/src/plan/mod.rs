@@ -2,7 +2,7 @@
 //!
 //! A plugin that reads a path runs after every plugin that writes it. A plugin that adds a container runs before those that access it. Two
 //! plugins that write the same path conflict, unless an order is declared. Ties are broken by name. Only plugins that can be active
-//! together are compared: members of one union are not, and neither are plugins that the operator excludes from running together.
+//! together are compared: members of one union are not, and neither are plugins that the operator or a manifest excludes from running together.
 //!
 //! A [`Candidate`] is a set of plugins with the errors of this check, and a [`Generation`] a set without errors. The plan of a TrainJob is the
 //! order of its active plugins ([`Generation::plan`]), which a snapshot keeps with their configurations and settings ([`Plan`]).
@@ -120,7 +120,7 @@ pub struct Generation {
     precedence: Precedence,
     /// The pairs that write the same path for certain values of variables.
     uncertain: Vec<(Arc<str>, Arc<str>)>,
-    /// The pairs that the operator excludes from running together.
+    /// The pairs that are excluded from running together.
     excluded: Vec<(Arc<str>, Arc<str>)>,
     preferred: Vec<Arc<str>>,
 }
@@ -170,7 +170,7 @@ impl Generation {
         self.precedence.is_after_any(name, others)
     }
 
-    /// The pairs of plugins that the operator excludes from running together, each sorted by name.
+    /// The pairs of plugins that the operator or a manifest excludes from running together, each sorted by name.
     #[must_use]
     pub fn excluded(&self) -> &[(Arc<str>, Arc<str>)] {
         &self.excluded
@@ -190,6 +190,7 @@ impl Generation {
         let excluded = excluded.map(|(first, second)| PlanError::Excluded {
             first: first.clone(),
             second: second.clone(),
+            by: self.excluding(first, second),
         });
         let clashes = self.uncertain().filter_map(|pair| {
             let of = |plugin: &PluginInfo| active.get(&plugin.id.name);
@@ -244,6 +245,7 @@ impl Generation {
             }
         }
         errors.extend(self.same_switches());
+        errors.extend(self.always_excluded());
         self.precedence = Precedence::of(&edges);
         self.edges = edges;
         self.uncertain = uncertain;
@@ -251,7 +253,7 @@ impl Generation {
         errors
     }
 
-    /// The pairs that the operator excludes from running together.
+    /// The pairs that are excluded from running together.
     fn kept_apart(&self) -> Vec<(Arc<str>, Arc<str>)> {
         let plugins = self.plugins.values().enumerate();
         let pairs = plugins.flat_map(|(at, a)| {
@@ -273,13 +275,32 @@ impl Generation {
         cycles::find(&rest, &self.edges)
     }
 
+    /// The plugin whose manifest excludes the other one.
+    fn excluding(&self, first: &str, second: &str) -> Option<Arc<str>> {
+        let by = pair::excluding(self.plugin(first)?, self.plugin(second)?)?;
+        Some(by.id.name.clone())
+    }
+
+    /// Excluded pairs that are both active for every TrainJob.
+    fn always_excluded(&self) -> Vec<PlanError> {
+        let is_always = |name: &str| {
+            let plugin = self.plugin(name);
+            plugin.is_some_and(|plugin| plugin.manifest.active_when == ActiveWhen::Always)
+        };
+        let pairs = self.kept_apart().into_iter();
+        let pairs = pairs.filter(|(first, second)| is_always(first) && is_always(second));
+        pairs
+            .map(|(first, second)| PlanError::AlwaysExcluded { first, second })
+            .collect()
+    }
+
     /// Pairs that are activated by the same key of a union.
     fn same_switches(&self) -> Vec<PlanError> {
         let mut seen: BTreeMap<&ActiveWhen, &Arc<str>> = BTreeMap::new();
         let mut errors = Vec::new();
         for plugin in self.plugins.values() {
             let when = &plugin.manifest.active_when;
-            if let ActiveWhen::MlPolicy(_) | ActiveWhen::PodGroupPolicy(_) = when
+            if let ActiveWhen::Key(..) = when
                 && let Some(first) = seen.insert(when, &plugin.id.name)
             {
                 errors.push(PlanError::SameSwitch {

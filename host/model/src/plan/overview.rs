@@ -3,7 +3,10 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use super::Generation;
-use crate::{manifest::ActiveWhen, plugin_info::PluginInfo};
+use crate::{
+    manifest::{ActiveWhen, Union},
+    plugin_info::PluginInfo,
+};
 
 /// A position in an order of [`Generation::overview`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +35,7 @@ impl Generation {
     #[must_use]
     pub fn overview(&self) -> Vec<Vec<Slot>> {
         let in_ml_policy =
-            |plugin: &PluginInfo| plugin.manifest.active_when.union() == Some("mlPolicy");
+            |plugin: &PluginInfo| plugin.manifest.active_when.union() == Some(Union::MlPolicy);
         let (members, others): (Vec<_>, Vec<_>) = self
             .plugins
             .values()

@@ -137,12 +137,22 @@ fn can_meet(a: &PluginInfo, b: &PluginInfo) -> bool {
     (union.is_none() || union != b.manifest.active_when.union()) && !are_excluded(a, b)
 }
 
-/// Whether the operator excludes the two from running together.
+/// Whether the operator or one of their manifests excludes the two from running together.
 pub(super) fn are_excluded(a: &PluginInfo, b: &PluginInfo) -> bool {
-    let excludes = |a: &PluginInfo, b: &PluginInfo| {
+    let by_operator = |a: &PluginInfo, b: &PluginInfo| {
         a.settings.excludes.iter().any(|name| **name == *b.id.name)
     };
-    excludes(a, b) || excludes(b, a)
+    by_operator(a, b) || by_operator(b, a) || excluding(a, b).is_some()
+}
+
+/// The one of two plugins whose manifest excludes the other.
+pub(super) fn excluding<'p>(a: &'p PluginInfo, b: &'p PluginInfo) -> Option<&'p PluginInfo> {
+    let excludes = |a: &PluginInfo, b: &PluginInfo| {
+        a.manifest.excludes.iter().any(|name| **name == *b.id.name)
+    };
+    [(a, b), (b, a)]
+        .into_iter()
+        .find_map(|(one, other)| excludes(one, other).then_some(one))
 }
 
 fn edge(first: &PluginInfo, then: &PluginInfo, because: EdgeReason) -> Edge {
@@ -216,7 +226,7 @@ fn keys_mut(path: &mut ClaimPath) -> impl Iterator<Item = &mut KeyPattern> {
     };
     let pod_set = pod_sets.and_then(|pod_sets| match pod_sets {
         PodSetPattern::Named(key) => Some(key),
-        PodSetPattern::Ancestor(_) => None,
+        PodSetPattern::Ancestor(_) | PodSetPattern::Nodes => None,
     });
     pod_set.into_iter().chain(name).chain(path.key.as_mut())
 }

@@ -36,8 +36,9 @@ pub struct DuplicateObject {
 }
 
 impl Session {
-    /// Finds the plugins that changed one place and of which `is_declared` knows no order, by what their calls changed: a
-    /// claim does not show everything, such as what a plugin writes into the containers that it added.
+    /// Finds the pairs of plugins that changed the same entry without an order that `is_declared` knows. The actual
+    /// changes are compared, because claims do not show everything, such as what a plugin writes into the containers
+    /// that it added.
     #[must_use]
     pub fn find_write_conflicts(
         &self,

@@ -31,8 +31,8 @@ pub struct MissingObject {
 }
 
 impl Session {
-    /// Finds what plugins put over objects of their own and did not emit under that very name, after build. What was replaced or
-    /// removed since counts for nothing.
+    /// Finds, after build, the volumes and env vars that refer to an object of their own plugin which the plugin did not emit
+    /// under that name. References that were replaced or removed since are ignored.
     #[must_use]
     pub fn find_missing_objects(&self) -> BTreeSet<MissingObject> {
         let missing = |(plugin, put): &&(PluginId, OwnDataUse)| {

@@ -41,7 +41,9 @@ pub fn contract(contract: &Contract) -> String {
          This page is generated from `wit/` and the code that enforces it, with \
          `UPDATE=1 cargo test -p trainyard-model --test all contract_is_documented::`.\n\n\
          A plugin receives one handle, the context, and reaches everything else from it. Reading the record needs a claim in \
-         transform only; writing it needs a claim and a grant. A violation ends the call, and its writes are discarded. In the \
+         transform only. Writing it needs a claim, and for many fields a grant (see [claims and grants](#claims-and-grants)). A \
+         violation ends the call, and its writes are discarded. The host is the program that calls plugins: the controller or a \
+         command of `trainyard`. In the \
          tables, `P` is a pod set, `C` is a container `pod-sets[P].containers[NAME]` or an init container \
          `pod-sets[P].init-containers[NAME]`, and other words in capitals are arguments.\n"
     );
@@ -217,15 +219,16 @@ fn claims(out: &mut String) {
          A claim is a path. A key is a literal, a prefix (`PET_*`), everything (`*`), the set of keys without their contents \
          (`#`), or a variable: `$job` is the TrainJob's name, and `$config./pointer` is a string in the plugin's configuration. \
          Quote a key that contains a bracket, a quote or a space, or begins with `$`, `@` or `#`: `annotations[\"a]b\"]`. \
-         `pod-sets[@trainer]` means the pod sets with that ancestor, `pod-sets[node]` the pod set with that name, and \
+         `pod-sets[@nodes]` means the pod sets whose pods are the nodes, as in `info.nodes`, `pod-sets[@trainer]` those with that \
+         ancestor, `pod-sets[node]` the pod set with that name, and \
          `containers[@base]` the containers that no plugin added. A claim to write a path includes reading it. What a plugin has \
          created, it may write. A claim that cannot match anything, such as `containers[A_B]` or `lookups[v1/Secret/*]`, is \
          refused when the manifest is checked.\n\n\
          A claim to write is allowed by default, needs a grant (`grants` in the policy file), or is never allowed. `own` means \
          that the claim is allowed by default for the plugin's own objects and volumes, for values without a source, and for ports \
-         that are not host ports; otherwise, it needs a grant. Labels and annotations below `kubernetes.io`, `k8s.io`, `x-k8s.io` \
-         and `volcano.sh`, except those of `app.kubernetes.io`, need a claim with their full name, and a grant. Built-in plugins are \
-         granted their claims.\n\n\
+         that are not host ports; otherwise, it needs a grant. Labels and annotations that controllers obey, such as those of \
+         Kubernetes, schedulers, networks and clouds, except those of `app.kubernetes.io`, need a claim and a grant with their full \
+         name. `OBEYED` in `host/model/src/record/field.rs` lists the domains. Built-in plugins are granted their claims.\n\n\
          Claims to read the record or the TrainJob need no grant. Lookups need one, except for a ConfigMap with a fixed name, such \
          as `lookups[v1/ConfigMap/tracing]`. Each pod set in `nodeSets` needs a grant of its count, such as \
          `pod-sets[launcher].count`: the plugin does not write the count, but decides that it follows `numNodes`.\n\n\

@@ -163,7 +163,7 @@ impl<'a> Node<'a> {
             _ => ", or else the CPUs",
         };
         let message = format!(
-            "is not set, so {name} is {ours}, because of the accelerators of a node; the Kubeflow Trainer counts only a resource with `gpu` in its name{or_cpus}, and sets {theirs}; {SAME}"
+            "is not set, so {name} follows from the accelerators of a node and is {ours}; the Kubeflow Trainer counts only a resource with `gpu` in its name{or_cpus}, and sets {theirs}; {SAME}"
         );
         let field = Some(PROCESSES.to_owned());
         let about = InputObject::TrainJob;

@@ -32,7 +32,7 @@ pub(super) fn check(runtime: &Runtime, record: &Record) -> Option<Problem> {
     })?;
     let message = format!(
         "cannot be combined with `podGroupPolicy.{}`: JobSet creates the pods of a Job only after the first one is scheduled, but a gang's scheduler waits until all of them exist; remove one of both, or use JobSet's strategy with labelled nodes (annotation {NODE_SELECTOR})",
-        group.key
+        group.key()
     );
     let annotations = ["template", "metadata", "annotations"];
     if of_jobs == [true, false] {

@@ -200,7 +200,7 @@ pub(super) fn check(problems: &mut FieldProblems, at: &StackPath<'_>, spec: &Val
             if !known.insert(name) {
                 problems.add(
                     &at.field("name"),
-                    format!("another container of the pod is named `{name}` too; rename one"),
+                    format!("another container of the pod is named `{name}`; rename one"),
                 );
             }
             if list == "initContainers" {
@@ -237,7 +237,7 @@ fn init_container(problems: &mut FieldProblems, at: &StackPath<'_>, container: &
         if is_set {
             problems.add(
                 &at.field(member),
-                format!("init containers have no {what}, unless their `restartPolicy` is `Always`; remove it"),
+                format!("an init container cannot have {what}, unless its `restartPolicy` is `Always`; remove it"),
             );
         }
     }
@@ -306,7 +306,7 @@ fn host_ports<'v>(
             .insert((protocol, text(port, "hostIP"), host_port))
         {
             let message =
-                format!("another port of the pod has the host port {host_port} too; change one");
+                format!("another port of the pod has the host port {host_port}; change one");
             problems.add(&at, message);
         }
     }

@@ -127,7 +127,8 @@ pub(super) fn no_grace_period(
 ) {
     let member = "terminationGracePeriodSeconds";
     if get(probe, member).is_some_and(Value::is_number) {
-        let message = "readiness probes have none, because they stop no container; remove it";
+        let message =
+            "cannot be set for a readiness probe, because it never stops the container; remove it";
         problems.add(&at.field(member), message);
     }
 }

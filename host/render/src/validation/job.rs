@@ -125,7 +125,7 @@ fn replacement(
 ) {
     if policy == "TerminatingOrFailed" && job.get("podFailurePolicy").is_some_and(Value::is_object)
     {
-        problems.add(at, "is `TerminatingOrFailed`, but must be one of Failed");
+        problems.add(at, "is `TerminatingOrFailed`, but must be `Failed`");
     }
 }
 

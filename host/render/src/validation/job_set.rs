@@ -328,8 +328,7 @@ fn claims(problems: &mut FieldProblems, at: &StackPath<'_>, job_set: &str, spec:
                 problems.add(&at, message);
             }
             if !known.insert(name) {
-                let message =
-                    format!("another template has the name `{name}` too; rename one of them");
+                let message = format!("another template has the name `{name}`; rename one of them");
                 problems.add(&at, message);
             }
             if !mounted.contains(name) {

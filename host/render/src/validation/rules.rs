@@ -140,7 +140,7 @@ impl Rule {
                     let word = text(item, member);
                     if !word.is_empty() && !known.insert(word) {
                         let at = at.index(position);
-                        let message = format!("{problem} `{word}` too; {what_to_do}");
+                        let message = format!("{problem} `{word}`; {what_to_do}");
                         problems.add(&at.field(member), message);
                     }
                 }

@@ -80,7 +80,10 @@ fn localhost(problems: &mut FieldProblems, at: &StackPath<'_>, profile: &Value) 
         .is_some_and(Value::is_string);
     let at = at.field("localhostProfile");
     match text(profile, "type") {
-        "Localhost" if !file => problems.add(&at, "must be set if `type` is `Localhost`; set it"),
+        "Localhost" if !file => problems.add(
+            &at,
+            "must be set if `type` is `Localhost`; set it, or use another type",
+        ),
         "RuntimeDefault" | "Unconfined" if file => {
             let message = "requires `type: Localhost`; set it, or remove this field";
             problems.add(&at, message);

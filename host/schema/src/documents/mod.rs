@@ -17,3 +17,4 @@ pub use compact::compact;
 pub use error::DocumentError;
 pub use expand::expand;
 pub use kind::Kind;
+pub use unions::union_keys;

@@ -7,6 +7,12 @@ use super::{error::DocumentError, ours};
 /// The members: the union, the key, and the text of its schema.
 const MEMBERS: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/unions.rs"));
 
+/// Returns the keys that plugins add to a union.
+pub fn union_keys(union: &str) -> impl Iterator<Item = &'static str> {
+    let members = MEMBERS.iter().filter(move |(of, ..)| *of == union);
+    members.map(|(_, key, _)| *key)
+}
+
 /// Adds to the schema of a union its members, each expanded, and the rule that at most one is set. `$union` has the union's name, its members
 /// that belong to no plugin, and the message of the rule.
 pub(super) fn complete(
@@ -25,7 +31,7 @@ pub(super) fn complete(
         properties.insert((*key).to_owned(), expand(&ours::read(key, document)?)?);
         keys.push(*key);
     }
-    let message = text(union.get("message")).replace("$members", &list(&keys));
+    let message = text(union.get("message"));
     let also = union.get("also").and_then(Value::as_array);
     keys.extend(also.into_iter().flatten().map(|key| text(Some(key))));
     let set: Vec<_> = keys.iter().map(|key| format!("has(self.{key})")).collect();
@@ -40,12 +46,4 @@ pub(super) fn complete(
 
 fn text(value: Option<&Value>) -> &str {
     value.and_then(Value::as_str).unwrap_or_default()
-}
-
-/// Lists names as in a sentence.
-fn list(names: &[&str]) -> String {
-    match names {
-        [names @ .., last] if !names.is_empty() => format!("{} and {last}", names.join(", ")),
-        names => names.concat(),
-    }
 }

@@ -2,9 +2,9 @@
 
 //! The record: everything about the pods that a policy can read or change.
 //!
-//! Reading needs a claim in transform only, because build and check see the frozen record. Writing needs a claim and a
-//! grant, and is possible in transform only, and not through the record of `context.base`. A violation ends the call.
-//! So does using a handle to a container that was removed.
+//! Reading needs a claim in transform only, because build and check see the frozen record. Writing needs a claim, and
+//! for many fields a grant. It is possible in transform only, and not through the record of `context.base`. A violation
+//! ends the call. So does using a handle to a container that was removed.
 
 use super::Dependency;
 use super::Devices;
@@ -46,8 +46,8 @@ handles! {
         ///
         /// Needs the claim to read `annotations[KEY]`.
         fn annotation(key: &str) -> Option<String> = "info.annotation" info_annotation(key);
-        /// Sets a label of the JobSet, replacing its value. Use `set_pod_label` for labels of pods. Keys that belong to
-        /// Kubernetes need a claim as for `set_pod_label`.
+        /// Sets a label of the JobSet, replacing its value. Use `set_pod_label` for labels of pods. Keys that
+        /// controllers obey need a claim as for `set_pod_label`.
         ///
         /// Needs the claim to write `labels[KEY]`.
         fn set_label(key: &str, value: &str) = "info.set-label" info_set_label(key, value);
@@ -242,8 +242,8 @@ handles! {
         ///
         /// Needs the claim to write `pod-sets[P].pod-annotations[KEY]`.
         fn set_pod_annotation(key: &str, value: &str) = "pod-set.set-pod-annotation" pod_set_set_pod_annotation(key, value);
-        /// Removes an annotation from the pods; does nothing if they have no such annotation. Keys that belong to
-        /// Kubernetes need a claim as for `set_pod_label`.
+        /// Removes an annotation from the pods; does nothing if they have no such annotation. Keys that controllers
+        /// obey need a claim as for `set_pod_label`.
         ///
         /// Needs the claim to write `pod-sets[P].pod-annotations[KEY]`.
         fn remove_pod_annotation(key: &str) = "pod-set.remove-pod-annotation" pod_set_remove_pod_annotation(key);

@@ -10,6 +10,8 @@ use trainyard_model::{
 #[derive(Debug)]
 pub struct MockPodSet {
     set: PodSet,
+    /// Whether its pods are nodes. If `None`, they are if the ancestor is `trainer`.
+    nodes: Option<bool>,
     containers: Vec<MockContainer>,
 }
 
@@ -17,6 +19,7 @@ impl MockPodSet {
     pub(super) fn new(name: &str) -> Self {
         Self {
             set: PodSet::new(name),
+            nodes: None,
             containers: Vec::new(),
         }
     }
@@ -25,7 +28,8 @@ impl MockPodSet {
     pub(super) fn load(self, record: &mut Record) {
         let position = u32::try_from(record.pod_sets.len()).unwrap_or(u32::MAX);
         let mut set = self.set;
-        set.counts_nodes = set.ancestor.as_deref() == Some("trainer");
+        let is_trainer = set.ancestor.as_deref() == Some("trainer");
+        set.counts_nodes = self.nodes.unwrap_or(is_trainer);
         record.pod_sets.push(set);
         for mock in self.containers {
             let id = record.load_container(position, mock.list, &mock.name, mock.fields);
@@ -44,6 +48,14 @@ impl MockPodSet {
     #[must_use]
     pub fn ancestor(mut self, ancestor: &str) -> Self {
         self.set.ancestor = Some(ancestor.into());
+        self
+    }
+
+    /// Sets whether its pods are the nodes (`info.nodes`, `pod-sets[@nodes]`), as the `nodeSets` of an active plugin do. MPI's launcher
+    /// has the ancestor `trainer` and is no node. Otherwise, the pods are nodes if the ancestor is `trainer`.
+    #[must_use]
+    pub const fn nodes(mut self, are_nodes: bool) -> Self {
+        self.nodes = Some(are_nodes);
         self
     }
 

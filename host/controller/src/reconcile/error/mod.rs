@@ -59,7 +59,9 @@ pub enum ReconcileError {
     #[error("{0}, which does not exist; create it, and the TrainJob is reconciled")]
     NoObject(Box<PendingLookup>),
     /// A plugin looked up a Secret.
-    #[error("{0}: plugins cannot read Secrets")]
+    #[error(
+        "{0}: plugins cannot read Secrets; use a version of the plugin without this lookup, or report it to its author"
+    )]
     Secret(LookupKey),
     /// The keys of a Secret could not be generated.
     #[error("Secret `{name}`: its keys could not be generated: {problem}")]
@@ -93,12 +95,12 @@ pub enum ReconcileError {
     },
     /// An object of an earlier TrainJob of the same name has not been garbage-collected yet.
     #[error(
-        "{kind} `{name}` belongs to a deleted TrainJob of the same name, and has not been garbage-collected yet"
+        "{kind} `{name}` belongs to a deleted TrainJob of the same name, and has not been garbage-collected yet; the TrainJob is reconciled once it is gone"
     )]
     Stale { kind: String, name: String },
     /// An object of the TrainJob is being deleted.
     #[error(
-        "{kind} `{name}` is being deleted{}; its finalizers are: {finalizers}; their controllers remove them, and may be waiting for pods on a lost node",
+        "{kind} `{name}` is being deleted{}; it has the finalizers {finalizers}, which their controllers remove; if these wait for pods on a node that was lost, delete the Node",
         if *.is_recreated { ", and is recreated afterwards" } else { "" }
     )]
     Deleting {
@@ -110,7 +112,7 @@ pub enum ReconcileError {
     },
     /// A started TrainJob would be rendered by other plugins, or under other settings, than before.
     #[error(
-        "the plan of this TrainJob is pinned to {pinned}, and {change}; existing objects are left unchanged, and missing ones are not recreated"
+        "this TrainJob was started with the plugins {pinned}, and {change}; existing objects are left unchanged; undo this change to have missing ones recreated"
     )]
     PlanIsPinned {
         /// The plugins of its plan.
@@ -138,7 +140,7 @@ pub enum ReconcileError {
     },
     /// The JobSet has run and was deleted, and it is not known whether it had ended.
     #[error(
-        "JobSet `{name}` has run and was deleted, and it is not known whether it had ended; it is not recreated; recreate the TrainJob to run it again"
+        "JobSet `{name}` has run and was deleted, and is not recreated, because it may have ended before; recreate the TrainJob to run it again"
     )]
     EndIsUnknown {
         /// The JobSet.

@@ -33,7 +33,7 @@ pub enum SnapshotError {
     },
     /// Its content is not what the controller wrote.
     #[error(
-        "ConfigMap `{name}`: data: another client changed it, because the annotation {SNAPSHOT} of JobSet `{job}` has another digest; its content is not used; delete the ConfigMap to have it recreated from the current runtime"
+        "ConfigMap `{name}`: data: another client changed it: its digest differs from the one in the annotation {SNAPSHOT} of JobSet `{job}`; its content is not used; delete the ConfigMap to have it recreated from the current runtime"
     )]
     Changed {
         /// The ConfigMap.
@@ -43,7 +43,7 @@ pub enum SnapshotError {
     },
     /// Nothing shows whether its content is what the controller wrote, and it cannot be replaced.
     #[error(
-        "ConfigMap `{name}`: data: it is immutable and differs from what the current runtime gives, and the JobSet that had its digest was deleted before the controller started; delete the ConfigMap to have it recreated from the current runtime"
+        "ConfigMap `{name}`: data: its content cannot be verified, because the JobSet with its digest was deleted before the controller started, and cannot be replaced, because it is immutable; it differs from the current runtime; delete the ConfigMap to have it recreated from the current runtime"
     )]
     Unproven {
         /// The ConfigMap.

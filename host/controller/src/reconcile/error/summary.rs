@@ -309,8 +309,8 @@ mod tests {
                     change: "torch 2 is loaded".to_owned(),
                 },
                 [
-                    "the plan of this TrainJob is pinned to torch",
-                    "and missing ones are not recreated",
+                    "this TrainJob was started with the plugins torch",
+                    "undo this change to have missing ones recreated",
                 ],
             ),
             (

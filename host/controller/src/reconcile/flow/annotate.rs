@@ -28,8 +28,8 @@ impl<C: Cluster> Flow<'_, C> {
         }
     }
 
-    /// Writes or removes the annotation about the error. Returns after how long it is removed, if it was not yet. A TrainJob that fails is
-    /// retried anyway. It fails no reconcile.
+    /// Writes or removes the annotation about the error. If the annotation has to be removed later, returns after how long; a TrainJob that
+    /// fails is retried anyway. A failed write does not fail the reconcile.
     pub(super) async fn annotate(&mut self, error: Option<&ReconcileError>) -> Option<Duration> {
         let summary = error.map(ErrorSummary::of);
         let is_shown = match summary.as_ref().map(|summary| summary.annotated) {

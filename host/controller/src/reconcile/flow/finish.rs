@@ -21,7 +21,7 @@ impl<C: Cluster> Flow<'_, C> {
     pub(super) async fn finish(&mut self, has_ended: bool, result: Result<()>) -> ReconcileOutcome {
         let error = result.err();
         if error.is_some() {
-            // It is retried, and what was reported then is reported once it succeeds.
+            // The reconcile is retried, and the problems found so far are reported by the attempt that succeeds.
             self.reports.clear();
         }
         self.settle(has_ended, error.as_ref());

@@ -1,4 +1,4 @@
-//! The reconcile of a TrainJob, in straight lines over a [`Cluster`].
+//! The reconcile of a TrainJob: straight-line code that calls a [`Cluster`].
 //!
 //! Objects are written in this order, which is safe wherever a reconcile stops:
 //!

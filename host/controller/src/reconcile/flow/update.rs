@@ -158,7 +158,7 @@ impl<C: Cluster> Flow<'_, C> {
         Ok(false)
     }
 
-    /// Resumes a JobSet that another client unsuspended and suspended, so that its start was not noted.
+    /// Resumes a JobSet that another client unsuspended and suspended again. The controller did not record its start.
     async fn resume_unnoted(
         &mut self,
         train_job: &C::TrainJob,

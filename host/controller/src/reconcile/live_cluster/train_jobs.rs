@@ -48,8 +48,8 @@ impl TrainJobs for LiveCluster<'_> {
         })
     }
 
-    /// If the watch were behind, the JobSet of a TrainJob that was deleted or has ended would be recreated. The store is updated if it is
-    /// outdated.
+    /// Reads the TrainJob from the API server, and updates the store if it is outdated. Otherwise, if the watch is behind, the JobSet of a
+    /// TrainJob that was deleted or has ended would be recreated.
     async fn confirm_train_job(&mut self) -> Result<()> {
         let (key, known) = (self.key, &self.job);
         let what = format!("TrainJob `{}`", key.name);

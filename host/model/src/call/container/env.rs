@@ -103,9 +103,10 @@ impl Call {
     ) -> Result<(), Fault> {
         self.meter.text(value)?;
         let target = self.container_target(handle)?;
-        self.may_write(target, Verb::Write, Field::Env, name)?;
         match self.record.entry(target.scope, Field::Env, name) {
-            Some(_) => Ok(()),
+            Some(_) => self
+                .may_write(target, Verb::Write, Field::Env, name)
+                .map(drop),
             None => self.set_env(handle, name, Some(value.into())),
         }
     }

@@ -1,6 +1,7 @@
 //! The language of claims: paths into the record, keyed as in server-side apply.
 //!
-//! `labels[KEY]`, `pod-sets[P].volumes[KEY]`, `pod-sets[P].containers[C].env[KEY]`, where `P` is a name or `@ancestor`.
+//! `labels[KEY]`, `pod-sets[P].volumes[KEY]`, `pod-sets[P].containers[C].env[KEY]`, where `P` is a name, `@ancestor` or `@nodes`, the pod
+//! sets whose pods are the nodes.
 //! The containers that no plugin added are `containers[@base]`: those of the base record, whatever their names.
 //! A key is a literal, a prefix (`PET_*`), everything (`*`), the set of keys (`#`), or a variable (`$job`,
 //! `$config./pointer`). It is quoted (`"a]b"`) if it contains a bracket, a quote or a blank, or begins like a variable.
@@ -56,6 +57,8 @@ pub enum PodSetPattern {
     Named(KeyPattern),
     /// By the ancestor label.
     Ancestor(Box<str>),
+    /// Those whose pods are the nodes of the TrainJob, as in `info.nodes`.
+    Nodes,
 }
 
 /// The scope of a claim's field.
@@ -182,6 +185,7 @@ impl fmt::Display for PodSetPattern {
         match self {
             Self::Named(key) => write!(f, "pod-sets[{key}]"),
             Self::Ancestor(name) => write!(f, "pod-sets[@{name}]"),
+            Self::Nodes => f.write_str("pod-sets[@nodes]"),
         }
     }
 }

@@ -135,16 +135,17 @@ impl RawKey {
         }
     }
 
-    /// Parses it as the key of `pod-sets`. `@` begins an ancestor.
+    /// Parses it as the key of `pod-sets`. `@` begins an ancestor, except in `@nodes`.
     fn pod_sets(self, path: &str) -> Result<PodSetPattern, PathError> {
         match &self {
+            Self::Plain(text) if text == "@nodes" => Ok(PodSetPattern::Nodes),
             Self::Plain(text) if text.starts_with('@') => {
                 let ancestor = text.trim_start_matches('@');
                 if ancestor.is_empty() || ancestor.len() + 1 != text.len() || ancestor.contains('*')
                 {
                     return Err(syntax(
                         path,
-                        "an ancestor must be one whole label value, such as `@trainer`",
+                        "`@` must be followed by `nodes` or by an ancestor, which is one whole label value, such as `@trainer`",
                     ));
                 }
                 Ok(PodSetPattern::Ancestor(ancestor.into()))

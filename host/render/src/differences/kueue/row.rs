@@ -75,7 +75,7 @@ static FLUX_INSTALLER_FITS: Row = Row {
     id: "flux-installer-fits",
     about: InputObject::Runtime,
     field: JOBS,
-    advice: "Kueue gives the init container `flux-installer` the defaults of a LimitRange, but here it has the resources of `node`; lower these defaults, or request as much in `node`",
+    advice: "Kueue gives the init container `flux-installer` the default requests of a LimitRange, but Trainyard gives it the resources of container `node`; lower these defaults, or request as much in container `node`",
 };
 static CLAIMS_PER_NODE: Row = Row {
     id: "claims-per-node",
@@ -99,7 +99,7 @@ static PATCH_FINDS_NOTHING: Row = Row {
     id: "patch-finds-nothing",
     about: InputObject::TrainJob,
     field: Some("spec.runtimePatches"),
-    advice: "remove the containers that the runtime does not have from the patch of Kueue, because a LimitRange of the namespace has defaults",
+    advice: "from the patch of Kueue, remove the containers that the runtime does not have, because Kueue gives them the default requests of a LimitRange",
 };
 static OLD_OVERRIDES: Row = Row {
     id: "old-overrides",
@@ -145,12 +145,15 @@ pub(super) fn never_admitted(rendering: &Rendering<'_>) -> Option<(&'static Row,
         }
     }
     if rendering.is("flux") && rendering.job.trainer.is_none() {
-        let reason = never("the code of the Kubeflow Trainer in it fails without this field");
+        let reason =
+            never("the code of the Kubeflow Trainer that Kueue contains fails without this field");
         return Some((&FLUX_WITHOUT_TRAINER, reason));
     }
     let mut jobs = items(rendering.patched, "replicatedJobs").iter();
     if rendering.is("jax") && !jobs.any(is_trainer) {
-        let reason = never("the code of the Kubeflow Trainer in it finds no trainer");
+        let reason = never(
+            "the code of the Kubeflow Trainer that Kueue contains finds no replicated job with the label of the trainer",
+        );
         return Some((&LABEL_ON_POD, reason));
     }
     let unsupported = unsupported_claim(rendering)?;

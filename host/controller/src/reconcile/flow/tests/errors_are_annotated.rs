@@ -257,7 +257,7 @@ fn findings_are_annotated_as_errors_are() {
     let unknown = ErrorSummary::of(&ReconcileError::EndIsUnknown { name });
     assert_eq!(
         &*unknown.text,
-        "EndUnknown: JobSet `bert` has run and was deleted, and it is not known whether it had ended; it is not recreated; recreate the TrainJob to run it again"
+        "EndUnknown: JobSet `bert` has run and was deleted, and is not recreated, because it may have ended before; recreate the TrainJob to run it again"
     );
     assert_eq!(unknown.annotated, AnnotationTiming::AtOnce);
     let stale = ErrorSummary::of(&ReconcileError::stale_job_set("bert"));
