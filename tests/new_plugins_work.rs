@@ -66,7 +66,8 @@ fn succeeded(output: &Output, what: &str) {
 fn every_kind_is_tested_built_and_rendered() {
     let folder = tempfile::tempdir().unwrap();
     for kind in KINDS {
-        let name = format!("my-{kind}");
+        // After the built-in plugins' names, because additions are in the order of names.
+        let name = format!("z-{kind}");
         succeeded(&new(&name, kind, folder.path()), kind);
         let crate_folder = folder.path().join(&name);
         for entry in [
@@ -115,6 +116,21 @@ fn a_refused_plugin_leaves_no_folder() {
             "cannot be the name of a plugin",
         );
     }
+    for (name, taken) in [
+        ("self", "a keyword of Rust"),
+        ("serde-json", "a crate that the plugin needs"),
+        ("torch", "a built-in plugin"),
+    ] {
+        refused(
+            &["plugin", "new", name, "--kind", "fabric", "--sdk", sdk],
+            &format!("`{name}` is the name of {taken}; choose another name"),
+        );
+    }
+    let args = ["plugin", "new", "mine", "--kind", "fabric", "--sdk", sdk];
+    refused(
+        &[&args[..], &["--dir", "absent/mine"]].concat(),
+        "absent does not exist; create it",
+    );
     refused(
         &["plugin", "new", "mine", "--kind", "fabric", "--sdk", "."],
         "is not the SDK's folder",

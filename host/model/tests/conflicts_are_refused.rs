@@ -12,9 +12,16 @@
 )]
 
 use serde_json::json;
-use trainyard_model::plan::{Generation, PlanError, SharedPath, SharedPaths};
+use trainyard_model::{
+    plan::{Generation, PlanError, SharedPath, SharedPaths},
+    plugin_info::Settings,
+};
 
-use crate::common::plans::{C, apart, errors, of, of_with, planned};
+use crate::common::{
+    manifest,
+    plans::{C, apart, errors, of, of_with, planned},
+    plugin_under, with,
+};
 
 /// What the error of two that write one path ends in.
 fn remedies(a: &str, b: &str) -> String {
@@ -311,15 +318,34 @@ fn a_manifest_excludes_plugins_with_which_it_cannot_work() {
     assert_eq!(
         printed,
         [
-            "plugins `a` and `b` are both active for this TrainJob, but the manifest of `a` excludes the combination; disable one in the runtime"
+            "plugins `a` and `b` are both active for this TrainJob, but the manifest of `a` excludes the combination; disable one in the runtime, or have the operator order them by `after` in the policy file"
         ]
     );
 }
 
 #[test]
+fn the_operators_order_takes_precedence_over_an_exclusion() {
+    let writes = [("writes", "labels[x]")];
+    let excluding = of_with("a", &writes, json!({"excludes": ["b"]}));
+    let settings = Settings {
+        after: vec!["a".to_owned()],
+        ..Settings::built_in()
+    };
+    let ordered = plugin_under(&manifest("b", &writes), settings);
+    let generation = Generation::new([excluding, ordered]).unwrap();
+    assert_eq!(generation.excluded(), []);
+    let order = planned(&generation, &["a", "b"], &json!({})).unwrap();
+    assert_eq!(order, ["a", "b"]);
+}
+
+#[test]
 fn plugins_that_are_always_active_cannot_exclude_each_other() {
     let always = json!({"activeWhen": "always"});
-    let excluding = of_with("a", &[], json!({"activeWhen": "always", "excludes": ["b"]}));
+    let settings = Settings {
+        excludes: vec!["b".to_owned()],
+        ..Settings::built_in()
+    };
+    let excluding = plugin_under(&with(manifest("a", &[]), always.clone()), settings);
     let found = errors([excluding, of_with("b", &[], always)]);
     assert_eq!(found.len(), 1, "{found:?}");
     let printed = &found[0];

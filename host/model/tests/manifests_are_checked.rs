@@ -298,6 +298,27 @@ fn manifest_size_is_limited() {
     assert!(error(&long).contains("bytes, but at most 262144 are allowed"));
 }
 
+/// Such a plugin could stop every TrainJob of another one.
+#[test]
+fn plugins_that_no_runtime_names_exclude_none() {
+    let excludes = json!({"excludes": ["torch"]});
+    let named = with(manifest("p", &[]), json!({"activeWhen": "plugins"}));
+    assert_eq!(parsed(&with(named, excludes.clone())).excludes, ["torch"]);
+    for when in ["always", "resourceClaims"] {
+        let unnamed = with(manifest("p", &[]), json!({"activeWhen": when}));
+        let refused = error(&with(unnamed, excludes.clone()));
+        let wanted = format!(
+            "`excludes` is only for plugins that a runtime names, but this one is active by `{when}`"
+        );
+        assert!(refused.contains(&wanted), "{refused}");
+    }
+    let itself = with(
+        manifest("p", &[]),
+        json!({"activeWhen": "plugins", "excludes": ["p"]}),
+    );
+    assert!(error(&itself).contains("`excludes` names the plugin itself"));
+}
+
 #[test]
 fn activation_round_trips() {
     for text in [

@@ -328,6 +328,8 @@ fn declared(plugin: &Arc<PluginInfo>) -> Vec<String> {
     let phases = manifest.phases.iter().map(|phase| format!("phase {phase}"));
     let after = manifest.after.iter().map(|name| format!("after {name}"));
     let before = manifest.before.iter().map(|name| format!("before {name}"));
+    let excludes = manifest.excludes.iter();
+    let excludes = excludes.map(|name| format!("excludes {name}"));
     let reserved = manifest.reserved_env.iter();
     let reserved = reserved.flat_map(|some| {
         let when = some.when().map(|when| format!(" {when}"));
@@ -353,6 +355,7 @@ fn declared(plugin: &Arc<PluginInfo>) -> Vec<String> {
         .chain(counts)
         .chain(after)
         .chain(before)
+        .chain(excludes)
         .chain(reserved)
         .chain(schemas.into_iter().flatten())
         .collect()

@@ -280,10 +280,10 @@ fn granted(plugin: &PluginReport<'_>) -> Markup {
 fn set_by_the_operator(report: &PlanReport<'_>) -> Markup {
     html! {
         @if !report.excluded.is_empty() || !report.disabled.is_empty() {
-            h2 { "Set by the policy file" }
+            h2 { "Excluded and disabled" }
             ul {
-                @for [a, b] in &report.excluded {
-                    li { strong { (a) } " and " strong { (b) } " are never active together." }
+                @for pair in &report.excluded {
+                    li { strong { (pair.first) } " and " strong { (pair.second) } " are never active together (" (pair.by) ")." }
                 }
                 @for name in report.disabled {
                     li { strong { (name) } " is disabled." }

@@ -29,12 +29,21 @@ pub(super) struct PlanReport<'a> {
     pub(super) because: Vec<Reason>,
     /// Pairs of write claims that the values of a TrainJob may make the same place.
     pub(super) possible_clashes: Vec<Clash>,
-    /// Pairs that the policy file excludes.
+    /// Pairs that are never active together.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(super) excluded: Vec<[String; 2]>,
+    pub(super) excluded: Vec<ExcludedReport>,
     /// Plugins that the policy file disables.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub(super) disabled: &'a [String],
+}
+
+/// Two plugins that are never active together.
+#[derive(Serialize)]
+pub(super) struct ExcludedReport {
+    pub(super) first: String,
+    pub(super) second: String,
+    /// What excludes them.
+    pub(super) by: String,
 }
 
 /// A plugin of a plan.
@@ -171,7 +180,17 @@ impl<'a> Relations<'a> {
         PlanReport {
             disabled,
             excluded: excluded
-                .map(|(a, b)| [a.to_string(), b.to_string()])
+                .map(|(first, second)| {
+                    let by = self.generation.excluding(first, second);
+                    ExcludedReport {
+                        first: first.to_string(),
+                        second: second.to_string(),
+                        by: by.map_or_else(
+                            || "policy file".to_owned(),
+                            |by| format!("manifest of {by}"),
+                        ),
+                    }
+                })
                 .collect(),
             ..self.report(
                 None,

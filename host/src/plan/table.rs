@@ -14,7 +14,12 @@ pub(super) fn lines(report: &PlanReport<'_>) -> Vec<String> {
     let clashes = report.possible_clashes.iter();
     out.extend(clashes.map(|clash| format!("possible clash: {}", clash.message)));
     let excluded = report.excluded.iter();
-    out.extend(excluded.map(|[a, b]| format!("never together: {a} and {b} (policy file)")));
+    out.extend(excluded.map(|pair| {
+        format!(
+            "never together: {} and {} ({})",
+            pair.first, pair.second, pair.by
+        )
+    }));
     if !report.disabled.is_empty() {
         out.push(format!(
             "disabled: {} (policy file)",

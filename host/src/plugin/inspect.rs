@@ -132,6 +132,9 @@ impl Inspection {
             format!("size:        {} bytes", self.bytes),
             format!("digest:      {}", self.digest),
         ];
+        if !manifest.excludes.is_empty() {
+            lines.push(format!("excludes:    {}", manifest.excludes.join(", ")));
+        }
         let mut label = "reserves:";
         for reserved in &manifest.reserved_env {
             lines.push(format!("{label:<12} {reserved}"));

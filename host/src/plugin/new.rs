@@ -9,7 +9,7 @@ use clap::Args;
 use trainyard_model::{names::is_dns_label, text::clean};
 
 use super::template::Kind;
-use crate::{output, report::ErrorList};
+use crate::{built_ins::BUILT_INS, output, report::ErrorList};
 
 /// Arguments of `plugin new`.
 #[derive(Debug, Args)]
@@ -35,6 +35,14 @@ enum NewError {
         "`{0}` cannot be the name of a plugin; choose at most 63 of a-z, 0-9 and `-`, beginning with a letter"
     )]
     Name(String),
+    #[error("`{0}` is the name of {1}; choose another name")]
+    Taken(String, &'static str),
+    #[error(
+        "--sdk: {0} has characters that Cargo.toml cannot have; move the SDK to another folder"
+    )]
+    SdkPath(String),
+    #[error("{0} does not exist; create it, and run the command again")]
+    NoParent(String),
     #[error("{0} exists; choose another name, or another folder with --dir")]
     Exists(String),
     #[error(
@@ -50,45 +58,85 @@ pub(super) fn run(args: &NewArgs) -> Result<(), ErrorList> {
     create(args, &dir).map_err(|error| ErrorList::from_iter([error.to_string()]))?;
     let name = &args.name;
     let policy = args.kind.template().policy_flag();
-    let shown = clean(&dir.display().to_string());
     output::lines([
-        format!("created {shown}; now run"),
-        format!("  cd {shown}"),
+        format!("created {}; in this folder, run", shown(&dir)),
         "  cargo test".to_owned(),
         format!("  trainyard plugin build . --output {name}.wasm"),
         format!("  trainyard render -f cases/basic/input.yaml --plugin {name}.wasm{policy}"),
     ])
 }
 
-/// Creates the folder whole, or not at all.
-fn create(args: &NewArgs, dir: &Path) -> Result<(), NewError> {
-    let name = &args.name;
+/// Names that no crate beside these dependencies can have, and keywords of Rust.
+const CRATES: [&str; 6] = [
+    "alloc",
+    "core",
+    "serde-json",
+    "std",
+    "test",
+    "trainyard-sdk",
+];
+const KEYWORDS: [&str; 51] = [
+    "abstract", "as", "async", "await", "become", "box", "break", "const", "continue", "crate",
+    "do", "dyn", "else", "enum", "extern", "false", "final", "fn", "for", "gen", "if", "impl",
+    "in", "let", "loop", "macro", "match", "mod", "move", "mut", "override", "priv", "pub", "ref",
+    "return", "self", "static", "struct", "super", "trait", "true", "try", "type", "typeof",
+    "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
+];
+
+/// Checks that a crate and a plugin can have the name.
+fn check_name(name: &str) -> Result<(), NewError> {
     if !is_dns_label(name) || !name.starts_with(|first: char| first.is_ascii_lowercase()) {
         return Err(NewError::Name(clean(name)));
     }
-    let shown = |path: &Path| clean(&path.display().to_string());
-    if dir.symlink_metadata().is_ok() {
-        return Err(NewError::Exists(shown(dir)));
+    let taken = |by| Err(NewError::Taken(name.to_owned(), by));
+    match name {
+        name if KEYWORDS.contains(&name) => taken("a keyword of Rust"),
+        name if CRATES.contains(&name) => taken("a crate that the plugin needs"),
+        name if BUILT_INS.iter().any(|plugin| plugin.name() == name) => taken("a built-in plugin"),
+        _ => Ok(()),
     }
-    let manifest = fs::read_to_string(args.sdk.join("Cargo.toml"));
+}
+
+/// Returns the absolute path of the SDK as text.
+fn sdk_path(sdk: &Path) -> Result<String, NewError> {
+    let manifest = fs::read_to_string(sdk.join("Cargo.toml"));
     if !manifest.is_ok_and(|text| text.contains("\"trainyard-sdk\"")) {
-        return Err(NewError::Sdk(shown(&args.sdk)));
+        return Err(NewError::Sdk(shown(sdk)));
     }
-    let failed = |error| NewError::Io {
+    let path = sdk.canonicalize().ok();
+    let path = path.and_then(|path| path.to_str().map(str::to_owned));
+    path.filter(|path| !path.contains(char::is_control))
+        .ok_or_else(|| NewError::SdkPath(shown(sdk)))
+}
+
+fn shown(path: &Path) -> String {
+    clean(&path.display().to_string())
+}
+
+/// Creates the folder whole, or not at all.
+fn create(args: &NewArgs, dir: &Path) -> Result<(), NewError> {
+    check_name(&args.name)?;
+    let sdk = sdk_path(&args.sdk)?;
+    fs::create_dir(dir).map_err(|error| match error.kind() {
+        io::ErrorKind::AlreadyExists => NewError::Exists(shown(dir)),
+        io::ErrorKind::NotFound => NewError::NoParent(shown(dir.parent().unwrap_or(dir))),
+        _ => failed(dir, error),
+    })?;
+    let files = args.kind.template().files(&args.name, &sdk);
+    let mut files = files.iter();
+    let written = files.try_for_each(|(file, text)| write(&dir.join(file), text));
+    written.map_err(|error| {
+        // The first error is the one to report.
+        let _ = fs::remove_dir_all(dir);
+        failed(dir, error)
+    })
+}
+
+fn failed(dir: &Path, error: io::Error) -> NewError {
+    NewError::Io {
         path: shown(dir),
         error,
-    };
-    let sdk = args.sdk.canonicalize().map_err(failed)?;
-    let parent = dir.parent().filter(|path| !path.as_os_str().is_empty());
-    let parent = parent.unwrap_or_else(|| Path::new("."));
-    let made = tempfile::tempdir_in(parent).map_err(failed)?;
-    for (file, text) in args.kind.template().files(name, &sdk) {
-        write(&made.path().join(file), &text).map_err(failed)?;
     }
-    fs::rename(made.path(), dir).map_err(failed)?;
-    // It was renamed, so there is nothing to remove.
-    let _ = made.keep();
-    readable(dir).map_err(failed)
 }
 
 fn write(path: &Path, text: &str) -> io::Result<()> {
@@ -96,10 +144,4 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
         fs::create_dir_all(folder)?;
     }
     fs::write(path, text)
-}
-
-/// Gives the folder the usual permissions. A temporary one is private.
-fn readable(dir: &Path) -> io::Result<()> {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::set_permissions(dir, fs::Permissions::from_mode(0o755))
 }

@@ -1,7 +1,5 @@
 //! What `plugin new` copies: the crates in `host/templates`, which are built and tested like any other, with the names of the new plugin.
 
-use std::path::Path;
-
 use clap::ValueEnum;
 use serde_json::Value;
 
@@ -22,18 +20,15 @@ pub(super) enum Kind {
 pub(super) struct Template {
     /// The kind, as in the crate's name.
     kind: &'static str,
-    /// The plugin's type.
-    type_name: &'static str,
     /// Its files, by path.
     files: &'static [(&'static str, &'static str)],
 }
 
 /// The files of a template: its test's name, and other files.
 macro_rules! template {
-    ($kind:literal, $type_name:literal, $test:literal $(, $file:literal)*) => {
+    ($kind:literal, $test:literal $(, $file:literal)*) => {
         Template {
             kind: $kind,
-            type_name: $type_name,
             files: &[
                 $(($file, include_str!(concat!("../../templates/", $kind, "/", $file))),)*
                 ("manifest.json", include_str!(concat!("../../templates/", $kind, "/manifest.json"))),
@@ -46,25 +41,14 @@ macro_rules! template {
     };
 }
 
-static FRAMEWORK: Template = template!("framework", "Framework", "nodes_find_each_other");
-static SCHEDULER: Template = template!(
-    "scheduler",
-    "Scheduler",
-    "pods_are_scheduled_together",
-    "policy.yaml"
-);
+static FRAMEWORK: Template = template!("framework", "nodes_find_each_other");
+static SCHEDULER: Template = template!("scheduler", "pods_are_scheduled_together", "policy.yaml");
 static FABRIC: Template = template!(
     "fabric",
-    "Fabric",
     "nodes_with_accelerators_have_network_devices",
     "policy.yaml"
 );
-static SIDECAR: Template = template!(
-    "sidecar",
-    "Sidecar",
-    "nodes_have_the_sidecar",
-    "policy.yaml"
-);
+static SIDECAR: Template = template!("sidecar", "nodes_have_the_sidecar", "policy.yaml");
 
 /// Files of every plugin, by path.
 const COMMON: [(&str, &str); 4] = [
@@ -108,7 +92,7 @@ impl Template {
     }
 
     /// Returns the files of a plugin of this name, by path.
-    pub(super) fn files(&self, name: &str, sdk: &Path) -> Vec<(&'static str, String)> {
+    pub(super) fn files(&self, name: &str, sdk: &str) -> Vec<(&'static str, String)> {
         let own = self
             .files
             .iter()
@@ -132,7 +116,6 @@ impl Template {
         );
         text.replace(&dashed, name)
             .replace(&dashed.replace('-', "_"), &snake)
-            .replace(self.type_name, &camel(name))
             .replace(
                 &format!("{}_", self.kind.to_uppercase()),
                 &format!("{}_", snake.to_uppercase()),
@@ -162,22 +145,15 @@ impl Template {
     }
 }
 
-fn cargo_toml(name: &str, sdk: &Path) -> String {
-    // Strings of TOML are escaped as those of Rust for every path that is text.
-    let sdk = sdk.display().to_string();
+/// Returns the Cargo.toml of a crate whose SDK is at a path without control characters.
+fn cargo_toml(name: &str, sdk: &str) -> String {
+    // Then a string of JSON is one of TOML.
+    let sdk = Value::from(sdk);
     format!(
         "[package]\nname = \"{name}\"\nversion = \"0.1.0\"\nedition = \"2024\"\n\n\
+         # Not part of a workspace in a folder above; remove this to make it a member.\n[workspace]\n\n\
          [lib]\n# The first builds the component, and the second lets tests use the plugin.\ncrate-type = [\"cdylib\", \"rlib\"]\n\n\
-         [dependencies]\ntrainyard-sdk = {{ path = {sdk:?} }}\n\n\
+         [dependencies]\ntrainyard-sdk = {{ path = {sdk} }}\n\n\
          [dev-dependencies]\nserde_json = \"1\"\n"
     )
-}
-
-/// Returns a name as that of a type: `my-plugin` as `MyPlugin`.
-fn camel(name: &str) -> String {
-    let words = name.split('-').filter_map(|word| {
-        let first = word.get(..1)?;
-        Some(first.to_uppercase() + word.get(1..)?)
-    });
-    words.collect()
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use trainyard_api::FieldPath;
 use trainyard_config::FieldError;
 use trainyard_model::{
-    claims::ClaimPath,
+    claims::{self, ClaimPath},
     facts,
     limits::Limits,
     names::{is_dns_label, is_dns_subdomain},
@@ -116,12 +116,14 @@ fn check_plugins(policy: &Value, field_errors: &mut Vec<FieldError>) {
             }
         }
         for (of, grant) in texts(plugin, "grants") {
-            if let Err(error) = grant.parse::<ClaimPath>() {
-                field_errors.push(FieldError {
-                    field: plugin_path(at).field("grants").index(of),
-                    problem: clean(&error.to_string()),
-                });
-            }
+            let problem = match grant.parse::<ClaimPath>() {
+                Ok(path) => claims::scope_problem_of(&path),
+                Err(error) => Some(error.to_string()),
+            };
+            field_errors.extend(problem.map(|problem| FieldError {
+                field: plugin_path(at).field("grants").index(of),
+                problem: clean(&problem),
+            }));
         }
         check_self_references(plugin, at, field_errors);
         check_limits(plugin, at, field_errors);

@@ -211,7 +211,7 @@ impl<'a> Adopted<'a> {
         Ok(())
     }
 
-    /// Returns the messages of Trainyard's Events, without those that advise the runtimes' author.
+    /// Returns the messages of Trainyard's Events, without the advice about these runtimes.
     async fn reported(&self) -> Result<Vec<String>> {
         let events = self.namespace.api(&self.namespace.events).items().await?;
         let ours = events
@@ -219,11 +219,17 @@ impl<'a> Adopted<'a> {
             .filter(|event| event["source"]["component"] == "trainjob_controller");
         Ok(ours
             .filter_map(|event| event["message"].as_str())
-            .filter(|message| !message.starts_with("ClusterTrainingRuntime "))
+            .filter(|message| !ADVICE.iter().any(|advice| message.contains(advice)))
             .map(str::to_owned)
             .collect())
     }
 }
+
+/// What the reference's runtimes lack.
+const ADVICE: [&str; 2] = [
+    "schedulerName: is not set, so it is `default-scheduler`",
+    "volumeMounts: has no `/dev/shm`",
+];
 
 fn same(before: &Objects, now: &Objects) -> Result<()> {
     let keys = |objects: &Objects| objects.keys().cloned().collect::<Vec<_>>();

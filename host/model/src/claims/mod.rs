@@ -19,6 +19,7 @@ pub use self::{
         ClaimPath, ClaimScope, KeyPattern, MAX_PATH, NamePattern, ObjectPattern, PathError,
         PodSetPattern, Variable,
     },
+    possible::scope_problem_of,
 };
 
 /// A kind of access.

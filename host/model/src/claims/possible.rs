@@ -10,10 +10,16 @@ use crate::{
 };
 
 /// The values of the ancestor label, which the Kubeflow Trainer defines (`Ancestor*` in pkg/constants).
-const ANCESTORS: [&str; 3] = ["dataset-initializer", "model-initializer", "trainer"];
+pub(super) const ANCESTORS: [&str; 3] = ["dataset-initializer", "model-initializer", "trainer"];
 
 /// What can follow `@`.
 const NAMED_BY_AT: [&str; 4] = [ANCESTORS[0], ANCESTORS[1], ANCESTORS[2], "nodes"];
+
+/// Returns why no pod set can have what the path says.
+#[must_use]
+pub fn scope_problem_of(path: &ClaimPath) -> Option<String> {
+    scope_problem(&path.scope)
+}
 
 /// Returns why no plugin can have the claim.
 pub(super) fn problem(verb: Verb, path: &ClaimPath) -> Option<String> {

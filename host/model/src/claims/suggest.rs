@@ -2,11 +2,10 @@
 
 use serde_json::Value;
 
-use super::{Access, ClaimPath, ClaimScope, KeyPattern, PodSetPattern, Variable, Verb};
-use crate::{
-    names::is_label_value,
-    record::{Container, EntryScope, Field, PodSet, Record},
+use super::{
+    Access, ClaimPath, ClaimScope, KeyPattern, PodSetPattern, Variable, Verb, possible::ANCESTORS,
 };
+use crate::record::{Container, EntryScope, Field, PodSet, Record};
 
 impl Access {
     /// Returns the claim to add for a place that no claim allows. It names the pod set and the container as the plugin's other
@@ -71,7 +70,7 @@ impl Access {
             ClaimScope::Job => None,
         });
         let ancestor = set.ancestor.as_deref();
-        let ancestor = ancestor.filter(|label| !label.is_empty() && is_label_value(label));
+        let ancestor = ancestor.filter(|label| ANCESTORS.contains(label));
         match (claimed, ancestor) {
             (Some(claimed), _) => claimed.clone(),
             (None, _) if set.counts_nodes => PodSetPattern::Nodes,

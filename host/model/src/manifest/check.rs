@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use semver::Version;
 use thiserror::Error;
 
-use super::{ConfigCondition, Manifest, ReservedEnv};
+use super::{ActiveWhen, ConfigCondition, Manifest, ReservedEnv};
 use crate::{
     names::{is_dns_label, is_env_name},
     text::clean,
@@ -100,9 +100,21 @@ impl Manifest {
         names_problem(&names, "an env var", is_env_name).or_else(|| whens.find_map(pointer_problem))
     }
 
+    /// A plugin that is active without being named would refuse every TrainJob of the other plugin.
     fn excludes_problem(&self) -> Option<String> {
-        let names_itself = self.excludes.contains(&self.name);
-        names_itself.then(|| "names the plugin itself".to_owned())
+        let is_named = !matches!(
+            self.active_when,
+            ActiveWhen::Always | ActiveWhen::ResourceClaims
+        );
+        if self.excludes.contains(&self.name) {
+            return Some("names the plugin itself".to_owned());
+        }
+        (!is_named && !self.excludes.is_empty()).then(|| {
+            format!(
+                "is only for plugins that a runtime names, but this one is active by `{}`; remove it, and refuse in `check` what cannot work",
+                self.active_when
+            )
+        })
     }
 
     fn order_problem(&self) -> Option<String> {

@@ -67,7 +67,8 @@ pub struct Manifest {
     /// Plugins that run after this one if both write the same path.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub before: Vec<String>,
-    /// Plugins that cannot work beside this one. A TrainJob that would activate both is refused, and their claims do not conflict.
+    /// Plugins that cannot work beside this one, which a runtime names: a TrainJob that would activate both is refused, and their
+    /// claims do not conflict. The operator's order of the two (`after`, `before`) takes precedence.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub excludes: Vec<String>,
     /// Env vars that a TrainJob cannot set to another value, and with which this plugin can replace the runtime's value: names, or

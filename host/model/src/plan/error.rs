@@ -99,7 +99,7 @@ pub enum PlanError {
 /// Who excludes two plugins from running together, and what to do.
 fn excluded(by: Option<&str>) -> String {
     match by {
-        Some(by) => format!("the manifest of `{by}` excludes the combination; disable one in the runtime"),
+        Some(by) => format!("the manifest of `{by}` excludes the combination; disable one in the runtime, or have the operator order them by `after` in the policy file"),
         None => "the policy file excludes the combination; disable one in the runtime, or remove it from `excludes`".to_owned(),
     }
 }

@@ -275,8 +275,9 @@ impl Generation {
         cycles::find(&rest, &self.edges)
     }
 
-    /// The plugin whose manifest excludes the other one.
-    fn excluding(&self, first: &str, second: &str) -> Option<Arc<str>> {
+    /// Returns the one of two excluded plugins whose manifest excludes the other, if it is not the policy file that does.
+    #[must_use]
+    pub fn excluding(&self, first: &str, second: &str) -> Option<Arc<str>> {
         let by = pair::excluding(self.plugin(first)?, self.plugin(second)?)?;
         Some(by.id.name.clone())
     }

@@ -145,11 +145,18 @@ pub(super) fn are_excluded(a: &PluginInfo, b: &PluginInfo) -> bool {
     by_operator(a, b) || by_operator(b, a) || excluding(a, b).is_some()
 }
 
-/// The one of two plugins whose manifest excludes the other.
+/// The one of two plugins whose manifest excludes the other, unless the operator orders them.
 pub(super) fn excluding<'p>(a: &'p PluginInfo, b: &'p PluginInfo) -> Option<&'p PluginInfo> {
     let excludes = |a: &PluginInfo, b: &PluginInfo| {
         a.manifest.excludes.iter().any(|name| **name == *b.id.name)
     };
+    let is_ordered = |a: &PluginInfo, b: &PluginInfo| {
+        let mut ordered = a.settings.after.iter().chain(&a.settings.before);
+        ordered.any(|name| **name == *b.id.name)
+    };
+    if is_ordered(a, b) || is_ordered(b, a) {
+        return None;
+    }
     [(a, b), (b, a)]
         .into_iter()
         .find_map(|(one, other)| excludes(one, other).then_some(one))

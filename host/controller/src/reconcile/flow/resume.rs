@@ -30,7 +30,10 @@ impl<C: Cluster> Flow<'_, C> {
         };
         let rendering = match rendered {
             Ok(rendering) => {
-                self.report_warnings(&rendering.facts);
+                // While it stays suspended, it may be rendered again and again.
+                if !self.start.job.desired.suspend {
+                    self.report_warnings(&rendering.facts);
+                }
                 Some(rendering)
             }
             // Its plugins are missing or have changed; the snapshot notes their placement.
