@@ -87,6 +87,10 @@ fn errors_in_the_policy_file_name_their_field() {
             vec!["plugins[1].grants[1]: "],
         ),
         (
+            with("plugins: [{name: a, grants: ['pod-sets[@trainr].containers[node].image']}]"),
+            vec!["plugins[0].grants[0]: no pod set is `@trainr`; did you mean `@trainer`?"],
+        ),
+        (
             with("plugins: [{name: a}, {name: b, limits: {fuel: 1e30}}]"),
             vec!["plugins[1].limits.fuel: "],
         ),
