@@ -87,7 +87,9 @@ async fn until_given_up(scenario: &Scenario<'_>, case: Case) -> Result<()> {
     let job = jobs.until(case.name(), "it has failed", failed).await?;
     let reason = &job["status"]["conditions"];
     ensure!(reason.to_string().contains("JobSetGone"), "{job:#}");
-    scenario.event(case.name(), "it is not recreated").await?;
+    scenario
+        .event(case.name(), "is not recreated, because it may have ended")
+        .await?;
     scenario.unchanged_for(Duration::from_secs(2)).await?;
     let job_sets = scenario.api(&scenario.job_sets).items().await?;
     ensure!(job_sets.is_empty(), "it runs again");
