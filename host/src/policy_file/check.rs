@@ -117,7 +117,7 @@ fn check_plugins(policy: &Value, field_errors: &mut Vec<FieldError>) {
         }
         for (of, grant) in texts(plugin, "grants") {
             let problem = match grant.parse::<ClaimPath>() {
-                Ok(path) => claims::scope_problem_of(&path),
+                Ok(path) => claims::scope_problem(&path.scope),
                 Err(error) => Some(error.to_string()),
             };
             field_errors.extend(problem.map(|problem| FieldError {

@@ -19,7 +19,7 @@ pub use self::{
         ClaimPath, ClaimScope, KeyPattern, MAX_PATH, NamePattern, ObjectPattern, PathError,
         PodSetPattern, Variable,
     },
-    possible::scope_problem_of,
+    possible::scope_problem,
 };
 
 /// A kind of access.

@@ -15,12 +15,6 @@ pub(super) const ANCESTORS: [&str; 3] = ["dataset-initializer", "model-initializ
 /// What can follow `@`.
 const NAMED_BY_AT: [&str; 4] = [ANCESTORS[0], ANCESTORS[1], ANCESTORS[2], "nodes"];
 
-/// Returns why no pod set can have what the path says.
-#[must_use]
-pub fn scope_problem_of(path: &ClaimPath) -> Option<String> {
-    scope_problem(&path.scope)
-}
-
 /// Returns why no plugin can have the claim.
 pub(super) fn problem(verb: Verb, path: &ClaimPath) -> Option<String> {
     verb_problem(verb, path)
@@ -56,8 +50,9 @@ fn verb_problem(verb: Verb, path: &ClaimPath) -> Option<String> {
     Some(problem.to_owned())
 }
 
-/// What is wrong with the names of pod sets and containers.
-fn scope_problem(scope: &ClaimScope) -> Option<String> {
+/// Returns what is wrong with the names of pod sets and containers in a claim or a grant.
+#[must_use]
+pub fn scope_problem(scope: &ClaimScope) -> Option<String> {
     match scope {
         ClaimScope::Job => None,
         ClaimScope::PodSet(pod_sets) => pod_sets_problem(pod_sets),

@@ -245,11 +245,11 @@ impl Generation {
             }
         }
         errors.extend(self.same_switches());
+        self.excluded = self.kept_apart();
         errors.extend(self.always_excluded());
         self.precedence = Precedence::of(&edges);
         self.edges = edges;
         self.uncertain = uncertain;
-        self.excluded = self.kept_apart();
         errors
     }
 
@@ -288,9 +288,10 @@ impl Generation {
             let plugin = self.plugin(name);
             plugin.is_some_and(|plugin| plugin.manifest.active_when == ActiveWhen::Always)
         };
-        let pairs = self.kept_apart().into_iter();
+        let pairs = self.excluded.iter();
         let pairs = pairs.filter(|(first, second)| is_always(first) && is_always(second));
         pairs
+            .cloned()
             .map(|(first, second)| PlanError::AlwaysExcluded { first, second })
             .collect()
     }
