@@ -29,6 +29,7 @@ mod output_is_deterministic;
 mod output_works_in_pipes;
 mod plan_shows_order_and_conflicts;
 mod plugin_guide_works;
+mod plugins_can_be_disabled_and_configured_for_train_jobs;
 mod policy_file_errors_name_their_field;
 mod policy_file_is_enforced;
 mod renderings_have_a_time_limit;

@@ -172,6 +172,66 @@ fn unloaded_plugin_is_an_error_with_a_suggestion() {
     }
 }
 
+/// Only plugins that no TrainJob can avoid are disabled for some TrainJobs.
+#[test]
+fn only_plugins_that_are_always_active_are_disabled_for_some_train_jobs() {
+    let named = |names: &str| {
+        format!("apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins: {names}")
+    };
+    let not_always = |plugin: &str, when: &str| {
+        format!(
+            "is only for plugins that are active `always`, but `{plugin}` is activated by `{when}`; remove the key, or set `disabled: true` to disable the plugin for all TrainJobs"
+        )
+    };
+    let (torch, dra) = (
+        not_always("torch", "mlPolicy.torch"),
+        not_always("dra", "resourceClaims"),
+    );
+    let found = errors(named(
+        "[{name: torch, disabledFor: {namespaces: [a]}, trainJobsMayDisable: true}, {name: dra, disabledFor: {runtimes: [ClusterTrainingRuntime/a]}}]",
+    ));
+    let wanted = [
+        format!("plugins[0].disabledFor: {torch}"),
+        format!("plugins[0].trainJobsMayDisable: {torch}"),
+        format!("plugins[1].disabledFor: {dra}"),
+    ];
+    assert_eq!(found, wanted);
+    // It is an error of the file even if the plugin is disabled.
+    let found = errors(named(
+        "[{name: torch, disabled: true, trainJobsMayDisable: true}]",
+    ));
+    assert_eq!(found, [format!("plugins[0].trainJobsMayDisable: {torch}")]);
+    // A setting that is not set has no effect.
+    let unset = "[{name: torch, disabledFor: {}, trainJobsMayDisable: false}]";
+    assert_eq!(errors(named(unset)), [""; 0]);
+}
+
+#[test]
+fn namespaces_and_runtimes_must_be_names() {
+    let header = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\n";
+    let runtimes = "a, ClusterTrainingRuntime/, ClusterTrainingRuntime/a/b, TrainingRuntime/a, TrainingRuntime/A/b, ClusterTrainingRuntime/a.b-c, TrainingRuntime/a/b.c";
+    let mut found = errors(format!(
+        "{header}plugins: [{{name: a, disabledFor: {{namespaces: [ok, Not, \"a\\eb\", 5], runtimes: [{runtimes}], jobs: [a]}}, trainJobsMayDisable: yes please}}]"
+    ));
+    found.sort();
+    let wanted = [
+        "plugins[0].disabledFor.jobs: unknown field; valid fields are namespaces, runtimes",
+        "plugins[0].disabledFor.namespaces[1]: `Not` is not the name of a namespace; ",
+        "plugins[0].disabledFor.namespaces[2]: `a\\u{1b}b` is not the name of a namespace; ",
+        "plugins[0].disabledFor.namespaces[3]: must be a string; found 5",
+        "plugins[0].disabledFor.runtimes[0]: `a` is not a runtime; write `ClusterTrainingRuntime/NAME`, or `TrainingRuntime/NAMESPACE/NAME` for a runtime in a namespace",
+        "plugins[0].disabledFor.runtimes[1]: ",
+        "plugins[0].disabledFor.runtimes[2]: ",
+        "plugins[0].disabledFor.runtimes[3]: ",
+        "plugins[0].disabledFor.runtimes[4]: ",
+        "plugins[0].trainJobsMayDisable: must be true or false; found `yes please`",
+    ];
+    assert_eq!(found.len(), wanted.len(), "{found:#?}");
+    for (found, wanted) in found.iter().zip(wanted) {
+        assert!(found.starts_with(wanted), "{found}\n{wanted}");
+    }
+}
+
 /// A large file is refused with its first errors, and the number of the others.
 #[test]
 fn errors_of_a_large_file_are_bounded() {

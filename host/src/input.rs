@@ -134,7 +134,9 @@ fn with_plugins(
 /// Adds the errors of the runtimes of refused TrainJobs, so the user can correct both at once.
 fn check_runtimes(stand_ins: &[InputJob], renderer: &Renderer, failure: &mut ErrorList) {
     for job in stand_ins {
-        let problems = renderer.plan(&job.train_job, &job.runtime).err();
+        let problems = renderer
+            .plan(&job.train_job, &job.runtime, &job.namespace)
+            .err();
         let problems = problems.into_iter().flatten();
         let of_runtime = problems.filter(|problem| problem.about() == InputObject::Runtime);
         of_runtime.for_each(|problem| failure.add(locate(job, &problem)));

@@ -35,13 +35,14 @@ pub(crate) struct Recording {
 impl Recording {
     /// Records the input and output of a rendering.
     pub(crate) fn of(written: &RecordedInput<'_>, rendered: &Rendered) -> Self {
-        let active = rendered.plan.iter();
+        let active = rendered.plan.iter().map(|active| &active.plugin);
+        let disabled = rendered.disabled.iter().map(|disabled| &disabled.plugin);
         Self {
             namespace: written.namespace.to_owned(),
             name: written.name.to_owned(),
             from: written.from,
             plan: rendered.whole_plan().digest,
-            plugins: active.map(|active| active.plugin.clone()).collect(),
+            plugins: active.chain(disabled).cloned().collect(),
             files: [
                 ("trainjob.json", text(written.train_job)),
                 ("runtime.json", text(written.runtime)),

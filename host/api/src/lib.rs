@@ -8,8 +8,8 @@
 //!   an object after both, with its errors and warnings. [`object_role`] is what an object is to Trainyard.
 //!
 //! From objects to types:
-//! - [`trainjob`], [`runtime`], [`runtime_patch`] and [`plugin_use`] are typed headers: fields on which Trainyard decides have a type. Templates
-//!   and other fragments of Kubernetes' API stay JSON values, so nothing that their author wrote is lost. [`fields`] reads a field
+//! - [`trainjob`], [`runtime`], [`runtime_patch`], [`plugin_use`] and [`plugin_overrides`] are typed headers: fields on which Trainyard decides
+//!   have a type. Templates and other fragments of Kubernetes' API stay JSON values, so nothing that their author wrote is lost. [`fields`] reads a field
 //!   with its path, [`ancestor`] the step that a replicated job runs, and [`names`] are the constants of the API.
 //! - [`merge`] patches a JobSet's spec as Kubernetes does, and compares two specs.
 //! - [`jobset`] and [`list`] are the output.
@@ -31,6 +31,7 @@ pub mod names;
 pub mod nulls;
 pub mod object;
 pub mod object_role;
+pub mod plugin_overrides;
 pub mod plugin_use;
 pub mod runtime;
 pub mod runtime_patch;
@@ -46,6 +47,7 @@ pub use jobset::JobSet;
 pub use location::{Located, Location, ObjectId, Source};
 pub use object::{Metadata, Object};
 pub use object_role::{FirstLocations, ObjectRole};
+pub use plugin_overrides::PluginOverrides;
 pub use plugin_use::PluginUse;
 pub use runtime::Runtime;
 pub use runtime_patch::RuntimePatch;

@@ -66,6 +66,11 @@ pub const SUPPORT_DEPRECATED: &str = "deprecated";
 /// Annotation on a runtime: the list of `spec.plugins` as JSON, for clusters that still have the reference's CRDs.
 pub const PLUGINS_ANNOTATION: &str = "trainyard.dev/plugins";
 
+/// Annotation on a TrainJob: the names of plugins that are active for every TrainJob and that it disables for itself, separated by commas.
+pub const DISABLED_PLUGINS_ANNOTATION: &str = "trainyard.dev/disabled-plugins";
+/// Annotation on a TrainJob: values for parameters of plugins that its runtime activates, by plugin, as JSON.
+pub const PLUGIN_PARAMETERS_ANNOTATION: &str = "trainyard.dev/plugin-parameters";
+
 /// Annotation on a TrainJob, in place of `spec.trainer.resourceClaimsPerNode` for clients that would drop the field, and on a
 /// runtime: resource claims for the pods of each node, as JSON.
 pub const RESOURCE_CLAIMS_ANNOTATION: &str = "trainyard.dev/resource-claims-per-node";

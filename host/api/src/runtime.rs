@@ -12,6 +12,7 @@ use crate::{
     names,
     object::{Metadata, Object},
     path::FieldPath,
+    plugin_overrides::annotation,
     plugin_use::PluginUse,
     yaml,
 };
@@ -146,6 +147,18 @@ impl Runtime {
     /// Returns whether the object is a runtime of the version that Trainyard reads.
     pub fn is(object: &Object) -> bool {
         RuntimeKind::of(object).is_some()
+    }
+
+    /// Returns the plugins that it activates by their names.
+    pub fn named_plugins(&self) -> impl Iterator<Item = &PluginUse> {
+        let framework = self.ml_policy.as_ref();
+        let framework = framework.and_then(|policy| policy.member.as_ref());
+        let members = framework.into_iter().chain(&self.pod_group_policy);
+        let named = members.filter_map(|member| match member {
+            Member::Plugin(used) => Some(used),
+            Member::Key(_) => None,
+        });
+        named.chain(&self.plugins)
     }
 
     /// Returns the field that the runtime's author wrote.
@@ -290,7 +303,8 @@ fn join_plugins(
 ) -> Vec<PluginUse> {
     if let (Some(listed), Some(annotated)) = (&listed, &annotated) {
         let same = |(one, other): (&PluginUse, &PluginUse)| {
-            one.name == other.name && one.config == other.config
+            (&one.name, &one.config, &one.parameters)
+                == (&other.name, &other.config, &other.parameters)
         };
         if listed.len() != annotated.len() || !listed.iter().zip(annotated).all(same) {
             let plugins = FieldPath::of(["spec", "plugins"]);
@@ -301,8 +315,5 @@ fn join_plugins(
 }
 
 fn annotation_path() -> FieldPath {
-    FieldPath::root()
-        .field("metadata")
-        .field("annotations")
-        .key(names::PLUGINS_ANNOTATION)
+    annotation(names::PLUGINS_ANNOTATION)
 }

@@ -12,6 +12,7 @@ use crate::{
     names,
     object::{Metadata, Object},
     path::FieldPath,
+    plugin_overrides::PluginOverrides,
     runtime::RuntimeKind,
     runtime_patch::{RuntimePatch, WrittenPatch},
 };
@@ -35,6 +36,8 @@ pub struct TrainJob {
     pub active_deadline_seconds: Option<i64>,
     /// The controller that reconciles it: [`names::MANAGED_BY_TRAINER`] or [`names::MANAGED_BY_MULTIKUEUE`].
     pub managed_by: String,
+    /// Its overrides for plugins.
+    pub plugins: PluginOverrides,
     /// The whole `spec`, without nulls and without defaults.
     pub spec: Arc<Value>,
     /// The conversion of its old forms.
@@ -123,7 +126,7 @@ impl TrainJob {
     }
 
     /// Returns a TrainJob with only the name and the runtime of a refused one, so that errors of its runtime are reported in the same
-    /// run. `None` if it has no valid `runtimeRef`.
+    /// run. `None` if it has no valid `runtimeRef`, or if its overrides for plugins cannot be read.
     #[must_use]
     pub fn of_runtime_alone(object: &Object) -> Option<Self> {
         let runtime_ref = object.value.pointer("/spec/runtimeRef")?;
@@ -150,6 +153,7 @@ impl TrainJob {
         let (spec, path) = required(&object.value, &["spec"])?;
         let typed: Spec = typed(spec, &path)?;
         let mut errors = not_supported(spec, &path);
+        let plugins = PluginOverrides::read(&object.metadata, &mut errors);
         let runtime_ref = typed.runtime_ref.checked(&path, &mut errors);
         typed.initializer.check(&path, &mut errors);
         if let Some(trainer) = &typed.trainer {
@@ -168,6 +172,7 @@ impl TrainJob {
             suspend: typed.suspend,
             active_deadline_seconds: typed.active_deadline_seconds,
             managed_by: typed.managed_by,
+            plugins,
             spec: Arc::new(spec.clone()),
             conversion: Conversion::default(),
             defaulted: Arc::default(),

@@ -214,7 +214,9 @@ spec: {template: {spec: {}}}
     let torch = "ClusterTrainingRuntime torch";
     let wanted = [
         format!("8: {torch}: {annotation}[0].config: must be an object; found the integer 5"),
-        format!("8: {torch}: {annotation}[1].extra: unknown field; valid fields are name, config"),
+        format!(
+            "8: {torch}: {annotation}[1].extra: unknown field; valid fields are name, config, parameters"
+        ),
         format!(
             "8: {torch}: {annotation}[1]: the name \"a\" is a duplicate; names in this list are unique"
         ),

@@ -8,6 +8,7 @@ mod inputs_read_files_folders_and_standard_input;
 mod merge_inputs;
 mod merges_are_stable_and_fixes_keep_order;
 mod old_dialects_are_read;
+mod overrides_for_plugins_are_read_strictly;
 mod runtime_patches_are_kept_as_written;
 mod strategic_merge_agrees_with_kubernetes;
 mod strategic_merge_agrees_with_the_reference;

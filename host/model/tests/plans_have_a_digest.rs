@@ -154,6 +154,31 @@ fn exclusions_change_the_digest() {
     assert_ne!(together, loaded([one(json!({}), apart), other()]));
 }
 
+/// The plan of a TrainJob has only the plugins that run for it.
+#[test]
+fn exemptions_change_the_digest_of_all_plugins_only() {
+    let exemptions = [
+        json!({"disabledFor": {"namespaces": ["a"]}}),
+        json!({"disabledFor": {"runtimes": ["ClusterTrainingRuntime/a"]}}),
+        json!({"trainJobsMayDisable": true}),
+    ];
+    let mut seen = vec![loaded([first()])];
+    for exemptions in exemptions {
+        let settings = Settings {
+            exemptions: serde_json::from_value(exemptions).unwrap(),
+            ..Settings::default()
+        };
+        let exempting = one(json!({}), settings);
+        let digest = loaded([exempting.clone()]);
+        assert!(!seen.contains(&digest));
+        seen.push(digest);
+        assert_eq!(
+            planned(&[(&exempting, json!({}))]),
+            planned(&[(&first(), json!({}))])
+        );
+    }
+}
+
 /// A limit decides whether a call ends, and never what it writes.
 #[test]
 fn limits_do_not_change_the_digest() {

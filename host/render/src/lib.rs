@@ -4,7 +4,7 @@
 //! In the order of a rendering:
 //! - `renderer`: [`Renderer::render`], which returns a [`Rendered`] (`rendered`), or a [`Stopped`] if the TrainJob is refused or plugins look
 //!   up objects.
-//! - `select`: which plugins are active. `skipped` describes the plugins that a process runs without.
+//! - `select`: which plugins are active, and which are disabled for the TrainJob. `skipped` describes the plugins that a process runs without.
 //! - `resolve`: the base record of a TrainJob and its runtime.
 //! - [`trainyard_model::pipeline`] runs the plugins, and `plugin_log` writes what they log. `additions` and `totals` have the rules for
 //!   what several plugins add.
@@ -52,7 +52,7 @@ pub use self::{
     rendered::{Rendered, RenderedObject},
     renderer::Renderer,
     resolve::ClusterFacts,
-    select::{Active, plan_of},
+    select::{Active, DisabledBy, DisabledPlugin, PlannedPlugins, plan_of},
     skipped::{Declared, SkippedPlugin},
 };
 

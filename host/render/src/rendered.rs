@@ -23,7 +23,7 @@ use crate::{
     explain::{Defaults, NoSuchField, Origins, Provenance, Setter},
     problem::{Problem, Warning},
     resolve::{self, Resolved},
-    select::{self, Active, plan_of},
+    select::{self, Active, DisabledPlugin, PlannedPlugins, plan_of},
     unplaceable,
     validation::{self, FieldProblem},
 };
@@ -37,6 +37,8 @@ pub struct Rendered {
     pub job_set: Value,
     /// The plugins that ran, in order, with their configurations.
     pub plan: Vec<Active>,
+    /// The plugins that would have run if they were not disabled for the TrainJob, by name.
+    pub disabled: Vec<DisabledPlugin>,
     /// The warnings; those of differences are last.
     pub warnings: Vec<Warning>,
     without_differences: usize,
@@ -50,11 +52,11 @@ impl Rendered {
         namespace: &str,
         mut resolved: Resolved,
         session: Session,
-        active: &[Active],
+        planned: PlannedPlugins,
         of_reserved: Vec<Warning>,
     ) -> Self {
         let mut warnings = std::mem::take(&mut resolved.warnings);
-        warnings.extend(select::unhandled_claims(session.base(), active));
+        warnings.extend(select::unhandled_claims(session.base(), &planned.active));
         warnings.extend(session.warnings().into_iter().map(Warning::from));
         warnings.extend(of_reserved);
         warnings.extend(resolve::replaced_by_plugins(&session));
@@ -88,7 +90,8 @@ impl Rendered {
         let mut rendered = Self {
             objects,
             job_set,
-            plan: active.to_vec(),
+            plan: planned.active,
+            disabled: planned.disabled,
             warnings,
             without_differences,
             origins,

@@ -23,7 +23,7 @@ use crate::{
     problem::Problem,
     rendered::Rendered,
     resolve::{self, ClusterFacts},
-    select::{self, Active},
+    select::{self, Active, PlannedPlugins, Selected},
     skipped::SkippedPlugin,
     totals,
 };
@@ -109,13 +109,18 @@ impl Renderer {
         &self.facts
     }
 
-    /// Returns the active plugins of a TrainJob, in the order in which they run.
+    /// Returns the plugins of a TrainJob in a namespace.
     ///
     /// # Errors
-    /// All problems of the runtime, its configurations and the order for this TrainJob.
-    pub fn plan(&self, job: &TrainJob, runtime: &Runtime) -> Result<Vec<Active>, Vec<Problem>> {
+    /// All problems of the runtime, its configurations, the TrainJob's overrides for plugins, and the order for this TrainJob.
+    pub fn plan(
+        &self,
+        job: &TrainJob,
+        runtime: &Runtime,
+        namespace: &str,
+    ) -> Result<PlannedPlugins, Vec<Problem>> {
         let patched = resolve::patch_template(job, runtime, &self.facts, &Deadline::none())?;
-        let planned = self.plan_with(job, runtime, &patched.record);
+        let planned = self.plan_with(job, runtime, namespace, &patched.record);
         unless_refused(patched.problems, planned)
     }
 
@@ -130,9 +135,10 @@ impl Renderer {
         namespace: &str,
     ) -> Result<Session, Vec<Problem>> {
         let patched = resolve::patch_template(job, runtime, &self.facts, &Deadline::none())?;
-        let active = self.plan_with(job, runtime, &patched.record)?;
+        let planned = self.plan_with(job, runtime, namespace, &patched.record)?;
+        let active = &planned.active;
         let (resolved, problems) =
-            resolve::resolve(job, runtime, patched, &active, namespace, &self.facts);
+            resolve::resolve(job, runtime, patched, active, namespace, &self.facts);
         unless_refused(problems, Ok(Session::new(resolved.job, resolved.record)))
     }
 
@@ -152,18 +158,19 @@ impl Renderer {
     ) -> Result<Rendered, Stopped> {
         let in_time = |step: &str| Problem::in_time(deadline, || step.to_owned());
         let mut patched = resolve::patch_template(job, runtime, &self.facts, deadline)?;
-        let active = match self.plan_with(job, runtime, &patched.record) {
-            Ok(active) => active,
+        let planned = match self.plan_with(job, runtime, namespace, &patched.record) {
+            Ok(planned) => planned,
             Err(problems) => {
                 patched.problems.extend(problems);
                 return Err(Stopped::Refused(patched.problems));
             }
         };
         in_time("the plugins were ordered")?;
+        let active = &planned.active;
         let (mut resolved, mut problems) =
-            resolve::resolve(job, runtime, patched, &active, namespace, &self.facts);
+            resolve::resolve(job, runtime, patched, active, namespace, &self.facts);
         in_time("the TrainJob's overrides were applied")?;
-        let plan = self.stages(&active);
+        let plan = self.stages(active);
         let mut session = Session::new(resolved.job.clone(), std::mem::take(&mut resolved.record))
             .with_lookups(lookups.clone());
         let pipeline = Pipeline {
@@ -172,7 +179,7 @@ impl Renderer {
             deadline,
         };
         let transformed = run_phase(&pipeline, &mut session, Phase::Transform);
-        let reserved = resolve::reserved_in_train_job(job, &active, &session);
+        let reserved = resolve::reserved_in_train_job(job, active, &session);
         if !problems.is_empty() {
             problems.extend(reserved.problems);
             problems.extend(refusals(transformed));
@@ -203,7 +210,7 @@ impl Renderer {
             namespace,
             resolved,
             session,
-            &active,
+            planned,
             reserved.warnings,
         );
         in_time("the JobSet was assembled")?;
@@ -234,9 +241,12 @@ impl Renderer {
         &self,
         job: &TrainJob,
         runtime: &Runtime,
+        namespace: &str,
         record: &Record,
-    ) -> Result<Vec<Active>, Vec<Problem>> {
-        let active = select::select(&self.generation, &self.skipped, job, runtime, record)?;
+    ) -> Result<PlannedPlugins, Vec<Problem>> {
+        let (generation, skipped) = (&self.generation, &*self.skipped);
+        let Selected { active, disabled } =
+            select::select(generation, skipped, job, runtime, namespace, record)?;
         let name: Arc<str> = job.metadata.name.as_str().into();
         let variables = active
             .iter()
@@ -248,14 +258,14 @@ impl Renderer {
                 (plugin.clone(), variables)
             })
             .collect();
-        let order = self
-            .generation
+        let order = generation
             .plan(&variables)
             .map_err(|errors| errors.into_iter().map(Problem::from).collect::<Vec<_>>())?;
-        Ok(order
+        let active = order
             .into_iter()
             .filter_map(|plugin| active.get(&plugin.id.name).cloned())
-            .collect())
+            .collect();
+        Ok(PlannedPlugins { active, disabled })
     }
 
     fn stages(&self, active: &[Active]) -> Vec<Stage<'_>> {

@@ -1,6 +1,6 @@
 //! Plugins that a process runs without, and the TrainJobs that need them.
 
-use trainyard_model::manifest::ActiveWhen;
+use trainyard_model::{manifest::ActiveWhen, plugin_info::Exemptions};
 
 /// A plugin that was not loaded.
 #[derive(Clone, Debug)]
@@ -13,12 +13,14 @@ pub struct SkippedPlugin {
     pub is_disabled: bool,
 }
 
-/// The declaration of a skipped plugin's manifest.
+/// The declaration of a skipped plugin's manifest, with the operator's settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Declared {
     pub name: String,
     /// When it is active.
     pub active_when: ActiveWhen,
+    /// The TrainJobs that the operator's settings let run without it.
+    pub exemptions: Exemptions,
 }
 
 /// Returns why a plugin is not loaded: the reasons of the skipped plugins that match, or else of those whose manifest cannot be read.

@@ -6,7 +6,11 @@
     clippy::indexing_slicing
 )]
 
-use trainyard_model::{deadline::Deadline, manifest::ActiveWhen};
+use trainyard_model::{
+    deadline::Deadline,
+    manifest::ActiveWhen,
+    plugin_info::{DisabledFor, Exemptions},
+};
 use trainyard_render::{ClusterFacts, Declared, Renderer, SkippedPlugin};
 
 use crate::common;
@@ -16,6 +20,7 @@ fn skipped(file: &str, declared: Option<(&str, &str)>) -> SkippedPlugin {
     let declared = declared.map(|(name, when)| Declared {
         name: name.to_owned(),
         active_when: when.parse::<ActiveWhen>().unwrap(),
+        exemptions: Exemptions::default(),
     });
     SkippedPlugin {
         declared,
@@ -89,6 +94,40 @@ fn plugin_activated_by_other_fields_is_missing_where_it_would_be_active() {
     );
     let none: [&str; 0] = [];
     assert_eq!(problems(&input("", "", ""), &claims, Vec::new()), none);
+}
+
+/// Where the operator has disabled a plugin, or lets TrainJobs disable it, a file that cannot be loaded is not missing.
+#[test]
+fn skipped_plugin_that_is_disabled_for_a_train_job_is_not_missing() {
+    let with = |exemptions: Exemptions| {
+        let mut guard = skipped("guard.wasm", Some(("guard", "always")));
+        guard.declared.as_mut().unwrap().exemptions = exemptions;
+        [guard]
+    };
+    let of_namespace = |namespace: &str| Exemptions {
+        disabled_for: DisabledFor {
+            namespaces: [namespace.to_owned()].into(),
+            ..DisabledFor::default()
+        },
+        ..Exemptions::default()
+    };
+    let by_train_jobs = Exemptions {
+        train_jobs_may_disable: true,
+        ..Exemptions::default()
+    };
+    let plain = input("", "", "");
+    let annotations = "annotations: {trainyard.dev/disabled-plugins: guard}";
+    let opted_out = plain.replace("{name: job}", &format!("{{name: job, {annotations}}}"));
+    for (input, exemptions, count) in [
+        (&plain, of_namespace("default"), 0),
+        (&plain, of_namespace("other"), 1),
+        (&plain, by_train_jobs.clone(), 1),
+        (&opted_out, by_train_jobs, 0),
+        (&opted_out, Exemptions::default(), 2),
+    ] {
+        let found = problems(input, &with(exemptions), Vec::new());
+        assert_eq!(found.len(), count, "{found:?}");
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ use trainyard_model::{
     facts::Facts,
     limits::Limits,
     names::sha256_digest,
-    plugin_info::{PluginInfo, Settings},
+    plugin_info::{Exemptions, PluginInfo, Settings},
     record::Accelerators,
 };
 use trainyard_render::ClusterFacts;
@@ -50,7 +50,7 @@ pub(crate) struct Index {
     pub(crate) trainyard: Host,
     /// The operator's settings for all TrainJobs.
     pub(crate) cluster: Cluster,
-    /// The plugins that ran.
+    /// The plugins that ran, and those that were disabled for a TrainJob.
     pub(crate) plugins: Vec<PluginEntry>,
     /// The TrainJobs, in the order in which they were rendered.
     pub(crate) train_jobs: Vec<JobEntry>,
@@ -127,6 +127,8 @@ pub(crate) struct PluginEntry {
     after: Vec<String>,
     before: Vec<String>,
     excludes: Vec<String>,
+    #[serde(default, skip_serializing_if = "Exemptions::is_empty")]
+    exemptions: Exemptions,
 }
 
 impl PluginEntry {
@@ -145,6 +147,7 @@ impl PluginEntry {
             after: settings.after.clone(),
             before: settings.before.clone(),
             excludes: settings.excludes.clone(),
+            exemptions: settings.exemptions.clone(),
         }
     }
 
@@ -167,6 +170,7 @@ impl PluginEntry {
             after: self.after.clone(),
             before: self.before.clone(),
             excludes: self.excludes.clone(),
+            exemptions: self.exemptions.clone(),
             ..Settings::default()
         }
     }

@@ -85,6 +85,9 @@ pub(super) fn text(explained: &Explanation<'_>) -> String {
         groups.entry(group).or_default().push((path, field));
     }
     let mut text = line("", &explained.title());
+    for plugin in explained.plugins() {
+        text += &line("", &plugin);
+    }
     for (group, mut fields) in groups {
         fields.sort_by(|(a, _), (b, _)| a.cmp(b));
         text += "\n";

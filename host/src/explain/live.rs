@@ -4,7 +4,7 @@ use std::{fmt, path::Path};
 
 use kube::Client;
 use serde_json::Value;
-use trainyard_api::{FieldPath, Runtime, runtime::Member};
+use trainyard_api::{FieldPath, Runtime, TrainJob, runtime::Member};
 use trainyard_controller::reconcile::{Live, live, live_job_set};
 use trainyard_model::{
     deadline::Deadline,
@@ -65,11 +65,7 @@ pub(super) fn explain(
         lines.iter().for_each(report::warn);
     }
     ErrorList::from_iter(absent.into_iter().flatten()).or_ok(())?;
-    let explained = Explanation {
-        train_job: name,
-        namespace: &train_job.namespace,
-        fields,
-    };
+    let explained = Explanation::new(&train_job.namespace, name, &rendered, fields);
     let mut buffered = BufferedList::new(args.output.list());
     buffered.add(explained.title(), &explained.text(args.output)?)?;
     buffered.print()
@@ -137,7 +133,10 @@ impl LiveTrainJob {
         let renderer = &self.loaded.renderer;
         let generation = renderer.generation();
         let missing = missing(&self.live, generation);
-        let mut runtime = snapshot.runtime.as_ref().clone();
+        let (mut job, mut runtime) = (self.live.job.clone(), snapshot.runtime.as_ref().clone());
+        if !is_recorded {
+            keep_loaded_overrides(&mut job, generation);
+        }
         if !missing.is_empty() {
             if is_recorded {
                 let missing = missing.join("; ");
@@ -150,13 +149,7 @@ impl LiveTrainJob {
             keep_loaded(&mut runtime, generation);
         }
         let rendered = renderer
-            .render(
-                &self.live.job,
-                &runtime,
-                &self.namespace,
-                &snapshot.lookups,
-                deadline,
-            )
+            .render(&job, &runtime, &self.namespace, &snapshot.lookups, deadline)
             .map_err(|stopped| ErrorList::from_iter(stopped.lines()))?;
         let message = match &snapshot.plan {
             None => Some(format!(
@@ -262,4 +255,11 @@ fn keep_loaded(runtime: &mut Runtime, generation: &Generation) {
     }
     let handled = |member: &Member| is_handled(Union::PodGroupPolicy, member);
     runtime.pod_group_policy = runtime.pod_group_policy.take().filter(handled);
+}
+
+/// Removes the overrides for plugins that are not loaded from a TrainJob. The controller has checked them.
+fn keep_loaded_overrides(job: &mut TrainJob, generation: &Generation) {
+    let is_loaded = |name: &str| generation.plugin(name).is_some();
+    job.plugins.disabled.retain(|name| is_loaded(name));
+    job.plugins.parameters.retain(|name, _| is_loaded(name));
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::Value;
-use trainyard_api::{FieldPath, path::PathError};
+use trainyard_api::{FieldPath, fields::value_at, names, path::PathError};
 use trainyard_render::{InputJob, NoSuchField, Provenance, Rendered, Setter};
 
 use crate::{
@@ -18,6 +18,7 @@ use crate::{
     cluster::ClusterArgs,
     input,
     output::{self, BufferedList, List},
+    plan::DisabledReport,
     report::ErrorList,
 };
 
@@ -110,12 +111,71 @@ fn path(text: &str) -> Result<FieldPath, PathError> {
 struct Explanation<'a> {
     train_job: &'a str,
     namespace: &'a str,
+    /// The plugins that are disabled for it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    disabled_plugins: Vec<DisabledReport>,
+    /// The parameters of plugins that it sets.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    parameters: Vec<ParameterReport<'a>>,
     fields: Vec<Provenance>,
 }
 
-impl Explanation<'_> {
+/// A parameter of a plugin that the TrainJob sets.
+#[derive(Serialize)]
+struct ParameterReport<'a> {
+    plugin: &'a str,
+    /// The path in the plugin's configuration.
+    path: String,
+    value: &'a Value,
+}
+
+impl<'a> Explanation<'a> {
+    /// Returns the explanation of these fields of a TrainJob.
+    fn new(
+        namespace: &'a str,
+        train_job: &'a str,
+        rendered: &'a Rendered,
+        fields: Vec<Provenance>,
+    ) -> Self {
+        let parameters = rendered.plan.iter().flat_map(|active| {
+            let value = |path: &FieldPath| value_at(&active.config, path.segments());
+            let of_plugin = active.parameters.iter();
+            of_plugin.filter_map(move |path| {
+                Some(ParameterReport {
+                    plugin: &active.plugin.id.name,
+                    path: path.to_string(),
+                    value: value(path)?,
+                })
+            })
+        });
+        Self {
+            train_job,
+            namespace,
+            disabled_plugins: DisabledReport::of(&rendered.disabled),
+            parameters: parameters.collect(),
+            fields,
+        }
+    }
+
     fn title(&self) -> String {
         format!("TrainJob {}/{}", self.namespace, self.train_job)
+    }
+
+    /// Returns lines about the plugins of the TrainJob.
+    fn plugins(&self) -> Vec<String> {
+        let disabled = self.disabled_plugins.iter();
+        let disabled =
+            disabled.map(|plugin| format!("disabled plugin: {} ({})", plugin.name, plugin.by));
+        let parameters = self.parameters.iter().map(|parameter| {
+            let ParameterReport {
+                plugin,
+                path,
+                value,
+            } = parameter;
+            let by = names::PLUGIN_PARAMETERS_ANNOTATION;
+            format!("parameter of {plugin}: {path}: {value} (annotation {by} of the TrainJob)")
+        });
+        disabled.chain(parameters).collect()
     }
 
     fn text(&self, format: ExplainFormat) -> Result<String, ErrorList> {
@@ -140,11 +200,8 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), ErrorList> {
     let mut buffered = BufferedList::new(args.output.list());
     let make = |job: &InputJob, rendered: &Rendered| {
         let (fields, missing) = fields(rendered, &wanted);
-        let explained = Explanation {
-            train_job: &job.train_job.metadata.name,
-            namespace: &job.namespace,
-            fields,
-        };
+        let name = &job.train_job.metadata.name;
+        let explained = Explanation::new(&job.namespace, name, rendered, fields);
         let has_none = explained.fields.is_empty() && !wanted.is_empty();
         let text = (!has_none).then(|| explained.text(args.output));
         let line = |missing: NoSuchField| format!("{}: {missing}", job.location());

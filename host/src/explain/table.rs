@@ -10,7 +10,7 @@ use crate::output::{self, Table};
 const MAX_ROWS: usize = 4096;
 
 pub(super) fn text(explained: &Explanation<'_>) -> String {
-    let mut text = output::cleaned([explained.title()]);
+    let mut text = output::cleaned([explained.title()].into_iter().chain(explained.plugins()));
     let steps = explained.fields.iter();
     let steps = steps.flat_map(|field| field.steps.iter().map(move |step| (field, step)));
     let mut steps = steps.peekable();

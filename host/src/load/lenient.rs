@@ -13,7 +13,8 @@ use crate::{args::CacheArgs, policy_file::PolicyFile, report::ErrorList};
 pub(crate) struct LenientLoad {
     pub(crate) renderer: Renderer,
     pub(crate) loader: Loader,
-    /// The skipped plugins: the file, and the reason. An entry of the policy file for a plugin that does not exist is one of them.
+    /// The skipped plugins: the file, and the reason. An entry of the policy file that has no effect, such as one for a plugin that does not
+    /// exist, is one of them.
     pub(crate) refused: Vec<(String, String)>,
     /// The names of the plugins that the policy file disables.
     pub(crate) disabled: Vec<String>,
@@ -21,8 +22,8 @@ pub(crate) struct LenientLoad {
 
 impl LenientLoad {
     /// Loads the built-in plugins and these files, for a number of concurrent calls. A plugin that conflicts with others is skipped like one
-    /// that cannot be loaded, and so is an entry of the policy file for a plugin that does not exist: neither stops the TrainJobs that do not
-    /// need it.
+    /// that cannot be loaded, and so is an entry of the policy file that has no effect, such as one for a plugin that does not exist: neither
+    /// stops the TrainJobs that do not need it.
     pub(crate) fn load(
         files: &[PathBuf],
         policy: &PolicyFile,
@@ -32,7 +33,7 @@ impl LenientLoad {
     ) -> Result<Self, ErrorList> {
         let loader = loader(cache, calls)?;
         let mut plugins = load(&loader, files, policy, CodeLoading::Eager);
-        let unknown = plugins.unknown_plugins(policy, None);
+        let of_policy = plugins.policy_errors(policy, None);
         let renderer = loop {
             let loaded = plugins.loaded.iter();
             let wrapped = loaded.map(|(plugin, _)| wrap(plugin.clone()));
@@ -51,8 +52,8 @@ impl LenientLoad {
         let disabled = plugins.disabled_names();
         let refused = plugins.refused.iter();
         let refused = refused.map(|refused| (refused.file(), refused.to_string()));
-        let unknown = unknown.into_iter();
-        let refused = refused.chain(unknown.map(|it| (it.location.to_string(), it.message)));
+        let of_policy = of_policy.into_iter();
+        let refused = refused.chain(of_policy.map(|it| (it.location.to_string(), it.message)));
         Ok(Self {
             renderer,
             loader,
@@ -78,7 +79,7 @@ fn skip_conflicting(
     let (plugin, origin) = loaded.remove(at);
     Some(Refused::Conflict {
         origin,
-        declared: declared(&plugin.info().manifest),
+        declared: declared(&plugin.info().manifest, &plugin.info().settings),
         error: error.clone(),
     })
 }

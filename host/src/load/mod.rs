@@ -19,7 +19,7 @@ use trainyard_model::{
     manifest::Manifest,
     names::sha256_digest,
     plugin::Plugin,
-    plugin_info::{PluginError, PluginId, Settings},
+    plugin_info::{PluginError, PluginId, PluginInfo, Settings},
     text::nearest,
 };
 use trainyard_render::{Declared, Renderer, SkippedPlugin};
@@ -56,7 +56,7 @@ impl LoadedPlugins {
             &policy,
             CodeLoading::Lazy,
         );
-        let failure = ErrorList::from_iter(plugins.unknown_plugins(&policy, None));
+        let failure = ErrorList::from_iter(plugins.policy_errors(&policy, None));
         Self::of(plugins, loader, &policy, failure)
     }
 
@@ -74,10 +74,7 @@ impl LoadedPlugins {
         );
         let new = NewPlugin::load(&loader, file, &policy);
         let mut failure = match &new {
-            Ok(new) => {
-                let name = &*new.plugin.id.name;
-                ErrorList::from_iter(plugins.unknown_plugins(&policy, Some(name)))
-            }
+            Ok(new) => ErrorList::from_iter(plugins.policy_errors(&policy, Some(&new.plugin))),
             // It may be the plugin that the policy file names, so unknown names are not reported.
             Err(error) => ErrorList::from_iter([error]),
         };
@@ -246,6 +243,24 @@ impl LoadResult {
         found
     }
 
+    /// Returns the errors of the policy file that depend on the plugins, which may include a `new` one: names that no plugin has, and
+    /// exemptions of plugins that are not always active.
+    fn policy_errors(&self, policy: &PolicyFile, new: Option<&PluginInfo>) -> Vec<Located> {
+        let loaded = self.loaded.iter().map(|(plugin, _)| &**plugin.info());
+        let loaded = loaded.chain(new);
+        let loaded = loaded.map(|plugin| (&*plugin.id.name, &plugin.manifest.active_when));
+        let others = self
+            .disabled
+            .iter()
+            .chain(self.refused.iter().filter_map(Refused::declared));
+        let others = others.map(|declared| (&*declared.name, &declared.active_when));
+        // A loaded plugin replaces a refused one of the same name.
+        let all: BTreeMap<_, _> = others.chain(loaded).collect();
+        let mut errors = self.unknown_plugins(policy, new.map(|new| &*new.id.name));
+        errors.extend(policy.impossible_exemptions(&all));
+        errors
+    }
+
     /// Returns an error for each name in the policy file that is neither a loaded, a disabled, a refused nor the `new` plugin's name. Returns none
     /// if the name of a refused plugin could not be read, because it may be any of them.
     fn unknown_plugins(&self, policy: &PolicyFile, new: Option<&str>) -> Vec<Located> {
@@ -322,8 +337,9 @@ impl Loading<'_> {
         let policy = self.policy;
         let mut declared = None;
         let loaded = load(&mut |manifest| {
-            declared = Some(self::declared(manifest));
-            policy.settings(&manifest.name, defaults.clone())
+            let settings = policy.settings(&manifest.name, defaults.clone());
+            declared = Some(self::declared(manifest, &settings));
+            settings
         });
         match loaded {
             Ok(loaded) => self.keep(loaded, origin),
@@ -368,11 +384,12 @@ fn disabled_by_operator(declared: &Declared) -> SkippedPlugin {
     }
 }
 
-/// Returns the declaration of a manifest.
-fn declared(manifest: &Manifest) -> Declared {
+/// Returns the declaration of a manifest, with the operator's settings for the plugin.
+fn declared(manifest: &Manifest, settings: &Settings) -> Declared {
     Declared {
         name: manifest.name.clone(),
         active_when: manifest.active_when.clone(),
+        exemptions: settings.exemptions.clone(),
     }
 }
 

@@ -84,15 +84,22 @@ impl Refused {
         }
     }
 
+    /// Returns its manifest's declaration, if it is known and no loaded plugin replaces it.
+    pub(super) fn declared(&self) -> Option<&Declared> {
+        match self {
+            Self::Load { declared, .. } => declared.as_ref(),
+            Self::Conflict { declared, .. } => Some(declared),
+            Self::SameName { .. } | Self::SameFile(_) => None,
+        }
+    }
+
     /// Returns the plugin for the errors of TrainJobs that need it. `None` if a loaded plugin replaces it.
     pub(super) fn skipped(&self) -> Option<SkippedPlugin> {
-        let declared = match self {
-            Self::Load { declared, .. } => declared.clone(),
-            Self::Conflict { declared, .. } => Some(declared.clone()),
-            Self::SameName { .. } | Self::SameFile(_) => return None,
-        };
+        if matches!(self, Self::SameName { .. } | Self::SameFile(_)) {
+            return None;
+        }
         Some(SkippedPlugin {
-            declared,
+            declared: self.declared().cloned(),
             why: self.to_string(),
             is_disabled: false,
         })

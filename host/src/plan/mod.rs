@@ -14,6 +14,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
+pub(crate) use self::report::DisabledReport;
 use self::report::{PlanReport, Relations};
 use crate::{
     args::RunArgs,
@@ -104,7 +105,10 @@ pub(crate) fn run(args: &PlanArgs) -> Result<(), ErrorList> {
         claims,
     );
     for job in &catalog.jobs {
-        match loaded.renderer.plan(&job.train_job, &job.runtime) {
+        let planned = loaded
+            .renderer
+            .plan(&job.train_job, &job.runtime, &job.namespace);
+        match planned {
             Ok(plan) if keep_going || failure.is_empty() => {
                 let name = format!("{}/{}", job.namespace, job.train_job.metadata.name);
                 hold(&relations.of_job(name, &plan))?;

@@ -279,7 +279,10 @@ fn granted(plugin: &PluginReport<'_>) -> Markup {
 
 fn set_by_the_operator(report: &PlanReport<'_>) -> Markup {
     html! {
-        @if !report.excluded.is_empty() || !report.disabled.is_empty() {
+        @let disabled = &report.disabled_for_train_job;
+        @let is_shown = !report.excluded.is_empty() || !report.disabled.is_empty()
+            || !report.disabled_for_some.is_empty() || !disabled.is_empty();
+        @if is_shown {
             h2 { "Excluded and disabled" }
             ul {
                 @for pair in &report.excluded {
@@ -287,6 +290,12 @@ fn set_by_the_operator(report: &PlanReport<'_>) -> Markup {
                 }
                 @for name in report.disabled {
                     li { strong { (name) } " is disabled." }
+                }
+                @for plugin in &report.disabled_for_some {
+                    li { strong { (plugin.name) } " is disabled for " (plugin.train_jobs().join(", ")) "." }
+                }
+                @for plugin in disabled {
+                    li { strong { (plugin.name) } " is disabled for this TrainJob (" (plugin.by) ")." }
                 }
             }
         }

@@ -3,14 +3,15 @@
 use std::collections::BTreeSet;
 
 use serde::Serialize;
+use trainyard_api::names;
 use trainyard_model::{
     claims::{ClaimPath, Claims, Grants, Verb},
     facts::Facts,
     manifest::{ActiveWhen, NodeSet},
     plan::{Edge, EdgeReason, Generation, PossibleClash, Slot},
-    plugin_info::PluginInfo,
+    plugin_info::{Exemptions, PluginInfo},
 };
-use trainyard_render::{Active, plan_of};
+use trainyard_render::{DisabledPlugin, PlannedPlugins, plan_of};
 
 /// A plan.
 #[derive(Serialize)]
@@ -35,6 +36,52 @@ pub(super) struct PlanReport<'a> {
     /// Plugins that the policy file disables.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     pub(super) disabled: &'a [String],
+    /// For the plan of all plugins: those that some TrainJobs run without.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) disabled_for_some: Vec<DisabledForSome<'a>>,
+    /// For the plan of a TrainJob: the plugins that are disabled for it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) disabled_for_train_job: Vec<DisabledReport>,
+}
+
+/// A plugin that some TrainJobs run without.
+#[derive(Serialize)]
+pub(super) struct DisabledForSome<'a> {
+    pub(super) name: &'a str,
+    #[serde(flatten)]
+    pub(super) exemptions: &'a Exemptions,
+}
+
+impl DisabledForSome<'_> {
+    /// Returns the TrainJobs that run without it, in words.
+    pub(super) fn train_jobs(&self) -> Vec<String> {
+        let of_operator = &self.exemptions.disabled_for;
+        let namespaces = of_operator.namespaces.iter();
+        let namespaces = namespaces.map(|namespace| format!("namespace {namespace}"));
+        let runtimes = of_operator.runtimes.iter().cloned();
+        let own = self.exemptions.train_jobs_may_disable;
+        let own = own.then(|| format!("TrainJobs with {}", names::DISABLED_PLUGINS_ANNOTATION));
+        namespaces.chain(runtimes).chain(own).collect()
+    }
+}
+
+/// A plugin that is disabled for a TrainJob.
+#[derive(Serialize)]
+pub(crate) struct DisabledReport {
+    pub(crate) name: String,
+    /// What disables it.
+    pub(crate) by: String,
+}
+
+impl DisabledReport {
+    /// Returns the reports of plugins.
+    pub(crate) fn of(disabled: &[DisabledPlugin]) -> Vec<Self> {
+        let report = |disabled: &DisabledPlugin| Self {
+            name: disabled.plugin.id.name.to_string(),
+            by: disabled.by.to_string(),
+        };
+        disabled.iter().map(report).collect()
+    }
 }
 
 /// Two plugins that are never active together.
@@ -177,8 +224,14 @@ impl<'a> Relations<'a> {
         };
         plugins.sort_by_key(turn);
         let excluded = self.generation.excluded().iter();
+        let disabled_for_some = plugins.iter().map(|plugin| DisabledForSome {
+            name: &plugin.id.name,
+            exemptions: &plugin.settings.exemptions,
+        });
+        let disabled_for_some = disabled_for_some.filter(|plugin| !plugin.exemptions.is_empty());
         PlanReport {
             disabled,
+            disabled_for_some: disabled_for_some.collect(),
             excluded: excluded
                 .map(|(first, second)| {
                     let by = self.generation.excluding(first, second);
@@ -202,15 +255,19 @@ impl<'a> Relations<'a> {
     }
 
     /// Returns the plan of one TrainJob.
-    pub(super) fn of_job(&'a self, job: String, plan: &'a [Active]) -> PlanReport<'a> {
-        let plugins: Vec<&PluginInfo> = plan.iter().map(|active| &*active.plugin).collect();
+    pub(super) fn of_job(&'a self, job: String, plan: &'a PlannedPlugins) -> PlanReport<'a> {
+        let active = plan.active.iter();
+        let plugins: Vec<&PluginInfo> = active.map(|active| &*active.plugin).collect();
         let order = plugins.iter().map(|plugin| Slot::of(plugin)).collect();
-        self.report(
-            Some(job),
-            plan_of(plan, &self.facts).digest,
-            names_of(&[order]),
-            &plugins,
-        )
+        PlanReport {
+            disabled_for_train_job: DisabledReport::of(&plan.disabled),
+            ..self.report(
+                Some(job),
+                plan_of(&plan.active, &self.facts).digest,
+                names_of(&[order]),
+                &plugins,
+            )
+        }
     }
 
     fn report(
@@ -237,6 +294,8 @@ impl<'a> Relations<'a> {
             possible_clashes: clashes.cloned().collect(),
             excluded: Vec::new(),
             disabled: &[],
+            disabled_for_some: Vec::new(),
+            disabled_for_train_job: Vec::new(),
         }
     }
 

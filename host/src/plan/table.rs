@@ -26,6 +26,16 @@ pub(super) fn lines(report: &PlanReport<'_>) -> Vec<String> {
             report.disabled.join(", ")
         ));
     }
+    let disabled_for_some = report.disabled_for_some.iter();
+    out.extend(disabled_for_some.map(|plugin| {
+        format!(
+            "disabled for some: {} ({}; policy file)",
+            plugin.name,
+            plugin.train_jobs().join(", ")
+        )
+    }));
+    let of_job = report.disabled_for_train_job.iter();
+    out.extend(of_job.map(|plugin| format!("disabled: {} ({})", plugin.name, plugin.by)));
     out.push(format!("digest: {}", report.digest));
     if !report.plugins.is_empty() {
         out.extend(plugins(report).lines());

@@ -9,9 +9,10 @@ use std::{
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
+use trainyard_api::names;
 use trainyard_model::{
     claims::{ClaimPath, Verb, permission},
-    manifest::Manifest,
+    manifest::{ActiveWhen, Manifest},
     record::{Field, Permission},
     text::clean,
 };
@@ -114,6 +115,16 @@ fn policy_file(plugin: &Screened) -> Vec<String> {
     } else {
         lines.push("  grants:".to_owned());
         lines.extend(grants.iter().map(|grant| format!("  - {}", text(grant))));
+    }
+    if manifest.active_when == ActiveWhen::Always {
+        lines.push(
+            "  # disabledFor: {namespaces: [], runtimes: []} # it is active for every other TrainJob"
+                .to_owned(),
+        );
+        lines.push(format!(
+            "  # trainJobsMayDisable: true # with the annotation {}",
+            names::DISABLED_PLUGINS_ANNOTATION
+        ));
     }
     lines
 }

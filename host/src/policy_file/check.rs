@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, btree_map::Entry};
 
 use serde_json::{Value, json};
-use trainyard_api::FieldPath;
+use trainyard_api::{FieldPath, names};
 use trainyard_config::FieldError;
 use trainyard_model::{
     claims::{self, ClaimPath},
@@ -12,6 +12,8 @@ use trainyard_model::{
     names::{is_dns_label, is_dns_subdomain},
     text::clean,
 };
+
+use super::plugin_path;
 
 /// Returns the field_errors of a policy file that its schema does not find.
 pub(super) fn field_errors(policy: &Value) -> Vec<FieldError> {
@@ -126,12 +128,9 @@ fn check_plugins(policy: &Value, field_errors: &mut Vec<FieldError>) {
             }));
         }
         check_self_references(plugin, at, field_errors);
+        check_disabled_for(plugin, at, field_errors);
         check_limits(plugin, at, field_errors);
     }
-}
-
-fn plugin_path(at: usize) -> FieldPath {
-    FieldPath::of(["plugins"]).index(at)
 }
 
 /// Reports a plugin in its own `after`, `before` or `excludes`.
@@ -150,6 +149,51 @@ fn check_self_references(plugin: &Value, at: usize, field_errors: &mut Vec<Field
             field: plugin_path(at).field(key).index(of),
             problem: format!("`{}` {problem}", clean(name)),
         }));
+    }
+}
+
+/// Reports namespaces and runtimes that cannot exist.
+fn check_disabled_for(plugin: &Value, at: usize, field_errors: &mut Vec<FieldError>) {
+    let Some(disabled_for) = plugin.get("disabledFor") else {
+        return;
+    };
+    let no_namespace = |name: &str| {
+        format!(
+            "`{}` is not the name of a namespace; write 1 to 63 of a-z, 0-9 and `-`, with no `-` at either end",
+            clean(name)
+        )
+    };
+    let no_runtime = |name: &str| {
+        format!(
+            "`{}` is not a runtime; write `{}/NAME`, or `{}/NAMESPACE/NAME` for a runtime in a namespace",
+            clean(name),
+            names::CLUSTER_TRAINING_RUNTIME,
+            names::TRAINING_RUNTIME
+        )
+    };
+    let namespaces = texts(disabled_for, "namespaces").filter(|(_, name)| !is_dns_label(name));
+    let namespaces = namespaces.map(|(of, name)| ("namespaces", of, no_namespace(name)));
+    let runtimes = texts(disabled_for, "runtimes").filter(|(_, name)| !is_runtime(name));
+    let runtimes = runtimes.map(|(of, name)| ("runtimes", of, no_runtime(name)));
+    field_errors.extend(
+        namespaces
+            .chain(runtimes)
+            .map(|(list, of, problem)| FieldError {
+                field: plugin_path(at).fields(["disabledFor", list]).index(of),
+                problem,
+            }),
+    );
+}
+
+/// Whether it is a kind of runtimes and the name of one, with its namespace if the kind has namespaces. A name alone would also be that of a
+/// runtime that users of a namespace create.
+fn is_runtime(text: &str) -> bool {
+    match text.split('/').collect::<Vec<_>>().as_slice() {
+        [names::CLUSTER_TRAINING_RUNTIME, name] => is_dns_subdomain(name),
+        [names::TRAINING_RUNTIME, namespace, name] => {
+            is_dns_label(namespace) && is_dns_subdomain(name)
+        }
+        _ => false,
     }
 }
 

@@ -18,7 +18,8 @@ use trainyard_model::{
     claims::{ClaimPath, Grants},
     facts::Facts,
     limits::Limits,
-    plugin_info::Settings,
+    manifest::ActiveWhen,
+    plugin_info::{DisabledFor, Exemptions, Settings},
     record::Accelerators,
     text::{clean, nearest},
 };
@@ -99,6 +100,13 @@ struct PluginPolicy {
     /// without it.
     #[serde(default)]
     disabled: bool,
+    /// Disables the plugin for these TrainJobs only. It must be one that is always active.
+    #[serde(default)]
+    disabled_for: DisabledFor,
+    /// Lets a TrainJob disable the plugin for itself with the annotation `trainyard.dev/disabled-plugins`. The plugin must be one that is
+    /// always active.
+    #[serde(default)]
+    train_jobs_may_disable: bool,
 }
 
 impl PolicyFile {
@@ -150,7 +158,35 @@ impl PolicyFile {
         defaults.before.extend(plugin.before.iter().cloned());
         defaults.excludes.extend(plugin.excludes.iter().cloned());
         defaults.is_disabled = plugin.disabled;
+        defaults.exemptions = Exemptions {
+            disabled_for: plugin.disabled_for.clone(),
+            train_jobs_may_disable: plugin.train_jobs_may_disable,
+        };
         defaults
+    }
+
+    /// Returns an error for each exemption of a plugin that is not always active. `plugins` are the known plugins.
+    pub(crate) fn impossible_exemptions(
+        &self,
+        plugins: &BTreeMap<&str, &ActiveWhen>,
+    ) -> Vec<Located> {
+        let entries = self.plugins.iter().enumerate();
+        let errors = entries.flat_map(|(at, plugin)| {
+            let when = plugins.get(plugin.name.as_str());
+            let when = when.filter(|when| ***when != ActiveWhen::Always);
+            let keys = [
+                ("disabledFor", !plugin.disabled_for.is_empty()),
+                ("trainJobsMayDisable", plugin.train_jobs_may_disable),
+            ];
+            let set = keys.into_iter().filter(|(_, is_set)| *is_set);
+            set.filter_map(move |(key, _)| {
+                Some(Located {
+                    location: self.location.clone().at(plugin_path(at).field(key)),
+                    message: not_always(&plugin.name, when?),
+                })
+            })
+        });
+        errors.take(MAX_ERRORS).collect()
     }
 
     /// Returns an error for each plugin that it names and that is not known, because a mistyped name would leave the intended plugin without its
@@ -178,7 +214,7 @@ impl PolicyFile {
     fn names(&self) -> impl Iterator<Item = (FieldPath, &str)> {
         let plugins = self.plugins.iter().enumerate();
         plugins.flat_map(|(at, plugin)| {
-            let path = FieldPath::of(["plugins"]).index(at);
+            let path = plugin_path(at);
             let name = std::iter::once((path.field("name"), plugin.name.as_str()));
             let lists = [
                 ("after", &plugin.after),
@@ -192,6 +228,19 @@ impl PolicyFile {
             }))
         })
     }
+}
+
+/// Returns the path of an entry of `plugins`.
+fn plugin_path(at: usize) -> FieldPath {
+    FieldPath::of(["plugins"]).index(at)
+}
+
+/// Returns the message for exemptions of a plugin that is activated by `when`.
+fn not_always(name: &str, when: &ActiveWhen) -> String {
+    format!(
+        "is only for plugins that are active `always`, but `{}` is activated by `{when}`; remove the key, or set `disabled: true` to disable the plugin for all TrainJobs",
+        clean(name)
+    )
 }
 
 /// Returns the message for a name that no plugin has.

@@ -102,6 +102,26 @@ impl<'v> Fields<'v> {
         strings
     }
 
+    /// Reads a list of strings.
+    pub fn strings(&mut self, name: &str) -> Vec<String> {
+        let Some(value) = self.raw(name) else {
+            return Vec::new();
+        };
+        let path = self.path.field(name);
+        let Some(items) = value.as_array() else {
+            self.wrong_type(path, "a list", value);
+            return Vec::new();
+        };
+        let mut strings = Vec::new();
+        for (at, item) in items.iter().enumerate() {
+            match item.as_str() {
+                Some(text) => strings.push(text.to_owned()),
+                None => self.wrong_type(path.index(at), A_STRING, item),
+            }
+        }
+        strings
+    }
+
     /// Reads an object without looking at its fields.
     pub fn opaque_object(&mut self, name: &str) -> Option<Value> {
         let value = self.raw(name)?;

@@ -8,6 +8,7 @@
 //! plugin NAME VERSION CONTENT config CONFIG operator GRANTS CONFIG ORDER
 //! facts FACTS
 //! excludes NAME NAME
+//! exempts NAME EXEMPTIONS
 //! order NAME NAME|NAME
 //! ```
 //!
@@ -18,6 +19,8 @@
 //!   and a plan of an earlier release pins no settings.
 //! - One `facts` line with the digest of the operator's facts, if there are any.
 //! - One `excludes` line for each pair that is excluded from running together, in plans without a TrainJob.
+//! - One `exempts` line for each plugin that is disabled for some TrainJobs or that TrainJobs may disable, by name, in plans without a
+//!   TrainJob, with the digest of its [`Exemptions`](crate::plugin_info::Exemptions).
 //! - One `order` line for each order: one for a TrainJob, and otherwise one for each member of `mlPolicy` with a different
 //!   order. Members with the same order are joined by `|`.
 //!
@@ -26,7 +29,7 @@
 
 use std::fmt::Write as _;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{Generation, Slot};
 use crate::{
@@ -68,15 +71,24 @@ impl Generation {
     #[must_use]
     pub fn digest(&self, facts: &Facts) -> String {
         let plugins = self.plugins().map(|plugin| Line::of_loaded(plugin));
-        let excluded = self.excluded().iter().map(|(a, b)| (&**a, &**b));
+        let excluded = self.excluded().iter();
+        let excluded = excluded.map(|(a, b)| format!("excludes {a} {b}"));
+        let exempting = self.plugins().filter_map(|plugin| exempts(plugin));
         let orders = self.overview();
         digest(
             plugins.collect(),
             facts,
-            excluded,
+            excluded.chain(exempting),
             orders.iter().map(|order| words(order)),
         )
     }
+}
+
+/// The line of a plugin that does not run for every TrainJob for which its manifest activates it.
+fn exempts(plugin: &PluginInfo) -> Option<String> {
+    let exemptions = &plugin.settings.exemptions;
+    let digest = || canonical_digest(&json!(exemptions));
+    (!exemptions.is_empty()).then(|| format!("exempts {} {}", plugin.id.name, digest()))
 }
 
 /// An order as one line.
@@ -85,11 +97,11 @@ fn words(order: &[Slot]) -> String {
     slots.join(" ")
 }
 
-/// The digest of plugins in their orders.
-pub(super) fn digest<'a>(
-    mut plugins: Vec<Line<'a>>,
+/// The digest of plugins in their orders. `relations` are the lines between facts and orders.
+pub(super) fn digest(
+    mut plugins: Vec<Line<'_>>,
     facts: &Facts,
-    excluded: impl IntoIterator<Item = (&'a str, &'a str)>,
+    relations: impl IntoIterator<Item = String>,
     orders: impl IntoIterator<Item = String>,
 ) -> String {
     plugins.sort_by_key(|line| line.name);
@@ -112,11 +124,8 @@ pub(super) fn digest<'a>(
         );
     }
     let facts = (!facts.is_empty()).then(|| format!("facts {}", facts.digest()));
-    let excluded = excluded
-        .into_iter()
-        .map(|(a, b)| format!("excludes {a} {b}"));
     let orders = orders.into_iter().map(|order| format!("order {order}"));
-    for line in facts.into_iter().chain(excluded).chain(orders) {
+    for line in facts.into_iter().chain(relations).chain(orders) {
         text.push_str(line.trim_end());
         text.push('\n');
     }

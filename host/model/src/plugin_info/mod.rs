@@ -1,5 +1,6 @@
 //! A loaded plugin: its identity, its manifest, and the operator's settings.
 
+mod exemptions;
 mod pinned;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
@@ -8,7 +9,10 @@ use serde_json::Value;
 use thiserror::Error;
 use trainyard_text::FieldPath;
 
-pub use self::pinned::PinnedSettings;
+pub use self::{
+    exemptions::{DisabledFor, Exemptions},
+    pinned::PinnedSettings,
+};
 use crate::{
     claims::{ClaimError, CompiledClaims, Grants},
     limits::Limits,
@@ -35,6 +39,8 @@ pub struct Settings {
     pub excludes: Vec<String>,
     /// Whether it is disabled.
     pub is_disabled: bool,
+    /// The TrainJobs that run without it, if it is always active.
+    pub exemptions: Exemptions,
     /// The only digest that is accepted for its name, in the form `sha256:HEX`. `None` accepts any.
     pub digest: Option<String>,
 }
@@ -49,6 +55,7 @@ impl Default for Settings {
             before: Vec::new(),
             excludes: Vec::new(),
             is_disabled: false,
+            exemptions: Exemptions::default(),
             digest: None,
         }
     }

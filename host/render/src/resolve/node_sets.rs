@@ -17,7 +17,7 @@ impl NodeSets {
     /// Returns the pod sets in the `nodeSets` of the active plugin that has any; at most one has. Without such a plugin, returns the
     /// pod sets with the ancestor `trainer`.
     pub(super) fn of(record: &Record, active: &[Active]) -> Self {
-        for Active { plugin, config } in active {
+        for Active { plugin, config, .. } in active {
             let is_on = |set: &&NodeSet| set.when.as_ref().is_none_or(|when| when.holds(config));
             let mut declared: Vec<u32> = Vec::new();
             for set in plugin.manifest.node_sets.iter().filter(is_on) {

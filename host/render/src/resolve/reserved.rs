@@ -44,7 +44,7 @@ pub(crate) fn of_trainer(job: &TrainJob, active: &[Active], session: &Session) -
     };
     let path = FieldPath::of(["spec", "trainer", "env"]);
     let mut owners = BTreeMap::new();
-    for Active { plugin, config } in active {
+    for Active { plugin, config, .. } in active {
         let reserved = plugin.manifest.reserved_env.iter();
         for name in reserved
             .filter(|some| some.applies(config))
@@ -99,7 +99,7 @@ pub(crate) fn of_patches(record: &Record, journal: &Journal, active: &[Active]) 
         .filter(|(change, _)| change.entry.field == Field::Env && change.new.is_some())
         .collect();
     let mut problems = Vec::new();
-    for Active { plugin, config } in active {
+    for Active { plugin, config, .. } in active {
         let reserved = set
             .iter()
             .filter(|(change, _)| plugin.reserves(&change.entry.key, config));

@@ -26,7 +26,7 @@ use trainyard_model::{
     manifest::Manifest,
     plan::PlanError,
     plugin::{Phase, Plugin},
-    plugin_info::{PluginInfo, Settings},
+    plugin_info::{Exemptions, PluginInfo, Settings},
 };
 use trainyard_render::{Catalog, ClusterFacts, InputJob, Problem, Rendered, Renderer, Stopped};
 
@@ -43,6 +43,7 @@ pub struct Scripted {
     pub active_when: String,
     pub node_sets: Value,
     pub config_schema: Value,
+    pub exemptions: Exemptions,
     script: Script,
 }
 
@@ -64,6 +65,7 @@ impl Scripted {
             active_when: "plugins".to_owned(),
             node_sets: json!([]),
             config_schema: Value::Null,
+            exemptions: Exemptions::default(),
             script: Arc::new(script),
         }
     }
@@ -86,6 +88,7 @@ impl Scripted {
         let settings = Settings {
             after: self.after.clone(),
             limits: self.limits,
+            exemptions: self.exemptions.clone(),
             ..Settings::built_in()
         };
         let plugin = Arc::new(PluginInfo::new(manifest, "native", settings).unwrap());
