@@ -15,11 +15,10 @@ use crate::common::{Scripted, catalog, input, refused, render_job, renderer, tex
 
 /// A plugin with these exemptions, which sets no field.
 fn plugin(name: &str, active_when: &str, exemptions: Exemptions) -> Scripted {
-    Scripted {
-        active_when: active_when.to_owned(),
-        exemptions,
-        ..Scripted::new(name, &[], |_, _| Ok(()))
-    }
+    let mut plugin = Scripted::new(name, &[], |_, _| Ok(()));
+    plugin.active_when = active_when.to_owned();
+    plugin.exemptions = exemptions;
+    plugin
 }
 
 fn guard(exemptions: Exemptions) -> [Scripted; 1] {

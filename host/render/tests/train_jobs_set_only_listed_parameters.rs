@@ -12,25 +12,21 @@ const ANNOTATION: &str = "metadata.annotations[trainyard.dev/plugin-parameters]"
 
 /// The plugins `tracer`, with a configuration, and `guard`, which is always active.
 fn loaded() -> [Scripted; 2] {
-    let tracer = Scripted {
-        config_schema: json!({
-            "type": "object", "additionalProperties": false, "required": ["bucket"],
-            "properties": {
-                "bucket": {"type": "string"},
-                "sampling": {"type": "integer", "minimum": 1, "default": 100},
-                "network": {
-                    "type": "object", "additionalProperties": false, "maxProperties": 2,
-                    "properties": {"mtu": {"type": "integer"}, "tls": {"type": "boolean"}, "a/b": {"type": "integer"}},
-                },
-                "tags": {"type": "array", "items": {"type": "string"}},
+    let mut tracer = Scripted::new("tracer", &[], |_, _| Ok(()));
+    tracer.config_schema = json!({
+        "type": "object", "additionalProperties": false, "required": ["bucket"],
+        "properties": {
+            "bucket": {"type": "string"},
+            "sampling": {"type": "integer", "minimum": 1, "default": 100},
+            "network": {
+                "type": "object", "additionalProperties": false, "maxProperties": 2,
+                "properties": {"mtu": {"type": "integer"}, "tls": {"type": "boolean"}, "a/b": {"type": "integer"}},
             },
-        }),
-        ..Scripted::new("tracer", &[], |_, _| Ok(()))
-    };
-    let guard = Scripted {
-        active_when: "always".to_owned(),
-        ..Scripted::new("guard", &[], |_, _| Ok(()))
-    };
+            "tags": {"type": "array", "items": {"type": "string"}},
+        },
+    });
+    let mut guard = Scripted::new("guard", &[], |_, _| Ok(()));
+    guard.active_when = "always".to_owned();
     [tracer, guard]
 }
 
@@ -218,10 +214,8 @@ fn annotation_of_the_runtime_lists_parameters() {
 
 #[test]
 fn members_of_unions_have_parameters() {
-    let framework = Scripted {
-        active_when: "mlPolicy.plugin".to_owned(),
-        ..loaded()[0].clone()
-    };
+    let [mut framework, _] = loaded();
+    framework.active_when = "mlPolicy.plugin".to_owned();
     let policy = "mlPolicy: {plugin: {name: tracer, config: {bucket: a}, parameters: [/sampling]}}";
     let input = input(&[]).replace("  plugins: []\n", &format!("  {policy}\n"));
     let annotations = json!({"trainyard.dev/plugin-parameters": r#"{"tracer": {"sampling": 3}}"#});
