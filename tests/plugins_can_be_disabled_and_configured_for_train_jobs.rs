@@ -232,11 +232,12 @@ fn sized(values: &str, parameters: &str) -> String {
 #[test]
 fn train_job_sets_parameters_that_its_runtime_lists() {
     let plugin = test_plugin("shared-memory");
-    let none = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile";
+    // Flux also sets the size of shared memory.
+    let apart = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins: [{name: shared-memory, excludes: [flux]}]";
     let input = sized(r#"{"shared-memory": {"size": "2Gi"}}"#, "/size");
     let printed = |command: &[&str]| {
         let arguments = [command, &["--plugin", &plugin]].concat();
-        stdout(&run(&arguments, none, &input))
+        stdout(&run(&arguments, apart, &input))
     };
     assert!(printed(&["render"]).contains("sizeLimit: 2Gi"));
     let line = "\nparameter of shared-memory: size: \"2Gi\" (annotation trainyard.dev/plugin-parameters of the TrainJob)\n";
@@ -248,7 +249,7 @@ fn train_job_sets_parameters_that_its_runtime_lists() {
 
     let refused = |values: &str, parameters: &str| {
         let render = ["render", "--plugin", &plugin];
-        refused_with(&render, none, &sized(values, parameters))
+        refused_with(&render, apart, &sized(values, parameters))
     };
     let place = "error: input.yaml:8: TrainJob ml/job: metadata.annotations[trainyard.dev/plugin-parameters]";
     for (values, parameters, wanted) in [
