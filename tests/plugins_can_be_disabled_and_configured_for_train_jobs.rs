@@ -149,7 +149,7 @@ fn train_job_is_refused_with_what_the_operator_can_do() {
         (
             BY_TRAIN_JOBS,
             "trainyard.dev/disabled-plugins: torch",
-            "the plugin `torch` cannot be disabled, because it is activated by `mlPolicy.torch` and not `always`; remove it, or use a runtime that does not activate the plugin",
+            "the plugin `torch` cannot be disabled, because it is not always active, but activated by `mlPolicy.torch`; remove it, or use a runtime that does not activate the plugin",
         ),
         (
             BY_TRAIN_JOBS,
@@ -159,7 +159,7 @@ fn train_job_is_refused_with_what_the_operator_can_do() {
         (
             "disabled: true",
             DISABLES,
-            "no loaded plugin has the name `team`: the plugin `team` is disabled in the policy file",
+            "no loaded plugin has the name `team`; remove it: the plugin `team` is disabled in the policy file",
         ),
     ] {
         let error = refused(of_team, annotation);

@@ -75,6 +75,7 @@ pub(crate) const ROWS: &[Row] = &[
     row("same-name", forms::same_name),
     row("other-manager", forms::other_manager),
     row("plugins-by-name", forms::plugins_by_name),
+    row("plugin-overrides", forms::plugin_overrides),
     row("gang-members", gangs::members),
     row("gang-pods", gangs::pods),
     row("gang-requests", gangs::requests),

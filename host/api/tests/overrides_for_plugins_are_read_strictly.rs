@@ -113,7 +113,10 @@ fn parameters_in_the_annotation_of_a_runtime_are_pointers() {
     assert_eq!(read(json!(many)).unwrap_err(), [wanted]);
     for (wrong, wanted) in [
         (json!("/a"), ": must be a list; found the string \"/a\""),
-        (json!([5]), "[0]: must be a string; found the integer 5; quote it"),
+        (
+            json!([5]),
+            "[0]: must be a string; found the integer 5; quote it",
+        ),
     ] {
         assert_eq!(read(wrong).unwrap_err(), [format!("{path}{wanted}")]);
     }

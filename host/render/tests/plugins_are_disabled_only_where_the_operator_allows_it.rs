@@ -153,11 +153,11 @@ fn other_names_are_refused_with_the_reason() {
         ),
         (
             "listed",
-            "the plugin `listed` cannot be disabled, because it is activated by `plugins` and not `always`; remove it, or use a runtime that does not activate the plugin",
+            "the plugin `listed` cannot be disabled, because it is not always active, but activated by `plugins`; remove it, or use a runtime that does not activate the plugin",
         ),
         (
             "claims",
-            "the plugin `claims` cannot be disabled, because it is activated by `resourceClaims` and not `always`; remove it, or use a runtime that does not activate the plugin",
+            "the plugin `claims` cannot be disabled, because it is not always active, but activated by `resourceClaims`; remove it, or use a runtime that does not activate the plugin",
         ),
         (
             "gaurd",

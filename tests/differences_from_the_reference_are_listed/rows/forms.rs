@@ -60,6 +60,14 @@ pub(super) fn plugins_by_name(seen: &Seen<'_>) -> bool {
             .any(|field| seen.they_drop(field) || seen.we_refuse(field))
 }
 
+/// The annotations with which a TrainJob disables plugins and sets their parameters.
+pub(super) fn plugin_overrides(seen: &Seen<'_>) -> bool {
+    let annotations = ["disabled-plugins", "plugin-parameters"];
+    annotations
+        .iter()
+        .any(|name| seen.we_refuse(&format!("metadata.annotations[trainyard.dev/{name}]")))
+}
+
 pub(super) fn old_versions(seen: &Seen<'_>) -> bool {
     seen.their_refusal()
         .is_some_and(|refusal| refusal.field == "apiVersion")

@@ -242,7 +242,10 @@ impl Selection<'_> {
         let always = &ActiveWhen::Always;
         let Some((when, exemptions)) = self.exemptible(name) else {
             let name = clean_to(name, MAX_NAME);
-            let message = self.unknown(always, &name);
+            let near = self.nearest(&name, |when| when == always);
+            let near = near.map(|plugin| format!("did you mean `{}`?", plugin.id.name));
+            let advice = near.as_deref().unwrap_or("remove it");
+            let message = format!("no loaded plugin has the name `{name}`; {advice}");
             let is_it = |declared: &Declared| declared.name == name;
             let fits = |plugin: &PluginInfo| plugin.manifest.active_when == *always;
             let about = InputObject::TrainJob;
@@ -256,7 +259,7 @@ impl Selection<'_> {
                 "the operator does not allow TrainJobs to disable the plugin `{name}`; remove it, or ask the operator to set `trainJobsMayDisable` for it in the policy file"
             ),
             when => format!(
-                "the plugin `{name}` cannot be disabled, because it is activated by `{when}` and not `always`; remove it, or use a runtime that does not activate the plugin"
+                "the plugin `{name}` cannot be disabled, because it is not always active, but activated by `{when}`; remove it, or use a runtime that does not activate the plugin"
             ),
         };
         Some(Problem::job(path, message))
@@ -296,7 +299,11 @@ impl Selection<'_> {
             }
             None => {
                 let (about, path) = (InputObject::Runtime, used.name_path.clone());
-                let message = self.unknown(when, name);
+                let unknown = format!("no loaded plugin has the name `{name}`");
+                let message = match self.similar(when, name) {
+                    Some(near) => format!("{unknown}; did you mean {near}?"),
+                    None => unknown,
+                };
                 let is_it = |declared: &Declared| declared.name == name;
                 let fits = |plugin: &PluginInfo| plugin.manifest.active_when == *when;
                 let missing = self.not_loaded(about, path, &message, Some(when), is_it, fits);
@@ -305,30 +312,23 @@ impl Selection<'_> {
         }
     }
 
-    /// Returns the message for a name that no loaded plugin has.
-    fn unknown(&self, when: &ActiveWhen, name: &str) -> String {
-        let unknown = format!("no loaded plugin has the name `{name}`");
-        match self.similar(when, name) {
-            Some(near) => format!("{unknown}; did you mean {near}?"),
-            None => unknown,
-        }
-    }
-
     /// Describes the loaded plugin whose name is most similar. Plugins that can be activated by `when` are preferred.
     fn similar(&self, when: &ActiveWhen, name: &str) -> Option<String> {
-        let nearest = |is_activated_here: bool| {
-            let plugins = self.generation.plugins();
-            let plugins = plugins
-                .filter(|plugin| (plugin.manifest.active_when == *when) == is_activated_here);
-            let near = nearest(name, plugins.map(|plugin| &*plugin.id.name))?;
-            self.generation.plugin(near)
-        };
-        let here = nearest(true).map(|plugin| format!("`{}`", plugin.id.name));
+        let here = self.nearest(name, |other| other == when);
+        let here = here.map(|plugin| format!("`{}`", plugin.id.name));
         here.or_else(|| {
-            let plugin = nearest(false)?;
+            let plugin = self.nearest(name, |other| other != when)?;
             let (name, active_when) = (&plugin.id.name, &plugin.manifest.active_when);
             Some(format!("`{name}`, which is activated by `{active_when}`"))
         })
+    }
+
+    /// Returns the loaded plugin whose name is most similar, of those that are activated by certain conditions.
+    fn nearest(&self, name: &str, fits: impl Fn(&ActiveWhen) -> bool) -> Option<&Arc<PluginInfo>> {
+        let plugins = self.generation.plugins();
+        let plugins = plugins.filter(|plugin| fits(&plugin.manifest.active_when));
+        let near = nearest(name, plugins.map(|plugin| &*plugin.id.name))?;
+        self.generation.plugin(near)
     }
 
     /// Returns the problem of a plugin that is needed and not loaded.
