@@ -227,6 +227,31 @@ fn bundle_is_refused_if_the_plan_differs() {
     }
 }
 
+/// The controller has checked them with its own plugins and policy file. A bundle would not replay without them.
+#[test]
+fn overrides_for_plugins_that_are_not_loaded_are_ignored() {
+    let explained = |arguments: &[&str]| {
+        let folder = tempfile::tempdir().unwrap();
+        let (url, _calls) = serve(|path, _| {
+            let (code, mut object) = with_plan(path);
+            if object["kind"] == "TrainJob" {
+                object["metadata"]["annotations"] = json!({
+                    "trainyard.dev/disabled-plugins": "guard",
+                    "trainyard.dev/plugin-parameters": r#"{"tracer": {"sampling": 1}}"#,
+                });
+            }
+            (code, object)
+        });
+        explain(&url, arguments, "", folder.path())
+    };
+    stdout(&explained(&["PET_NNODES"]));
+    let error = stderr(&explained(&["--record", "bundle.tar"]));
+    assert!(
+        error.contains("no loaded plugin has the name `guard`"),
+        "{error}"
+    );
+}
+
 /// Returns the standard error of the explanation of an env var that differs in the cluster.
 fn explained_port(answer: fn(&str) -> (u16, Value)) -> String {
     let folder = tempfile::tempdir().unwrap();

@@ -257,9 +257,14 @@ fn keep_loaded(runtime: &mut Runtime, generation: &Generation) {
     runtime.pod_group_policy = runtime.pod_group_policy.take().filter(handled);
 }
 
-/// Removes the overrides for plugins that are not loaded from a TrainJob. The controller has checked them.
+/// Removes the overrides for plugins that are not loaded here, or not with the operator's settings, from a TrainJob. The controller has checked
+/// them.
 fn keep_loaded_overrides(job: &mut TrainJob, generation: &Generation) {
-    let is_loaded = |name: &str| generation.plugin(name).is_some();
-    job.plugins.disabled.retain(|name| is_loaded(name));
-    job.plugins.parameters.retain(|name, _| is_loaded(name));
+    let plugin = |name: &str| generation.plugin(name);
+    let is_exempting =
+        |name: &str| plugin(name).is_some_and(|it| !it.settings.exemptions.is_empty());
+    job.plugins.disabled.retain(|name| is_exempting(name));
+    job.plugins
+        .parameters
+        .retain(|name, _| plugin(name).is_some());
 }

@@ -7,23 +7,25 @@
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use trainyard_model::{lookup::Lookups, plan::PlannedPlugin};
+use trainyard_render::Renderer;
 
-use crate::{plugins::Plugins, watch::TrainJobState};
+use crate::watch::TrainJobState;
 
 /// The inputs that all TrainJobs of a controller share.
 #[derive(Debug)]
 pub(crate) struct CommonInputs(Vec<u8>);
 
 impl CommonInputs {
-    pub(crate) fn new(plugins: &Plugins, write_defaults: bool) -> Self {
-        let renderer = &plugins.renderer;
-        let plugins = renderer.generation().plugins();
+    pub(crate) fn new(renderer: &Renderer, write_defaults: bool) -> Self {
+        let (generation, facts) = (renderer.generation(), renderer.facts());
+        let plugins = generation.plugins();
         // The configuration of a runtime is in the snapshot.
         let plugins = plugins.map(|plugin| json!(PlannedPlugin::of(plugin, &Value::Null)));
-        let facts = renderer.facts();
         let all = json!({
             "sources": crate::SOURCES,
             "plugins": plugins.collect::<Vec<_>>(),
+            // Which of them run, and in which order.
+            "plan": generation.digest(&facts.facts),
             "clusterDomain": facts.cluster_domain,
             "accelerators": facts.accelerators.names().collect::<Vec<_>>(),
             "facts": facts.facts.all(),
@@ -67,9 +69,63 @@ impl Inputs {
 
 #[cfg(test)]
 mod tests {
-    use trainyard_model::lookup::{LookupAnswer, LookupKey};
+    #![allow(clippy::unwrap_used)]
+
+    use std::sync::Arc;
+
+    use trainyard_model::{
+        call::Call,
+        contract::VERSION,
+        lookup::{LookupAnswer, LookupKey},
+        manifest::Manifest,
+        plugin::{CallOutcome, Phase, Plugin},
+        plugin_info::{PluginInfo, Settings},
+    };
+    use trainyard_render::ClusterFacts;
 
     use super::*;
+
+    /// A plugin that does nothing.
+    struct Idle(Arc<PluginInfo>);
+
+    impl Plugin for Idle {
+        fn info(&self) -> &Arc<PluginInfo> {
+            &self.0
+        }
+
+        fn run(&self, _: Phase, call: Box<Call>) -> CallOutcome {
+            let (end, fuel) = (Ok(()), None);
+            CallOutcome { call, end, fuel }
+        }
+    }
+
+    /// After a restart, a suspended TrainJob follows the operator's settings.
+    #[test]
+    fn settings_that_decide_which_plugins_run_are_inputs() {
+        let inputs = |exemptions: Value| {
+            let manifest = json!({
+                "name": "a", "version": "1.0.0", "contract": VERSION, "activeWhen": "always", "phases": ["check"],
+            });
+            let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
+            let settings = Settings {
+                exemptions: serde_json::from_value(exemptions).unwrap(),
+                ..Settings::default()
+            };
+            let plugin = PluginInfo::new(manifest, "native", settings).unwrap();
+            let plugin: Arc<dyn Plugin> = Arc::new(Idle(Arc::new(plugin)));
+            let renderer = Renderer::new([plugin], ClusterFacts::default()).unwrap();
+            CommonInputs::new(&renderer, false).0
+        };
+        let of_namespace = json!({"disabledFor": {"namespaces": ["ml"]}});
+        let all = [
+            json!({}),
+            of_namespace,
+            json!({"trainJobsMayDisable": true}),
+        ]
+        .map(inputs);
+        let [first, second, third] = &all;
+        assert!(first != second && first != third && second != third);
+    }
 
     #[test]
     fn only_inputs_without_lookups_are_complete() {

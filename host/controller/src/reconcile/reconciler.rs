@@ -129,7 +129,7 @@ impl Reconciler {
             lists,
             interests: Arc::new(Interests::new(reach)),
             emitted,
-            common: CommonInputs::new(&plugins, write_defaults),
+            common: CommonInputs::new(&plugins.renderer, write_defaults),
             budget: MemoryBudget::of_texts(),
             runtime_budget: MemoryBudget::of_runtimes(),
             runtimes: RuntimeCache::default(),
