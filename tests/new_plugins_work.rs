@@ -1,4 +1,5 @@
-//! `trainyard plugin new` creates plugins that work: their tests pass, they are built, and they render their case as expected.
+//! `trainyard plugin new` creates plugins that work: their tests pass, they have no mistakes and no unused claims, they render their case as
+//! expected, and `plugin test` finds faults in them.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
@@ -43,16 +44,6 @@ fn new(name: &str, kind: &str, folder: &Path) -> Output {
     )
 }
 
-/// Renders the case of a plugin that was built.
-fn rendered(name: &str, folder: &Path) -> Output {
-    let file = format!("{name}.wasm");
-    let mut args = vec!["render", "-f", "cases/basic/input.yaml", "--plugin", &file];
-    if folder.join("policy.yaml").exists() {
-        args.extend(["--policy", "policy.yaml"]);
-    }
-    trainyard(&args, folder)
-}
-
 fn succeeded(output: &Output, what: &str) {
     let printed = String::from_utf8_lossy(&output.stdout);
     assert!(
@@ -62,11 +53,21 @@ fn succeeded(output: &Output, what: &str) {
     );
 }
 
+/// The expected objects of a new plugin's case with its own runtime.
+const EXPECTED: &str = "cases/basic/expected.yaml";
+
+/// Writes the expected objects to the template.
+fn update_template(kind: &str, name: &str, printed: &str) {
+    let (own, template) = (name.replace('-', "_"), kind.to_uppercase());
+    let printed = printed.replace(&format!("{}_", own.to_uppercase()), &format!("{template}_"));
+    let file = format!("host/templates/{kind}/{EXPECTED}");
+    fs::write(root().join(file), printed).unwrap();
+}
+
 #[test]
-fn every_kind_is_tested_built_and_rendered() {
+fn every_kind_is_tested_checked_and_built() {
     let folder = tempfile::tempdir().unwrap();
     for kind in KINDS {
-        // After the built-in plugins' names, because additions are in the order of names.
         let name = format!("z-{kind}");
         succeeded(&new(&name, kind, folder.path()), kind);
         let crate_folder = folder.path().join(&name);
@@ -80,23 +81,79 @@ fn every_kind_is_tested_built_and_rendered() {
             assert!(!text.contains("template"), "{entry}: {text}");
         }
         succeeded(&run("cargo", &["test", "--quiet"], &crate_folder), kind);
+        succeeded(&trainyard(&["plugin", "check"], &crate_folder), kind);
+        let of_template = fs::read_to_string(crate_folder.join(EXPECTED)).unwrap();
+        let update = ["plugin", "test", "--update"];
+        succeeded(&trainyard(&update, &crate_folder), kind);
+        let expected = fs::read_to_string(crate_folder.join(EXPECTED)).unwrap();
+        if std::env::var_os("UPDATE_EXPECTED").is_some() {
+            update_template(kind, &name, &expected);
+        } else {
+            assert_eq!(expected, of_template, "{kind}");
+        }
+        let tested = trainyard(&["plugin", "test"], &crate_folder);
+        succeeded(&tested, kind);
+        let printed = String::from_utf8(tested.stdout).unwrap();
+        assert!(printed.ends_with(": all as expected\n"), "{printed}");
+        // A runtime has one framework, and the shipped ones have another.
+        let is_skipped = printed.contains("a runtime has at most one");
+        assert_eq!(is_skipped, kind == "framework", "{printed}");
+        let claims = trainyard(&["plugin", "claims"], &crate_folder);
+        succeeded(&claims, kind);
+        assert!(!stderr(&claims).contains("warning"), "{}", stderr(&claims));
         let built = format!("{name}.wasm");
         let args = ["plugin", "build", ".", "--output", &built];
         succeeded(&trainyard(&args, &crate_folder), kind);
-        let output = rendered(&name, &crate_folder);
-        succeeded(&output, kind);
-        let printed = String::from_utf8(output.stdout).unwrap();
-        let expected = crate_folder.join("cases/basic/expected.yaml");
-        if std::env::var_os("UPDATE_EXPECTED").is_some() {
-            let (own, template) = (name.replace('-', "_"), kind.to_uppercase());
-            let printed =
-                printed.replace(&format!("{}_", own.to_uppercase()), &format!("{template}_"));
-            let file = format!("host/templates/{kind}/cases/basic/expected.yaml");
-            fs::write(root().join(file), printed).unwrap();
-            continue;
-        }
-        assert_eq!(printed, fs::read_to_string(expected).unwrap(), "{kind}");
     }
+}
+
+/// Runs `plugin test` on a changed source, which must fail, and returns its report.
+fn with_fault(crate_folder: &Path, from: &str, to: &str) -> String {
+    let file = crate_folder.join("src/lib.rs");
+    let source = fs::read_to_string(&file).unwrap();
+    assert!(source.contains(from), "{source}");
+    fs::write(&file, source.replace(from, to)).unwrap();
+    let tested = trainyard(&["plugin", "test"], crate_folder);
+    fs::write(&file, source).unwrap();
+    assert_eq!(tested.status.code(), Some(1), "{}", stderr(&tested));
+    String::from_utf8(tested.stdout).unwrap()
+}
+
+#[test]
+fn faults_in_a_new_plugin_are_found() {
+    let folder = tempfile::tempdir().unwrap();
+    succeeded(&new("faulty", "fabric", folder.path()), "new");
+    let crate_folder = folder.path().join("faulty");
+    let update = ["plugin", "test", "--update"];
+    succeeded(&trainyard(&update, &crate_folder), "update");
+
+    let value = with_fault(
+        &crate_folder,
+        r#""NCCL_IB_DISABLE", "0""#,
+        r#""NCCL_IB_DISABLE", "1""#,
+    );
+    let wanted = "[node].template.spec.template.spec.containers[node].env[NCCL_IB_DISABLE].value
+      expected: \"0\"
+      found:    \"1\"
+      set by:   faulty 0.1.0 (a node with accelerators has network devices)";
+    assert!(value.contains(wanted), "{value}");
+
+    // A launcher that runs as a node is the second pod set of nodes, which only the runtimes for MPI have.
+    let missed = with_fault(
+        &crate_folder,
+        "in ctx.info().nodes()",
+        "in ctx.info().nodes().into_iter().take(1)",
+    );
+    assert!(
+        !missed.contains("case basic with its own runtimes"),
+        "{missed}"
+    );
+    assert!(
+        missed.contains("case basic with openmpi-distributed:"),
+        "{missed}"
+    );
+    let (_, never) = missed.split_once("faulty never wrote to:").unwrap();
+    assert!(never.contains("openmpi-distributed"), "{missed}");
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn guide_can_be_followed_literally() {
     let folder = tempfile::tempdir().unwrap();
     shell(&commands("## 1. Create a crate"), folder.path());
     let tracer = folder.path().join("tracer");
-    shell(&commands("## 7. A plugin that needs a grant"), &tracer);
+    shell(&commands("## 8. A plugin that needs a grant"), &tracer);
     for (name, text) in files() {
         let path = tracer.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -93,6 +93,14 @@ fn guide_can_be_followed_literally() {
     shell(&commands("## 4. Test it"), &tracer);
     shell(&commands("## 5. Build the component"), &tracer);
     needs_a_grant(&folder.path().join("pool"));
+    shell("trainyard plugin check", &tracer);
+    shell(
+        &commands("## 7. Test it with the shipped runtimes"),
+        &tracer,
+    );
+    let on_mpi = "cases/traced/runtimes/openmpi-distributed/expected.yaml";
+    let on_mpi = fs::read_to_string(tracer.join(on_mpi)).unwrap();
+    assert!(on_mpi.contains("OTEL_EXPORTER_OTLP_ENDPOINT"), "{on_mpi}");
     let output = shell("trainyard render -f job.yaml --plugin tracer.wasm", &tracer);
     let text = String::from_utf8(output.stdout).unwrap();
     let objects: Vec<_> = trainyard_api::yaml::read(&text)

@@ -3,9 +3,11 @@
 mod lenient;
 mod new_plugin;
 mod refused;
+mod result;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeMap,
+    fmt,
     num::NonZeroUsize,
     path::{Path, PathBuf},
     sync::Arc,
@@ -14,13 +16,12 @@ use std::{
 pub(crate) use lenient::LenientLoad;
 pub(crate) use new_plugin::NewPlugin;
 use refused::{Origin, Refused, shown};
-use trainyard_api::Located;
+use result::{CodeLoading, LoadResult, load, misspelled_orders};
 use trainyard_model::{
     manifest::Manifest,
     names::sha256_digest,
     plugin::Plugin,
-    plugin_info::{PluginError, PluginId, PluginInfo, Settings},
-    text::nearest,
+    plugin_info::{Exemptions, PluginError, PluginId, PluginInfo, Settings},
 };
 use trainyard_render::{Declared, Renderer, SkippedPlugin};
 use trainyard_sandbox::{
@@ -49,7 +50,7 @@ pub(crate) struct LoadedPlugins {
 impl LoadedPlugins {
     /// Loads the built-in plugins and the plugin files, and checks them against each other. Fails if one of them is refused.
     pub(crate) fn load(args: &LoadArgs) -> Result<Self, ErrorList> {
-        let (policy, loader) = prepare(args)?;
+        let (policy, loader) = prepare(args.policy.as_deref(), &args.cache)?;
         let plugins = load(
             &loader,
             &files(&args.plugin, args.plugin_dir.as_deref())?,
@@ -60,12 +61,47 @@ impl LoadedPlugins {
         Self::of(plugins, loader, &policy, failure)
     }
 
+    /// Loads the built-in plugins and the component of one plugin, and checks them against each other. Without a policy file, the plugin is
+    /// granted what it claims. Errors call the component `path`.
+    pub(crate) fn load_component(
+        path: &Path,
+        component: Vec<u8>,
+        policy: Option<&Path>,
+        cache: &CacheArgs,
+    ) -> Result<(Self, Arc<PluginInfo>), ErrorList> {
+        let defaults = match policy {
+            Some(_) => Settings::default(),
+            None => Settings::built_in(),
+        };
+        let (policy, loader) = prepare(policy, cache)?;
+        let mut plugins = load(&loader, &[], &policy, CodeLoading::Lazy);
+        let origin = Origin::File(path.to_owned());
+        plugins.add(origin, defaults, &policy, |settings| {
+            let loaded = loader.load_untrusted(component, settings);
+            let loaded = loaded.map_err(|problem| LoadError {
+                file: shown(path),
+                problem: Box::new(problem),
+            })?;
+            Ok(Arc::new(loaded))
+        });
+        let is_it = |(_, of): &&(Arc<dyn Plugin>, Origin)| matches!(of, Origin::File(_));
+        let loaded = plugins.loaded.iter().find(is_it);
+        let loaded = loaded.map(|(plugin, _)| plugin.info().clone());
+        let failure = ErrorList::from_iter(plugins.policy_errors(&policy, None));
+        let all = Self::of(plugins, loader, &policy, failure)?;
+        let loaded = loaded.ok_or_else(|| {
+            let problem = "is disabled in the policy file; remove `disabled` from its entry";
+            ErrorList::from_iter([format!("{}: the plugin {problem}", shown(path))])
+        })?;
+        Ok((all, loaded))
+    }
+
     /// Also loads another plugin file, to compare it with the others.
     pub(crate) fn load_with_new(
         args: &LoadArgs,
         file: &Path,
     ) -> Result<(Self, NewPlugin), ErrorList> {
-        let (policy, loader) = prepare(args)?;
+        let (policy, loader) = prepare(args.policy.as_deref(), &args.cache)?;
         let plugins = load(
             &loader,
             &files(&args.plugin, args.plugin_dir.as_deref())?,
@@ -108,6 +144,8 @@ impl LoadedPlugins {
         };
         let origins = plugins.loaded.iter().map(named).collect();
         plugins.misspelled_orders().iter().for_each(report::warn);
+        let infos = plugins.loaded.iter().map(|(plugin, _)| plugin.info());
+        policy.unused_grants(infos).iter().for_each(report::warn);
         let loaded = plugins.loaded.into_iter().map(|(plugin, _)| plugin);
         let renderer = Renderer::new(loaded, policy.facts()).map_err(ErrorList::from_iter)?;
         Ok(Self {
@@ -158,12 +196,20 @@ impl LoadedPlugins {
 }
 
 /// Reads the policy file and creates the loader.
-fn prepare(args: &LoadArgs) -> Result<(PolicyFile, Loader), ErrorList> {
-    let policy = match &args.policy {
+fn prepare(policy: Option<&Path>, cache: &CacheArgs) -> Result<(PolicyFile, Loader), ErrorList> {
+    let policy = match policy {
         Some(path) => PolicyFile::read(path).map_err(ErrorList::from_iter)?,
         None => PolicyFile::default(),
     };
-    Ok((policy, loader(&args.cache, cores())?))
+    Ok((policy, loader(cache, cores())?))
+}
+
+/// Checks that a component can be loaded with some policy file: it is screened, compiled and linked. Errors call it `file`.
+pub(crate) fn check(file: &str, component: Vec<u8>, cache: &CacheArgs) -> Result<(), ErrorList> {
+    let (_, loader) = prepare(None, cache)?;
+    let loaded = loader.load_untrusted(component, |_| Settings::built_in());
+    let loaded = loaded.map(drop);
+    loaded.map_err(|problem| ErrorList::from_iter([format!("{file}: {problem}")]))
 }
 
 /// Returns why the plugin in a file would not be loaded beside the built-in plugins, if there were no policy file: because of its settings or
@@ -172,11 +218,11 @@ fn prepare(args: &LoadArgs) -> Result<(PolicyFile, Loader), ErrorList> {
 /// # Errors
 /// It cannot be loaded, whatever the policy file grants and configures.
 pub(crate) fn refusals(file: &Path, cache: &CacheArgs) -> Result<Vec<String>, ErrorList> {
-    let (policy, loader) = (PolicyFile::default(), loader(cache, cores())?);
+    let (policy, loader) = prepare(None, cache)?;
     let built_ins = load(&loader, &[], &policy, CodeLoading::Lazy);
     let loaded = LoadedPlugins::of(built_ins, loader, &policy, ErrorList::default())?;
     match NewPlugin::load(&loaded.loader, file, &policy) {
-        Ok(new) => Ok(new.refusals(loaded.renderer.generation())),
+        Ok(new) => Ok(new.refusals(&loaded.renderer)),
         Err(error) => match *error.problem {
             LoadProblem::Plugin(refused) => Ok(vec![refused.to_string()]),
             _ => Err(ErrorList::from_iter([error])),
@@ -184,195 +230,36 @@ pub(crate) fn refusals(file: &Path, cache: &CacheArgs) -> Result<Vec<String>, Er
     }
 }
 
-/// When the code of the built-in plugins is loaded.
-#[derive(Clone, Copy)]
-enum CodeLoading {
-    /// At once, so a long-running process detects errors at its start.
-    Eager,
-    /// At the first call, because a command calls few plugins.
-    Lazy,
-}
-
-/// The result of loading plugins, in order.
-struct LoadResult {
-    /// The loaded plugins with their origins.
-    loaded: Vec<(Arc<dyn Plugin>, Origin)>,
-    refused: Vec<Refused>,
-    /// The plugins that the policy file disables.
-    disabled: Vec<Declared>,
-}
-
-impl LoadResult {
-    /// Returns the names of the plugins that the policy file disables.
-    fn disabled_names(&self) -> Vec<String> {
-        let names: BTreeSet<_> = self.disabled.iter().map(|one| one.name.clone()).collect();
-        names.into_iter().collect()
+/// Returns the built-in plugins, with the policy file's settings, the TrainJobs for which the plugin of a manifest in `file` is disabled, and
+/// why it would not be loaded beside them.
+///
+/// # Errors
+/// The policy file is refused, or the plugin could not be loaded with any policy file.
+pub(crate) fn check_manifest(
+    file: &Path,
+    manifest: Manifest,
+    policy: Option<&Path>,
+    cache: &CacheArgs,
+) -> Result<(LoadedPlugins, Exemptions, ErrorList), ErrorList> {
+    let is_granted = policy.is_none();
+    let (policy, loader) = prepare(policy, cache)?;
+    let built_ins = load(&loader, &[], &policy, CodeLoading::Lazy);
+    let in_file = |problem: &dyn fmt::Display| format!("{}: {problem}", shown(file));
+    let mut new = NewPlugin::of_manifest(manifest, &policy)
+        .map_err(|error| ErrorList::from_iter([in_file(&error)]))?;
+    let mut failure = ErrorList::from_iter(built_ins.policy_errors(&policy, Some(&new.plugin)));
+    let loaded = LoadedPlugins::of(built_ins, loader, &policy, ErrorList::default())?;
+    if is_granted {
+        new.refused = None;
     }
-
-    /// Returns a warning for each name in the `after`, `before` and `excludes` of a manifest that is similar to a loaded plugin's name. Other names are valid,
-    /// because these lists may name plugins that are not loaded.
-    fn misspelled_orders(&self) -> Vec<String> {
-        let plugins = || self.loaded.iter().map(|(plugin, _)| plugin.info());
-        let loaded = plugins().map(|plugin| &*plugin.id.name);
-        let known: BTreeSet<&str> = loaded
-            .chain(self.disabled.iter().map(|one| &*one.name))
-            .collect();
-        let mut found = Vec::new();
-        for plugin in plugins() {
-            let manifest = &plugin.manifest;
-            for (list, names) in [
-                ("after", &manifest.after),
-                ("before", &manifest.before),
-                ("excludes", &manifest.excludes),
-            ] {
-                for (at, name) in names.iter().enumerate() {
-                    let unknown = (!known.contains(&**name)).then_some(&**name);
-                    let others = known
-                        .iter()
-                        .copied()
-                        .filter(|other| *other != manifest.name);
-                    if let Some(near) = unknown.and_then(|name| nearest(name, others)) {
-                        found.push(format!(
-                            "plugin {}: `{list}[{at}]` in the manifest names `{name}`, which is not loaded; did you mean `{near}`?",
-                            plugin.id
-                        ));
-                    }
-                }
-            }
-        }
-        found
-    }
-
-    /// Returns the errors of the policy file that depend on the plugins, which may include a `new` one: names that no plugin has, and
-    /// exemptions of plugins that are not always active.
-    fn policy_errors(&self, policy: &PolicyFile, new: Option<&PluginInfo>) -> Vec<Located> {
-        let loaded = self.loaded.iter().map(|(plugin, _)| &**plugin.info());
-        let loaded = loaded.chain(new);
-        let loaded = loaded.map(|plugin| (&*plugin.id.name, &plugin.manifest.active_when));
-        let others = self
-            .disabled
-            .iter()
-            .chain(self.refused.iter().filter_map(Refused::declared));
-        let others = others.map(|declared| (&*declared.name, &declared.active_when));
-        // A loaded plugin replaces a refused one of the same name.
-        let all: BTreeMap<_, _> = others.chain(loaded).collect();
-        let mut errors = self.unknown_plugins(policy, new.map(|new| &*new.id.name));
-        errors.extend(policy.impossible_exemptions(&all));
-        errors
-    }
-
-    /// Returns an error for each name in the policy file that is neither a loaded, a disabled, a refused nor the `new` plugin's name. Returns none
-    /// if the name of a refused plugin could not be read, because it may be any of them.
-    fn unknown_plugins(&self, policy: &PolicyFile, new: Option<&str>) -> Vec<Located> {
-        let refused = self.refused.iter();
-        // The other plugin of the same file is known.
-        let refused: Option<BTreeSet<&str>> = refused
-            .filter(|refused| !matches!(refused, Refused::SameFile(_)))
-            .map(Refused::plugin)
-            .collect();
-        let Some(mut known) = refused else {
-            return Vec::new();
-        };
-        let loaded = self.loaded.iter();
-        known.extend(loaded.map(|(plugin, _)| &*plugin.info().id.name));
-        known.extend(self.disabled.iter().map(|declared| &*declared.name));
-        known.extend(new);
-        policy.unknown_plugins(&known)
-    }
-}
-
-/// Loads the built-in plugins and these files, in this order, and continues after a plugin that is refused.
-fn load(loader: &Loader, files: &[PathBuf], policy: &PolicyFile, code: CodeLoading) -> LoadResult {
-    let mut loading = Loading {
-        policy,
-        loaded: Vec::new(),
-        refused: Vec::new(),
-        disabled: Vec::new(),
-    };
-    for plugin in BUILT_INS {
-        loading.add(Origin::BuiltIn, Settings::built_in(), |settings| {
-            Ok(match code {
-                CodeLoading::Eager => Arc::new(loader.load_built_in(plugin, settings)?),
-                CodeLoading::Lazy => Arc::new(loader.defer_built_in(plugin, settings)?),
-            })
-        });
-    }
-    let mut seen = BTreeSet::new();
-    for path in files {
-        let file = path.canonicalize().unwrap_or_else(|_| path.clone());
-        if !seen.insert(file) {
-            loading.refused.push(Refused::SameFile(path.clone()));
-            continue;
-        }
-        let origin = Origin::File(path.clone());
-        loading.add(origin, Settings::default(), |settings| {
-            Ok(Arc::new(loader.load_file(path, settings)?))
-        });
-    }
-    LoadResult {
-        loaded: loading.loaded,
-        refused: loading.refused,
-        disabled: loading.disabled,
-    }
-}
-
-/// The plugins that were loaded so far.
-struct Loading<'p> {
-    policy: &'p PolicyFile,
-    loaded: Vec<(Arc<dyn Plugin>, Origin)>,
-    refused: Vec<Refused>,
-    disabled: Vec<Declared>,
-}
-
-/// Returns the operator's settings for the plugin of a manifest.
-type SettingsOf<'s> = &'s mut dyn FnMut(&Manifest) -> Settings;
-
-impl Loading<'_> {
-    fn add(
-        &mut self,
-        origin: Origin,
-        defaults: Settings,
-        load: impl FnOnce(SettingsOf<'_>) -> Result<Arc<dyn Plugin>, LoadError>,
-    ) {
-        let policy = self.policy;
-        let mut declared = None;
-        let loaded = load(&mut |manifest| {
-            let settings = policy.settings(&manifest.name, defaults.clone());
-            declared = Some(self::declared(manifest, &settings));
-            settings
-        });
-        match loaded {
-            Ok(loaded) => self.keep(loaded, origin),
-            Err(error) if is_disabled(&error) => self.disabled.extend(declared),
-            Err(error) => self.refused.push(Refused::Load {
-                origin,
-                declared,
-                error,
-            }),
-        }
-    }
-
-    /// Keeps a plugin unless an earlier one has its name.
-    fn keep(&mut self, plugin: Arc<dyn Plugin>, origin: Origin) {
-        let name = &plugin.info().id.name;
-        let mut earlier = self.loaded.iter();
-        match earlier.find(|(earlier, _)| earlier.info().id.name == *name) {
-            None => self.loaded.push((plugin, origin)),
-            Some((_, first)) => self.refused.push(Refused::SameName {
-                name: name.to_string(),
-                first: first.clone(),
-                second: origin,
-            }),
-        }
-    }
-}
-
-/// Whether a plugin is not loaded because the operator disabled it.
-fn is_disabled(error: &LoadError) -> bool {
-    matches!(
-        &*error.problem,
-        LoadProblem::Plugin(PluginError::Disabled(_))
-    )
+    let generation = loaded.renderer.generation();
+    let refusals = new.refusals(&loaded.renderer);
+    let refusals = refusals.iter().map(|refusal| in_file(refusal));
+    refusals.for_each(|refusal| failure.add(refusal));
+    let names = generation.plugins().map(|plugin| &*plugin.id.name);
+    let names = names.collect();
+    misspelled_orders(&new.plugin, &names).for_each(report::warn);
+    Ok((loaded, new.plugin.settings.exemptions.clone(), failure))
 }
 
 /// Returns a plugin that the policy file disables, for the errors of TrainJobs that name it.

@@ -4,13 +4,18 @@ use std::{path::Path, sync::Arc};
 
 use trainyard_model::{
     claims::Grants,
-    plan::{Candidate, Generation},
+    manifest::Manifest,
+    plan::Candidate,
     plugin::Plugin,
     plugin_info::{PluginError, PluginInfo, Settings},
 };
+use trainyard_render::Renderer;
 use trainyard_sandbox::{LoadError, Loader};
 
 use crate::policy_file::PolicyFile;
+
+/// The digest of a plugin whose component is not built.
+const NOT_BUILT: &str = "not built";
 
 /// A plugin file that is compared with the loaded plugins.
 pub(crate) struct NewPlugin {
@@ -39,23 +44,48 @@ impl NewPlugin {
                 ..wanted.clone()
             }
         })?;
-        let plugin = as_claimed.info().clone();
-        Ok(
-            match PluginInfo::new(plugin.manifest.clone(), &plugin.id.digest, wanted) {
-                Ok(plugin) => Self {
-                    plugin: Arc::new(plugin),
-                    refused: None,
-                },
-                Err(refused) => Self {
-                    plugin,
-                    refused: Some(refused),
-                },
+        Ok(Self::with(as_claimed.info().clone(), wanted))
+    }
+
+    /// Returns the plugin of a manifest, whose component is not built.
+    ///
+    /// # Errors
+    /// If it could not be loaded even with all its claims granted.
+    pub(super) fn of_manifest(
+        manifest: Manifest,
+        policy: &PolicyFile,
+    ) -> Result<Self, PluginError> {
+        let mut wanted = policy.settings(&manifest.name, Settings::default());
+        wanted.digest = None;
+        if manifest.operator_config_schema.is_none() {
+            // The code may derive a schema.
+            wanted.operator_config = Settings::default().operator_config;
+        }
+        let as_claimed = Settings {
+            grants: Grants::AsClaimed,
+            is_disabled: false,
+            ..wanted.clone()
+        };
+        let plugin = PluginInfo::new(manifest, NOT_BUILT, as_claimed)?;
+        Ok(Self::with(Arc::new(plugin), wanted))
+    }
+
+    /// Applies the operator's settings to a plugin that was loaded with all its claims granted.
+    fn with(plugin: Arc<PluginInfo>, wanted: Settings) -> Self {
+        match PluginInfo::new(plugin.manifest.clone(), &plugin.id.digest, wanted) {
+            Ok(plugin) => Self {
+                plugin: Arc::new(plugin),
+                refused: None,
             },
-        )
+            Err(refused) => Self {
+                plugin,
+                refused: Some(refused),
+            },
+        }
     }
 
     /// Returns why it would not be loaded beside these plugins: because of its settings, and because of each conflict with one of them.
-    pub(super) fn refusals(&self, loaded: &Generation) -> Vec<String> {
+    pub(super) fn refusals(&self, loaded: &Renderer) -> Vec<String> {
         let of_settings = match &self.refused {
             None => Vec::new(),
             Some(PluginError::Claims { errors, .. }) => {
@@ -63,7 +93,9 @@ impl NewPlugin {
             }
             Some(error) => vec![error.to_string()],
         };
-        let with_it = Candidate::new(loaded.plugins().cloned().chain([self.plugin.clone()]));
+        let plugins = loaded.generation().plugins().cloned();
+        let plugins = plugins.chain([self.plugin.clone()]);
+        let with_it = Candidate::new(plugins, &loaded.facts().accelerators);
         let of_plan = with_it.errors().iter().map(ToString::to_string);
         of_settings.into_iter().chain(of_plan).collect()
     }

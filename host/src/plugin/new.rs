@@ -57,12 +57,11 @@ pub(super) fn run(args: &NewArgs) -> Result<(), ErrorList> {
     let dir = args.dir.clone().unwrap_or_else(|| (&args.name).into());
     create(args, &dir).map_err(|error| ErrorList::from_iter([error.to_string()]))?;
     let name = &args.name;
-    let policy = args.kind.template().policy_flag();
     output::lines([
         format!("created {}; in this folder, run", shown(&dir)),
         "  cargo test".to_owned(),
+        "  trainyard plugin test --update".to_owned(),
         format!("  trainyard plugin build . --output {name}.wasm"),
-        format!("  trainyard render -f cases/basic/input.yaml --plugin {name}.wasm{policy}"),
     ])
 }
 

@@ -82,15 +82,6 @@ impl Kind {
 }
 
 impl Template {
-    /// The flag with the policy file, if the plugin needs grants.
-    pub(super) fn policy_flag(&self) -> &'static str {
-        if self.needs_grants() {
-            " --policy policy.yaml"
-        } else {
-            ""
-        }
-    }
-
     /// Returns the files of a plugin of this name, by path.
     pub(super) fn files(&self, name: &str, sdk: &str) -> Vec<(&'static str, String)> {
         let own = self
@@ -139,7 +130,6 @@ impl Template {
                 .and_then(Value::as_str)
                 .unwrap_or_default(),
         )
-        .replace("POLICY", self.policy_flag())
         .replace("ALLOWS", allows)
         .replace("NAME", name)
     }

@@ -1,6 +1,5 @@
 //! `trainyard replay`.
 
-mod difference;
 mod objects;
 mod plugins;
 
@@ -16,14 +15,11 @@ use trainyard_model::{
 };
 use trainyard_render::Rendered;
 
-use self::{
-    difference::{FieldDifference, first_difference},
-    objects::rendered,
-    plugins::renderer,
-};
+use self::{objects::rendered, plugins::renderer};
 use crate::{
     args::{CacheArgs, ReportFormat, TimeoutArgs},
     bundle::{Bundle, BundleProblem, Host, JobEntry},
+    difference::{FieldDifference, first_difference},
     load, output, recording,
     report::{self, ErrorList},
 };

@@ -1,4 +1,4 @@
-//! Differences between two specs of a JobSet.
+//! Differences between two objects.
 
 use serde_json::{Map, Value};
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{FieldPath, StackPath};
 
-/// A difference between two specs: the smallest value that is not an object, or a whole item that one of them does not have.
+/// A difference between two objects: the smallest value that is not an object, or a whole item that one of them does not have.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     /// The path, by names.
@@ -20,17 +20,17 @@ pub struct Difference {
     pub to: Option<Value>,
 }
 
-/// Returns the differences of `after` from `before`, in the order of `after`.
+/// Returns the differences of a JobSet's spec `after` from `before`, in the order of `after`.
 #[must_use]
 pub fn differences(before: &Value, after: &Value) -> Vec<Difference> {
+    differences_in(before, after, &JOB_SET_SPEC)
+}
+
+/// Returns the differences of an object with this structure, in the order of `after`. The order of fields and of items is not compared.
+#[must_use]
+pub fn differences_in(before: &Value, after: &Value, node: &'static Node) -> Vec<Difference> {
     let mut out = Vec::new();
-    compare(
-        Some(before),
-        Some(after),
-        &JOB_SET_SPEC,
-        &StackPath::ROOT,
-        &mut out,
-    );
+    compare(Some(before), Some(after), node, &StackPath::ROOT, &mut out);
     out
 }
 

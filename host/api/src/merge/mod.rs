@@ -17,11 +17,11 @@ use serde_json::{Map, Value};
 
 pub(crate) use self::conflicts::conflicts;
 pub use self::{
-    diff::{Difference, differences},
+    diff::{Difference, differences, differences_in},
     error::{MergeError, Side},
     fixes::{fix, keep_the_base_order},
     names::{Names, by_names, by_positions},
-    table::{Child, JOB_SET, JOB_SET_SPEC, JOB_TEMPLATE, Node},
+    table::{Child, JOB_SET, JOB_SET_SPEC, JOB_TEMPLATE, Node, PLAIN},
 };
 use crate::StackPath;
 

@@ -65,7 +65,7 @@ impl Node {
 }
 
 /// An object without keyed lists.
-pub(super) static PLAIN: Node = Node::new(&[]);
+pub static PLAIN: Node = Node::new(&[]);
 
 /// `trainingRuntimeSpec` of a runtime patch.
 pub(super) static RUNTIME_PATCH: Node =

@@ -49,6 +49,7 @@ impl Build for Scheduler {
         let group = ctx.objects().emit(API, KIND, SUFFIX, None);
         // A scheduler that has counted the pods must not see another number.
         group.set_apply("while-suspended");
+        group.report_while("phase/Pending", "the group waits in its queue");
         let queue = config.queue.as_deref().map(trainyard_sdk::json::quoted);
         let spec = [
             ("minMembers", Some(gang.size().to_string())),

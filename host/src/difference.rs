@@ -5,14 +5,14 @@ use trainyard_api::FieldPath;
 
 /// A field that differs between two values.
 #[derive(Debug, PartialEq)]
-pub(super) struct FieldDifference {
-    pub(super) path: FieldPath,
-    pub(super) recorded: Option<Value>,
-    pub(super) now: Option<Value>,
+pub(crate) struct FieldDifference {
+    pub(crate) path: FieldPath,
+    pub(crate) recorded: Option<Value>,
+    pub(crate) now: Option<Value>,
 }
 
 /// Returns the first difference between two values, in the order of the recorded one. The order of keys matters, because bytes are compared.
-pub(super) fn first_difference(
+pub(crate) fn first_difference(
     path: &FieldPath,
     recorded: &Value,
     now: &Value,

@@ -1,0 +1,45 @@
+//! A call records exactly the claims that allowed its accesses.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use trainyard_model::{claims::Verb, plugin::Phase};
+
+use crate::common::{call, container, manifest, methods::METHODS, plugin};
+
+/// A claim that no method of the table needs.
+const UNUSED: (&str, &str) = ("reads", "pod-sets[unused].containers[unused].working-dir");
+
+#[test]
+fn every_method_uses_its_claims_and_no_others() {
+    for method in METHODS {
+        let claims: Vec<_> = method.claims.iter().copied().chain([UNUSED]).collect();
+        let plugin = plugin(&manifest("p", &claims));
+        let mut call = call(method.phase, &plugin);
+        (method.run)(&mut call).unwrap();
+        for (at, (verb, path)) in plugin.manifest.claims.iter().enumerate() {
+            let is_used = call.used_claims() & (1 << at) != 0;
+            let is_needed = (verb, path.to_string().as_str()) != (Verb::Read, UNUSED.1);
+            assert_eq!(is_used, is_needed, "{}: {path}", method.name);
+        }
+    }
+}
+
+/// Of several claims that allow an access, the first is used, so the others can be removed.
+#[test]
+fn one_claim_is_used_for_an_access() {
+    let claims = [
+        ("reads", "pod-sets[node].containers[node].env[MODE]"),
+        ("reads", "pod-sets[*].containers[*].env[*]"),
+        ("writes", "pod-sets[node].containers[node].env[MODE]"),
+    ];
+    let plugin = plugin(&manifest("p", &claims));
+    let mut call = call(Phase::Transform, &plugin);
+    let node = container(&mut call, "node", "node");
+    assert_eq!(call.used_claims(), 0);
+    call.container_env(node, "MODE").unwrap();
+    assert_eq!(call.used_claims(), 0b001);
+    call.container_env(node, "NODE_NAME").unwrap();
+    assert_eq!(call.used_claims(), 0b011);
+    call.container_env(node, "OTHER").unwrap_or_default();
+    assert_eq!(call.used_claims(), 0b011);
+}

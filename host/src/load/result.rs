@@ -1,0 +1,209 @@
+//! What loading plugins returns: those that are loaded, refused and disabled.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    sync::Arc,
+};
+
+use trainyard_api::Located;
+use trainyard_model::{
+    manifest::Manifest,
+    plugin::Plugin,
+    plugin_info::{PluginError, PluginInfo, Settings},
+    text::nearest,
+};
+use trainyard_render::Declared;
+use trainyard_sandbox::{LoadError, LoadProblem, Loader};
+
+use super::refused::{Origin, Refused};
+use crate::{built_ins::BUILT_INS, policy_file::PolicyFile};
+
+/// When the code of the built-in plugins is loaded.
+#[derive(Clone, Copy)]
+pub(super) enum CodeLoading {
+    /// At once, so a long-running process detects errors at its start.
+    Eager,
+    /// At the first call, because a command calls few plugins.
+    Lazy,
+}
+
+/// Returns the operator's settings for the plugin of a manifest.
+type SettingsOf<'s> = &'s mut dyn FnMut(&Manifest) -> Settings;
+
+/// The result of loading plugins, in order.
+#[derive(Default)]
+pub(super) struct LoadResult {
+    /// The loaded plugins with their origins.
+    pub(super) loaded: Vec<(Arc<dyn Plugin>, Origin)>,
+    pub(super) refused: Vec<Refused>,
+    /// The plugins that the policy file disables.
+    pub(super) disabled: Vec<Declared>,
+}
+
+impl LoadResult {
+    /// Loads a plugin with the operator's settings, which are based on `defaults`.
+    pub(super) fn add(
+        &mut self,
+        origin: Origin,
+        defaults: Settings,
+        policy: &PolicyFile,
+        load: impl FnOnce(SettingsOf<'_>) -> Result<Arc<dyn Plugin>, LoadError>,
+    ) {
+        let mut declared = None;
+        let loaded = load(&mut |manifest| {
+            let settings = policy.settings(&manifest.name, defaults.clone());
+            declared = Some(super::declared(manifest, &settings));
+            settings
+        });
+        match loaded {
+            Ok(loaded) => self.keep(loaded, origin),
+            Err(error) if is_disabled(&error) => self.disabled.extend(declared),
+            Err(error) => self.refused.push(Refused::Load {
+                origin,
+                declared,
+                error,
+            }),
+        }
+    }
+
+    /// Keeps a plugin unless an earlier one has its name.
+    fn keep(&mut self, plugin: Arc<dyn Plugin>, origin: Origin) {
+        let name = &plugin.info().id.name;
+        let mut earlier = self.loaded.iter();
+        match earlier.find(|(earlier, _)| earlier.info().id.name == *name) {
+            None => self.loaded.push((plugin, origin)),
+            Some((_, first)) => self.refused.push(Refused::SameName {
+                name: name.to_string(),
+                first: first.clone(),
+                second: origin,
+            }),
+        }
+    }
+
+    /// Returns the names of the plugins that the policy file disables.
+    pub(super) fn disabled_names(&self) -> Vec<String> {
+        let names: BTreeSet<_> = self.disabled.iter().map(|one| one.name.clone()).collect();
+        names.into_iter().collect()
+    }
+
+    /// Returns the warnings of [`misspelled_orders`] for all plugins.
+    pub(super) fn misspelled_orders(&self) -> Vec<String> {
+        let plugins = || self.loaded.iter().map(|(plugin, _)| plugin.info());
+        let loaded = plugins().map(|plugin| &*plugin.id.name);
+        let known: BTreeSet<&str> = loaded
+            .chain(self.disabled.iter().map(|one| &*one.name))
+            .collect();
+        plugins()
+            .flat_map(|plugin| misspelled_orders(plugin, &known).collect::<Vec<_>>())
+            .collect()
+    }
+
+    /// Returns the errors of the policy file that depend on the plugins, which may include a `new` one: names that no plugin has, and
+    /// exemptions of plugins that are not always active.
+    pub(super) fn policy_errors(
+        &self,
+        policy: &PolicyFile,
+        new: Option<&PluginInfo>,
+    ) -> Vec<Located> {
+        let loaded = self.loaded.iter().map(|(plugin, _)| &**plugin.info());
+        let loaded = loaded.chain(new);
+        let loaded = loaded.map(|plugin| (&*plugin.id.name, &plugin.manifest.active_when));
+        let others = self
+            .disabled
+            .iter()
+            .chain(self.refused.iter().filter_map(Refused::declared));
+        let others = others.map(|declared| (&*declared.name, &declared.active_when));
+        // A loaded plugin replaces a refused one of the same name.
+        let all: BTreeMap<_, _> = others.chain(loaded).collect();
+        let mut errors = self.unknown_plugins(policy, new.map(|new| &*new.id.name));
+        errors.extend(policy.impossible_exemptions(&all));
+        errors
+    }
+
+    /// Returns an error for each name in the policy file that is neither a loaded, a disabled, a refused nor the `new` plugin's name. Returns none
+    /// if the name of a refused plugin could not be read, because it may be any of them.
+    pub(super) fn unknown_plugins(&self, policy: &PolicyFile, new: Option<&str>) -> Vec<Located> {
+        let refused = self.refused.iter();
+        // The other plugin of the same file is known.
+        let refused: Option<BTreeSet<&str>> = refused
+            .filter(|refused| !matches!(refused, Refused::SameFile(_)))
+            .map(Refused::plugin)
+            .collect();
+        let Some(mut known) = refused else {
+            return Vec::new();
+        };
+        let loaded = self.loaded.iter();
+        known.extend(loaded.map(|(plugin, _)| &*plugin.info().id.name));
+        known.extend(self.disabled.iter().map(|declared| &*declared.name));
+        known.extend(new);
+        policy.unknown_plugins(&known)
+    }
+}
+
+/// Returns a warning for each name in the `after`, `before` and `excludes` of a manifest that is similar to a known plugin's name. Other names
+/// are valid, because these lists may name plugins that are not loaded.
+pub(super) fn misspelled_orders<'a>(
+    plugin: &'a PluginInfo,
+    known: &'a BTreeSet<&'a str>,
+) -> impl Iterator<Item = String> + 'a {
+    let manifest = &plugin.manifest;
+    let lists = [
+        ("after", &manifest.after),
+        ("before", &manifest.before),
+        ("excludes", &manifest.excludes),
+    ];
+    let names = lists.into_iter().flat_map(|(list, names)| {
+        let names = names.iter().enumerate();
+        names.map(move |(at, name)| (list, at, name))
+    });
+    let unknown = names.filter(|(.., name)| !known.contains(&***name));
+    unknown.filter_map(|(list, at, name)| {
+        let others = known.iter().copied();
+        let near = nearest(name, others.filter(|other| *other != manifest.name))?;
+        Some(format!(
+            "plugin {}: `{list}[{at}]` in the manifest names `{name}`, which is not loaded; did you mean `{near}`?",
+            plugin.id
+        ))
+    })
+}
+
+/// Loads the built-in plugins and these files, in this order, and continues after a plugin that is refused.
+pub(super) fn load(
+    loader: &Loader,
+    files: &[PathBuf],
+    policy: &PolicyFile,
+    code: CodeLoading,
+) -> LoadResult {
+    let mut result = LoadResult::default();
+    for plugin in BUILT_INS {
+        let defaults = Settings::built_in();
+        result.add(Origin::BuiltIn, defaults, policy, |settings| {
+            Ok(match code {
+                CodeLoading::Eager => Arc::new(loader.load_built_in(plugin, settings)?),
+                CodeLoading::Lazy => Arc::new(loader.defer_built_in(plugin, settings)?),
+            })
+        });
+    }
+    let mut seen = BTreeSet::new();
+    for path in files {
+        let file = path.canonicalize().unwrap_or_else(|_| path.clone());
+        if !seen.insert(file) {
+            result.refused.push(Refused::SameFile(path.clone()));
+            continue;
+        }
+        let origin = Origin::File(path.clone());
+        result.add(origin, Settings::default(), policy, |settings| {
+            Ok(Arc::new(loader.load_file(path, settings)?))
+        });
+    }
+    result
+}
+
+/// Whether a plugin is not loaded because the operator disabled it.
+fn is_disabled(error: &LoadError) -> bool {
+    matches!(
+        &*error.problem,
+        LoadProblem::Plugin(PluginError::Disabled(_))
+    )
+}

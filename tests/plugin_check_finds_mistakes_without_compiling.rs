@@ -1,0 +1,142 @@
+//! `trainyard plugin check` finds mistakes in a plugin's crate although the crate does not compile.
+
+#![allow(clippy::unwrap_used, missing_docs)]
+
+use std::{fs, path::Path};
+
+use crate::common::{root, stderr, stdout, trainyard};
+
+/// Creates a plugin whose code does not compile.
+fn created() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    let sdk = root().join("plugins/sdk");
+    let new = [
+        "plugin",
+        "new",
+        "mine",
+        "--kind",
+        "fabric",
+        "--sdk",
+        sdk.to_str().unwrap(),
+    ];
+    stdout(&trainyard(folder.path(), &new));
+    fs::write(folder.path().join("mine/src/lib.rs"), "not Rust").unwrap();
+    folder
+}
+
+/// Changes a file of the plugin. Returns the errors of the check.
+fn errors_with(folder: &Path, file: &str, from: &str, to: &str) -> String {
+    let path = folder.join("mine").join(file);
+    let text = fs::read_to_string(&path).unwrap();
+    assert!(text.contains(from), "{text}");
+    fs::write(&path, text.replace(from, to)).unwrap();
+    let output = trainyard(folder, &["plugin", "check", "mine"]);
+    fs::write(&path, text).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{file}: {to}");
+    assert!(output.stdout.is_empty());
+    stderr(&output)
+}
+
+#[test]
+fn a_plugin_without_mistakes_is_accepted() {
+    let folder = created();
+    let printed = stdout(&trainyard(folder.path(), &["plugin", "check", "mine"]));
+    let wanted =
+        "mine: plugin mine 0.1.0: found no mistakes in its manifest with 3 claims and in 1 case\n";
+    assert_eq!(printed, wanted);
+}
+
+#[test]
+fn mistakes_are_found() {
+    let folder = created();
+    for (file, from, to, wanted) in [
+        (
+            "manifest.json",
+            "\"claims\"",
+            "\"claim\"",
+            "manifest.json: the plugin's manifest (manifest.json and what `trainyard_sdk::plugin!` adds) is not valid: the manifest is not valid: `claim`: unknown field; did you mean `claims`?",
+        ),
+        (
+            "manifest.json",
+            "pod-sets[@nodes].devices[*]",
+            "pod-sets[@nodse].devices[*]",
+            "did you mean `@nodes`?",
+        ),
+        (
+            "manifest.json",
+            "\"plugins\"",
+            "\"mlPolicy.mine\"",
+            "`activeWhen` is `mlPolicy.mine`, but a runtime's `mlPolicy` has no such key",
+        ),
+        (
+            "manifest.json",
+            "env[NCCL_*]",
+            "env[PET_*]",
+            "plugins `mine` and `torch` both write",
+        ),
+        (
+            "Cargo.toml",
+            "\"mine\"",
+            "\"torch\"",
+            "two plugins have the name `torch`",
+        ),
+        (
+            "Cargo.toml",
+            "\"cdylib\", ",
+            "",
+            "mine is not a plugin: its Cargo.toml needs",
+        ),
+        (
+            "policy.yaml",
+            "grants:",
+            "grant:",
+            "plugins[0].grant: unknown field",
+        ),
+        (
+            "policy.yaml",
+            "limits[example.com/nic]",
+            "limits[example.com/nics]",
+            "which is not granted; add `grants:",
+        ),
+        (
+            "policy.yaml",
+            "name: mine",
+            "name: mime",
+            "no loaded plugin has the name `mime`; did you mean `mine`?",
+        ),
+        (
+            "cases/basic/input.yaml",
+            "numNodes: 2\n    command",
+            "nodes: 2\n    command",
+            "case basic: input.yaml:",
+        ),
+        (
+            "cases/basic/input.yaml",
+            "plugins: [{name: mine",
+            "plugins: [{name: mime",
+            "spec.plugins[0].name",
+        ),
+        (
+            "cases/basic/input.yaml",
+            "runtimeRef: {name: example}",
+            "runtimeRef: {name: exmple}",
+            "or did you mean `example`?",
+        ),
+    ] {
+        let errors = errors_with(folder.path(), file, from, to);
+        assert!(errors.contains(wanted), "{file}: {to}: {errors}");
+        assert!(errors.starts_with("error: "), "{errors}");
+    }
+}
+
+/// The TrainJob of such a case has mistakes on purpose.
+#[test]
+fn cases_that_are_refused_may_have_mistakes() {
+    let folder = created();
+    let expected = folder.path().join("mine/cases/basic/expected.txt");
+    fs::write(expected, "error: ...\n").unwrap();
+    let input = folder.path().join("mine/cases/basic/input.yaml");
+    let text = fs::read_to_string(&input).unwrap();
+    fs::write(input, text.replace("numNodes: 2", "nodes: 2")).unwrap();
+    stdout(&trainyard(folder.path(), &["plugin", "check", "mine"]));
+}
