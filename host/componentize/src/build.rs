@@ -5,13 +5,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use cargo_metadata::{Message, Metadata};
-use trainyard_model::manifest::Manifest;
+use cargo_metadata::{Message, Metadata, MetadataCommand};
+use serde_json::json;
+use trainyard_model::{contract::VERSION, manifest::Manifest, phase::Phase};
 
 use crate::{
-    cargo::Cargo,
+    cargo::{Cargo, cargo_toml},
     component::{Component, componentize},
-    sources::Sources,
+    sources::{Sources, plugin_package},
     toolchain::{self, Toolchain},
 };
 pub use crate::{
@@ -30,6 +31,9 @@ const PROFILE: &[&str] = &[
     "panic=\"abort\"",
     "strip=\"symbols\"",
 ];
+
+/// The prefix of a package's name that is not part of the plugin's name.
+const PREFIX: &str = "trainyard-plugin-";
 
 /// A plugin that was built.
 #[derive(Clone, Debug)]
@@ -114,6 +118,33 @@ fn compiled(list: &Path) -> Result<Vec<PathBuf>, BuildError> {
     let files = files.replace("\\ ", "\0");
     let files = files.split_whitespace();
     Ok(files.map(|file| file.replace('\0', " ").into()).collect())
+}
+
+/// Checks a plugin's crate without compiling it. Returns its manifest as far as it is known: with all phases, because its code declares them,
+/// and without the schemas that its code derives.
+///
+/// # Errors
+///
+/// If it is not a plugin's crate, or if its manifest is invalid.
+pub fn check(crate_dir: &Path) -> Result<Manifest, BuildError> {
+    let cargo_toml = cargo_toml(crate_dir)?;
+    let mut command = MetadataCommand::new();
+    command.manifest_path(&cargo_toml).no_deps();
+    let metadata = command.exec().map_err(BuildError::Metadata)?;
+    let package = plugin_package(&metadata, &cargo_toml)?;
+    let path = crate_dir.join("manifest.json");
+    let file = std::fs::read(&path).map_err(|error| BuildError::Read {
+        path: path.clone(),
+        error,
+    })?;
+    // As the SDK's macro names it.
+    let name = package.name.strip_prefix(PREFIX).unwrap_or(&package.name);
+    let parts = json!({
+        "name": name, "version": package.version, "contract": VERSION,
+        "phases": Phase::ALL.map(Phase::name),
+    });
+    Manifest::from_parts(&file, parts.to_string().as_bytes())
+        .map_err(|error| BuildError::Manifest { path, error })
 }
 
 /// Checks the crate's `manifest.json` before compiling, which takes long. If the file is missing, the compiler's error names it.

@@ -13,6 +13,15 @@ use crate::{
     toolchain::{Std, TARGET, Toolchain},
 };
 
+/// Returns the canonical path of the Cargo.toml in a directory.
+pub(crate) fn cargo_toml(crate_dir: &Path) -> Result<PathBuf, BuildError> {
+    let manifest = crate_dir.join("Cargo.toml").canonicalize();
+    manifest.map_err(|error| BuildError::NoCrate {
+        dir: crate_dir.to_owned(),
+        error,
+    })
+}
+
 /// The cargo of a toolchain, with the crate that it runs on.
 #[derive(Debug)]
 pub(crate) struct Cargo<'a> {
@@ -28,15 +37,10 @@ impl<'a> Cargo<'a> {
         toolchain: &'a Toolchain,
         options: &'a Options,
     ) -> Result<Self, BuildError> {
-        let manifest = crate_dir.join("Cargo.toml").canonicalize();
-        let manifest = manifest.map_err(|error| BuildError::NoCrate {
-            dir: crate_dir.to_owned(),
-            error,
-        })?;
         Ok(Self {
             toolchain,
             options,
-            manifest,
+            manifest: cargo_toml(crate_dir)?,
         })
     }
 

@@ -53,8 +53,8 @@ pub enum BuildError {
         #[source]
         error: io::Error,
     },
-    /// The output of `cargo metadata` is invalid.
-    #[error("cannot parse the output of `cargo metadata`: {0}")]
+    /// `cargo metadata` failed, or its output is invalid.
+    #[error("cannot read the crate's metadata: {0}")]
     Metadata(#[source] cargo_metadata::Error),
     /// Cargo failed.
     #[error("cargo failed on {} for {TARGET} ({status}){}{output}", manifest.display(), if output.is_empty() { "" } else { ":\n" })]

@@ -8,7 +8,7 @@
 //!    the `sources` and the toolchain;
 //! 3. [`component::componentize`] encodes the core module as a component, with the manifest as one of its custom `sections`.
 //!
-//! `error` has the errors of all steps.
+//! `error` has the errors of all steps. [`wrap::wrap`], for `trainyard plugin wrap`, makes a component of a file that another tool built.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -28,3 +28,4 @@ mod options;
 mod sections;
 mod sources;
 pub mod toolchain;
+pub mod wrap;

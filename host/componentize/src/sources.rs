@@ -41,23 +41,7 @@ impl Sources {
             Some(metadata) => metadata,
             None => metadata(cargo)?,
         });
-        let package = metadata
-            .packages
-            .iter()
-            .find(|package| package.manifest_path == manifest)
-            .cloned();
-        let package = package.ok_or_else(|| BuildError::NoPackage {
-            manifest: manifest.to_owned(),
-        })?;
-        if !package
-            .targets
-            .iter()
-            .any(|target| target.crate_types.contains(&CrateType::CDyLib))
-        {
-            return Err(BuildError::NotPlugin {
-                package: package.name.to_string(),
-            });
-        }
+        let package = plugin_package(metadata, manifest)?.clone();
         let local = local(metadata, &package.id);
         Ok(Self {
             package,
@@ -118,6 +102,25 @@ impl Sources {
 const STACK_BYTES: u32 = 128 << 10;
 
 /// Fetches the crates of the workspace, and returns the output of `cargo metadata`.
+/// Returns the package of a Cargo.toml, which must be a plugin's.
+pub(crate) fn plugin_package<'m>(
+    metadata: &'m Metadata,
+    manifest: &Path,
+) -> Result<&'m Package, BuildError> {
+    let mut packages = metadata.packages.iter();
+    let package = packages.find(|package| package.manifest_path == manifest);
+    let package = package.ok_or_else(|| BuildError::NoPackage {
+        manifest: manifest.to_owned(),
+    })?;
+    let mut targets = package.targets.iter();
+    if targets.any(|target| target.crate_types.contains(&CrateType::CDyLib)) {
+        return Ok(package);
+    }
+    Err(BuildError::NotPlugin {
+        package: package.name.to_string(),
+    })
+}
+
 fn metadata(cargo: &Cargo<'_>) -> Result<Metadata, BuildError> {
     cargo.fetch()?;
     let metadata = String::from_utf8_lossy(&cargo.metadata()?).into_owned();
