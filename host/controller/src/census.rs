@@ -3,7 +3,7 @@
 use crate::{
     failures::FailureCause,
     metrics::TrainJobLabels,
-    reconcile::{NOT_CREATED, status},
+    reconcile::{NOT_CREATED, WAITS, status},
     watch::{JobSetState, TrainJobState},
 };
 
@@ -28,7 +28,7 @@ pub(crate) fn labels(
     }
     let is_own = |found: &&JobSetState| found.owner.as_deref() == Some(&job.uid);
     let runs = job_set.filter(is_own).is_some_and(|found| !found.suspended);
-    if runs && reason != NOT_CREATED {
+    if runs && ![NOT_CREATED, WAITS].contains(&reason) {
         return of("running", reason);
     }
     match cause {

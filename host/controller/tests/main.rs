@@ -13,6 +13,7 @@ mod large_placements_do_not_delay_other_namespaces;
 mod lists_are_requested_once;
 mod log_has_one_line_per_job_set_and_error;
 mod metrics_match_the_dashboards;
+mod objects_that_pods_wait_for_are_reported;
 mod only_one_candidate_leads;
 mod plugin_calls_have_spans;
 mod plugins_that_exhaust_their_limits_are_paused;

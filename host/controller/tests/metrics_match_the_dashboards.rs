@@ -341,6 +341,7 @@ fn every_kind_of_error_is_documented() {
     let (labels, _) = labels.split_once("\n    }\n").unwrap();
     // The census of TrainJobs uses this reason too, so it has a name.
     let labels = labels.replace("NOT_CREATED", "\"NotCreated\"");
+    let labels = labels.replace("WAITS", "\"ObjectWaits\"");
     let labels: Vec<_> = labels.split('"').skip(1).step_by(2).collect();
     let names: BTreeSet<_> = labels.iter().step_by(2).copied().collect();
     assert!(names.len() > 10 && names.contains("train_job"), "{names:?}");

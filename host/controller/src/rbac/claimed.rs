@@ -19,6 +19,11 @@ pub(super) const fn objects_of(path: &ClaimPath) -> Option<&ObjectPattern> {
     }
 }
 
+/// Whether claims on the field are claims to look up objects.
+pub(super) const fn is_lookup(field: Field) -> bool {
+    matches!(field, Field::Lookups | Field::Catalog)
+}
+
 /// Returns how the objects of a claim are watched; `None` if they are not.
 pub(super) fn watched(objects: &ObjectPattern) -> Option<WatchScope> {
     match &objects.names {
@@ -46,14 +51,22 @@ pub(crate) enum WatchScope {
 
 /// How the objects that a set of plugins looks up are watched. The roles allow exactly that.
 #[derive(Debug, Default)]
-pub(crate) struct Reach(BTreeMap<(String, String), bool>);
+pub(crate) struct Reach {
+    /// Whether objects of a kind are watched one by one.
+    by_name: BTreeMap<(String, String), bool>,
+    /// The namespace of the catalog.
+    pub(crate) catalog: Option<Arc<str>>,
+}
 
 impl Reach {
-    /// Returns the reach of plugins with these claims.
-    pub(crate) fn of<'c>(claims: impl IntoIterator<Item = &'c Claims>) -> Self {
+    /// Returns the reach of plugins with these claims, and a catalog in that namespace.
+    pub(crate) fn of<'c>(
+        claims: impl IntoIterator<Item = &'c Claims>,
+        catalog: Option<&str>,
+    ) -> Self {
         let mut by_name = BTreeMap::new();
         let paths = claims.into_iter().flat_map(Claims::iter);
-        for (_, path) in paths.filter(|(_, path)| path.field == Field::Lookups) {
+        for (_, path) in paths.filter(|(_, path)| is_lookup(path.field)) {
             if let Some(objects) = objects_of(path)
                 && let Some(watched) = watched(objects)
             {
@@ -61,7 +74,10 @@ impl Reach {
                 *by_name.entry(kind).or_insert(true) &= matches!(watched, WatchScope::Named(_));
             }
         }
-        Self(by_name)
+        Self {
+            by_name,
+            catalog: catalog.map(Into::into),
+        }
     }
 
     /// Returns how an object is watched, or without a name, its kind; `None` if it is not watched.
@@ -76,7 +92,7 @@ impl Reach {
         }
         // A kind without a claim is allowed only if the operator adds it.
         let kind = (api_version.to_owned(), kind.to_owned());
-        let by_name = self.0.get(&kind).copied().unwrap_or(false);
+        let by_name = self.by_name.get(&kind).copied().unwrap_or(false);
         Some(match name {
             Some(name) if by_name => WatchScope::Named(name.into()),
             _ => WatchScope::Kind,

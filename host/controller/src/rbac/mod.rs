@@ -108,10 +108,10 @@ pub fn roles<'p>(
     let mut notes = BTreeSet::new();
     for (plugin, claims) in plugins {
         for (_, path) in claims.iter() {
-            let allowed = match path.field {
-                Field::Objects | Field::Lookups => rules.allow_claim(path),
-                _ => continue,
-            };
+            if path.field != Field::Objects && !claimed::is_lookup(path.field) {
+                continue;
+            }
+            let allowed = rules.allow_claim(path);
             let (plugin, claim) = (plugin.to_owned(), path.to_string());
             match allowed {
                 Ok(guessed) => notes.extend(guessed),

@@ -262,7 +262,7 @@ fn what_is_watched_is_allowed_and_nothing_else_is() {
             .map(|bit| reads[bit])
             .collect();
         let claims = claims(&claimed, &[]);
-        let reach = Reach::of([&claims]);
+        let reach = Reach::of([&claims], None);
         let rules = roles([("p", &claims)], NAMESPACE).cluster_role.rules;
         let watches = |rule: &&PolicyRule| rule.verbs.contains(&"watch".to_owned());
         let of_nodes = |rule: &&PolicyRule| rule.resources == Some(vec!["nodes".to_owned()]);

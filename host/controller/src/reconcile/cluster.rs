@@ -244,6 +244,9 @@ pub(crate) trait Jobs: Values {
 pub(crate) trait Diagnosis {
     /// Checks that the Jobs of the running JobSet and their pods were created.
     async fn check_creation(&mut self) -> Result<()>;
+
+    /// Returns what the first of these objects waits for, by the rules of the plugins that emitted them.
+    async fn waiting_object(&mut self, objects: &[ObjectRef]) -> Result<Option<ReconcileError>>;
 }
 
 /// The runtime that a TrainJob is rendered from.

@@ -28,6 +28,8 @@ pub(crate) struct Fetcher {
     kinds: Arc<Kinds>,
     lists: Arc<Lists>,
     log: Arc<LogShares>,
+    /// The namespace of the catalog.
+    catalog: Option<Arc<str>>,
 }
 
 /// The result of a lookup.
@@ -38,6 +40,16 @@ pub(crate) struct LookupResult {
     pub(crate) seen: SubjectState,
 }
 
+impl LookupResult {
+    /// Returns the result if the object does not exist.
+    fn without_object(key: &LookupKey) -> Self {
+        Self {
+            answer: key.answer_without_object(),
+            seen: SubjectState::NOTHING,
+        }
+    }
+}
+
 impl Fetcher {
     /// Returns a fetcher that requests each list once for all TrainJobs.
     pub(crate) fn new(
@@ -45,12 +57,14 @@ impl Fetcher {
         kinds: Arc<Kinds>,
         lists: Arc<Lists>,
         log: Arc<LogShares>,
+        catalog: Option<Arc<str>>,
     ) -> Self {
         Self {
             client,
             kinds,
             lists,
             log,
+            catalog,
         }
     }
 
@@ -61,6 +75,13 @@ impl Fetcher {
         asker: Requester<'_>,
         key: &LookupKey,
     ) -> Result<LookupResult, ReconcileError> {
+        let namespace = match key {
+            LookupKey::Catalog { .. } => match &self.catalog {
+                Some(catalog) => catalog,
+                None => return Ok(LookupResult::without_object(key)),
+            },
+            _ => namespace,
+        };
         let WatchedKind { api_version, kind } = &WatchedKind::of(key);
         let asks_served = matches!(key, LookupKey::Served { .. });
         if &**api_version == "v1" && &**kind == "Secret" && !asks_served {
@@ -90,16 +111,19 @@ impl Fetcher {
                 answer: Some(LookupAnswer::Served(true)),
                 seen: SubjectState::NOTHING,
             }),
-            LookupKey::Object { name, .. } => {
+            LookupKey::Object { name, .. }
+            | LookupKey::Optional { name, .. }
+            | LookupKey::Catalog { name, .. } => {
                 let found = self
                     .object(namespace, &resource, name, &WatchedKind::of(key))
                     .await;
                 let found = unless_gone(found).map_err(failed)?.flatten();
                 Ok(LookupResult {
                     seen: SubjectState::of(found.iter().map(Content::hashes)),
-                    answer: found
-                        .and_then(|content| content.value)
-                        .map(LookupAnswer::Object),
+                    answer: match found {
+                        Some(content) => content.value.map(LookupAnswer::Object),
+                        None => key.answer_without_object(),
+                    },
                 })
             }
             LookupKey::All { .. } => {

@@ -29,6 +29,7 @@ impl CommonInputs {
             "clusterDomain": facts.cluster_domain,
             "accelerators": facts.accelerators.names().collect::<Vec<_>>(),
             "facts": facts.facts.all(),
+            "catalog": facts.catalog.as_deref(),
             "writeDefaults": write_defaults,
         });
         Self(Sha256::digest(all.to_string()).to_vec())

@@ -56,14 +56,14 @@ mod vouch;
 
 use std::{sync::Arc, time::Duration};
 
-pub(crate) use error::NOT_CREATED;
+pub(crate) use error::{NOT_CREATED, WAITS};
 pub use error::{ReconcileError, SnapshotError};
 pub use explained::{Live, LiveError, live, live_job_set};
 use flow::Flow;
 use live_cluster::LiveCluster;
 pub use object_ref::ObjectRef;
-pub(crate) use outcome::ReconcileOutcome;
 use outcome::Report;
+pub(crate) use outcome::{ReconcileOutcome, waits};
 pub use reconciler::{Reconciler, Stores};
 pub use snapshot::Snapshot;
 use start::Start;
@@ -139,7 +139,7 @@ impl Reconciler {
     fn log_report(&self, key: &NamespacedName, start: &Start, report: &Report) {
         let allowed = || self.log.allow(&key.namespace);
         match report {
-            Report::Rendering(_) | Report::Error(_) | Report::BothMarks => {}
+            Report::Rendering(_) | Report::Error(_) | Report::Waits(_) | Report::BothMarks => {}
             Report::NotFollowed(error) => {
                 if let Some(AllowedLine { left_out }) = allowed() {
                     tracing::info!(%error, left_out, "live objects are left unchanged");

@@ -122,9 +122,17 @@ impl Reconciler {
         let lists = Arc::new(Lists::default());
         let loaded = plugins.renderer.generation().plugins();
         let claims: Vec<_> = loaded.map(|plugin| &plugin.manifest.claims).collect();
-        let (reach, emitted) = (Reach::of(claims.clone()), EmittedKinds::of(claims));
+        let reach = Reach::of(claims.clone(), plugins.renderer.facts().catalog.as_deref());
+        let emitted = EmittedKinds::of(claims);
+        let catalog = reach.catalog.clone();
         Self {
-            fetcher: Fetcher::new(client.clone(), kinds.clone(), lists.clone(), log.clone()),
+            fetcher: Fetcher::new(
+                client.clone(),
+                kinds.clone(),
+                lists.clone(),
+                log.clone(),
+                catalog,
+            ),
             kinds,
             lists,
             interests: Arc::new(Interests::new(reach)),

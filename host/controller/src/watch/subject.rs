@@ -27,14 +27,10 @@ pub(crate) struct WatchedKind {
 impl WatchedKind {
     /// Returns the kind of a lookup.
     pub(crate) fn of(lookup: &LookupKey) -> Self {
-        let (LookupKey::Object {
-            api_version, kind, ..
-        }
-        | LookupKey::All { api_version, kind }
-        | LookupKey::Served { api_version, kind }) = lookup;
+        let (api_version, kind) = lookup.api_version_and_kind();
         Self {
-            api_version: api_version.as_str().into(),
-            kind: kind.as_str().into(),
+            api_version: api_version.into(),
+            kind: kind.into(),
         }
     }
 
@@ -96,7 +92,13 @@ impl Subject {
                 ChangeSource::Objects(kind.clone(), watched(None)?),
                 ObjectSelector::All(namespace),
             ),
-            LookupKey::Object { name, .. } => {
+            LookupKey::Object { name, .. }
+            | LookupKey::Optional { name, .. }
+            | LookupKey::Catalog { name, .. } => {
+                let namespace = match lookup {
+                    LookupKey::Catalog { .. } => reach.catalog.clone()?,
+                    _ => namespace,
+                };
                 let watched = watched(Some(name))?;
                 let name = name.as_str().into();
                 (

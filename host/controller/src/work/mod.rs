@@ -28,7 +28,7 @@ use crate::{
     log_shares::AllowedLine,
     metrics::{Metrics, Outcome, TrainJobCounts},
     queue::{NamespacedName, Queue, Running},
-    reconcile::{ReconcileError, ReconcileOutcome, Reconciler, Stores, TEMPORARY},
+    reconcile::{ReconcileError, ReconcileOutcome, Reconciler, Stores, TEMPORARY, waits},
     serve::Readiness,
 };
 
@@ -129,7 +129,10 @@ impl Work {
                 }
                 match error {
                     None => {
-                        self.failures.forget(&key);
+                        match waits(&reports) {
+                            Some(waits) => _ = self.failures.note(&key, waits),
+                            None => self.failures.forget(&key),
+                        }
                         if self.reconciler.note_success(&key) {
                             self.add(&key, Duration::ZERO);
                         }

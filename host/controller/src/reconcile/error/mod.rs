@@ -15,7 +15,7 @@ use trainyard_model::{deadline::Overdue, lookup::LookupKey, plan::Plan};
 use trainyard_render::{PendingLookup, Problem, Stopped};
 
 pub use snapshot_error::SnapshotError;
-pub(crate) use summary::{AnnotationTiming, ErrorSummary, NOT_CREATED};
+pub(crate) use summary::{AnnotationTiming, ErrorSummary, NOT_CREATED, WAITS};
 
 use super::object_ref::ObjectRef;
 use crate::{client::message_of, keys::KeyError, threads::TaskError};
@@ -153,6 +153,15 @@ pub enum ReconcileError {
         kind: &'static str,
         name: String,
         /// What could not be created, why, and what to do.
+        why: String,
+    },
+    /// An object that a plugin emitted is in a state for which the pods wait.
+    #[error("{kind} `{name}`: {why}")]
+    Waits {
+        /// The kind of the object.
+        kind: String,
+        name: String,
+        /// The plugin's message, and that of the object's condition.
         why: String,
     },
     /// Jobs of a suspended JobSet still have the placement of an earlier admission.

@@ -17,6 +17,9 @@ const READ: usize = 65_536;
 /// The reason of a TrainJob whose Jobs or pods could not be created.
 pub(crate) const NOT_CREATED: &str = "NotCreated";
 
+/// The reason of a TrainJob whose pods wait for an object that a plugin emitted.
+pub(crate) const WAITS: &str = "ObjectWaits";
+
 /// An error in a few words.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ErrorSummary {
@@ -88,6 +91,7 @@ impl ReconcileError {
             Self::Lost { .. } | Self::KeysLost { .. } => ("lost", "ObjectLost"),
             Self::EndIsUnknown { .. } => ("end_is_unknown", "EndUnknown"),
             Self::NotCreated { .. } => ("not_created", NOT_CREATED),
+            Self::Waits { .. } => ("waits", WAITS),
             Self::JobsHaveOldPlacement { .. } => ("old_placement", "OldPlacement"),
             Self::Conflict { .. } => ("conflict", "Conflict"),
             Self::Api { .. } => ("api", "APIError"),

@@ -10,6 +10,7 @@ use crate::{
         cluster::{Cluster, KeptInterests},
         error::ReconcileError,
         object_version::ObjectVersion,
+        outcome::waits,
         start::{JobFacts, KnownJobSet},
         status,
     },
@@ -27,7 +28,10 @@ impl<C: Cluster> Flow<'_, C> {
         self.settle(has_ended, error.as_ref());
         let of_status = self.write_outcome(error.is_some()).await.err();
         // The error is shown even if the status cannot be written.
-        let annotated = self.annotate(error.as_ref().or(of_status.as_ref())).await;
+        let reports = std::mem::take(&mut self.reports);
+        let shown = error.as_ref().or(of_status.as_ref());
+        let annotated = self.annotate(shown.or_else(|| waits(&reports))).await;
+        self.reports.splice(..0, reports);
         let (job_set, job, now) = (self.cluster.job_set_now(), &self.start.job, self.start.now);
         let next_check = maintain::next_check(job_set.ours(), job, now).filter(|_| !has_ended);
         let requeue_after = deadline(job, &job_set, now).into_iter().chain(next_check);

@@ -79,30 +79,58 @@ fn running_for(job: &JobFacts, now: Timestamp) -> Option<Duration> {
 impl<C: Cluster> Flow<'_, C> {
     /// Maintains a running JobSet: repairs the objects beside it, and fails if its Jobs or pods cannot be created.
     pub(super) async fn maintain(&mut self, found: &JobSetState) -> Result<()> {
-        self.maintain_objects(found).await?;
+        let objects = self.maintain_objects(found).await?;
         let [shortest, _] = CHECK_EVERY;
         let since = running_for(&self.start.job, self.start.now);
         let is_old = since.is_some_and(|since| since >= shortest);
         if is_old && found.end.is_none() && found.may_lack_pods() {
             because("pods of the running JobSet may not have been created");
             self.cluster.check_creation().await?;
+            self.check_objects(objects, found).await?;
         }
         Ok(())
     }
 
-    /// Repairs the objects beside a running JobSet if it or its TrainJob has changed since they were last checked, or if its pods wait.
-    async fn maintain_objects(&mut self, found: &JobSetState) -> Result<()> {
+    /// Reports an object for which the pods of a running JobSet wait.
+    async fn check_objects(
+        &mut self,
+        objects: Option<Arc<[AppliedObject]>>,
+        found: &JobSetState,
+    ) -> Result<()> {
+        let objects = match objects {
+            Some(objects) => objects,
+            // The controller was started while they wait.
+            None if found.has_waiting_pods() => self.cluster.listed_objects().await?,
+            None => return Ok(()),
+        };
+        let with_status = objects.iter().filter(|it| it.object.kind.has_status());
+        let with_status: Vec<_> = with_status.map(|it| it.object.clone()).collect();
+        if with_status.is_empty() {
+            return Ok(());
+        }
+        because("pods of the running JobSet may wait for an object");
+        let waiting = self.cluster.waiting_object(&with_status).await?;
+        self.reports.extend(waiting.map(Report::Waits));
+        Ok(())
+    }
+
+    /// Repairs the objects beside a running JobSet if it or its TrainJob has changed since they were last checked, or if its pods wait. Returns
+    /// the objects, if they are known.
+    async fn maintain_objects(
+        &mut self,
+        found: &JobSetState,
+    ) -> Result<Option<Arc<[AppliedObject]>>> {
         let Some(last) = &self.start.last else {
             if found.recreated {
                 // The controller that recreated it may have stopped before it updated the snapshot.
                 self.unmark_recreated().await?;
             }
             self.remember_at(Some(found), None);
-            return Ok(());
+            return Ok(None);
         };
         let job_changed = last.fingerprint != self.start.job.fingerprint;
         if !job_changed && last.job_set == Some(found.version()) && !found.has_waiting_pods() {
-            return Ok(());
+            return Ok(last.objects.clone());
         }
         because("the JobSet runs, and it or its TrainJob has changed");
         let listed = match &last.objects {
@@ -121,8 +149,8 @@ impl<C: Cluster> Flow<'_, C> {
         if let Some(unusable) = unusable {
             return Err(unusable);
         }
-        self.remember_at(Some(found), Some(objects));
-        Ok(())
+        self.remember_at(Some(found), Some(objects.clone()));
+        Ok(Some(objects))
     }
 
     /// Removes the mark of a deleted JobSet from the snapshot.

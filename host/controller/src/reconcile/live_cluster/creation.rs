@@ -23,6 +23,7 @@ use crate::{
     reconcile::{
         cluster::{Diagnosis, Result},
         error::ReconcileError,
+        object_ref::ObjectRef,
         owner, status,
     },
     watch::JobSetObject,
@@ -60,6 +61,19 @@ const ADVICE: &str = "this is retried until the cause is removed; if the cause i
 impl Diagnosis for LiveCluster<'_> {
     async fn check_creation(&mut self) -> Result<()> {
         self.worker.free_while(self.look_for_failure()).await
+    }
+
+    async fn waiting_object(&mut self, objects: &[ObjectRef]) -> Result<Option<ReconcileError>> {
+        for object in objects {
+            if let Some(why) = self.waits_for(object).await? {
+                return Ok(Some(ReconcileError::Waits {
+                    kind: object.kind.to_string(),
+                    name: object.name.to_string(),
+                    why,
+                }));
+            }
+        }
+        Ok(None)
     }
 }
 

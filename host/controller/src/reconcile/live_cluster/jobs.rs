@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kube::api::{DeleteParams, ListParams, ObjectMeta, Preconditions};
 use serde::Deserialize;
 use serde_json::Value;
+use trainyard_model::names::{JOB_SET_NAME, REPLICATED_JOB_NAME};
 
 use super::LiveCluster;
 use crate::{
@@ -19,11 +20,6 @@ use crate::{
     },
     wire::{self, without_managed_fields},
 };
-
-/// The label of a Job with the name of its JobSet.
-const JOB_SET_NAME: &str = "jobset.sigs.k8s.io/jobset-name";
-/// The label of a Job with the name of its replicated job.
-const REPLICATED_JOB_NAME: &str = "jobset.sigs.k8s.io/replicatedjob-name";
 
 /// The most memory of a Job that is found, which is known by its name and UID.
 const LARGEST_JOB: usize = 512;

@@ -1,17 +1,20 @@
 //! The objects beside a JobSet.
 
 use kube::{
-    api::{ObjectMeta, Patch, PatchParams},
+    api::{GetParams, ObjectMeta, Patch, PatchParams},
     client::Body,
     core::Request,
 };
+use serde::Deserialize;
 use serde_json::Value;
-use trainyard_model::text::clean;
+use trainyard_model::{object::waits_for, text::clean};
 use trainyard_render::RenderedObject;
 
 use super::{LiveCluster, MANAGER, creating};
 use crate::{
-    client, keys,
+    client::{self, segment},
+    keys,
+    kubernetes::unless_gone,
     reconcile::{
         cluster::{Objects, Result},
         error::ReconcileError,
@@ -19,7 +22,16 @@ use crate::{
         object_ref::ObjectRef,
         owner,
     },
+    wire::{self, without_managed_fields},
 };
+
+/// What is read of an object to see whether it waits.
+#[derive(Deserialize)]
+struct Observed {
+    metadata: ObjectMeta,
+    #[serde(default)]
+    status: Value,
+}
 
 impl Objects for LiveCluster<'_> {
     async fn object(&mut self, object: &ObjectRef) -> Result<ObjectState> {
@@ -129,6 +141,29 @@ impl LiveCluster<'_> {
         let mut value = object.value.clone();
         owner::set(&mut value, &self.key.name, &self.job.uid);
         value
+    }
+
+    /// Returns what an object waits for, by the rules of its plugin. The list may be forged, so only the TrainJob's objects of kinds that plugins
+    /// emit are read.
+    pub(super) async fn waits_for(&self, object: &ObjectRef) -> Result<Option<String>> {
+        if !self.reconciler.emitted.has(&object.kind) {
+            return Ok(None);
+        }
+        let objects = Request::new(self.emitted(&object.kind).resource_url());
+        let request = objects.get(&segment(object.name.as_str()), &GetParams::default());
+        let text = match unless_gone(self.text(request).await) {
+            Ok(text) => text,
+            Err(error) => return Err(self.not_served_or(object, "reading", error).await),
+        };
+        let uid = self.job.uid.clone();
+        let waits = move |text: String| {
+            let sent: Observed = wire::decode(&without_managed_fields(&text)).ok()?;
+            let Observed { metadata, status } = sent;
+            let is_ours = owner::is_of(&uid, &metadata);
+            let annotations = metadata.annotations.filter(|_| is_ours)?;
+            waits_for(&annotations, &status)
+        };
+        self.on_thread(move |_, _| text.and_then(waits)).await
     }
 
     async fn metadata(&self, object: &ObjectRef) -> Result<Option<ObjectMeta>> {

@@ -144,6 +144,8 @@ impl Snapshot {
             cluster_domain: domain.to_owned(),
             accelerators: Accelerators::new(names?),
             facts: Facts::new(facts?),
+            // The snapshot has the answers to lookups.
+            catalog: None,
         })
     }
 

@@ -17,7 +17,7 @@ fn interests() -> Interests {
         "lookups[example.com/v1/Flavor/a]", "lookups[example.com/v1/Flavor/b]", "lookups[v1/Node/*]",
     ]}))
     .unwrap();
-    Interests::new(Reach::of([&claims]))
+    Interests::new(Reach::of([&claims], None))
 }
 
 fn one(kind: (&str, &str), name: &str) -> LookupKey {

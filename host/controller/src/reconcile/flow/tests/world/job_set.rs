@@ -281,6 +281,12 @@ impl Diagnosis for World {
     async fn check_creation(&mut self) -> Result<()> {
         self.call("check creation").await
     }
+
+    async fn waiting_object(&mut self, objects: &[ObjectRef]) -> Result<Option<ReconcileError>> {
+        let names: Vec<_> = objects.iter().map(|it| it.name.to_string()).collect();
+        self.call(format!("check {}", names.join(", "))).await?;
+        Ok(None)
+    }
 }
 
 impl World {
