@@ -107,9 +107,13 @@ test-frameworks: build ## Sum the ranks of each of these frameworks on a real co
 	$(CARGO) build --locked --workspace --example cluster
 	$(CARGO) test --locked --workspace --test frameworks -- $(FILTER)
 
+.PHONY: test-languages
+test-languages: build ## Build and render the plugins in C, Go, JavaScript and Python; needs Go, Node.js and Python, and 1 GB.
+	@tools/languages.sh $(CARGO) test --locked --workspace --test all -- plugins_in_other_languages_work --nocapture
+
 .PHONY: test-nightly
-test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, real MPI and frameworks, gangs, the harness; hours.
-	@$(MAKE) --no-print-directory --keep-going test-reference test-harness test-gangs test-mpi test-frameworks growth
+test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, real MPI and frameworks, languages, gangs, the harness; hours.
+	@$(MAKE) --no-print-directory --keep-going test-reference test-harness test-gangs test-mpi test-languages test-frameworks growth
 
 .PHONY: bench
 bench: setup ## Measure plugin calls, renderings and starts (docs/benchmarks.md); takes minutes on an idle machine.

@@ -8,7 +8,9 @@
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use crate::common::{cases, trainyard, without_digests};
+use trainyard_model::names::without_digests;
+
+use crate::common::{cases, trainyard};
 
 /// Renders a case; returns its expected files by name.
 fn render(case: &Path) -> BTreeMap<&'static str, String> {

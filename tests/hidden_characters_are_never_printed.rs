@@ -8,7 +8,7 @@ use std::fs;
 use serde_json::Value;
 use trainyard_api::yaml;
 
-use crate::common::trainyard;
+use crate::common::{test_plugin, trainyard};
 
 /// At least one character of each kind: C0, DEL, C1, separators, bidi, zero-width, invisible operators, annotation, tags.
 const HIDDEN: &[char] = &[
@@ -390,6 +390,7 @@ fn file_and_policy_errors_have_no_hidden_characters() {
         policy(&format!("clusterDomain: [{text}]")),
     ];
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/torch-llama");
+    let nccl = test_plugin("nccl");
     let mut outputs = Vec::new();
     for name in &names {
         fs::write(folder.path().join(name), "a: [").unwrap();
@@ -407,6 +408,10 @@ fn file_and_policy_errors_have_no_hidden_characters() {
             &["plan", "--plugin", &missing],
             &["plan", "--plugin-dir", &missing],
             &["plugin", "inspect", name],
+            &["plugin", "check", &missing],
+            &["plugin", "test", &missing, "--cases", &missing],
+            &["plugin", "test", name, "--cases", &inside],
+            &["plugin", "claims", &nccl, "--cases", &missing],
             &["runtimes", name],
             // The arguments of `-f *` after a shell's expansion.
             &["explain", "-f", example, name],
@@ -419,7 +424,7 @@ fn file_and_policy_errors_have_no_hidden_characters() {
         let output = trainyard(folder.path(), &["plan", "--policy", "policy.yaml"]);
         outputs.push((policy, output));
     }
-    assert_eq!(outputs.len(), 28);
+    assert_eq!(outputs.len(), 36);
     let mut wrong = Vec::new();
     for (what, output) in outputs {
         let (leaked, seen) = leaks(&[output.stdout, output.stderr].concat());
@@ -428,4 +433,29 @@ fn file_and_policy_errors_have_no_hidden_characters() {
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// The names of cases, and what differs from their expected files, are escaped.
+#[test]
+fn differences_of_cases_have_no_hidden_characters() {
+    let (text, nccl) = (quoted(), test_plugin("nccl"));
+    let folder = tempfile::tempdir().unwrap();
+    let name: String = HIDDEN[..25].iter().collect();
+    let case = folder.path().join("cases").join(name);
+    fs::create_dir_all(&case).unwrap();
+    let input = objects("", &format!("  trainer: {{image: {text}}}"), "");
+    fs::write(case.join("input.yaml"), input).unwrap();
+    let expected = format!(
+        "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {{name: bert, namespace: default, labels: {{? {text} : {text}}}}}\n"
+    );
+    fs::write(case.join("expected.yaml"), expected).unwrap();
+    fs::write(case.join("warnings.txt"), printable()).unwrap();
+    for command in ["test", "claims"] {
+        for format in ["table", "json"] {
+            let args = ["plugin", command, &nccl, "--cases", "cases", "-o", format];
+            let output = trainyard(folder.path(), &args);
+            let (leaked, seen) = leaks(&[output.stdout, output.stderr].concat());
+            assert_eq!((&*leaked, seen), ("", command == "test"), "{args:?}");
+        }
+    }
 }

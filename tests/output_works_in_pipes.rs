@@ -4,7 +4,10 @@
 
 use std::process::{Command, Output};
 
-use crate::common::{case, command, stdout};
+use crate::common::{case, command, stdout, test_plugin};
+
+/// The crate of a plugin.
+const TEMPLATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/templates/sidecar");
 
 /// Runs a command in a case's folder, in an environment that allows colors.
 fn trainyard(name: &str, args: &[&str]) -> Output {
@@ -22,6 +25,7 @@ fn text(bytes: Vec<u8>) -> String {
 
 #[test]
 fn output_without_a_terminal_has_no_color() {
+    let nccl = test_plugin("nccl");
     for (case, args) in [
         ("torch-two-jobs", &["render", "-f", "input.yaml"][..]),
         ("torch-two-jobs", &["explain", "-f", "input.yaml"]),
@@ -33,6 +37,13 @@ fn output_without_a_terminal_has_no_color() {
         ("torch-two-jobs", &["runtimes"]),
         ("torch-two-jobs", &["runtimes", "--all"]),
         ("torch-two-jobs", &["runtimes", "torch"]),
+        ("torch-two-jobs", &["plugin", "check", TEMPLATE]),
+        ("torch-two-jobs", &["plugin", "check", "."]),
+        ("torch-two-jobs", &["plugin", "test", &nccl, "--cases", "."]),
+        (
+            "torch-two-jobs",
+            &["plugin", "claims", &nccl, "--cases", "."],
+        ),
     ] {
         let output = trainyard(case, args);
         let both = [output.stdout, output.stderr].concat();

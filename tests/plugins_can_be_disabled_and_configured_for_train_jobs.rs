@@ -156,16 +156,14 @@ fn train_job_is_refused_with_what_the_operator_can_do() {
             "trainyard.dev/disabled-plugins: teams",
             "no loaded plugin has the name `teams`; did you mean `team`?; loaded: team (always); use `--plugin FILE.wasm` to load one that is not built in",
         ),
-        (
-            "disabled: true",
-            DISABLES,
-            "no loaded plugin has the name `team`; remove it: the plugin `team` is disabled in the policy file",
-        ),
     ] {
         let error = refused(of_team, annotation);
         let wanted = format!("{place}{wanted}\n");
         assert!(error.contains(&wanted), "{error}\n{wanted}");
     }
+    // What the operator disables for all TrainJobs, each may name.
+    let arguments = ["render", "--plugin", &team];
+    run(&arguments, policy("disabled: true"), &job(DISABLES));
 }
 
 #[test]

@@ -315,6 +315,8 @@ fn errors_of_every_kind_are_reported_in_one_run() {
 kind: PolicyFile
 clusterDomian: x
 clusterDomain: cluster.{long}
+catalogNamespace: A_B
+obeyedDomains: {{add: [a_b, example.com, app.kubernetes.io], remove: [run.ai, x.io]}}
 facts: {{host/version: '1', 'Site/Region': north, site/rack: 7, site/zone: x}}
 accelerators: [nvidia.com/gpu, nvidia.com/mig-*, example.com/*, gpu, 'nvidia.com/g pu', '*', 'Example.com/gpu', 5]
 plugins:
@@ -331,11 +333,15 @@ plugins:
         "accelerators[5]: `*` is not the name ",
         "accelerators[6]: `Example.com/gpu` is not the name ",
         "accelerators[7]: must be a string; found 5",
+        "catalogNamespace: `A_B` is not the name of a namespace",
         "clusterDomain: `cluster.aaaa",
         "clusterDomian: unknown field; did you mean `clusterDomain`?",
         "facts.Site/Region: is not the name of a fact; ",
         "facts.host/version: names that begin with `host/` are reserved for the host",
         "facts.site/rack: must be a string; found 7",
+        "obeyedDomains.add[0]: `a_b` is not a DNS domain",
+        "obeyedDomains.add[2]: no controller obeys keys of `app.kubernetes.io`",
+        "obeyedDomains.remove[1]: `x.io` is not in the shipped list",
         "plugins[0].grants[1]: ",
         "plugins[0].limits.fuel: ",
         "plugins[0].limits.wallClockMs: must be at least 10; found 1",

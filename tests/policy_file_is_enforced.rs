@@ -41,9 +41,13 @@ const SITE_NEEDS: &str =
 
 /// Returns the rendered pod spec under a policy file, and its env vars by name.
 fn site_pod(policy: &str) -> (Value, impl Fn(&str) -> Option<String> + use<>) {
+    site_pod_of(policy, &site_job())
+}
+
+fn site_pod_of(policy: &str, input: &str) -> (Value, impl Fn(&str) -> Option<String> + use<>) {
     let site = test_plugin("site");
     let arguments = ["render", "-o", "json", "--plugin", &site];
-    let output = run(&arguments, policy, &site_job());
+    let output = run(&arguments, policy, input);
     let objects: Value = serde_json::from_str(&stdout(&output)).unwrap();
     let job_set = objects.pointer("/items/0").unwrap_or(&objects);
     let pod = job_set.pointer("/spec/replicatedJobs/0/template/spec/template/spec");
@@ -303,4 +307,71 @@ fn facts_reach_the_plugins_that_read_them() {
     assert_eq!(region("facts: {site/zone: a}"), None);
     let north = region("facts: {site/region: 'north-3', site/zone: a}");
     assert_eq!(north.as_deref(), Some("north-3"));
+}
+
+/// The catalog is one namespace, and an object that is not in it does not exist.
+#[test]
+fn catalog_is_the_operators_namespace() {
+    let racks = |namespace: &str| {
+        format!(
+            "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: racks{namespace}}}\ndata: {{rack: r7}}\n"
+        )
+    };
+    let named = site_policy(SITE_NEEDS, "catalogNamespace: shared\n");
+    let without = site_policy(SITE_NEEDS, "");
+    for (policy, namespace, found) in [
+        (&named, ", namespace: shared", true),
+        (&named, ", namespace: other", false),
+        (&named, "", false),
+        (&without, ", namespace: shared", false),
+    ] {
+        let (_, env) = site_pod_of(policy, &(site_job() + &racks(namespace)));
+        let wanted = found.then(|| "r7".to_owned());
+        assert_eq!(env("SITE_RACK"), wanted, "{policy}{namespace}");
+    }
+}
+
+/// A claim on a key of a domain that the operator adds needs a grant by its name.
+#[test]
+fn operators_change_the_domains_that_controllers_obey() {
+    let label = "pod-sets[*].pod-labels[example.com/team]";
+    let plugin = test_plugin("team");
+    let arguments = ["render", "--plugin", &plugin];
+    let policy = |domains: &str, grants: &str| {
+        format!(
+            "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nobeyedDomains: {domains}\nplugins: [{{name: team, grants: [{grants}]}}]\n"
+        )
+    };
+    let input = job("mlPolicy: {numNodes: 2}, plugins: [{name: team}],");
+    let printed = stdout(&run(&arguments, policy("{}", ""), &input));
+    assert!(printed.contains("example.com/team"), "{printed}");
+    let added = "{add: [example.com]}";
+    let refused = refused_with(&arguments, policy(added, ""), &input);
+    assert!(
+        refused.contains(&format!("`{label}`, which is not granted")),
+        "{refused}"
+    );
+    let all = "'labels[*]', 'pod-sets[*].pod-labels[*]', 'pod-sets[*].pod-annotations[*]'";
+    let refused = refused_with(&arguments, policy(added, all), &input);
+    assert!(refused.contains("which is not granted"), "{refused}");
+    let named = format!(
+        "'labels[example.com/team]', '{label}', 'pod-sets[*].pod-annotations[example.com/cost-center]'"
+    );
+    run(&arguments, policy(added, &named), &input);
+}
+
+#[test]
+fn grants_without_effect_are_warned_about() {
+    let unused = "labels[example.com/unused]";
+    let needs = SITE_NEEDS.replace("grants: [", &format!("grants: ['{unused}', "));
+    let site = test_plugin("site");
+    let output = run(
+        &["render", "--plugin", &site],
+        site_policy(&needs, ""),
+        &site_job(),
+    );
+    let warned = stderr(&output);
+    let wanted = format!("plugins[0].grants[0]: `{unused}` covers no claim of plugin site");
+    assert!(warned.contains(&wanted), "{warned}");
+    assert!(!warned.contains("grants[1]"), "{warned}");
 }

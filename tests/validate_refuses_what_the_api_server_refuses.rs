@@ -6,8 +6,9 @@
 use std::fs;
 
 use serde_json::{Value, json};
+use trainyard_model::names::without_digests;
 
-use crate::common::{cases, runtime, stderr, trainyard, trainyard_with_input, without_digests};
+use crate::common::{cases, runtime, stderr, trainyard, trainyard_with_input};
 
 #[test]
 fn every_error_is_reported_at_once_with_the_users_path() {

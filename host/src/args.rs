@@ -126,7 +126,7 @@ pub(crate) struct LoadArgs {
 }
 
 /// The cache of compiled plugins.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub(crate) struct CacheArgs {
     /// The directory that caches compiled plugins [default: $XDG_CACHE_HOME/trainyard]. The key that authenticates them is in
     /// $XDG_STATE_HOME/trainyard, or in the cache directory if there is no home directory.

@@ -13,7 +13,7 @@ use crate::{
 const AFTER_HELP: &str = "\
 Exit codes:
   0  success
-  1  the input, a plugin or the policy file is refused; nothing is printed to standard output, except by \"plan --against\", \"replay\" and \"validate -o json\", and with --keep-going
+  1  the input, a plugin or the policy file is refused; nothing is printed to standard output, except by \"plan --against\", \"plugin test\", \"plugin claims\", \"replay\" and \"validate -o json\", and with --keep-going
   2  the command line is invalid
 
 Examples:
@@ -57,7 +57,7 @@ enum Command {
     Controller(controller::ControllerArgs),
     /// Print a ClusterRole and a Role with only the permissions that the controller needs for the loaded plugins.
     Rbac(rbac::RbacArgs),
-    /// Inspect or build a plugin.
+    /// Create, check, test, build or inspect a plugin.
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
     /// Print the CustomResourceDefinitions of TrainJob and both runtimes, for `kubectl apply --server-side -f -`.

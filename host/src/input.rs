@@ -9,7 +9,9 @@ use std::{
 use serde_json::Value;
 use trainyard_api::{Admitted, FieldPath, Inputs, Located, Location, Object, Source, names};
 use trainyard_model::{deadline::Deadline, text::listed};
-use trainyard_render::{Catalog, Counts, InputJob, InputObject, Problem, Rendered, Renderer};
+use trainyard_render::{
+    Catalog, Counts, InputJob, InputObject, Problem, Rendered, Renderer, Stopped,
+};
 use trainyard_schema::Admission;
 
 use crate::{
@@ -132,7 +134,7 @@ fn with_plugins(
 }
 
 /// Adds the errors of the runtimes of refused TrainJobs, so the user can correct both at once.
-fn check_runtimes(stand_ins: &[InputJob], renderer: &Renderer, failure: &mut ErrorList) {
+pub(crate) fn check_runtimes(stand_ins: &[InputJob], renderer: &Renderer, failure: &mut ErrorList) {
     for job in stand_ins {
         let problems = renderer
             .plan(&job.train_job, &job.runtime, &job.namespace)
@@ -238,6 +240,12 @@ fn admit(
     Ok((admitted, failure))
 }
 
+/// Whether an object is a TrainJob of any release.
+pub(crate) fn is_train_job(object: &Object) -> bool {
+    let groups = [names::TRAINER_GROUP, names::OLD_GROUP];
+    object.kind == names::TRAIN_JOB && groups.contains(&object.group())
+}
+
 /// Removes the TrainJobs that `--train-job` does not select.
 fn selected(mut objects: Vec<Object>, args: &InputArgs, failure: &mut ErrorList) -> Vec<Object> {
     if args.train_job.is_empty() {
@@ -246,8 +254,7 @@ fn selected(mut objects: Vec<Object>, args: &InputArgs, failure: &mut ErrorList)
     let mut found: BTreeSet<usize> = BTreeSet::new();
     let mut others = BTreeSet::new();
     objects.retain(|object| {
-        let groups = [names::TRAINER_GROUP, names::OLD_GROUP];
-        if object.kind != names::TRAIN_JOB || !groups.contains(&object.group()) {
+        if !is_train_job(object) {
             return true;
         }
         let metadata = &object.metadata;
@@ -309,15 +316,8 @@ pub(crate) fn render<T: Send>(
             Ok(())
         }
         Ok(Err(stopped)) => {
-            for problem in stopped.problems() {
-                failure.add(locate(job, problem));
-            }
-            for lookup in stopped.lookups() {
-                failure.add(advised(
-                    job.locate_lookup(lookup),
-                    "pass a file that contains it with -f",
-                ));
-            }
+            let errors = errors_of(job, &stopped);
+            errors.for_each(|error| failure.add(error));
             Ok(())
         }
         Err(panicked) => {
@@ -338,6 +338,18 @@ pub(crate) fn render<T: Send>(
         rendered,
         failure,
     })
+}
+
+/// Returns why a TrainJob cannot be rendered, with locations in the input and advice for the command line.
+pub(crate) fn errors_of<'a>(
+    job: &'a InputJob,
+    stopped: &'a Stopped,
+) -> impl Iterator<Item = Located> + 'a {
+    const ADVICE: &str = "pass a file that contains it with -f";
+    let problems = stopped.problems().iter();
+    let problems = problems.map(|problem| locate(job, problem));
+    let lookups = stopped.lookups().iter();
+    problems.chain(lookups.map(|lookup| advised(job.locate_lookup(lookup), ADVICE)))
 }
 
 /// Returns the problem with its location in the input, and advice for the command line.
@@ -362,22 +374,26 @@ fn advised(located: Located, advice: &str) -> Located {
 
 /// Whether this controller would reconcile the TrainJob. Warns if not.
 fn is_ours(job: &InputJob) -> bool {
+    let warning = of_another(job);
+    warning.iter().for_each(report::warn);
+    warning.is_none()
+}
+
+/// Returns a warning if another controller reconciles the TrainJob.
+pub(crate) fn of_another(job: &InputJob) -> Option<Located> {
     let is_ours = job.train_job.managed_by == names::MANAGED_BY_TRAINER;
-    if !is_ours {
-        report::warn(Located {
-            location: Location {
-                // The line is that of the TrainJob.
-                line_of: Some(FieldPath::root()),
-                ..job
-                    .location()
-                    .clone()
-                    .at(FieldPath::of(["spec", "managedBy"]))
-            },
-            message: format!(
-                "is {}, so another controller manages this TrainJob; it is skipped",
-                job.train_job.managed_by
-            ),
-        });
-    }
-    is_ours
+    (!is_ours).then(|| Located {
+        location: Location {
+            // The line is that of the TrainJob.
+            line_of: Some(FieldPath::root()),
+            ..job
+                .location()
+                .clone()
+                .at(FieldPath::of(["spec", "managedBy"]))
+        },
+        message: format!(
+            "is {}, so another controller manages this TrainJob; it is skipped",
+            job.train_job.managed_by
+        ),
+    })
 }

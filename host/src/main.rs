@@ -8,7 +8,7 @@
 //! - `args`: their arguments;
 //! - `input`: the files and plugins of one command, and the rendering of its TrainJobs. `stats` measures its plugin calls;
 //! - `load`: the plugins. `built_ins` has those of this program, and `policy_file` the operator's settings for them;
-//! - `recording` and `bundle`: what `replay` renders again;
+//! - `recording` and `bundle`: what `replay` renders again. `difference` finds the first difference between two values;
 //! - `cluster`: the client of an interactive command;
 //! - `output`, `report` and `log`: standard output, the errors with the exit code, and the log.
 
@@ -21,6 +21,7 @@ mod compile_worker;
 mod completions;
 mod controller;
 mod crds;
+mod difference;
 mod explain;
 mod finding;
 mod input;

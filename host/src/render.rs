@@ -93,7 +93,7 @@ fn recording(job: &InputJob, rendered: &Rendered, originals: &Originals) -> Opti
 }
 
 /// Returns a warning for a TrainJob with a deadline, which the JobSet does not have.
-fn deadline(job: &InputJob) -> Option<String> {
+pub(crate) fn deadline(job: &InputJob) -> Option<String> {
     let seconds = job.train_job.active_deadline_seconds?;
     Some(format!(
         "{}: spec.activeDeadlineSeconds: a JobSet has no such field, so the output does not show it; the controller ends the TrainJob after {seconds} s",

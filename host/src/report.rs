@@ -1,6 +1,7 @@
 //! How a command ends: its errors and warnings on standard error, and its exit code.
 
 use std::{
+    borrow::Cow,
     process::ExitCode,
     sync::{
         Mutex, PoisonError,
@@ -18,7 +19,7 @@ use crate::finding::{Finding, Parts};
 pub(crate) const MAX_LINES: usize = 500;
 
 /// The errors of a run, a line each.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct ErrorList {
     lines: IndexMap<String, Parts>,
     /// The number of errors beyond the maximum, whose lines are not kept.
@@ -76,6 +77,16 @@ impl ErrorList {
         }
     }
 
+    /// Returns the lines that are printed.
+    pub(crate) fn lines(&self) -> impl Iterator<Item = Cow<'_, str>> {
+        let more = (self.omitted > 0).then(|| {
+            let more = "more errors are not printed; correct those above first";
+            Cow::from(format!("{} {more}", self.omitted))
+        });
+        let lines = self.lines.keys().map(|line| line.as_str().into());
+        lines.chain(more)
+    }
+
     /// Fails if there is an error.
     pub(crate) fn or_ok<T>(self, value: T) -> Result<T, Self> {
         if self.lines.is_empty() {
@@ -127,16 +138,8 @@ pub(crate) fn exit(result: Result<(), ErrorList>) -> ExitCode {
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            for line in failure.lines.keys() {
-                print("error", AnsiColor::Red, line);
-            }
-            if failure.omitted > 0 {
-                let more = format!(
-                    "{} more errors are not printed; correct those above first",
-                    failure.omitted
-                );
-                print("error", AnsiColor::Red, more);
-            }
+            let lines = failure.lines();
+            lines.for_each(|line| print("error", AnsiColor::Red, line));
             ExitCode::from(1)
         }
     }

@@ -28,10 +28,15 @@ pub(crate) struct RuntimesArgs {
 }
 
 /// A runtime that the program contains.
-struct Runtime {
-    name: &'static str,
+pub(crate) struct Runtime {
+    pub(crate) name: &'static str,
     /// Its file, with comments.
-    text: &'static str,
+    pub(crate) text: &'static str,
+}
+
+/// The shipped runtimes, by name.
+pub(crate) fn shipped() -> &'static [Runtime] {
+    RUNTIMES
 }
 
 fn names() -> impl Iterator<Item = &'static str> {

@@ -2,6 +2,12 @@
 
 use sha2::{Digest, Sha256};
 
+/// The label of pods with the name of their JobSet, which JobSet sets (`JobSetNameKey` in api/jobset/v1alpha2).
+pub const JOB_SET_NAME: &str = "jobset.sigs.k8s.io/jobset-name";
+
+/// The label of pods with the name of their replicated job, which JobSet sets (`ReplicatedJobNameKey`).
+pub const REPLICATED_JOB_NAME: &str = "jobset.sigs.k8s.io/replicatedjob-name";
+
 /// The first `digits` hexadecimal digits (at most 64) of the SHA-256 over the parts, each with its length before it.
 #[must_use]
 pub fn short_hash(parts: &[&str], digits: usize) -> String {
@@ -15,6 +21,13 @@ pub fn short_hash(parts: &[&str], digits: usize) -> String {
     hash
 }
 
+/// Whether the text is the name of a Linux capability as in a pod spec, such as `IPC_LOCK`.
+#[must_use]
+pub fn is_capability(text: &str) -> bool {
+    let is_letter = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_';
+    (1..=63).contains(&text.len()) && text.bytes().all(is_letter) && !text.starts_with("CAP_")
+}
+
 /// Returns the digest of content in the format of image digests: `sha256:` and 64 hexadecimal digits.
 #[must_use]
 pub fn sha256_digest(content: impl AsRef<[u8]>) -> String {
@@ -25,6 +38,19 @@ pub fn sha256_digest(content: impl AsRef<[u8]>) -> String {
 #[must_use]
 pub fn short_digest(digest: &str) -> &str {
     digest.get(..19).unwrap_or(digest)
+}
+
+/// Returns a text without the digits of the digests of plugins in parentheses, which change with each build.
+#[must_use]
+pub fn without_digests(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("(sha256:") {
+        out.push_str(before);
+        out.push_str("(sha256:...");
+        rest = after.trim_start_matches(|c: char| c.is_ascii_hexdigit());
+    }
+    out + rest
 }
 
 /// The length of the hash at the end of a name that [`fit_name`] changed.

@@ -203,7 +203,9 @@ fn reads_after_transform_need_no_claim() {
 }
 
 fn is_of_record(path: &str) -> bool {
-    !path.starts_with("job[") && !path.starts_with("lookups[")
+    !["job[", "lookups[", "catalog["]
+        .iter()
+        .any(|of| path.starts_with(of))
 }
 
 fn is_derived(name: &str) -> bool {
@@ -514,15 +516,11 @@ fn other_plugins_containers_are_visible_only_with_a_claim() {
     }
 }
 
-/// An init container named `node` is none whose devices count, nor is a container that another plugin may have added or not.
+/// An init container named `node` has no devices that count. A container that another plugin added does: the claim of the devices orders
+/// the plugin after it.
 #[test]
-fn devices_are_counted_only_on_visible_containers() {
-    let asker = [
-        ("reads", "pod-sets[*].devices[*]"),
-        ("reads", "pod-sets[*].containers[node].requests[*]"),
-        ("reads", "pod-sets[*].containers[node].limits[*]"),
-    ];
-    let blind = [("reads", "pod-sets[*].devices[*]")];
+fn devices_are_those_of_the_node_container() {
+    let claims = [("reads", "pod-sets[*].devices[*]")];
     let with_node = |list: Field, home: Owner| {
         let mut record = Record::new("llama", "llama", "cluster.local");
         record.pod_sets.push(PodSet::new("empty"));
@@ -544,28 +542,24 @@ fn devices_are_counted_only_on_visible_containers() {
         call.finish().record
     };
     let creators = Owner::Plugin(2);
-    for (list, home, claims, devices) in [
-        (Field::Containers, Owner::Runtime, &asker[..], 1),
-        (Field::InitContainers, Owner::Runtime, &asker[..], 0),
-        (Field::InitContainers, Owner::Runtime, &blind[..], 0),
-        (Field::Containers, creators, &asker[..], 1),
-        (Field::Containers, creators, &blind[..], 0),
+    for (list, home, devices) in [
+        (Field::Containers, Owner::Runtime, 1),
+        (Field::InitContainers, Owner::Runtime, 0),
+        (Field::Containers, creators, 1),
     ] {
-        let plugin = plugin(&manifest("p", claims));
+        let plugin = plugin(&manifest("p", &claims));
         let record = with_node(list, home);
         let mut call = call_over(Phase::Transform, &plugin, record, 1, json!({}));
         let set = pod_set(&mut call, "empty");
         let counted = call.pod_set_devices(set).unwrap();
-        assert_eq!(counted.len(), devices, "{list} {home:?} {claims:?}");
-        assert_eq!(
-            call.pod_set_processes(set),
-            Ok(Some(if devices == 1 { 8 } else { 1 }))
-        );
+        assert_eq!(counted.len(), devices, "{list} {home:?}");
+        let accelerators = u32::try_from(devices).unwrap() * 8;
+        assert_eq!(call.pod_set_accelerators(set), Ok(Some(accelerators)));
     }
-    // Without the claim on what the runtime's node container asks for, the call ends.
-    let mut call = call(Phase::Transform, &plugin(&manifest("p", &blind)));
+    // Without a number of processes and accelerators, CPUs are counted, which need claims of their own.
+    let mut call = call(Phase::Transform, &plugin(&manifest("p", &claims)));
     let set = pod_set(&mut call, "node");
-    assert!(call.pod_set_devices(set).is_err());
+    assert!(call.pod_set_processes(set).is_err());
 }
 
 #[test]

@@ -189,7 +189,7 @@ fn members_of_one_union_do_not_conflict_and_activation_is_exclusive() {
     };
     assert_eq!(
         *error,
-        "plugins `torch` and `torch-too` are both activated by `mlPolicy.torch`, which can activate only one plugin; remove one of them, or add `- {name: torch, disabled: true}` or `- {name: torch-too, disabled: true}` to `plugins` in the policy file"
+        "plugins `torch` and `torch-too` are both activated by `mlPolicy.torch`, which can activate only one plugin; remove one of them, or add one of these lines to `plugins` in the policy file: `- {name: torch, disabled: true}` or `- {name: torch-too, disabled: true}` to disable one"
     );
     assert!(errors([torch.clone(), torch])[0].contains("two plugins have the name `torch`"));
 }
@@ -235,6 +235,7 @@ fn variables_clash_only_for_train_jobs_that_make_them_equal() {
             listed: vec![path],
             more: 0,
         },
+        ways: generation.ways_out("a", "b"),
     };
     assert_eq!(clash, [conflict]);
     let [possible] = &generation.possible_clashes()[..] else {
@@ -350,7 +351,66 @@ fn plugins_that_are_always_active_cannot_exclude_each_other() {
     assert_eq!(found.len(), 1, "{found:?}");
     let printed = &found[0];
     assert!(
-        printed.starts_with("plugins `a` and `b` exclude each other, but both are active for every TrainJob (`always`), so none could run; add "),
+        printed.starts_with("plugins `a` and `b` exclude each other, but both are active for every TrainJob (`always`), so none could run; remove the exclusion, or add "),
         "{printed}"
     );
+}
+
+/// An error offers only what would be accepted.
+#[test]
+fn ways_out_of_a_conflict_work() {
+    let write = ("writes", "labels[x]");
+    let always = json!({"activeWhen": "always"});
+    let [error] = &errors([
+        of_with("a", &[write], always.clone()),
+        of_with("b", &[write], always),
+    ])[..] else {
+        panic!()
+    };
+    assert!(error.contains("`- {name: b, after: [a]}`"), "{error}");
+    assert!(
+        !error.contains("excludes"),
+        "both are always active: {error}"
+    );
+    // b reads what only a writes, so it cannot run first.
+    let a = of("a", &[write, ("writes", "labels[y]")]);
+    let b = of("b", &[write, ("reads", "labels[y]")]);
+    let [error] = &errors([a, b])[..] else {
+        panic!()
+    };
+    assert!(error.contains("`- {name: b, after: [a]}`"), "{error}");
+    assert!(!error.contains("`- {name: a, after: [b]}`"), "{error}");
+    // Each reads what the other writes: no order of the two works.
+    let a = of(
+        "a",
+        &[write, ("writes", "labels[y]"), ("reads", "labels[z]")],
+    );
+    let b = of(
+        "b",
+        &[write, ("reads", "labels[y]"), ("writes", "labels[z]")],
+    );
+    let found = errors([a, b]);
+    assert!(
+        found.iter().all(|error| !error.contains("after")),
+        "{found:?}"
+    );
+}
+
+/// A port whose number is in the configuration is compared as a number with its protocol.
+#[test]
+fn ports_of_configurations_are_compared_by_value() {
+    let path = |port: &str| format!("pod-sets[*].containers[node].ports[{port}]");
+    let a = of("a", &[("writes", &path("$config./port/TCP"))]);
+    let b = of("b", &[("writes", &path("29500/TCP"))]);
+    let generation = Generation::new([a, b]).unwrap();
+    assert_eq!(generation.possible_clashes().len(), 1);
+    for (port, clashes) in [
+        (json!(29500), true),
+        (json!(29501), false),
+        (json!("29500"), false),
+        (json!(null), false),
+    ] {
+        let planned = planned(&generation, &["a", "b"], &json!({"port": port}));
+        assert_eq!(planned.is_err(), clashes, "{port}");
+    }
 }

@@ -168,6 +168,7 @@ free! {
     "object.set-label" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)?; c.object_set_label(o, "a", "b") };
     "object.set-annotation" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)?; c.object_set_annotation(o, "a", "b") };
     "object.set-body" Build [("writes", "objects[example.com/v1/Widget/-a]")] |c| { let o = c.objects_emit(handle::Objects(0), "example.com/v1", "Widget", "-a", None)?; c.object_set_body(o, "{}") };
+    "object.report-while" Build [("writes", "objects[example.com/v1/Widget/-a]")] |c| { let o = c.objects_emit(handle::Objects(0), "example.com/v1", "Widget", "-a", None)?; c.object_report_while(o, "phase/Pending", "waits") };
     "object.append" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)?; c.object_append(o, "a", "b") };
     "object.set-binary" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)?; c.object_set_binary(o, "a", &[1]) };
     "object.set-immutable" Build [("writes", "objects[v1/ConfigMap/-a]")] |c| { let o = c.objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None)?; c.object_set_immutable(o) };
@@ -183,10 +184,12 @@ free! {
     "info.with-ancestor" Transform [] |c| c.info_with_ancestor(handle::Info(0), "trainer").map(drop);
     "info.nodes" Transform [] |c| c.info_nodes(handle::Info(0)).map(drop);
     "info.gang-members" Transform [] |c| c.info_gang_members(handle::Info(0), &["node".to_owned()]).map(drop);
+    "info.selector" Transform [] |c| c.info_selector(handle::Info(0)).map(drop);
     "info.subdomain" Transform [] |c| c.info_subdomain(handle::Info(0)).map(drop);
     "info.cluster-domain" Transform [] |c| c.info_cluster_domain(handle::Info(0)).map(drop);
     "info.has-host-names" Transform [] |c| c.info_has_host_names(handle::Info(0)).map(drop);
     "pod-set.name" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_name(s).map(drop) };
+    "pod-set.selector" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_selector(s).map(drop) };
     "pod-set.ancestor" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_ancestor(s).map(drop) };
     "pod-set.depends-on" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_depends_on(s).map(drop) };
     "pod-set.count" Transform [] |c| { let s = pod_set(c, "node"); c.pod_set_count(s).map(drop) };

@@ -31,9 +31,10 @@ fn declared_order_breaks_a_cycle_of_container_plugins() {
             assert!(error.contains("depend on each other in a cycle"), "{error}");
             for way_out in [
                 "context.base",
-                "declare `after`",
-                "`excludes`",
-                "`disabled`",
+                "`- {name: a, after: [b]}`",
+                "`- {name: b, after: [a]}`",
+                "`- {name: a, excludes: [b]}`",
+                "`- {name: a, disabled: true}`",
             ] {
                 assert!(error.contains(way_out), "{error}");
             }
@@ -63,7 +64,7 @@ fn contradicting_declarations_are_a_cycle() {
     };
     assert_eq!(
         *error,
-        "these plugins depend on each other in a cycle: a is declared to run before z; z is declared to run before a; remove a declared order, or set `excludes` or `disabled` for one in the policy file"
+        "these plugins depend on each other in a cycle: a is declared to run before z; z is declared to run before a; remove a declared order, or add one of these lines to `plugins` in the policy file: `- {name: a, excludes: [z]}` to refuse TrainJobs that use both, `- {name: a, disabled: true}` or `- {name: z, disabled: true}` to disable one"
     );
 }
 
@@ -79,7 +80,7 @@ fn cycle_is_refused_and_shown_once() {
     assert_eq!(
         errors(three),
         [
-            "these plugins depend on each other in a cycle: a writes `labels[a]`, which b depends on; b writes `labels[b]`, which c depends on; c writes `labels[c]`, which a depends on; read from the base record (`context.base`), which needs no claim, declare `after` for two plugins that both write or both add containers there, or set `excludes` or `disabled` for one in the policy file"
+            "these plugins depend on each other in a cycle: a writes `labels[a]`, which b depends on; b writes `labels[b]`, which c depends on; c writes `labels[c]`, which a depends on; read from the base record (`context.base`), which needs no claim, or add one of these lines to `plugins` in the policy file: `- {name: a, excludes: [b]}` or `- {name: a, excludes: [c]}` or `- {name: b, excludes: [c]}` to refuse TrainJobs that use both, `- {name: a, disabled: true}` or `- {name: b, disabled: true}` or `- {name: c, disabled: true}` to disable one"
         ]
     );
 }

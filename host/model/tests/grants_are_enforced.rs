@@ -33,6 +33,7 @@ fn claims_outside_the_defaults_need_a_grant() {
         let path = match field {
             Field::Objects => "objects[v1/ConfigMap/-a]".to_owned(),
             Field::Ports => format!("{}{field}[80/TCP]", scope(*field)),
+            Field::Capabilities => format!("{}{field}[IPC_LOCK]", scope(*field)),
             field if field.is_keyed() => format!("{}{field}[k]", scope(*field)),
             field => format!("{}{field}", scope(*field)),
         };
@@ -57,6 +58,7 @@ fn claims_outside_the_defaults_need_a_grant() {
             field,
             Field::JobSpec
                 | Field::Lookups
+                | Field::Catalog
                 | Field::Count
                 | Field::Replicas
                 | Field::EnvFrom
@@ -515,6 +517,7 @@ fn access_beyond_a_container_needs_a_grant_even_in_own_containers() {
     let added = "pod-sets[*].containers[helper]";
     let inside = |field: &str| format!("{added}.{field}");
     let (raw, ports, mounts) = (inside("raw[*]"), inside("ports[*]"), inside("mounts[*]"));
+    let capabilities = inside("capabilities[*]");
     let volumes = "pod-sets[*].volumes[*]";
     type Reach = fn(&mut Call, handle::Container) -> Result<(), Fault>;
     let table: &[(Reach, &str, &str)] = &[
@@ -522,6 +525,11 @@ fn access_beyond_a_container_needs_a_grant_even_in_own_containers() {
             |c, own| c.container_set_raw(own, "securityContext/privileged", "true"),
             &raw,
             "raw[securityContext/privileged]",
+        ),
+        (
+            |c, own| c.container_add_capability(own, "SYS_ADMIN"),
+            &capabilities,
+            "capabilities[SYS_ADMIN]",
         ),
         (
             |c, own| c.container_set_raw(own, "volumeDevices", "[]"),
@@ -579,8 +587,8 @@ fn access_beyond_a_container_needs_a_grant_even_in_own_containers() {
         let fault = try_it(&bare, &[added], *reach).unwrap_err();
         assert_eq!(missing_claim(&fault), ("writes", place.clone()));
         let claims = [bare[0], bare[1], ("writes", *claim)];
-        // Raw members have no default grant: such a plugin is not even loaded.
-        if *claim != raw {
+        // Raw members and capabilities have no default grant: such a plugin is not even loaded.
+        if ![&raw, &capabilities].contains(&&claim.to_string()) {
             let fault = try_it(&claims, &[added], *reach).unwrap_err();
             assert!(
                 matches!(&fault, Fault::NotGranted { path, .. } if *path == place),

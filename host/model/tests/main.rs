@@ -19,3 +19,4 @@ mod plans_have_a_digest;
 mod raw_access_is_limited_to_fields_without_a_method;
 mod rollback_leaves_no_trace;
 mod secrets_are_referenced_and_never_read;
+mod used_claims_are_recorded;

@@ -10,8 +10,14 @@
     clippy::unwrap_used
 )]
 
+use std::sync::Arc;
+
 use serde_json::json;
-use trainyard_model::{plan::Generation, plugin_info::Settings};
+use trainyard_model::{
+    plan::{Candidate, Generation},
+    plugin_info::{PluginInfo, Settings},
+    record::Accelerators,
+};
 
 use crate::common::{
     manifest,
@@ -196,7 +202,7 @@ fn declared_order_replaces_derived_order_only_where_both_write() {
     };
     assert_eq!(
         *error,
-        "these plugins depend on each other in a cycle: a writes `labels[y]`, which z depends on; z is declared to run before a; read from the base record (`context.base`), which needs no claim, remove a declared order, or set `excludes` or `disabled` for one in the policy file"
+        "these plugins depend on each other in a cycle: a writes `labels[y]`, which z depends on; z is declared to run before a; read from the base record (`context.base`), which needs no claim, remove a declared order, or add one of these lines to `plugins` in the policy file: `- {name: a, excludes: [z]}` to refuse TrainJobs that use both, `- {name: a, disabled: true}` or `- {name: z, disabled: true}` to disable one"
     );
 }
 
@@ -226,5 +232,115 @@ fn variables_match_anything_for_order_and_declared_pairs_never_clash() {
     assert_eq!(
         planned(&generation, &["a", "z"], &json!({"key": "x"})).unwrap(),
         ["z", "a"]
+    );
+}
+
+/// A plugin that counts accelerators, and requests another resource: two of them need no order.
+fn fabric(name: &str) -> Arc<PluginInfo> {
+    let nic = format!("pod-sets[@nodes].containers[node].limits[example.com/{name}]");
+    of(
+        name,
+        &[("reads", "pod-sets[@nodes].devices[*]"), ("writes", &nic)],
+    )
+}
+
+#[test]
+fn devices_order_only_after_those_who_change_accelerators() {
+    let requests = |resource: &str| format!("pod-sets[*].containers[*].requests[{resource}]");
+    let first = |path: &str, verb: &'static str| of("z", &[(verb, path)]);
+    let alone = Generation::new([fabric("a"), fabric("b")]).unwrap();
+    assert!(alone.edges().is_empty(), "{:?}", alone.edges());
+    for (verb, path, is_first) in [
+        ("writes", requests("nvidia.com/gpu"), true),
+        ("writes", requests("nvidia.com/*"), true),
+        ("writes", requests("nvidia.com/mig-1g.5gb"), true),
+        ("writes", requests("nvidia.com/gpumem"), true),
+        ("writes", requests("*"), true),
+        ("writes", requests("$config./resource"), true),
+        ("writes", requests("example.com/nic"), false),
+        (
+            "writes",
+            "pod-sets[*].containers[other].limits[nvidia.com/gpu]".to_owned(),
+            false,
+        ),
+        (
+            "writes",
+            "pod-sets[*].init-containers[node].limits[nvidia.com/gpu]".to_owned(),
+            false,
+        ),
+        (
+            "writes",
+            "pod-sets[*].devices[resource-claim/*]".to_owned(),
+            true,
+        ),
+        (
+            "creates",
+            "pod-sets[launcher].containers[node]".to_owned(),
+            true,
+        ),
+        (
+            "creates",
+            "pod-sets[launcher].containers[no*]".to_owned(),
+            true,
+        ),
+        (
+            "creates",
+            "pod-sets[launcher].containers[helper]".to_owned(),
+            false,
+        ),
+    ] {
+        let generation = Generation::new([fabric("a"), first(&path, verb)]).unwrap();
+        assert_eq!(!generation.edges().is_empty(), is_first, "{verb} {path}");
+    }
+    // A claim to write devices includes reading them.
+    let sets_devices = of("a", &[("writes", "pod-sets[@nodes].devices[*]")]);
+    let gpus = of("z", &[("writes", &requests("nvidia.com/gpu"))]);
+    assert_eq!(order([sets_devices, gpus]), ["z", "a"]);
+    // A declared order decides between two that both count and write accelerators.
+    let counts_and_writes = |name: &str, more| {
+        let gpus = requests("nvidia.com/gpu");
+        of_with(
+            name,
+            &[("reads", "pod-sets[*].devices[*]"), ("writes", &gpus)],
+            more,
+        )
+    };
+    let declared = counts_and_writes("a", json!({"after": ["b"]}));
+    assert_eq!(
+        order([declared, counts_and_writes("b", json!({}))]),
+        ["b", "a"]
+    );
+    let error = errors([
+        fabric("a"),
+        of(
+            "gpus",
+            &[
+                (
+                    "reads",
+                    "pod-sets[*].containers[node].limits[example.com/a]",
+                ),
+                (
+                    "writes",
+                    "pod-sets[*].containers[node].limits[nvidia.com/gpu]",
+                ),
+            ],
+        ),
+    ]);
+    assert!(
+        error[0].contains(
+            "gpus writes `pod-sets[*].containers[node].limits[nvidia.com/gpu]`, which a depends on"
+        ),
+        "{error:?}"
+    );
+}
+
+#[test]
+fn operators_list_of_accelerators_is_what_orders_plugins() {
+    let npus = Accelerators::new(["example.com/a"]);
+    let ordered = Candidate::new([fabric("a"), fabric("b")], &npus);
+    let edges: Vec<_> = ordered.edges().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        edges,
+        ["a writes `pod-sets[@nodes].containers[node].limits[example.com/a]`, which b depends on"]
     );
 }

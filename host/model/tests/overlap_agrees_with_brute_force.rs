@@ -112,6 +112,7 @@ fn key_means(key: &KeyPattern, text: &str, values: Values) -> bool {
         KeyPattern::Variable(variable) => values.is_none_or(|(job, config)| match variable {
             Variable::Job => job == text,
             Variable::Config(_) => config == text,
+            Variable::Port { .. } => unreachable!("not generated"),
         }),
     }
 }

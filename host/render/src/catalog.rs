@@ -148,7 +148,8 @@ impl Catalog {
         renderer: &Renderer,
         deadline: &Deadline,
     ) -> Result<Rendered, Stopped> {
-        let answer = |key: &LookupKey| self.answer(job, key);
+        let catalog = renderer.facts().catalog.as_deref();
+        let answer = |key: &LookupKey| self.answer(job, key, catalog);
         let mut rendered = with_answers(answer, |lookups| {
             let InputJob {
                 train_job,
@@ -160,7 +161,7 @@ impl Catalog {
         })?;
         let mut known = Lookups::default();
         for key in differences::lookups(&job.train_job, &job.runtime) {
-            if let Some(answer) = self.answer(job, &key) {
+            if let Some(answer) = self.answer(job, &key, catalog) {
                 known.insert(key, answer);
             }
         }
@@ -170,12 +171,32 @@ impl Catalog {
         Ok(rendered)
     }
 
-    /// Returns the answer to a lookup. `None` if the object is not in the input. Every kind counts as served.
+    /// Returns the answer to a lookup, with the namespace of the operator's catalog. `None` if the object is not in the input. Every kind
+    /// counts as served.
     #[must_use]
-    pub fn answer(&self, job: &InputJob, key: &LookupKey) -> Option<LookupAnswer> {
-        let namespace = &*job.namespace;
+    pub fn answer(
+        &self,
+        job: &InputJob,
+        key: &LookupKey,
+        catalog: Option<&str>,
+    ) -> Option<LookupAnswer> {
+        let namespace = match (key, catalog) {
+            (LookupKey::Catalog { .. }, Some(catalog)) => catalog,
+            (LookupKey::Catalog { .. }, None) => return key.answer_without_object(),
+            _ => &*job.namespace,
+        };
         match key {
             LookupKey::Object {
+                api_version,
+                kind,
+                name,
+            }
+            | LookupKey::Optional {
+                api_version,
+                kind,
+                name,
+            }
+            | LookupKey::Catalog {
                 api_version,
                 kind,
                 name,
@@ -189,10 +210,12 @@ impl Catalog {
                     );
                     self.objects.get(&key)
                 };
+                let is_in_catalog = matches!(key, LookupKey::Catalog { .. });
                 find(Some(namespace))
-                    .or_else(|| find(None))
+                    .or_else(|| find(None).filter(|_| !is_in_catalog))
                     .cloned()
                     .map(LookupAnswer::Object)
+                    .or_else(|| key.answer_without_object())
             }
             LookupKey::All { api_version, kind } => {
                 let of_kind = self.objects.iter().filter(|((version, k, scope, _), _)| {

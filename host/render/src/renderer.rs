@@ -9,9 +9,8 @@ use trainyard_model::{
     limits::Limits,
     lookup::Lookups,
     pipeline::{self, Pipeline, Stage},
-    plan::{Generation, PlanError},
+    plan::{Candidate, Generation, PlanError},
     plugin::{Phase, Plugin},
-    plugin_info::PluginId,
     record::{Owner, Record},
     session::Session,
 };
@@ -46,7 +45,8 @@ impl Renderer {
         facts: ClusterFacts,
     ) -> Result<Self, Vec<PlanError>> {
         let plugins: Vec<_> = plugins.into_iter().collect();
-        let generation = Generation::new(plugins.iter().map(|plugin| plugin.info().clone()))?;
+        let infos = plugins.iter().map(|plugin| plugin.info().clone());
+        let generation = Candidate::new(infos, &facts.accelerators).into_generation()?;
         let by_name = plugins
             .into_iter()
             .map(|plugin| (plugin.info().id.name.clone(), plugin))
@@ -74,9 +74,24 @@ impl Renderer {
         self
     }
 
-    /// Replaces the facts, such as by those of another process.
+    /// Returns a renderer without the plugin of this name.
+    ///
+    /// # Errors
+    /// As for [`Self::new`].
+    pub fn without(&self, name: &str) -> Result<Self, Vec<PlanError>> {
+        let others = self.plugins.iter().filter(|(of, _)| &***of != name);
+        let others = others.map(|(_, plugin)| plugin.clone());
+        let skipped = self.skipped.clone();
+        Ok(Self::new(others, self.facts.clone())?.with_skipped(skipped))
+    }
+
+    /// Replaces the facts, such as by those of another process. Its accelerators order the plugins, unless that order would be refused.
     #[must_use]
     pub fn with_facts(mut self, facts: ClusterFacts) -> Self {
+        let plugins = self.generation.plugins().cloned();
+        if let Ok(generation) = Candidate::new(plugins, &facts.accelerators).into_generation() {
+            self.generation = generation;
+        }
         self.facts = facts;
         self
     }
@@ -302,9 +317,7 @@ impl Renderer {
         let writes = session.committed().iter().flat_map(|call| &call.writes);
         let changes = writes.map(|write| &write.change);
         let mut problems = invariants::check(record, changes, journal, &who);
-        let is_declared =
-            |a: &PluginId, b: &PluginId| self.generation.is_declared(&a.name, &b.name);
-        problems.extend(invariants::write_conflicts(session, is_declared));
+        problems.extend(invariants::write_conflicts(session, &self.generation));
         let mut orders = Vec::new();
         for (set, position) in record.pod_sets.iter().zip(0u32..) {
             match assemble::place_init_containers(record, position) {

@@ -22,8 +22,9 @@ pub(crate) const MAX_MEMORY_BYTES: usize = 256 << 20;
 /// The most memories and tables of one component.
 pub(crate) const MAX_MEMORIES: u32 = 4;
 pub(crate) const MAX_TABLES: u32 = 16;
-/// The most core instances of one component: its modules, and the shims of its imports. An interpreter has about a dozen.
-pub(crate) const MAX_CORE_INSTANCES: u32 = 32;
+/// The most core instances of one component: its modules, the shims of its imports, and the stubs of WASI, of which componentize-py
+/// generates two dozen.
+pub(crate) const MAX_CORE_INSTANCES: u32 = 48;
 /// The most elements of one table. An interpreter has more than ten thousand functions.
 const MAX_TABLE_ELEMENTS: usize = 65_536;
 /// The least number of memories in the pool. A memory is cheaper to reuse for the same component, so there should be one for each loaded
@@ -48,11 +49,32 @@ pub(crate) fn config() -> Config {
         .wasm_backtrace_max_frames(None)
         .wasm_relaxed_simd(false)
         .wasm_memory64(false)
-        .wasm_multi_memory(false)
+        // Adapters between the memories of inner components need it. The modules of guests may not ([`guest_features`]).
+        .wasm_multi_memory(true)
         .wasm_tail_call(false)
         .wasm_features(WasmFeatures::FUNCTION_REFERENCES, false)
         .wasm_component_model(true);
     config
+}
+
+/// The features of WebAssembly that the modules of a guest may use: those of the engine, without several memories.
+pub(crate) fn guest_features() -> wasmparser::WasmFeatures {
+    use wasmparser::WasmFeatures as Features;
+    let without = [
+        Features::MULTI_MEMORY,
+        Features::RELAXED_SIMD,
+        Features::MEMORY64,
+        Features::TAIL_CALL,
+        Features::FUNCTION_REFERENCES,
+        Features::GC,
+        Features::GC_TYPES,
+        Features::CM_ASYNC,
+        Features::THREADS,
+        Features::EXCEPTIONS,
+    ];
+    without
+        .into_iter()
+        .fold(Features::default(), Features::difference)
 }
 
 /// An engine for a number of concurrent calls, with its clock.

@@ -170,8 +170,21 @@ pub enum CompileError {
     #[error("does not compile: {0}")]
     Refused(String),
     /// The compiler process failed.
-    #[error("the compiler process failed: {0}")]
-    Ended(ExitStatus),
+    #[error("the compiler process failed: {status}{}", last_words(.message))]
+    Ended {
+        /// How it ended.
+        status: ExitStatus,
+        /// The beginning of what it wrote to its standard error.
+        message: String,
+    },
+}
+
+/// What a process wrote before it failed, if anything.
+fn last_words(message: &str) -> String {
+    match message {
+        "" => String::new(),
+        message => format!(": {message}"),
+    }
 }
 
 /// Why a compiled component cannot be linked.

@@ -8,7 +8,7 @@ use wasmparser::{
     BinaryReaderError, Parser, Payload, Validator, component_types::ComponentEntityType,
 };
 
-use crate::{contract::Contract, error::ScreenError};
+use crate::{contract::Contract, engine::guest_features, error::ScreenError};
 
 /// The most names that an error lists.
 const MAX_NAMES: usize = 20;
@@ -75,7 +75,7 @@ impl Surface {
 
     fn read(bytes: &[u8], contract: &Contract) -> Result<Self, BinaryReaderError> {
         let (imports, exports) = names(bytes)?;
-        let types = Validator::new().validate_all(bytes)?;
+        let types = Validator::new_with_features(guest_features()).validate_all(bytes)?;
         let mut surface = Self::default();
         for name in imports {
             let item = types.as_ref().component_item_for_import(name);

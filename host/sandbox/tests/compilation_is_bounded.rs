@@ -145,6 +145,14 @@ fn compiler_errors_are_reported() {
     assert!(text.contains("relaxed"), "{text}");
 }
 
+/// The engine allows several memories, but only the adapters that it generates have them.
+#[test]
+fn guest_modules_have_one_memory() {
+    let error = load(&loader(), transform("(memory 1)", "")).map(drop);
+    let text = error.unwrap_err().to_string();
+    assert!(text.contains("multiple memories"), "{text}");
+}
+
 /// A core module with one section that repeats an item this many times.
 fn module(section: u8, item: &[u8], times: usize) -> Vec<u8> {
     let mut contents = Vec::new();

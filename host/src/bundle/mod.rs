@@ -16,7 +16,7 @@ use trainyard_model::{
     limits::Limits,
     names::sha256_digest,
     plugin_info::{Exemptions, PluginInfo, Settings},
-    record::Accelerators,
+    record::{Accelerators, ObeyedDomains},
 };
 use trainyard_render::ClusterFacts;
 
@@ -108,6 +108,8 @@ impl Cluster {
             cluster_domain: self.domain.clone(),
             accelerators: Accelerators::new(self.accelerators.iter().map(String::as_str)),
             facts: Facts::new(self.facts.clone()),
+            // The bundle has the answers to lookups.
+            catalog: None,
         }
     }
 }
@@ -122,6 +124,9 @@ pub(crate) struct PluginEntry {
     pub(crate) version: String,
     /// `None` if all its claims are granted, as for a built-in plugin.
     grants: Option<Vec<ClaimPath>>,
+    /// The domains whose keys had to be granted by name; `None` if these were the shipped ones.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    obeyed_domains: Option<Vec<String>>,
     limits: Limits,
     config: Value,
     after: Vec<String>,
@@ -142,6 +147,8 @@ impl PluginEntry {
                 Grants::AsClaimed => None,
                 Grants::Paths(paths) => Some(paths.clone()),
             },
+            obeyed_domains: (settings.obeyed != ObeyedDomains::default())
+                .then(|| settings.obeyed.domains().map(str::to_owned).collect()),
             limits: settings.limits,
             config: (*settings.operator_config).clone(),
             after: settings.after.clone(),
@@ -165,6 +172,10 @@ impl PluginEntry {
     pub(crate) fn settings(&self) -> Settings {
         Settings {
             grants: self.grants.clone().map_or(Grants::AsClaimed, Grants::Paths),
+            obeyed: match &self.obeyed_domains {
+                Some(domains) => ObeyedDomains::new(domains.iter().map(String::as_str)),
+                None => ObeyedDomains::default(),
+            },
             limits: self.limits,
             operator_config: self.config.clone().into(),
             after: self.after.clone(),

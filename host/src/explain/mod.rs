@@ -286,7 +286,7 @@ fn without_name<'v>(field: &Provenance, value: &'v Value) -> &'v Value {
 }
 
 /// Returns the value at a path of the JobSet for the output, like [`without_name`].
-fn without_env_name<'v>(path: &FieldPath, value: &'v Value) -> &'v Value {
+pub(crate) fn without_env_name<'v>(path: &FieldPath, value: &'v Value) -> &'v Value {
     let is_env = matches!(path.segments(), [.., list, _] if list.text() == "env");
     match value.get("name") {
         Some(_) if is_env => {
@@ -298,7 +298,7 @@ fn without_env_name<'v>(path: &FieldPath, value: &'v Value) -> &'v Value {
 }
 
 /// Returns what set a field, and why.
-fn setter(by: &Setter) -> (String, Option<&str>) {
+pub(crate) fn setter(by: &Setter) -> (String, Option<&str>) {
     match by {
         Setter::Runtime { field } => ("runtime".to_owned(), Some(field)),
         Setter::Patch { manager, field } => (format!("patch of {manager}"), Some(field)),

@@ -147,13 +147,14 @@ impl From<&PlanError> for Refusal {
                 first,
                 second,
                 shared,
+                ..
             } => Self::Conflict {
                 first: first.to_string(),
                 second: second.to_string(),
                 paths: shared.listed.iter().map(SharedWrite::of).collect(),
                 message,
             },
-            PlanError::Cycle { cycle } => Self::Cycle {
+            PlanError::Cycle { cycle, .. } => Self::Cycle {
                 plugins: cycle.iter().map(|edge| edge.first.to_string()).collect(),
                 message,
             },
@@ -216,13 +217,15 @@ pub(super) fn run(load: &LoadArgs, file: &Path, format: PlanFormat) -> Result<()
 
 impl PlanImpact {
     fn of(renderer: &Renderer, candidate: &NewPlugin) -> Self {
-        let (generation, facts) = (renderer.generation(), &renderer.facts().facts);
+        let (generation, facts) = (renderer.generation(), renderer.facts());
+        let accelerators = &facts.accelerators;
+        let facts = &facts.facts;
         let new = &candidate.plugin;
         let replaced = generation.plugin(&new.id.name);
         let others = generation
             .plugins()
             .filter(|one| one.id.name != new.id.name);
-        let next = Candidate::new(others.cloned().chain([new.clone()]));
+        let next = Candidate::new(others.cloned().chain([new.clone()]), accelerators);
         let of_settings = candidate.refused.iter().flat_map(Refusal::all_of);
         let of_plan = next.errors().iter().map(Refusal::from);
         let problems: Vec<_> = of_settings.chain(of_plan).collect();

@@ -151,7 +151,7 @@ pub(super) struct Reason {
 impl From<&Edge> for Reason {
     fn from(edge: &Edge) -> Self {
         let (touch, path) = match &edge.because {
-            EdgeReason::Path { first, path } => (Some(first.to_string()), Some(path.clone())),
+            EdgeReason::Path { first, path, .. } => (Some(first.to_string()), Some(path.clone())),
             EdgeReason::Declared => (None, None),
         };
         Self {

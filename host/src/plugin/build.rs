@@ -1,9 +1,9 @@
 //! `trainyard plugin build`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
-use trainyard_componentize::build;
+use trainyard_componentize::{build, component::Component};
 use trainyard_model::{manifest::ActiveWhen, plugin_info::PluginId, text::clean};
 use trainyard_sandbox::{LoadLimits, screen};
 use trainyard_schema::documents::union_keys;
@@ -25,25 +25,19 @@ pub(crate) struct BuildArgs {
 }
 
 pub(super) fn run(args: &BuildArgs) -> Result<(), ErrorList> {
-    let options = build::Options {
-        target_dir: build::target_dir_of_environment(),
-        locked: args.locked,
-        ..build::Options::default()
-    };
-    let built = build::build(&args.dir, &options);
-    let built = built.map_err(|error| ErrorList::from_iter([error.to_string()]))?;
-    let manifest = &built.component.manifest;
-    let path = args
-        .output
-        .clone()
+    write(component(&args.dir, args.locked)?, args.output.as_deref())
+}
+
+/// Screens a component, and writes it to the file or to one with its name in the current directory.
+pub(super) fn write(component: Component, output: Option<&Path>) -> Result<(), ErrorList> {
+    let manifest = &component.manifest;
+    let path = output
+        .map(Path::to_owned)
         .unwrap_or_else(|| PathBuf::from(format!("{}.wasm", manifest.name)));
     let shown = clean(&path.display().to_string());
     let failure = |problem: String| ErrorList::from_iter([format!("{shown}: {problem}")]);
-    if let Some(problem) = unreachable_problem(&manifest.active_when) {
-        return Err(failure(problem));
-    }
     let screened = screen::screen(
-        built.component.bytes,
+        component.bytes,
         &LoadLimits::default(),
         &compile_worker::compiler()?,
     )
@@ -59,8 +53,26 @@ pub(super) fn run(args: &BuildArgs) -> Result<(), ErrorList> {
     output::lines([format!("{shown}: plugin {id}, {bytes} bytes")])
 }
 
+/// Builds the crate in a directory.
+pub(super) fn component(dir: &Path, locked: bool) -> Result<Component, ErrorList> {
+    let options = build::Options {
+        target_dir: build::target_dir_of_environment(),
+        locked,
+        ..build::Options::default()
+    };
+    let failure = |problem: String| ErrorList::from_iter([problem]);
+    let built = build::build(dir, &options).map_err(|error| failure(error.to_string()))?;
+    match unreachable_problem(&built.component.manifest.active_when) {
+        Some(problem) => Err(failure(format!(
+            "{}: {problem}",
+            clean(&dir.display().to_string())
+        ))),
+        None => Ok(built.component),
+    }
+}
+
 /// Returns what is wrong if no runtime can activate the plugin: an API server drops members of a union that the CRDs do not have.
-fn unreachable_problem(when: &ActiveWhen) -> Option<String> {
+pub(super) fn unreachable_problem(when: &ActiveWhen) -> Option<String> {
     let ActiveWhen::Key(union, key) = when else {
         return None;
     };

@@ -13,7 +13,7 @@ use trainyard_api::names;
 use trainyard_model::{
     claims::{ClaimPath, Verb, permission},
     manifest::{ActiveWhen, Manifest},
-    record::{Field, Permission},
+    record::{Field, ObeyedDomains, Permission},
     text::clean,
 };
 use trainyard_sandbox::{
@@ -51,7 +51,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<(), ErrorList> {
     }
     let inspected = Inspection {
         file: clean(&args.file.display().to_string()),
-        needed_grants: screened.manifest.needed_grants(),
+        needed_grants: screened.manifest.needed_grants(&ObeyedDomains::default()),
         bytes: screened.bytes.len(),
         digest: screened.digest,
         manifest: screened.manifest,
@@ -109,7 +109,7 @@ fn policy_file(plugin: &Screened) -> Vec<String> {
     if manifest.operator_config_schema.is_some() {
         lines.push("  # config: {} # see operatorConfigSchema of its manifest".to_owned());
     }
-    let grants = manifest.needed_grants();
+    let grants = manifest.needed_grants(&ObeyedDomains::default());
     if grants.is_empty() {
         lines.push("  # it needs no grants".to_owned());
     } else {
@@ -176,7 +176,7 @@ impl Inspection {
 
 /// Returns a note for the operator on a claim.
 fn note(verb: Verb, path: &ClaimPath) -> &'static str {
-    match permission(verb, path) {
+    match permission(verb, path, &ObeyedDomains::default()) {
         Permission::Grant => " (needs a grant)",
         Permission::OwnOnly => match path.field {
             Field::Env => " (raw sources need a grant)",

@@ -1,9 +1,15 @@
 //! `trainyard plugin`.
 
 mod build;
+mod cases;
+mod check;
+mod claims;
 mod inspect;
 mod new;
 mod template;
+mod test;
+mod wit;
+mod wrap;
 
 use clap::Subcommand;
 
@@ -16,14 +22,34 @@ pub(crate) enum PluginCommand {
     Inspect(inspect::InspectArgs),
     /// Create the crate of a new plugin that works, with tests and a case.
     New(new::NewArgs),
+    /// Check a plugin's crate without compiling it: its manifest.json and Cargo.toml, its policy.yaml, and its cases.
+    ///
+    /// It does not check what only the code declares: the phases, and the schemas of configurations that are derived.
+    Check(check::CheckArgs),
     /// Build a plugin's crate as a component.
     Build(build::BuildArgs),
+    /// Render the cases of a plugin with their own runtimes and with every shipped runtime, and compare the results with expected files.
+    ///
+    /// The expected files of a case are expected.yaml with the JobSets and the other objects, or expected.txt with the errors if the case
+    /// is refused, and warnings.txt. Those for the shipped runtimes are in a directory for each of them, runtimes/NAME.
+    Test(test::TestArgs),
+    /// Render the cases of a plugin as `plugin test` does, and show which claims and grants the calls used, and which are missing.
+    Claims(claims::ClaimsArgs),
+    /// Make a plugin of a core module or component that another tool built, such as a compiler for C, Go or JavaScript.
+    Wrap(wrap::WrapArgs),
+    /// Write the contract as WIT files, which tools of other languages read.
+    Wit(wit::WitArgs),
 }
 
 pub(crate) fn run(command: &PluginCommand) -> Result<(), ErrorList> {
     match command {
         PluginCommand::Inspect(args) => inspect::run(args),
         PluginCommand::New(args) => new::run(args),
+        PluginCommand::Check(args) => check::run(args),
         PluginCommand::Build(args) => build::run(args),
+        PluginCommand::Test(args) => test::run(args),
+        PluginCommand::Claims(args) => claims::run(args),
+        PluginCommand::Wrap(args) => wrap::run(args),
+        PluginCommand::Wit(args) => wit::run(args),
     }
 }

@@ -10,6 +10,7 @@ use trainyard_model::{
     facts,
     limits::Limits,
     names::{is_dns_label, is_dns_subdomain},
+    record::ObeyedDomains,
     text::clean,
 };
 
@@ -19,7 +20,9 @@ use super::plugin_path;
 pub(super) fn field_errors(policy: &Value) -> Vec<FieldError> {
     let mut field_errors = Vec::new();
     check_domain(policy, &mut field_errors);
+    check_catalog(policy, &mut field_errors);
     check_accelerators(policy, &mut field_errors);
+    check_obeyed_domains(policy, &mut field_errors);
     check_facts(policy, &mut field_errors);
     check_plugins(policy, &mut field_errors);
     field_errors
@@ -35,6 +38,19 @@ fn check_domain(policy: &Value, field_errors: &mut Vec<FieldError>) {
             problem: format!(
                 "`{}` is not a DNS domain; write labels of 1 to 63 of a-z, 0-9 and `-`, separated by dots, with no `-` at either end",
                 clean(domain)
+            ),
+        });
+    }
+}
+
+fn check_catalog(policy: &Value, field_errors: &mut Vec<FieldError>) {
+    let namespace = policy.get("catalogNamespace").and_then(Value::as_str);
+    if let Some(namespace) = namespace.filter(|namespace| !is_dns_label(namespace)) {
+        field_errors.push(FieldError {
+            field: FieldPath::of(["catalogNamespace"]),
+            problem: format!(
+                "`{}` is not the name of a namespace: at most 63 of a-z, 0-9 and `-`",
+                clean(namespace)
             ),
         });
     }
@@ -57,6 +73,43 @@ fn check_accelerators(policy: &Value, field_errors: &mut Vec<FieldError>) {
             });
         }
     }
+}
+
+/// The domain of keys that describe an application, which are never obeyed.
+const EXEMPT: &str = "app.kubernetes.io";
+
+/// Reports domains that no key has, and domains to remove that are not in the list.
+fn check_obeyed_domains(policy: &Value, field_errors: &mut Vec<FieldError>) {
+    let Some(changes) = policy.get("obeyedDomains") else {
+        return;
+    };
+    let shipped = ObeyedDomains::default();
+    let added = texts(changes, "add").filter_map(|(at, domain)| {
+        let problem = match domain {
+            EXEMPT => format!("no controller obeys keys of `{EXEMPT}`, so it is exempt; remove it"),
+            domain if is_dns_subdomain(domain) => return None,
+            _ => format!(
+                "`{}` is not a DNS domain, such as `example.com`",
+                clean(domain)
+            ),
+        };
+        Some(("add", at, problem))
+    });
+    let removed = texts(changes, "remove");
+    let removed = removed.filter(|(_, domain)| !shipped.domains().any(|of| of == *domain));
+    let removed = removed.map(|(at, domain)| {
+        let shipped: Vec<_> = shipped.domains().collect();
+        let problem = format!(
+            "`{}` is not in the shipped list, which has {}",
+            clean(domain),
+            shipped.join(", ")
+        );
+        ("remove", at, problem)
+    });
+    field_errors.extend(added.chain(removed).map(|(list, at, problem)| FieldError {
+        field: FieldPath::of(["obeyedDomains", list]).index(at),
+        problem,
+    }));
 }
 
 fn check_facts(policy: &Value, field_errors: &mut Vec<FieldError>) {

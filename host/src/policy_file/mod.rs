@@ -5,6 +5,7 @@ mod check;
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
+    sync::Arc,
 };
 
 use schemars::JsonSchema;
@@ -19,8 +20,8 @@ use trainyard_model::{
     facts::Facts,
     limits::Limits,
     manifest::ActiveWhen,
-    plugin_info::{DisabledFor, Exemptions, Settings},
-    record::Accelerators,
+    plugin_info::{DisabledFor, Exemptions, PluginInfo, Settings},
+    record::{Accelerators, MAX_OBEYED},
     text::{clean, nearest},
 };
 use trainyard_render::ClusterFacts;
@@ -55,13 +56,35 @@ pub(crate) struct PolicyFile {
     #[serde(default)]
     #[schemars(length(min = 1, max = 253))]
     cluster_domain: Option<String>,
+    /// The namespace of the catalog: objects that plugins look up for TrainJobs of all namespaces. It should contain nothing else, because
+    /// users of a TrainJob can read what its plugins read.
+    #[serde(default)]
+    #[schemars(length(min = 1, max = 63))]
+    catalog_namespace: Option<String>,
     /// Facts of the cluster that plugins may read by name, such as `status/url`. They are not secret: the snapshot of a TrainJob holds
     /// those that its plugins read. At most 32 KiB, names and values together.
     #[serde(default)]
     facts: BTreeMap<String, String>,
+    /// Changes of the list of domains whose labels and annotations controllers obey. A plugin needs a grant for each such key, by its name.
+    #[serde(default)]
+    obeyed_domains: ObeyedDomainsPolicy,
     /// Settings of plugins, by name.
     #[serde(default)]
     plugins: Vec<PluginPolicy>,
+}
+
+/// Changes of the list of domains whose labels and annotations controllers obey.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ObeyedDomainsPolicy {
+    /// Domains to add, such as `example.com`, which includes those below it.
+    #[serde(default)]
+    #[schemars(length(max = MAX_OBEYED))]
+    add: Vec<String>,
+    /// Domains of the shipped list to remove: the docs of the contract list them.
+    #[serde(default)]
+    #[schemars(length(max = MAX_OBEYED))]
+    remove: Vec<String>,
 }
 
 /// The operator's settings for one plugin.
@@ -138,11 +161,14 @@ impl PolicyFile {
             facts.cluster_domain.clone_from(domain);
         }
         facts.facts = Facts::new(self.facts.clone());
+        facts.catalog = self.catalog_namespace.as_deref().map(Into::into);
         facts
     }
 
     /// Returns the settings of a plugin, based on its defaults.
     pub(crate) fn settings(&self, name: &str, mut defaults: Settings) -> Settings {
+        let ObeyedDomainsPolicy { add, remove } = &self.obeyed_domains;
+        defaults.obeyed = defaults.obeyed.changed(add, remove);
         let Some(plugin) = self.plugins.iter().find(|plugin| plugin.name == name) else {
             return defaults;
         };
@@ -150,7 +176,7 @@ impl PolicyFile {
             paths.extend(plugin.grants.iter().cloned());
         }
         if let Some(config) = &plugin.config {
-            defaults.operator_config = std::sync::Arc::new(config.clone());
+            defaults.operator_config = Arc::new(config.clone());
         }
         defaults.limits = plugin.limits;
         defaults.digest.clone_from(&plugin.digest);
@@ -208,6 +234,36 @@ impl PolicyFile {
             });
         }
         errors
+    }
+
+    /// Returns a warning for each grant that covers no claim of its plugin, and so has no effect.
+    pub(crate) fn unused_grants<'p>(
+        &self,
+        loaded: impl IntoIterator<Item = &'p Arc<PluginInfo>>,
+    ) -> Vec<Located> {
+        let mut unused = Vec::new();
+        for plugin in loaded {
+            let mut entries = self.plugins.iter().enumerate();
+            let Some((at, entry)) = entries.find(|(_, entry)| *entry.name == *plugin.id.name)
+            else {
+                continue;
+            };
+            let grants = entry.grants.iter().enumerate();
+            let grants = grants.filter(|(_, grant)| !plugin.manifest.uses(grant));
+            unused.extend(grants.map(|(of, grant)| Located {
+                location: self.location.clone().at(FieldPath::of(["plugins"])
+                    .index(at)
+                    .field("grants")
+                    .index(of)),
+                message: format!(
+                    "`{}` covers no claim of plugin {}, so the grant has no effect; remove it, or correct its path",
+                    clean(&grant.to_string()),
+                    plugin.id
+                ),
+            }));
+        }
+        unused.truncate(MAX_ERRORS);
+        unused
     }
 
     /// Returns the names of plugins in the file, with their fields.

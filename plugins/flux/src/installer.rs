@@ -39,8 +39,8 @@ const RESTRICTIONS: [&str; 8] = [
     "seLinuxOptions",
     "seccompProfile",
 ];
-/// The member with capabilities, of which dropping them is a restriction and adding them is not.
-const CAPABILITIES: &str = "capabilities";
+/// The member with the capabilities that are dropped, which is a restriction.
+const DROPPED: &str = "capabilities/drop";
 
 /// Adds the init container, or configures that of the runtime.
 pub(crate) fn install(
@@ -123,10 +123,9 @@ fn restrict(ctx: &Context, runtimes: &Runtimes, installer: &Container) {
             installer.set_raw(&member, &value);
         }
     }
-    let member = member(CAPABILITIES);
-    let capabilities = node.raw(&member);
-    if let Some(dropped) = capabilities.and_then(|value| value.json("/drop")) {
-        installer.set_raw(&member, &format!(r#"{{"drop": {dropped}}}"#));
+    let member = member(DROPPED);
+    if let Some(dropped) = node.raw(&member).and_then(|value| value.json("")) {
+        installer.set_raw(&member, &dropped);
     }
 }
 
@@ -136,8 +135,8 @@ fn member(name: &str) -> String {
 
 /// Returns whether the runtime's installer has a security context.
 fn has_security_context(installer: &Container) -> bool {
-    let mut names = RESTRICTIONS.into_iter().chain([CAPABILITIES, "privileged"]);
-    names.any(|name| installer.raw(&member(name)).is_some())
+    let mut names = RESTRICTIONS.into_iter().chain([DROPPED, "privileged"]);
+    names.any(|name| installer.raw(&member(name)).is_some()) || !installer.capabilities().is_empty()
 }
 
 /// Gives the installer the node container's resources, unless the runtime's has some.

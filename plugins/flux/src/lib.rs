@@ -180,12 +180,9 @@ fn spread(ctx: &Context, pod_set: &PodSet, instance: &Instance) {
     if instance.nodes < 2 {
         return;
     }
-    let (job, set) = (quoted(&ctx.job().name()), quoted(&pod_set.name()));
-    let labels = format!(
-        r#"{{"jobset.sigs.k8s.io/jobset-name": {job}, "jobset.sigs.k8s.io/replicatedjob-name": {set}}}"#
-    );
+    let selector = pod_set.selector();
     let term = format!(
-        r#"{{"weight": 100, "podAffinityTerm": {{"topologyKey": "kubernetes.io/hostname", "labelSelector": {{"matchLabels": {labels}}}}}}}"#
+        r#"{{"weight": 100, "podAffinityTerm": {{"topologyKey": "kubernetes.io/hostname", "labelSelector": {selector}}}}}"#
     );
     ctx.because("each broker gets its own Kubernetes node if there are enough");
     pod_set.add_affinity_term("flux", "podAntiAffinity/preferred", &term);

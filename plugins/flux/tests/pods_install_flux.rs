@@ -135,10 +135,8 @@ fn installer_is_restricted_as_the_node_container() {
                 "securityContext/seccompProfile",
                 json!({"type": "RuntimeDefault"}),
             )
-            .raw(
-                "securityContext/capabilities",
-                json!({"drop": ["ALL"], "add": ["NET_BIND_SERVICE"]}),
-            )
+            .raw("securityContext/capabilities/drop", json!(["ALL"]))
+            .capability("NET_BIND_SERVICE")
             .raw("securityContext/privileged", json!(true))
     };
     let raw = |name: &str| format!("raw[securityContext/{name}]");
@@ -146,7 +144,7 @@ fn installer_is_restricted_as_the_node_container() {
         ("allowPrivilegeEscalation", Some(json!(false))),
         ("runAsUser", Some(json!(1001))),
         ("seccompProfile", Some(json!({"type": "RuntimeDefault"}))),
-        ("capabilities", Some(json!({"drop": ["ALL"]}))),
+        ("capabilities/drop", Some(json!(["ALL"]))),
         ("privileged", None),
     ] {
         assert_eq!(

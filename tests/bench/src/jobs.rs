@@ -246,7 +246,7 @@ impl Job {
         };
         let mut lookups = Lookups::default();
         for key in [served, template, ranges] {
-            if let Some(answer) = self.catalog.answer(self.job()?, &key) {
+            if let Some(answer) = self.catalog.answer(self.job()?, &key, None) {
                 lookups.insert(key, answer);
             }
         }

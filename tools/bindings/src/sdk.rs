@@ -214,7 +214,10 @@ const KEPT: [(&str, &[&str]); 4] = [
             "processes-per-node",
         ],
     ),
-    ("info", &["subdomain", "cluster-domain", "has-host-names"]),
+    (
+        "info",
+        &["selector", "subdomain", "cluster-domain", "has-host-names"],
+    ),
     (
         "pod-set",
         &[
@@ -223,6 +226,7 @@ const KEPT: [(&str, &[&str]); 4] = [
             "count",
             "replicas",
             "is-indexed",
+            "selector",
             "address-count",
         ],
     ),

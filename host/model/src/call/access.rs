@@ -119,7 +119,8 @@ impl Call {
             });
         }
         self.meter.write()?;
-        if self.is_mine(target.scope) && field != Field::ContainerRaw {
+        let is_of_container = !matches!(field, Field::ContainerRaw | Field::Capabilities);
+        if self.is_mine(target.scope) && is_of_container {
             return Ok(self
                 .claimed(target, verb, field, key)
                 .unwrap_or(Grant::OwnOnly));

@@ -1,8 +1,11 @@
 //! `pod-set-info.info`.
 
+use serde_json::json;
+
 use super::{Call, Fault, Numbered, Target, context::BASE_INFO};
 use crate::{
     contract::handle,
+    names::JOB_SET_NAME,
     record::{EntryScope, Field, PodSet},
 };
 
@@ -26,6 +29,12 @@ impl Call {
             .map(|(_, at)| handle::PodSet::numbered(at, base))
             .collect();
         self.give_handles(handles)
+    }
+
+    /// `info.selector`
+    pub fn info_selector(&mut self, _: handle::Info) -> Result<String, Fault> {
+        let labels = json!({JOB_SET_NAME: &*self.inputs.job.name});
+        self.give(&json!({ "matchLabels": labels }).to_string())
     }
 
     /// `info.pod-sets`

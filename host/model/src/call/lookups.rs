@@ -7,7 +7,6 @@ use crate::{
     claims::{ObjectPattern, Verb},
     contract::handle,
     lookup::{LookupAnswer, LookupKey, Requester},
-    record::Field,
     text::clean,
 };
 
@@ -24,12 +23,16 @@ impl Call {
                 LookupKey::All { .. } => asked.of_every_name(),
                 _ => asked,
             };
-            return Err(self.objects_not_claimed(Verb::Read, Field::Lookups, missing));
+            return Err(self.objects_not_claimed(Verb::Read, key.field(), missing));
         }
         let asker = Requester::from(&*self.inputs.job);
         match self.inputs.lookups.get(&key) {
-            Some(LookupAnswer::Object(object)) if !asker.may_see(object) => {
-                wrong("the object is emitted for this TrainJob; plugins cannot look it up")
+            Some(LookupAnswer::Object(object))
+                if !matches!(key, LookupKey::Catalog { .. }) && !asker.may_see(object) =>
+            {
+                let problem = "the object is emitted for this TrainJob; plugins cannot look it up";
+                key.answer_without_object()
+                    .map_or_else(|| wrong(problem), Ok)
             }
             Some(answer) => Ok(answer.clone()),
             None => Err(Fault::Missing(key)),
@@ -44,11 +47,45 @@ impl Call {
         kind: &str,
         name: &str,
     ) -> Result<Option<handle::Document>, Fault> {
-        let key = LookupKey::Object {
+        self.look_up(LookupKey::Object {
             api_version: api_version.into(),
             kind: kind.into(),
             name: name.into(),
-        };
+        })
+    }
+
+    /// `lookups.find`
+    pub fn lookups_find(
+        &mut self,
+        _: handle::Lookups,
+        api_version: &str,
+        kind: &str,
+        name: &str,
+    ) -> Result<Option<handle::Document>, Fault> {
+        self.look_up(LookupKey::Optional {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            name: name.into(),
+        })
+    }
+
+    /// `lookups.find-in-catalog`
+    pub fn lookups_find_in_catalog(
+        &mut self,
+        _: handle::Lookups,
+        api_version: &str,
+        kind: &str,
+        name: &str,
+    ) -> Result<Option<handle::Document>, Fault> {
+        self.look_up(LookupKey::Catalog {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            name: name.into(),
+        })
+    }
+
+    /// Looks up one object.
+    fn look_up(&mut self, key: LookupKey) -> Result<Option<handle::Document>, Fault> {
         match self.answer(key.clone())? {
             LookupAnswer::Object(value) => self.new_looked_up(value, &key.into()).map(Some),
             _ => Ok(None),

@@ -221,6 +221,12 @@ impl Call {
         &self.writes
     }
 
+    /// The claims that the call has used so far. See [`Access::used`].
+    #[must_use]
+    pub const fn used_claims(&self) -> u128 {
+        self.access.used()
+    }
+
     /// Ends the call and returns its effects.
     #[must_use]
     pub fn finish(self) -> CallEffects {

@@ -8,8 +8,9 @@ use crate::{
     contract::handle,
     names::NO_KIND,
     object::{
-        ApplyMode, Content, Data, DataError, DataKind, EmittedObject, ObjectKind, ObjectKindError,
-        ObjectName, ObjectNameError, SecretType, SecretValue, object_name,
+        ApplyMode, Content, Data, DataError, DataKind, EmittedObject, MAX_MESSAGE, MAX_REPORTS,
+        ObjectKind, ObjectKindError, ObjectName, ObjectNameError, REPORTS_ANNOTATION,
+        ReportedState, SecretType, SecretValue, object_name,
     },
     phase::Phase,
     record::{EntryRef, Field},
@@ -60,7 +61,7 @@ impl Call {
     }
 
     /// Checks an emission by the claims.
-    fn may_emit(&self, kind: &ObjectKind, suffix: &str) -> Result<(), Fault> {
+    fn may_emit(&mut self, kind: &ObjectKind, suffix: &str) -> Result<(), Fault> {
         let object = ObjectPattern::emitted(kind, suffix);
         if self.access.may_emit(&object) {
             return Ok(());
@@ -140,6 +141,7 @@ impl Call {
             name,
             labels: std::collections::BTreeMap::new(),
             annotations: std::collections::BTreeMap::new(),
+            reports: std::collections::BTreeMap::new(),
             content,
             apply,
             written: 0,
@@ -180,6 +182,34 @@ impl Call {
         self.give(name.as_str())
     }
 
+    /// `object.report-while`
+    pub fn object_report_while(
+        &mut self,
+        handle: handle::Object,
+        state: &str,
+        message: &str,
+    ) -> Result<(), Fault> {
+        let object = self.object(handle, state.len() + message.len())?;
+        if !object.kind.has_status() {
+            return wrong(format!("a {} has no status", object.kind));
+        }
+        let Some(state) = ReportedState::parse(state) else {
+            return wrong(
+                "the state must be `phase/PHASE` or `condition/TYPE/STATUS`, such as `phase/Pending` or `condition/Unschedulable/True`",
+            );
+        };
+        if message.is_empty() || message.chars().count() > MAX_MESSAGE {
+            return wrong(format!(
+                "the message must have 1 to {MAX_MESSAGE} characters"
+            ));
+        }
+        object.reports.insert(state, clean(message));
+        if object.reports.len() > MAX_REPORTS {
+            return wrong(format!("an object reports at most {MAX_REPORTS} states"));
+        }
+        Ok(())
+    }
+
     /// `object.set-label`
     pub fn object_set_label(
         &mut self,
@@ -200,6 +230,9 @@ impl Call {
         key: &str,
         value: &str,
     ) -> Result<(), Fault> {
+        if key == REPORTS_ANNOTATION {
+            return wrong("the annotation is that of `report-while`");
+        }
         self.object(handle, key.len() + value.len())?
             .annotations
             .insert(key.to_owned(), value.to_owned());

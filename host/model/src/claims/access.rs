@@ -1,6 +1,6 @@
 //! The claim check of every read and write: a mask of claims per container and per field, then a comparison of keys.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use trainyard_text::json;
 
@@ -23,16 +23,21 @@ pub struct Variables {
 }
 
 impl Variables {
-    /// The value of a variable. `None` if the configuration has no string there.
+    /// The value of a variable. `None` if the configuration has no string there, or no number for a port.
     #[must_use]
-    pub fn value(&self, variable: &Variable) -> Option<&str> {
+    pub fn value(&self, variable: &Variable) -> Option<Cow<'_, str>> {
+        let config = |pointer| json::pointer(&self.config, pointer);
         match variable {
-            Variable::Job => Some(&self.job),
-            Variable::Config(pointer) => json::pointer(&self.config, pointer)?.as_str(),
+            Variable::Job => Some((&*self.job).into()),
+            Variable::Config(pointer) => config(pointer)?.as_str().map(Cow::from),
+            Variable::Port { pointer, protocol } => {
+                let number = config(pointer)?.as_u64()?;
+                Some(format!("{number}/{protocol}").into())
+            }
         }
     }
 
-    fn of_key(&self, key: &KeyPattern) -> Option<&str> {
+    fn of_key(&self, key: &KeyPattern) -> Option<Cow<'_, str>> {
         match key {
             KeyPattern::Variable(variable) => self.value(variable),
             _ => None,
@@ -43,7 +48,7 @@ impl Variables {
     pub(super) fn mean_pod_set(&self, pod_sets: &PodSetPattern, set: &PodSet) -> bool {
         match pod_sets {
             PodSetPattern::Ancestor(ancestor) => set.ancestor.as_deref() == Some(ancestor),
-            PodSetPattern::Named(key) => key.matches(&set.name, self.of_key(key)),
+            PodSetPattern::Named(key) => key.matches(&set.name, self.of_key(key).as_deref()),
             PodSetPattern::Nodes => set.counts_nodes,
         }
     }
@@ -58,7 +63,7 @@ impl Variables {
         let is_added = matches!(container.home, Owner::Plugin(_));
         list == container.list
             && !(is_added && *name == KeyPattern::Base)
-            && name.matches(&container.name, self.of_key(name))
+            && name.matches(&container.name, self.of_key(name).as_deref())
     }
 }
 
@@ -69,6 +74,7 @@ pub struct Access {
     pub(super) variables: Variables,
     pod_sets: Vec<u128>,
     containers: Vec<Option<u128>>,
+    used: u128,
 }
 
 impl Access {
@@ -93,7 +99,15 @@ impl Access {
             variables,
             pod_sets,
             containers: Vec::new(),
+            used: 0,
         }
+    }
+
+    /// Returns the claims that allowed an access so far: bit `n` for the claim at position `n` of [`super::Claims::iter`]. Of several claims
+    /// that allow an access, one is used.
+    #[must_use]
+    pub const fn used(&self) -> u128 {
+        self.used
     }
 
     /// Returns the widest grant of the claims that allow the access, or `None` if no claim does. An empty key is the value of a field
@@ -120,11 +134,15 @@ impl Access {
         key: Option<&str>,
     ) -> Option<(&ClaimPath, Grant)> {
         let among = self.scope_mask(record, scope) & self.claims.candidates(verb, field);
-        let is_named = verb == Verb::Write && key.is_some_and(|key| field.is_named_to_write(key));
+        let is_named =
+            verb == Verb::Write && key.is_some_and(|key| self.claims.obeyed.contain(field, key));
         let key = key.map(|key| field.compared(key));
         let mut found = None;
-        for (path, grant) in patterns(&self.claims, among) {
-            let value = |pattern| self.variables.of_key(pattern).map(|v| field.compared(v));
+        for (bit, path, grant) in patterns(&self.claims, among) {
+            let value = |pattern| {
+                let value = self.variables.of_key(pattern)?;
+                Some(field.compared(&value).into_owned())
+            };
             let meant = match (&path.key, &key) {
                 (None, _) => true,
                 (Some(pattern), None) => *pattern == KeyPattern::Set,
@@ -138,52 +156,64 @@ impl Access {
                 (Some(pattern), Some(key)) => pattern.matches(key, value(pattern).as_deref()),
             };
             match grant {
-                Grant::Full if meant => return Some((path, Grant::Full)),
-                Grant::OwnOnly if meant => found = Some((path, Grant::OwnOnly)),
-                _ => {}
+                _ if !meant => {}
+                Grant::Full => {
+                    found = Some((bit, path, Grant::Full));
+                    break;
+                }
+                Grant::OwnOnly => found = Some((bit, path, Grant::OwnOnly)),
             }
         }
-        found
+        found.map(|(bit, path, grant)| {
+            self.used |= bit;
+            (path, grant)
+        })
     }
 
     /// Whether the plugin may make the lookup. A claim on the list of a kind, or on all its objects, includes the lookup whether the
     /// kind is served.
     #[must_use]
-    pub fn may_look_up(&self, key: &LookupKey) -> bool {
+    pub fn may_look_up(&mut self, key: &LookupKey) -> bool {
         let asked = ObjectPattern::from(key);
-        let may = |asked: &ObjectPattern| self.allows_objects(Verb::Read, Field::Lookups, asked);
+        let mut may = |asked: &ObjectPattern| self.allows_objects(Verb::Read, key.field(), asked);
         let is_served = matches!(key, LookupKey::Served { .. });
         may(&asked) || is_served && may(&asked.of_list())
     }
 
     /// Whether the plugin may emit the object.
     #[must_use]
-    pub fn may_emit(&self, object: &ObjectPattern) -> bool {
+    pub fn may_emit(&mut self, object: &ObjectPattern) -> bool {
         self.allows_objects(Verb::Write, Field::Objects, object)
     }
 
-    fn allows_objects(&self, verb: Verb, field: Field, asked: &ObjectPattern) -> bool {
+    fn allows_objects(&mut self, verb: Verb, field: Field, asked: &ObjectPattern) -> bool {
         let among = self.claims.in_job & self.claims.candidates(verb, field);
-        patterns(&self.claims, among).any(|(path, _)| {
+        let variables = &self.variables;
+        let bit = first(&self.claims, among, |path| {
             let key = path.key.as_ref();
-            key.is_some_and(|key| key.matches_objects(asked, self.variables.of_key(key)))
-        })
+            key.is_some_and(|key| key.matches_objects(asked, variables.of_key(key).as_deref()))
+        });
+        self.use_claim(bit)
     }
 
     /// Whether every value of a keyed field may be read.
     pub fn covers_all(&mut self, record: &Record, scope: EntryScope, field: Field) -> bool {
         let among = self.scope_mask(record, scope) & self.claims.candidates(Verb::Read, field);
-        patterns(&self.claims, among).any(|(path, _)| matches!(path.key, Some(KeyPattern::Any)))
+        let bit = first(&self.claims, among, |path| {
+            matches!(path.key, Some(KeyPattern::Any))
+        });
+        self.use_claim(bit)
     }
 
     /// Whether a field of every container in one list of a pod set may be read, including containers that other plugins add.
-    pub fn covers_all_in(&self, pod_set: u32, list: Field, field: Field) -> bool {
+    pub fn covers_all_in(&mut self, pod_set: u32, list: Field, field: Field) -> bool {
         let in_set = self.pod_sets.get(pod_set as usize).copied().unwrap_or(0);
         let among = in_set & self.claims.in_container & self.claims.candidates(Verb::Read, field);
-        patterns(&self.claims, among).any(|(path, _)| {
+        let bit = first(&self.claims, among, |path| {
             let of_all = matches!(&path.scope, ClaimScope::Container { list: of, name: KeyPattern::Any, .. } if *of == list);
             of_all && matches!(path.key, None | Some(KeyPattern::Any))
-        })
+        });
+        self.use_claim(bit)
     }
 
     /// Whether any claim concerns the container: the container itself, the set of keys of its list, or its fields. The plan then
@@ -195,11 +225,19 @@ impl Access {
         else {
             return false;
         };
-        self.container_mask(record, id) != 0
+        let mask = self.container_mask(record, id);
+        // Any of them suffices.
+        self.use_claim(lowest(mask))
             || self
                 .find(record, Verb::Read, scope, list, Some(&name))
                 .is_some()
             || self.find(record, Verb::Read, scope, list, None).is_some()
+    }
+
+    /// Records that a claim allows an access. Returns whether there is one.
+    fn use_claim(&mut self, bit: Option<u128>) -> bool {
+        self.used |= bit.unwrap_or(0);
+        bit.is_some()
     }
 
     fn scope_mask(&mut self, record: &Record, scope: EntryScope) -> u128 {
@@ -256,9 +294,30 @@ fn covers_pointer(pattern: &KeyPattern, pointer: &str, value: Option<&str>) -> b
         .is_some_and(|below| below.is_empty() || below.starts_with('/'))
 }
 
-/// The claims in a mask.
-fn patterns(claims: &CompiledClaims, among: u128) -> impl Iterator<Item = &(ClaimPath, Grant)> {
-    bits(among).filter_map(|at| claims.patterns.get(at))
+/// The claims in a mask, each with its bit.
+fn patterns(
+    claims: &CompiledClaims,
+    among: u128,
+) -> impl Iterator<Item = (u128, &ClaimPath, Grant)> {
+    bits(among).filter_map(|at| {
+        let (path, grant) = claims.patterns.get(at)?;
+        Some((1 << at, path, *grant))
+    })
+}
+
+/// The bit of the first claim in a mask that meets a condition.
+fn first(
+    claims: &CompiledClaims,
+    among: u128,
+    wanted: impl Fn(&ClaimPath) -> bool,
+) -> Option<u128> {
+    let mut claims = patterns(claims, among);
+    claims.find_map(|(bit, path, _)| wanted(path).then_some(bit))
+}
+
+/// The lowest bit of a mask.
+fn lowest(mask: u128) -> Option<u128> {
+    (mask != 0).then_some(mask & mask.wrapping_neg())
 }
 
 /// The mask of the claims that meet a condition.

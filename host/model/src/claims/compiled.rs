@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     object::DataKind,
-    record::{Field, Permission},
+    record::{Field, ObeyedDomains, Permission},
     text::quoted,
 };
 
@@ -28,8 +28,8 @@ pub enum Grants {
 impl Grants {
     /// Whether the grants cover the path. A key that other controllers obey has to be granted by its name.
     #[must_use]
-    pub fn allow(&self, path: &ClaimPath) -> bool {
-        let is_named = |grant: &ClaimPath| !names_obeyed_key(path) || grant.key == path.key;
+    pub fn allow(&self, path: &ClaimPath, obeyed: &ObeyedDomains) -> bool {
+        let is_named = |grant: &ClaimPath| !names_obeyed_key(path, obeyed) || grant.key == path.key;
         match self {
             Self::AsClaimed => true,
             Self::Paths(paths) => {
@@ -106,14 +106,20 @@ pub struct CompiledClaims {
     reads: u128,
     creates: u128,
     writes: u128,
+    /// The labels and annotations that have to be claimed by name.
+    pub(super) obeyed: ObeyedDomains,
 }
 
 impl CompiledClaims {
-    /// Checks claims against the rules for claims and against the grants.
+    /// Checks claims against the rules for claims and against the grants. Claims on keys of `obeyed` domains have to be granted by name.
     ///
     /// # Errors
     /// Every claim that is impossible or beyond the grants.
-    pub fn new(claims: &Claims, grants: &Grants) -> Result<Self, Vec<ClaimError>> {
+    pub fn new(
+        claims: &Claims,
+        grants: &Grants,
+        obeyed: &ObeyedDomains,
+    ) -> Result<Self, Vec<ClaimError>> {
         let count = claims.iter().count();
         if count > MAX_CLAIMS {
             return Err(vec![ClaimError::TooMany(count)]);
@@ -127,10 +133,12 @@ impl CompiledClaims {
             reads: 0,
             creates: 0,
             writes: 0,
+            obeyed: obeyed.clone(),
         };
         let mut errors = Vec::new();
         for (at, (verb, path)) in claims.iter().enumerate() {
-            let grant = check_possible(verb, path).and_then(|()| granted(verb, path, grants));
+            let grant =
+                check_possible(verb, path).and_then(|()| granted(verb, path, grants, obeyed));
             match grant {
                 Ok(grant) => out.add(1 << at, verb, path.clone(), grant),
                 Err(error) => errors.push(error),
@@ -171,11 +179,11 @@ impl CompiledClaims {
 
 /// Returns the permission that a claim needs.
 #[must_use]
-pub fn permission(verb: Verb, path: &ClaimPath) -> Permission {
+pub fn permission(verb: Verb, path: &ClaimPath, obeyed: &ObeyedDomains) -> Permission {
     match verb {
         Verb::Read => permission_to_read(path),
         Verb::Write if path.field == Field::Objects => permission_to_emit(path),
-        Verb::Write if names_obeyed_key(path) => Permission::Grant,
+        Verb::Write if names_obeyed_key(path, obeyed) => Permission::Grant,
         Verb::Create | Verb::Write => path.field.permission(),
     }
 }
@@ -192,9 +200,14 @@ fn check_possible(verb: Verb, path: &ClaimPath) -> Result<(), ClaimError> {
 }
 
 /// Returns the extent to which the grants allow a claim.
-fn granted(verb: Verb, path: &ClaimPath, grants: &Grants) -> Result<Grant, ClaimError> {
-    match permission(verb, path) {
-        _ if grants.allow(path) => Ok(Grant::Full),
+fn granted(
+    verb: Verb,
+    path: &ClaimPath,
+    grants: &Grants,
+    obeyed: &ObeyedDomains,
+) -> Result<Grant, ClaimError> {
+    match permission(verb, path, obeyed) {
+        _ if grants.allow(path, obeyed) => Ok(Grant::Full),
         Permission::Default => Ok(Grant::Full),
         Permission::OwnOnly => Ok(Grant::OwnOnly),
         Permission::Grant | Permission::Host => Err(ClaimError::NotGranted {
@@ -209,12 +222,12 @@ fn granted(verb: Verb, path: &ClaimPath, grants: &Grants) -> Result<Grant, Claim
 fn permission_to_read(path: &ClaimPath) -> Permission {
     let is_named = |objects: &ObjectPattern| matches!(&objects.names, NamePattern::Literal(name) if !name.is_empty());
     match (path.field, &path.key) {
-        (Field::Lookups, Some(KeyPattern::Objects(objects)))
+        (Field::Lookups | Field::Catalog, Some(KeyPattern::Objects(objects)))
             if objects.data_kind() == Some(DataKind::ConfigMap) && is_named(objects) =>
         {
             Permission::Default
         }
-        (Field::Lookups, _) => Permission::Grant,
+        (Field::Lookups | Field::Catalog, _) => Permission::Grant,
         _ => Permission::Default,
     }
 }
@@ -230,6 +243,6 @@ fn permission_to_emit(path: &ClaimPath) -> Permission {
 }
 
 /// Whether the claim names a label or an annotation that other controllers obey.
-fn names_obeyed_key(path: &ClaimPath) -> bool {
-    matches!(&path.key, Some(KeyPattern::Literal(key)) if path.field.is_named_to_write(key))
+fn names_obeyed_key(path: &ClaimPath, obeyed: &ObeyedDomains) -> bool {
+    matches!(&path.key, Some(KeyPattern::Literal(key)) if obeyed.contain(path.field, key))
 }

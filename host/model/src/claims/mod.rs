@@ -65,7 +65,7 @@ pub struct Claims {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reads: Vec<ClaimPath>,
     /// Containers that transform adds, such as `pod-sets[@trainer].init-containers[fetch]`. A plugin may write to a container
-    /// that it added without a claim, except for raw members, host ports, mounts of volumes that are not its own, and raw sources of
+    /// that it added without a claim, except for raw members, capabilities, host ports, mounts of volumes that are not its own, and raw sources of
     /// env vars.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub creates: Vec<ClaimPath>,

@@ -1,6 +1,7 @@
 //! When two claims overlap, and when one covers the other.
 
 use super::path::{ClaimPath, ClaimScope, KeyPattern, ObjectPattern, PodSetPattern};
+use crate::record::{Accelerators, DEVICE_OF_RESOURCE, Field, NODE_CONTAINER};
 
 impl KeyPattern {
     /// Whether some key matches both. A variable can be any key; the set of keys overlaps only itself.
@@ -248,6 +249,41 @@ impl ClaimPath {
             && *list == self.field
             && mine.overlaps(pod_sets)
             && self.key.as_ref().is_none_or(|key| key.overlaps(name))
+    }
+
+    /// Whether a read of this path depends on `made`, because devices are counted from the requests and limits of the node container. Only
+    /// resources that are accelerators are counted.
+    #[must_use]
+    pub fn counts(&self, made: &Self, accelerators: &Accelerators) -> bool {
+        let (Field::Devices, ClaimScope::PodSet(mine)) = (self.field, &self.scope) else {
+            return false;
+        };
+        let is_node =
+            |name: &KeyPattern| name.overlaps(&KeyPattern::Literal(NODE_CONTAINER.into()));
+        match (&made.scope, made.field) {
+            (ClaimScope::PodSet(theirs), Field::Containers) => {
+                mine.overlaps(theirs) && made.key.as_ref().is_none_or(is_node)
+            }
+            (
+                ClaimScope::Container {
+                    pod_sets,
+                    list: Field::Containers,
+                    name,
+                },
+                Field::Requests | Field::Limits,
+            ) => {
+                mine.overlaps(pod_sets)
+                    && is_node(name)
+                    && accelerators.counted().any(|resource| {
+                        let overlaps = |key: &Option<KeyPattern>, prefix: &str| {
+                            let resource = KeyPattern::of_text(&[prefix, resource].concat());
+                            key.as_ref().is_none_or(|key| key.overlaps(&resource))
+                        };
+                        overlaps(&made.key, "") && overlaps(&self.key, DEVICE_OF_RESOURCE)
+                    })
+            }
+            _ => false,
+        }
     }
 
     /// Whether both concern the set of names in one list of containers: one the set or a container, the other a container.

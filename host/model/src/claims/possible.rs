@@ -1,8 +1,8 @@
 //! Claims that can match nothing are mistakes, and are refused when the manifest is checked.
 
-use super::{ClaimPath, ClaimScope, KeyPattern, NamePattern, PodSetPattern, Verb};
+use super::{ClaimPath, ClaimScope, KeyPattern, NamePattern, PodSetPattern, Verb, path::PROTOCOLS};
 use crate::{
-    names::{is_dns_label, is_dns_subdomain, is_env_name, is_qualified_name},
+    names::{is_capability, is_dns_label, is_dns_subdomain, is_env_name, is_qualified_name},
     object::{ObjectKind, ObjectKindError},
     record::{Field, Permission},
     reserved::reserved,
@@ -42,6 +42,7 @@ fn verb_problem(verb: Verb, path: &ClaimPath) -> Option<String> {
         (Verb::Read, Field::JobSpec) if is_set => {
             "the TrainJob's spec is read by pointer; claim `job[POINTER]`"
         }
+        (Verb::Read, Field::Catalog) if is_set => NOT_LISTED,
         (Verb::Read, Field::Lookups) if is_set => {
             "to look up whether a kind is served, claim `lookups[VERSION/KIND/#]`"
         }
@@ -85,6 +86,7 @@ fn key_problem(field: Field, key: &KeyPattern) -> Option<String> {
         }
         Field::Objects => object_problem(key),
         Field::Lookups => lookup_problem(key),
+        Field::Catalog => catalog_problem(key),
         Field::JobSpec => pointer_problem(key),
         Field::Ports => port_problem(key),
         Field::PodRaw | Field::ContainerRaw => match key {
@@ -134,6 +136,11 @@ impl Names {
                 form: "a DNS name, such as `team.svc.cluster.local`",
                 is_name: |name| is_dns_subdomain(name.strip_suffix('.').unwrap_or(name)),
             },
+            Field::Capabilities => Self {
+                of: "capability",
+                form: "a Linux capability without `CAP_`, such as `IPC_LOCK`",
+                is_name: is_capability,
+            },
             Field::Env => Self {
                 of: "env var",
                 form: "at most 253 printable ASCII characters without `=`",
@@ -180,7 +187,6 @@ fn pointer_problem(key: &KeyPattern) -> Option<String> {
 
 /// What is wrong with the number and protocol of a port.
 fn port_problem(key: &KeyPattern) -> Option<String> {
-    const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
     let is_number =
         |text: &str| !text.starts_with('0') && text.parse::<u16>().is_ok_and(|number| number > 0);
     let (text, is_port) = match key {
@@ -217,6 +223,21 @@ fn lookup_problem(key: &KeyPattern) -> Option<String> {
         _ => None,
     };
     problem.map(str::to_owned)
+}
+
+/// Objects of the catalog are looked up by name only.
+const NOT_LISTED: &str = "objects in the catalog are looked up one by one; name an object or the beginning of names, such as `catalog[v1/ConfigMap/sites]`";
+
+/// What is wrong with a claim on objects of the catalog.
+fn catalog_problem(key: &KeyPattern) -> Option<String> {
+    match key {
+        KeyPattern::Objects(objects)
+            if matches!(objects.names, NamePattern::Served | NamePattern::List) =>
+        {
+            Some(NOT_LISTED.to_owned())
+        }
+        key => lookup_problem(key),
+    }
 }
 
 /// What is wrong with a claim on objects that the plugin emits.

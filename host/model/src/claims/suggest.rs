@@ -30,7 +30,7 @@ impl Access {
                 .and_then(|container| self.container_as_claimed(record, container))
                 .unwrap_or(ClaimScope::Job),
         };
-        let is_by_name = |key: &str| verb == Verb::Write && field.is_named_to_write(key);
+        let is_by_name = |key: &str| verb == Verb::Write && self.claims.obeyed.contain(field, key);
         let key = key.map(|key| match key {
             KeyPattern::Literal(text) if !is_by_name(&text) => self.key_as_claimed(field, text),
             key => key,
@@ -114,23 +114,42 @@ impl Access {
                 Some(KeyPattern::Variable(variable)) => Some(variable),
                 _ => None,
             });
-        let claimed = claimed.find(|of| self.variables.value(of).is_some_and(is_value));
-        let variable = claimed.cloned().or_else(|| {
-            let pointer = pointer_to(&self.variables.config, &is_value)?;
-            let variable = Variable::Config(pointer.into());
-            is_writable(&variable).then_some(variable)
+        let claimed = claimed.find(|of| {
+            let value = self.variables.value(of);
+            value.is_some_and(|value| is_value(&value))
         });
-        variable.map_or(KeyPattern::Literal(key), KeyPattern::Variable)
+        let claimed = claimed.cloned().map(KeyPattern::Variable);
+        let pattern = claimed.or_else(|| {
+            let variable = Variable::Config(self.pointer_to_key(field, &key)?.into());
+            is_writable(&variable).then(|| KeyPattern::Variable(variable).in_field(field))
+        });
+        pattern.unwrap_or(KeyPattern::Literal(key))
+    }
+
+    /// The pointer to a key in the plugin's configuration. A port that is a number there is followed by its protocol.
+    fn pointer_to_key(&self, field: Field, key: &str) -> Option<String> {
+        let config = &self.variables.config;
+        let is_text = |value: &Value| {
+            let text = value.as_str();
+            text.is_some_and(|text| field.compared(text) == field.compared(key))
+        };
+        if let Some(pointer) = pointer_to(config, &is_text) {
+            return Some(pointer);
+        }
+        let (number, protocol) = key.rsplit_once('/').filter(|_| field == Field::Ports)?;
+        let number: u16 = number.parse().ok()?;
+        let pointer = pointer_to(config, &|value: &Value| *value == number)?;
+        Some(format!("{pointer}/{protocol}"))
     }
 }
 
-/// The pointer to the first string in a configuration that equals the value. Lists are not searched, because a pointer into a list does
-/// not apply to every configuration.
-fn pointer_to(config: &Value, is_value: &impl Fn(&str) -> bool) -> Option<String> {
+/// The pointer to the first value in a configuration that is wanted. Lists are not searched, because a pointer into a list
+/// does not apply to every configuration.
+fn pointer_to(config: &Value, is_it: &impl Fn(&Value) -> bool) -> Option<String> {
     config.as_object()?.iter().find_map(|(name, value)| {
-        let below = match value {
-            Value::String(text) => is_value(text).then(String::new),
-            value => pointer_to(value, is_value),
+        let below = match is_it(value) {
+            true => Some(String::new()),
+            false => pointer_to(value, is_it),
         };
         let name = name.replace('~', "~0").replace('/', "~1");
         below.map(|below| format!("/{name}{below}"))

@@ -74,7 +74,7 @@ impl StoredAnswer {
             LookupAnswer::All(objects) => {
                 LookupAnswer::All(objects.iter().map(|object| part(object).into()).collect())
             }
-            LookupAnswer::NotServed | LookupAnswer::Served(_) => {
+            LookupAnswer::NotServed | LookupAnswer::Absent | LookupAnswer::Served(_) => {
                 return Self::Whole(answer.clone());
             }
         };

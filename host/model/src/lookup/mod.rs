@@ -17,6 +17,7 @@ pub(crate) use self::kept::is_known;
 use crate::{
     names::{NO_KIND, is_api_version, is_kind},
     object::DataKind,
+    record::Field,
     reserved::is_runtime_snapshot,
 };
 
@@ -26,6 +27,24 @@ use crate::{
 pub enum LookupKey {
     /// One object by name.
     Object {
+        /// The API version, such as `v1` or `resource.k8s.io/v1`.
+        api_version: String,
+        /// The kind.
+        kind: String,
+        /// `metadata.name`.
+        name: String,
+    },
+    /// One object by name, which may not exist.
+    Optional {
+        /// The API version, such as `v1` or `resource.k8s.io/v1`.
+        api_version: String,
+        /// The kind.
+        kind: String,
+        /// `metadata.name`.
+        name: String,
+    },
+    /// One object by name in the catalog, which may not exist.
+    Catalog {
         /// The API version, such as `v1` or `resource.k8s.io/v1`.
         api_version: String,
         /// The kind.
@@ -50,13 +69,55 @@ pub enum LookupKey {
 }
 
 impl LookupKey {
-    /// Why no plugin can make this lookup, even with a claim and a grant.
-    pub(crate) fn problem(&self) -> Option<&'static str> {
+    /// The API version and kind.
+    #[must_use]
+    pub fn api_version_and_kind(&self) -> (&str, &str) {
         let (Self::Object {
+            api_version, kind, ..
+        }
+        | Self::Optional {
+            api_version, kind, ..
+        }
+        | Self::Catalog {
             api_version, kind, ..
         }
         | Self::All { api_version, kind }
         | Self::Served { api_version, kind }) = self;
+        (api_version, kind)
+    }
+
+    /// The field of the claims on it.
+    #[must_use]
+    pub const fn field(&self) -> Field {
+        match self {
+            Self::Catalog { .. } => Field::Catalog,
+            _ => Field::Lookups,
+        }
+    }
+
+    /// The name of the object; `None` for lookups of a kind.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        match self {
+            Self::Object { name, .. }
+            | Self::Optional { name, .. }
+            | Self::Catalog { name, .. } => Some(name),
+            Self::All { .. } | Self::Served { .. } => None,
+        }
+    }
+
+    /// The answer if the object does not exist; `None` if the TrainJob has to wait for it.
+    #[must_use]
+    pub const fn answer_without_object(&self) -> Option<LookupAnswer> {
+        match self {
+            Self::Optional { .. } | Self::Catalog { .. } => Some(LookupAnswer::Absent),
+            _ => None,
+        }
+    }
+
+    /// Why no plugin can make this lookup, even with a claim and a grant.
+    pub(crate) fn problem(&self) -> Option<&'static str> {
+        let (api_version, kind) = self.api_version_and_kind();
         if !is_api_version(api_version) || !is_kind(kind) {
             return Some(NO_KIND);
         }
@@ -66,9 +127,7 @@ impl LookupKey {
         if DataKind::is_misspelled(api_version, kind) {
             return Some(NO_KIND);
         }
-        let Self::Object { name, .. } = self else {
-            return None;
-        };
+        let name = self.name()?;
         if !is_object_name(name) {
             return Some("the name is not a valid object name");
         }
@@ -93,7 +152,17 @@ impl fmt::Display for LookupKey {
                 api_version,
                 kind,
                 name,
+            }
+            | Self::Optional {
+                api_version,
+                kind,
+                name,
             } => write!(f, "{kind} `{name}` ({api_version})"),
+            Self::Catalog {
+                api_version,
+                kind,
+                name,
+            } => write!(f, "{kind} `{name}` ({api_version}) in the catalog"),
             Self::All { api_version, kind } => write!(f, "the list of {kind} ({api_version})"),
             Self::Served { api_version, kind } => {
                 write!(f, "whether {kind} ({api_version}) is served")
@@ -149,6 +218,8 @@ pub enum LookupAnswer {
     Object(Arc<Value>),
     /// The kind is not served.
     NotServed,
+    /// The object does not exist. Only for [`LookupKey::Optional`] and [`LookupKey::Catalog`].
+    Absent,
     /// The objects by name, from [`Self::all`].
     #[non_exhaustive]
     All(Vec<Arc<Value>>),

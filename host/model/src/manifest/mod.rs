@@ -22,7 +22,7 @@ use crate::{
     claims::{ClaimPath, ClaimScope, Claims, KeyPattern, PodSetPattern, permission},
     contract::{self, VERSION, VersionSupport},
     phase::Phase,
-    record::{Field, Permission},
+    record::{Field, ObeyedDomains, Permission},
     schema::Schema,
     text::{clean, join},
 };
@@ -217,13 +217,22 @@ impl Manifest {
         }
     }
 
-    /// Returns the paths that the operator has to grant before the plugin can be loaded.
+    /// Returns the paths that the operator has to grant before the plugin can be loaded, if controllers obey the keys of these domains.
     #[must_use]
-    pub fn needed_grants(&self) -> BTreeSet<ClaimPath> {
+    pub fn needed_grants(&self, obeyed: &ObeyedDomains) -> BTreeSet<ClaimPath> {
         let claims = self.claims.iter();
-        let claims = claims.filter(|(verb, path)| permission(*verb, path) == Permission::Grant);
+        let claims =
+            claims.filter(|(verb, path)| permission(*verb, path, obeyed) == Permission::Grant);
         let counts = self.node_sets.iter().map(NodeSet::count);
         claims.map(|(_, path)| path.clone()).chain(counts).collect()
+    }
+
+    /// Whether a grant covers a claim, or the count of a pod set in `nodeSets`.
+    #[must_use]
+    pub fn uses(&self, grant: &ClaimPath) -> bool {
+        let mut claims = self.claims.iter();
+        let mut counts = self.node_sets.iter().map(NodeSet::count);
+        claims.any(|(_, claim)| grant.covers(claim)) || counts.any(|count| grant.covers(&count))
     }
 
     /// Whether the plugin exports the phase.

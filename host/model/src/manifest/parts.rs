@@ -8,6 +8,7 @@ use super::{Manifest, ManifestError};
 use crate::{
     claims::{ClaimError, CompiledClaims, Grants},
     contract::VERSION,
+    record::ObeyedDomains,
     text::join,
 };
 
@@ -93,7 +94,12 @@ impl Manifest {
         let merged = Value::Object(merged).to_string();
         let manifest = Self::parse(merged.as_bytes())?;
         // Errors that remain with all claims granted cannot be fixed by an operator.
-        CompiledClaims::new(&manifest.claims, &Grants::AsClaimed).map_err(PartsError::Claims)?;
+        CompiledClaims::new(
+            &manifest.claims,
+            &Grants::AsClaimed,
+            &ObeyedDomains::default(),
+        )
+        .map_err(PartsError::Claims)?;
         Ok(manifest)
     }
 

@@ -2,6 +2,7 @@
 
 mod data;
 mod refused;
+mod reports;
 mod secret;
 
 use std::{collections::BTreeMap, fmt, sync::Arc};
@@ -12,6 +13,7 @@ use thiserror::Error;
 
 pub use self::{
     data::{Data, DataError, DataValue},
+    reports::{MAX_MESSAGE, MAX_REPORTS, REPORTS_ANNOTATION, ReportedState, waits_for},
     secret::{Part, SecretType, SecretTypeError, SecretValue},
 };
 use crate::{
@@ -72,6 +74,12 @@ impl ObjectKind {
     #[must_use]
     pub fn api_version(&self) -> &str {
         &self.api_version
+    }
+
+    /// Whether such objects may have a status, which ConfigMaps and Secrets do not.
+    #[must_use]
+    pub fn has_status(&self) -> bool {
+        DataKind::of(&self.api_version, &self.kind).is_none()
     }
 
     /// Whether the suffix may follow the TrainJob's name in the name of such an object. Without a suffix, the object has the TrainJob's own
@@ -259,6 +267,8 @@ pub struct EmittedObject {
     pub annotations: BTreeMap<String, String>,
     /// Its content.
     pub content: Content,
+    /// The messages that are reported while it is in a state.
+    pub reports: BTreeMap<ReportedState, String>,
     /// When it is applied; `once` for a Secret.
     pub apply: ApplyMode,
     /// The number of bytes that the plugin wrote to it.

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use super::{
     Edge, Generation, MAX_PLUGINS, PlanError, PossibleClash, Slot, precedence::Precedence,
 };
-use crate::{facts::Facts, plugin_info::PluginInfo};
+use crate::{facts::Facts, plugin_info::PluginInfo, record::Accelerators};
 
 /// A set of plugins with its errors, for showing the plan even if it would be refused.
 #[derive(Debug)]
@@ -15,9 +15,13 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Checks the plugins against each other. Beyond [`MAX_PLUGINS`] nothing else is checked.
+    /// Checks the plugins against each other. Plugins that count devices run after those that change requests and limits of
+    /// `accelerators`. Beyond [`MAX_PLUGINS`] nothing else is checked.
     #[must_use]
-    pub fn new(plugins: impl IntoIterator<Item = Arc<PluginInfo>>) -> Self {
+    pub fn new(
+        plugins: impl IntoIterator<Item = Arc<PluginInfo>>,
+        accelerators: &Accelerators,
+    ) -> Self {
         let mut by_name = BTreeMap::new();
         let mut errors = Vec::new();
         for plugin in plugins {
@@ -33,6 +37,7 @@ impl Candidate {
             uncertain: Vec::new(),
             excluded: Vec::new(),
             preferred: Vec::new(),
+            accelerators: accelerators.clone(),
         };
         if draft.plugins.len() > MAX_PLUGINS {
             let plugins = draft.plugins.keys().cloned().collect();

@@ -5,7 +5,7 @@ use std::{
     sync::Arc,
 };
 
-use super::{Edge, PlanError, pair};
+use super::{Edge, EdgeReason, Generation, PlanError, WaysOut, pair};
 use crate::{manifest::Union, plugin_info::PluginInfo};
 
 type Names<'a> = BTreeSet<&'a str>;
@@ -19,9 +19,12 @@ type EdgesFrom<'a> = BTreeMap<&'a str, Vec<&'a Edge>>;
 
 /// Finds a shortest cycle through each plugin that is in one, without duplicates. Every selection is searched separately, so the work is
 /// bounded by the number of plugins, not of paths.
-pub(super) fn find(plugins: &[(&Arc<str>, &Arc<PluginInfo>)], edges: &[Edge]) -> Vec<PlanError> {
+pub(super) fn find(
+    generation: &Generation,
+    plugins: &[(&Arc<str>, &Arc<PluginInfo>)],
+) -> Vec<PlanError> {
     let mut from = EdgesFrom::new();
-    for edge in edges {
+    for edge in &generation.edges {
         from.entry(&edge.first).or_default().push(edge);
     }
     let mut found: BTreeMap<BTreeSet<Arc<str>>, Vec<Edge>> = BTreeMap::new();
@@ -36,8 +39,32 @@ pub(super) fn find(plugins: &[(&Arc<str>, &Arc<PluginInfo>)], edges: &[Edge]) ->
     }
     found
         .into_values()
-        .map(|cycle| PlanError::Cycle { cycle })
+        .map(|cycle| PlanError::Cycle {
+            ways: ways_out(generation, &cycle),
+            cycle,
+        })
         .collect()
+}
+
+/// How the operator can break a cycle: by the opposite of an order that both plugins leave open, or without one of the plugins.
+fn ways_out(generation: &Generation, cycle: &[Edge]) -> WaysOut {
+    let pairs = cycle.iter().filter_map(|edge| {
+        let (first, then) = (
+            generation.plugin(&edge.first)?,
+            generation.plugin(&edge.then)?,
+        );
+        Some((edge, generation.pair(first, then)?))
+    });
+    let mut ways = WaysOut::disabling(cycle.iter().map(|edge| &edge.first));
+    for (edge, pair) in pairs {
+        if edge.because != EdgeReason::Declared && !pair.is_forced(pair.a, pair.b) {
+            ways.orders.push((edge.first.clone(), edge.then.clone()));
+        }
+        ways.exclusions.extend(pair.exclusion());
+    }
+    ways.exclusions.sort();
+    ways.exclusions.dedup();
+    ways
 }
 
 /// The largest sets of plugins that can be active together.

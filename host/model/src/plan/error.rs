@@ -4,8 +4,11 @@ use std::{collections::BTreeSet, sync::Arc};
 
 use thiserror::Error;
 
-use super::{Edge, EdgeReason, MAX_PLUGINS, MAX_SHARED, remedies};
-use crate::{claims::ClaimPath, manifest::ActiveWhen};
+use super::{Edge, EdgeReason, MAX_PLUGINS, MAX_SHARED, WaysOut};
+use crate::{
+    claims::{ClaimPath, Verb},
+    manifest::ActiveWhen,
+};
 
 /// Why a set of plugins cannot run together.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
@@ -24,9 +27,9 @@ pub enum PlanError {
     },
     /// Two plugins write the same path.
     #[error(
-        "plugins `{first}` and `{second}` both write {}; declare `after` in one of the manifests, or {}",
+        "plugins `{first}` and `{second}` both write {}; {}",
         shared.in_words(first, second),
-        remedies::ordered_or_apart(first, second)
+        ways.of_author_or_operator()
     )]
     Conflict {
         /// One of them.
@@ -35,22 +38,26 @@ pub enum PlanError {
         second: Arc<str>,
         /// The paths that both write.
         shared: SharedPaths,
+        /// What the operator can do.
+        ways: WaysOut,
     },
     /// Two plugins define which pod sets are nodes.
     #[error(
         "plugins `{first}` and `{second}` both have `nodeSets`, but only one plugin can define which pods are the nodes; remove `nodeSets` from one of the manifests, activate both by `mlPolicy`, which has one member at a time, or {}",
-        remedies::apart(first, second)
+        ways.in_words()
     )]
     NodeSets {
         /// One of them.
         first: Arc<str>,
         /// The other.
         second: Arc<str>,
+        /// What the operator can do.
+        ways: WaysOut,
     },
     /// Two plugins are activated by the same key.
     #[error(
-        "plugins `{first}` and `{second}` are both activated by `{when}`, which can activate only one plugin; remove one of them, or add {} to `plugins` in the policy file",
-        remedies::one_of(first, second)
+        "plugins `{first}` and `{second}` are both activated by `{when}`, which can activate only one plugin; remove one of them, or {}",
+        WaysOut::disabling([first, second]).in_words()
     )]
     SameSwitch {
         /// One of them.
@@ -75,8 +82,8 @@ pub enum PlanError {
     },
     /// Two plugins are active for every TrainJob, but exclude each other.
     #[error(
-        "plugins `{first}` and `{second}` exclude each other, but both are active for every TrainJob (`always`), so none could run; add {} to `plugins` in the policy file, or remove the exclusion",
-        remedies::one_of(first, second)
+        "plugins `{first}` and `{second}` exclude each other, but both are active for every TrainJob (`always`), so none could run; remove the exclusion, or {}",
+        WaysOut::disabling([first, second]).in_words()
     )]
     AlwaysExcluded {
         /// One of them.
@@ -86,13 +93,16 @@ pub enum PlanError {
     },
     /// Each of these plugins must run before the next.
     #[error(
-        "these plugins depend on each other in a cycle: {}; {}, or set `excludes` or `disabled` for one in the policy file",
+        "these plugins depend on each other in a cycle: {}; {}{}",
         .cycle.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
-        openings(cycle)
+        openings(cycle),
+        ways.in_words()
     )]
     Cycle {
         /// The edges of the cycle, in order.
         cycle: Vec<Edge>,
+        /// What the operator can do.
+        ways: WaysOut,
     },
 }
 
@@ -183,22 +193,31 @@ impl SharedPath {
     }
 }
 
-/// How the authors of the plugins can break the cycle.
+/// How the authors of the plugins can break the cycle, each followed by a comma or "or".
 fn openings(cycle: &[Edge]) -> String {
-    let declared = cycle
-        .iter()
-        .filter(|edge| edge.because == EdgeReason::Declared);
-    let declared = declared.count();
-    let mut ways = Vec::new();
-    if declared < cycle.len() {
-        ways.push("read from the base record (`context.base`), which needs no claim");
+    let is_read = |edge: &Edge| {
+        matches!(
+            edge.because,
+            EdgeReason::Path {
+                then: Verb::Read,
+                ..
+            }
+        )
+    };
+    let is_declared = |edge: &Edge| edge.because == EdgeReason::Declared;
+    let ways = [
+        (
+            cycle.iter().any(is_read),
+            "read from the base record (`context.base`), which needs no claim",
+        ),
+        (cycle.iter().any(is_declared), "remove a declared order"),
+    ];
+    let ways = ways.into_iter().filter(|(works, _)| *works);
+    let ways: Vec<_> = ways.map(|(_, way)| way).collect();
+    match ways[..] {
+        [] => String::new(),
+        _ => format!("{}, or ", ways.join(", ")),
     }
-    if declared == 0 {
-        ways.push("declare `after` for two plugins that both write or both add containers there");
-    } else {
-        ways.push("remove a declared order");
-    }
-    ways.join(", ")
 }
 
 impl PlanError {
@@ -209,11 +228,11 @@ impl PlanError {
             Self::SameName { name } => vec![name],
             Self::TooMany { plugins } => plugins.iter().map(|name| &**name).collect(),
             Self::Conflict { first, second, .. }
-            | Self::NodeSets { first, second }
+            | Self::NodeSets { first, second, .. }
             | Self::Excluded { first, second, .. }
             | Self::AlwaysExcluded { first, second }
             | Self::SameSwitch { first, second, .. } => vec![first, second],
-            Self::Cycle { cycle } => cycle.iter().map(|edge| &*edge.first).collect(),
+            Self::Cycle { cycle, .. } => cycle.iter().map(|edge| &*edge.first).collect(),
         }
     }
 }

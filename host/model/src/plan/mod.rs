@@ -29,13 +29,14 @@ pub use self::{
     error::{PlanError, SharedPath, SharedPaths},
     overview::Slot,
     planned::{Plan, PlannedPlugin},
-    remedies::ordered_or_apart,
+    remedies::WaysOut,
 };
 use self::{pair::Pair, precedence::Precedence};
 use crate::{
     claims::{Variables, Verb},
     manifest::ActiveWhen,
     plugin_info::PluginInfo,
+    record::Accelerators,
 };
 
 /// The most plugins that are loaded together. Every pair is checked.
@@ -54,6 +55,8 @@ pub enum EdgeReason {
     Path {
         /// The access of the first.
         first: Verb,
+        /// The access of the second.
+        then: Verb,
         /// The path as the second claims it.
         path: String,
     },
@@ -75,7 +78,7 @@ pub struct Edge {
 impl fmt::Display for Edge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.because {
-            EdgeReason::Path { first, path } => {
+            EdgeReason::Path { first, path, .. } => {
                 write!(
                     f,
                     "{} {first}s `{path}`, which {} depends on",
@@ -123,15 +126,18 @@ pub struct Generation {
     /// The pairs that are excluded from running together.
     excluded: Vec<(Arc<str>, Arc<str>)>,
     preferred: Vec<Arc<str>>,
+    /// What devices are counted from.
+    accelerators: Accelerators,
 }
 
 impl Generation {
-    /// Checks the plugins against each other.
+    /// Checks the plugins against each other, where the default resources are accelerators. With those of an operator, see
+    /// [`Candidate::new`].
     ///
     /// # Errors
     /// Every conflict and every cycle; nothing else if there are more than [`MAX_PLUGINS`].
     pub fn new(plugins: impl IntoIterator<Item = Arc<PluginInfo>>) -> Result<Self, Vec<PlanError>> {
-        Candidate::new(plugins).into_generation()
+        Candidate::new(plugins, &Accelerators::default()).into_generation()
     }
 
     /// Breaks ties by this list instead of names. Tests use it to prove that every legal order has the same result.
@@ -219,7 +225,24 @@ impl Generation {
     /// The pairs that write the same path for certain values of variables.
     fn uncertain(&self) -> impl Iterator<Item = Pair<'_>> {
         let pairs = self.uncertain.iter();
-        pairs.filter_map(|(a, b)| Pair::of(self.plugin(a)?, self.plugin(b)?))
+        pairs.filter_map(|(a, b)| self.pair(self.plugin(a)?, self.plugin(b)?))
+    }
+
+    /// `None` if the two are never active together.
+    fn pair<'a>(&'a self, a: &'a PluginInfo, b: &'a PluginInfo) -> Option<Pair<'a>> {
+        pair::can_meet(a, b).then_some(Pair {
+            a,
+            b,
+            accelerators: &self.accelerators,
+        })
+    }
+
+    /// Returns how the operator can resolve that two loaded plugins change the same field.
+    #[must_use]
+    pub fn ways_out(&self, a: &str, b: &str) -> WaysOut {
+        let pair = self.plugin(a).zip(self.plugin(b));
+        let pair = pair.and_then(|(a, b)| self.pair(a, b));
+        pair.map_or_else(WaysOut::default, Pair::ways_out)
     }
 
     /// Each pair of plugins that can be active together.
@@ -227,7 +250,7 @@ impl Generation {
         let plugins = self.plugins.values().enumerate();
         plugins.flat_map(|(at, a)| {
             let others = self.plugins.values().skip(at + 1);
-            others.filter_map(|b| Pair::of(a, b))
+            others.filter_map(|b| self.pair(a, b))
         })
     }
 
@@ -272,7 +295,7 @@ impl Generation {
         let rest: Vec<_> = rest
             .filter(|(name, _)| !in_order.contains(&***name))
             .collect();
-        cycles::find(&rest, &self.edges)
+        cycles::find(self, &rest)
     }
 
     /// Returns the one of two excluded plugins whose manifest excludes the other, if it is not the policy file that does.

@@ -1,10 +1,13 @@
 //! The order and the conflicts of two plugins.
 
-use super::{Edge, EdgeReason, PlanError, PossibleClash, SharedPaths};
+use std::sync::Arc;
+
+use super::{Edge, EdgeReason, PlanError, PossibleClash, SharedPaths, WaysOut};
 use crate::{
     claims::{ClaimPath, ClaimScope, KeyPattern, PodSetPattern, Variables, Verb},
+    manifest::ActiveWhen,
     plugin_info::PluginInfo,
-    record::Field,
+    record::{Accelerators, Field},
 };
 
 /// Two plugins that can be active for one TrainJob.
@@ -12,14 +15,10 @@ use crate::{
 pub(super) struct Pair<'a> {
     pub(super) a: &'a PluginInfo,
     pub(super) b: &'a PluginInfo,
+    pub(super) accelerators: &'a Accelerators,
 }
 
 impl<'a> Pair<'a> {
-    /// `None` if the two are never active together.
-    pub(super) fn of(a: &'a PluginInfo, b: &'a PluginInfo) -> Option<Self> {
-        can_meet(a, b).then_some(Self { a, b })
-    }
-
     /// The conflict over the paths that both write, without those with variables, if no order is declared.
     pub(super) fn shared_write(self) -> Option<PlanError> {
         if !self.declared().is_empty() {
@@ -51,7 +50,39 @@ impl<'a> Pair<'a> {
         (has(self.a) && has(self.b)).then(|| PlanError::NodeSets {
             first: self.a.id.name.clone(),
             second: self.b.id.name.clone(),
+            ways: WaysOut {
+                orders: Vec::new(),
+                ..self.ways_out()
+            },
         })
+    }
+
+    /// How the operator can resolve that both write the same path.
+    pub(super) fn ways_out(self) -> WaysOut {
+        let name = |plugin: &PluginInfo| plugin.id.name.clone();
+        let pair = |first, second| (name(first), name(second));
+        let orders = [(self.a, self.b), (self.b, self.a)].into_iter();
+        let orders = orders.filter(|(first, then)| !self.is_forced(first, then));
+        WaysOut {
+            orders: orders.map(|(first, then)| pair(first, then)).collect(),
+            exclusions: self.exclusion().into_iter().collect(),
+            disabled: vec![name(self.a), name(self.b)],
+        }
+    }
+
+    /// The pair, unless both are always active, so that one has to be disabled.
+    pub(super) fn exclusion(self) -> Option<(Arc<str>, Arc<str>)> {
+        let is_always = |plugin: &PluginInfo| plugin.manifest.active_when == ActiveWhen::Always;
+        let both = is_always(self.a) && is_always(self.b);
+        let mut names = [&self.a.id.name, &self.b.id.name].map(Clone::clone);
+        names.sort();
+        let [first, second] = names;
+        (!both).then_some((first, second))
+    }
+
+    /// Whether `first` runs before `then` even if another order is declared, because of a path that only one of them writes.
+    pub(super) fn is_forced(self, first: &PluginInfo, then: &PluginInfo) -> bool {
+        derived_order(first, then, true, self.accelerators).is_some()
     }
 
     /// The paths that both write for certain values of variables.
@@ -78,6 +109,7 @@ impl<'a> Pair<'a> {
             first: self.a.id.name.clone(),
             second: self.b.id.name.clone(),
             shared: SharedPaths::of(meetings)?,
+            ways: self.ways_out(),
         })
     }
 
@@ -86,8 +118,8 @@ impl<'a> Pair<'a> {
         let declared = self.declared();
         let is_declared = !declared.is_empty();
         let derived = [
-            derived_order(self.a, self.b, is_declared),
-            derived_order(self.b, self.a, is_declared),
+            derived_order(self.a, self.b, is_declared, self.accelerators),
+            derived_order(self.b, self.a, is_declared, self.accelerators),
         ];
         declared
             .into_iter()
@@ -132,7 +164,7 @@ impl<'a> Pair<'a> {
 }
 
 /// Whether two plugins can be active for one TrainJob.
-fn can_meet(a: &PluginInfo, b: &PluginInfo) -> bool {
+pub(super) fn can_meet(a: &PluginInfo, b: &PluginInfo) -> bool {
     let union = a.manifest.active_when.union();
     (union.is_none() || union != b.manifest.active_when.union()) && !are_excluded(a, b)
 }
@@ -178,9 +210,13 @@ fn writes_of(plugin: &PluginInfo) -> impl Iterator<Item = (Verb, &ClaimPath)> {
 
 /// Why `first` runs before `then`, by their claims in transform. A declared order replaces the derived one for paths that both write, and
 /// for the set of names in a list of containers to which both add.
-fn derived_order(first: &PluginInfo, then: &PluginInfo, is_declared: bool) -> Option<Edge> {
-    let in_transform =
-        |path: &ClaimPath| !matches!(path.field, Field::JobSpec | Field::Lookups | Field::Objects);
+fn derived_order(
+    first: &PluginInfo,
+    then: &PluginInfo,
+    is_declared: bool,
+    accelerators: &Accelerators,
+) -> Option<Edge> {
+    let in_transform = |path: &ClaimPath| path.field != Field::Objects;
     let both_write =
         |path: &ClaimPath| is_declared && writes_of(then).any(|(_, own)| covers(own, path));
     // The claims of `then`, computed once and not for each path that `first` writes.
@@ -195,6 +231,11 @@ fn derived_order(first: &PluginInfo, then: &PluginInfo, is_declared: bool) -> Op
         };
         let mut claims = claims.iter();
         claims.find_map(|(their_verb, path, is_written)| {
+            // A claim to write devices includes reading them.
+            let counts = *their_verb != Verb::Create && path.counts(made, accelerators);
+            if counts && !both_make {
+                return Some((Verb::Read, made.to_string()));
+            }
             let (sees, is_decided) = match verb {
                 // If both add to the list, a declared order also covers reads of its names.
                 Verb::Create => (
@@ -206,14 +247,19 @@ fn derived_order(first: &PluginInfo, then: &PluginInfo, is_declared: bool) -> Op
                     both_make || *is_written,
                 ),
             };
-            (sees && !is_decided).then(|| path.to_string())
+            (sees && !is_decided).then(|| (*their_verb, path.to_string()))
         })
     };
     writes_of(first)
         .filter(|(_, path)| in_transform(path))
         .find_map(|(verb, made)| {
-            let path = seen_by_then(verb, made)?;
-            Some(edge(first, then, EdgeReason::Path { first: verb, path }))
+            let (seen_by, path) = seen_by_then(verb, made)?;
+            let because = EdgeReason::Path {
+                first: verb,
+                then: seen_by,
+                path,
+            };
+            Some(edge(first, then, because))
         })
 }
 
@@ -247,7 +293,7 @@ fn resolve(path: &ClaimPath, variables: &Variables) -> Option<ClaimPath> {
     let mut out = path.clone();
     for key in keys_mut(&mut out) {
         if let KeyPattern::Variable(variable) = key {
-            *key = KeyPattern::Literal(variables.value(variable)?.into());
+            *key = KeyPattern::Literal((&*variables.value(variable)?).into());
         }
     }
     out.key = out.key.map(|key| key.in_field(out.field));
@@ -310,7 +356,7 @@ mod tests {
         let plugins = (0..MAX_PLUGINS).map(|at| plugin(at, 1, 0..MAX_PLUGINS));
         let errors = Generation::new(plugins).unwrap_err();
         let is_short =
-            |error: &PlanError| matches!(error, PlanError::Cycle { cycle } if cycle.len() == 2);
+            |error: &PlanError| matches!(error, PlanError::Cycle { cycle, .. } if cycle.len() == 2);
         assert!(errors.iter().all(is_short), "{errors:?}");
         assert!(errors.len() < MAX_PLUGINS);
     }

@@ -1,35 +1,66 @@
 //! The entries of a policy file that resolve a conflict of two plugins. They can be pasted as they are.
 
-/// Returns the entries that order two plugins, or exclude one of them.
-#[must_use]
-pub fn ordered_or_apart(first: &str, second: &str) -> String {
-    let after = |name, other| entry(name, &format!("after: [{}]", plain(other)));
-    format!(
-        "add one of these lines to `plugins` in the policy file: {} or {} to order them, {}",
-        after(first, second),
-        after(second, first),
-        apart_by(first, second)
-    )
+use std::sync::Arc;
+
+/// The entries of a policy file that resolve a conflict or a cycle, without those that the claims of the two plugins rule out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct WaysOut {
+    /// Pairs that can be ordered: the first after the second.
+    pub orders: Vec<(Arc<str>, Arc<str>)>,
+    /// Pairs of which one can exclude the other.
+    pub exclusions: Vec<(Arc<str>, Arc<str>)>,
+    /// Plugins that can be disabled.
+    pub disabled: Vec<Arc<str>>,
 }
 
-/// Returns the entries that exclude the combination of two plugins.
-pub(super) fn apart(first: &str, second: &str) -> String {
-    let by = apart_by(first, second);
-    format!("add one of these lines to `plugins` in the policy file: {by}")
-}
+impl WaysOut {
+    /// Returns the entries that disable one of some plugins.
+    pub(super) fn disabling<'n>(names: impl IntoIterator<Item = &'n Arc<str>>) -> Self {
+        Self {
+            disabled: names.into_iter().cloned().collect(),
+            ..Self::default()
+        }
+    }
 
-/// Returns the entries that disable one of two plugins.
-pub(super) fn one_of(first: &str, second: &str) -> String {
-    let disabled = |name| entry(name, "disabled: true");
-    format!("{} or {}", disabled(first), disabled(second))
-}
+    /// The entries, after what an author of one of the plugins can do.
+    #[must_use]
+    pub fn of_author_or_operator(&self) -> String {
+        let by_author = match self.orders[..] {
+            [] => "",
+            _ => "declare `after` in one of the manifests, or ",
+        };
+        format!("{by_author}{}", self.in_words())
+    }
 
-fn apart_by(first: &str, second: &str) -> String {
-    format!(
-        "{} to refuse TrainJobs that use both, {} to disable one",
-        entry(first, &format!("excludes: [{}]", plain(second))),
-        one_of(first, second)
-    )
+    /// The entries, with what they do.
+    #[must_use]
+    pub fn in_words(&self) -> String {
+        let pairs = |pairs: &[(Arc<str>, Arc<str>)], setting: &str, purpose| {
+            let of_pair = |(name, other): &(Arc<str>, Arc<str>)| {
+                entry(name, &format!("{setting}: [{}]", plain(other)))
+            };
+            (pairs.iter().map(of_pair).collect::<Vec<_>>(), purpose)
+        };
+        let disabled = self.disabled.iter();
+        let disabled = disabled.map(|name| entry(name, "disabled: true"));
+        let ways = [
+            pairs(&self.orders, "after", "to order them"),
+            pairs(
+                &self.exclusions,
+                "excludes",
+                "to refuse TrainJobs that use both",
+            ),
+            (disabled.collect(), "to disable one"),
+        ];
+        let ways = ways.into_iter().filter(|(entries, _)| !entries.is_empty());
+        let ways: Vec<_> = ways
+            .map(|(entries, purpose)| format!("{} {purpose}", entries.join(" or ")))
+            .collect();
+        format!(
+            "add one of these lines to `plugins` in the policy file: {}",
+            ways.join(", ")
+        )
+    }
 }
 
 fn entry(name: &str, setting: &str) -> String {

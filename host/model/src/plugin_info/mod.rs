@@ -18,6 +18,7 @@ use crate::{
     limits::Limits,
     manifest::{ConfigCondition, Manifest, NodeSet},
     names::short_digest,
+    record::ObeyedDomains,
     schema::{ConfigError, Schema},
     text::join,
 };
@@ -27,6 +28,8 @@ use crate::{
 pub struct Settings {
     /// The grants: what it can write, look up and count beyond the default.
     pub grants: Grants,
+    /// The domains whose labels and annotations have to be granted by name.
+    pub obeyed: ObeyedDomains,
     /// The limits of a call.
     pub limits: Limits,
     /// Its operator configuration.
@@ -49,6 +52,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             grants: Grants::default(),
+            obeyed: ObeyedDomains::default(),
             limits: Limits::default(),
             operator_config: Arc::new(Value::Object(serde_json::Map::new())),
             after: Vec::new(),
@@ -159,8 +163,9 @@ impl PluginInfo {
         if let Some(wanted) = settings.digest.take_if(|wanted| *wanted != *id.digest) {
             return Err(PluginError::Digest { id, wanted });
         }
-        let not_counted = node_sets_not_granted(&manifest, &settings.grants);
-        let claims = match CompiledClaims::new(&manifest.claims, &settings.grants) {
+        let not_counted = node_sets_not_granted(&manifest, &settings);
+        let claims = match CompiledClaims::new(&manifest.claims, &settings.grants, &settings.obeyed)
+        {
             Ok(claims) if not_counted.is_empty() => claims,
             claims => {
                 let errors = claims.err().into_iter().flatten().chain(not_counted);
@@ -226,10 +231,10 @@ fn reserved_env(manifest: &Manifest) -> BTreeMap<String, Vec<Option<ConfigCondit
 }
 
 /// The errors for pod sets of `nodeSets` whose count is not granted.
-fn node_sets_not_granted(manifest: &Manifest, grants: &Grants) -> Vec<ClaimError> {
+fn node_sets_not_granted(manifest: &Manifest, settings: &Settings) -> Vec<ClaimError> {
     let counts = manifest.node_sets.iter().map(NodeSet::count);
     counts
-        .filter(|count| !grants.allow(count))
+        .filter(|count| !settings.grants.allow(count, &settings.obeyed))
         .map(|count| ClaimError::NodeSetNotGranted {
             path: count.to_string(),
         })

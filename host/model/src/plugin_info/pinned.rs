@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::Settings;
-use crate::{claims::Grants, digest::canonical_digest};
+use crate::{claims::Grants, digest::canonical_digest, record::ObeyedDomains};
 
 /// The operator's settings for a plugin, for comparison with later ones.
 ///
@@ -31,7 +31,7 @@ impl PinnedSettings {
     pub(super) fn of(settings: &Settings) -> Self {
         let sorted = |names: &[String]| names.iter().cloned().collect::<BTreeSet<_>>();
         Self {
-            grants: canonical_digest(&grants(&settings.grants)),
+            grants: canonical_digest(&grants(settings)),
             limits: limits(settings),
             operator_config: canonical_digest(&settings.operator_config),
             order: canonical_digest(&json!([sorted(&settings.after), sorted(&settings.before)])),
@@ -59,13 +59,20 @@ impl PinnedSettings {
     }
 }
 
-fn grants(grants: &Grants) -> Value {
-    match grants {
-        Grants::AsClaimed => json!("as claimed"),
-        Grants::Paths(paths) => {
-            let paths: BTreeSet<_> = paths.iter().map(ToString::to_string).collect();
-            json!(paths)
-        }
+fn grants(settings: &Settings) -> Value {
+    let granted = match &settings.grants {
+        Grants::AsClaimed => return json!("as claimed"),
+        Grants::Paths(paths) => paths.iter().map(ToString::to_string),
+    };
+    let granted: BTreeSet<_> = granted.collect();
+    // The shipped list may grow in a release, which does not change what the operator granted.
+    let domains = |obeyed: &ObeyedDomains| -> BTreeSet<String> {
+        obeyed.domains().map(str::to_owned).collect()
+    };
+    let obeyed = domains(&settings.obeyed);
+    match obeyed == domains(&ObeyedDomains::default()) {
+        true => json!(granted),
+        false => json!([granted, obeyed]),
     }
 }
 

@@ -49,6 +49,11 @@ impl Accelerators {
         Self(names.into_iter().map(Into::into).collect())
     }
 
+    /// All resources that are counted, also as shares of a device; a trailing `*` matches any ending.
+    pub fn counted(&self) -> impl Iterator<Item = &str> {
+        self.names().chain(SHARES)
+    }
+
     /// Whether the resource is an accelerator.
     #[must_use]
     pub fn contains(&self, resource: &str) -> bool {
@@ -58,6 +63,9 @@ impl Accelerators {
         })
     }
 }
+
+/// The prefix of the sources of the host's devices, which the name of an extended resource follows.
+pub const DEVICE_OF_RESOURCE: &str = "resource/";
 
 /// Shares of a device's memory or cores, which request a part of a device from schedulers of shared devices. On their own they mean that
 /// there is a device, but not how many.
@@ -96,7 +104,7 @@ fn extended_resources(fields: &Fields, accelerators: &Accelerators) -> Vec<Devic
         }
         let list = if is_share { &mut shares } else { &mut devices };
         list.push(Devices {
-            source: ["resource/", &entry.key].concat(),
+            source: [DEVICE_OF_RESOURCE, &entry.key].concat(),
             count: count.filter(|_| !is_share),
             accelerator: true,
         });
@@ -163,7 +171,7 @@ impl Record {
         let sum = |resources: bool| {
             devices
                 .iter()
-                .filter(|d| d.accelerator && d.source.starts_with("resource/") == resources)
+                .filter(|d| d.accelerator && d.source.starts_with(DEVICE_OF_RESOURCE) == resources)
                 .try_fold(0u32, |sum, d| Some(sum.saturating_add(d.count?)))
         };
         match sum(true) {

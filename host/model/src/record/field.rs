@@ -93,6 +93,8 @@ fields! {
     JobSpec Job "job" Host [] Elsewhere,
     /// Objects in the cluster: `lookups[v1/ConfigMap/*]`.
     Lookups Job "lookups" Host [] Elsewhere,
+    /// Objects in the catalog, a namespace that the operator names: `catalog[v1/ConfigMap/sites]`.
+    Catalog Job "catalog" Host [] Elsewhere,
 
     /// The number of pods in each job of a pod set.
     Count PodSet "count" Host ["template", "spec", "parallelism"] Job,
@@ -159,6 +161,8 @@ fields! {
     Limits Container "limits" Grant ["resources", "limits"] Map,
     /// Uses of the pod's resource claims.
     ResourceClaimUses Container "resource-claims" Grant ["resources", "claims"] List(By("name")),
+    /// Linux capabilities that the container has in addition to the default ones.
+    Capabilities Container "capabilities" Grant ["securityContext", "capabilities", "add"] List(Text),
     /// Other members of the container: `raw[readinessProbe]`, `raw[securityContext/privileged]`.
     ContainerRaw Container "raw" Grant [] Members,
     /// The placement of a new init container: `first`, `before/NAME`, `after/NAME`.
@@ -215,59 +219,11 @@ impl Field {
         }
     }
 
-    /// Whether writing the key needs a claim and a grant that name it. This applies to labels and annotations that other controllers obey,
-    /// such as those of Kubernetes, except `app.kubernetes.io/...`: they put pods into gangs, queues and topologies, give them networks and
-    /// identities, or act as a security context.
-    #[must_use]
-    pub fn is_named_to_write(self, key: &str) -> bool {
-        let is_metadata = matches!(
-            self,
-            Self::Labels | Self::Annotations | Self::PodLabels | Self::PodAnnotations
-        );
-        let domain = || key.split_once('/').map_or("", |(domain, _)| domain);
-        is_metadata
-            && (key.starts_with("io.kubernetes.cri-o.")
-                || domain() != "app.kubernetes.io" && is_obeyed(domain()))
-    }
-
     /// Whether the keys are containers, with fields of their own.
     #[must_use]
     pub const fn holds_containers(self) -> bool {
         matches!(self, Self::Containers | Self::InitContainers)
     }
-}
-
-/// Domains whose labels and annotations controllers obey: Kubernetes and its projects such as JobSet and Kueue, schedulers and queues,
-/// networks, injectors, and the identities of clouds.
-const OBEYED: [&str; 20] = [
-    "kubernetes.io",
-    "k8s.io",
-    "x-k8s.io",
-    "volcano.sh",
-    "kai.scheduler",
-    "koordinator.sh",
-    "yunikorn.apache.org",
-    "karpenter.sh",
-    "cncf.io",
-    "cilium.io",
-    "projectcalico.org",
-    "istio.io",
-    "linkerd.io",
-    "vault.hashicorp.com",
-    "openshift.io",
-    "amazonaws.com",
-    "azure.workload.identity",
-    "gke.io",
-    "cloud.google.com",
-    "run.ai",
-];
-
-/// Whether a key's domain is one of [`OBEYED`], or below one.
-fn is_obeyed(domain: &str) -> bool {
-    OBEYED
-        .into_iter()
-        .filter_map(|of| domain.strip_suffix(of))
-        .any(|before| before.is_empty() || before.ends_with('.'))
 }
 
 impl fmt::Display for Field {

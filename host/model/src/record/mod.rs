@@ -10,6 +10,7 @@ mod entry_ref;
 mod field;
 mod fields;
 mod mount_path;
+mod obeyed;
 mod ordered;
 mod owner;
 mod pod_sets;
@@ -23,10 +24,11 @@ use serde_json::Value;
 
 pub use self::{
     datum::{ContainerId, Datum},
-    devices::Accelerators,
+    devices::{Accelerators, DEVICE_OF_RESOURCE},
     entry_ref::{Change, EntryPath, EntryRef, EntryScope},
     field::{Field, Level, Permission},
     fields::{Entries, Entry, Fields},
+    obeyed::{MAX_OBEYED, ObeyedDomains},
     ordered::{Keyed, Ordered},
     owner::Owner,
     pod_sets::{PodSet, PodSets},

@@ -10,7 +10,7 @@ use super::{EntryScope, Field, Level, Record};
 
 /// Objects whose members are separate raw members, such as `securityContext/runAsUser`, each with member names that authors may use without
 /// the object.
-const OPENED: [(Level, &str, &[&str]); 3] = [
+const OPENED: [(Level, &str, &[&str]); 4] = [
     (
         Level::PodSet,
         "securityContext",
@@ -53,10 +53,11 @@ const OPENED: [(Level, &str, &[&str]); 3] = [
             "windowsOptions",
         ],
     ),
+    (Level::Container, "securityContext/capabilities", &["drop"]),
 ];
 
 /// Members that are not raw, each with the method to use instead.
-const TAKEN: [(Level, &str, &str); 31] = [
+const TAKEN: [(Level, &str, &str); 32] = [
     (Level::PodSet, "containers", "use `pod-set.container`"),
     (Level::PodSet, "initContainers", "use `pod-set.container`"),
     (Level::PodSet, "volumes", "use `pod-set.put-raw-volume`"),
@@ -161,6 +162,11 @@ const TAKEN: [(Level, &str, &str); 31] = [
     ),
     (
         Level::Container,
+        "securityContext/capabilities/add",
+        "use `container.add-capability`",
+    ),
+    (
+        Level::Container,
         "resizePolicy",
         "pods of a Job are not resized",
     ),
@@ -196,7 +202,7 @@ impl Field {
         }
         let is_name =
             |name: &str| !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric());
-        let is_member = match member.split_once('/') {
+        let is_member = match member.rsplit_once('/') {
             Some((object, name)) => is_opened(object) && is_name(name),
             None => is_name(member),
         };
@@ -210,7 +216,7 @@ impl Field {
 
     /// What is wrong with a prefix of names of raw members. `None` if some raw member can begin with it.
     pub(crate) fn raw_prefix_problem(self, prefix: &str) -> Option<String> {
-        let is_possible = match prefix.split_once('/') {
+        let is_possible = match prefix.rsplit_once('/') {
             Some((object, "")) => {
                 let mut opened = OPENED.iter();
                 opened.any(|(at, name, _)| (*at, *name) == (self.level(), object))

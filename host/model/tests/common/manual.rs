@@ -15,7 +15,7 @@ use trainyard_model::{
     contract::VERSION,
     limits::Limits,
     manifest::{FROM_CODE, Manifest, SCHEMA_KEY, SECTION},
-    record::{Field, Level, Permission},
+    record::{Field, Level, ObeyedDomains, Permission},
     reserved::RESERVED,
 };
 use wit_parser::{Interface, TypeDefKind, WorldItem, WorldKey};
@@ -214,10 +214,16 @@ fn short(path: &str) -> String {
 }
 
 fn claims(out: &mut String) {
-    out.push_str(
+    let obeyed: Vec<_> = ObeyedDomains::default()
+        .domains()
+        .map(|domain| format!("`{domain}`"))
+        .collect();
+    let _ = write!(
+        out,
         "\n## Claims and grants\n\n\
          A claim is a path. A key is a literal, a prefix (`PET_*`), everything (`*`), the set of keys without their contents \
          (`#`), or a variable: `$job` is the TrainJob's name, and `$config./pointer` is a string in the plugin's configuration. \
+         In `ports`, `$config./pointer/TCP` is a number in it, with a protocol. \
          Quote a key that contains a bracket, a quote or a space, or begins with `$`, `@` or `#`: `annotations[\"a]b\"]`. \
          `pod-sets[@nodes]` means the pod sets whose pods are the nodes, as in `info.nodes`, `pod-sets[@trainer]` those with that \
          ancestor, `pod-sets[node]` the pod set with that name, and \
@@ -228,12 +234,14 @@ fn claims(out: &mut String) {
          that the claim is allowed by default for the plugin's own objects and volumes, for values without a source, and for ports \
          that are not host ports; otherwise, it needs a grant. Labels and annotations that controllers obey, such as those of \
          Kubernetes, schedulers, networks and clouds, except those of `app.kubernetes.io`, need a claim and a grant with their full \
-         name. `OBEYED` in `host/model/src/record/field.rs` lists the domains. Built-in plugins are granted their claims.\n\n\
+         name. The domains are {}, and those below them; the operator changes the list with `obeyedDomains` in the policy file. \
+         Built-in plugins are granted their claims.\n\n\
          Claims to read the record or the TrainJob need no grant. Lookups need one, except for a ConfigMap with a fixed name, such \
          as `lookups[v1/ConfigMap/tracing]`. Each pod set in `nodeSets` needs a grant of its count, such as \
          `pod-sets[launcher].count`: the plugin does not write the count, but decides that it follows `numNodes`.\n\n\
          Mount paths are normalized: `mounts[/dev/shm/]` is `mounts[/dev/shm]`. Names of objects with one of these endings are \
          reserved for the host, in claims and in calls:",
+        obeyed.join(", ")
     );
     for (at, reserved) in RESERVED.iter().enumerate() {
         let comma = if at == 0 { " " } else { ", " };

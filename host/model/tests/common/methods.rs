@@ -53,6 +53,9 @@ methods! {
     "job.spec" Transform [reads "job[/trainer/args]"]
         |c| { let spec = c.job_spec(handle::Job(0))?; done(c.document_len(spec, "/trainer/args")) };
     "lookups.get" Build [reads "lookups[v1/ConfigMap/known]"] |c| done(c.lookups_get(handle::Lookups(0), "v1", "ConfigMap", "known"));
+    "lookups.find" Build [reads "lookups[v1/ConfigMap/optional]"] |c| done(c.lookups_find(handle::Lookups(0), "v1", "ConfigMap", "optional"));
+    "lookups.find-in-catalog" Check [reads "catalog[v1/ConfigMap/shared]"]
+        |c| done(c.lookups_find_in_catalog(handle::Lookups(0), "v1", "ConfigMap", "shared"));
     "lookups.all" Check [reads "lookups[v1/ConfigMap/*]"] |c| done(c.lookups_all(handle::Lookups(0), "v1", "ConfigMap"));
     "lookups.served" Transform [reads "lookups[v1/ConfigMap/#]"] |c| done(c.lookups_served(handle::Lookups(0), "v1", "ConfigMap"));
     "objects.emit" Build [writes "objects[v1/ConfigMap/-a]"] |c| done(c.objects_emit(handle::Objects(0), "v1", "ConfigMap", "-a", None));
@@ -109,17 +112,13 @@ methods! {
         let s = set(c);
         c.pod_set_put_devices(s, &Devices { source: "a".to_owned(), count: None, accelerator: true })
     };
-    "pod-set.devices" Transform [
-        reads "pod-sets[node].devices[*]", reads "pod-sets[node].containers[node].requests[*]",
-        reads "pod-sets[node].containers[node].limits[*]"
-    ] |c| { let s = set(c); done(c.pod_set_devices(s)) };
-    "pod-set.accelerators" Transform [
-        reads "pod-sets[node].devices[*]", reads "pod-sets[node].containers[node].requests[*]",
-        reads "pod-sets[node].containers[node].limits[*]"
-    ] |c| { let s = set(c); done(c.pod_set_accelerators(s)) };
+    "pod-set.devices" Transform [reads "pod-sets[node].devices[*]"]
+        |c| { let s = set(c); done(c.pod_set_devices(s)) };
+    "pod-set.accelerators" Transform [reads "pod-sets[node].devices[*]"]
+        |c| { let s = set(c); done(c.pod_set_accelerators(s)) };
     "pod-set.processes" Transform [
-        reads "pod-sets[node].devices[*]", reads "pod-sets[node].containers[node].requests[*]",
-        reads "pod-sets[node].containers[node].limits[*]"
+        reads "pod-sets[node].devices[*]", reads "pod-sets[node].containers[node].requests[cpu]",
+        reads "pod-sets[node].containers[node].limits[cpu]"
     ] |c| { let s = set(c); done(c.pod_set_processes(s)) };
     "pod-set.pod-label" Transform [reads "pod-sets[node].pod-labels[app]"] |c| { let s = set(c); done(c.pod_set_pod_label(s, "app")) };
     "pod-set.set-pod-label" Transform [writes "pod-sets[node].pod-labels[app]"]
@@ -210,12 +209,22 @@ methods! {
     "container.put-port" Transform [writes "pod-sets[node].containers[node].ports[29500/TCP]"]
         |c| { let n = node(c); c.container_put_port(n, &Port { number: 29500, protocol: "TCP".to_owned(), ..Port::default() }) };
     "container.mounts" Transform [reads "pod-sets[node].containers[node].mounts[*]"] |c| { let n = node(c); done(c.container_mounts(n)) };
+    "container.mount" Transform [reads "pod-sets[node].containers[node].mounts[/data]"]
+        |c| { let n = node(c); done(c.container_mount(n, "/data")) };
+    "container.default-mount" Transform [writes "pod-sets[node].containers[node].mounts[/data]"] |c| {
+        let n = node(c);
+        c.container_default_mount(n, &Mount { volume: "data".to_owned(), path: "/data".to_owned(), ..Mount::default() })
+    };
     "container.put-mount" Transform [writes "pod-sets[node].containers[node].mounts[/new]"] |c| {
         let n = node(c);
         c.container_put_mount(n, &Mount { volume: "data".to_owned(), path: "/new".to_owned(), read_only: true, ..Mount::default() })
     };
     "container.remove-mount" Transform [writes "pod-sets[node].containers[node].mounts[/data]"]
         |c| { let n = node(c); c.container_remove_mount(n, "/data") };
+    "container.capabilities" Transform [reads "pod-sets[node].containers[node].capabilities[#]"]
+        |c| { let n = node(c); done(c.container_capabilities(n)) };
+    "container.add-capability" Transform [writes "pod-sets[node].containers[node].capabilities[IPC_LOCK]"]
+        |c| { let n = node(c); c.container_add_capability(n, "IPC_LOCK") };
     "container.request" Transform [reads "pod-sets[node].containers[node].requests[cpu]", reads "pod-sets[node].containers[node].limits[cpu]"]
         |c| { let n = node(c); done(c.container_request(n, "cpu")) };
     "container.limit" Transform [reads "pod-sets[node].containers[node].limits[cpu]"] |c| { let n = node(c); done(c.container_limit(n, "cpu")) };

@@ -188,6 +188,18 @@ pub fn lookups() -> Arc<Lookups> {
         kind,
     };
     lookups.insert(served, LookupAnswer::Served(true));
+    let optional = LookupKey::Optional {
+        api_version: "v1".to_owned(),
+        kind: "ConfigMap".to_owned(),
+        name: "optional".to_owned(),
+    };
+    lookups.insert(optional, LookupAnswer::Absent);
+    let in_catalog = LookupKey::Catalog {
+        api_version: "v1".to_owned(),
+        kind: "ConfigMap".to_owned(),
+        name: "shared".to_owned(),
+    };
+    lookups.insert(in_catalog, LookupAnswer::Absent);
     Arc::new(lookups)
 }
 

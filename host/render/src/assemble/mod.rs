@@ -14,7 +14,9 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use serde_json::{Map, Value, json};
 use trainyard_api::JobSet;
 use trainyard_model::{
-    object::{Content, Data, DataValue, EmittedObject, SecretType, SecretValue},
+    object::{
+        Content, Data, DataValue, EmittedObject, REPORTS_ANNOTATION, SecretType, SecretValue,
+    },
     record::{
         ContainerId, Datum, Entries, Entry, EntryRef, EntryScope, Field, ListKey, Record, Shape,
     },
@@ -125,13 +127,18 @@ fn remove_empty(job: &mut Value) {
 
 /// Returns an emitted object as JSON.
 pub(crate) fn object(object: &EmittedObject, namespace: &str) -> Value {
+    let mut annotations = object.annotations.clone();
+    if !object.reports.is_empty() {
+        let rules = object.reports.iter();
+        let rules: BTreeMap<_, _> = rules
+            .map(|(state, text)| (state.to_string(), text))
+            .collect();
+        annotations.insert(REPORTS_ANNOTATION.to_owned(), json!(rules).to_string());
+    }
     let mut metadata = Map::with_capacity(4);
     metadata.insert("name".to_owned(), object.name.as_str().into());
     metadata.insert("namespace".to_owned(), namespace.into());
-    for (key, texts) in [
-        ("labels", &object.labels),
-        ("annotations", &object.annotations),
-    ] {
+    for (key, texts) in [("labels", &object.labels), ("annotations", &annotations)] {
         if !texts.is_empty() {
             metadata.insert(key.to_owned(), json!(texts));
         }

@@ -4,8 +4,7 @@ mod host_port;
 mod pod;
 
 use trainyard_model::{
-    plan,
-    plugin_info::PluginId,
+    plan::Generation,
     record::{Change, Field, Record},
     session::{DuplicateObject, MissingObject, Session, WriteConflict},
 };
@@ -45,10 +44,7 @@ pub(crate) fn check<'c>(
 }
 
 /// Returns the places that two plugins changed without a declared order, because the result would depend on the order of the plan.
-pub(crate) fn write_conflicts(
-    session: &Session,
-    is_declared: impl Fn(&PluginId, &PluginId) -> bool,
-) -> Vec<Problem> {
+pub(crate) fn write_conflicts(session: &Session, generation: &Generation) -> Vec<Problem> {
     let problem = |conflict: WriteConflict| {
         let WriteConflict {
             first,
@@ -64,13 +60,15 @@ pub(crate) fn write_conflicts(
         Problem::Invariant {
             place: place.to_string(),
             message: format!(
-                "the plugins {first} and {second} both change it{more}, but have no declared order; declare `after` in one of the manifests, or {}",
-                plan::ordered_or_apart(&first.name, &second.name)
+                "the plugins {first} and {second} both change it{more}, but have no declared order; {}",
+                generation
+                    .ways_out(&first.name, &second.name)
+                    .of_author_or_operator()
             ),
         }
     };
     session
-        .find_write_conflicts(is_declared)
+        .find_write_conflicts(|a, b| generation.is_declared(&a.name, &b.name))
         .into_iter()
         .map(problem)
         .collect()

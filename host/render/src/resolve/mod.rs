@@ -40,6 +40,8 @@ pub struct ClusterFacts {
     pub accelerators: Accelerators,
     /// Other facts that plugins may read.
     pub facts: Facts,
+    /// The namespace of the catalog, the objects that TrainJobs of all namespaces share.
+    pub catalog: Option<Arc<str>>,
 }
 
 impl Default for ClusterFacts {
@@ -48,6 +50,7 @@ impl Default for ClusterFacts {
             cluster_domain: "cluster.local".to_owned(),
             accelerators: Accelerators::default(),
             facts: Facts::default(),
+            catalog: None,
         }
     }
 }

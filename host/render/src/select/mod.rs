@@ -240,7 +240,15 @@ impl Selection<'_> {
     fn problem_of_disabling(&self, name: &str) -> Option<Problem> {
         let path = annotation(names::DISABLED_PLUGINS_ANNOTATION);
         let always = &ActiveWhen::Always;
+        let mut disabled = self.skipped.iter().filter(|one| one.is_disabled);
+        let is_disabled = disabled.any(|one| {
+            let declared = one.declared.as_ref();
+            declared.is_some_and(|it| it.name == name && it.active_when == *always)
+        });
         let Some((when, exemptions)) = self.exemptible(name) else {
+            if is_disabled {
+                return None;
+            }
             let name = clean_to(name, MAX_NAME);
             let near = self.nearest(&name, |when| when == always);
             let near = near.map(|plugin| format!("did you mean `{}`?", plugin.id.name));

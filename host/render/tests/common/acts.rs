@@ -115,8 +115,8 @@ impl Act {
         let devices = || {
             vec![
                 ("reads", trainer("devices[*]")),
-                ("reads", trainer("containers[node].requests[*]")),
-                ("reads", trainer("containers[node].limits[*]")),
+                ("reads", trainer("containers[node].requests[cpu]")),
+                ("reads", trainer("containers[node].limits[cpu]")),
                 annotates(),
             ]
         };

@@ -154,7 +154,10 @@ fn outcome(
         (_, Some(SIGXCPU | SIGKILL)) => Err(CompileError::Time(limits.compile_seconds)),
         // A failed allocation aborts, and so does a thread whose stack cannot be mapped.
         (_, Some(SIGABRT | SIGSEGV)) => Err(CompileError::Memory(limits.compile_memory_bytes)),
-        _ => Err(CompileError::Ended(status)),
+        _ => Err(CompileError::Ended {
+            status,
+            message: clean(&String::from_utf8_lossy(message)),
+        }),
     }
 }
 

@@ -153,8 +153,12 @@ fn panics(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
     instance.func_wrap(
         "message",
         |mut store: StoreContextMut<'_, State>, (text,): (String,)| {
+            // Some languages write the message of a panic in parts, after other output.
+            let message = store.data_mut().panic_message.get_or_insert_default();
             let head = text.floor_char_boundary(MAX_TEXT * 4);
-            store.data_mut().panic_message = text.get(..head).map(clean);
+            message.push_str(&text.get(..head).map(clean).unwrap_or_default());
+            let surplus = message.len().saturating_sub(MAX_TEXT * 4);
+            message.drain(..message.ceil_char_boundary(surplus));
             charge(&mut store, text.len() as u64)
         },
     )

@@ -61,6 +61,8 @@ pub(super) const INTERFACES: &[Interface] = &[
         name: "lookups",
         members: &[
             "[method]lookups.get",
+            "[method]lookups.find",
+            "[method]lookups.find-in-catalog",
             "[method]lookups.all",
             "[method]lookups.served",
             "document",
@@ -76,6 +78,7 @@ pub(super) const INTERFACES: &[Interface] = &[
             "[method]object.name",
             "[method]object.set-label",
             "[method]object.set-annotation",
+            "[method]object.report-while",
             "[method]object.set-body",
             "[method]object.append",
             "[method]object.append-secret",
@@ -108,6 +111,7 @@ pub(super) const INTERFACES: &[Interface] = &[
             "[method]info.subdomain",
             "[method]info.cluster-domain",
             "[method]info.has-host-names",
+            "[method]info.selector",
             "[method]info.gang-members",
             "[method]info.gang-requests",
             "[method]pod-set.name",
@@ -118,6 +122,7 @@ pub(super) const INTERFACES: &[Interface] = &[
             "[method]pod-set.is-indexed",
             "[method]pod-set.backoff-limit",
             "[method]pod-set.set-backoff-limit",
+            "[method]pod-set.selector",
             "[method]pod-set.address",
             "[method]pod-set.address-count",
             "[method]pod-set.addresses",
@@ -200,6 +205,8 @@ pub(super) const INTERFACES: &[Interface] = &[
             "[method]container.port",
             "[method]container.put-port",
             "[method]container.mounts",
+            "[method]container.mount",
+            "[method]container.default-mount",
             "[method]container.put-mount",
             "[method]container.remove-mount",
             "[method]container.request",
@@ -211,6 +218,8 @@ pub(super) const INTERFACES: &[Interface] = &[
             "[method]container.resource-claim-uses",
             "[method]container.put-resource-claim-use",
             "[method]container.remove-resource-claim-use",
+            "[method]container.capabilities",
+            "[method]container.add-capability",
             "[method]container.raw",
             "[method]container.set-raw",
             "quantity",
@@ -303,6 +312,8 @@ fn job(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
 fn lookups(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
     methods!(instance, "lookups", handle::Lookups {
         "lookups.get" (api_version: String, kind: String, name: String) -> Option<Resource<handle::Document>> = lookups_get(&api_version, &kind, &name);
+        "lookups.find" (api_version: String, kind: String, name: String) -> Option<Resource<handle::Document>> = lookups_find(&api_version, &kind, &name);
+        "lookups.find-in-catalog" (api_version: String, kind: String, name: String) -> Option<Resource<handle::Document>> = lookups_find_in_catalog(&api_version, &kind, &name);
         "lookups.all" (api_version: String, kind: String) -> Vec<Resource<handle::Document>> = lookups_all(&api_version, &kind);
         "lookups.served" (api_version: String, kind: String) -> bool = lookups_served(&api_version, &kind);
     });
@@ -319,6 +330,7 @@ fn objects(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()> {
         "object.name" () -> String = object_name();
         "object.set-label" (key: String, value: String) = object_set_label(&key, &value);
         "object.set-annotation" (key: String, value: String) = object_set_annotation(&key, &value);
+        "object.report-while" (state: String, message: String) = object_report_while(&state, &message);
         "object.set-body" (json: String) = object_set_body(&json);
         "object.append" (key: String, text: String) = object_append(&key, &text);
         "object.append-secret" (key: String, text: Resource<handle::SecretText>) = object_append_secret(&key, super::lent(text));
@@ -349,6 +361,7 @@ fn pod_set_info(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()
         "info.subdomain" () -> String = info_subdomain();
         "info.cluster-domain" () -> String = info_cluster_domain();
         "info.has-host-names" () -> bool = info_has_host_names();
+        "info.selector" () -> String = info_selector();
         "info.gang-members" (pod_sets: Vec<String>) -> u32 = info_gang_members(&pod_sets);
         "info.gang-requests" (pod_sets: Vec<String>) -> Vec<Quantity> = info_gang_requests(&pod_sets);
     });
@@ -361,6 +374,7 @@ fn pod_set_info(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()
         "pod-set.is-indexed" () -> bool = pod_set_is_indexed();
         "pod-set.backoff-limit" () -> Option<u32> = pod_set_backoff_limit();
         "pod-set.set-backoff-limit" (limit: u32) = pod_set_set_backoff_limit(limit);
+        "pod-set.selector" () -> String = pod_set_selector();
         "pod-set.address" (job_index: u32, pod_index: u32) -> String = pod_set_address(job_index, pod_index);
         "pod-set.address-count" () -> u32 = pod_set_address_count();
         "pod-set.addresses" (start: u32, max: u32) -> Vec<String> = pod_set_addresses(start, max);
@@ -445,6 +459,8 @@ fn pod_set_info(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()
         "container.port" (number: u16, protocol: String) -> Option<Port> = container_port(number, &protocol);
         "container.put-port" (port: Port) = container_put_port(&port.into());
         "container.mounts" () -> Vec<Mount> = container_mounts();
+        "container.mount" (path: String) -> Option<Mount> = container_mount(&path);
+        "container.default-mount" (mount: Mount) = container_default_mount(&mount.into());
         "container.put-mount" (mount: Mount) = container_put_mount(&mount.into());
         "container.remove-mount" (path: String) = container_remove_mount(&path);
         "container.request" (resource: String) -> Option<String> = container_request(&resource);
@@ -456,6 +472,8 @@ fn pod_set_info(instance: &mut LinkerInstance<'_, State>) -> wasmtime::Result<()
         "container.resource-claim-uses" () -> Vec<ResourceClaimUse> = container_resource_claim_uses();
         "container.put-resource-claim-use" (r#use: ResourceClaimUse) = container_put_resource_claim_use(&r#use.into());
         "container.remove-resource-claim-use" (name: String) = container_remove_resource_claim_use(&name);
+        "container.capabilities" () -> Vec<String> = container_capabilities();
+        "container.add-capability" (name: String) = container_add_capability(&name);
         "container.raw" (member: String) -> Option<Resource<handle::Document>> = container_raw(&member);
         "container.set-raw" (member: String, json: String) = container_set_raw(&member, &json);
     });

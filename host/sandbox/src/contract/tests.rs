@@ -169,6 +169,7 @@ fn outcome(plugin: &SandboxedPlugin) -> String {
             let answer = match &key {
                 LookupKey::Object { .. } => LookupAnswer::Object(sites),
                 LookupKey::All { .. } => LookupAnswer::all(vec![sites], session.job().into()),
+                LookupKey::Optional { .. } | LookupKey::Catalog { .. } => LookupAnswer::Absent,
                 LookupKey::Served { .. } => LookupAnswer::Served(true),
             };
             let mut lookups = session.lookups().clone();

@@ -16,6 +16,19 @@ handles! {
         ///
         /// Needs the claim to read `lookups[API-VERSION/KIND/NAME]`.
         fn get(api_version: &str, kind: &str, name: &str) -> Option<Document> = "lookups.get" lookups_get(api_version, kind, name);
+        /// Returns the object as `get` does, or none if it does not exist: the TrainJob does not wait for it. If it is
+        /// created before the TrainJob has started, the TrainJob is rendered again; the creation of a ConfigMap is
+        /// noticed at the next reconcile. Offline, an object that is not in the input does not exist.
+        ///
+        /// Needs the claim to read `lookups[API-VERSION/KIND/NAME]`.
+        fn find(api_version: &str, kind: &str, name: &str) -> Option<Document> = "lookups.find" lookups_find(api_version, kind, name);
+        /// Returns the object with that name in the catalog, the namespace that the operator names in
+        /// `catalogNamespace` of the policy file and that TrainJobs of all namespaces share. None if it does not exist,
+        /// or if there is no catalog. Otherwise like `find`. A TrainJob's snapshot contains the parts that are read, so
+        /// its users can see them.
+        ///
+        /// Needs the claim to read `catalog[API-VERSION/KIND/NAME]`.
+        fn find_in_catalog(api_version: &str, kind: &str, name: &str) -> Option<Document> = "lookups.find-in-catalog" lookups_find_in_catalog(api_version, kind, name);
         /// Returns all objects of a kind, in the TrainJob's namespace if the kind is namespaced, sorted by name.
         ///
         /// Needs the claim to read `lookups[API-VERSION/KIND/*]`.

@@ -31,6 +31,12 @@ handles! {
         fn set_label(key: &str, value: &str) = "object.set-label" object_set_label(key, value);
         /// Sets an annotation of the object.
         fn set_annotation(key: &str, value: &str) = "object.set-annotation" object_set_annotation(key, value);
+        /// Reports a message in the TrainJob's Events, annotation and metrics while its pods wait and this object is in
+        /// a state: `phase/PHASE` (`status.phase`), such as `phase/Pending`, or `condition/TYPE/STATUS`, such as
+        /// `condition/Ready/False`, whose message follows. If several states apply, the first in alphabetical order is
+        /// reported. Nothing else depends on it. At most 8 states, with messages of at most 256 characters. The
+        /// object's annotation `trainyard.dev/reports` contains them. Ends the call for a ConfigMap or a Secret.
+        fn report_while(state: &str, message: &str) = "object.report-while" object_report_while(state, message);
         /// Sets everything except `apiVersion`, `kind` and `metadata`, as a JSON object: `{"spec": {...}}`, replacing
         /// an earlier body. Ends the call for a ConfigMap or a Secret, and if the JSON is not an object or contains
         /// `status` or `metadata`.

@@ -27,6 +27,8 @@ handles! {
             /// Whether the pods have DNS names: `network.enableDNSHostnames` of the runtime, which is true by default.
             /// Without them, the addresses of pods cannot be resolved.
             fn has_host_names() -> bool = "info.has-host-names" info_has_host_names();
+            /// The label selector of the TrainJob's pods in all pod sets; otherwise like `pod-set.selector`.
+            fn selector() -> String = "info.selector" info_selector();
         }
         /// All pod sets, in the runtime's order.
         fn pod_sets() -> Vec<PodSet> = "info.pod-sets" info_pod_sets();
@@ -92,6 +94,9 @@ handles! {
             /// Whether each pod has an index in its job, which is the end of its host name: `completionMode` of the
             /// runtime, which is `Indexed` by default. Pods without an index have no address.
             fn is_indexed() -> bool = "pod-set.is-indexed" pod_set_is_indexed();
+            /// The label selector of the pod set's pods, as JSON: `{"matchLabels": {...}}`. Use it in affinity terms,
+            /// in topology spread constraints and in objects that select pods. JobSet sets the labels.
+            fn selector() -> String = "pod-set.selector" pod_set_selector();
             /// The total number of pods: replicas times count.
             fn address_count() -> u32 = "pod-set.address-count" pod_set_address_count();
         }
@@ -193,12 +198,12 @@ handles! {
         /// Needs the claim to write `pod-sets[P].resource-claims[NAME]`.
         fn remove_resource_claim(name: &str) = "pod-set.remove-resource-claim" pod_set_remove_resource_claim(name);
         /// The devices of the node container, one entry per source: the host's entries for extended resources, and
-        /// those that plugins added. The node container is the container, not init container, with the name `node`. If
-        /// another plugin added it, it counts only if a claim of this plugin covers it.
+        /// those that plugins added. The node container is the container, not init container, with the name `node`. The
+        /// claim orders this plugin after those that add that container, set devices, or change its requests and limits
+        /// of accelerators. It does not order it after those that request other resources, so two plugins can both
+        /// count accelerators and request a network device.
         ///
         /// Needs the claim to read `pod-sets[P].devices[*]`.
-        /// Needs the claim to read `pod-sets[P].containers[node].requests[*]`.
-        /// Needs the claim to read `pod-sets[P].containers[node].limits[*]`.
         fn devices() -> Vec<Devices> = "pod-set.devices" pod_set_devices();
         /// Sets the devices that the node container gets from one source, replacing an earlier entry. A source that is
         /// empty or begins with `resource/` (the host's entries for extended resources) ends the call.
@@ -208,15 +213,13 @@ handles! {
         /// The number of accelerators of the node container from all sources; none if it is not known.
         ///
         /// Needs the claim to read `pod-sets[P].devices[*]`.
-        /// Needs the claim to read `pod-sets[P].containers[node].requests[*]`.
-        /// Needs the claim to read `pod-sets[P].containers[node].limits[*]`.
         fn accelerators() -> Option<u32> = "pod-set.accelerators" pod_set_accelerators();
         /// The number of processes per node by the host's rule: the explicit number, or else the accelerators, or else
         /// the whole CPUs (at least 1); none if the number of accelerators is not known.
         ///
         /// Needs the claim to read `pod-sets[P].devices[*]`.
-        /// Needs the claim to read `pod-sets[P].containers[node].requests[*]`.
-        /// Needs the claim to read `pod-sets[P].containers[node].limits[*]`.
+        /// Needs the claim to read `pod-sets[P].containers[node].requests[cpu]`.
+        /// Needs the claim to read `pod-sets[P].containers[node].limits[cpu]`.
         fn processes() -> Option<u32> = "pod-set.processes" pod_set_processes();
         /// The value of a label of the pods; none if they have no such label.
         ///
@@ -497,6 +500,15 @@ handles! {
         ///
         /// Needs the claim to read `C.mounts[*]`.
         fn mounts() -> Vec<Mount> = "container.mounts" container_mounts();
+        /// The mount at a path, written in any form: `/data/` is `/data`; none if it does not exist.
+        ///
+        /// Needs the claim to read `C.mounts[PATH]`.
+        fn mount(path: &str) -> Option<Mount> = "container.mount" container_mount(path);
+        /// Adds a mount if there is none at its path, by users or plugins. Use it for defaults that users can override.
+        /// Otherwise like `put_mount`.
+        ///
+        /// Needs the claim to write `C.mounts[PATH]`.
+        fn default_mount(mount: &Mount) = "container.default-mount" container_default_mount(&mount.clone().into());
         /// Adds a mount, or replaces the mount at the same path: `/data/`, `//data` and `/x/../data` are all `/data`.
         /// Without a grant, only volumes that this plugin added can be mounted, and mounts of others cannot be
         /// replaced, even in a container that this plugin added. A path that is not absolute or contains `:` ends the
@@ -551,9 +563,19 @@ handles! {
         ///
         /// Needs the claim to write `C.resource-claims[NAME]`.
         fn remove_resource_claim_use(name: &str) = "container.remove-resource-claim-use" container_remove_resource_claim_use(name);
+        /// The Linux capabilities that the container has in addition to the default ones.
+        ///
+        /// Needs the claim to read `C.capabilities[#]`.
+        fn capabilities() -> Vec<String> = "container.capabilities" container_capabilities();
+        /// Adds a Linux capability, such as `IPC_LOCK`; does nothing if the container has it. Other capabilities and
+        /// those that are dropped stay. A name that is not of upper-case letters, digits and `_`, or begins with
+        /// `CAP_`, ends the call.
+        ///
+        /// Needs the claim to write `C.capabilities[NAME]`.
+        fn add_capability(name: &str) = "container.add-capability" container_add_capability(name);
         /// A member of the container that has no method, such as `readinessProbe`; none if it is absent. For
-        /// `securityContext`, name a member below, such as `securityContext/privileged`. A member that has a method
-        /// ends the call.
+        /// `securityContext`, name a member below, such as `securityContext/privileged` or
+        /// `securityContext/capabilities/drop`. A member that has a method ends the call.
         ///
         /// Needs the claim to read `C.raw[MEMBER]`.
         fn raw(member: &str) -> Option<Document> = "container.raw" container_raw(member);

@@ -9,6 +9,8 @@ use trainyard_model::lookup::{LookupAnswer, LookupKey, Requester};
 #[derive(Debug, Default)]
 pub(super) struct Cluster {
     pub(super) objects: Vec<Value>,
+    /// The objects of the catalog.
+    pub(super) catalog: Vec<Value>,
     /// The kinds that are not served, by API version and kind.
     pub(super) not_served: Vec<(String, String)>,
 }
@@ -19,17 +21,33 @@ impl Cluster {
         match key {
             LookupKey::Object {
                 api_version, kind, ..
+            }
+            | LookupKey::Optional {
+                api_version, kind, ..
+            }
+            | LookupKey::Catalog {
+                api_version, kind, ..
             } if !self.serves(api_version, kind) => Some(LookupAnswer::NotServed),
             LookupKey::Object {
                 api_version,
                 kind,
                 name,
-            } => self
-                .of_kind(api_version, kind)
+            }
+            | LookupKey::Optional {
+                api_version,
+                kind,
+                name,
+            }
+            | LookupKey::Catalog {
+                api_version,
+                kind,
+                name,
+            } => of_kind(self.objects_of(key), api_version, kind)
                 .find(|object| text(object, "/metadata/name") == name)
-                .map(|object| LookupAnswer::Object(Arc::new(object.clone()))),
+                .map(|object| LookupAnswer::Object(Arc::new(object.clone())))
+                .or_else(|| key.answer_without_object()),
             LookupKey::All { api_version, kind } => {
-                let found = self.of_kind(api_version, kind);
+                let found = of_kind(&self.objects, api_version, kind);
                 let found = found.map(|object| Arc::new(object.clone()));
                 Some(LookupAnswer::all(found.collect(), asker))
             }
@@ -44,15 +62,23 @@ impl Cluster {
         !self.not_served.iter().any(is)
     }
 
-    fn of_kind<'a>(
-        &'a self,
-        api_version: &'a str,
-        kind: &'a str,
-    ) -> impl Iterator<Item = &'a Value> {
-        self.objects.iter().filter(move |object| {
-            text(object, "/apiVersion") == api_version && text(object, "/kind") == kind
-        })
+    /// The objects among which a lookup finds its own.
+    fn objects_of(&self, key: &LookupKey) -> &[Value] {
+        match key {
+            LookupKey::Catalog { .. } => &self.catalog,
+            _ => &self.objects,
+        }
     }
+}
+
+fn of_kind<'a>(
+    objects: &'a [Value],
+    api_version: &'a str,
+    kind: &'a str,
+) -> impl Iterator<Item = &'a Value> {
+    objects.iter().filter(move |object| {
+        text(object, "/apiVersion") == api_version && text(object, "/kind") == kind
+    })
 }
 
 fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {

@@ -319,6 +319,13 @@ impl MockJob {
         self
     }
 
+    /// Adds an object to the catalog ([`Lookups::find_in_catalog`](crate::Lookups::find_in_catalog)).
+    #[must_use]
+    pub fn catalog_object(mut self, object: Value) -> Self {
+        self.cluster.catalog.push(object);
+        self
+    }
+
     /// Makes the cluster not serve the kind: lookups of it return `None`.
     #[must_use]
     pub fn not_served(mut self, api_version: &str, kind: &str) -> Self {

@@ -287,6 +287,12 @@ impl MockContainer {
         self.runtime(Field::ContainerRaw, member, value.into())
     }
 
+    /// Gives the container a Linux capability, such as `IPC_LOCK`.
+    #[must_use]
+    pub fn capability(self, name: &str) -> Self {
+        self.runtime(Field::Capabilities, name, name.into())
+    }
+
     /// Makes the container use a resource claim of the pod, or one request of the claim.
     #[must_use]
     pub fn uses_resource_claim(self, name: &str, request: Option<&str>) -> Self {

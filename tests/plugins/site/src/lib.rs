@@ -1,4 +1,4 @@
-//! Shows the operator's settings of the policy file in the pods: configuration, the cluster's domain, a fact, a grant, an order.
+//! Shows the operator's settings of the policy file in the pods: configuration, the cluster's domain, a fact, the catalog, a grant, an order.
 
 use trainyard_sdk::{Config, Context, Failure, Transform};
 
@@ -28,6 +28,10 @@ impl Transform for SitePlugin {
             node.put_env("SITE_DOMAIN", &ctx.info().cluster_domain());
             if let Some(region) = ctx.fact("site/region") {
                 node.put_env("SITE_REGION", &region);
+            }
+            let racks = ctx.lookups().find_in_catalog("v1", "ConfigMap", "racks");
+            if let Some(rack) = racks.and_then(|racks| racks.text("/data/rack")) {
+                node.put_env("SITE_RACK", &rack);
             }
             // Torch also writes it, so the final value shows the order.
             node.put_env("PET_NNODES", "site");

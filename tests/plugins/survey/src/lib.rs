@@ -89,6 +89,13 @@ impl Sheet {
         if let Some(sites) = lookups.get("v1", "ConfigMap", "sites") {
             self.document("lookups.get", &sites, "/data");
         }
+        let absent = lookups.find("v1", "ConfigMap", "absent");
+        self.note("lookups.find", absent.and_then(|object| object.json("")));
+        let shared = lookups.find_in_catalog("v1", "ConfigMap", "shared");
+        self.note(
+            "lookups.find-in-catalog",
+            shared.map(|object| object.keys("")),
+        );
         for object in lookups.all("v1", "ConfigMap") {
             self.note("lookups.all", object.text("/metadata/name"));
         }
@@ -102,6 +109,7 @@ impl Sheet {
             "pod-set.count",
             (set.count(), set.replicas(), set.address_count()),
         );
+        self.note("pod-set.selector", set.selector());
         self.note("pod-set.address", set.address(0, 0));
         self.note("pod-set.addresses", set.addresses(1, 2));
         self.note("pod-set.joined-addresses", set.joined_addresses(0, 3, ","));
@@ -157,6 +165,8 @@ impl Sheet {
         self.note("container.ports", node.ports());
         self.note("container.port", node.port(8080, "TCP"));
         self.note("container.mounts", node.mounts());
+        self.note("container.mount", node.mount("/old/"));
+        self.note("container.capabilities", node.capabilities());
         self.note("container.request", (node.request("cpu"), node.requests()));
         self.note("container.limit", (node.limit("memory"), node.limits()));
     }
@@ -176,6 +186,7 @@ impl Transform for Survey {
             sheet.note("info.pod-sets", info.pod_sets().len());
             sheet.note("info.with-ancestor", info.with_ancestor("trainer").len());
             sheet.note("info.nodes", info.nodes().len());
+            sheet.note("info.selector", info.selector());
             let gang = ["node".to_owned()];
             sheet.note("info.gang-members", info.gang_members(&gang));
             sheet.note("info.gang-requests", info.gang_requests(&gang));
@@ -266,6 +277,9 @@ fn change_container(node: &Container) {
     let spread = Mount::new("survey-host", "/host").sub_path_expr("$(USER)");
     node.put_mount(&spread.mount_propagation("HostToContainer"));
     node.remove_mount("/old");
+    node.default_mount(&Mount::new("survey-scratch", "/scratch"));
+    node.default_mount(&Mount::new("survey-scratch", "/host"));
+    node.add_capability("IPC_LOCK");
     node.set_request("cpu", "500m");
     node.set_limit("memory", "2Gi");
 }
@@ -286,6 +300,11 @@ impl Build for Survey {
         object.set_binary("bytes", &[0, 159, 146, 150]);
         object.set_immutable();
         object.set_apply("once");
+        let widget = ctx
+            .objects()
+            .emit("example.com/v1", "Widget", "-survey", None);
+        widget.set_body(r#"{"spec": {"size": 1}}"#);
+        widget.report_while("condition/Ready/False", "the widget is not ready");
         emit_keys(ctx.objects());
         Ok(())
     }

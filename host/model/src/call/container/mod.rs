@@ -1,5 +1,6 @@
 //! `pod-set-info.container`.
 
+mod capabilities;
 mod env;
 mod ports_and_mounts;
 mod resource_claims;
@@ -13,9 +14,10 @@ use super::{Call, Fault, object_with, wrong};
 use crate::{
     claims::{Grant, Verb},
     contract::handle,
+    names::is_capability,
     object::DataKind,
     quantity::Quantity as Amount,
-    record::{Container, Datum, EntryRef, EntryScope, Field, Owner},
+    record::{Container, Datum, Entry, EntryRef, EntryScope, Field, Owner, Record},
     value::{Mount, Port, Quantity},
 };
 

@@ -92,22 +92,40 @@ impl Call {
             .iter()
             .filter_map(|value| mount(value))
             .collect();
-        self.meter.add_bytes(
-            mounts
-                .iter()
-                .map(|m| {
-                    let texts = [
-                        &m.sub_path,
-                        &m.sub_path_expr,
-                        &m.mount_propagation,
-                        &m.recursive_read_only,
-                    ];
-                    let more = texts.into_iter().flatten().map(String::len);
-                    m.volume.len() + m.path.len() + more.sum::<usize>() + 24
-                })
-                .sum(),
-        )?;
+        self.meter.add_bytes(mounts.iter().map(mount_size).sum())?;
         Ok(mounts)
+    }
+
+    /// `container.mount`
+    pub fn container_mount(
+        &mut self,
+        handle: handle::Container,
+        path: &str,
+    ) -> Result<Option<Mount>, Fault> {
+        let target = self.container_target(handle)?;
+        self.meter.text(path)?;
+        self.may_read(target, Field::Mounts, Some(path))?;
+        let found = mount_at(self.record_of(target.base), target, path);
+        let found = found.and_then(|entry| mount(entry.datum.as_json()?));
+        self.meter.add_bytes(found.as_ref().map_or(0, mount_size))?;
+        Ok(found)
+    }
+
+    /// `container.default-mount`
+    pub fn container_default_mount(
+        &mut self,
+        handle: handle::Container,
+        mount: &Mount,
+    ) -> Result<(), Fault> {
+        let target = self.container_target(handle)?;
+        match mount_at(&self.record, target, &mount.path) {
+            Some(_) => {
+                self.meter.text(&mount.path)?;
+                self.may_write(target, Verb::Write, Field::Mounts, &mount.path)
+                    .map(drop)
+            }
+            None => self.container_put_mount(handle, mount),
+        }
     }
 
     /// `container.put-mount`
@@ -163,19 +181,11 @@ impl Call {
         Ok(())
     }
 
-    /// The key and the owner of the mount at a path, however its author wrote the path. If there is no mount, the clean path.
+    /// The key and the owner of the mount at a path. If there is no mount, the clean path.
     fn mount_at(&self, target: Target, path: &str) -> (Arc<str>, Option<Owner>) {
-        let field = Field::Mounts;
-        let path = field.compared(path);
-        let entry = self.record.entry(target.scope, field, &path).or_else(|| {
-            // Plugins' keys are clean, and come after those of the runtime and of patches.
-            let mounts = self.record.fields(target.scope)?.all(field).iter();
-            let mut written = mounts.take_while(|mount| !matches!(mount.home, Owner::Plugin(_)));
-            written.find(|mount| field.compared(&mount.key) == path)
-        });
-        match entry {
+        match mount_at(&self.record, target, path) {
             Some(mount) => (mount.key.clone(), Some(mount.owner)),
-            None => (path.into(), None),
+            None => (Field::Mounts.compared(path).into(), None),
         }
     }
 
@@ -193,6 +203,30 @@ impl Call {
             .filter_map(|e| e.datum.as_json().cloned())
             .collect())
     }
+}
+
+/// The mount at a path, however its author wrote the path.
+fn mount_at<'r>(record: &'r Record, target: Target, path: &str) -> Option<&'r Entry> {
+    let field = Field::Mounts;
+    let path = field.compared(path);
+    record.entry(target.scope, field, &path).or_else(|| {
+        // Plugins' keys are clean, and come after those of the runtime and of patches.
+        let mounts = record.fields(target.scope)?.all(field).iter();
+        let mut written = mounts.take_while(|mount| !matches!(mount.home, Owner::Plugin(_)));
+        written.find(|mount| field.compared(&mount.key) == path)
+    })
+}
+
+/// The bytes of a mount that are given to a plugin.
+fn mount_size(mount: &Mount) -> usize {
+    let texts = [
+        &mount.sub_path,
+        &mount.sub_path_expr,
+        &mount.mount_propagation,
+        &mount.recursive_read_only,
+    ];
+    let more = texts.into_iter().flatten().map(String::len);
+    mount.volume.len() + mount.path.len() + more.sum::<usize>() + 24
 }
 
 /// Why the API server would reject a mount.

@@ -1,10 +1,20 @@
-//! DNS names of a pod set's pods.
+//! DNS names of a pod set's pods, and the labels that select them.
 
 use std::fmt::Write as _;
 
+use serde_json::json;
+
 use super::*;
+use crate::names::{JOB_SET_NAME, REPLICATED_JOB_NAME};
 
 impl Call {
+    /// `pod-set.selector`
+    pub fn pod_set_selector(&mut self, handle: handle::PodSet) -> Result<String, Fault> {
+        let (job, set) = (&self.inputs.job.name, &self.pod_set(handle)?.name);
+        let labels = json!({JOB_SET_NAME: &**job, REPLICATED_JOB_NAME: &**set});
+        self.give(&json!({ "matchLabels": labels }).to_string())
+    }
+
     /// `pod-set.address`
     pub fn pod_set_address(
         &mut self,

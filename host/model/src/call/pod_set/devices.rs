@@ -37,6 +37,14 @@ impl Call {
     /// `pod-set.processes`
     pub fn pod_set_processes(&mut self, handle: handle::PodSet) -> Result<Option<u32>, Fault> {
         let counted = self.may_count_devices(handle)?;
+        if let Some(id) = counted.node {
+            let target = Target {
+                scope: EntryScope::Container(id),
+                base: counted.base,
+            };
+            self.may_read(target, Field::Requests, Some("cpu"))?;
+            self.may_read(target, Field::Limits, Some("cpu"))?;
+        }
         let job = &self.inputs.job;
         Ok(self.record_of(counted.base).processes(
             counted.pod_set,
@@ -46,25 +54,16 @@ impl Call {
         ))
     }
 
-    /// Checks the reads that counting devices depends on. A node container of another plugin that this one cannot see is ignored;
-    /// otherwise the count would depend on the order of the two plugins.
+    /// Checks the read of all devices. Its claim also orders this plugin after those that add the node container, or change its requests
+    /// and limits of accelerators (`ClaimPath::counts`), so it needs no claims on them.
     fn may_count_devices(&mut self, handle: handle::PodSet) -> Result<CountedPodSet, Fault> {
         let (target, pod_set) = self.pod_set_target(handle)?;
         self.may_read_all(target, Field::Devices)?;
         let base = target.base;
-        let node = self
-            .record_of(base)
-            .node_container(pod_set)
-            .filter(|id| base || self.is_in_sight(*id));
-        if let Some(id) = node {
-            let scope = EntryScope::Container(id);
-            self.may_read_all(Target { scope, base }, Field::Requests)?;
-            self.may_read_all(Target { scope, base }, Field::Limits)?;
-        }
         Ok(CountedPodSet {
             base,
             pod_set,
-            node,
+            node: self.record_of(base).node_container(pod_set),
         })
     }
 }

@@ -1,10 +1,10 @@
 //! Resource claims of a pod set's pods, and their devices.
 
 use super::*;
-use crate::value::{Devices, PodResourceClaim};
-
-/// The prefix of the host's own sources.
-const HOSTS_SOURCES: &str = "resource/";
+use crate::{
+    record::DEVICE_OF_RESOURCE,
+    value::{Devices, PodResourceClaim},
+};
 
 impl Call {
     /// `pod-set.resource-claims`
@@ -79,9 +79,9 @@ impl Call {
     ) -> Result<(), Fault> {
         let (target, _) = self.pod_set_target(handle)?;
         let source = &devices.source;
-        if source.is_empty() || source.starts_with(HOSTS_SOURCES) {
+        if source.is_empty() || source.starts_with(DEVICE_OF_RESOURCE) {
             return wrong(format!(
-                "the source must not be empty and must not begin with `{HOSTS_SOURCES}`"
+                "the source must not be empty and must not begin with `{DEVICE_OF_RESOURCE}`"
             ));
         }
         let value = json!({ "count": devices.count, "accelerator": devices.accelerator });

@@ -141,7 +141,13 @@ impl Call {
     }
 
     /// Adds a value to a set unless it is already in it.
-    fn add(&mut self, target: Target, field: Field, key: &str, value: Datum) -> Result<(), Fault> {
+    pub(in crate::call) fn add(
+        &mut self,
+        target: Target,
+        field: Field,
+        key: &str,
+        value: Datum,
+    ) -> Result<(), Fault> {
         self.meter.text(key)?;
         self.may_write(target, Verb::Write, field, key)?;
         if self.record.entry(target.scope, field, key).is_none() {

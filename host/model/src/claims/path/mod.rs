@@ -19,6 +19,9 @@ use crate::{
     text::{nearest, write_literal},
 };
 
+/// The protocols of ports.
+pub(in crate::claims) const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
+
 /// The longest path, in bytes.
 pub const MAX_PATH: usize = 512;
 
@@ -29,6 +32,25 @@ pub enum Variable {
     Job,
     /// A string in the plugin's configuration, by pointer.
     Config(Box<str>),
+    /// A port: a number in the plugin's configuration, by pointer, with a protocol.
+    Port {
+        /// The pointer.
+        pointer: Box<str>,
+        /// `TCP`, `UDP` or `SCTP`.
+        protocol: &'static str,
+    },
+}
+
+impl Variable {
+    /// The port whose number is in the configuration, if the text is a pointer followed by a protocol, such as `/port/TCP`.
+    fn port(text: &str) -> Option<Self> {
+        let (pointer, protocol) = text.rsplit_once('/')?;
+        let protocol = PROTOCOLS.into_iter().find(|known| *known == protocol)?;
+        (!pointer.is_empty()).then(|| Self::Port {
+            pointer: pointer.into(),
+            protocol,
+        })
+    }
 }
 
 /// The key of a keyed field, or a name.
@@ -146,16 +168,28 @@ fn meant(name: &str, known: &[&'static str]) -> String {
 }
 
 impl KeyPattern {
-    /// Returns the canonical form of the pattern in a field: two spellings of one mount path are equal, and a key that names a kind is
-    /// [`Self::Objects`].
+    /// Returns the pattern of a text: a prefix if it ends with `*`, otherwise one key.
+    #[must_use]
+    pub fn of_text(text: &str) -> Self {
+        match text.strip_suffix('*') {
+            Some(prefix) => Self::Prefix(prefix.into()),
+            None => Self::Literal(text.into()),
+        }
+    }
+
+    /// Returns the canonical form of the pattern in a field: two spellings of one mount path are equal, a key that names a kind is
+    /// [`Self::Objects`], and a variable that ends with a protocol is a [`Variable::Port`].
     #[must_use]
     pub fn in_field(self, field: Field) -> Self {
         let (text, is_prefix) = match &self {
+            Self::Variable(Variable::Config(pointer)) if field == Field::Ports => {
+                return Variable::port(pointer).map_or(self, Self::Variable);
+            }
             Self::Literal(text) => (text, false),
             Self::Prefix(text) => (text, true),
             _ => return self,
         };
-        if matches!(field, Field::Lookups | Field::Objects) {
+        if matches!(field, Field::Lookups | Field::Catalog | Field::Objects) {
             return ObjectPattern::parse(text, is_prefix).map_or(self, Self::Objects);
         }
         match is_prefix {
@@ -176,6 +210,9 @@ impl fmt::Display for KeyPattern {
             Self::Prefix(text) => write!(f, "{text}*"),
             Self::Variable(Variable::Job) => f.write_str("$job"),
             Self::Variable(Variable::Config(pointer)) => write!(f, "$config.{pointer}"),
+            Self::Variable(Variable::Port { pointer, protocol }) => {
+                write!(f, "$config.{pointer}/{protocol}")
+            }
         }
     }
 }

@@ -176,23 +176,17 @@ impl ObjectPattern {
 
 impl From<&LookupKey> for ObjectPattern {
     fn from(key: &LookupKey) -> Self {
-        let (api_version, kind, names) = match key {
-            LookupKey::Object {
-                api_version,
-                kind,
-                name,
-            } => (
-                api_version,
-                kind,
-                NamePattern::Literal(name.as_str().into()),
-            ),
-            LookupKey::All { api_version, kind } => (api_version, kind, NamePattern::List),
-            LookupKey::Served { api_version, kind } => (api_version, kind, NamePattern::Served),
-        };
+        let (api_version, kind) = key.api_version_and_kind();
         Self {
-            api_version: api_version.as_str().into(),
-            kind: kind.as_str().into(),
-            names,
+            api_version: api_version.into(),
+            kind: kind.into(),
+            names: match key {
+                LookupKey::Object { name, .. }
+                | LookupKey::Optional { name, .. }
+                | LookupKey::Catalog { name, .. } => NamePattern::Literal(name.as_str().into()),
+                LookupKey::All { .. } => NamePattern::List,
+                LookupKey::Served { .. } => NamePattern::Served,
+            },
         }
     }
 }
