@@ -37,7 +37,7 @@ fn succeeds(program: &str, args: &[&str]) -> bool {
 fn has_tools(language: &str) -> bool {
     match language {
         "c" => {
-            let compiler = env::var("CC").unwrap_or_else(|_| "clang".to_owned());
+            let compiler = env::var("WASM_CC").unwrap_or_else(|_| "clang".to_owned());
             let mut words = compiler.split(' ');
             let program = words.next().unwrap_or_default();
             let mut args: Vec<_> = words.collect();

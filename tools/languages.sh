@@ -16,7 +16,7 @@ if [ ! -d "$tools/javascript/node_modules" ]; then
     npm install --silent --prefix "$tools/javascript"
 fi
 export PATH="$tools/python/bin:$PATH"
-export CC="$tools/python/bin/python -m ziglang cc"
+export WASM_CC="$tools/python/bin/python -m ziglang cc"
 export TRAINYARD_NODE_MODULES="$tools/javascript/node_modules"
 export TRAINYARD_ALL_LANGUAGES=1
 exec "$@"
