@@ -18,7 +18,7 @@ use trainyard_model::{
     object::Content,
     plugin::Phase,
     plugin_info::{PluginError, PluginInfo, Settings},
-    record::Field,
+    record::{Field, ObeyedDomains},
     value::Port,
 };
 
@@ -698,4 +698,22 @@ fn keys_that_controllers_obey_need_a_claim_and_a_grant_by_name() {
     let set = pod_set(&mut call, "node");
     let key = "scheduling.k8s.io/group-name";
     assert_eq!(call.pod_set_pod_annotation(set, key), Ok(None));
+}
+
+/// The domains that controllers obey are part of what a started TrainJob is pinned to, for plugins that they affect.
+#[test]
+fn obeyed_domains_are_pinned_for_plugins_that_write_labels() {
+    let pinned = |claim: &str, domains: &[&str]| {
+        let settings = Settings {
+            obeyed: ObeyedDomains::new(domains.iter().copied()),
+            ..granted(&[claim])
+        };
+        plugin_under(&manifest("p", &[("writes", claim)]), settings).pinned_settings()
+    };
+    let (two, reversed, one) = (&["a.io", "b.io"], &["b.io", "a.io"], &["a.io"]);
+    let label = "labels[team]";
+    assert_eq!(pinned(label, two), pinned(label, reversed));
+    assert_ne!(pinned(label, two), pinned(label, one));
+    let env = "pod-sets[*].containers[*].env[A]";
+    assert_eq!(pinned(env, two), pinned(env, one));
 }

@@ -202,10 +202,18 @@ impl PluginInfo {
             .any(|when| when.as_ref().is_none_or(|when| when.holds(config)))
     }
 
-    /// The settings that a started TrainJob is pinned to.
+    /// The settings that a started TrainJob is pinned to. The domains that controllers obey affect only plugins that write labels or
+    /// annotations.
     #[must_use]
     pub fn pinned_settings(&self) -> PinnedSettings {
-        PinnedSettings::of(&self.settings)
+        let mut writes = self.manifest.claims.writes.iter();
+        if writes.any(|path| path.field.is_metadata()) {
+            return PinnedSettings::of(&self.settings);
+        }
+        PinnedSettings::of(&Settings {
+            obeyed: ObeyedDomains::default(),
+            ..self.settings.clone()
+        })
     }
 
     /// Its configuration, with the defaults of its schema filled in.

@@ -219,6 +219,15 @@ impl Field {
         }
     }
 
+    /// Whether it holds labels or annotations.
+    #[must_use]
+    pub const fn is_metadata(self) -> bool {
+        matches!(
+            self,
+            Self::Labels | Self::Annotations | Self::PodLabels | Self::PodAnnotations
+        )
+    }
+
     /// Whether the keys are containers, with fields of their own.
     #[must_use]
     pub const fn holds_containers(self) -> bool {

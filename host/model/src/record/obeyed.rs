@@ -66,12 +66,8 @@ impl ObeyedDomains {
     /// Whether writing the key of a field needs a claim and a grant that name it. Keys of `app.kubernetes.io` do not.
     #[must_use]
     pub fn contain(&self, field: Field, key: &str) -> bool {
-        let is_metadata = matches!(
-            field,
-            Field::Labels | Field::Annotations | Field::PodLabels | Field::PodAnnotations
-        );
         let domain = || key.split_once('/').map_or("", |(domain, _)| domain);
-        is_metadata
+        field.is_metadata()
             && (key.starts_with("io.kubernetes.cri-o.")
                 || domain() != "app.kubernetes.io" && self.are_above(domain()))
     }
