@@ -198,10 +198,13 @@ async fn create<'a>(shared: &'a Shared, case: &Case) -> Result<Outcome<'a>> {
                 let name = &object["metadata"]["name"];
                 object["kind"] == kind && (name == runtime || own(name) == runtime)
             });
-            let (_, of_runtime) = its_runtime.context("no runtime")?;
+            let (its_runtime, of_runtime) = its_runtime.context("no runtime")?;
             let of_runtime = of_runtime.iter();
             let of_runtime = of_runtime.map(|error| format!("{kind} {runtime}: {error}"));
-            let expected = errors.iter().cloned().chain(of_runtime).collect();
+            let in_case = its_runtime["metadata"]["name"].as_str().unwrap_or_default();
+            let (in_case, here) = (format!("{kind} {in_case},"), format!("{kind} {runtime},"));
+            let of_job = errors.iter().map(|error| error.replace(&in_case, &here));
+            let expected = of_job.chain(of_runtime).collect();
             let name = object["metadata"]["name"].as_str().context("no name")?;
             jobs.push((name.to_owned(), expected));
         }
