@@ -101,7 +101,6 @@ impl Sources {
 /// would be most of them.
 const STACK_BYTES: u32 = 128 << 10;
 
-/// Fetches the crates of the workspace, and returns the output of `cargo metadata`.
 /// Returns the package of a Cargo.toml, which must be a plugin's.
 pub(crate) fn plugin_package<'m>(
     metadata: &'m Metadata,
@@ -121,6 +120,7 @@ pub(crate) fn plugin_package<'m>(
     })
 }
 
+/// Fetches the crates of the workspace, and returns the output of `cargo metadata`.
 fn metadata(cargo: &Cargo<'_>) -> Result<Metadata, BuildError> {
     cargo.fetch()?;
     let metadata = String::from_utf8_lossy(&cargo.metadata()?).into_owned();

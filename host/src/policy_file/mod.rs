@@ -251,10 +251,7 @@ impl PolicyFile {
             let grants = entry.grants.iter().enumerate();
             let grants = grants.filter(|(_, grant)| !plugin.manifest.uses(grant));
             unused.extend(grants.map(|(of, grant)| Located {
-                location: self.location.clone().at(FieldPath::of(["plugins"])
-                    .index(at)
-                    .field("grants")
-                    .index(of)),
+                location: self.location.clone().at(plugin_path(at).field("grants").index(of)),
                 message: format!(
                     "`{}` covers no claim of plugin {}, so the grant has no effect; remove it, or correct its path",
                     clean(&grant.to_string()),

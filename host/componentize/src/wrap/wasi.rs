@@ -1,6 +1,6 @@
 //! A stub of WASI preview 1, which run-times of languages import without needing it for a plugin.
 //!
-//! There are no arguments, variables and files, the clock stands still, and random bytes are zeros, so that a plugin gives the same result
+//! There are no arguments, variables or files, the clock stands still, and random bytes are zeros, so that a plugin gives the same result
 //! each time, and nothing waits. What is written to the standard output or the standard error is the message of a panic. What would end the
 //! process traps.
 

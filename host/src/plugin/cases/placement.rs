@@ -1,25 +1,11 @@
 //! Switches a plugin on in a shipped runtime, as the runtime's author would.
 
 use serde_json::{Map, Value, json};
-use trainyard_api::{PluginUse, Runtime, runtime::Member};
+use trainyard_api::PluginUse;
 use trainyard_model::manifest::{ActiveWhen, Manifest, Union};
 
 /// The members of unions that are not policies.
 const APART: &str = "numNodes";
-
-/// Returns how a runtime names the plugin, with its configuration. `None` if the runtime does not name it.
-pub(super) fn use_in<'r>(runtime: &'r Runtime, name: &str) -> Option<&'r PluginUse> {
-    let framework = runtime.ml_policy.as_ref();
-    let framework = framework.and_then(|policy| policy.member.as_ref());
-    let members = [framework, runtime.pod_group_policy.as_ref()];
-    let named = members.into_iter().flatten();
-    let named = named.filter_map(|member| match member {
-        Member::Plugin(plugin) => Some(plugin),
-        Member::Key(_) => None,
-    });
-    let mut all = named.chain(&runtime.plugins);
-    all.find(|plugin| plugin.name == name)
-}
 
 /// Adds the plugin to a runtime, unless it is active without being named.
 ///

@@ -14,7 +14,7 @@ use trainyard_schema::Admission;
 
 use super::{
     folder::{Case, Read},
-    placement::{switch_on, use_in},
+    placement::switch_on,
     result::{RenderedJob, Rendering, Skipped},
 };
 use crate::{
@@ -67,7 +67,10 @@ impl Host {
                 job.namespace == namespace && job.train_job.metadata.name == object.metadata.name
             };
             let job = catalog.jobs.iter().find(is_it)?;
-            use_in(&job.runtime, &self.plugin.id.name).cloned()
+            let mut named = job.runtime.named_plugins();
+            named
+                .find(|used| *used.name == *self.plugin.id.name)
+                .cloned()
         };
         let (jobs, others): (Vec<_>, Vec<_>) = read
             .objects

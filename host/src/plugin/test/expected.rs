@@ -1,7 +1,7 @@
 //! Compares a rendering with its expected files, and writes them.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs, io,
     path::{Path, PathBuf},
 };
@@ -113,9 +113,8 @@ fn differ(name: &str, expected: &str, found: &str, rendering: &Rendering<'_>) ->
 /// Returns the lines that only one of two texts has, or else the first line that differs.
 fn lines(expected: &str, found: &str) -> DifferenceKind {
     let only = |one: &str, other: &str| {
-        let lines = one
-            .lines()
-            .filter(|line| !other.lines().any(|l| l == *line));
+        let others: BTreeSet<&str> = other.lines().collect();
+        let lines = one.lines().filter(|line| !others.contains(line));
         lines.map(clean).collect::<Vec<_>>()
     };
     let (mut of_expected, mut of_found) = (only(expected, found), only(found, expected));
