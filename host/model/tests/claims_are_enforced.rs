@@ -14,7 +14,7 @@ use serde_json::json;
 use trainyard_model::{
     call::{Call, Fault},
     contract::handle,
-    lookup::LookupKey,
+    lookup::{LookupKey, ObjectKey},
     plugin::Phase,
     record::{Field, Fields, Owner, PodSet, Record},
 };
@@ -265,11 +265,7 @@ fn missing_lookups_are_requested_and_secrets_are_withheld() {
             .unwrap()
             .is_some()
     );
-    let key = LookupKey::Object {
-        api_version: "v1".to_owned(),
-        kind: "ConfigMap".to_owned(),
-        name: "other".to_owned(),
-    };
+    let key = LookupKey::Object(ObjectKey::new("v1", "ConfigMap", "other"));
     assert_eq!(
         call.lookups_get(handle::Lookups(0), "v1", "ConfigMap", "other"),
         Err(Fault::Missing(key))

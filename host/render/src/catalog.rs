@@ -180,37 +180,23 @@ impl Catalog {
         key: &LookupKey,
         catalog: Option<&str>,
     ) -> Option<LookupAnswer> {
-        let namespace = match (key, catalog) {
-            (LookupKey::Catalog { .. }, Some(catalog)) => catalog,
-            (LookupKey::Catalog { .. }, None) => return key.answer_without_object(),
-            _ => &*job.namespace,
+        let Some(namespace) = key.namespace(&*job.namespace, catalog) else {
+            return key.answer_without_object();
         };
         match key {
-            LookupKey::Object {
-                api_version,
-                kind,
-                name,
-            }
-            | LookupKey::Optional {
-                api_version,
-                kind,
-                name,
-            }
-            | LookupKey::Catalog {
-                api_version,
-                kind,
-                name,
-            } => {
+            LookupKey::Object(object)
+            | LookupKey::Optional(object)
+            | LookupKey::Catalog(object) => {
                 let find = |namespace: Option<&str>| {
                     let key = (
-                        api_version.clone(),
-                        kind.clone(),
+                        object.api_version.clone(),
+                        object.kind.clone(),
                         namespace.map(str::to_owned),
-                        name.clone(),
+                        object.name.clone(),
                     );
                     self.objects.get(&key)
                 };
-                let is_in_catalog = matches!(key, LookupKey::Catalog { .. });
+                let is_in_catalog = matches!(key, LookupKey::Catalog(_));
                 find(Some(namespace))
                     .or_else(|| find(None).filter(|_| !is_in_catalog))
                     .cloned()

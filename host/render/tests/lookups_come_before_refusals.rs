@@ -8,7 +8,7 @@ use serde_json::json;
 use trainyard_model::{
     contract::handle,
     deadline::Deadline,
-    lookup::{LookupAnswer, LookupKey, Lookups},
+    lookup::{LookupAnswer, LookupKey, Lookups, ObjectKey},
     plugin::Phase,
 };
 use trainyard_render::{Needs, Rendered, Stopped};
@@ -19,11 +19,7 @@ const MAP: [&str; 3] = ["v1", "ConfigMap", "zones"];
 
 fn key() -> LookupKey {
     let [api_version, kind, name] = MAP.map(str::to_owned);
-    LookupKey::Object {
-        api_version,
-        kind,
-        name,
-    }
+    LookupKey::Object(ObjectKey::new(api_version, kind, name))
 }
 
 /// Refuses every TrainJob in this phase.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use trainyard_api::{Admitted, Inputs, names::NODE};
 use trainyard_model::{
     deadline::Deadline,
-    lookup::{LookupKey, Lookups},
+    lookup::{LookupKey, Lookups, ObjectKey},
     session::Session,
 };
 use trainyard_render::{Catalog, Rendered, Renderer};
@@ -235,11 +235,7 @@ impl Job {
             api_version: api_version.clone(),
             kind: kind.clone(),
         };
-        let template = LookupKey::Object {
-            api_version,
-            kind,
-            name,
-        };
+        let template = LookupKey::Object(ObjectKey::new(api_version, kind, name));
         let ranges = LookupKey::All {
             api_version: "v1".to_owned(),
             kind: "LimitRange".to_owned(),

@@ -75,12 +75,8 @@ impl Fetcher {
         asker: Requester<'_>,
         key: &LookupKey,
     ) -> Result<LookupResult, ReconcileError> {
-        let namespace = match key {
-            LookupKey::Catalog { .. } => match &self.catalog {
-                Some(catalog) => catalog,
-                None => return Ok(LookupResult::without_object(key)),
-            },
-            _ => namespace,
+        let Some(namespace) = key.namespace(namespace, self.catalog.as_ref()) else {
+            return Ok(LookupResult::without_object(key));
         };
         let WatchedKind { api_version, kind } = &WatchedKind::of(key);
         let asks_served = matches!(key, LookupKey::Served { .. });
@@ -111,11 +107,11 @@ impl Fetcher {
                 answer: Some(LookupAnswer::Served(true)),
                 seen: SubjectState::NOTHING,
             }),
-            LookupKey::Object { name, .. }
-            | LookupKey::Optional { name, .. }
-            | LookupKey::Catalog { name, .. } => {
+            LookupKey::Object(object)
+            | LookupKey::Optional(object)
+            | LookupKey::Catalog(object) => {
                 let found = self
-                    .object(namespace, &resource, name, &WatchedKind::of(key))
+                    .object(namespace, &resource, &object.name, &WatchedKind::of(key))
                     .await;
                 let found = unless_gone(found).map_err(failed)?.flatten();
                 Ok(LookupResult {

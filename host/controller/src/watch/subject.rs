@@ -85,22 +85,18 @@ impl Subject {
     pub(crate) fn of(lookup: &LookupKey, job: &NamespacedName, reach: &Reach) -> Option<Self> {
         let kind = WatchedKind::of(lookup);
         let watched = |name| reach.watched(&kind.api_version, &kind.kind, name);
-        let namespace = job.namespace.clone();
+        let namespace = lookup.namespace(job.namespace.clone(), reach.catalog.clone())?;
         let (source, selector) = match lookup {
             LookupKey::Served { .. } => (ChangeSource::Served(kind), ObjectSelector::Served),
             LookupKey::All { .. } => (
                 ChangeSource::Objects(kind.clone(), watched(None)?),
                 ObjectSelector::All(namespace),
             ),
-            LookupKey::Object { name, .. }
-            | LookupKey::Optional { name, .. }
-            | LookupKey::Catalog { name, .. } => {
-                let namespace = match lookup {
-                    LookupKey::Catalog { .. } => reach.catalog.clone()?,
-                    _ => namespace,
-                };
-                let watched = watched(Some(name))?;
-                let name = name.as_str().into();
+            LookupKey::Object(object)
+            | LookupKey::Optional(object)
+            | LookupKey::Catalog(object) => {
+                let watched = watched(Some(&object.name))?;
+                let name = object.name.as_str().into();
                 (
                     ChangeSource::Objects(kind, watched),
                     ObjectSelector::One { name, namespace },

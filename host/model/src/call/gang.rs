@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Call, Fault, Target, raw::weight, wrong};
 use crate::{
     contract::handle,
-    lookup::{LookupAnswer, LookupKey},
+    lookup::{LookupAnswer, LookupKey, ObjectKey},
     names::{DNS_SUBDOMAIN, is_dns_subdomain},
     pod_requests::{self, AmountError, Amounts, Defaults, InitContainer, Pod, Resources},
     quantity::Quantity as Amount,
@@ -182,11 +182,7 @@ impl Call {
             );
             return Err(Fault::Invalid { place, message });
         }
-        let key = LookupKey::Object {
-            api_version: "node.k8s.io/v1".to_owned(),
-            kind: "RuntimeClass".to_owned(),
-            name: class.to_owned(),
-        };
+        let key = LookupKey::Object(ObjectKey::new("node.k8s.io/v1", "RuntimeClass", class));
         let LookupAnswer::Object(object) = self.answer(key.clone())? else {
             return Ok(Amounts::new());
         };

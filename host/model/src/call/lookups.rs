@@ -6,7 +6,7 @@ use super::{Call, Fault, wrong};
 use crate::{
     claims::{ObjectPattern, Verb},
     contract::handle,
-    lookup::{LookupAnswer, LookupKey, Requester},
+    lookup::{LookupAnswer, LookupKey, ObjectKey, Requester},
     text::clean,
 };
 
@@ -28,7 +28,7 @@ impl Call {
         let asker = Requester::from(&*self.inputs.job);
         match self.inputs.lookups.get(&key) {
             Some(LookupAnswer::Object(object))
-                if !matches!(key, LookupKey::Catalog { .. }) && !asker.may_see(object) =>
+                if !matches!(key, LookupKey::Catalog(_)) && !asker.may_see(object) =>
             {
                 let problem = "the object is emitted for this TrainJob; plugins cannot look it up";
                 key.answer_without_object()
@@ -47,11 +47,7 @@ impl Call {
         kind: &str,
         name: &str,
     ) -> Result<Option<handle::Document>, Fault> {
-        self.look_up(LookupKey::Object {
-            api_version: api_version.into(),
-            kind: kind.into(),
-            name: name.into(),
-        })
+        self.look_up(LookupKey::Object(ObjectKey::new(api_version, kind, name)))
     }
 
     /// `lookups.find`
@@ -62,11 +58,7 @@ impl Call {
         kind: &str,
         name: &str,
     ) -> Result<Option<handle::Document>, Fault> {
-        self.look_up(LookupKey::Optional {
-            api_version: api_version.into(),
-            kind: kind.into(),
-            name: name.into(),
-        })
+        self.look_up(LookupKey::Optional(ObjectKey::new(api_version, kind, name)))
     }
 
     /// `lookups.find-in-catalog`
@@ -77,11 +69,7 @@ impl Call {
         kind: &str,
         name: &str,
     ) -> Result<Option<handle::Document>, Fault> {
-        self.look_up(LookupKey::Catalog {
-            api_version: api_version.into(),
-            kind: kind.into(),
-            name: name.into(),
-        })
+        self.look_up(LookupKey::Catalog(ObjectKey::new(api_version, kind, name)))
     }
 
     /// Looks up one object.

@@ -26,32 +26,11 @@ use crate::{
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase")]
 pub enum LookupKey {
     /// One object by name.
-    Object {
-        /// The API version, such as `v1` or `resource.k8s.io/v1`.
-        api_version: String,
-        /// The kind.
-        kind: String,
-        /// `metadata.name`.
-        name: String,
-    },
+    Object(ObjectKey),
     /// One object by name, which may not exist.
-    Optional {
-        /// The API version, such as `v1` or `resource.k8s.io/v1`.
-        api_version: String,
-        /// The kind.
-        kind: String,
-        /// `metadata.name`.
-        name: String,
-    },
+    Optional(ObjectKey),
     /// One object by name in the catalog, which may not exist.
-    Catalog {
-        /// The API version, such as `v1` or `resource.k8s.io/v1`.
-        api_version: String,
-        /// The kind.
-        kind: String,
-        /// `metadata.name`.
-        name: String,
-    },
+    Catalog(ObjectKey),
     /// All objects of a kind.
     All {
         /// The API version, such as `v1` or `resource.k8s.io/v1`.
@@ -68,41 +47,70 @@ pub enum LookupKey {
     },
 }
 
+/// An object that is looked up by name.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ObjectKey {
+    /// The API version, such as `v1` or `resource.k8s.io/v1`.
+    pub api_version: String,
+    /// The kind.
+    pub kind: String,
+    /// `metadata.name`.
+    pub name: String,
+}
+
+impl ObjectKey {
+    /// Returns the key of an object.
+    pub fn new(
+        api_version: impl Into<String>,
+        kind: impl Into<String>,
+        name: impl Into<String>,
+    ) -> Self {
+        Self {
+            api_version: api_version.into(),
+            kind: kind.into(),
+            name: name.into(),
+        }
+    }
+}
+
 impl LookupKey {
+    /// The object that it looks up by name; `None` for lookups of a kind.
+    #[must_use]
+    pub const fn object(&self) -> Option<&ObjectKey> {
+        match self {
+            Self::Object(object) | Self::Optional(object) | Self::Catalog(object) => Some(object),
+            Self::All { .. } | Self::Served { .. } => None,
+        }
+    }
+
+    /// The namespace of its objects: that of the catalog, if there is one, or that of the TrainJob.
+    pub fn namespace<N>(&self, of_job: N, catalog: Option<N>) -> Option<N> {
+        match self {
+            Self::Catalog(_) => catalog,
+            _ => Some(of_job),
+        }
+    }
+
     /// The API version and kind.
     #[must_use]
     pub fn api_version_and_kind(&self) -> (&str, &str) {
-        let (Self::Object {
-            api_version, kind, ..
+        match self {
+            Self::Object(object) | Self::Optional(object) | Self::Catalog(object) => {
+                (&object.api_version, &object.kind)
+            }
+            Self::All { api_version, kind } | Self::Served { api_version, kind } => {
+                (api_version, kind)
+            }
         }
-        | Self::Optional {
-            api_version, kind, ..
-        }
-        | Self::Catalog {
-            api_version, kind, ..
-        }
-        | Self::All { api_version, kind }
-        | Self::Served { api_version, kind }) = self;
-        (api_version, kind)
     }
 
     /// The field of the claims on it.
     #[must_use]
     pub const fn field(&self) -> Field {
         match self {
-            Self::Catalog { .. } => Field::Catalog,
+            Self::Catalog(_) => Field::Catalog,
             _ => Field::Lookups,
-        }
-    }
-
-    /// The name of the object; `None` for lookups of a kind.
-    #[must_use]
-    pub fn name(&self) -> Option<&str> {
-        match self {
-            Self::Object { name, .. }
-            | Self::Optional { name, .. }
-            | Self::Catalog { name, .. } => Some(name),
-            Self::All { .. } | Self::Served { .. } => None,
         }
     }
 
@@ -110,7 +118,7 @@ impl LookupKey {
     #[must_use]
     pub const fn answer_without_object(&self) -> Option<LookupAnswer> {
         match self {
-            Self::Optional { .. } | Self::Catalog { .. } => Some(LookupAnswer::Absent),
+            Self::Optional(_) | Self::Catalog(_) => Some(LookupAnswer::Absent),
             _ => None,
         }
     }
@@ -127,7 +135,7 @@ impl LookupKey {
         if DataKind::is_misspelled(api_version, kind) {
             return Some(NO_KIND);
         }
-        let name = self.name()?;
+        let name = &self.object()?.name;
         if !is_object_name(name) {
             return Some("the name is not a valid object name");
         }
@@ -145,24 +153,22 @@ fn is_object_name(text: &str) -> bool {
             .all(|b| b.is_ascii_graphic() && !matches!(b, b'/' | b'%' | b'*' | b'#'))
 }
 
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            api_version,
+            kind,
+            name,
+        } = self;
+        write!(f, "{kind} `{name}` ({api_version})")
+    }
+}
+
 impl fmt::Display for LookupKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Object {
-                api_version,
-                kind,
-                name,
-            }
-            | Self::Optional {
-                api_version,
-                kind,
-                name,
-            } => write!(f, "{kind} `{name}` ({api_version})"),
-            Self::Catalog {
-                api_version,
-                kind,
-                name,
-            } => write!(f, "{kind} `{name}` ({api_version}) in the catalog"),
+            Self::Object(object) | Self::Optional(object) => object.fmt(f),
+            Self::Catalog(object) => write!(f, "{object} in the catalog"),
             Self::All { api_version, kind } => write!(f, "the list of {kind} ({api_version})"),
             Self::Served { api_version, kind } => {
                 write!(f, "whether {kind} ({api_version}) is served")

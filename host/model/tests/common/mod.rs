@@ -29,7 +29,7 @@ use trainyard_model::{
     contract::handle,
     job::Job,
     limits::Limits,
-    lookup::{LookupAnswer, LookupKey, Lookups, Requester},
+    lookup::{LookupAnswer, LookupKey, Lookups, ObjectKey, Requester},
     manifest::Manifest,
     plugin::Phase,
     plugin_info::{PluginError, PluginInfo, Settings},
@@ -157,11 +157,7 @@ pub fn lookups() -> Arc<Lookups> {
     let object = Arc::new(json!({"metadata": {"name": "known"}}));
     let mut lookups = Lookups::default();
     lookups.insert(
-        LookupKey::Object {
-            api_version: version.clone(),
-            kind: kind.clone(),
-            name: "known".to_owned(),
-        },
+        LookupKey::Object(ObjectKey::new(version.clone(), kind.clone(), "known")),
         LookupAnswer::Object(object.clone()),
     );
     lookups.insert(
@@ -176,11 +172,7 @@ pub fn lookups() -> Arc<Lookups> {
         kind: "LimitRange".to_owned(),
     };
     lookups.insert(limit_ranges, LookupAnswer::all(Vec::new(), ASKER));
-    let class = LookupKey::Object {
-        api_version: "node.k8s.io/v1".to_owned(),
-        kind: "RuntimeClass".to_owned(),
-        name: "kata".to_owned(),
-    };
+    let class = LookupKey::Object(ObjectKey::new("node.k8s.io/v1", "RuntimeClass", "kata"));
     let overhead = json!({"overhead": {"podFixed": {"cpu": "250m", "memory": "160Mi"}}});
     lookups.insert(class, LookupAnswer::Object(Arc::new(overhead)));
     let served = LookupKey::Served {
@@ -188,17 +180,9 @@ pub fn lookups() -> Arc<Lookups> {
         kind,
     };
     lookups.insert(served, LookupAnswer::Served(true));
-    let optional = LookupKey::Optional {
-        api_version: "v1".to_owned(),
-        kind: "ConfigMap".to_owned(),
-        name: "optional".to_owned(),
-    };
+    let optional = LookupKey::Optional(ObjectKey::new("v1", "ConfigMap", "optional"));
     lookups.insert(optional, LookupAnswer::Absent);
-    let in_catalog = LookupKey::Catalog {
-        api_version: "v1".to_owned(),
-        kind: "ConfigMap".to_owned(),
-        name: "shared".to_owned(),
-    };
+    let in_catalog = LookupKey::Catalog(ObjectKey::new("v1", "ConfigMap", "shared"));
     lookups.insert(in_catalog, LookupAnswer::Absent);
     Arc::new(lookups)
 }

@@ -17,7 +17,7 @@ use trainyard_api::Object;
 use trainyard_model::{
     call::{Call, Fault},
     contract::handle,
-    lookup::{LookupAnswer, LookupKey, Lookups, Requester},
+    lookup::{LookupAnswer, LookupKey, Lookups, ObjectKey, Requester},
     plugin::Phase,
     value::{Devices, Mount, PodResourceClaim, ResourceClaimUse},
 };
@@ -446,11 +446,7 @@ pub fn known() -> Arc<Lookups> {
     let mut known = Lookups::default();
     let range = objects.pop().unwrap();
     known.insert(all("LimitRange"), LookupAnswer::all(vec![range], asker));
-    let first = LookupKey::Object {
-        api_version: "v1".to_owned(),
-        kind: "ConfigMap".to_owned(),
-        name: "m0".to_owned(),
-    };
+    let first = LookupKey::Object(ObjectKey::new("v1", "ConfigMap", "m0"));
     known.insert(first, LookupAnswer::Object(objects[0].clone()));
     known.insert(all("ConfigMap"), LookupAnswer::all(objects, asker));
     Arc::new(known)

@@ -167,9 +167,9 @@ fn outcome(plugin: &SandboxedPlugin) -> String {
             let key = error.missing().unwrap_or_else(|| panic!("{error}")).clone();
             let sites = Arc::new(json!({"metadata": {"name": "sites"}, "data": {"a": "b"}}));
             let answer = match &key {
-                LookupKey::Object { .. } => LookupAnswer::Object(sites),
+                LookupKey::Object(_) => LookupAnswer::Object(sites),
                 LookupKey::All { .. } => LookupAnswer::all(vec![sites], session.job().into()),
-                LookupKey::Optional { .. } | LookupKey::Catalog { .. } => LookupAnswer::Absent,
+                LookupKey::Optional(_) | LookupKey::Catalog(_) => LookupAnswer::Absent,
                 LookupKey::Served { .. } => LookupAnswer::Served(true),
             };
             let mut lookups = session.lookups().clone();

@@ -19,33 +19,15 @@ impl Cluster {
     /// Returns the answer to a lookup. `None` for an object that the test did not add, which a host would have to fetch first.
     pub(super) fn answer(&self, key: &LookupKey, asker: Requester<'_>) -> Option<LookupAnswer> {
         match key {
-            LookupKey::Object {
-                api_version, kind, ..
+            LookupKey::Object(of) | LookupKey::Optional(of) | LookupKey::Catalog(of) => {
+                if !self.serves(&of.api_version, &of.kind) {
+                    return Some(LookupAnswer::NotServed);
+                }
+                of_kind(self.objects_of(key), &of.api_version, &of.kind)
+                    .find(|object| text(object, "/metadata/name") == of.name)
+                    .map(|object| LookupAnswer::Object(Arc::new(object.clone())))
+                    .or_else(|| key.answer_without_object())
             }
-            | LookupKey::Optional {
-                api_version, kind, ..
-            }
-            | LookupKey::Catalog {
-                api_version, kind, ..
-            } if !self.serves(api_version, kind) => Some(LookupAnswer::NotServed),
-            LookupKey::Object {
-                api_version,
-                kind,
-                name,
-            }
-            | LookupKey::Optional {
-                api_version,
-                kind,
-                name,
-            }
-            | LookupKey::Catalog {
-                api_version,
-                kind,
-                name,
-            } => of_kind(self.objects_of(key), api_version, kind)
-                .find(|object| text(object, "/metadata/name") == name)
-                .map(|object| LookupAnswer::Object(Arc::new(object.clone())))
-                .or_else(|| key.answer_without_object()),
             LookupKey::All { api_version, kind } => {
                 let found = of_kind(&self.objects, api_version, kind);
                 let found = found.map(|object| Arc::new(object.clone()));
@@ -65,7 +47,7 @@ impl Cluster {
     /// The objects among which a lookup finds its own.
     fn objects_of(&self, key: &LookupKey) -> &[Value] {
         match key {
-            LookupKey::Catalog { .. } => &self.catalog,
+            LookupKey::Catalog(_) => &self.catalog,
             _ => &self.objects,
         }
     }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use proptest::prelude::*;
 use serde_json::json;
-use trainyard_model::claims::Claims;
+use trainyard_model::{claims::Claims, lookup::ObjectKey};
 
 use super::*;
 use crate::{rbac::WatchScope, watch::WatchedKind};
@@ -21,11 +21,7 @@ fn interests() -> Interests {
 }
 
 fn one(kind: (&str, &str), name: &str) -> LookupKey {
-    LookupKey::Object {
-        api_version: kind.0.to_owned(),
-        kind: kind.1.to_owned(),
-        name: name.to_owned(),
-    }
+    LookupKey::Object(ObjectKey::new(kind.0, kind.1, name))
 }
 
 fn all(kind: (&str, &str)) -> LookupKey {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::{
-    lookup::LookupKey,
+    lookup::{LookupKey, ObjectKey},
     names::{is_api_version, is_kind},
     object::{DataKind, ObjectKind},
     text::write_literal,
@@ -131,16 +131,12 @@ impl ObjectPattern {
         match &self.names {
             NamePattern::Served => LookupKey::Served { api_version, kind },
             NamePattern::List => LookupKey::All { api_version, kind },
-            NamePattern::Literal(name) => LookupKey::Object {
-                api_version,
-                kind,
-                name: name.to_string(),
-            },
-            NamePattern::Prefix(prefix) => LookupKey::Object {
-                api_version,
-                kind,
-                name: format!("{prefix}0"),
-            },
+            NamePattern::Literal(name) => {
+                LookupKey::Object(ObjectKey::new(api_version, kind, name.to_string()))
+            }
+            NamePattern::Prefix(prefix) => {
+                LookupKey::Object(ObjectKey::new(api_version, kind, format!("{prefix}0")))
+            }
         }
     }
 
@@ -181,9 +177,9 @@ impl From<&LookupKey> for ObjectPattern {
             api_version: api_version.into(),
             kind: kind.into(),
             names: match key {
-                LookupKey::Object { name, .. }
-                | LookupKey::Optional { name, .. }
-                | LookupKey::Catalog { name, .. } => NamePattern::Literal(name.as_str().into()),
+                LookupKey::Object(object)
+                | LookupKey::Optional(object)
+                | LookupKey::Catalog(object) => NamePattern::Literal(object.name.as_str().into()),
                 LookupKey::All { .. } => NamePattern::List,
                 LookupKey::Served { .. } => NamePattern::Served,
             },

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use trainyard_api::{Runtime, TrainJob, names};
 use trainyard_model::{
-    lookup::{LookupKey, Lookups},
+    lookup::{LookupKey, Lookups, ObjectKey},
     pod_requests::{Amounts, Defaults},
     quantity::Quantity,
     text::listed,
@@ -59,10 +59,12 @@ pub(crate) fn lookups(job: &TrainJob, runtime: &Runtime) -> Vec<LookupKey> {
         api_version: "v1".to_owned(),
         kind: LIMIT_RANGE.to_owned(),
     };
-    let templates = row::claim_templates(runtime).map(|name| LookupKey::Object {
-        api_version: "resource.k8s.io/v1".to_owned(),
-        kind: row::CLAIM_TEMPLATE.to_owned(),
-        name: name.to_owned(),
+    let templates = row::claim_templates(runtime).map(|name| {
+        LookupKey::Object(ObjectKey::new(
+            "resource.k8s.io/v1",
+            row::CLAIM_TEMPLATE,
+            name,
+        ))
     });
     std::iter::once(ranges).chain(templates).collect()
 }

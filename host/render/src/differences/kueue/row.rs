@@ -188,7 +188,7 @@ pub(super) fn claim_templates(runtime: &Runtime) -> impl Iterator<Item = &str> {
 fn claim_template<'a>(rendering: &Rendering<'a>, template: &str) -> Option<&'a Value> {
     let lookups = rendering.known;
     let is_it = |key: &&LookupKey| match key {
-        LookupKey::Object { kind, name, .. } => kind == CLAIM_TEMPLATE && name == template,
+        LookupKey::Object(object) => object.kind == CLAIM_TEMPLATE && object.name == template,
         _ => false,
     };
     match lookups.get(lookups.keys().find(is_it)?)? {
