@@ -11,14 +11,11 @@ use trainyard_controller::metrics::Metrics;
 use crate::stub::{
     cluster::{Act, Cluster, When},
     controller::{Controller, job, runtime},
+    train_job::error,
 };
 
 fn train_job(cluster: &Cluster) -> Value {
     cluster.get("trainjobs", "a", "job").unwrap()
-}
-
-fn error(cluster: &Cluster) -> Value {
-    train_job(cluster)["metadata"]["annotations"][ERROR_ANNOTATION].clone()
 }
 
 async fn start(cluster: &Cluster) -> Controller {

@@ -1,66 +1,18 @@
 //! A running TrainJob whose Jobs or pods cannot be created says why, until they are created: in its annotation, an Event and the metric.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use std::sync::Arc;
-
-use k8s_openapi::jiff::{Timestamp, ToSpan as _};
+use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
-use trainyard_api::names::ERROR_ANNOTATION;
-use trainyard_controller::metrics::Metrics;
 
 use crate::stub::{
     cluster::{Act, Cluster, When},
-    controller::{Controller, job, runtime},
+    train_job::{child, counted, error, messages, start_for_old_train_job},
 };
-
-/// Starts a controller for a TrainJob that was created two minutes ago, and waits for its JobSet. Also returns the controller's metrics.
-async fn start(cluster: &Cluster) -> (Controller, Arc<Metrics>) {
-    cluster.put(runtime("plain", &[]));
-    let created = Timestamp::now().checked_sub(2.minutes()).unwrap();
-    let mut job = job("a", "job", "plain", false);
-    job["metadata"]["creationTimestamp"] = created.to_string().into();
-    cluster.put(job);
-    let mut kept = None;
-    let metrics = |queue: &_| Arc::new(Metrics::new(queue));
-    let without_plugins = |metrics: &_| {
-        kept = Some(Arc::clone(metrics));
-        Vec::new()
-    };
-    let controller = Controller::start(cluster, metrics, without_plugins).await;
-    let is_created = |cluster: &Cluster| cluster.count("jobsets") == 1;
-    cluster.until("there is a JobSet", is_created).await;
-    // Until now, its Jobs could have been about to be created.
-    assert!(error(cluster).is_null());
-    let created = json!({"metadata": {"creationTimestamp": created.to_string()}});
-    cluster.merge("jobsets", "a", "job", &created);
-    (controller, kept.unwrap())
-}
-
-/// Returns how many TrainJobs the metric counts with this state and reason. It has no series with a reason that no TrainJob has.
-fn counted(metrics: &Metrics, state: &str, reason: &str) -> u64 {
-    let series = format!("trainyard_train_jobs{{state=\"{state}\",reason=\"{reason}\"}} ");
-    let text = metrics.text().unwrap();
-    let mut counts = text.lines().filter_map(|line| line.strip_prefix(&series));
-    counts.next().map_or(0, |count| count.parse().unwrap())
-}
-
-fn error(cluster: &Cluster) -> Value {
-    let job = cluster.get("trainjobs", "a", "job").unwrap();
-    job["metadata"]["annotations"][ERROR_ANNOTATION].clone()
-}
 
 fn is_annotated(cluster: &Cluster, wanted: &str) -> bool {
     error(cluster)
         .as_str()
         .is_some_and(|error| error.contains(wanted))
-}
-
-/// Returns the messages of the TrainJob's Events.
-fn messages(cluster: &Cluster) -> String {
-    let events = cluster.all("events").into_iter();
-    let events = events.filter(|event| event["involvedObject"]["kind"] == "TrainJob");
-    let messages = events.map(|event| event["message"].to_string());
-    messages.collect::<Vec<_>>().join("\n")
 }
 
 /// An Event of an object, as its controller writes it.
@@ -73,25 +25,10 @@ fn event(of: &Value, reason: &str, message: &str) -> Value {
     })
 }
 
-/// The JobSet's Job with one pod of four.
-fn child(job_set: &Value, active: u8) -> Value {
-    json!({
-        "apiVersion": "batch/v1", "kind": "Job",
-        "metadata": {
-            "name": "job-node-0", "namespace": "a", "uid": "child",
-            "ownerReferences": [{
-                "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "job", "controller": true,
-                "uid": job_set["metadata"]["uid"],
-            }],
-        },
-        "spec": {"parallelism": 4, "completions": 4}, "status": {"active": active},
-    })
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn jobs_and_pods_that_are_refused_are_reported_until_they_exist() {
     let cluster = Cluster::new();
-    let (controller, metrics) = start(&cluster).await;
+    let (controller, metrics) = start_for_old_train_job(&cluster, Vec::new()).await;
     let not_created = || counted(&metrics, "waiting", "NotCreated");
     let without_jobs = |cluster: &Cluster| is_annotated(cluster, "it has no Jobs");
     cluster
@@ -112,7 +49,7 @@ async fn jobs_and_pods_that_are_refused_are_reported_until_they_exist() {
         .await;
 
     cluster.delete("events", "a", "JobCreationFailed-event");
-    let node = child(&job_set, 1);
+    let node = child(&job_set, 4, 1);
     cluster.put(node.clone());
     let quota = "Error creating: pods \"job-node-0-1-x7k2p\" is forbidden: exceeded quota: pods";
     cluster.put(event(&node, "FailedCreate", quota));
@@ -128,7 +65,7 @@ async fn jobs_and_pods_that_are_refused_are_reported_until_they_exist() {
     cluster.until("the missing pods are reported", lacks).await;
     assert_eq!(not_created(), 1);
 
-    cluster.put(child(&job_set, 4));
+    cluster.put(child(&job_set, 4, 4));
     cluster.merge("jobsets", "a", "job", &counts(1));
     cluster
         .until("nothing is wrong any more", |cluster| {
@@ -147,7 +84,7 @@ async fn a_controller_that_cannot_list_events_still_reports_missing_jobs() {
         (When::Before, ("list", "events")) => Act::Quote,
         _ => Act::GoOn,
     });
-    let (controller, _) = start(&cluster).await;
+    let (controller, _) = start_for_old_train_job(&cluster, Vec::new()).await;
     let without_jobs = |cluster: &Cluster| is_annotated(cluster, "it has no Jobs");
     cluster
         .until("a JobSet without Jobs is reported", without_jobs)

@@ -3,10 +3,7 @@
 
 use std::sync::Arc;
 
-use k8s_openapi::jiff::{Timestamp, ToSpan as _};
 use serde_json::{Value, json};
-use trainyard_api::names::ERROR_ANNOTATION;
-use trainyard_controller::metrics::Metrics;
 use trainyard_model::{
     call::{Call, Fault},
     contract::handle,
@@ -15,8 +12,8 @@ use trainyard_model::{
 
 use crate::stub::{
     cluster::Cluster,
-    controller::{Controller, job, runtime},
     plugin::builder,
+    train_job::{child, counted, error, messages, start_for_old_train_job},
 };
 
 const API_VERSION: &str = "scheduling.x-k8s.io/v1alpha1";
@@ -35,62 +32,14 @@ fn gang() -> Arc<dyn Plugin> {
     builder("gang", &[&claim], |call| Ok(emit(call)?))
 }
 
-fn counted(metrics: &Metrics, state: &str, reason: &str) -> u64 {
-    let series = format!("trainyard_train_jobs{{state=\"{state}\",reason=\"{reason}\"}} ");
-    let text = metrics.text().unwrap();
-    let mut counts = text.lines().filter_map(|line| line.strip_prefix(&series));
-    counts.next().map_or(0, |count| count.parse().unwrap())
-}
-
-fn error(cluster: &Cluster) -> String {
-    let job = cluster.get("trainjobs", "a", "job").unwrap();
-    let error = &job["metadata"]["annotations"][ERROR_ANNOTATION];
-    error.as_str().unwrap_or_default().to_owned()
-}
-
-fn messages(cluster: &Cluster) -> String {
-    let events = cluster.all("events").into_iter();
-    let messages = events.map(|event| event["message"].to_string());
-    messages.collect::<Vec<_>>().join("\n")
-}
-
-/// A Job of the JobSet with its only pod.
-fn child(job_set: &Value) -> Value {
-    json!({
-        "apiVersion": "batch/v1", "kind": "Job",
-        "metadata": {
-            "name": "job-node-0", "namespace": "a", "uid": "child",
-            "ownerReferences": [{
-                "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet", "name": "job", "controller": true,
-                "uid": job_set["metadata"]["uid"],
-            }],
-        },
-        "spec": {"parallelism": 1, "completions": 1}, "status": {"active": 1},
-    })
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn waiting_objects_are_reported_until_the_pods_run() {
     let cluster = Cluster::new();
-    cluster.put(runtime("gang", &["gang"]));
-    let created = Timestamp::now().checked_sub(2.minutes()).unwrap();
-    let mut train_job = job("a", "job", "gang", false);
-    train_job["metadata"]["creationTimestamp"] = created.to_string().into();
-    cluster.put(train_job);
-    let mut kept = None;
-    let new_metrics = |queue: &_| Arc::new(Metrics::new(queue));
-    let plugins = |metrics: &_| {
-        kept = Some(Arc::clone(metrics));
-        vec![gang()]
-    };
-    let controller = Controller::start(&cluster, new_metrics, plugins).await;
-    let is_created = |cluster: &Cluster| cluster.count("jobsets") == 1;
-    cluster.until("there is a JobSet", is_created).await;
-    let metrics: Arc<Metrics> = kept.unwrap();
+    let (controller, metrics) = start_for_old_train_job(&cluster, vec![gang()]).await;
     let waiting = || counted(&metrics, "waiting", "ObjectWaits");
 
     let job_set = cluster.get("jobsets", "a", "job").unwrap();
-    cluster.put(child(&job_set));
+    cluster.put(child(&job_set, 1, 1));
     let status = |status: Value| json!({ "status": status });
     let pods = |ready: u8| {
         status(json!({"replicatedJobsStatus": [{"name": "node", "active": 1, "ready": ready}]}))
@@ -130,7 +79,7 @@ async fn waiting_objects_are_reported_until_the_pods_run() {
     cluster.merge("jobsets", "a", "job", &pods(1));
     cluster
         .until("nothing is wrong any more", |cluster| {
-            error(cluster).is_empty() && waiting() == 0
+            error(cluster).is_null() && waiting() == 0
         })
         .await;
     assert_eq!(counted(&metrics, "running", ""), 1);

@@ -13,6 +13,7 @@ pub(crate) mod controller;
 pub(crate) mod function_plugin;
 pub(crate) mod log;
 pub(crate) mod plugin;
+pub(crate) mod train_job;
 
 use std::sync::Arc;
 
