@@ -242,8 +242,18 @@ fn admit(
 
 /// Whether an object is a TrainJob of any release.
 pub(crate) fn is_train_job(object: &Object) -> bool {
+    is_of_any_release(object, &[names::TRAIN_JOB])
+}
+
+/// Whether an object is a runtime of any release.
+pub(crate) fn is_runtime(object: &Object) -> bool {
+    let kinds = [names::TRAINING_RUNTIME, names::CLUSTER_TRAINING_RUNTIME];
+    is_of_any_release(object, &kinds)
+}
+
+fn is_of_any_release(object: &Object, kinds: &[&str]) -> bool {
     let groups = [names::TRAINER_GROUP, names::OLD_GROUP];
-    object.kind == names::TRAIN_JOB && groups.contains(&object.group())
+    kinds.contains(&&*object.kind) && groups.contains(&object.group())
 }
 
 /// Removes the TrainJobs that `--train-job` does not select.

@@ -30,6 +30,12 @@ impl Metadata {
     /// The fields of this struct.
     const TYPED: [&str; 5] = ["name", "namespace", "uid", "labels", "annotations"];
 
+    /// Returns the path of an annotation in its object.
+    #[must_use]
+    pub fn path_of_annotation(name: &str) -> FieldPath {
+        FieldPath::of(["metadata", "annotations"]).key(name)
+    }
+
     fn read(fields: &mut Fields<'_>, value: &Value) -> Self {
         let filled = |text: Option<String>| text.filter(|text| !text.is_empty());
         let rest = value.as_object().cloned().unwrap_or_default();

@@ -40,7 +40,7 @@ impl PluginOverrides {
                 limit,
                 remedy: "shorten it",
             };
-            errors.push(problem.at(annotation(name)));
+            errors.push(problem.at(Metadata::path_of_annotation(name)));
             ""
         };
         let disabled = text(names::DISABLED_PLUGINS_ANNOTATION, MAX_DISABLED_BYTES);
@@ -57,7 +57,7 @@ impl PluginOverrides {
 }
 
 fn read_parameters(text: &str, errors: &mut Vec<FieldError>) -> Map<String, Value> {
-    let path = annotation(names::PLUGIN_PARAMETERS_ANNOTATION);
+    let path = Metadata::path_of_annotation(names::PLUGIN_PARAMETERS_ANNOTATION);
     if text.is_empty() {
         return Map::new();
     }
@@ -82,10 +82,4 @@ fn read_parameters(text: &str, errors: &mut Vec<FieldError>) -> Map<String, Valu
             Map::new()
         }
     }
-}
-
-/// Returns the path of an annotation in its object.
-#[must_use]
-pub fn annotation(name: &str) -> FieldPath {
-    FieldPath::of(["metadata", "annotations"]).key(name)
 }

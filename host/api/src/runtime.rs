@@ -12,7 +12,6 @@ use crate::{
     names,
     object::{Metadata, Object},
     path::FieldPath,
-    plugin_overrides::annotation,
     plugin_use::PluginUse,
     yaml,
 };
@@ -281,7 +280,7 @@ pub(crate) struct TemplateMetadata {
 /// Reads the list of plugins in an annotation, whose JSON no schema has validated.
 fn read_annotation(metadata: &Metadata, errors: &mut Vec<FieldError>) -> Option<Vec<PluginUse>> {
     let text = metadata.annotations.get(names::PLUGINS_ANNOTATION)?;
-    let path = annotation_path();
+    let path = Metadata::path_of_annotation(names::PLUGINS_ANNOTATION);
     match yaml::read_json(text) {
         Ok(value) => {
             let (plugins, found) = PluginUse::read_alone(&value, &path);
@@ -308,12 +307,11 @@ fn join_plugins(
         };
         if listed.len() != annotated.len() || !listed.iter().zip(annotated).all(same) {
             let plugins = FieldPath::of(["spec", "plugins"]);
-            errors.push(FieldProblem::Differs(plugins).at(annotation_path()));
+            errors.push(
+                FieldProblem::Differs(plugins)
+                    .at(Metadata::path_of_annotation(names::PLUGINS_ANNOTATION)),
+            );
         }
     }
     listed.or(annotated).unwrap_or_default()
-}
-
-fn annotation_path() -> FieldPath {
-    annotation(names::PLUGINS_ANNOTATION)
 }

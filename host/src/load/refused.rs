@@ -74,16 +74,6 @@ impl Refused {
         }
     }
 
-    /// Returns the plugin's name, if it is known.
-    pub(super) fn plugin(&self) -> Option<&str> {
-        match self {
-            Self::Load { declared, .. } => Some(&declared.as_ref()?.name),
-            Self::SameName { name, .. } => Some(name),
-            Self::Conflict { declared, .. } => Some(&declared.name),
-            Self::SameFile(_) => None,
-        }
-    }
-
     /// Returns its manifest's declaration, if it is known and no loaded plugin replaces it.
     pub(super) fn declared(&self) -> Option<&Declared> {
         match self {

@@ -116,28 +116,14 @@ impl LoadResult {
         let others = others.map(|declared| (&*declared.name, &declared.active_when));
         // A loaded plugin replaces a refused one of the same name.
         let all: BTreeMap<_, _> = others.chain(loaded).collect();
-        let mut errors = self.unknown_plugins(policy, new.map(|new| &*new.id.name));
+        // A plugin whose manifest cannot be read may have any of the names.
+        let is_unread = |refused: &Refused| matches!(refused, Refused::Load { declared: None, .. });
+        let mut errors = match self.refused.iter().any(is_unread) {
+            true => Vec::new(),
+            false => policy.unknown_plugins(&all.keys().copied().collect()),
+        };
         errors.extend(policy.impossible_exemptions(&all));
         errors
-    }
-
-    /// Returns an error for each name in the policy file that is neither a loaded, a disabled, a refused nor the `new` plugin's name. Returns none
-    /// if the name of a refused plugin could not be read, because it may be any of them.
-    pub(super) fn unknown_plugins(&self, policy: &PolicyFile, new: Option<&str>) -> Vec<Located> {
-        let refused = self.refused.iter();
-        // The other plugin of the same file is known.
-        let refused: Option<BTreeSet<&str>> = refused
-            .filter(|refused| !matches!(refused, Refused::SameFile(_)))
-            .map(Refused::plugin)
-            .collect();
-        let Some(mut known) = refused else {
-            return Vec::new();
-        };
-        let loaded = self.loaded.iter();
-        known.extend(loaded.map(|(plugin, _)| &*plugin.info().id.name));
-        known.extend(self.disabled.iter().map(|declared| &*declared.name));
-        known.extend(new);
-        policy.unknown_plugins(&known)
     }
 }
 

@@ -207,13 +207,8 @@ impl PluginInfo {
     #[must_use]
     pub fn pinned_settings(&self) -> PinnedSettings {
         let mut writes = self.manifest.claims.writes.iter();
-        if writes.any(|path| path.field.is_metadata()) {
-            return PinnedSettings::of(&self.settings);
-        }
-        PinnedSettings::of(&Settings {
-            obeyed: ObeyedDomains::default(),
-            ..self.settings.clone()
-        })
+        let is_affected = writes.any(|path| path.field.is_metadata());
+        PinnedSettings::of(&self.settings, is_affected.then_some(&self.settings.obeyed))
     }
 
     /// Its configuration, with the defaults of its schema filled in.

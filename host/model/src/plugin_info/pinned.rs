@@ -26,12 +26,12 @@ pub struct PinnedSettings {
 }
 
 impl PinnedSettings {
-    /// Returns the settings of a loaded plugin, with the complete operator configuration.
+    /// Returns the settings of a loaded plugin, with the complete operator configuration, and with the domains that affect it.
     #[must_use]
-    pub(super) fn of(settings: &Settings) -> Self {
+    pub(super) fn of(settings: &Settings, obeyed: Option<&ObeyedDomains>) -> Self {
         let sorted = |names: &[String]| names.iter().cloned().collect::<BTreeSet<_>>();
         Self {
-            grants: canonical_digest(&grants(settings)),
+            grants: canonical_digest(&grants(&settings.grants, obeyed)),
             limits: limits(settings),
             operator_config: canonical_digest(&settings.operator_config),
             order: canonical_digest(&json!([sorted(&settings.after), sorted(&settings.before)])),
@@ -59,8 +59,8 @@ impl PinnedSettings {
     }
 }
 
-fn grants(settings: &Settings) -> Value {
-    let granted = match &settings.grants {
+fn grants(grants: &Grants, obeyed: Option<&ObeyedDomains>) -> Value {
+    let granted = match grants {
         Grants::AsClaimed => return json!("as claimed"),
         Grants::Paths(paths) => paths.iter().map(ToString::to_string),
     };
@@ -69,10 +69,9 @@ fn grants(settings: &Settings) -> Value {
     let domains = |obeyed: &ObeyedDomains| -> BTreeSet<String> {
         obeyed.domains().map(str::to_owned).collect()
     };
-    let obeyed = domains(&settings.obeyed);
-    match obeyed == domains(&ObeyedDomains::default()) {
-        true => json!(granted),
-        false => json!([granted, obeyed]),
+    match obeyed.map(domains) {
+        Some(obeyed) if obeyed != domains(&ObeyedDomains::default()) => json!([granted, obeyed]),
+        _ => json!(granted),
     }
 }
 
@@ -100,8 +99,12 @@ mod tests {
         }
     }
 
+    fn pinned(settings: &Settings) -> PinnedSettings {
+        PinnedSettings::of(settings, Some(&settings.obeyed))
+    }
+
     fn changes(then: &Settings, now: &Settings) -> Vec<&'static str> {
-        PinnedSettings::of(then).changes(&PinnedSettings::of(now))
+        pinned(then).changes(&pinned(now))
     }
 
     #[test]
@@ -145,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_limit_that_one_release_does_not_know_is_no_change() {
-        let now = PinnedSettings::of(&Settings::default());
+        let now = pinned(&Settings::default());
         let mut then = now.clone();
         then.limits.remove("logLines").unwrap();
         then.limits.insert("ofALaterRelease".to_owned(), 1);
@@ -160,7 +163,7 @@ mod tests {
             operator_config: Arc::new(json!({"endpoint": "internal.example.com"})),
             ..granted(&["labels[secret-project]"])
         };
-        let text = json!(PinnedSettings::of(&settings)).to_string();
+        let text = json!(pinned(&settings)).to_string();
         assert!(!text.contains("internal") && !text.contains("secret-project"));
     }
 }

@@ -1,7 +1,7 @@
 //! Whether a TrainJob has resource claims, which activate plugins.
 
 use serde_json::Value;
-use trainyard_api::{FieldPath, Runtime, TrainJob, names, plugin_overrides::annotation};
+use trainyard_api::{FieldPath, Metadata, Runtime, TrainJob, names};
 use trainyard_model::{
     manifest::ActiveWhen,
     record::{EntryScope, Field, PodSet, Record},
@@ -26,7 +26,7 @@ pub(super) fn requested(job: &TrainJob, runtime: &Runtime) -> Option<(InputObjec
     ];
     let mut requesting = metadata.into_iter();
     let (about, _) = requesting.find(|(_, of)| of.annotations.contains_key(name))?;
-    Some((about, annotation(name)))
+    Some((about, Metadata::path_of_annotation(name)))
 }
 
 /// Whether the TrainJob makes the trainer's container use resource claims.

@@ -9,8 +9,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 use trainyard_api::{
-    FieldPath, PluginUse, Runtime, TrainJob, names,
-    plugin_overrides::annotation,
+    FieldPath, Metadata, PluginUse, Runtime, TrainJob, names,
     runtime::{KeyedPolicy, Member},
 };
 use trainyard_model::{
@@ -238,7 +237,7 @@ impl Selection<'_> {
 
     /// Returns why the TrainJob may not name a plugin as disabled. It may if the operator disables the plugin for it anyway.
     fn problem_of_disabling(&self, name: &str) -> Option<Problem> {
-        let path = annotation(names::DISABLED_PLUGINS_ANNOTATION);
+        let path = Metadata::path_of_annotation(names::DISABLED_PLUGINS_ANNOTATION);
         let always = &ActiveWhen::Always;
         let mut disabled = self.skipped.iter().filter(|one| one.is_disabled);
         let is_disabled = disabled.any(|one| {

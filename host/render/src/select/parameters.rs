@@ -1,9 +1,7 @@
 //! The values that a TrainJob sets in the configuration of plugins, as far as the runtime's author lists them as parameters.
 
 use serde_json::{Map, Value};
-use trainyard_api::{
-    FieldPath, PluginUse, Runtime, names, path::Segment, plugin_overrides::annotation,
-};
+use trainyard_api::{FieldPath, Metadata, PluginUse, Runtime, names, path::Segment};
 use trainyard_model::{
     plugin_info::PluginInfo,
     schema::ConfigError,
@@ -114,7 +112,8 @@ pub(super) fn refuse_others(
 }
 
 fn in_annotation(plugin: &str) -> FieldPath {
-    annotation(names::PLUGIN_PARAMETERS_ANNOTATION).field(clean_to(plugin, MAX_NAME))
+    Metadata::path_of_annotation(names::PLUGIN_PARAMETERS_ANNOTATION)
+        .field(clean_to(plugin, MAX_NAME))
 }
 
 fn not_listed(runtime: &Runtime) -> String {

@@ -18,7 +18,7 @@ use super::{
     result::{RenderedJob, Rendering, Skipped},
 };
 use crate::{
-    input,
+    input::{self, is_runtime},
     load::LoadedPlugins,
     render,
     report::ErrorList,
@@ -292,12 +292,6 @@ pub(super) fn check(
         problems.for_each(|problem| errors.add(input::locate(job, &problem)));
     }
     Ok(errors)
-}
-
-fn is_runtime(object: &Object) -> bool {
-    let groups = [names::TRAINER_GROUP, names::OLD_GROUP];
-    let kinds = [names::TRAINING_RUNTIME, names::CLUSTER_TRAINING_RUNTIME];
-    groups.contains(&object.group()) && kinds.contains(&&*object.kind)
 }
 
 /// Whether a TrainJob names a shipped runtime that the case does not have.
