@@ -24,11 +24,13 @@ fn folder() -> tempfile::TempDir {
     fs::create_dir(path("runtimes")).unwrap();
     fs::copy(example.join("runtime.yaml"), path("runtimes/runtime.yaml")).unwrap();
     fs::create_dir(path("plugins")).unwrap();
-    for name in ["new", "plugin", "my-plugin", "plugins/team"] {
+    for name in ["new", "old", "plugin", "my-plugin", "plugins/team"] {
         fs::write(path(&format!("{name}.wasm")), plugin()).unwrap();
     }
     let policy = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\n";
-    fs::write(path("policy.yaml"), policy).unwrap();
+    for name in ["policy.yaml", "new-policy.yaml"] {
+        fs::write(path(name), policy).unwrap();
+    }
     folder
 }
 

@@ -1,12 +1,17 @@
 //! `explain` shows what set a field, from which value and why, for any field of the JobSet, by its JobSet path or its record path.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    missing_docs
+)]
 
 use std::process::Output;
 
 use serde_json::Value;
 
-use crate::common::{root, stdout, trainyard};
+use crate::common::{case, root, stdout, trainyard};
 
 fn explain(args: &[&str]) -> Output {
     explain_in("examples/torch-llama", args)
@@ -82,6 +87,20 @@ fn job_set_paths_find_the_same_field() {
     ]));
     assert_eq!(stdout(&explain(&["pod-sets[node].count"])), count);
     assert!(count.contains("template.spec.parallelism: 4"), "{count}");
+}
+
+#[test]
+fn emitted_objects_name_their_plugin() {
+    let explained = |more: &[&str]| {
+        let arguments = [&["explain", "-f", "input.yaml"], more].concat();
+        stdout(&trainyard(&case("coscheduling-timeout"), &arguments))
+    };
+    let line =
+        "object: PodGroup bert (scheduling.x-k8s.io/v1alpha1), emitted by coscheduling 0.1.0\n";
+    assert!(explained(&[]).contains(line), "{}", explained(&[]));
+    assert!(explained(&["-o", "wide"]).contains(line));
+    let report: Value = serde_json::from_str(&explained(&["-o", "json"])).unwrap();
+    assert_eq!(report[0]["objects"][0]["kind"], "PodGroup");
 }
 
 #[test]

@@ -407,7 +407,10 @@ fn file_and_policy_errors_have_no_hidden_characters() {
             &["plan", "--plugin", name],
             &["plan", "--plugin", &missing],
             &["plan", "--plugin-dir", &missing],
+            &["plan", "--against", name],
+            &["plan", "--against-policy", name],
             &["plugin", "inspect", name],
+            &["plugin", "diff", name, &missing],
             &["plugin", "check", &missing],
             &["plugin", "test", &missing, "--cases", &missing],
             &["plugin", "test", name, "--cases", &inside],
@@ -424,7 +427,7 @@ fn file_and_policy_errors_have_no_hidden_characters() {
         let output = trainyard(folder.path(), &["plan", "--policy", "policy.yaml"]);
         outputs.push((policy, output));
     }
-    assert_eq!(outputs.len(), 36);
+    assert_eq!(outputs.len(), 42);
     let mut wrong = Vec::new();
     for (what, output) in outputs {
         let (leaked, seen) = leaks(&[output.stdout, output.stderr].concat());

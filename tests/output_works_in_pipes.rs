@@ -33,6 +33,11 @@ fn output_without_a_terminal_has_no_color() {
         ("patch-kueue-finds-nothing", &["render", "-f", "input.yaml"]),
         ("error-all-at-once", &["render", "-f", "input.yaml"]),
         ("error-all-at-once", &["plan", "--nothing"]),
+        (
+            "torch-two-jobs",
+            &["plan", "-f", "input.yaml", "--against", &nccl],
+        ),
+        ("torch-two-jobs", &["plugin", "diff", &nccl, &nccl]),
         ("torch-two-jobs", &["render", "--help"]),
         ("torch-two-jobs", &["runtimes"]),
         ("torch-two-jobs", &["runtimes", "--all"]),

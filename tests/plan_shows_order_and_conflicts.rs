@@ -1,37 +1,16 @@
-//! `plan` prints the order of plugins as a flowchart or a self-contained page, and checks another plugin before it is loaded. Text of a
-//! manifest is escaped.
+//! `plan` prints the order of plugins as a flowchart or a self-contained page. Text of a manifest is escaped.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
-use std::{fs, path::Path, process::Output};
+use std::{path::Path, process::Output};
 
 use serde_json::{Value, json};
-use trainyard_cluster::with_manifest;
 
-use crate::common::{case, expect, stderr, stdout, trainyard};
-
-/// Writes a plugin with these claims. Its code is Torch's, which does not use them.
-fn plugin(folder: &Path, name: &str, more: Value) {
-    let mut manifest = json!({
-        "name": name, "version": "1.0.0", "contract": "1.0.0", "activeWhen": "plugins", "phases": ["transform"],
-    });
-    for (key, value) in more.as_object().unwrap() {
-        manifest[key] = value.clone();
-    }
-    let torch = fs::read(concat!(env!("OUT_DIR"), "/torch.wasm")).unwrap();
-    let plugin = with_manifest(&torch, &manifest.to_string()).unwrap();
-    fs::write(folder.join(format!("{name}.wasm")), plugin).unwrap();
-}
-
-fn claims(reads: &[&str], writes: &[&str]) -> Value {
-    json!({"claims": {"reads": reads, "writes": writes}})
-}
-
-fn policy(folder: &Path, plugins: &str) {
-    let text =
-        format!("apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins: {plugins}\n");
-    fs::write(folder.join("policy.yaml"), text).unwrap();
-}
+use crate::common::{
+    case,
+    declared_plugin::{claims, plugin, policy},
+    expect, stderr, stdout, trainyard,
+};
 
 fn plan(folder: &Path, arguments: &[&str]) -> Output {
     trainyard(folder, &[&["plan"], arguments].concat())
@@ -186,170 +165,6 @@ fn manifest_text_is_escaped() {
             );
         }
     }
-}
-
-fn against(folder: &Path, file: &str, policy: &str) -> (Option<i32>, Value, String) {
-    self::policy(folder, policy);
-    let arguments = [
-        "--plugin-dir",
-        "loaded",
-        "--policy",
-        "policy.yaml",
-        "--against",
-        file,
-    ];
-    let json = plan(folder, &[&arguments[..], &["-o", "json"]].concat());
-    let table = plan(folder, &arguments);
-    assert_eq!(json.status, table.status);
-    let table = String::from_utf8(table.stdout).unwrap();
-    let report = serde_json::from_slice(&json.stdout).unwrap_or(Value::Null);
-    assert_eq!(
-        json.status.success(),
-        report["accepted"] == true,
-        "{}",
-        stderr(&json)
-    );
-    (json.status.code(), report, table)
-}
-
-fn folder_with_loaded() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().unwrap();
-    let loaded = folder.path().join("loaded");
-    fs::create_dir(&loaded).unwrap();
-    plugin(&loaded, "site", claims(&["labels[a]"], &["labels[b]"]));
-    folder
-}
-
-#[test]
-fn additional_plugin_is_checked_against_the_loaded_ones() {
-    let folder = folder_with_loaded();
-    plugin(
-        folder.path(),
-        "new",
-        claims(&["labels[b]"], &["annotations[x]"]),
-    );
-    let (code, report, table) = against(folder.path(), "new.wasm", "[]");
-    assert_eq!(code, Some(0), "{table}");
-    assert_eq!(report["problems"], json!([]));
-    assert_eq!(report["replaces"], Value::Null);
-    let orders = report["orders"].as_object().unwrap().iter();
-    let orders = orders.flat_map(|(when, orders)| {
-        let orders = orders.as_array().unwrap().iter();
-        orders.map(move |order| format!("{when}: {order}\n"))
-    });
-    expect("orders.txt", &orders.collect::<String>());
-    assert!(table.contains("order then: "), "{table}");
-    assert_ne!(report["digest"]["now"], report["digest"]["then"]);
-    let edges = report["because"]["added"].as_array().unwrap();
-    assert!(!edges.is_empty() && report["because"]["removed"] == json!([]));
-}
-
-#[test]
-fn refused_plugin_is_reported_with_every_reason() {
-    let folder = folder_with_loaded();
-    // A conflict, a cycle, and two claims that are not granted.
-    let writes = [
-        "labels[a]",
-        "labels[b]",
-        "pod-sets[*].priority-class",
-        "pod-sets[*].containers[*].image",
-    ];
-    plugin(folder.path(), "new", claims(&["labels[b]"], &writes));
-    let (code, report, table) = against(folder.path(), "new.wasm", "[]");
-    assert_eq!(code, Some(1));
-    let problems = report["problems"].as_array().unwrap();
-    let of = |kind: &str| {
-        let of_kind = problems.iter().filter(|problem| problem["kind"] == *kind);
-        of_kind.cloned().collect::<Vec<_>>()
-    };
-    let granted: Vec<_> = of("grant").iter().map(|one| one["path"].clone()).collect();
-    assert_eq!(granted, [writes[2], writes[3]]);
-    let [conflict] = &of("conflict")[..] else {
-        unreachable!("{problems:?}")
-    };
-    assert_eq!(
-        (&conflict["first"], &conflict["second"]),
-        (&json!("new"), &json!("site"))
-    );
-    let path = json!({"place": "labels[b]", "firstClaim": "labels[b]", "secondClaim": "labels[b]"});
-    assert_eq!(conflict["paths"], json!([path]));
-    assert_eq!(of("cycle")[0]["plugins"], json!(["new", "site"]));
-    assert_eq!(report["digest"]["then"], Value::Null);
-    assert!(
-        table.contains("order then: none, because of the cycle"),
-        "{table}"
-    );
-    for problem in problems {
-        assert!(
-            table.contains(problem["message"].as_str().unwrap()),
-            "{table}"
-        );
-    }
-    // Each remedy works, and with all of them the plugin is accepted.
-    let grants = "grants: ['pod-sets[*].priority-class', 'pod-sets[*].containers[*].image']";
-    let (code, report, _) = against(
-        folder.path(),
-        "new.wasm",
-        &format!("[{{name: new, {grants}, after: [site]}}]"),
-    );
-    assert_eq!(code, Some(1), "the cycle stays: {report}");
-    let (code, report, _) = against(
-        folder.path(),
-        "new.wasm",
-        &format!("[{{name: new, {grants}, excludes: [site]}}]"),
-    );
-    assert_eq!((code, &report["problems"]), (Some(0), &json!([])));
-    let (code, ..) = against(
-        folder.path(),
-        "new.wasm",
-        &format!("[{{name: new, {grants}}}, {{name: site, disabled: true}}]"),
-    );
-    assert_eq!(code, Some(0));
-}
-
-#[test]
-fn other_version_is_compared_with_the_loaded_one() {
-    let folder = folder_with_loaded();
-    let mut next = claims(&["labels[a]"], &["labels[c]"]);
-    next["version"] = json!("2.0.0");
-    plugin(folder.path(), "site", next);
-    let (code, report, table) = against(folder.path(), "site.wasm", "[]");
-    assert_eq!(code, Some(0), "{table}");
-    assert_eq!(report["replaces"]["version"], "1.0.0");
-    assert_eq!(report["plugin"]["version"], "2.0.0");
-    assert_eq!(
-        report["declares"],
-        json!({"added": ["writes `labels[c]`"], "removed": ["writes `labels[b]`"]})
-    );
-    assert!(
-        table.contains("+ declares: writes `labels[c]`\n- declares: writes `labels[b]`"),
-        "{table}"
-    );
-    // It is refused if the operator has pinned another digest.
-    let digest = format!("sha256:{}", "0".repeat(64));
-    let (code, report, _) = against(
-        folder.path(),
-        "site.wasm",
-        &format!("[{{name: site, digest: '{digest}', disabled: false}}]"),
-    );
-    assert_eq!(
-        (code, report),
-        (Some(1), Value::Null),
-        "the loaded one is refused too"
-    );
-}
-
-#[test]
-fn file_that_is_not_a_plugin_is_an_error() {
-    let folder = folder_with_loaded();
-    fs::write(folder.path().join("text.wasm"), "no plugin").unwrap();
-    let output = plan(folder.path(), &["--against", "text.wasm"]);
-    assert_eq!(output.status.code(), Some(1));
-    assert!(
-        output.stdout.is_empty() && stderr(&output).starts_with("error: text.wasm: "),
-        "{}",
-        stderr(&output)
-    );
 }
 
 #[test]

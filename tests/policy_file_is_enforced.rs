@@ -5,7 +5,8 @@
 
 use std::{fs, path::Path};
 
-use serde_json::Value;
+use serde_json::{Value, json};
+use trainyard_cluster::with_manifest;
 
 use crate::common::{
     policy_file::{policy, refused_with, run},
@@ -124,6 +125,69 @@ fn inspect_prints_the_policy_file_a_plugin_needs() {
             "{policy}"
         );
     }
+}
+
+#[test]
+fn one_policy_file_is_printed_for_several_plugins() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| trainyard(folder.path(), arguments);
+    let (site, team) = (test_plugin("site"), test_plugin("team"));
+    let coscheduling = fs::read(concat!(env!("OUT_DIR"), "/coscheduling.wasm")).unwrap();
+    let scheduler = json!({
+        "name": "gangs", "version": "1.0.0", "contract": "1.0.0", "activeWhen": "plugins", "phases": ["transform", "build"],
+        "operatorConfigSchema": {
+            "type": "object",
+            "properties": {
+                "queue": {"type": "string", "description": "The queue of all gangs."},
+                "seconds": {"type": "integer", "default": 60},
+            },
+            "required": ["queue"],
+        },
+    });
+    let gangs = with_manifest(&coscheduling, &scheduler.to_string()).unwrap();
+    fs::write(folder.path().join("gangs.wasm"), gangs).unwrap();
+    let printed = stdout(&run(&[
+        "plugin",
+        "inspect",
+        "--policy",
+        &site,
+        &team,
+        "gangs.wasm",
+    ]));
+    for line in [
+        "  # config:\n",
+        "  #   \"queue\": ... # string; required; The queue of all gangs.\n",
+        "  #   \"seconds\": 60 # integer\n",
+    ] {
+        assert!(printed.contains(line), "{line:?} is not in {printed}");
+    }
+    // The operator fills in the configuration.
+    let filled = printed
+        .replace("  # config:", "  config:")
+        .replace("  #   \"queue\": ...", "    \"queue\": all")
+        .replace("  #   \"seconds\"", "    \"seconds\"")
+        + "- name: torch\n  before: [site]\n";
+    fs::write(folder.path().join("policy.yaml"), filled).unwrap();
+    let plugins = [
+        "--plugin",
+        &site,
+        "--plugin",
+        &team,
+        "--plugin",
+        "gangs.wasm",
+    ];
+    let plan = [&["plan", "--policy", "policy.yaml"][..], &plugins].concat();
+    assert!(stdout(&run(&plan)).contains("gangs"));
+
+    let twice = run(&["plugin", "inspect", "--policy", &site, &site]);
+    assert!(twice.stdout.is_empty());
+    let error = stderr(&twice);
+    assert!(error.contains("is the plugin site, like "), "{error}");
+    let several = run(&["plugin", "inspect", &site, &team]);
+    assert_eq!(
+        stderr(&several),
+        "error: pass one plugin file; only --policy takes several\n"
+    );
 }
 
 #[test]

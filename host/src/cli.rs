@@ -13,7 +13,7 @@ use crate::{
 const AFTER_HELP: &str = "\
 Exit codes:
   0  success
-  1  the input, a plugin or the policy file is refused; nothing is printed to standard output, except by \"plan --against\", \"plugin test\", \"plugin claims\", \"replay\" and \"validate -o json\", and with --keep-going
+  1  the input, a plugin or the policy file is refused; nothing is printed to standard output, except by \"plan --against\", \"plugin diff\", \"plugin test\", \"plugin claims\", \"replay\" and \"validate -o json\", and with --keep-going
   2  the command line is invalid
 
 Examples:
@@ -76,8 +76,10 @@ enum Command {
 impl Cli {
     /// Runs the command, prints its errors and returns the exit code.
     pub(crate) fn run(self) -> ExitCode {
-        if !matches!(self.command, Command::Controller(_)) {
-            log::to_stderr();
+        match self.command {
+            Command::Controller(_) => {}
+            Command::Render(_) => log::to_stderr(log::OF_PLUGINS),
+            _ => log::to_stderr("warn"),
         }
         let done = match self.command {
             Command::Render(args) => render::run(&args),

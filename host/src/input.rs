@@ -198,7 +198,7 @@ pub(crate) fn check(
 }
 
 /// Sorts the objects of the input, and adds their errors to those so far.
-fn catalog(objects: Vec<Admitted>, mut failure: ErrorList) -> (Catalog, ErrorList) {
+pub(crate) fn catalog(objects: Vec<Admitted>, mut failure: ErrorList) -> (Catalog, ErrorList) {
     let (catalog, errors) = Catalog::new(objects);
     catalog.warnings.iter().for_each(report::warn);
     errors.into_iter().for_each(|error| failure.add(error));
@@ -207,7 +207,7 @@ fn catalog(objects: Vec<Admitted>, mut failure: ErrorList) -> (Catalog, ErrorLis
 
 /// Reads the objects of the input and admits them like an API server. Each object has its own errors; those of unreadable files are returned
 /// separately.
-fn admit(
+pub(crate) fn admit(
     args: &InputArgs,
     mut originals: Option<&mut Originals>,
 ) -> Result<(Vec<Admitted>, ErrorList), ErrorList> {

@@ -44,11 +44,14 @@ fn filter_of(named: &str, level: &str) -> EnvFilter {
     }
 }
 
-/// Prints the log of libraries like the command's own messages: warnings and errors, or what `TRAINYARD_LOG` selects.
-pub(crate) fn to_stderr() {
+/// What plugins log at the level `info`, beside warnings and errors.
+pub(crate) const OF_PLUGINS: &str = "warn,trainyard::plugin=info";
+
+/// Prints the log of libraries and plugins like the command's own messages: what `TRAINYARD_LOG` selects, or else `levels`.
+pub(crate) fn to_stderr(levels: &str) {
     use tracing_subscriber::prelude::*;
     tracing_subscriber::registry()
-        .with(filter("warn"))
+        .with(filter(levels))
         .with(SentenceLayer)
         .init();
 }

@@ -8,7 +8,9 @@
 //! - `args`: their arguments;
 //! - `input`: the files and plugins of one command, and the rendering of its TrainJobs. `stats` measures its plugin calls;
 //! - `load`: the plugins. `built_ins` has those of this program, and `policy_file` the operator's settings for them;
-//! - `recording` and `bundle`: what `replay` renders again. `difference` finds the first difference between two values;
+//! - `recording` and `bundle`: what `replay` renders again. `difference` finds the first difference between two values, and
+//!   `field_changes` all fields that differ between two renderings;
+//! - `upgrade`: what a new version of a plugin changes, and whom it breaks;
 //! - `cluster`: the client of an interactive command;
 //! - `output`, `report` and `log`: standard output, the errors with the exit code, and the log.
 
@@ -23,6 +25,7 @@ mod controller;
 mod crds;
 mod difference;
 mod explain;
+mod field_changes;
 mod finding;
 mod input;
 mod load;
@@ -39,6 +42,7 @@ mod replay;
 mod report;
 mod runtimes;
 mod stats;
+mod upgrade;
 mod validate;
 
 use std::process::ExitCode;

@@ -9,7 +9,8 @@ use trainyard_api::{FieldPath, path::Segment};
 use trainyard_model::text::{clean_to, is_hidden};
 use trainyard_render::Provenance;
 
-use super::{Explanation, setter, without_name};
+use super::{Explanation, without_name};
+use crate::field_changes::setter;
 
 /// A group of fields. Groups are printed in this order.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]

@@ -8,7 +8,7 @@ use trainyard_api::{
 };
 use trainyard_render::{NoSuchField, Provenance, env_vars, path_in_job_set};
 
-use super::without_env_name;
+use crate::field_changes::without_env_name;
 
 /// The likely cause of a difference.
 #[derive(Clone, Copy)]

@@ -65,7 +65,7 @@ pub(super) fn explain(
         lines.iter().for_each(report::warn);
     }
     ErrorList::from_iter(absent.into_iter().flatten()).or_ok(())?;
-    let explained = Explanation::new(&train_job.namespace, name, &rendered, fields);
+    let explained = Explanation::new(&train_job.namespace, name, &rendered, wanted, fields);
     let mut buffered = BufferedList::new(args.output.list());
     buffered.add(explained.title(), &explained.text(args.output)?)?;
     buffered.print()

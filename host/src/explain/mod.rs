@@ -11,11 +11,12 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::Value;
 use trainyard_api::{FieldPath, fields::value_at, names, path::PathError};
-use trainyard_render::{InputJob, NoSuchField, Provenance, Rendered, Setter};
+use trainyard_render::{InputJob, NoSuchField, Provenance, Rendered};
 
 use crate::{
     args::RunArgs,
     cluster::ClusterArgs,
+    field_changes::without_env_name,
     input,
     output::{self, BufferedList, List},
     plan::DisabledReport,
@@ -117,7 +118,21 @@ struct Explanation<'a> {
     /// The parameters of plugins that it sets.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     parameters: Vec<ParameterReport<'a>>,
+    /// The objects beside the JobSet, if all fields are explained.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    objects: Vec<ObjectReport<'a>>,
     fields: Vec<Provenance>,
+}
+
+/// An object beside the JobSet, which a plugin emitted.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ObjectReport<'a> {
+    api_version: &'a str,
+    kind: &'a str,
+    name: &'a str,
+    plugin: &'a str,
+    version: &'a str,
 }
 
 /// A parameter of a plugin that the TrainJob sets.
@@ -130,11 +145,12 @@ struct ParameterReport<'a> {
 }
 
 impl<'a> Explanation<'a> {
-    /// Returns the explanation of these fields of a TrainJob.
+    /// Returns the explanation of a TrainJob's fields: of these, or of all if `wanted` is empty.
     fn new(
         namespace: &'a str,
         train_job: &'a str,
         rendered: &'a Rendered,
+        wanted: &[&FieldPath],
         fields: Vec<Provenance>,
     ) -> Self {
         let parameters = rendered.plan.iter().flat_map(|active| {
@@ -148,11 +164,20 @@ impl<'a> Explanation<'a> {
                 })
             })
         });
+        let objects = wanted.is_empty().then_some(&rendered.objects);
+        let objects = objects.into_iter().flatten().map(|object| ObjectReport {
+            api_version: object.kind.api_version(),
+            kind: object.kind.kind(),
+            name: object.name.as_str(),
+            plugin: &object.plugin.name,
+            version: &object.plugin.version,
+        });
         Self {
             train_job,
             namespace,
             disabled_plugins: DisabledReport::of(&rendered.disabled),
             parameters: parameters.collect(),
+            objects: objects.collect(),
             fields,
         }
     }
@@ -161,7 +186,7 @@ impl<'a> Explanation<'a> {
         format!("TrainJob {}/{}", self.namespace, self.train_job)
     }
 
-    /// Returns lines about the plugins of the TrainJob.
+    /// Returns lines about the plugins of the TrainJob, and the objects that they emitted.
     fn plugins(&self) -> Vec<String> {
         let disabled = self.disabled_plugins.iter();
         let disabled =
@@ -175,7 +200,17 @@ impl<'a> Explanation<'a> {
             let by = names::PLUGIN_PARAMETERS_ANNOTATION;
             format!("parameter of {plugin}: {path}: {value} (annotation {by} of the TrainJob)")
         });
-        disabled.chain(parameters).collect()
+        let objects = self.objects.iter().map(|object| {
+            let ObjectReport {
+                api_version,
+                kind,
+                name,
+                plugin,
+                version,
+            } = object;
+            format!("object: {kind} {name} ({api_version}), emitted by {plugin} {version}")
+        });
+        disabled.chain(parameters).chain(objects).collect()
     }
 
     fn text(&self, format: ExplainFormat) -> Result<String, ErrorList> {
@@ -201,7 +236,7 @@ pub(crate) fn run(args: &ExplainArgs) -> Result<(), ErrorList> {
     let make = |job: &InputJob, rendered: &Rendered| {
         let (fields, missing) = fields(rendered, &wanted);
         let name = &job.train_job.metadata.name;
-        let explained = Explanation::new(&job.namespace, name, rendered, fields);
+        let explained = Explanation::new(&job.namespace, name, rendered, &wanted, fields);
         let has_none = explained.fields.is_empty() && !wanted.is_empty();
         let text = (!has_none).then(|| explained.text(args.output));
         let line = |missing: NoSuchField| format!("{}: {missing}", job.location());
@@ -283,32 +318,4 @@ fn path_of(field: &Provenance) -> String {
 fn without_name<'v>(field: &Provenance, value: &'v Value) -> &'v Value {
     let path = field.named();
     path.map_or(value, |path| without_env_name(path, value))
-}
-
-/// Returns the value at a path of the JobSet for the output, like [`without_name`].
-pub(crate) fn without_env_name<'v>(path: &FieldPath, value: &'v Value) -> &'v Value {
-    let is_env = matches!(path.segments(), [.., list, _] if list.text() == "env");
-    match value.get("name") {
-        Some(_) if is_env => {
-            let own = value.get("value").or_else(|| value.get("valueFrom"));
-            own.unwrap_or(value)
-        }
-        _ => value,
-    }
-}
-
-/// Returns what set a field, and why.
-pub(crate) fn setter(by: &Setter) -> (String, Option<&str>) {
-    match by {
-        Setter::Runtime { field } => ("runtime".to_owned(), Some(field)),
-        Setter::Patch { manager, field } => (format!("patch of {manager}"), Some(field)),
-        Setter::Host { reason } => ("trainyard".to_owned(), Some(reason)),
-        Setter::TrainJob { field } => ("TrainJob".to_owned(), Some(field)),
-        Setter::Plugin {
-            name,
-            version,
-            reason,
-            ..
-        } => (format!("{name} {version}"), reason.as_deref()),
-    }
 }

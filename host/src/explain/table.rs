@@ -3,8 +3,11 @@
 use serde_json::Value;
 use trainyard_model::text::clean_to;
 
-use super::{Explanation, path_of, setter, without_name};
-use crate::output::{self, Table};
+use super::{Explanation, path_of, without_name};
+use crate::{
+    field_changes::setter,
+    output::{self, Table},
+};
 
 /// The maximum number of rows of a table. More rows are printed as several tables, because a table is formatted in memory.
 const MAX_ROWS: usize = 4096;

@@ -2,6 +2,7 @@
 
 mod lenient;
 mod new_plugin;
+mod next;
 mod refused;
 mod result;
 
@@ -14,7 +15,8 @@ use std::{
 };
 
 pub(crate) use lenient::LenientLoad;
-pub(crate) use new_plugin::NewPlugin;
+use new_plugin::NewPlugin;
+pub(crate) use next::NextPlugins;
 use refused::{Origin, Refused, shown};
 use result::{CodeLoading, LoadResult, load, misspelled_orders};
 use trainyard_model::{
@@ -77,7 +79,7 @@ impl LoadedPlugins {
         let mut plugins = load(&loader, &[], &policy, CodeLoading::Lazy);
         let origin = Origin::File(path.to_owned());
         plugins.add(origin, defaults, &policy, |settings| {
-            let loaded = loader.load_untrusted(component, settings);
+            let loaded = loader.load_untrusted(component.clone(), settings);
             let loaded = loaded.map_err(|problem| LoadError {
                 file: shown(path),
                 problem: Box::new(problem),
@@ -96,34 +98,35 @@ impl LoadedPlugins {
         Ok((all, loaded))
     }
 
-    /// Also loads another plugin file, to compare it with the others.
-    pub(crate) fn load_with_new(
+    /// Also loads the plugins after a change: those with a `new` file, with another policy file, or both.
+    pub(crate) fn load_now_and_next(
         args: &LoadArgs,
-        file: &Path,
-    ) -> Result<(Self, NewPlugin), ErrorList> {
+        new: Option<&Path>,
+        next_policy: Option<&Path>,
+    ) -> Result<(Self, NextPlugins), ErrorList> {
         let (policy, loader) = prepare(args.policy.as_deref(), &args.cache)?;
-        let plugins = load(
-            &loader,
-            &files(&args.plugin, args.plugin_dir.as_deref())?,
-            &policy,
-            CodeLoading::Lazy,
-        );
-        let new = NewPlugin::load(&loader, file, &policy);
-        let mut failure = match &new {
-            Ok(new) => ErrorList::from_iter(plugins.policy_errors(&policy, Some(&new.plugin))),
-            // It may be the plugin that the policy file names, so unknown names are not reported.
-            Err(error) => ErrorList::from_iter([error]),
+        let files = files(&args.plugin, args.plugin_dir.as_deref())?;
+        let plugins = load(&loader, &files, &policy, CodeLoading::Lazy);
+        let of_now = next_policy.map(|_| plugins.policy_errors(&policy, None));
+        let mut failure = ErrorList::from_iter(of_now.into_iter().flatten());
+        let now = Self::of(plugins, loader, &policy, ErrorList::default());
+        let next_policy = match next_policy {
+            Some(path) => PolicyFile::read(path).map_err(ErrorList::from_iter)?,
+            None => policy,
         };
-        match (
-            Self::of(plugins, loader, &policy, ErrorList::default()),
-            new,
-        ) {
-            (Ok(loaded), Ok(new)) => failure.or_ok((loaded, new)),
-            (Err(refused), _) => {
+        match now {
+            Ok(now) => {
+                let next = NextPlugins::load(&now.loader, &files, new, next_policy);
+                let next = next.map_err(|refused| failure.absorb(refused)).ok();
+                match next {
+                    Some(next) => failure.or_ok((now, next)),
+                    None => Err(failure),
+                }
+            }
+            Err(refused) => {
                 failure.absorb(refused);
                 Err(failure)
             }
-            (Ok(_), Err(_)) => Err(failure),
         }
     }
 

@@ -6,12 +6,12 @@ use trainyard_model::{
     claims::Grants,
     manifest::Manifest,
     plan::Candidate,
-    plugin::Plugin,
     plugin_info::{PluginError, PluginInfo, Settings},
 };
 use trainyard_render::Renderer;
 use trainyard_sandbox::{LoadError, Loader};
 
+use super::result::load_anyway;
 use crate::policy_file::PolicyFile;
 
 /// The digest of a plugin whose component is not built.
@@ -26,25 +26,24 @@ pub(crate) struct NewPlugin {
 }
 
 impl NewPlugin {
-    /// Loads the file with all its claims granted, so a plugin that the operator's settings refuse can be compared as well.
+    /// Loads the file, like [`load_anyway`].
     ///
     /// # Errors
-    /// If it cannot be loaded even then.
+    /// If it cannot be loaded even with all its claims granted.
     pub(super) fn load(
         loader: &Loader,
         file: &Path,
         policy: &PolicyFile,
     ) -> Result<Self, LoadError> {
-        let mut wanted = Settings::default();
-        let as_claimed = loader.load_file(file, |manifest| {
-            wanted = policy.settings(&manifest.name, Settings::default());
-            Settings {
-                grants: Grants::AsClaimed,
-                digest: None,
-                ..wanted.clone()
-            }
+        let mut settings =
+            |manifest: &Manifest| policy.settings(&manifest.name, Settings::default());
+        let (plugin, refused) = load_anyway(&mut settings, |settings| {
+            Ok(Arc::new(loader.load_file(file, settings)?))
         })?;
-        Ok(Self::with(as_claimed.info().clone(), wanted))
+        Ok(Self {
+            plugin: plugin.info().clone(),
+            refused,
+        })
     }
 
     /// Returns the plugin of a manifest, whose component is not built.
@@ -66,22 +65,19 @@ impl NewPlugin {
             is_disabled: false,
             ..wanted.clone()
         };
-        let plugin = PluginInfo::new(manifest, NOT_BUILT, as_claimed)?;
-        Ok(Self::with(Arc::new(plugin), wanted))
-    }
-
-    /// Applies the operator's settings to a plugin that was loaded with all its claims granted.
-    fn with(plugin: Arc<PluginInfo>, wanted: Settings) -> Self {
-        match PluginInfo::new(plugin.manifest.clone(), &plugin.id.digest, wanted) {
-            Ok(plugin) => Self {
-                plugin: Arc::new(plugin),
-                refused: None,
+        let plugin = Arc::new(PluginInfo::new(manifest, NOT_BUILT, as_claimed)?);
+        Ok(
+            match PluginInfo::new(plugin.manifest.clone(), NOT_BUILT, wanted) {
+                Ok(plugin) => Self {
+                    plugin: Arc::new(plugin),
+                    refused: None,
+                },
+                Err(refused) => Self {
+                    plugin,
+                    refused: Some(refused),
+                },
             },
-            Err(refused) => Self {
-                plugin,
-                refused: Some(refused),
-            },
-        }
+        )
     }
 
     /// Returns why it would not be loaded beside these plugins: because of its settings, and because of each conflict with one of them.

@@ -8,6 +8,7 @@ use std::{
 
 use trainyard_api::Located;
 use trainyard_model::{
+    claims::Grants,
     manifest::Manifest,
     plugin::Plugin,
     plugin_info::{PluginError, PluginInfo, Settings},
@@ -39,6 +40,8 @@ pub(super) struct LoadResult {
     pub(super) refused: Vec<Refused>,
     /// The plugins that the policy file disables.
     pub(super) disabled: Vec<Declared>,
+    /// If set, plugins whose claims or digest the settings refuse are loaded with all their claims granted, and this has the refusals.
+    pub(super) granted_anyway: Option<Vec<PluginError>>,
 }
 
 impl LoadResult {
@@ -48,14 +51,21 @@ impl LoadResult {
         origin: Origin,
         defaults: Settings,
         policy: &PolicyFile,
-        load: impl FnOnce(SettingsOf<'_>) -> Result<Arc<dyn Plugin>, LoadError>,
+        load: impl Fn(SettingsOf<'_>) -> Result<Arc<dyn Plugin>, LoadError>,
     ) {
         let mut declared = None;
-        let loaded = load(&mut |manifest| {
+        let mut settings = |manifest: &Manifest| {
             let settings = policy.settings(&manifest.name, defaults.clone());
             declared = Some(super::declared(manifest, &settings));
             settings
-        });
+        };
+        let loaded = match &mut self.granted_anyway {
+            None => load(&mut settings),
+            Some(refusals) => load_anyway(&mut settings, load).map(|(plugin, refused)| {
+                refusals.extend(refused);
+                plugin
+            }),
+        };
         match loaded {
             Ok(loaded) => self.keep(loaded, origin),
             Err(error) if is_disabled(&error) => self.disabled.extend(declared),
@@ -79,6 +89,26 @@ impl LoadResult {
                 second: origin,
             }),
         }
+    }
+
+    /// Removes a plugin, and what is known of it.
+    pub(super) fn remove(&mut self, name: &str) {
+        self.loaded
+            .retain(|(plugin, _)| *plugin.info().id.name != *name);
+        self.disabled.retain(|disabled| disabled.name != *name);
+        let is_other = |refused: &Refused| refused.declared().is_none_or(|one| one.name != *name);
+        self.refused.retain(is_other);
+        let refusals = self.granted_anyway.iter_mut();
+        refusals.for_each(|all| all.retain(|refused| refused.plugin() != name));
+    }
+
+    /// Adds the plugins of another result.
+    pub(super) fn absorb(&mut self, other: Self) {
+        self.loaded.extend(other.loaded);
+        self.refused.extend(other.refused);
+        self.disabled.extend(other.disabled);
+        let refusals = other.granted_anyway.into_iter().flatten();
+        self.granted_anyway.get_or_insert_default().extend(refusals);
     }
 
     /// Returns the names of the plugins that the policy file disables.
@@ -162,28 +192,72 @@ pub(super) fn load(
     code: CodeLoading,
 ) -> LoadResult {
     let mut result = LoadResult::default();
-    for plugin in BUILT_INS {
-        let defaults = Settings::built_in();
-        result.add(Origin::BuiltIn, defaults, policy, |settings| {
-            Ok(match code {
-                CodeLoading::Eager => Arc::new(loader.load_built_in(plugin, settings)?),
-                CodeLoading::Lazy => Arc::new(loader.defer_built_in(plugin, settings)?),
-            })
-        });
-    }
-    let mut seen = BTreeSet::new();
-    for path in files {
-        let file = path.canonicalize().unwrap_or_else(|_| path.clone());
-        if !seen.insert(file) {
-            result.refused.push(Refused::SameFile(path.clone()));
-            continue;
-        }
-        let origin = Origin::File(path.clone());
-        result.add(origin, Settings::default(), policy, |settings| {
-            Ok(Arc::new(loader.load_file(path, settings)?))
-        });
-    }
+    result.add_all(loader, files, policy, code);
     result
+}
+
+impl LoadResult {
+    /// Loads the built-in plugins and these files, in this order, and continues after a plugin that is refused.
+    pub(super) fn add_all(
+        &mut self,
+        loader: &Loader,
+        files: &[PathBuf],
+        policy: &PolicyFile,
+        code: CodeLoading,
+    ) {
+        for plugin in BUILT_INS {
+            let defaults = Settings::built_in();
+            self.add(Origin::BuiltIn, defaults, policy, |settings| {
+                Ok(match code {
+                    CodeLoading::Eager => Arc::new(loader.load_built_in(plugin, settings)?),
+                    CodeLoading::Lazy => Arc::new(loader.defer_built_in(plugin, settings)?),
+                })
+            });
+        }
+        let mut seen = BTreeSet::new();
+        for path in files {
+            let file = path.canonicalize().unwrap_or_else(|_| path.clone());
+            if !seen.insert(file) {
+                self.refused.push(Refused::SameFile(path.clone()));
+                continue;
+            }
+            let origin = Origin::File(path.clone());
+            self.add(origin, Settings::default(), policy, |settings| {
+                Ok(Arc::new(loader.load_file(path, settings)?))
+            });
+        }
+    }
+}
+
+/// Loads a plugin with the operator's settings. If these refuse its claims or its digest, loads it with all its claims granted and also returns
+/// the refusal, so that it can be compared as well.
+///
+/// # Errors
+/// If it cannot be loaded even then.
+pub(super) fn load_anyway(
+    settings: SettingsOf<'_>,
+    load: impl Fn(SettingsOf<'_>) -> Result<Arc<dyn Plugin>, LoadError>,
+) -> Result<(Arc<dyn Plugin>, Option<PluginError>), LoadError> {
+    let LoadError { file, problem } = match load(settings) {
+        Ok(plugin) => return Ok((plugin, None)),
+        Err(error) => error,
+    };
+    match *problem {
+        LoadProblem::Plugin(
+            refused @ (PluginError::Claims { .. } | PluginError::Digest { .. }),
+        ) => {
+            let plugin = load(&mut |manifest| Settings {
+                grants: Grants::AsClaimed,
+                digest: None,
+                ..settings(manifest)
+            })?;
+            Ok((plugin, Some(refused)))
+        }
+        problem => Err(LoadError {
+            file,
+            problem: Box::new(problem),
+        }),
+    }
 }
 
 /// Whether a plugin is not loaded because the operator disabled it.

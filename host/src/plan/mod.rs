@@ -32,10 +32,15 @@ pub(crate) struct PlanArgs {
     /// Also list what each plugin reads, creates and writes, and its grants. HTML always includes them.
     #[arg(long)]
     claims: bool,
-    /// Show what would change if this plugin were added, or replaced the loaded plugin with the same name: its position, missing grants,
-    /// conflicts, cycles and possible clashes. The exit code is 1 if it would be refused.
-    #[arg(long, value_name = "NEW.wasm", conflicts_with = "filename", value_hint = clap::ValueHint::FilePath)]
+    /// Show what would change if this plugin were added, or replaced the loaded plugin with the same name: its declarations and whom they
+    /// break, its position, missing grants, conflicts, cycles and possible clashes. With -f, also show which fields and warnings of the
+    /// TrainJobs would change, and of TrainJobs that only name a runtime, for each runtime that no TrainJob names. The exit code is 1 if
+    /// the plugin or a TrainJob would be refused.
+    #[arg(long, value_name = "NEW.wasm", value_hint = clap::ValueHint::FilePath)]
     against: Option<PathBuf>,
+    /// Show what would change with this policy file, for the loaded plugins or for the plugin of --against.
+    #[arg(long, value_name = "NEW-POLICY", value_hint = clap::ValueHint::FilePath)]
+    against_policy: Option<PathBuf>,
     /// The output format.
     #[arg(short, long, value_enum, default_value_t = PlanFormat::Table)]
     output: PlanFormat,
@@ -66,8 +71,9 @@ impl PlanFormat {
 }
 
 pub(crate) fn run(args: &PlanArgs) -> Result<(), ErrorList> {
-    if let Some(file) = &args.against {
-        return against::run(&args.run.load, file, args.output);
+    let (file, policy) = (args.against.as_deref(), args.against_policy.as_deref());
+    if file.is_some() || policy.is_some() {
+        return against::run(args, file, policy);
     }
     let mut buffered = BufferedList::new(args.output.list());
     let mut number = 0;

@@ -4,6 +4,7 @@ mod build;
 mod cases;
 mod check;
 mod claims;
+mod diff;
 mod inspect;
 mod new;
 mod template;
@@ -18,7 +19,8 @@ use crate::report::ErrorList;
 /// `trainyard plugin`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginCommand {
-    /// Show what a plugin file declares and imports, and why it would not be loaded. None of its phases run.
+    /// Show what a plugin file declares and imports, and why it would not be loaded, or print the policy file that several plugins need. None of
+    /// their phases run.
     Inspect(inspect::InspectArgs),
     /// Create the crate of a new plugin that works, with tests and a case.
     New(new::NewArgs),
@@ -35,6 +37,8 @@ pub(crate) enum PluginCommand {
     Test(test::TestArgs),
     /// Render the cases of a plugin as `plugin test` does, and show which claims and grants the calls used, and which are missing.
     Claims(claims::ClaimsArgs),
+    /// Show what a new version of a plugin declares differently, and whom that breaks. The exit code is 1 if its version does not tell of it.
+    Diff(diff::DiffArgs),
     /// Make a plugin of a core module or component that another tool built, such as a compiler for C, Go or JavaScript.
     Wrap(wrap::WrapArgs),
     /// Write the contract as WIT files, which tools of other languages read.
@@ -49,6 +53,7 @@ pub(crate) fn run(command: &PluginCommand) -> Result<(), ErrorList> {
         PluginCommand::Build(args) => build::run(args),
         PluginCommand::Test(args) => test::run(args),
         PluginCommand::Claims(args) => claims::run(args),
+        PluginCommand::Diff(args) => diff::run(args),
         PluginCommand::Wrap(args) => wrap::run(args),
         PluginCommand::Wit(args) => wit::run(args),
     }

@@ -141,6 +141,19 @@ pub enum PluginError {
     },
 }
 
+impl PluginError {
+    /// The name of the plugin.
+    #[must_use]
+    pub fn plugin(&self) -> &str {
+        match self {
+            Self::Disabled(name) => name,
+            Self::Digest { id, .. } | Self::Claims { id, .. } | Self::OperatorConfig { id, .. } => {
+                &id.name
+            }
+        }
+    }
+}
+
 impl PluginInfo {
     /// Loads a plugin with a manifest, a digest and settings.
     ///

@@ -7,13 +7,14 @@ use std::{
 };
 
 use serde::Serialize;
-use trainyard_api::{error::InputProblem, inputs};
+use serde_json::Value;
+use trainyard_api::{error::InputProblem, inputs, yaml};
 use trainyard_model::text::clean;
 
-use super::fields::{FieldChange, changes};
 use crate::{
+    field_changes::{FieldChange, Found, changes, objects_of},
     output,
-    plugin::cases::{OBJECTS, REFUSAL, Rendering, WARNINGS},
+    plugin::cases::{OBJECTS, REFUSAL, RenderedJob, Rendering, WARNINGS},
     report::ErrorList,
 };
 
@@ -101,13 +102,30 @@ impl Comparison {
 /// Returns how two texts of an expected file differ.
 fn differ(name: &str, expected: &str, found: &str, rendering: &Rendering<'_>) -> DifferenceKind {
     if name == OBJECTS {
-        return match changes(expected, &rendering.jobs) {
+        return match object_changes(expected, &rendering.jobs) {
             Ok(fields) if fields.is_empty() => lines(expected, found),
             Ok(fields) => DifferenceKind::Fields { fields },
             Err(problem) => DifferenceKind::Unreadable { problem },
         };
     }
     lines(expected, found)
+}
+
+/// Returns the fields that differ between the documents of an expected file and the result of these TrainJobs. Empty if only the notation
+/// differs.
+///
+/// # Errors
+/// Why the expected file cannot be read.
+fn object_changes(expected: &str, jobs: &[RenderedJob]) -> Result<Vec<FieldChange>, String> {
+    let documents = yaml::read(expected).into_iter();
+    let expected = documents
+        .map(|document| document.map(|document| document.value))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| clean(&error.to_string()))?;
+    let expected: Vec<&Value> = expected.iter().collect();
+    let found = jobs.iter().flat_map(|job| objects_of(&job.rendered));
+    let found: Vec<Found<'_>> = found.collect();
+    Ok(changes(&expected, &found))
 }
 
 /// Returns the lines that only one of two texts has, or else the first line that differs.

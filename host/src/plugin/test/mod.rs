@@ -1,7 +1,6 @@
 //! `trainyard plugin test`: renders the cases of a plugin, and compares the results with the expected files.
 
 mod expected;
-mod fields;
 mod reach;
 mod report;
 

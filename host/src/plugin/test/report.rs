@@ -3,20 +3,22 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::Value;
 use trainyard_model::{
     claims::{ClaimScope, Verb},
     plugin_info::PluginInfo,
-    text::{MAX_LINE, clean_to},
 };
 
 use super::{
     TestedRendering,
     expected::{DifferenceKind, FileDifference},
-    fields::FieldChange,
     reach::Reach,
 };
-use crate::{output::counted, report::ErrorList, runtimes::shipped};
+use crate::{
+    field_changes::{FieldChange, shown},
+    output::counted,
+    report::ErrorList,
+    runtimes::shipped,
+};
 
 /// The result of testing a plugin.
 #[derive(Serialize)]
@@ -251,18 +253,12 @@ impl FileDifference {
 
 impl FieldChange {
     fn push_lines(&self, lines: &mut Vec<String>) {
-        let shown = |value: &Option<Value>| {
-            value.as_ref().map_or_else(
-                || "(absent)".to_owned(),
-                |value| clean_to(&value.to_string(), MAX_LINE),
-            )
-        };
         lines.push(match self.path.as_str() {
             "" => format!("    {}", self.object),
             path => format!("    {}: {path}", self.object),
         });
-        lines.push(format!("      expected: {}", shown(&self.expected)));
-        lines.push(format!("      found:    {}", shown(&self.found)));
+        lines.push(format!("      expected: {}", shown(self.expected.as_ref())));
+        lines.push(format!("      found:    {}", shown(self.found.as_ref())));
         let because = self.reason.iter().map(|reason| format!(" ({reason})"));
         let because: String = because.collect();
         match &self.set_by {

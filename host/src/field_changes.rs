@@ -5,74 +5,65 @@ use serde_json::Value;
 use trainyard_api::{
     FieldPath,
     merge::{self, Difference, JOB_SET, PLAIN},
-    yaml,
 };
-use trainyard_model::text::clean;
-use trainyard_render::Rendered;
+use trainyard_model::text::{MAX_LINE, clean, clean_to};
+use trainyard_render::{Rendered, Setter};
 
-use crate::{
-    difference::first_difference,
-    explain::{setter, without_env_name},
-    plugin::cases::RenderedJob,
-};
+use crate::difference::first_difference;
 
 /// A field that differs.
 #[derive(Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(in crate::plugin) struct FieldChange {
+pub(crate) struct FieldChange {
     /// The kind and the name of the object.
-    pub(in crate::plugin) object: String,
+    pub(crate) object: String,
     /// The path in the object. Empty for the whole object.
-    pub(in crate::plugin) path: String,
+    pub(crate) path: String,
     /// `None` if the field is not expected.
-    pub(in crate::plugin) expected: Option<Value>,
+    pub(crate) expected: Option<Value>,
     /// `None` if the field does not exist.
-    pub(in crate::plugin) found: Option<Value>,
+    pub(crate) found: Option<Value>,
     /// What set the field, or removed it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::plugin) set_by: Option<String>,
+    pub(crate) set_by: Option<String>,
     /// Why.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::plugin) reason: Option<String>,
+    pub(crate) reason: Option<String>,
 }
 
 /// An object with the rendering that has it.
-type Found<'a> = (&'a Value, &'a Rendered);
+pub(crate) type Found<'a> = (&'a Value, &'a Rendered);
 
-/// Returns the fields that differ between the documents of an expected file and the result of these TrainJobs. Empty if only the order or the
-/// notation differs.
-///
-/// # Errors
-/// Why the expected file cannot be read.
-pub(super) fn changes(expected: &str, jobs: &[RenderedJob]) -> Result<Vec<FieldChange>, String> {
-    let documents = yaml::read(expected).into_iter();
-    let expected = documents
-        .map(|document| document.map(|document| document.value))
-        .collect::<Result<Vec<_>, _>>()
-        .map_err(|error| clean(&error.to_string()))?;
-    let objects: Vec<Found<'_>> = jobs
-        .iter()
-        .flat_map(|job| {
-            let objects = job.rendered.all_objects();
-            objects.map(|object| (object, &job.rendered))
-        })
-        .collect();
+/// Returns the objects of a rendering.
+pub(crate) fn objects_of(rendered: &Rendered) -> impl Iterator<Item = Found<'_>> {
+    rendered.all_objects().map(move |object| (object, rendered))
+}
+
+/// Returns the fields that differ between the expected objects and those that were found. If only the order differs, returns the first
+/// place where it does.
+pub(crate) fn changes(expected: &[&Value], objects: &[Found<'_>]) -> Vec<FieldChange> {
     let mut all = Vec::new();
-    for one in &expected {
+    for one in expected {
         match objects.iter().find(|(object, _)| id(object) == id(one)) {
             Some((object, rendered)) => all.extend(changes_of(one, object, rendered)),
             None => all.push(whole(one, Some(one), None, None)),
         }
     }
-    for (object, rendered) in &objects {
+    for (object, rendered) in objects {
         if !expected.iter().any(|one| id(one) == id(object)) {
             all.push(whole(object, None, Some(object), Some(rendered)));
         }
     }
     if all.is_empty() {
-        all.extend(reordered(&expected, &objects));
+        all.extend(reordered(expected, objects));
     }
-    Ok(all)
+    all
+}
+
+/// Returns a value of a field, or that there is none, for a line of text.
+pub(crate) fn shown(value: Option<&Value>) -> String {
+    let text = |value: &Value| clean_to(&value.to_string(), MAX_LINE);
+    value.map_or_else(|| "(absent)".to_owned(), text)
 }
 
 /// Returns the fields of an object that differ.
@@ -100,7 +91,7 @@ fn changes_of(expected: &Value, found: &Value, rendered: &Rendered) -> Vec<Field
 }
 
 /// Returns what set a field of the JobSet last, or removed it, and why.
-fn who_set(path: &FieldPath, rendered: &Rendered) -> (Option<String>, Option<String>) {
+pub(crate) fn who_set(path: &FieldPath, rendered: &Rendered) -> (Option<String>, Option<String>) {
     let rows = rendered.explain(path).unwrap_or_default();
     let step = rows.first().and_then(|row| row.steps.last());
     let Some(step) = step else {
@@ -136,7 +127,7 @@ fn whole(
 }
 
 /// Returns the first place where only the order differs.
-fn reordered(expected: &[Value], objects: &[Found<'_>]) -> Option<FieldChange> {
+fn reordered(expected: &[&Value], objects: &[Found<'_>]) -> Option<FieldChange> {
     let mut pairs = expected.iter().zip(objects);
     pairs.find_map(|(one, (object, _))| {
         let first = first_difference(&FieldPath::root(), one, object)?;
@@ -166,4 +157,33 @@ fn id(object: &Value) -> [Option<&str>; 4] {
 fn named(object: &Value) -> String {
     let [_, kind, _, name] = id(object);
     clean(&format!("{} {}", kind.unwrap_or("?"), name.unwrap_or("?")))
+}
+
+/// Returns the value at a path of the JobSet for the output. Of an item of a list of env vars, this is the item without its name, which the
+/// path contains.
+pub(crate) fn without_env_name<'v>(path: &FieldPath, value: &'v Value) -> &'v Value {
+    let is_env = matches!(path.segments(), [.., list, _] if list.text() == "env");
+    match value.get("name") {
+        Some(_) if is_env => {
+            let own = value.get("value").or_else(|| value.get("valueFrom"));
+            own.unwrap_or(value)
+        }
+        _ => value,
+    }
+}
+
+/// Returns what set a field, and why.
+pub(crate) fn setter(by: &Setter) -> (String, Option<&str>) {
+    match by {
+        Setter::Runtime { field } => ("runtime".to_owned(), Some(field)),
+        Setter::Patch { manager, field } => (format!("patch of {manager}"), Some(field)),
+        Setter::Host { reason } => ("trainyard".to_owned(), Some(reason)),
+        Setter::TrainJob { field } => ("TrainJob".to_owned(), Some(field)),
+        Setter::Plugin {
+            name,
+            version,
+            reason,
+            ..
+        } => (format!("{name} {version}"), reason.as_deref()),
+    }
 }

@@ -1,18 +1,17 @@
 //! `trainyard plugin inspect`.
 
+mod policy;
+
 use std::{
-    collections::BTreeSet,
-    fmt::Display,
+    collections::{BTreeMap, BTreeSet},
     path::{Path, PathBuf},
 };
 
 use clap::Args;
 use serde::Serialize;
-use serde_json::Value;
-use trainyard_api::names;
 use trainyard_model::{
     claims::{ClaimPath, Verb, permission},
-    manifest::{ActiveWhen, Manifest},
+    manifest::Manifest,
     record::{Field, ObeyedDomains, Permission},
     text::clean,
 };
@@ -30,10 +29,10 @@ use crate::{
 /// Arguments of `plugin inspect`.
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
-    /// The plugin file.
-    #[arg(value_name = "FILE.wasm", value_hint = clap::ValueHint::FilePath)]
-    file: PathBuf,
-    /// Print a policy file with the grants that the plugin needs.
+    /// The plugin files.
+    #[arg(value_name = "FILE.wasm", required = true, value_hint = clap::ValueHint::FilePath)]
+    files: Vec<PathBuf>,
+    /// Print a policy file with the grants that the plugins need.
     #[arg(long, conflicts_with = "output")]
     policy: bool,
     /// The output format.
@@ -44,13 +43,18 @@ pub(crate) struct InspectArgs {
 }
 
 pub(super) fn run(args: &InspectArgs) -> Result<(), ErrorList> {
-    let refusals = load::refusals(&args.file, &args.cache)?;
-    let screened = screened(&args.file)?;
     if args.policy {
-        return output::lines(policy_file(&screened));
+        return output::lines(policy::lines(&policy_plugins(args)?));
     }
+    let [file] = args.files.as_slice() else {
+        return Err(ErrorList::from_iter([
+            "pass one plugin file; only --policy takes several",
+        ]));
+    };
+    let refusals = load::refusals(file, &args.cache)?;
+    let screened = screened(file)?;
     let inspected = Inspection {
-        file: clean(&args.file.display().to_string()),
+        file: clean(&file.display().to_string()),
         needed_grants: screened.manifest.needed_grants(&ObeyedDomains::default()),
         bytes: screened.bytes.len(),
         digest: screened.digest,
@@ -62,6 +66,34 @@ pub(super) fn run(args: &InspectArgs) -> Result<(), ErrorList> {
         ReportFormat::Json => output::json(&inspected),
         ReportFormat::Table => output::lines(inspected.lines()),
     }
+}
+
+/// Returns the plugins of a policy file, which have different names and can be loaded with it.
+fn policy_plugins(args: &InspectArgs) -> Result<Vec<Screened>, ErrorList> {
+    let mut failure = ErrorList::default();
+    let (mut plugins, mut files) = (Vec::new(), BTreeMap::new());
+    for file in &args.files {
+        let loaded = load::refusals(file, &args.cache).and_then(|_| screened(file));
+        let plugin = match loaded {
+            Ok(plugin) => plugin,
+            Err(refused) => {
+                failure.absorb(refused);
+                continue;
+            }
+        };
+        let shown = clean(&file.display().to_string());
+        let name = &plugin.manifest.name;
+        match files.get(name) {
+            Some(other) => failure.add(format!(
+                "{shown}: is the plugin {name}, like {other}; a policy file has one entry for each name, so pass one of them"
+            )),
+            None => {
+                files.insert(name.clone(), shown);
+                plugins.push(plugin);
+            }
+        }
+    }
+    failure.or_ok(plugins)
 }
 
 /// The output of `inspect`.
@@ -80,53 +112,12 @@ struct Inspection {
 }
 
 /// Checks a plugin file without running it.
-fn screened(file: &Path) -> Result<Screened, ErrorList> {
+pub(super) fn screened(file: &Path) -> Result<Screened, ErrorList> {
     let name = clean(&file.display().to_string());
     let (limits, compiler) = (LoadLimits::default(), compile_worker::compiler()?);
     screen::read(file, &limits)
         .and_then(|bytes| screen::screen(bytes, &limits, &compiler))
         .map_err(|error| ErrorList::from_iter([format!("{name}: {error}")]))
-}
-
-/// Returns the lines of a policy file with the grants that the plugin needs.
-fn policy_file(plugin: &Screened) -> Vec<String> {
-    let manifest = &plugin.manifest;
-    let text = |text: &dyn Display| Value::from(text.to_string());
-    let mut lines = vec![
-        format!(
-            "# For plugin {} {}. Remove what it should not be granted.",
-            manifest.name, manifest.version
-        ),
-        "apiVersion: trainyard.dev/v1alpha1".to_owned(),
-        "kind: PolicyFile".to_owned(),
-        "plugins:".to_owned(),
-        format!("- name: {}", text(&manifest.name)),
-        format!(
-            "  # digest: {} # accepts no other file under this name",
-            plugin.digest
-        ),
-    ];
-    if manifest.operator_config_schema.is_some() {
-        lines.push("  # config: {} # see operatorConfigSchema of its manifest".to_owned());
-    }
-    let grants = manifest.needed_grants(&ObeyedDomains::default());
-    if grants.is_empty() {
-        lines.push("  # it needs no grants".to_owned());
-    } else {
-        lines.push("  grants:".to_owned());
-        lines.extend(grants.iter().map(|grant| format!("  - {}", text(grant))));
-    }
-    if manifest.active_when == ActiveWhen::Always {
-        lines.push(
-            "  # disabledFor: {namespaces: [], runtimes: []} # it is active for every other TrainJob"
-                .to_owned(),
-        );
-        lines.push(format!(
-            "  # trainJobsMayDisable: true # with the annotation {}",
-            names::DISABLED_PLUGINS_ANNOTATION
-        ));
-    }
-    lines
 }
 
 impl Inspection {

@@ -1,0 +1,104 @@
+//! The plugins after a change: with another version of a plugin, another policy file, or both.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use trainyard_model::{
+    claims::Grants,
+    plan::Candidate,
+    plugin_info::{PluginError, PluginInfo, Settings},
+};
+use trainyard_render::{ClusterFacts, Renderer};
+use trainyard_sandbox::Loader;
+
+use super::{
+    disabled_by_operator,
+    refused::Origin,
+    result::{CodeLoading, LoadResult},
+};
+use crate::{policy_file::PolicyFile, report::ErrorList};
+
+/// The plugins after a change. Those that the operator's settings refuse have all their claims granted, so that all of the change can be
+/// reported.
+pub(crate) struct NextPlugins {
+    result: LoadResult,
+    policy: PolicyFile,
+}
+
+impl NextPlugins {
+    /// Loads the built-in plugins, these files, and a `new` file, which replaces the plugin of the same name.
+    ///
+    /// # Errors
+    /// Why files cannot be loaded, whatever the policy file grants, and errors of the policy file.
+    pub(super) fn load(
+        loader: &Loader,
+        files: &[PathBuf],
+        new: Option<&Path>,
+        policy: PolicyFile,
+    ) -> Result<Self, ErrorList> {
+        let anyway = || LoadResult {
+            granted_anyway: Some(Vec::new()),
+            ..LoadResult::default()
+        };
+        let mut all = anyway();
+        all.add_all(loader, files, &policy, CodeLoading::Lazy);
+        let mut own = anyway();
+        if let Some(file) = new {
+            let origin = Origin::File(file.to_owned());
+            own.add(origin, Settings::default(), &policy, |settings| {
+                Ok(Arc::new(loader.load_file(file, settings)?))
+            });
+        }
+        if let Some((new, _)) = own.loaded.first() {
+            all.remove(&new.info().id.name);
+        }
+        all.absorb(own);
+        let mut failure = ErrorList::from_iter(all.policy_errors(&policy, None));
+        let refused = all.refused.iter();
+        refused.for_each(|refused| failure.add(refused));
+        failure.or_ok(Self {
+            result: all,
+            policy,
+        })
+    }
+
+    /// Returns the plugins.
+    pub(crate) fn infos(&self) -> impl Iterator<Item = &Arc<PluginInfo>> {
+        self.result.loaded.iter().map(|(plugin, _)| plugin.info())
+    }
+
+    /// Returns why the operator's settings refuse plugins.
+    pub(crate) fn refused(&self) -> impl Iterator<Item = &PluginError> {
+        self.result.granted_anyway.iter().flatten()
+    }
+
+    /// Returns the operator's grants for one of the plugins.
+    pub(crate) fn grants(&self, plugin: &PluginInfo) -> Grants {
+        let name = &plugin.id.name;
+        match self.refused().any(|refused| *refused.plugin() == **name) {
+            true => self.policy.settings(name, Settings::default()).grants,
+            false => plugin.settings.grants.clone(),
+        }
+    }
+
+    /// Returns their plan.
+    pub(crate) fn candidate(&self) -> Candidate {
+        Candidate::new(self.infos().cloned(), &self.policy.facts().accelerators)
+    }
+
+    /// Returns the settings for all TrainJobs.
+    pub(crate) fn facts(&self) -> ClusterFacts {
+        self.policy.facts()
+    }
+
+    /// Returns what renders TrainJobs with them. `None` if they have no plan.
+    pub(crate) fn renderer(&self) -> Option<Renderer> {
+        let loaded = self.result.loaded.iter();
+        let plugins = loaded.map(|(plugin, _)| plugin.clone());
+        let renderer = Renderer::new(plugins, self.policy.facts()).ok()?;
+        let disabled = self.result.disabled.iter().map(disabled_by_operator);
+        Some(renderer.with_skipped(disabled.collect()))
+    }
+}

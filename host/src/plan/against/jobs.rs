@@ -1,0 +1,294 @@
+//! What a change would mean for TrainJobs and runtimes.
+
+use std::collections::BTreeSet;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use trainyard_api::{Admitted, Inputs, names};
+use trainyard_model::{deadline::Deadline, names::without_digests, text::clean};
+use trainyard_render::{InputJob, Rendered, Renderer, Stopped};
+use trainyard_schema::Admission;
+
+use super::AddedRemoved;
+use crate::{
+    args::InputArgs,
+    field_changes::{FieldChange, Found, changes, objects_of, shown, who_set},
+    input,
+    load::LoadedPlugins,
+    output::{Progress, counted},
+    report::ErrorList,
+};
+
+/// What the change would mean for a TrainJob, or for a runtime that no TrainJob of the input names.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct JobImpact {
+    /// The TrainJob or the runtime.
+    name: String,
+    #[serde(flatten)]
+    outcome: Outcome,
+}
+
+/// How the two results differ.
+#[derive(Serialize)]
+#[serde(
+    tag = "outcome",
+    rename_all = "camelCase",
+    rename_all_fields = "camelCase"
+)]
+enum Outcome {
+    /// Both have the same fields and warnings.
+    Same,
+    /// Fields or warnings differ.
+    Differs {
+        fields: Vec<ChangedField>,
+        warnings: AddedRemoved<String>,
+    },
+    /// Only the result after the change is a refusal.
+    Refused { errors: Vec<String> },
+    /// Only the result now is a refusal.
+    Accepted,
+    /// Both are refusals.
+    RefusedAlready { errors: Vec<String> },
+}
+
+/// A field that would change.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ChangedField {
+    object: String,
+    path: String,
+    now: Option<Value>,
+    then: Option<Value>,
+    /// What would set the field, or what sets it now if nothing would.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    set_by: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+/// The file of TrainJobs that are not in the input.
+const STAND_INS: &str = "(a TrainJob that only names a runtime)";
+
+/// Renders the TrainJobs of the input now and after the change, and for each runtime that none of them names a TrainJob that only names
+/// it. Also returns the errors of the input itself.
+pub(super) fn compare(
+    args: &InputArgs,
+    now: &LoadedPlugins,
+    then: &Renderer,
+) -> Result<(Vec<JobImpact>, ErrorList), ErrorList> {
+    let (mut objects, failure) = input::admit(args, None)?;
+    objects.extend(stand_ins(&objects, args.namespace())?);
+    let (catalog, mut failure) = input::catalog(objects, failure);
+    let progress = Progress::new("rendering", catalog.jobs.len());
+    let mut impacts = Vec::new();
+    let missing = catalog.without_runtime.iter();
+    missing.for_each(|missing| failure.add(missing));
+    let one = |job: &InputJob| {
+        let render = |renderer| catalog.render(job, renderer, &Deadline::after(args.limit.timeout));
+        let outcome = Outcome::between(&render(&now.renderer), &render(then), job);
+        progress.step();
+        outcome
+    };
+    let done = now.run_in_order(&catalog.jobs, one, |job, outcome| {
+        match outcome {
+            // A runtime need not be able to run a TrainJob that only names it.
+            Ok(Outcome::RefusedAlready { .. }) if is_stand_in(job) => {}
+            Ok(outcome) => impacts.push(JobImpact {
+                name: name(job),
+                outcome,
+            }),
+            Err(panicked) => failure.add(format!("{}: {panicked}", name(job))),
+        }
+        Ok(())
+    });
+    progress.finish();
+    done?;
+    Ok((impacts, failure))
+}
+
+/// Returns a TrainJob for each runtime that no TrainJob names.
+fn stand_ins(objects: &[Admitted], namespace: &str) -> Result<Vec<Admitted>, ErrorList> {
+    let text = |object: &Admitted, pointer: &str| {
+        let value = object.object.value.pointer(pointer);
+        value.and_then(Value::as_str).map(str::to_owned)
+    };
+    let jobs = objects
+        .iter()
+        .filter(|one| input::is_train_job(&one.object));
+    let named: BTreeSet<_> = jobs
+        .map(|job| {
+            let kind = text(job, "/spec/runtimeRef/kind");
+            let kind = kind.unwrap_or_else(|| names::CLUSTER_TRAINING_RUNTIME.to_owned());
+            let scope = (kind == names::TRAINING_RUNTIME).then(|| job.namespace.clone());
+            (kind, scope.flatten(), text(job, "/spec/runtimeRef/name"))
+        })
+        .collect();
+    let runtimes = objects.iter().filter(|one| input::is_runtime(&one.object));
+    let unnamed = runtimes.filter(|one| {
+        let name = one.object.metadata.name.clone();
+        !named.contains(&(
+            one.object.kind.to_string(),
+            one.namespace.clone(),
+            Some(name),
+        ))
+    });
+    let admission = Admission::default();
+    let mut all = Vec::new();
+    for (at, runtime) in unnamed.enumerate() {
+        let job = json!({
+            "apiVersion": names::TRAINER_API_VERSION,
+            "kind": names::TRAIN_JOB,
+            "metadata": {"name": format!("example-{at}"), "namespace": runtime.namespace},
+            "spec": {"runtimeRef": {"kind": runtime.object.kind, "name": runtime.object.metadata.name}},
+        });
+        for object in Inputs::read_text(STAND_INS, &job.to_string()).objects {
+            let admitted = admission.admit(object, None, namespace);
+            all.push(admitted.map_err(|error| ErrorList::from_iter([error]))?);
+        }
+    }
+    Ok(all)
+}
+
+fn is_stand_in(job: &InputJob) -> bool {
+    job.location().file == STAND_INS
+}
+
+fn name(job: &InputJob) -> String {
+    let reference = &job.train_job.runtime_ref;
+    match is_stand_in(job) {
+        true => format!("{} {}", reference.kind, reference.name),
+        false => format!("TrainJob {}/{}", job.namespace, job.train_job.metadata.name),
+    }
+}
+
+impl JobImpact {
+    /// Whether the change breaks the TrainJob or the runtime.
+    pub(super) const fn is_broken(&self) -> bool {
+        matches!(self.outcome, Outcome::Refused { .. })
+    }
+}
+
+impl Outcome {
+    fn between(
+        now: &Result<Rendered, Stopped>,
+        then: &Result<Rendered, Stopped>,
+        job: &InputJob,
+    ) -> Self {
+        let errors =
+            |stopped| input::errors_of(job, stopped).map(|error| clean(&error.to_string()));
+        match (now, then) {
+            (Ok(now), Ok(then)) => Self::of_renderings(now, then),
+            (Ok(_), Err(stopped)) => Self::Refused {
+                errors: errors(stopped).collect(),
+            },
+            (Err(_), Ok(_)) => Self::Accepted,
+            (Err(_), Err(stopped)) => Self::RefusedAlready {
+                errors: errors(stopped).collect(),
+            },
+        }
+    }
+
+    fn of_renderings(now: &Rendered, then: &Rendered) -> Self {
+        let before: Vec<&Value> = now.all_objects().collect();
+        let after: Vec<Found<'_>> = objects_of(then).collect();
+        let fields = changes(&before, &after).into_iter();
+        let fields: Vec<_> = fields
+            .map(|change| ChangedField::new(change, now))
+            .collect();
+        // Their texts may have the digest of the plugin.
+        let texts = |rendered: &Rendered| {
+            let warnings = rendered.warnings.iter();
+            let texts = warnings.map(|warning| clean(&without_digests(&warning.to_string())));
+            texts.collect::<Vec<_>>()
+        };
+        let warnings = AddedRemoved::between(texts(now), texts(then));
+        match fields.is_empty() && warnings.is_empty() {
+            true => Self::Same,
+            false => Self::Differs { fields, warnings },
+        }
+    }
+}
+
+impl ChangedField {
+    fn new(change: FieldChange, now: &Rendered) -> Self {
+        let FieldChange {
+            object,
+            path,
+            expected,
+            found,
+            mut set_by,
+            mut reason,
+        } = change;
+        if found.is_none()
+            && let Ok(path) = path.parse()
+        {
+            (set_by, reason) = who_set(&path, now);
+        }
+        Self {
+            object,
+            path,
+            now: expected,
+            then: found,
+            set_by,
+            reason,
+        }
+    }
+
+    fn push_lines(&self, out: &mut Vec<String>) {
+        let path = match self.path.as_str() {
+            "" => String::new(),
+            path => format!(": {path}"),
+        };
+        out.push(format!("    {}{path}", self.object));
+        out.push(format!("      now:    {}", shown(self.now.as_ref())));
+        out.push(format!("      then:   {}", shown(self.then.as_ref())));
+        let because = self.reason.as_ref().map(|reason| format!(" ({reason})"));
+        let because = because.unwrap_or_default();
+        let set_by = self.set_by.iter();
+        out.extend(set_by.map(|by| format!("      set by: {by}{because}")));
+    }
+}
+
+/// Adds a paragraph with a line for each TrainJob and runtime, and lines for what would change.
+pub(super) fn push_lines(jobs: Option<&[JobImpact]>, out: &mut Vec<String>) {
+    let Some(jobs) = jobs else { return };
+    let same = jobs
+        .iter()
+        .filter(|job| matches!(job.outcome, Outcome::Same))
+        .count();
+    out.push(String::new());
+    out.push(format!(
+        "{same} of {} would render the same",
+        counted(jobs.len(), "TrainJob")
+    ));
+    for JobImpact { name, outcome } in jobs {
+        match outcome {
+            Outcome::Same => {}
+            Outcome::Differs { fields, warnings } => {
+                out.push(format!("  {name} would change:"));
+                fields.iter().for_each(|field| field.push_lines(out));
+                let added = warnings
+                    .added
+                    .iter()
+                    .map(|one| format!("    + warning: {one}"));
+                let removed = warnings
+                    .removed
+                    .iter()
+                    .map(|one| format!("    - warning: {one}"));
+                out.extend(added.chain(removed));
+            }
+            Outcome::Refused { errors } => {
+                out.push(format!("  {name} would be refused:"));
+                out.extend(errors.iter().map(|error| format!("    {error}")));
+            }
+            Outcome::Accepted => {
+                out.push(format!("  {name} is refused now, and would be accepted"))
+            }
+            Outcome::RefusedAlready { errors } => {
+                out.push(format!("  {name} is refused now, and would still be:"));
+                out.extend(errors.iter().map(|error| format!("    {error}")));
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The policy file that plugins need.
+
+use std::fmt::Display;
+
+use serde_json::Value;
+use trainyard_api::names;
+use trainyard_model::{manifest::ActiveWhen, record::ObeyedDomains, schema::Schema};
+use trainyard_sandbox::screen::Screened;
+
+/// Returns the lines of a policy file with the grants that plugins need, and with what else an operator can set as comments.
+pub(super) fn lines(plugins: &[Screened]) -> Vec<String> {
+    let mut lines = vec![
+        "# Remove what the plugins should not be granted.".to_owned(),
+        "apiVersion: trainyard.dev/v1alpha1".to_owned(),
+        "kind: PolicyFile".to_owned(),
+        "plugins:".to_owned(),
+    ];
+    for plugin in plugins {
+        push_entry(&mut lines, plugin);
+    }
+    lines
+}
+
+fn push_entry(lines: &mut Vec<String>, plugin: &Screened) {
+    let manifest = &plugin.manifest;
+    let text = |text: &dyn Display| Value::from(text.to_string());
+    lines.extend([
+        format!("- name: {}", text(&manifest.name)),
+        format!(
+            "  # digest: {} # accepts no other file than {} under this name",
+            plugin.digest, manifest.version
+        ),
+    ]);
+    let grants = manifest.needed_grants(&ObeyedDomains::default());
+    if grants.is_empty() {
+        lines.push("  # it needs no grants".to_owned());
+    } else {
+        lines.push("  grants:".to_owned());
+        lines.extend(grants.iter().map(|grant| format!("  - {}", text(grant))));
+    }
+    if let Some(schema) = &manifest.operator_config_schema {
+        push_config(lines, schema);
+    }
+    if manifest.active_when == ActiveWhen::Always {
+        lines.extend([
+            "  # disabledFor: {namespaces: [], runtimes: []} # it is active for every other TrainJob"
+                .to_owned(),
+            format!(
+                "  # trainJobsMayDisable: true # with the annotation {}",
+                names::DISABLED_PLUGINS_ANNOTATION
+            ),
+        ]);
+    }
+}
+
+/// Adds the keys of the operator's configuration, each with what the schema says of it.
+fn push_config(lines: &mut Vec<String>, schema: &Schema) {
+    lines.push("  # config:".to_owned());
+    let schema = schema.source();
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let required = schema.get("required").and_then(Value::as_array);
+    for (key, property) in properties.into_iter().flatten() {
+        let word = |keyword: &str| property.get(keyword);
+        let is_required = required.is_some_and(|names| names.iter().any(|name| name == key));
+        let value = word("default").map_or_else(|| "...".to_owned(), Value::to_string);
+        let kind = word("type").map(|kind| {
+            kind.as_str()
+                .map_or_else(|| kind.to_string(), str::to_owned)
+        });
+        let kind = kind
+            .into_iter()
+            .chain(is_required.then(|| "required".to_owned()));
+        let described = word("description")
+            .and_then(Value::as_str)
+            .map(str::to_owned);
+        let notes: Vec<_> = kind.chain(described).collect();
+        lines.push(format!(
+            "  #   {}: {value} # {}",
+            Value::from(key.as_str()),
+            notes.join("; ")
+        ));
+    }
+}

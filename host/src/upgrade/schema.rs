@@ -1,0 +1,400 @@
+//! Compares two schemas of a plugin's configuration: which configurations that the old one accepts does the new one refuse?
+
+use std::{collections::BTreeSet, sync::LazyLock};
+
+use serde_json::{Map, Value, json};
+use trainyard_model::{
+    schema::{ANNOTATIONS, Schema},
+    text::clean,
+};
+
+use super::{Breaks, Change, ChangeKind};
+
+/// The most pairs of schemas that are compared. References can make a short schema a large one.
+const MAX_PAIRS: usize = 4096;
+
+/// The schema that accepts everything.
+static ANYTHING: Value = Value::Bool(true);
+
+/// The same schema as an object.
+static NO_KEYWORDS: LazyLock<Map<String, Value>> = LazyLock::new(Map::new);
+
+/// Returns the changes from one schema to another, which is that of `what`.
+pub(super) fn changes(
+    what: &str,
+    breaks: Breaks,
+    old: Option<&Schema>,
+    new: Option<&Schema>,
+) -> Vec<Change> {
+    let (old, new) = match (old, new) {
+        (None, None) => return Vec::new(),
+        (None, Some(new)) => {
+            let is_refused = new.complete(&mut json!({})).is_err();
+            let breaks = is_refused.then_some(breaks);
+            return vec![Change::one_sided(true, what.to_owned(), breaks)];
+        }
+        (Some(_), None) => return vec![Change::one_sided(false, what.to_owned(), Some(breaks))],
+        (Some(old), Some(new)) => (old.source(), new.source()),
+    };
+    let mut comparison = Comparison {
+        roots: (old, new),
+        what,
+        breaks,
+        pairs: 0,
+        changes: Vec::new(),
+    };
+    comparison.compare(old, new, "");
+    comparison.changes
+}
+
+/// How a change of a keyword affects what a schema accepts.
+enum Effect {
+    /// It accepts at least what it accepted.
+    Wider,
+    /// It may refuse what it accepted.
+    Narrower,
+}
+
+struct Comparison<'a> {
+    roots: (&'a Value, &'a Value),
+    what: &'a str,
+    breaks: Breaks,
+    pairs: usize,
+    changes: Vec<Change>,
+}
+
+impl<'a> Comparison<'a> {
+    fn compare(&mut self, old: &'a Value, new: &'a Value, path: &str) {
+        self.pairs += 1;
+        match self.pairs {
+            0..=MAX_PAIRS => {}
+            _ => {
+                if self.pairs == MAX_PAIRS + 1 {
+                    let text = format!("{}: too large to be compared as a whole", self.what);
+                    let breaks = Some(self.breaks);
+                    self.changes
+                        .push(Change::new(ChangeKind::Changed, text, breaks));
+                }
+                return;
+            }
+        }
+        let (old, new) = (resolved(old, self.roots.0), resolved(new, self.roots.1));
+        let (old, new) = match (old, new) {
+            (Value::Object(old), Value::Object(new)) => (old, new),
+            (Value::Object(old), Value::Bool(true)) => (old, &*NO_KEYWORDS),
+            (Value::Bool(true), Value::Object(new)) => (&*NO_KEYWORDS, new),
+            _ => return self.add_if_different("schema", Some(old), Some(new), path),
+        };
+        self.properties(old, new, path);
+        self.below("items", old, new, &format!("{path}[]"));
+        self.below("additionalProperties", old, new, &joined(path, "*"));
+        let keys: BTreeSet<_> = old.keys().chain(new.keys()).collect();
+        for key in keys {
+            let is_compared = ["properties", "required", "items", "additionalProperties"];
+            let has_no_effect = ["$defs", "$ref", "definitions", "description"];
+            if !is_compared.contains(&&**key)
+                && !has_no_effect.contains(&&**key)
+                && !ANNOTATIONS.contains(&&**key)
+            {
+                self.add_if_different(key, old.get(key), new.get(key), path);
+            }
+        }
+    }
+
+    /// Compares the schemas of one keyword.
+    fn below(
+        &mut self,
+        key: &str,
+        old: &'a Map<String, Value>,
+        new: &'a Map<String, Value>,
+        path: &str,
+    ) {
+        let (old, new) = (old.get(key), new.get(key));
+        if old != new || old.is_some_and(Value::is_object) {
+            self.compare(old.unwrap_or(&ANYTHING), new.unwrap_or(&ANYTHING), path);
+        }
+    }
+
+    fn properties(&mut self, old: &'a Map<String, Value>, new: &'a Map<String, Value>, path: &str) {
+        let of =
+            |schema: &'a Map<String, Value>| schema.get("properties").and_then(Value::as_object);
+        let (old_properties, new_properties) = (of(old), of(new));
+        let required = |schema: &Map<String, Value>, name: &str| {
+            let names = schema.get("required").and_then(Value::as_array);
+            names.is_some_and(|names| names.iter().any(|one| one == name))
+        };
+        let names =
+            |properties: Option<&'a Map<String, Value>>| properties.into_iter().flat_map(Map::keys);
+        let all: BTreeSet<_> = names(old_properties).chain(names(new_properties)).collect();
+        for name in all {
+            let (old_one, new_one) = (
+                old_properties.and_then(|all| all.get(name)),
+                new_properties.and_then(|all| all.get(name)),
+            );
+            let below = joined(path, name);
+            let has_default =
+                new_one.is_some_and(|one| resolved(one, self.roots.1).get("default").is_some());
+            let is_required = required(new, name) && !has_default;
+            match (old_one, new_one) {
+                (Some(_), None) => self.add(ChangeKind::Removed, &below, true, ""),
+                (None, Some(_)) => {
+                    let how = if is_required { " is required" } else { "" };
+                    self.add(ChangeKind::Added, &below, is_required, how);
+                }
+                (Some(old_one), Some(new_one)) => {
+                    if is_required && !required(old, name) {
+                        self.add(ChangeKind::Changed, &below, true, " is required");
+                    }
+                    self.compare(old_one, new_one, &below);
+                }
+                (None, None) => {}
+            }
+        }
+    }
+
+    /// Adds the change of a keyword.
+    fn add_if_different(
+        &mut self,
+        key: &str,
+        old: Option<&Value>,
+        new: Option<&Value>,
+        path: &str,
+    ) {
+        if old == new {
+            return;
+        }
+        let shown = |value: Option<&Value>| {
+            value.map_or_else(|| "none".to_owned(), |value| clean(&value.to_string()))
+        };
+        let text = format!(": `{key}` is {} instead of {}", shown(new), shown(old));
+        let is_narrower = matches!(effect(key, old, new), Effect::Narrower);
+        self.add(ChangeKind::Changed, path, is_narrower, &text);
+    }
+
+    fn add(&mut self, kind: ChangeKind, path: &str, is_breaking: bool, text: &str) {
+        let place = match path {
+            "" => String::new(),
+            path => format!(" `{}`", clean(path)),
+        };
+        let what = format!("{}{place}{text}", self.what);
+        let breaks = is_breaking.then_some(self.breaks);
+        self.changes.push(Change::new(kind, what, breaks));
+    }
+}
+
+/// Returns the schema that a reference stands for.
+fn resolved<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
+    let mut schema = schema;
+    // References cannot form a cycle, but a chain of them is possible.
+    while let Some(target) = schema.get("$ref").and_then(Value::as_str) {
+        let target = target
+            .strip_prefix('#')
+            .and_then(|pointer| root.pointer(pointer));
+        match target {
+            Some(target) => schema = target,
+            None => return schema,
+        }
+    }
+    schema
+}
+
+fn joined(path: &str, name: &str) -> String {
+    match path {
+        "" => name.to_owned(),
+        path => format!("{path}.{name}"),
+    }
+}
+
+/// Returns the effect of a changed keyword. One that is hard to compare counts as narrower.
+fn effect(key: &str, old: Option<&Value>, new: Option<&Value>) -> Effect {
+    let is_wider = match (key, old, new) {
+        // It does not affect what is accepted.
+        ("default", ..) | (_, Some(_), None) => true,
+        ("schema", old, new) => new == Some(&ANYTHING) || old == Some(&Value::Bool(false)),
+        ("uniqueItems", _, Some(new)) => *new == Value::Bool(false),
+        (_, None, Some(_)) => false,
+        (
+            "minimum" | "exclusiveMinimum" | "minLength" | "minItems" | "minProperties",
+            Some(old),
+            Some(new),
+        ) => new.as_f64() <= old.as_f64(),
+        (
+            "maximum" | "exclusiveMaximum" | "maxLength" | "maxItems" | "maxProperties",
+            Some(old),
+            Some(new),
+        ) => new.as_f64() >= old.as_f64(),
+        ("type", Some(old), Some(new)) => {
+            let (old, new) = (list(old), list(new));
+            let accepts = |one: &Value| {
+                new.contains(&one) || (one == "integer" && new.iter().any(|two| *two == "number"))
+            };
+            old.into_iter().all(accepts)
+        }
+        ("enum", Some(old), Some(new)) => {
+            let new = list(new);
+            list(old).into_iter().all(|one| new.contains(&one))
+        }
+        _ => false,
+    };
+    match is_wider {
+        true => Effect::Wider,
+        false => Effect::Narrower,
+    }
+}
+
+fn list(value: &Value) -> Vec<&Value> {
+    match value {
+        Value::Array(items) => items.iter().collect(),
+        one => vec![one],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    fn lines(old: Value, new: Value) -> Vec<String> {
+        let (old, new) = (Schema::new(old).unwrap(), Schema::new(new).unwrap());
+        let changes = changes("configuration", Breaks::Runtimes, Some(&old), Some(&new));
+        changes.iter().map(ToString::to_string).collect()
+    }
+
+    fn properties(properties: Value) -> Value {
+        json!({"type": "object", "properties": properties, "additionalProperties": false})
+    }
+
+    #[test]
+    fn what_the_old_schema_accepts_and_the_new_one_refuses_breaks_runtimes() {
+        let old = || json!({"a": {"type": "integer", "minimum": 1, "default": 3}, "b": {"enum": ["x", "y"]}, "c": {}});
+        let table = [
+            (
+                json!({"type": "integer", "minimum": 0, "default": 3}),
+                vec!["~ configuration `a`: `minimum` is 0 instead of 1"],
+            ),
+            (
+                json!({"type": "integer", "minimum": 2, "default": 3}),
+                vec!["~ configuration `a`: `minimum` is 2 instead of 1 (breaks runtimes)"],
+            ),
+            (
+                json!({"type": "integer", "minimum": 1, "default": 4}),
+                vec!["~ configuration `a`: `default` is 4 instead of 3"],
+            ),
+            (
+                json!({"type": "number", "minimum": 1, "default": 3}),
+                vec!["~ configuration `a`: `type` is \"number\" instead of \"integer\""],
+            ),
+            (
+                json!({"type": ["string"], "minimum": 1, "default": "3"}),
+                vec![
+                    "~ configuration `a`: `default` is \"3\" instead of 3",
+                    "~ configuration `a`: `type` is [\"string\"] instead of \"integer\" (breaks runtimes)",
+                ],
+            ),
+            (
+                json!({"type": "integer", "minimum": 1, "default": 3, "multipleOf": 2}),
+                vec!["~ configuration `a`: `multipleOf` is 2 instead of none (breaks runtimes)"],
+            ),
+            (
+                json!({"type": "integer", "minimum": 1, "default": 3, "description": "new"}),
+                vec![],
+            ),
+        ];
+        for (a, expected) in table {
+            let mut new = old();
+            new["a"] = a;
+            assert_eq!(lines(properties(old()), properties(new)), expected);
+        }
+        let without = json!({"a": old()["a"], "b": {"enum": ["x"]}});
+        assert_eq!(
+            lines(properties(old()), properties(without)),
+            [
+                "~ configuration `b`: `enum` is [\"x\"] instead of [\"x\",\"y\"] (breaks runtimes)",
+                "- configuration `c` (breaks runtimes)",
+            ]
+        );
+    }
+
+    #[test]
+    fn required_keys_break_runtimes_unless_they_have_a_default() {
+        let old = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+        let with = |default: Value| {
+            let mut new = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}, "required": ["a", "b"]});
+            if !default.is_null() {
+                new["properties"]["b"]["default"] = default;
+            }
+            new
+        };
+        assert_eq!(
+            lines(old.clone(), with(Value::Null)),
+            [
+                "~ configuration `a` is required (breaks runtimes)",
+                "+ configuration `b` is required (breaks runtimes)",
+            ]
+        );
+        assert_eq!(
+            lines(old, with(json!("x"))),
+            [
+                "~ configuration `a` is required (breaks runtimes)",
+                "+ configuration `b`"
+            ]
+        );
+    }
+
+    #[test]
+    fn nested_schemas_are_compared_through_references() {
+        let schema = |port: Value| {
+            json!({"type": "object", "properties": {"nics": {"type": "array", "items": {"$ref": "#/$defs/nic"}}},
+                "$defs": {"nic": {"type": "object", "properties": {"port": port}}}})
+        };
+        let renamed = |port: Value| json!({"type": "object", "properties": {"nics": {"type": "array", "items": {"type": "object", "properties": {"port": port}}}}});
+        assert_eq!(
+            lines(
+                schema(json!({"maximum": 9})),
+                renamed(json!({"maximum": 8}))
+            ),
+            ["~ configuration `nics[].port`: `maximum` is 8 instead of 9 (breaks runtimes)"]
+        );
+        assert!(lines(schema(json!({})), renamed(json!({}))).is_empty());
+        let closed = json!({"type": "object", "additionalProperties": false});
+        let open = json!({"type": "object"});
+        assert_eq!(
+            lines(open.clone(), closed.clone()),
+            ["~ configuration `*`: `schema` is false instead of true (breaks runtimes)"]
+        );
+        assert_eq!(
+            lines(closed, open),
+            ["~ configuration `*`: `schema` is true instead of false"]
+        );
+    }
+
+    #[test]
+    fn references_cannot_make_the_comparison_endless() {
+        let nested = |last: Value| {
+            let mut definitions = Map::new();
+            definitions.insert("l0".to_owned(), last);
+            for level in 1..8 {
+                let below = json!({"$ref": format!("#/$defs/l{}", level - 1)});
+                let names = ["a", "b", "c", "d"];
+                let properties: Map<_, _> = names
+                    .iter()
+                    .map(|name| ((*name).to_owned(), below.clone()))
+                    .collect();
+                definitions.insert(format!("l{level}"), json!({"properties": properties}));
+            }
+            json!({"properties": {"all": {"$ref": "#/$defs/l7"}}, "$defs": definitions})
+        };
+        let (old, new) = (nested(json!({"minimum": 1})), nested(json!({"minimum": 2})));
+        let (Ok(old), Ok(new)) = (Schema::new(old), Schema::new(new)) else {
+            unreachable!("the schema is within the limits");
+        };
+        let changes = changes("configuration", Breaks::Runtimes, Some(&old), Some(&new));
+        assert!(changes.len() <= MAX_PAIRS + 1);
+        let last = changes.last().map(ToString::to_string);
+        assert_eq!(
+            last.as_deref(),
+            Some("~ configuration: too large to be compared as a whole (breaks runtimes)")
+        );
+    }
+}

@@ -1,0 +1,82 @@
+//! Which version a plugin needs after a change.
+
+use semver::Version;
+use serde::Serialize;
+use thiserror::Error;
+
+/// Why the version of a changed plugin is wrong.
+#[derive(Clone, Debug, Error, PartialEq, Eq, Serialize)]
+#[serde(
+    tag = "kind",
+    rename_all = "camelCase",
+    rename_all_fields = "camelCase"
+)]
+pub(crate) enum VersionProblem {
+    /// The component differs.
+    #[error(
+        "the component differs, but its version is still {version}; raise the version in its manifest or Cargo.toml"
+    )]
+    Same {
+        /// The version of both.
+        version: String,
+    },
+    /// The changes need a higher version.
+    #[error(
+        "it has changes that break others, so its version has to be {needed} or higher, but it is {version}; raise it, or take the changes back"
+    )]
+    TooLow {
+        /// The new version.
+        version: String,
+        /// The lowest version that tells users of the changes.
+        needed: String,
+    },
+}
+
+/// Returns what is wrong with the version of a component that differs from an earlier one, by the rules of semantic versions. A lower version
+/// is a way back, to which no rule applies.
+pub(crate) fn version_problem(old: &str, new: &str, is_breaking: bool) -> Option<VersionProblem> {
+    if old == new {
+        return Some(VersionProblem::Same {
+            version: new.to_owned(),
+        });
+    }
+    let (before, after) = (Version::parse(old).ok()?, Version::parse(new).ok()?);
+    let needed = match before.major {
+        0 => Version::new(0, before.minor + 1, 0),
+        major => Version::new(major + 1, 0, 0),
+    };
+    // A pre-release of the needed version counts as it.
+    let release = Version::new(after.major, after.minor, after.patch);
+    (is_breaking && after > before && release < needed).then(|| VersionProblem::TooLow {
+        version: new.to_owned(),
+        needed: needed.to_string(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn breaking_changes_raise_the_leftmost_number() {
+        let needed = |old, new, is_breaking| match version_problem(old, new, is_breaking) {
+            Some(VersionProblem::TooLow { needed, .. }) => Some(needed),
+            Some(VersionProblem::Same { .. }) => Some("another".to_owned()),
+            None => None,
+        };
+        let table = [
+            ("1.2.3", "1.3.0", true, Some("2.0.0")),
+            ("1.2.3", "2.0.0", true, None),
+            ("1.2.3", "2.0.0-rc.1", true, None),
+            ("0.2.3", "0.2.4", true, Some("0.3.0")),
+            ("0.2.3", "0.3.0", true, None),
+            ("1.2.3", "1.2.4", false, None),
+            ("1.2.3", "1.2.3", false, Some("another")),
+            ("1.2.3", "1.1.0", true, None),
+        ];
+        for (old, new, is_breaking, expected) in table {
+            let found = needed(old, new, is_breaking);
+            assert_eq!(found.as_deref(), expected, "{old} to {new}");
+        }
+    }
+}
