@@ -166,6 +166,13 @@ impl Rendered {
         others.chain([&self.job_set])
     }
 
+    /// Returns the names of the pod sets whose pods are the nodes.
+    pub fn node_pod_sets(&self) -> impl Iterator<Item = &str> {
+        let pod_sets = self.origins.session.record().pod_sets.iter();
+        let nodes = pod_sets.filter(|set| set.counts_nodes);
+        nodes.map(|set| &*set.name)
+    }
+
     /// Returns the spec of the runtime's template with the TrainJob's patches and no other changes.
     #[must_use]
     pub fn patched(&self) -> &Value {

@@ -103,6 +103,19 @@ impl Renderer {
         self
     }
 
+    /// Returns a renderer with the same plugins that breaks ties between them by this list.
+    ///
+    /// # Errors
+    /// As for [`Self::new`].
+    pub fn preferring(
+        &self,
+        names: impl IntoIterator<Item = Arc<str>>,
+    ) -> Result<Self, Vec<PlanError>> {
+        let same = Self::new(self.plugins.values().cloned(), self.facts.clone())?;
+        let same = same.with_skipped(self.skipped.clone());
+        Ok(same.with_preference(names))
+    }
+
     /// Returns the loaded plugins with their order.
     #[must_use]
     pub const fn generation(&self) -> &Generation {

@@ -78,7 +78,8 @@ impl LoadedPlugins {
         let (policy, loader) = prepare(policy, cache)?;
         let mut plugins = load(&loader, &[], &policy, CodeLoading::Lazy);
         let origin = Origin::File(path.to_owned());
-        plugins.add(origin, defaults, &policy, |settings| {
+        let mut own = LoadResult::default();
+        own.add(origin, defaults, &policy, |settings| {
             let loaded = loader.load_untrusted(component.clone(), settings);
             let loaded = loaded.map_err(|problem| LoadError {
                 file: shown(path),
@@ -86,6 +87,16 @@ impl LoadedPlugins {
             })?;
             Ok(Arc::new(loaded))
         });
+        if let Some((plugin, _)) = own.loaded.first() {
+            let name = &plugin.info().id.name;
+            if plugins.remove(name) {
+                report::warn(format!(
+                    "{}: has the name `{name}` of a built-in plugin, which it replaces here; a controller refuses it",
+                    shown(path)
+                ));
+            }
+        }
+        plugins.absorb(own);
         let is_it = |(_, of): &&(Arc<dyn Plugin>, Origin)| matches!(of, Origin::File(_));
         let loaded = plugins.loaded.iter().find(is_it);
         let loaded = loaded.map(|(plugin, _)| plugin.info().clone());

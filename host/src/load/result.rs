@@ -91,8 +91,9 @@ impl LoadResult {
         }
     }
 
-    /// Removes a plugin, and what is known of it.
-    pub(super) fn remove(&mut self, name: &str) {
+    /// Removes a plugin, and what is known of it. Returns whether it was loaded.
+    pub(super) fn remove(&mut self, name: &str) -> bool {
+        let loaded = self.loaded.len();
         self.loaded
             .retain(|(plugin, _)| *plugin.info().id.name != *name);
         self.disabled.retain(|disabled| disabled.name != *name);
@@ -100,6 +101,7 @@ impl LoadResult {
         self.refused.retain(is_other);
         let refusals = self.granted_anyway.iter_mut();
         refusals.for_each(|all| all.retain(|refused| refused.plugin() != name));
+        self.loaded.len() < loaded
     }
 
     /// Adds the plugins of another result.
@@ -108,7 +110,9 @@ impl LoadResult {
         self.refused.extend(other.refused);
         self.disabled.extend(other.disabled);
         let refusals = other.granted_anyway.into_iter().flatten();
-        self.granted_anyway.get_or_insert_default().extend(refusals);
+        if let Some(all) = &mut self.granted_anyway {
+            all.extend(refusals);
+        }
     }
 
     /// Returns the names of the plugins that the policy file disables.

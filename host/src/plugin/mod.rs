@@ -4,6 +4,7 @@ mod build;
 mod cases;
 mod check;
 mod claims;
+mod conform;
 mod diff;
 mod inspect;
 mod new;
@@ -37,6 +38,8 @@ pub(crate) enum PluginCommand {
     Test(test::TestArgs),
     /// Render the cases of a plugin as `plugin test` does, and show which claims and grants the calls used, and which are missing.
     Claims(claims::ClaimsArgs),
+    /// Try what a plugin of good quality does, with its cases, the shipped runtimes and what users change in them, and print a report.
+    Conform(conform::ConformArgs),
     /// Show what a new version of a plugin declares differently, and whom that breaks. The exit code is 1 if its version does not tell of it.
     Diff(diff::DiffArgs),
     /// Make a plugin of a core module or component that another tool built, such as a compiler for C, Go or JavaScript.
@@ -53,6 +56,7 @@ pub(crate) fn run(command: &PluginCommand) -> Result<(), ErrorList> {
         PluginCommand::Build(args) => build::run(args),
         PluginCommand::Test(args) => test::run(args),
         PluginCommand::Claims(args) => claims::run(args),
+        PluginCommand::Conform(args) => conform::run(args),
         PluginCommand::Diff(args) => diff::run(args),
         PluginCommand::Wrap(args) => wrap::run(args),
         PluginCommand::Wit(args) => wit::run(args),

@@ -74,9 +74,9 @@ fn shared(ctx: &Context, set: &PodSet) {
 }
 
 fn warn(ctx: &Context, set: &PodSet, claim: &str, message: &str) {
-    let set = set.name();
-    let message = format!("the resource claim `{claim}` of replicated job `{set}` {message}");
-    ctx.warn(&message, None);
+    let name = set.name();
+    let message = format!("the resource claim `{claim}` of replicated job `{name}` {message}");
+    ctx.warn(&message, Some(&claim_path(set, claim)));
 }
 
 /// Warns if the number of processes cannot be derived from devices.

@@ -12,15 +12,14 @@ const API: &str = "scheduling.k8s.io/v1";
 /// Kubernetes' own classes, which always exist.
 const OF_SYSTEM: [&str; 2] = ["system-cluster-critical", "system-node-critical"];
 
-/// The PriorityClasses of pod sets, each with the name of the pod set.
-#[derive(Debug)]
-pub(crate) struct Classes(Vec<(String, String)>);
+/// The PriorityClasses of pod sets.
+pub(crate) struct Classes<'a>(Vec<(String, &'a PodSet)>);
 
-impl Classes {
-    pub(crate) fn of(sets: &[PodSet]) -> Self {
+impl<'a> Classes<'a> {
+    pub(crate) fn of(sets: &'a [PodSet]) -> Self {
         let named = sets
             .iter()
-            .filter_map(|set| Some((set.priority_class()?, set.name())));
+            .filter_map(|set| Some((set.priority_class()?, set)));
         Self(named.filter(|(class, _)| !class.is_empty()).collect())
     }
 
@@ -36,9 +35,11 @@ impl Classes {
         };
         if let Some((other, other_set)) = self.0.iter().find(|(class, _)| class != chosen) {
             let message = format!(
-                "the pods that start together have several PriorityClasses: `{other}` in replicated job `{other_set}`, and `{chosen}` in `{set}`; the PodGroup has `{chosen}`; set only one class"
+                "the pods that start together have several PriorityClasses: `{other}` in replicated job `{}`, and `{chosen}` in `{}`; the PodGroup has `{chosen}`; set only one class",
+                other_set.name(),
+                set.name()
             );
-            ctx.warn(&message, None);
+            ctx.warn(&message, Some(&other_set.path("priorityClassName")));
         }
     }
 }

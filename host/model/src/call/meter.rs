@@ -40,6 +40,21 @@ impl Meter {
         self.writes
     }
 
+    /// What was used so far of the limits that are counted here: the limit's name in the policy file, what was used, and the limit.
+    #[must_use]
+    pub const fn used(&self) -> [(&'static str, u64, u64); 7] {
+        let limits = &self.limits;
+        [
+            ("importBytes", self.bytes, limits.import_bytes),
+            ("handles", self.handles, limits.handles),
+            ("writes", self.writes, limits.writes),
+            ("logLines", self.log_lines, limits.log_lines),
+            ("containers", self.containers, limits.containers),
+            ("objects", self.objects, limits.objects),
+            ("keyMaterial", self.key_material, limits.key_material),
+        ]
+    }
+
     pub(super) fn text(&mut self, text: &str) -> Result<(), Fault> {
         self.add_bytes(text.len())
     }

@@ -2,11 +2,12 @@
 //! runtimes.
 //!
 //! `folder` finds the cases and reads them, `placement` switches the plugin on in a shipped runtime, `rendering` renders a case to
-//! a `result`, and `observed` records what the plugin's calls use.
+//! a `result`, `observed` records what the plugin's calls use, and `reach` which pod sets they write to.
 
 mod folder;
 mod observed;
 mod placement;
+mod reach;
 mod rendering;
 mod result;
 
@@ -21,14 +22,12 @@ use trainyard_render::Renderer;
 use trainyard_sandbox::{LoadLimits, screen};
 use trainyard_schema::Admission;
 
-use self::{
-    folder::Case,
-    observed::Observed,
-    rendering::{Host, Prepared},
-};
+use self::{folder::Case, observed::Observed, rendering::Host};
 pub(super) use self::{
     folder::{OBJECTS, REFUSAL, WARNINGS},
     observed::{Missing, Usage},
+    reach::Reach,
+    rendering::{Prepared, Variant},
     result::{RenderedJob, Rendering, Skipped},
 };
 use super::build;
@@ -67,8 +66,34 @@ pub(super) struct CasesArgs {
 pub(super) struct Cases {
     pub(super) plugin: Arc<PluginInfo>,
     pub(super) cases: Vec<Case>,
+    /// The plugin's file.
+    pub(super) component: Vec<u8>,
     host: Host,
     observed: Arc<Observed>,
+}
+
+/// A rendering of a case.
+#[derive(Clone, Copy)]
+pub(super) struct Run<'r> {
+    pub(super) case: &'r Prepared<'r>,
+    /// The shipped runtime. `None` for the runtimes of the case.
+    pub(super) shipped: Option<&'static Runtime>,
+    pub(super) variant: &'r Variant<'r>,
+}
+
+impl<'r> Run<'r> {
+    /// Returns the renderings of a case: with its own runtimes, and with each shipped one.
+    pub(super) fn of_case(
+        case: &'r Prepared<'r>,
+        variant: &'r Variant<'r>,
+    ) -> impl Iterator<Item = Self> {
+        let shipped = runtimes::shipped().iter().map(Some);
+        [None].into_iter().chain(shipped).map(move |shipped| Self {
+            case,
+            shipped,
+            variant,
+        })
+    }
 }
 
 impl CasesArgs {
@@ -94,8 +119,12 @@ impl CasesArgs {
                 ErrorList::from_iter([format!("{file}: {error}")])
             })?,
         };
-        let (mut loaded, plugin) =
-            LoadedPlugins::load_component(&self.plugin, component, policy.as_deref(), &self.cache)?;
+        let (mut loaded, plugin) = LoadedPlugins::load_component(
+            &self.plugin,
+            component.clone(),
+            policy.as_deref(),
+            &self.cache,
+        )?;
         let without = loaded.renderer.without(&plugin.id.name);
         let observed = Arc::<Observed>::default();
         loaded.renderer = loaded
@@ -111,8 +140,19 @@ impl CasesArgs {
             },
             plugin,
             cases,
+            component,
             observed,
         })
+    }
+
+    /// The plugin's directory, if it is built from one.
+    pub(super) fn dir(&self) -> Option<&Path> {
+        Some(&*self.plugin).filter(|plugin| plugin.is_dir())
+    }
+
+    /// Builds a copy of the plugin's directory.
+    pub(super) fn build_copy(&self, dir: &Path) -> Result<Vec<u8>, ErrorList> {
+        Ok(build::component(dir, self.locked)?.bytes)
     }
 }
 
@@ -142,34 +182,53 @@ impl Cases {
         &self,
         make: impl Fn(Rendering<'_>) -> T + Sync,
     ) -> Result<Vec<T>, ErrorList> {
-        let prepared = self.cases.iter().map(|case| self.host.prepare(case));
-        let prepared = prepared.collect::<Result<Vec<_>, _>>()?;
-        let mut runs = Vec::new();
-        for case in &prepared {
-            let shipped = runtimes::shipped().iter().map(Some);
-            runs.extend([None].into_iter().chain(shipped).map(|on| (case, on)));
-        }
+        let prepared = self.prepare()?;
+        let runs = prepared
+            .iter()
+            .flat_map(|case| Run::of_case(case, &Variant::SAME));
+        self.render_runs(&runs.collect::<Vec<_>>(), |_, rendering| make(rendering))
+    }
+
+    /// Reads the cases.
+    pub(super) fn prepare(&self) -> Result<Vec<Prepared<'_>>, ErrorList> {
+        self.cases
+            .iter()
+            .map(|case| self.host.prepare(case))
+            .collect()
+    }
+
+    /// The plugins that render them.
+    pub(super) const fn renderer(&self) -> &Renderer {
+        &self.host.loaded.renderer
+    }
+
+    /// Renders cases, like [`Self::render`].
+    ///
+    /// # Errors
+    /// As for [`Self::render`].
+    pub(super) fn render_runs<T: Send>(
+        &self,
+        runs: &[Run<'_>],
+        make: impl Fn(&Run<'_>, Rendering<'_>) -> T + Sync,
+    ) -> Result<Vec<T>, ErrorList> {
         let progress = Progress::new("rendering", runs.len());
         let (mut results, mut failure) = (Vec::new(), ErrorList::default());
-        let one = |(case, shipped): &(&Prepared<'_>, Option<&'static Runtime>)| {
-            let rendered = match shipped {
-                None => self.host.render_own(case),
-                Some(shipped) => self.host.render_shipped(case, shipped),
+        let one = |run: &Run<'_>| {
+            let rendered = match run.shipped {
+                None => self.host.render_own(run.case, run.variant),
+                Some(shipped) => self.host.render_shipped(run.case, shipped, run.variant),
             };
             progress.step();
-            rendered.map(&make)
+            rendered.map(|rendering| make(run, rendering))
         };
-        let done = self
-            .host
-            .loaded
-            .run_in_order(&runs, one, |(case, _), result| {
-                match result {
-                    Ok(Ok(made)) => results.push(made),
-                    Ok(Err(error)) => failure.absorb(error),
-                    Err(panicked) => failure.add(format!("case {}: {panicked}", case.name())),
-                }
-                Ok(())
-            });
+        let done = self.host.loaded.run_in_order(runs, one, |run, result| {
+            match result {
+                Ok(Ok(made)) => results.push(made),
+                Ok(Err(error)) => failure.absorb(error),
+                Err(panicked) => failure.add(format!("case {}: {panicked}", run.case.name())),
+            }
+            Ok(())
+        });
         progress.finish();
         done?;
         failure.or_ok(results)

@@ -1,7 +1,7 @@
 //! Records what the calls of a plugin use of its claims.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -21,6 +21,8 @@ pub(in crate::plugin) struct Usage {
     claims: u128,
     /// What ended calls because it was missing.
     pub(in crate::plugin) missing: BTreeSet<Missing>,
+    /// The most that a call used of each limit, by the limit's name in the policy file: the amount and the limit.
+    pub(in crate::plugin) most: BTreeMap<&'static str, (u64, u64)>,
 }
 
 /// A claim or a grant whose lack ended a call.
@@ -38,8 +40,13 @@ impl Usage {
         claim < 128 && self.claims & (1 << claim) != 0
     }
 
-    fn add(&mut self, outcome: &CallOutcome) {
+    fn add(&mut self, outcome: &CallOutcome, fuel: u64) {
         self.calls += 1;
+        let of_fuel = outcome.fuel.map(|used| ("fuel", used, fuel));
+        for (limit, used, most) in outcome.call.meter().used().into_iter().chain(of_fuel) {
+            let so_far = self.most.entry(limit).or_insert((0, most));
+            so_far.0 = so_far.0.max(used);
+        }
         self.claims |= outcome.call.used_claims();
         let Err(CallFailure::Broke(Faulted { fault, .. })) = &outcome.end else {
             return;
@@ -90,7 +97,8 @@ impl Plugin for ObservedPlugin {
     fn run(&self, phase: Phase, call: Box<Call>) -> CallOutcome {
         let outcome = self.plugin.run(phase, call);
         let usage = self.observed.0.lock();
-        usage.unwrap_or_else(PoisonError::into_inner).add(&outcome);
+        let mut usage = usage.unwrap_or_else(PoisonError::into_inner);
+        usage.add(&outcome, self.info().settings.limits.fuel);
         outcome
     }
 }

@@ -38,8 +38,24 @@ pub(super) struct Host {
     pub(super) timeout: Duration,
 }
 
+/// How a case is rendered.
+pub(in crate::plugin) struct Variant<'v> {
+    /// What renders it. `None` for the plugins in their own order.
+    pub(in crate::plugin) renderer: Option<&'v Renderer>,
+    /// Changes the objects of the input.
+    pub(in crate::plugin) edit: &'v (dyn Fn(&mut Vec<Object>) + Sync),
+}
+
+impl Variant<'_> {
+    /// The case as it is.
+    pub(in crate::plugin) const SAME: Self = Self {
+        renderer: None,
+        edit: &|_| (),
+    };
+}
+
 /// A case whose input was read.
-pub(super) struct Prepared<'c> {
+pub(in crate::plugin) struct Prepared<'c> {
     case: &'c Case,
     read: Read,
     /// The TrainJobs, each with how its own runtime names the plugin.
@@ -49,8 +65,13 @@ pub(super) struct Prepared<'c> {
 }
 
 impl Prepared<'_> {
-    pub(super) fn name(&self) -> &str {
+    pub(in crate::plugin) fn name(&self) -> &str {
         &self.case.name
+    }
+
+    /// Whether the case is expected to be refused.
+    pub(in crate::plugin) fn is_refused(&self) -> bool {
+        self.case.is_refused()
     }
 }
 
@@ -94,6 +115,7 @@ impl Host {
     pub(super) fn render_own<'c>(
         &self,
         prepared: &Prepared<'c>,
+        variant: &Variant<'_>,
     ) -> Result<Rendering<'c>, ErrorList> {
         let Prepared { case, read, .. } = prepared;
         let of_shipped = |object: &Object| names_shipped(object, &read.objects);
@@ -111,11 +133,9 @@ impl Host {
             ..Rendering::new(case, None)
         };
         let own = read.objects.iter().filter(|object| !of_shipped(object));
-        self.render(
-            own.cloned().collect(),
-            &self.loaded.renderer,
-            &mut rendering,
-        )?;
+        let mut own = own.cloned().collect();
+        (variant.edit)(&mut own);
+        self.render(own, self.renderer(variant), &mut rendering)?;
         Ok(rendering)
     }
 
@@ -124,11 +144,12 @@ impl Host {
         &self,
         prepared: &Prepared<'c>,
         runtime: &'static Runtime,
+        variant: &Variant<'_>,
     ) -> Result<Rendering<'c>, ErrorList> {
         let mut all = Rendering::new(prepared.case, Some(runtime.name));
         for (job, named_as) in &prepared.jobs {
             let train_job = job.metadata.name.clone();
-            match self.render_on(prepared, runtime, job, named_as.as_ref())? {
+            match self.render_on(prepared, runtime, (job, named_as.as_ref()), variant)? {
                 Ok(one) => all.absorb(one),
                 Err(reason) => all.skipped.push(Skipped { train_job, reason }),
             }
@@ -142,8 +163,8 @@ impl Host {
         &self,
         prepared: &Prepared<'c>,
         runtime: &'static Runtime,
-        job: &Object,
-        named_as: Option<&PluginUse>,
+        (job, named_as): (&Object, Option<&PluginUse>),
+        variant: &Variant<'_>,
     ) -> Result<Result<Rendering<'c>, String>, ErrorList> {
         let file = format!("{}.yaml", runtime.name);
         let mut job = job.clone();
@@ -153,6 +174,7 @@ impl Host {
         let mut objects = prepared.others.clone();
         objects.push(job);
         objects.extend(Inputs::read_text(&file, runtime.text).objects);
+        (variant.edit)(&mut objects);
         let mut with = objects.clone();
         let shipped = with.iter_mut().filter(|object| is_runtime(object));
         for object in shipped {
@@ -161,7 +183,7 @@ impl Host {
             }
         }
         let mut rendering = Rendering::new(prepared.case, Some(runtime.name));
-        self.render(with, &self.loaded.renderer, &mut rendering)?;
+        self.render(with, self.renderer(variant), &mut rendering)?;
         if !rendering.errors.is_empty() {
             let mut baseline = Rendering::new(prepared.case, Some(runtime.name));
             // What a TrainJob says about the plugin would be refused without it.
@@ -181,6 +203,15 @@ impl Host {
             )));
         }
         Ok(Ok(rendering))
+    }
+
+    /// Whether the host ended a call of the plugin.
+    fn is_ended(&self, problem: &Problem) -> bool {
+        matches!(problem, Problem::Call(error) if error.plugin.name == self.plugin.id.name)
+    }
+
+    fn renderer<'v>(&'v self, variant: &Variant<'v>) -> &'v Renderer {
+        variant.renderer.unwrap_or(&self.loaded.renderer)
     }
 
     /// Renders the TrainJobs among these objects.
@@ -222,6 +253,14 @@ impl Host {
                             .collect());
                     }
                     rendering.refused += 1;
+                    let ended = stopped
+                        .problems()
+                        .iter()
+                        .filter(|problem| self.is_ended(problem));
+                    let ended = ended.map(|problem| input::locate(job, problem).message);
+                    rendering
+                        .ended
+                        .extend(ended.map(|line| clean_to(&line, MAX_LINE)));
                     errors.for_each(|error| rendering.errors.add(error));
                 }
             }

@@ -23,9 +23,11 @@ pub(in crate::plugin) struct Rendering<'c> {
     pub(in crate::plugin) refused: usize,
     /// The TrainJobs that the runtime cannot run, or for which it does not activate the plugin.
     pub(in crate::plugin) skipped: Vec<Skipped>,
+    /// Why the host ended calls of the plugin.
+    pub(in crate::plugin) ended: Vec<String>,
     /// Whether there is a result even if no TrainJob was rendered.
     pub(super) is_complete: bool,
-    pub(super) warnings: Vec<String>,
+    pub(in crate::plugin) warnings: Vec<String>,
     pub(super) errors: ErrorList,
 }
 
@@ -51,6 +53,7 @@ impl<'c> Rendering<'c> {
             jobs: Vec::new(),
             refused: 0,
             skipped: Vec::new(),
+            ended: Vec::new(),
             is_complete: runtime.is_none(),
             warnings: Vec::new(),
             errors: ErrorList::default(),
@@ -90,6 +93,7 @@ impl<'c> Rendering<'c> {
         self.jobs.extend(one.jobs);
         self.refused += one.refused;
         self.skipped.extend(one.skipped);
+        self.ended.extend(one.ended);
         self.warnings.extend(one.warnings);
         self.errors.absorb(one.errors);
     }

@@ -1,17 +1,15 @@
 //! `trainyard plugin test`: renders the cases of a plugin, and compares the results with the expected files.
 
 mod expected;
-mod reach;
 mod report;
 
 use clap::Args;
 
 use self::{
     expected::{Comparison, write},
-    reach::Reach,
     report::TestReport,
 };
-use super::cases::{CasesArgs, Rendering, Skipped};
+use super::cases::{CasesArgs, Reach, Rendering, Skipped};
 use crate::{
     args::ReportFormat,
     output,

@@ -11,11 +11,11 @@ use trainyard_model::{
 use super::{
     TestedRendering,
     expected::{DifferenceKind, FileDifference},
-    reach::Reach,
 };
 use crate::{
     field_changes::{FieldChange, shown},
     output::counted,
+    plugin::cases::Reach,
     report::ErrorList,
     runtimes::shipped,
 };

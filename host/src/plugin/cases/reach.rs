@@ -6,11 +6,11 @@ use serde_json::Value;
 use trainyard_api::path::{FieldPath, Segment};
 use trainyard_render::{Provenance, ProvenanceStep, Setter};
 
-use crate::plugin::cases::Rendering;
+use super::Rendering;
 
 /// The pod sets of the TrainJobs of one runtime, and whether a plugin wrote to them or emitted an object.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Reach {
+pub(in crate::plugin) struct Reach {
     /// Whether a TrainJob was rendered.
     is_rendered: bool,
     /// Whether the plugin wrote anything.
@@ -27,7 +27,7 @@ struct PodSetReach {
 
 impl Reach {
     /// Returns what a plugin wrote to in a rendering.
-    pub(super) fn of(rendering: &Rendering<'_>, plugin: &str) -> Self {
+    pub(in crate::plugin) fn of(rendering: &Rendering<'_>, plugin: &str) -> Self {
         let mut reach = Self::default();
         for job in &rendering.jobs {
             let rendered = &job.rendered;
@@ -79,8 +79,23 @@ impl Reach {
         }
     }
 
+    /// Returns which of these pod sets have pods and were not written to, although another pod set was.
+    pub(in crate::plugin) fn missed<'a>(
+        &self,
+        nodes: impl Iterator<Item = &'a str>,
+    ) -> Vec<&'a str> {
+        if !self.pod_sets.values().any(|set| set.has_written) {
+            return Vec::new();
+        }
+        let is_missed = |name: &&str| {
+            let set = self.pod_sets.get(*name);
+            set.is_some_and(|set| !set.has_written)
+        };
+        nodes.filter(is_missed).collect()
+    }
+
     /// Adds the writes of another rendering.
-    pub(super) fn absorb(&mut self, other: Self) {
+    pub(in crate::plugin) fn absorb(&mut self, other: Self) {
         self.is_rendered |= other.is_rendered;
         self.has_written |= other.has_written;
         for (name, set) in other.pod_sets {
@@ -93,7 +108,7 @@ impl Reach {
     }
 
     /// Returns the pod sets, and `with_containers` also the containers, that the plugin never wrote to, in words. Empty if nothing was rendered.
-    pub(super) fn untouched(&self, with_containers: bool) -> Vec<String> {
+    pub(in crate::plugin) fn untouched(&self, with_containers: bool) -> Vec<String> {
         if !self.is_rendered {
             return Vec::new();
         }

@@ -1,0 +1,238 @@
+//! Sets what the plugin sets, as a runtime's author or a TrainJob does.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+use trainyard_api::{
+    Object,
+    path::{FieldPath, Segment},
+};
+use trainyard_render::Setter;
+
+use super::{
+    Rendered,
+    report::{Check, CheckName},
+    scenarios::{add, containers, of_named_pods},
+};
+use crate::{
+    output::counted,
+    plugin::cases::{Cases, Rendering, Run, Variant},
+    report::ErrorList,
+};
+
+/// The name and the value of what a user sets.
+const OWN: &str = "users-own";
+
+/// A value of a container that the plugin set, and that users may set.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct OwnValue {
+    kind: Kind,
+    /// The name of the env var, the path of the mount, or the port's number.
+    key: String,
+    pod_set: String,
+    list: &'static str,
+    container: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Env,
+    Mount,
+    Port,
+}
+
+/// Returns what a plugin set in containers.
+pub(super) fn of(rendering: &Rendering<'_>, plugin: &str) -> Vec<OwnValue> {
+    let rows = rendering
+        .jobs
+        .iter()
+        .flat_map(|job| job.rendered.provenance());
+    let written = rows.filter(|row| {
+        let mut steps = row.steps.iter();
+        steps.any(|step| matches!(&step.by, Setter::Plugin { name, .. } if name == plugin))
+    });
+    let mut all: Vec<_> = written.filter_map(|row| OwnValue::at(&row.path)).collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+impl OwnValue {
+    /// Returns the value at a path of the record.
+    fn at(path: &str) -> Option<Self> {
+        let path: FieldPath = path.parse().ok()?;
+        let texts: Vec<_> = path.segments().iter().map(Segment::text).collect();
+        let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
+        let ["pod-sets", pod_set, list, container, field, key, ..] = texts.as_slice() else {
+            return None;
+        };
+        let kind = match *field {
+            "env" => Kind::Env,
+            "mounts" => Kind::Mount,
+            "ports" => Kind::Port,
+            _ => return None,
+        };
+        Some(Self {
+            kind,
+            // The protocol of a port is left out.
+            key: match kind {
+                Kind::Port => key.split('/').next()?.to_owned(),
+                _ => (*key).to_owned(),
+            },
+            pod_set: (*pod_set).to_owned(),
+            list: match *list {
+                "init-containers" => "initContainers",
+                _ => "containers",
+            },
+            container: (*container).to_owned(),
+        })
+    }
+
+    fn name(&self) -> &'static str {
+        match self.kind {
+            Kind::Env => "the env var",
+            Kind::Mount => "the mount",
+            Kind::Port => "the port",
+        }
+    }
+
+    /// Sets the value in the runtimes that have the container.
+    fn set(&self, objects: &mut [Object]) {
+        of_named_pods(objects, |name, pod| {
+            if name != self.pod_set {
+                return;
+            }
+            if self.kind == Kind::Mount {
+                add(pod, "volumes", json!({"name": OWN, "emptyDir": {}}));
+            }
+            let of_name = |container: &&mut Map<String, Value>| {
+                container
+                    .get("name")
+                    .is_some_and(|name| *name == self.container)
+            };
+            if let Some(container) = containers(pod, self.list).find(of_name) {
+                self.set_in(container);
+            }
+        });
+    }
+
+    fn set_in(&self, container: &mut Map<String, Value>) {
+        let (list, key, value) = match self.kind {
+            Kind::Env => ("env", "name", json!(self.key)),
+            Kind::Mount => ("volumeMounts", "mountPath", json!(self.key)),
+            Kind::Port => (
+                "ports",
+                "containerPort",
+                json!(self.key.parse::<u32>().unwrap_or(0)),
+            ),
+        };
+        let own = match self.kind {
+            Kind::Env => json!({key: value, "value": OWN}),
+            Kind::Mount | Kind::Port => json!({key: value, "name": OWN}),
+        };
+        if let Some(items) = container.get_mut(list).and_then(Value::as_array_mut) {
+            items.retain(|item| item.get(key) != Some(&value));
+        }
+        add(container, list, own);
+    }
+
+    /// Whether the user's value is in a JobSet.
+    fn is_kept(&self, job_set: &Value) -> bool {
+        let items =
+            |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
+        let named = |all: Vec<Value>, name: &str| {
+            all.into_iter()
+                .find(|item| item.get("name").is_some_and(|own| own == name))
+        };
+        let jobs = items(job_set.pointer("/spec/replicatedJobs"));
+        let container = named(jobs, &self.pod_set).and_then(|job| {
+            let list = format!("/template/spec/template/spec/{}", self.list);
+            named(items(job.pointer(&list)), &self.container)
+        });
+        let Some(container) = container else {
+            return false;
+        };
+        match self.kind {
+            Kind::Env => items(container.get("env"))
+                .iter()
+                .any(|env| env["name"] == self.key && env["value"] == OWN),
+            Kind::Mount => items(container.get("volumeMounts"))
+                .iter()
+                .any(|mount| mount["mountPath"] == self.key && mount["name"] == OWN),
+            Kind::Port => items(container.get("ports"))
+                .iter()
+                .any(|port| port["name"] == OWN && port["containerPort"].to_string() == self.key),
+        }
+    }
+}
+
+/// Sets each value once, in the first rendering in which the plugin sets it, and checks that it is kept, that the plugin refuses it, or that a
+/// warning names it.
+pub(super) fn checks(
+    cases: &Cases,
+    runs: &[Run<'_>],
+    first: &[Rendered],
+) -> Result<Vec<Check>, ErrorList> {
+    // By the kind and the key: other containers get the same code.
+    let mut wanted: BTreeMap<(Kind, &str), (&Run<'_>, &OwnValue)> = BTreeMap::new();
+    for (run, rendered) in runs.iter().zip(first) {
+        for value in &rendered.values {
+            wanted
+                .entry((value.kind, &value.key))
+                .or_insert((run, value));
+        }
+    }
+    let mut failures: BTreeMap<Kind, Vec<String>> = BTreeMap::new();
+    for (run, value) in wanted.values() {
+        let variant = Variant {
+            renderer: None,
+            edit: &|objects| value.set(objects),
+        };
+        let run = Run {
+            variant: &variant,
+            ..**run
+        };
+        let problems =
+            cases.render_runs(&[run], |run, rendering| problem(run, &rendering, value))?;
+        failures
+            .entry(value.kind)
+            .or_default()
+            .extend(problems.into_iter().flatten());
+    }
+    let kinds = [
+        (CheckName::Env, Kind::Env, "env var"),
+        (CheckName::Mounts, Kind::Mount, "mount"),
+        (CheckName::Ports, Kind::Port, "port"),
+    ];
+    let checks = kinds.into_iter().map(|(check, kind, noun)| {
+        let count = wanted.keys().filter(|(of, _)| *of == kind).count();
+        match count {
+            0 => Check::unneeded(check, "it sets none"),
+            _ => Check::new(
+                check,
+                counted(count, noun),
+                failures.remove(&kind).unwrap_or_default(),
+            ),
+        }
+    });
+    Ok(checks.collect())
+}
+
+/// Returns what is wrong if the user sets the value.
+fn problem(run: &Run<'_>, rendering: &Rendering<'_>, value: &OwnValue) -> Option<String> {
+    let (what, key, place) = (value.name(), &value.key, run.name());
+    if let Some(ended) = rendering.ended.first() {
+        return Some(format!(
+            "{place}: the user sets {what} {key}, and the host ends a call: {ended}"
+        ));
+    }
+    let warned = rendering
+        .warnings
+        .iter()
+        .any(|warning| warning.contains(&**key));
+    let jobs = &mut rendering.jobs.iter();
+    let is_lost = jobs.any(|job| !value.is_kept(&job.rendered.job_set)) && !warned;
+    is_lost.then(|| {
+        format!("{place}: the user's value of {what} {key} is replaced, and no warning says so")
+    })
+}

@@ -1,0 +1,276 @@
+//! The checks of `plugin conform`, and its report.
+
+use serde::Serialize;
+use trainyard_model::{contract, plugin_info::PluginInfo};
+
+use crate::{
+    output::{Table, counted},
+    report::ErrorList,
+};
+
+/// The most failures of a check that a report lists.
+const MOST_FAILURES: usize = 10;
+
+/// What is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) enum CheckName {
+    Repeat,
+    Orders,
+    Runtimes,
+    Scenarios,
+    Nodes,
+    Env,
+    Mounts,
+    Ports,
+    Warnings,
+    Limits,
+    Claims,
+    Paths,
+    Rebuild,
+}
+
+impl CheckName {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Repeat => "repeat",
+            Self::Orders => "orders",
+            Self::Runtimes => "runtimes",
+            Self::Scenarios => "scenarios",
+            Self::Nodes => "nodes",
+            Self::Env => "env",
+            Self::Mounts => "mounts",
+            Self::Ports => "ports",
+            Self::Warnings => "warnings",
+            Self::Limits => "limits",
+            Self::Claims => "claims",
+            Self::Paths => "paths",
+            Self::Rebuild => "rebuild",
+        }
+    }
+
+    /// What the plugin does if it passes.
+    const fn promise(self) -> &'static str {
+        match self {
+            Self::Repeat => "gives the same bytes twice",
+            Self::Orders => "gives the same bytes in each legal order of plugins",
+            Self::Runtimes => "ends each call itself, with every shipped runtime",
+            Self::Scenarios => {
+                "the same with and without accelerators, for 1 and 1,000 nodes, with init containers, gangs, DRA and absent objects"
+            }
+            Self::Nodes => "writes to all nodes, or to none",
+            Self::Env => "keeps env vars of users, or says why not",
+            Self::Mounts => {
+                "keeps volumes that users mount at the same path, such as /dev/shm, or says why not"
+            }
+            Self::Ports => "keeps ports of users with the same number, or says why not",
+            Self::Warnings => "warns with a field",
+            Self::Limits => "uses at most half of each limit",
+            Self::Claims => "claims nothing that it does not use",
+            Self::Paths => "contains no path of the machine that built it",
+            Self::Rebuild => "is the same file if it is built in another directory",
+        }
+    }
+}
+
+/// The result of a check.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Check {
+    check: CheckName,
+    result: CheckResult,
+    /// What was tried, or why nothing was.
+    tried: String,
+    failures: Vec<String>,
+    /// The number of failures that are not listed.
+    #[serde(skip_serializing_if = "is_zero")]
+    more: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+enum CheckResult {
+    Passed,
+    Failed,
+    NotNeeded,
+}
+
+impl CheckResult {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Passed => "passed",
+            Self::Failed => "failed",
+            Self::NotNeeded => "not needed",
+        }
+    }
+}
+
+#[expect(
+    clippy::trivially_copy_pass_by_ref,
+    reason = "serde passes a reference"
+)]
+const fn is_zero(number: &usize) -> bool {
+    *number == 0
+}
+
+impl Check {
+    /// Returns a check that failed if there are failures. The same failure is listed once.
+    pub(super) fn new(check: CheckName, tried: String, failures: Vec<String>) -> Self {
+        let mut seen = indexmap::IndexSet::new();
+        seen.extend(failures);
+        let mut failures: Vec<_> = seen.into_iter().collect();
+        let more = failures.split_off(failures.len().min(MOST_FAILURES)).len();
+        Self {
+            check,
+            result: match failures.is_empty() {
+                true => CheckResult::Passed,
+                false => CheckResult::Failed,
+            },
+            tried,
+            failures,
+            more,
+        }
+    }
+
+    /// Returns a check that does not apply to the plugin.
+    pub(super) fn unneeded(check: CheckName, why: &str) -> Self {
+        Self {
+            check,
+            result: CheckResult::NotNeeded,
+            tried: why.to_owned(),
+            failures: Vec::new(),
+            more: 0,
+        }
+    }
+}
+
+/// The report of a plugin.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ConformReport {
+    plugin: String,
+    version: String,
+    digest: String,
+    contract: String,
+    /// The version of Trainyard that checked it.
+    trainyard: &'static str,
+    cases: usize,
+    /// The number of TrainJobs that were rendered for the checks of runtimes and scenarios.
+    renderings: usize,
+    calls: usize,
+    passed: bool,
+    checks: Vec<Check>,
+}
+
+impl ConformReport {
+    pub(super) fn new(
+        plugin: &PluginInfo,
+        cases: usize,
+        renderings: usize,
+        calls: usize,
+        checks: Vec<Check>,
+    ) -> Self {
+        let is_failed = |check: &Check| check.result == CheckResult::Failed;
+        Self {
+            plugin: plugin.id.name.to_string(),
+            version: plugin.id.version.to_string(),
+            digest: plugin.id.digest.to_string(),
+            contract: plugin.manifest.contract.clone(),
+            trainyard: env!("CARGO_PKG_VERSION"),
+            cases,
+            renderings,
+            calls,
+            passed: calls > 0 && !checks.iter().any(is_failed),
+            checks,
+        }
+    }
+
+    fn title(&self) -> String {
+        format!(
+            "plugin {} {} (contract {}), checked by trainyard {} (contract {}): {}, {}, {}",
+            self.plugin,
+            self.version,
+            self.contract,
+            self.trainyard,
+            contract::VERSION,
+            counted(self.cases, "case"),
+            counted(self.renderings, "rendering"),
+            counted(self.calls, "call"),
+        )
+    }
+
+    pub(super) fn lines(&self) -> Vec<String> {
+        let mut lines = vec![
+            self.title(),
+            format!("digest {}", self.digest),
+            String::new(),
+        ];
+        let mut table = Table::new(&["check", "result", "the plugin", "tried"]);
+        for check in &self.checks {
+            let name = check.check;
+            table.row([
+                name.name(),
+                check.result.name(),
+                name.promise(),
+                &check.tried,
+            ]);
+        }
+        lines.extend(table.lines());
+        for check in self
+            .checks
+            .iter()
+            .filter(|check| !check.failures.is_empty())
+        {
+            lines.extend([String::new(), format!("{}:", check.check.name())]);
+            lines.extend(check.failures.iter().map(|failure| format!("  {failure}")));
+            if check.more > 0 {
+                lines.push(format!("  and {} more", check.more));
+            }
+        }
+        lines
+    }
+
+    pub(super) fn markdown(&self) -> Vec<String> {
+        let cell = |text: &str| text.replace('|', "\\|");
+        let mut lines = vec![
+            cell(&self.title()),
+            String::new(),
+            format!("`{}`", self.digest),
+            String::new(),
+            "| check | result | the plugin | tried |".to_owned(),
+            "|---|---|---|---|".to_owned(),
+        ];
+        lines.extend(self.checks.iter().map(|check| {
+            let cells = [
+                check.check.name(),
+                check.result.name(),
+                check.check.promise(),
+                &check.tried,
+            ];
+            format!("| {} |", cells.map(cell).join(" | "))
+        }));
+        lines
+    }
+
+    /// Fails if a check failed, or if no case called the plugin.
+    pub(super) fn result(&self) -> Result<(), ErrorList> {
+        if self.passed {
+            return Ok(());
+        }
+        if self.calls == 0 {
+            return Err(ErrorList::from_iter([format!(
+                "plugin {}: no case called the plugin, so nothing is known of it; add a case whose TrainJob it renders",
+                self.plugin
+            )]));
+        }
+        let failed = self
+            .checks
+            .iter()
+            .filter(|check| check.result == CheckResult::Failed);
+        let failed = counted(failed.count(), "check");
+        Err(ErrorList::from_iter([format!(
+            "plugin {}: {failed} failed; standard output has the reasons",
+            self.plugin
+        )]))
+    }
+}

@@ -1,0 +1,194 @@
+//! Changes of TrainJobs and runtimes, as users make them.
+
+use serde_json::{Map, Value, json};
+use trainyard_api::{Inputs, Object};
+
+use crate::input::{is_runtime, is_train_job};
+
+/// A change of the input.
+pub(super) struct Scenario {
+    /// What it is, in words.
+    pub(super) name: &'static str,
+    edit: fn(&mut Vec<Object>),
+}
+
+impl Scenario {
+    pub(super) fn apply(&self, objects: &mut Vec<Object>) {
+        (self.edit)(objects);
+    }
+}
+
+/// All scenarios.
+pub(super) static SCENARIOS: [Scenario; 10] = [
+    Scenario {
+        name: "with 8 accelerators per node",
+        edit: |objects| resources(objects, &json!({"limits": {"nvidia.com/gpu": "8"}})),
+    },
+    Scenario {
+        name: "without accelerators",
+        edit: |objects| {
+            resources(objects, &json!({"requests": {"cpu": "1"}}));
+            of_containers(objects, without_devices);
+        },
+    },
+    Scenario {
+        name: "with 1 node",
+        edit: |objects| of_trainer(objects, "numNodes", &json!(1)),
+    },
+    Scenario {
+        name: "with 1,000 nodes",
+        edit: |objects| of_trainer(objects, "numNodes", &json!(1000)),
+    },
+    Scenario {
+        name: "with an init container",
+        edit: |objects| {
+            let prepare =
+                json!({"name": "prepare-data", "image": "registry.example.com/prepare:1"});
+            of_pods(objects, |pod| add(pod, "initContainers", prepare.clone()));
+        },
+    },
+    Scenario {
+        name: "with a container of the user beside training",
+        edit: |objects| {
+            let beside = json!({"name": "users-own", "image": "registry.example.com/beside:1"});
+            of_pods(objects, |pod| add(pod, "containers", beside.clone()));
+        },
+    },
+    Scenario {
+        name: "in a gang of coscheduling",
+        edit: |objects| {
+            gang(objects, "coscheduling");
+            of_pods(objects, |pod| {
+                pod.entry("schedulerName")
+                    .or_insert_with(|| json!("scheduler-plugins-scheduler"));
+            });
+        },
+    },
+    Scenario {
+        name: "in a gang of Volcano",
+        edit: |objects| gang(objects, "volcano"),
+    },
+    Scenario {
+        name: "with devices of DRA",
+        edit: devices_of_dra,
+    },
+    Scenario {
+        name: "without the objects that it looks up",
+        edit: |objects| objects.retain(|object| is_train_job(object) || is_runtime(object)),
+    },
+];
+
+/// Changes the specs of the pod templates of all runtimes.
+pub(super) fn of_pods(objects: &mut [Object], mut edit: impl FnMut(&mut Map<String, Value>)) {
+    of_named_pods(objects, |_, pod| edit(pod));
+}
+
+/// Like [`of_pods`], with the names of the replicated jobs.
+pub(super) fn of_named_pods(
+    objects: &mut [Object],
+    mut edit: impl FnMut(&str, &mut Map<String, Value>),
+) {
+    for runtime in objects.iter_mut().filter(|object| is_runtime(object)) {
+        let jobs = runtime
+            .value
+            .pointer_mut("/spec/template/spec/replicatedJobs");
+        for job in jobs.and_then(Value::as_array_mut).into_iter().flatten() {
+            let name = job.get("name").and_then(Value::as_str);
+            let name = name.unwrap_or_default().to_owned();
+            let pod = job.pointer_mut("/template/spec/template/spec");
+            if let Some(pod) = pod.and_then(Value::as_object_mut) {
+                edit(&name, pod);
+            }
+        }
+    }
+}
+
+/// Changes the containers of all runtimes.
+fn of_containers(objects: &mut [Object], edit: impl Fn(&mut Map<String, Value>)) {
+    of_pods(objects, |pod| containers(pod, "containers").for_each(&edit));
+}
+
+/// Returns the containers in a list of a pod.
+pub(super) fn containers<'p>(
+    pod: &'p mut Map<String, Value>,
+    list: &str,
+) -> impl Iterator<Item = &'p mut Map<String, Value>> {
+    let list = pod.get_mut(list).and_then(Value::as_array_mut);
+    list.into_iter().flatten().filter_map(Value::as_object_mut)
+}
+
+/// Adds an item to a list.
+pub(super) fn add(parent: &mut Map<String, Value>, list: &str, item: Value) {
+    let list = parent.entry(list).or_insert_with(|| json!([]));
+    if let Some(list) = list.as_array_mut() {
+        list.push(item);
+    }
+}
+
+/// Sets a field of the trainer of all TrainJobs.
+fn of_trainer(objects: &mut [Object], field: &str, value: &Value) {
+    for job in objects.iter_mut().filter(|object| is_train_job(object)) {
+        let spec = job.value.get_mut("spec").and_then(Value::as_object_mut);
+        let trainer = spec.map(|spec| spec.entry("trainer").or_insert_with(|| json!({})));
+        if let Some(trainer) = trainer.and_then(Value::as_object_mut) {
+            trainer.insert(field.to_owned(), value.clone());
+        }
+    }
+}
+
+fn resources(objects: &mut [Object], resources: &Value) {
+    of_trainer(objects, "resourcesPerNode", resources);
+}
+
+/// Removes resources that only devices have, such as `nvidia.com/gpu`.
+fn without_devices(container: &mut Map<String, Value>) {
+    for list in ["limits", "requests"] {
+        let resources = container
+            .get_mut("resources")
+            .and_then(|all| all.get_mut(list));
+        if let Some(resources) = resources.and_then(Value::as_object_mut) {
+            resources.retain(|name, _| !name.contains('/'));
+        }
+    }
+}
+
+/// Adds a gang to all runtimes without one.
+fn gang(objects: &mut [Object], policy: &str) {
+    for runtime in objects.iter_mut().filter(|object| is_runtime(object)) {
+        let spec = runtime.value.get_mut("spec").and_then(Value::as_object_mut);
+        if let Some(spec) = spec {
+            spec.entry("podGroupPolicy")
+                .or_insert_with(|| json!({policy: {}}));
+        }
+    }
+}
+
+/// Lets the pods of all runtimes claim devices by a template.
+fn devices_of_dra(objects: &mut Vec<Object>) {
+    let claim = json!({"name": "users-own", "resourceClaimTemplateName": "users-own"});
+    of_pods(objects, |pod| {
+        add(pod, "resourceClaims", claim.clone());
+        for container in containers(pod, "containers") {
+            let resources = container.entry("resources").or_insert_with(|| json!({}));
+            if let Some(resources) = resources.as_object_mut() {
+                add(resources, "claims", json!({"name": "users-own"}));
+            }
+        }
+    });
+    let namespaces: Vec<_> = objects
+        .iter()
+        .filter(|object| is_train_job(object))
+        .map(|job| job.metadata.namespace.clone())
+        .collect();
+    for namespace in namespaces {
+        let request =
+            json!({"name": "gpu", "exactly": {"deviceClassName": "gpu.example.com", "count": 8}});
+        let template = json!({
+            "apiVersion": "resource.k8s.io/v1",
+            "kind": "ResourceClaimTemplate",
+            "metadata": {"name": "users-own", "namespace": namespace},
+            "spec": {"spec": {"devices": {"requests": [request]}}},
+        });
+        objects.extend(Inputs::read_text("devices.yaml", &template.to_string()).objects);
+    }
+}
