@@ -111,9 +111,15 @@ test-frameworks: build ## Sum the ranks of each of these frameworks on a real co
 test-languages: build ## Build and render the plugins in C, Go, JavaScript and Python; needs Go, Node.js and Python, and 1 GB.
 	@tools/languages.sh $(CARGO) test --locked --workspace --test all -- plugins_in_other_languages_work --nocapture
 
+.PHONY: test-conform
+test-conform: build ## Check that the built-in plugins and the examples pass `trainyard plugin conform`; minutes.
+	@set -e; for manifest in $(wildcard plugins/*/manifest.json examples/plugins/*/manifest.json); do \
+	  $(TRAINYARD) plugin conform $$(dirname $$manifest); \
+	done
+
 .PHONY: test-nightly
-test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, real MPI and frameworks, languages, gangs, the harness; hours.
-	@$(MAKE) --no-print-directory --keep-going test-reference test-harness test-gangs test-mpi test-languages test-frameworks growth
+test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, conformance, real MPI and frameworks, languages, gangs, the harness; hours.
+	@$(MAKE) --no-print-directory --keep-going test-reference test-conform test-harness test-gangs test-mpi test-languages test-frameworks growth
 
 .PHONY: bench
 bench: setup ## Measure plugin calls, renderings and starts (docs/benchmarks.md); takes minutes on an idle machine.

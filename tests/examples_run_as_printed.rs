@@ -65,7 +65,7 @@ fn commands(text: &str) -> Vec<&str> {
     let commands = lines.filter(|line| line.starts_with("trainyard "));
     // `plugin_guide_works` and `new_plugins_work` test the commands that need the SDK.
     let is_tested = |line: &&str| {
-        let tested = ["build", "check", "claims", "new", "test"];
+        let tested = ["build", "check", "claims", "conform", "new", "test"];
         let command = line.strip_prefix("trainyard plugin ");
         !command.is_some_and(|command| tested.iter().any(|tested| command.starts_with(tested)))
     };

@@ -31,6 +31,7 @@ mod output_works_in_pipes;
 mod plan_shows_order_and_conflicts;
 mod plugin_check_finds_mistakes_without_compiling;
 mod plugin_claims_reports_unused_claims;
+mod plugin_conform_finds_mistakes;
 mod plugin_guide_works;
 mod plugin_test_finds_differences;
 mod plugins_can_be_disabled_and_configured_for_train_jobs;

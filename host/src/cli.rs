@@ -13,7 +13,7 @@ use crate::{
 const AFTER_HELP: &str = "\
 Exit codes:
   0  success
-  1  the input, a plugin or the policy file is refused; nothing is printed to standard output, except by \"plan --against\", \"plugin diff\", \"plugin test\", \"plugin claims\", \"replay\" and \"validate -o json\", and with --keep-going
+  1  the input, a plugin or the policy file is refused; nothing is printed to standard output, except by \"plan --against\", \"plugin diff\", \"plugin test\", \"plugin claims\", \"plugin conform\", \"replay\" and \"validate -o json\", and with --keep-going
   2  the command line is invalid
 
 Examples:

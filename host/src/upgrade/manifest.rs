@@ -130,7 +130,7 @@ fn is_newer(old: &str, new: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    #![allow(clippy::unwrap_used)]
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
     use serde_json::{Value, json};
 
@@ -143,7 +143,7 @@ mod tests {
             "contract": "1.0.0",
             "activeWhen": "plugins",
             "phases": ["transform"],
-            "claims": {"writes": ["pod-sets[@nodes].containers[node].env[A]", "pod-sets[*].host-network"]},
+            "claims": {"writes": ["pod-sets[@nodes].containers[node].env[A]", "pod-sets[*].scheduler-name"]},
             "configSchema": {"type": "object", "properties": {"ports": {"type": "integer", "minimum": 1}}},
         });
         change(&mut manifest);
@@ -174,7 +174,7 @@ mod tests {
         let fewer = lines(|manifest| {
             manifest["claims"]["writes"] = json!(["pod-sets[@nodes].containers[node].env[A]"]);
         });
-        assert_eq!(fewer, ["- writes `pod-sets[*].host-network`"]);
+        assert_eq!(fewer, ["- writes `pod-sets[*].scheduler-name`"]);
     }
 
     #[test]

@@ -130,10 +130,10 @@ pub(super) fn run(args: &ConformArgs) -> Result<(), ErrorList> {
     let mut checks = vec![
         repeated(&first, &again),
         of_each(CheckName::Runtimes, &first, |one| &one.ended),
-        nodes(&first, plugin),
         of_each(CheckName::Warnings, &first, |one| &one.without_field),
     ];
     let in_scenarios = scenarios(&cases, &few)?;
+    checks.push(nodes(first.iter().chain(&in_scenarios), plugin));
     checks.push(orders::check(&cases, &few)?);
     checks.push(of_each(CheckName::Scenarios, &in_scenarios, |one| {
         &one.ended
@@ -157,9 +157,10 @@ pub(super) fn run(args: &ConformArgs) -> Result<(), ErrorList> {
 /// Returns a check that fails for each of the problems that renderings have.
 fn of_each<'r>(
     name: CheckName,
-    all: &'r [Rendered],
+    all: impl IntoIterator<Item = &'r Rendered>,
     problems: impl Fn(&'r Rendered) -> &'r [String],
 ) -> Check {
+    let all: Vec<_> = all.into_iter().collect();
     let failures = all.iter().flat_map(|one| {
         let problems = problems(one).iter();
         problems.map(|problem| format!("{}: {problem}", one.name))
@@ -209,9 +210,9 @@ fn missed(rendering: &Rendering<'_>, plugin: &PluginInfo) -> Vec<String> {
         .collect()
 }
 
-fn nodes(first: &[Rendered], plugin: &PluginInfo) -> Check {
+fn nodes<'r>(all: impl IntoIterator<Item = &'r Rendered>, plugin: &PluginInfo) -> Check {
     match writes_to_nodes(plugin) {
-        true => of_each(CheckName::Nodes, first, |one| &one.missed),
+        true => of_each(CheckName::Nodes, all, |one| &one.missed),
         false => Check::unneeded(CheckName::Nodes, "it claims no writes to the nodes"),
     }
 }

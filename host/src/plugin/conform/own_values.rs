@@ -117,53 +117,46 @@ impl OwnValue {
     }
 
     fn set_in(&self, container: &mut Map<String, Value>) {
-        let (list, key, value) = match self.kind {
-            Kind::Env => ("env", "name", json!(self.key)),
-            Kind::Mount => ("volumeMounts", "mountPath", json!(self.key)),
-            Kind::Port => (
-                "ports",
-                "containerPort",
-                json!(self.key.parse::<u32>().unwrap_or(0)),
-            ),
-        };
-        let own = match self.kind {
-            Kind::Env => json!({key: value, "value": OWN}),
-            Kind::Mount | Kind::Port => json!({key: value, "name": OWN}),
-        };
+        let (list, key, own) = self.item();
         if let Some(items) = container.get_mut(list).and_then(Value::as_array_mut) {
-            items.retain(|item| item.get(key) != Some(&value));
+            items.retain(|item| item.get(key) != own.get(key));
         }
-        add(container, list, own);
+        add(container, list, Value::Object(own));
+    }
+
+    /// Returns the list of a container that the value is in, the key of its items, and the item of the user.
+    fn item(&self) -> (&'static str, &'static str, Map<String, Value>) {
+        let (list, key, id, own) = match self.kind {
+            Kind::Env => ("env", "name", json!(self.key), "value"),
+            Kind::Mount => ("volumeMounts", "mountPath", json!(self.key), "name"),
+            Kind::Port => {
+                let number = self.key.parse::<u32>();
+                let number = number.map_or_else(|_| json!(self.key), |number| json!(number));
+                ("ports", "containerPort", number, "name")
+            }
+        };
+        let item = [(key.to_owned(), id), (own.to_owned(), json!(OWN))];
+        (list, key, item.into_iter().collect())
     }
 
     /// Whether the user's value is in a JobSet.
     fn is_kept(&self, job_set: &Value) -> bool {
-        let items =
-            |value: Option<&Value>| value.and_then(Value::as_array).cloned().unwrap_or_default();
-        let named = |all: Vec<Value>, name: &str| {
-            all.into_iter()
-                .find(|item| item.get("name").is_some_and(|own| own == name))
-        };
-        let jobs = items(job_set.pointer("/spec/replicatedJobs"));
+        let jobs = job_set.pointer("/spec/replicatedJobs");
         let container = named(jobs, &self.pod_set).and_then(|job| {
             let list = format!("/template/spec/template/spec/{}", self.list);
-            named(items(job.pointer(&list)), &self.container)
+            named(job.pointer(&list), &self.container)
         });
-        let Some(container) = container else {
-            return false;
-        };
-        match self.kind {
-            Kind::Env => items(container.get("env"))
-                .iter()
-                .any(|env| env["name"] == self.key && env["value"] == OWN),
-            Kind::Mount => items(container.get("volumeMounts"))
-                .iter()
-                .any(|mount| mount["mountPath"] == self.key && mount["name"] == OWN),
-            Kind::Port => items(container.get("ports"))
-                .iter()
-                .any(|port| port["name"] == OWN && port["containerPort"].to_string() == self.key),
-        }
+        let (list, _, own) = self.item();
+        let items = container.and_then(|container| container.get(list)?.as_array());
+        let is_own = |item: &Value| own.iter().all(|(key, value)| item.get(key) == Some(value));
+        items.is_some_and(|items| items.iter().any(is_own))
     }
+}
+
+/// Returns the item of this name in a list.
+fn named<'v>(list: Option<&'v Value>, name: &str) -> Option<&'v Value> {
+    let mut items = list?.as_array()?.iter();
+    items.find(|item| item.get("name").is_some_and(|own| own == name))
 }
 
 /// Sets each value once, in the first rendering in which the plugin sets it, and checks that it is kept, that the plugin refuses it, or that a

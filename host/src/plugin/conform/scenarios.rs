@@ -9,6 +9,8 @@ use crate::input::{is_runtime, is_train_job};
 pub(super) struct Scenario {
     /// What it is, in words.
     pub(super) name: &'static str,
+    /// Whether it activates other plugins, whose order may matter.
+    pub(super) adds_plugins: bool,
     edit: fn(&mut Vec<Object>),
 }
 
@@ -22,10 +24,12 @@ impl Scenario {
 pub(super) static SCENARIOS: [Scenario; 10] = [
     Scenario {
         name: "with 8 accelerators per node",
+        adds_plugins: false,
         edit: |objects| resources(objects, &json!({"limits": {"nvidia.com/gpu": "8"}})),
     },
     Scenario {
         name: "without accelerators",
+        adds_plugins: false,
         edit: |objects| {
             resources(objects, &json!({"requests": {"cpu": "1"}}));
             of_containers(objects, without_devices);
@@ -33,14 +37,17 @@ pub(super) static SCENARIOS: [Scenario; 10] = [
     },
     Scenario {
         name: "with 1 node",
+        adds_plugins: false,
         edit: |objects| of_trainer(objects, "numNodes", &json!(1)),
     },
     Scenario {
         name: "with 1,000 nodes",
+        adds_plugins: false,
         edit: |objects| of_trainer(objects, "numNodes", &json!(1000)),
     },
     Scenario {
         name: "with an init container",
+        adds_plugins: false,
         edit: |objects| {
             let prepare =
                 json!({"name": "prepare-data", "image": "registry.example.com/prepare:1"});
@@ -49,6 +56,7 @@ pub(super) static SCENARIOS: [Scenario; 10] = [
     },
     Scenario {
         name: "with a container of the user beside training",
+        adds_plugins: false,
         edit: |objects| {
             let beside = json!({"name": "users-own", "image": "registry.example.com/beside:1"});
             of_pods(objects, |pod| add(pod, "containers", beside.clone()));
@@ -56,6 +64,7 @@ pub(super) static SCENARIOS: [Scenario; 10] = [
     },
     Scenario {
         name: "in a gang of coscheduling",
+        adds_plugins: true,
         edit: |objects| {
             gang(objects, "coscheduling");
             of_pods(objects, |pod| {
@@ -66,14 +75,17 @@ pub(super) static SCENARIOS: [Scenario; 10] = [
     },
     Scenario {
         name: "in a gang of Volcano",
+        adds_plugins: true,
         edit: |objects| gang(objects, "volcano"),
     },
     Scenario {
         name: "with devices of DRA",
+        adds_plugins: true,
         edit: devices_of_dra,
     },
     Scenario {
         name: "without the objects that it looks up",
+        adds_plugins: false,
         edit: |objects| objects.retain(|object| is_train_job(object) || is_runtime(object)),
     },
 ];

@@ -1,6 +1,6 @@
 //! The mistakes that `trainyard plugin conform` finds, selected by its configuration.
 
-use trainyard_sdk::{Config, Context, Failure, Mount, PodSet, Transform, VolumeSource};
+use trainyard_sdk::{Config, Context, Failure, PodSet, Transform};
 
 /// The configuration of the plugin.
 #[derive(Config)]
@@ -42,12 +42,11 @@ fn make(ctx: &Context, set: &PodSet, mistake: &str) {
     match mistake {
         "many-nodes" => assert!(ctx.job().nodes() < 500, "too many nodes"),
         "warning" => ctx.warn("something is wrong", None),
-        "limits" => (0..200).for_each(|line| ctx.log("debug", &line.to_string())),
-        // Torch and others write it, so the claim orders this plugin after them. Without it, the order would matter.
-        "order" => node.default_env("CARELESS_COMMAND", &node.command().join(" ")),
-        "mounts" => {
-            set.put_volume("careless", &VolumeSource::empty_dir());
-            node.put_mount(&Mount::new("careless", "/careless"));
+        "limits" => (0..70).for_each(|line| ctx.log("debug", &line.to_string())),
+        // A claim would order it after the plugins that write the command. Without one, their order would matter.
+        "order" => {
+            let command = node.command().unwrap_or_default();
+            node.default_env("CARELESS_COMMAND", &command.join(" "));
         }
         _ => {}
     }

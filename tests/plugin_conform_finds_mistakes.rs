@@ -1,0 +1,171 @@
+//! `trainyard plugin conform` passes a careful plugin, and finds each of the mistakes of a careless one.
+
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
+
+use std::{collections::BTreeSet, fs, path::Path};
+
+use serde_json::{Value, json};
+use trainyard_cluster::with_manifest;
+
+use crate::common::{runtime, stderr, test_plugin, trainyard};
+
+const ENV: &str = "pod-sets[@nodes].containers[node].env[CARELESS]";
+
+/// Writes the plugin careless with these claims of writes, and a case in which it makes the mistake.
+fn write(folder: &Path, mistake: &str, writes: &[&str]) {
+    let manifest = json!({
+        "name": "careless", "version": "0.1.0", "contract": "1.0.0", "activeWhen": "plugins", "phases": ["transform"],
+        "claims": {"writes": writes},
+        "configSchema": {"type": "object", "properties": {"mistake": {"type": "string", "default": "none"}}},
+    });
+    let component = fs::read(test_plugin("careless")).unwrap();
+    let component = with_manifest(&component, &manifest.to_string()).unwrap();
+    fs::write(folder.join("careless.wasm"), component).unwrap();
+    let case = folder.join("cases/basic");
+    fs::create_dir_all(&case).unwrap();
+    let named = format!(
+        "mlPolicy: {{numNodes: 2}}, plugins: [{{name: careless, config: {{mistake: {mistake}}}}}],"
+    );
+    let own = runtime("name: own", &named, "");
+    let job = "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {name: bert}\nspec: {runtimeRef: {name: own}}\n";
+    fs::write(case.join("input.yaml"), format!("{own}---\n{job}")).unwrap();
+}
+
+/// Returns the report, and the checks that failed.
+fn conform(folder: &Path) -> (Value, BTreeSet<String>) {
+    let arguments = [
+        "plugin",
+        "conform",
+        "careless.wasm",
+        "--cases",
+        "cases",
+        "-o",
+        "json",
+    ];
+    let output = trainyard(folder, &arguments);
+    assert!(!output.stdout.is_empty(), "{}", stderr(&output));
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let checks = report["checks"].as_array().unwrap().iter();
+    let failed = checks.filter(|check| check["result"] == "failed");
+    let failed: BTreeSet<_> = failed
+        .map(|check| check["check"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(
+        output.status.success(),
+        failed.is_empty(),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(report["passed"], failed.is_empty());
+    (report, failed)
+}
+
+/// Returns the failures of a check.
+fn failures(report: &Value, check: &str) -> String {
+    let mut checks = report["checks"].as_array().unwrap().iter();
+    checks.find(|one| one["check"] == check).unwrap()["failures"].to_string()
+}
+
+#[test]
+fn each_mistake_is_found_by_its_check() {
+    let folder = tempfile::tempdir().unwrap();
+    let trainer = "pod-sets[@trainer].containers[node].env[CARELESS]";
+    let command = "pod-sets[@nodes].containers[node].env[CARELESS_COMMAND]";
+    let table: [(&str, &[&str], &str, &str); 7] = [
+        (
+            "nodes",
+            &[trainer],
+            "nodes",
+            "the pods of `node` are nodes, but it wrote to other pods only",
+        ),
+        (
+            "env",
+            &[ENV],
+            "env",
+            "the user sets the env var CARELESS, and the host ends a call",
+        ),
+        ("many-nodes", &[ENV], "scenarios", "with 1,000 nodes"),
+        ("warning", &[ENV], "warnings", "something is wrong"),
+        (
+            "limits",
+            &[ENV],
+            "limits",
+            "of `limits.logLines`, which is 256",
+        ),
+        (
+            "order",
+            &[ENV, command],
+            "runtimes",
+            "because no claim allows it",
+        ),
+        (
+            "none",
+            &[ENV, command],
+            "claims",
+            "no call used `pod-sets[@nodes].containers[node].env[CARELESS_COMMAND]`",
+        ),
+    ];
+    let mut wrong = Vec::new();
+    for (mistake, writes, check, expected) in table {
+        write(folder.path(), mistake, writes);
+        let (report, failed) = conform(folder.path());
+        let found = failures(&report, check);
+        if !failed.contains(check) || !found.contains(expected) {
+            wrong.push(format!("{mistake}: failed {failed:?}, {check}: {found}"));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
+fn a_careful_plugin_passes() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "none", &[ENV]);
+    let (report, failed) = conform(folder.path());
+    assert!(failed.is_empty(), "{report}");
+    assert!(report["renderings"].as_u64().unwrap() > 100, "{report}");
+    let arguments = [
+        "plugin",
+        "conform",
+        "careless.wasm",
+        "--cases",
+        "cases",
+        "-o",
+    ];
+    for format in ["table", "markdown"] {
+        let output = trainyard(folder.path(), &[&arguments[..], &[format]].concat());
+        let printed = String::from_utf8(output.stdout).unwrap();
+        for check in report["checks"].as_array().unwrap() {
+            assert!(
+                printed.contains(check["check"].as_str().unwrap()),
+                "{printed}"
+            );
+        }
+        assert_eq!(
+            format == "markdown",
+            printed.contains("\n|---|---|---|---|\n"),
+            "{printed}"
+        );
+    }
+}
+
+#[test]
+fn a_plugin_that_no_case_calls_does_not_pass() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "none", &[ENV]);
+    let input = folder.path().join("cases/basic/input.yaml");
+    let text = fs::read_to_string(&input).unwrap();
+    // Another controller renders it.
+    let text = text.replace(
+        "spec: {runtimeRef",
+        "spec: {managedBy: kueue.x-k8s.io/multikueue, runtimeRef",
+    );
+    fs::write(&input, text).unwrap();
+    let output = trainyard(
+        folder.path(),
+        &["plugin", "conform", "careless.wasm", "--cases", "cases"],
+    );
+    assert_eq!(output.status.code(), Some(1));
+    let error = stderr(&output);
+    assert!(error.contains("no case called the plugin"), "{error}");
+}
