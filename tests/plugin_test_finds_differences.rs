@@ -3,12 +3,16 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
-use std::{fs, path::Path, process::Output};
+use std::{
+    fs,
+    path::Path,
+    process::{Output, Stdio},
+};
 
 use serde_json::Value;
 use trainyard_model::names::without_digests;
 
-use crate::common::{runtime, stderr, stdout, test_plugin, trainyard};
+use crate::common::{command, runtime, stderr, stdout, test_plugin, trainyard};
 
 /// A TrainJob whose nodes have GPUs.
 const JOB: &str = "---
@@ -249,4 +253,49 @@ fn nothing_is_written_if_the_host_cannot_render() {
         "{error}"
     );
     assert_eq!(files(folder.path()), before);
+}
+
+#[test]
+fn watch_tests_again_after_a_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let case = folder.path().join("cases/basic");
+    fs::create_dir_all(&case).unwrap();
+    let input = |image: &str| {
+        let own = runtime(
+            "name: own",
+            "mlPolicy: {numNodes: 1, torch: {}}, plugins: [{name: nccl}],",
+            "",
+        );
+        let job = format!(
+            "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {{name: bert}}\nspec: {{runtimeRef: {{name: own}}, trainer: {{image: {image}}}}}\n"
+        );
+        fs::write(case.join("input.yaml"), format!("{own}---\n{job}")).unwrap();
+    };
+    input("one");
+    let nccl = test_plugin("nccl");
+    let args = ["plugin", "test", &nccl, "--cases", "cases", "-o", "json"];
+    assert!(
+        trainyard(folder.path(), &[&args[..], &["--update"]].concat())
+            .status
+            .success()
+    );
+    let mut command = command(&[&args[..], &["--watch"]].concat());
+    let command = command
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null());
+    let mut watching = command.spawn().unwrap();
+    let mut reports =
+        serde_json::Deserializer::from_reader(watching.stdout.take().unwrap()).into_iter::<Value>();
+    let mut differences = || {
+        let report = reports.next().unwrap().unwrap();
+        report["differences"].as_array().unwrap().len()
+    };
+    let before = differences();
+    input("two");
+    let after = differences();
+    watching.kill().unwrap();
+    watching.wait().unwrap();
+    assert_eq!(before, 0);
+    assert!(after > 0);
 }

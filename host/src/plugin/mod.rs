@@ -10,6 +10,7 @@ mod inspect;
 mod new;
 mod template;
 mod test;
+mod watch;
 mod wit;
 mod wrap;
 

@@ -145,6 +145,13 @@ impl CasesArgs {
         })
     }
 
+    /// Returns the files and directories that the result depends on.
+    pub(super) fn sources(&self) -> Vec<&Path> {
+        let others = self.cases.iter().chain(&self.policy);
+        let all = [&self.plugin].into_iter().chain(others);
+        all.map(PathBuf::as_path).collect()
+    }
+
     /// The plugin's directory, if it is built from one.
     pub(super) fn dir(&self) -> Option<&Path> {
         Some(&*self.plugin).filter(|plugin| plugin.is_dir())

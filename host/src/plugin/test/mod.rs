@@ -9,7 +9,10 @@ use self::{
     expected::{Comparison, write},
     report::TestReport,
 };
-use super::cases::{CasesArgs, Reach, Rendering, Skipped};
+use super::{
+    cases::{CasesArgs, Reach, Rendering, Skipped},
+    watch,
+};
 use crate::{
     args::ReportFormat,
     output,
@@ -24,6 +27,9 @@ pub(crate) struct TestArgs {
     /// Write the expected files instead of comparing with them. Nothing is written if a case could not be rendered.
     #[arg(long)]
     update: bool,
+    /// Run again whenever a source, a case or the policy file changes, until Ctrl-C.
+    #[arg(long, conflicts_with = "update")]
+    watch: bool,
     /// The output format.
     #[arg(short, long, value_enum, default_value_t = ReportFormat::Table)]
     output: ReportFormat,
@@ -41,6 +47,9 @@ struct TestedRendering {
 }
 
 pub(super) fn run(args: &TestArgs) -> Result<(), ErrorList> {
+    if args.watch {
+        return watch::run(&args.cases.sources());
+    }
     let cases = args.cases.load()?;
     let name = &cases.plugin.id.name;
     let tested = cases.render(|rendering: Rendering<'_>| TestedRendering {

@@ -1,0 +1,134 @@
+//! `--watch`: runs this command again whenever a file changes.
+
+use std::{
+    env, io,
+    path::{Component, Path, PathBuf},
+    process::Command,
+    sync::mpsc,
+    time::Duration,
+};
+
+use notify::{Event, EventKind, RecursiveMode, Watcher};
+use thiserror::Error;
+use trainyard_model::text::clean;
+
+use crate::report::{ErrorList, note};
+
+/// The option that the next run does not have.
+const OPTION: &str = "--watch";
+
+/// Editors write a file in several steps.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// What builds write, in the directory of a plugin.
+const BUILT: [&str; 3] = ["node_modules", "target", "wit"];
+
+/// Why files cannot be watched.
+#[derive(Debug, Error)]
+enum WatchError {
+    #[error("{path}: cannot be watched: {error}")]
+    Watch { path: String, error: notify::Error },
+    #[error("this command cannot be run again: {0}")]
+    Run(#[from] io::Error),
+    #[error("the system no longer reports changes of files; run the command again")]
+    Ended,
+}
+
+/// Runs this command without `--watch`, and again whenever one of these files, or a file in one of these directories, changes.
+pub(super) fn run(sources: &[&Path]) -> Result<(), ErrorList> {
+    watch(sources).map_err(|error| ErrorList::from_iter([error.to_string()]))
+}
+
+fn watch(sources: &[&Path]) -> Result<(), WatchError> {
+    let (sender, changes) = mpsc::channel();
+    let sources: Vec<PathBuf> = sources.iter().map(|source| absolute(source)).collect();
+    let watched = sources.clone();
+    let on_event = move |event: notify::Result<Event>| {
+        if event.is_ok_and(|event| is_change(&event, &watched)) {
+            // Nobody waits at the end of the process.
+            let _ = sender.send(());
+        }
+    };
+    let failed = |path: &Path| {
+        let path = clean(&path.display().to_string());
+        move |error| WatchError::Watch { path, error }
+    };
+    let mut watcher = notify::recommended_watcher(on_event).map_err(failed(Path::new(".")))?;
+    for source in &sources {
+        // Editors replace a file, so its directory is watched.
+        let (path, mode) = match source.is_dir() {
+            true => (source.as_path(), RecursiveMode::Recursive),
+            false => (
+                source.parent().unwrap_or(source),
+                RecursiveMode::NonRecursive,
+            ),
+        };
+        watcher.watch(path, mode).map_err(failed(path))?;
+    }
+    let again = env::args_os().skip(1).filter(|argument| argument != OPTION);
+    let again: Vec<_> = again.collect();
+    loop {
+        // A process of its own starts with no warnings and no plugins.
+        Command::new(env::current_exe()?).args(&again).status()?;
+        note("waiting for changes; Ctrl-C ends it");
+        changes.recv().map_err(|_| WatchError::Ended)?;
+        while changes.recv_timeout(PAUSE).is_ok() {}
+    }
+}
+
+/// Returns a path as the system reports it.
+fn absolute(path: &Path) -> PathBuf {
+    path.canonicalize().unwrap_or_else(|_| path.to_owned())
+}
+
+/// Whether an event is a change of a source.
+fn is_change(event: &Event, sources: &[PathBuf]) -> bool {
+    let is_write = matches!(
+        event.kind,
+        EventKind::Any | EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_)
+    );
+    let is_source = |path: &PathBuf| sources.iter().any(|source| is_in(path, source));
+    is_write && event.paths.iter().any(is_source)
+}
+
+/// Whether a path is a source, or a file of a directory of sources that no build writes.
+fn is_in(path: &Path, source: &Path) -> bool {
+    let Ok(below) = path.strip_prefix(source) else {
+        return false;
+    };
+    let is_built = |part: Component<'_>| {
+        let name = part.as_os_str().to_string_lossy();
+        name.starts_with('.') || BUILT.contains(&&*name)
+    };
+    let is_component = path.extension().is_some_and(|end| end == "wasm");
+    below.as_os_str().is_empty() || !(is_component || below.components().any(is_built))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn builds_are_no_changes() {
+        let sources = ["/p", "/elsewhere/plugin.wasm", "/policy.yaml"].map(PathBuf::from);
+        let is_change = |path: &str| sources.iter().any(|source| is_in(Path::new(path), source));
+        for path in [
+            "/p/src/lib.rs",
+            "/p/cases/a/input.yaml",
+            "/elsewhere/plugin.wasm",
+            "/policy.yaml",
+        ] {
+            assert!(is_change(path), "{path}");
+        }
+        for path in [
+            "/p/target/a",
+            "/p/a.wasm",
+            "/p/.git/HEAD",
+            "/p/wit/a.wit",
+            "/elsewhere/other.yaml",
+            "/q/a",
+        ] {
+            assert!(!is_change(path), "{path}");
+        }
+    }
+}
