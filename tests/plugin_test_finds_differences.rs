@@ -108,12 +108,24 @@ fn updated_files_are_those_of_render_and_match() {
     let folder = cases();
     stdout(&plugin_test(folder.path(), &["--update"]));
     let policy = folder.path().join("policy.yaml");
-    fs::copy(root().join("examples/plugins/nccl-fabric/policy.yaml"), &policy).unwrap();
+    fs::copy(
+        root().join("examples/plugins/nccl-fabric/policy.yaml"),
+        &policy,
+    )
+    .unwrap();
     let nccl = example_plugin("nccl-fabric");
     let render = |case: &str| {
         let case = folder.path().join("cases").join(case);
         let policy = policy.to_str().unwrap();
-        let args = ["render", "-f", "input.yaml", "--plugin", &nccl, "--policy", policy];
+        let args = [
+            "render",
+            "-f",
+            "input.yaml",
+            "--plugin",
+            &nccl,
+            "--policy",
+            policy,
+        ];
         trainyard(&case, &args)
     };
     let read = |file: &str| fs::read_to_string(folder.path().join("cases").join(file)).unwrap();

@@ -62,11 +62,19 @@ const HEADINGS: &[(&str, &str, &[&str])] = &[
     ("Resources and devices", "context", &["quantity"]),
     ("Security", "container", &["capabilit"]),
     ("Security", "pod-set", &["fs-group"]),
-    ("Other members of pods and containers", "container", &["raw"]),
+    (
+        "Other members of pods and containers",
+        "container",
+        &["raw"],
+    ),
     ("Other members of pods and containers", "pod-set", &["raw"]),
     ("Containers", "pod-set", &["container"]),
     ("Containers", "container", &[""]),
-    ("Labels and annotations", "pod-set", &["label", "annotation"]),
+    (
+        "Labels and annotations",
+        "pod-set",
+        &["label", "annotation"],
+    ),
     ("Labels and annotations", "info", &["label", "annotation"]),
     (
         "Scheduling",
@@ -177,6 +185,8 @@ fn first_sentence(docs: &str) -> String {
     let text: Vec<_> = docs.split_whitespace().collect();
     let text = text.join(" ");
     let sentence = text.split_once(". ").map_or(&*text, |(first, _)| first);
-    let sentence = sentence.split_once(" @").map_or(sentence, |(first, _)| first);
+    let sentence = sentence
+        .split_once(" @")
+        .map_or(sentence, |(first, _)| first);
     sentence.trim_end_matches('.').replace('|', "\\|")
 }

@@ -31,7 +31,11 @@ pub(crate) fn files(contract: &Contract) -> anyhow::Result<Vec<GeneratedFile>> {
         generated("plugins/sdk/src/guest/worlds.rs", &worlds(contract)?),
     ];
     for (name, text) in &contract.files {
-        files.push(generated(format!("{WIT}/{name}"), text));
+        // Without a first line of ours, which would be the documentation of the package.
+        files.push(GeneratedFile {
+            path: format!("{WIT}/{name}"),
+            text: text.clone(),
+        });
     }
     for interface in contract.interfaces() {
         let name = snake(&interface.name);

@@ -9,38 +9,38 @@ const DATASETS: &str = "datasets";
 
 /// The plugin's configuration in a runtime.
 #[derive(Config, Debug)]
-pub struct CacheConfig {
+pub(crate) struct CacheConfig {
     /// The name of a dataset in the catalog's ConfigMap `datasets`.
     #[config(pattern = "^[-._a-zA-Z0-9]{1,253}$")]
-    pub dataset: Option<String>,
+    pub(crate) dataset: Option<String>,
     /// The address of a dataset, such as `s3://bucket/imagenet`, instead of a name.
     #[config(min_length = 1)]
-    pub source: Option<String>,
+    pub(crate) source: Option<String>,
     /// Where the nodes and the container that fills the cache mount it.
     #[config(default = "/var/cache/dataset", pattern = "^/[^:]+$")]
-    pub path: String,
+    pub(crate) path: String,
     /// The image of the container that fills the cache.
     #[config(min_length = 1)]
-    pub image: String,
+    pub(crate) image: String,
     /// Its command, which reads from `$(DATASET_SOURCE)` and writes to `$(DATASET_PATH)`.
     #[config(min_items = 1)]
-    pub command: Vec<String>,
+    pub(crate) command: Vec<String>,
     /// When it fills the cache.
     #[config(default = "beforeTraining")]
-    pub fill: Fill,
+    pub(crate) fill: Fill,
     /// The most bytes that the cache can take of the Kubernetes node's disk, such as `500Gi`.
     #[config(min_length = 1)]
-    pub size_limit: Option<String>,
+    pub(crate) size_limit: Option<String>,
     /// The resources that the container requests.
-    pub requests: BTreeMap<String, String>,
+    pub(crate) requests: BTreeMap<String, String>,
     /// The Secret with the credentials, whose keys become files in /etc/dataset-cache.
     #[config(min_length = 1, max_length = 253)]
-    pub credentials_secret: Option<String>,
+    pub(crate) credentials_secret: Option<String>,
 }
 
 /// When the cache is filled.
 #[derive(Config, Debug)]
-pub enum Fill {
+pub(crate) enum Fill {
     /// Training starts when the command has succeeded.
     BeforeTraining,
     /// The command runs beside training.

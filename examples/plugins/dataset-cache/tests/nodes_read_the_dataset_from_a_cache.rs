@@ -14,7 +14,8 @@ const GRANTS: [&str; 2] = [
 
 /// Returns a configuration with these members in addition to those that are required.
 fn config(members: Value) -> Value {
-    let mut config = json!({"image": "fetch:1", "command": ["copy", "$(DATASET_SOURCE)", "$(DATASET_PATH)"]});
+    let mut config =
+        json!({"image": "fetch:1", "command": ["copy", "$(DATASET_SOURCE)", "$(DATASET_PATH)"]});
     let members = members.as_object().unwrap().clone();
     config.as_object_mut().unwrap().extend(members);
     config
@@ -51,7 +52,9 @@ fn value(outcome: &Outcome, field: &str) -> Option<Value> {
 
 #[test]
 fn an_init_container_fills_the_cache_of_the_nodes() {
-    let outcome = run(json!({"dataset": "imagenet", "sizeLimit": "500Gi", "requests": {"cpu": "2"}})).unwrap();
+    let outcome =
+        run(json!({"dataset": "imagenet", "sizeLimit": "500Gi", "requests": {"cpu": "2"}}))
+            .unwrap();
     let cache = |field: &str| value(&outcome, &format!("init-containers[dataset-cache].{field}"));
     assert_eq!(cache("image"), Some(json!("fetch:1")));
     assert_eq!(
@@ -94,12 +97,8 @@ fn a_sidecar_fills_the_cache_while_training_runs() {
 #[test]
 fn only_the_container_that_fills_the_cache_has_the_credentials() {
     let outcome = run(json!({"dataset": "wiki", "credentialsSecret": "s3"})).unwrap();
-    let mount = |container: &str| {
-        value(
-            &outcome,
-            &format!("{container}.mounts[/etc/dataset-cache]"),
-        )
-    };
+    let mount =
+        |container: &str| value(&outcome, &format!("{container}.mounts[/etc/dataset-cache]"));
     assert!(mount("init-containers[dataset-cache]").is_some());
     assert_eq!(mount("containers[node]"), None);
     let volume = json!({"name": "dataset-cache-credentials", "secret": {"secretName": "s3"}});

@@ -7,36 +7,36 @@ use trainyard_sdk::{
 
 /// `podGroupPolicy.plugin.config` of a runtime.
 #[derive(Config, Debug)]
-pub struct QueueConfig {
+pub(crate) struct QueueConfig {
     /// The queue, which has to exist.
     #[config(min_length = 1, max_length = 253)]
-    pub queue: String,
+    pub(crate) queue: String,
     /// Whether other work can preempt the pods. Without it, KAI decides by the priority.
-    pub preemptible: Option<bool>,
+    pub(crate) preemptible: Option<bool>,
     /// Where KAI places the pods in relation to each other.
-    pub topology: Option<Topology>,
+    pub(crate) topology: Option<Topology>,
 }
 
 /// A constraint on the place of the pods.
 #[derive(Config, Debug)]
-pub struct Topology {
+pub(crate) struct Topology {
     /// The name of the Topology, an object of KAI.
     #[config(min_length = 1)]
-    pub name: String,
+    pub(crate) name: String,
     /// The level within which the pods have to be, such as `topology.kubernetes.io/zone`.
     #[config(min_length = 1)]
-    pub required: Option<String>,
+    pub(crate) required: Option<String>,
     /// The level within which they are if possible.
     #[config(min_length = 1)]
-    pub preferred: Option<String>,
+    pub(crate) preferred: Option<String>,
 }
 
 /// The operator's configuration.
 #[derive(Config, Debug)]
-pub struct ClusterConfig {
+pub(crate) struct ClusterConfig {
     /// The name under which KAI runs.
     #[config(default = "kai-scheduler", min_length = 1, max_length = 253)]
-    pub scheduler_name: String,
+    pub(crate) scheduler_name: String,
 }
 
 impl QueueConfig {
@@ -57,8 +57,8 @@ impl QueueConfig {
             ("preferredTopologyLevel", topology.preferred.as_ref()),
         ];
         let levels = levels.into_iter();
-        Some(object(levels.filter_map(|(key, level)| {
-            Some((key, quoted(level?)))
-        })))
+        Some(object(
+            levels.filter_map(|(key, level)| Some((key, quoted(level?)))),
+        ))
     }
 }

@@ -49,11 +49,12 @@ impl Build for KaiQueue {
         let gang = ctx.gang()?;
         let config = ctx.job().config_as::<QueueConfig>()?;
         let class = gang.pod_sets().iter().find_map(priority_class);
-        emit(ctx, GANG, &config, gang.size(), class);
+        emit(ctx, GANG, &config, gang.size(), class, config.topology());
         let others: Vec<_> = others(&gang, &scheduler(ctx)?).collect();
         if !others.is_empty() {
             let class = others.into_iter().find_map(priority_class);
-            emit(ctx, OTHERS, &config, 1, class);
+            // Each of these pods may be anywhere.
+            emit(ctx, OTHERS, &config, 1, class, None);
         }
         Ok(())
     }
@@ -62,9 +63,11 @@ impl Build for KaiQueue {
 impl Check for KaiQueue {
     fn check(ctx: &Context) {
         // Transform and build have refused a TrainJob for which one of these fails.
-        let (Ok(gang), Ok(config), Ok(scheduler)) =
-            (ctx.gang(), ctx.job().config_as::<QueueConfig>(), scheduler(ctx))
-        else {
+        let (Ok(gang), Ok(config), Ok(scheduler)) = (
+            ctx.gang(),
+            ctx.job().config_as::<QueueConfig>(),
+            scheduler(ctx),
+        ) else {
             return;
         };
         for set in gang.group() {
@@ -103,13 +106,20 @@ fn priority_class(set: &PodSet) -> Option<String> {
     set.priority_class().filter(|class| !class.is_empty())
 }
 
-fn emit(ctx: &Context, suffix: &str, config: &QueueConfig, members: u32, class: Option<String>) {
+fn emit(
+    ctx: &Context,
+    suffix: &str,
+    config: &QueueConfig,
+    members: u32,
+    class: Option<String>,
+    topology: Option<String>,
+) {
     let spec = [
         ("minMember", Some(members.to_string())),
         ("queue", Some(quoted(&config.queue))),
         ("priorityClassName", class.as_deref().map(quoted)),
         ("preemptibility", config.preemptibility()),
-        ("topologyConstraint", config.topology()),
+        ("topologyConstraint", topology),
     ];
     let spec = spec
         .into_iter()

@@ -70,7 +70,10 @@ fn pods_that_run_before_the_nodes_start_alone() {
                 .depends_on("dataset", "Complete")
                 .depends_on("model", "Complete")
         }));
-    assert_eq!(value(&outcome, "dataset", MEMBER), Some(json!("bert-others")));
+    assert_eq!(
+        value(&outcome, "dataset", MEMBER),
+        Some(json!("bert-others"))
+    );
     assert_eq!(value(&outcome, "dataset", SKIP), Some(json!("true")));
     // Another scheduler ignores the annotation.
     assert_eq!(value(&outcome, "model", MEMBER), None);

@@ -6,36 +6,36 @@ use trainyard_sdk::{Config, Context, Failure};
 
 /// The plugin's configuration in a runtime.
 #[derive(Config, Debug)]
-pub struct FabricConfig {
+pub(crate) struct FabricConfig {
     /// The network devices of each node.
-    pub devices: Option<Devices>,
+    pub(crate) devices: Option<Devices>,
     /// The networks that Multus adds to the pods, such as `fabric/rail-0`, instead of the operator's.
-    pub networks: Vec<String>,
+    pub(crate) networks: Vec<String>,
     /// Env vars of NCCL, such as `NCCL_IB_HCA: mlx5`, in addition to the operator's.
-    pub env: BTreeMap<String, String>,
+    pub(crate) env: BTreeMap<String, String>,
 }
 
 /// Network devices that a device plugin offers.
 #[derive(Config, Debug)]
-pub struct Devices {
+pub(crate) struct Devices {
     /// The extended resource, such as `rdma/rdma_shared_device_a`.
     #[config(min_length = 1, max_length = 317)]
-    pub resource: String,
+    pub(crate) resource: String,
     /// The number for each node.
     #[config(default = 1, minimum = 1, maximum = 1024)]
-    pub count: u32,
+    pub(crate) count: u32,
     /// Whether programs may lock memory, which RDMA needs.
     #[config(default = true)]
-    pub lock_memory: bool,
+    pub(crate) lock_memory: bool,
 }
 
 /// The operator's configuration.
 #[derive(Config, Debug)]
-pub struct ClusterConfig {
+pub(crate) struct ClusterConfig {
     /// The networks that Multus adds to the pods.
-    pub networks: Vec<String>,
+    pub(crate) networks: Vec<String>,
     /// Env vars of NCCL, such as `NCCL_SOCKET_IFNAME: eth0`.
-    pub env: BTreeMap<String, String>,
+    pub(crate) env: BTreeMap<String, String>,
 }
 
 /// What both configurations together say.

@@ -6,7 +6,7 @@ mod file;
 
 use trainyard_sdk::{Build, Container, Context, Failure, Mount, NODE, PodSet, Transform};
 
-use self::config::{ClusterConfig, Devices, FabricConfig, Fabric};
+use self::config::{ClusterConfig, Devices, Fabric, FabricConfig};
 
 /// The volume with NCCL's configuration file.
 const VOLUME: &str = "nccl-fabric";
