@@ -133,12 +133,13 @@ image-binary: setup ## Build dist/trainyard, the static program for the image; t
 	@tools/static.sh
 
 .PHONY: lint
-lint: setup ## Check the format, clippy, the scripts and the dependencies.
+lint: setup ## Check the format, clippy, the SDK's documentation, the scripts and the dependencies.
 	$(CARGO) fmt --all --check
 	@# Modules that a build script lists, which cargo fmt does not find.
 	rustfmt --edition 2024 --check plugins/*/reference/mod.rs
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --locked --workspace --test '*' -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps $(FEATURES) -p trainyard-sdk -p trainyard-sdk-derive
 	@tools/deny.sh
 	@tools/shellcheck.sh
 

@@ -112,4 +112,13 @@ fn a_plugin_is_built_and_tested_from_the_packages() {
     succeeded(&tested, "cargo test");
     let build = ["plugin", "build", ".", "--output", "packaged.wasm"];
     succeeded(&trainyard(&build, &plugin), "plugin build");
+    // The plugin in the SDK's README, which is not compiled as a part of its documentation.
+    let readme = fs::read_to_string(crates["trainyard-sdk"].join("README.md")).unwrap();
+    let block = |language: &str| {
+        let (_, rest) = readme.split_once(&format!("```{language}\n")).unwrap();
+        rest.split_once("```").unwrap().0
+    };
+    fs::write(plugin.join("manifest.json"), block("json")).unwrap();
+    fs::write(plugin.join("src/lib.rs"), block("rust,ignore")).unwrap();
+    succeeded(&trainyard(&build, &plugin), "the README's plugin");
 }

@@ -84,7 +84,9 @@ pub mod json;
 #[cfg(not(target_family = "wasm"))]
 pub mod mock;
 pub mod names;
+// For this repository's own tests and benchmarks: its types are those of the model.
 #[cfg(not(target_family = "wasm"))]
+#[doc(hidden)]
 pub mod native;
 mod parts;
 pub mod paths;
@@ -98,6 +100,7 @@ pub use const_format;
 pub use trainyard_sdk_derive::Config;
 
 #[cfg(not(target_family = "wasm"))]
+#[doc(hidden)]
 pub use self::parts::{Phases, Writing};
 pub use self::{
     config::{Config, Setting, read_list, read_map},
@@ -108,7 +111,7 @@ pub use self::{
     trainer::{NODE, PROCESSES, TRAINER},
 };
 
-/// Changes the record.
+/// Changes the record. [The front page](crate#a-plugin) has an example.
 pub trait Transform {
     /// Called once for each TrainJob. If it returns an error, its writes are discarded, and the TrainJob is refused.
     ///
@@ -118,6 +121,20 @@ pub trait Transform {
 }
 
 /// Emits objects. The record is frozen.
+///
+/// ```
+/// use trainyard_sdk::{Build, Context, Failure};
+///
+/// struct Tracer;
+///
+/// impl Build for Tracer {
+///     fn build(ctx: &Context) -> Result<(), Failure> {
+///         let settings = ctx.objects().emit("v1", "ConfigMap", "-tracer", None);
+///         settings.append("tracer.yaml", &format!("service: {}\n", ctx.job().name()));
+///         Ok(())
+///     }
+/// }
+/// ```
 pub trait Build {
     /// Called after the last transform.
     ///
@@ -127,6 +144,21 @@ pub trait Build {
 }
 
 /// Inspects the result, and warns or refuses with [`Context::warn`] and [`Context::error`]. It cannot write anything.
+///
+/// ```
+/// use trainyard_sdk::{Check, Context};
+///
+/// struct Tracer;
+///
+/// impl Check for Tracer {
+///     fn check(ctx: &Context) {
+///         let nodes = ctx.job().nodes();
+///         if nodes > 100 {
+///             ctx.warn(&format!("{nodes} nodes may overload the collector"), Some("spec.trainer.numNodes"));
+///         }
+///     }
+/// }
+/// ```
 pub trait Check {
     /// Called after build.
     fn check(ctx: &Context);

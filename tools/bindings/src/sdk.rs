@@ -274,7 +274,7 @@ fn table(contract: &Contract, resource: &Resource) -> anyhow::Result<String> {
     out += &comment(&resource.docs, &contract.words, 4);
     if EXAMPLES.contains(&&*resource.name) {
         let file = format!("../../docs/{}.md", resource.name);
-        writeln!(out, "    ///\n    #[doc = include_str!(\"{file}\")]")?;
+        writeln!(out, "    #[doc = include_str!(\"{file}\")]")?;
     }
     writeln!(out, "    {} {{", camel(&resource.name))?;
     for (block, methods) in [("lent", lent), ("kept", kept)] {

@@ -112,6 +112,30 @@ fn signatures_are_enough_to_add_a_resource_and_a_method_that_borrows_it() {
 }
 
 #[test]
+fn page_of_methods_has_each_method_once() {
+    let files = generate(&changed(&[]).unwrap()).unwrap();
+    let page = files.iter().find(|file| file.path == "docs/methods.md");
+    let page = &page.unwrap().text;
+    let sdk = files
+        .iter()
+        .filter(|file| file.path.starts_with("plugins/sdk/src/contract"));
+    let rows = sdk.flat_map(|file| file.text.lines());
+    let rows = rows.filter(|line| line.trim_start().starts_with("fn "));
+    let names: Vec<_> = rows
+        .map(|row| row.split_once(" = \"").unwrap().1)
+        .map(|row| row.split_once('"').unwrap().0)
+        .collect();
+    assert!(names.len() > 150, "{names:?}");
+    for name in names {
+        assert_eq!(
+            page.matches(&format!("| `{name}` | `")).count(),
+            1,
+            "{name}"
+        );
+    }
+}
+
+#[test]
 fn version_is_raised_only_in_wit() {
     let text = fs::read_to_string(root().join("wit/types.wit")).unwrap();
     let package = text.lines().next().unwrap();

@@ -10,7 +10,6 @@ use super::Objects;
 
 handles! {
     /// A call of one phase.
-    ///
     #[doc = include_str!("../../docs/context.md")]
     Context {
         lent {

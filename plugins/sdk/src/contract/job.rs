@@ -6,7 +6,6 @@ use super::Document;
 
 handles! {
     /// The TrainJob. Plugins cannot change it.
-    ///
     #[doc = include_str!("../../docs/job.md")]
     Job {
         lent {

@@ -57,6 +57,9 @@ pub use self::{
     outcome::Outcome,
     pods::{MockContainer, MockPodSet},
 };
+#[doc(inline)]
+pub use trainyard_model::object::EmittedObject;
+
 use crate::{
     PluginParts,
     native::{NativeError, NativePlugin},
@@ -78,6 +81,7 @@ pub struct MockJob {
 ///
 /// `Debug` prints the same as `Display`, so that `unwrap` in a test shows a readable message.
 #[derive(thiserror::Error)]
+#[non_exhaustive]
 pub enum MockError {
     /// The call failed.
     #[error(transparent)]
