@@ -139,7 +139,7 @@ lint: setup ## Check the format, clippy, the SDK's documentation, the scripts an
 	rustfmt --edition 2024 --check plugins/*/reference/mod.rs
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --locked --workspace --test '*' -- -D warnings
-	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps $(FEATURES) -p trainyard-sdk -p trainyard-sdk-derive
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps $(FEATURES) -p trainyard-sdk -p trainyard-sdk-derive -p trainyard-model -p trainyard-text
 	@tools/deny.sh
 	@tools/shellcheck.sh
 

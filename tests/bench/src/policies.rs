@@ -50,7 +50,7 @@ impl Chain {
     fn new(plugins: Vec<Arc<dyn Plugin>>) -> Result<Self> {
         let configs = plugins
             .iter()
-            .map(|plugin| plugin.info().config(config(&plugin.info().name)))
+            .map(|plugin| plugin.info().config(config(&plugin.info().manifest.name)))
             .collect::<Result<_, _>>()
             .map_err(|errors| anyhow!("{errors:?}"))?;
         Ok(Self { plugins, configs })
