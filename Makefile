@@ -111,9 +111,13 @@ test-frameworks: build ## Sum the ranks of each of these frameworks on a real co
 test-languages: build ## Build and render the plugins in C, Go, JavaScript and Python; needs Go, Node.js and Python, and 1 GB.
 	@tools/languages.sh $(CARGO) test --locked --workspace --test all -- plugins_in_other_languages_work --nocapture
 
+.PHONY: test-semver
+test-semver: ## Check that the SDK's public API only grows; builds cargo-semver-checks first, which takes minutes.
+	@tools/semver.sh
+
 .PHONY: test-nightly
-test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, real MPI and frameworks, languages, gangs, the harness; hours.
-	@$(MAKE) --no-print-directory --keep-going test-reference test-harness test-gangs test-mpi test-languages test-frameworks growth
+test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, real MPI and frameworks, languages, gangs, the SDK's API, the harness; hours.
+	@$(MAKE) --no-print-directory --keep-going test-reference test-harness test-gangs test-mpi test-languages test-semver test-frameworks growth
 
 .PHONY: bench
 bench: setup ## Measure plugin calls, renderings and starts (docs/benchmarks.md); takes minutes on an idle machine.

@@ -4,7 +4,7 @@ set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 version=0.51.0
 # The revision in which contract 1.0.0 is frozen. It moves until the release, with changes that the changelog names.
-baseline=BASELINE
+baseline=c8c22cf14019e06ad9b5527d7dd2acc5ae2fd189
 tools=${XDG_CACHE_HOME:-$HOME/.cache}/trainyard/tools/cargo-semver-checks-$version
 bin=$tools/bin/cargo-semver-checks
 if [ ! -x "$bin" ]; then
