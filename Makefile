@@ -117,9 +117,13 @@ test-conform: build ## Check that the built-in plugins and the examples pass `tr
 	  $(TRAINYARD) plugin conform $$(dirname $$manifest); \
 	done
 
+.PHONY: test-semver
+test-semver: ## Check that the SDK's public API only grows; builds cargo-semver-checks first, which takes minutes.
+	@tools/semver.sh
+
 .PHONY: test-nightly
-test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, conformance, real MPI and frameworks, languages, gangs, the harness; hours.
-	@$(MAKE) --no-print-directory --keep-going test-reference test-conform test-harness test-gangs test-mpi test-languages test-frameworks growth
+test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, conformance, real MPI and frameworks, languages, gangs, the SDK's API, the harness; hours.
+	@$(MAKE) --no-print-directory --keep-going test-reference test-conform test-harness test-gangs test-mpi test-languages test-semver test-frameworks growth
 
 .PHONY: bench
 bench: setup ## Measure plugin calls, renderings and starts (docs/benchmarks.md); takes minutes on an idle machine.
@@ -139,12 +143,13 @@ image-binary: setup ## Build dist/trainyard, the static program for the image; t
 	@tools/static.sh
 
 .PHONY: lint
-lint: setup ## Check the format, clippy, the scripts and the dependencies.
+lint: setup ## Check the format, clippy, the SDK's documentation, the scripts and the dependencies.
 	$(CARGO) fmt --all --check
 	@# Modules that a build script lists, which cargo fmt does not find.
 	rustfmt --edition 2024 --check plugins/*/reference/mod.rs
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --locked --workspace --test '*' -- -D warnings
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps $(FEATURES) -p trainyard-sdk -p trainyard-sdk-derive -p trainyard-model -p trainyard-text
 	@tools/deny.sh
 	@tools/shellcheck.sh
 

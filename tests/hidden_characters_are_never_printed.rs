@@ -390,7 +390,7 @@ fn file_and_policy_errors_have_no_hidden_characters() {
         policy(&format!("clusterDomain: [{text}]")),
     ];
     let example = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/torch-llama");
-    let nccl = test_plugin("nccl");
+    let team = test_plugin("team");
     let mut outputs = Vec::new();
     for name in &names {
         fs::write(folder.path().join(name), "a: [").unwrap();
@@ -414,7 +414,7 @@ fn file_and_policy_errors_have_no_hidden_characters() {
             &["plugin", "check", &missing],
             &["plugin", "test", &missing, "--cases", &missing],
             &["plugin", "test", name, "--cases", &inside],
-            &["plugin", "claims", &nccl, "--cases", &missing],
+            &["plugin", "claims", &team, "--cases", &missing],
             &["runtimes", name],
             // The arguments of `-f *` after a shell's expansion.
             &["explain", "-f", example, name],
@@ -441,7 +441,7 @@ fn file_and_policy_errors_have_no_hidden_characters() {
 /// The names of cases, and what differs from their expected files, are escaped.
 #[test]
 fn differences_of_cases_have_no_hidden_characters() {
-    let (text, nccl) = (quoted(), test_plugin("nccl"));
+    let (text, team) = (quoted(), test_plugin("team"));
     let folder = tempfile::tempdir().unwrap();
     let name: String = HIDDEN[..25].iter().collect();
     let case = folder.path().join("cases").join(name);
@@ -455,7 +455,7 @@ fn differences_of_cases_have_no_hidden_characters() {
     fs::write(case.join("warnings.txt"), printable()).unwrap();
     for command in ["test", "claims"] {
         for format in ["table", "json"] {
-            let args = ["plugin", command, &nccl, "--cases", "cases", "-o", format];
+            let args = ["plugin", command, &team, "--cases", "cases", "-o", format];
             let output = trainyard(folder.path(), &args);
             let (leaked, seen) = leaks(&[output.stdout, output.stderr].concat());
             assert_eq!((&*leaked, seen), ("", command == "test"), "{args:?}");

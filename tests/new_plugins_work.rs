@@ -3,37 +3,14 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
-use std::{
-    fs,
-    path::Path,
-    process::{Command, Output},
+use std::{fs, path::Path, process::Output};
+
+use crate::common::{
+    plugin_crate::{cases_are_as_expected, run, succeeded, trainyard},
+    root, stderr,
 };
 
-use crate::common::{root, stderr};
-
 const KINDS: [&str; 4] = ["framework", "scheduler", "fabric", "sidecar"];
-
-fn run(program: &str, args: &[&str], folder: &Path) -> Output {
-    let built = Path::new(env!("CARGO_BIN_EXE_trainyard"));
-    let target = built.ancestors().nth(2).unwrap();
-    let mut command = Command::new(program);
-    for (name, _) in std::env::vars_os() {
-        // The new crate does not belong to the workspace whose cargo runs this test.
-        if name.to_string_lossy().starts_with("CARGO_") {
-            command.env_remove(name);
-        }
-    }
-    command
-        .args(args)
-        .current_dir(folder)
-        .env("CARGO_TARGET_DIR", target)
-        .env("NO_COLOR", "1");
-    command.output().unwrap()
-}
-
-fn trainyard(args: &[&str], folder: &Path) -> Output {
-    run(env!("CARGO_BIN_EXE_trainyard"), args, folder)
-}
 
 fn new(name: &str, kind: &str, folder: &Path) -> Output {
     let sdk = root().join("plugins/sdk");
@@ -42,15 +19,6 @@ fn new(name: &str, kind: &str, folder: &Path) -> Output {
         &["plugin", "new", name, "--kind", kind, "--sdk", sdk],
         folder,
     )
-}
-
-fn succeeded(output: &Output, what: &str) {
-    let printed = String::from_utf8_lossy(&output.stdout);
-    assert!(
-        output.status.success(),
-        "{what}: {printed}{}",
-        stderr(output)
-    );
 }
 
 /// The expected objects of a new plugin's case with its own runtime.
@@ -91,16 +59,10 @@ fn every_kind_is_tested_checked_and_built() {
         } else {
             assert_eq!(expected, of_template, "{kind}");
         }
-        let tested = trainyard(&["plugin", "test"], &crate_folder);
-        succeeded(&tested, kind);
-        let printed = String::from_utf8(tested.stdout).unwrap();
-        assert!(printed.ends_with(": all as expected\n"), "{printed}");
+        let printed = cases_are_as_expected(&crate_folder, kind);
         // A runtime has one framework, and the shipped ones have another.
         let is_skipped = printed.contains("a runtime has at most one");
         assert_eq!(is_skipped, kind == "framework", "{printed}");
-        let claims = trainyard(&["plugin", "claims"], &crate_folder);
-        succeeded(&claims, kind);
-        assert!(!stderr(&claims).contains("warning"), "{}", stderr(&claims));
         let built = format!("{name}.wasm");
         let args = ["plugin", "build", ".", "--output", &built];
         succeeded(&trainyard(&args, &crate_folder), kind);

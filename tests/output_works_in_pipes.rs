@@ -25,7 +25,7 @@ fn text(bytes: Vec<u8>) -> String {
 
 #[test]
 fn output_without_a_terminal_has_no_color() {
-    let nccl = test_plugin("nccl");
+    let team = test_plugin("team");
     for (case, args) in [
         ("torch-two-jobs", &["render", "-f", "input.yaml"][..]),
         ("torch-two-jobs", &["explain", "-f", "input.yaml"]),
@@ -44,10 +44,10 @@ fn output_without_a_terminal_has_no_color() {
         ("torch-two-jobs", &["runtimes", "torch"]),
         ("torch-two-jobs", &["plugin", "check", TEMPLATE]),
         ("torch-two-jobs", &["plugin", "check", "."]),
-        ("torch-two-jobs", &["plugin", "test", &nccl, "--cases", "."]),
+        ("torch-two-jobs", &["plugin", "test", &team, "--cases", "."]),
         (
             "torch-two-jobs",
-            &["plugin", "claims", &nccl, "--cases", "."],
+            &["plugin", "claims", &team, "--cases", "."],
         ),
     ] {
         let output = trainyard(case, args);

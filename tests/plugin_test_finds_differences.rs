@@ -12,7 +12,9 @@ use std::{
 use serde_json::Value;
 use trainyard_model::names::without_digests;
 
-use crate::common::{command, runtime, stderr, stdout, test_plugin, trainyard};
+use crate::common::{
+    command, example_plugin, root, runtime, stderr, stdout, test_plugin, trainyard,
+};
 
 /// A TrainJob whose nodes have GPUs.
 const JOB: &str = "---
@@ -26,10 +28,16 @@ spec:
 
 /// Returns a folder with the cases `ok`, `refused` and the file `shipped.yaml`, whose TrainJob names a shipped runtime.
 fn cases() -> tempfile::TempDir {
+    let env = "env: {NCCL_DEBUG: WARN, NCCL_SOCKET_IFNAME: eth0}";
+    cases_of(&format!("{{name: nccl-fabric, config: {{{env}}}}}"))
+}
+
+/// Returns the same cases of another plugin.
+fn cases_of(plugin: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let own = runtime(
         "name: own",
-        "mlPolicy: {numNodes: 1, torch: {}}, plugins: [{name: nccl}],",
+        &format!("mlPolicy: {{numNodes: 1, torch: {{}}}}, plugins: [{plugin}],"),
         "",
     );
     let files = [
@@ -52,8 +60,11 @@ fn cases() -> tempfile::TempDir {
 }
 
 fn plugin_test(folder: &Path, flags: &[&str]) -> Output {
-    let nccl = test_plugin("nccl");
-    let args = ["plugin", "test", &nccl, "--cases", "cases"];
+    plugin_test_of(&example_plugin("nccl-fabric"), folder, flags)
+}
+
+fn plugin_test_of(plugin: &str, folder: &Path, flags: &[&str]) -> Output {
+    let args = ["plugin", "test", plugin, "--cases", "cases"];
     trainyard(folder, &[&args, flags].concat())
 }
 
@@ -102,10 +113,26 @@ fn missing_expected_files_are_an_error_that_names_update() {
 fn updated_files_are_those_of_render_and_match() {
     let folder = cases();
     stdout(&plugin_test(folder.path(), &["--update"]));
-    let nccl = test_plugin("nccl");
+    let policy = folder.path().join("policy.yaml");
+    fs::copy(
+        root().join("examples/plugins/nccl-fabric/policy.yaml"),
+        &policy,
+    )
+    .unwrap();
+    let nccl = example_plugin("nccl-fabric");
     let render = |case: &str| {
         let case = folder.path().join("cases").join(case);
-        trainyard(&case, &["render", "-f", "input.yaml", "--plugin", &nccl])
+        let policy = policy.to_str().unwrap();
+        let args = [
+            "render",
+            "-f",
+            "input.yaml",
+            "--plugin",
+            &nccl,
+            "--policy",
+            policy,
+        ];
+        trainyard(&case, &args)
     };
     let read = |file: &str| fs::read_to_string(folder.path().join("cases").join(file)).unwrap();
     let rendered = render("ok");
@@ -135,7 +162,7 @@ fn differences_have_the_field_and_what_set_it() {
         let path = folder.path().join("cases").join(file);
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.contains(from), "{text}");
-        fs::write(path, text.replace(from, to)).unwrap();
+        fs::write(path, text.replacen(from, to, 1)).unwrap();
     };
     change("ok/expected.yaml", "value: WARN", "value: INFO");
     change("ok/expected.yaml", "parallelism: 2", "parallelism: 3");
@@ -161,7 +188,7 @@ fn differences_have_the_field_and_what_set_it() {
     assert_eq!(fields[0]["setBy"], "TrainJob");
     let env = format!("{pods}.template.spec.containers[node].env");
     assert_eq!(fields[1]["path"], format!("{env}[NCCL_DEBUG].value"));
-    assert_eq!(fields[1]["setBy"], "nccl 0.1.0");
+    assert_eq!(fields[1]["setBy"], "nccl-fabric 0.1.0");
     assert_eq!(fields[1]["reason"], "a node has accelerators");
     assert_eq!(fields.as_array().unwrap().len(), 2, "{report}");
 
@@ -199,10 +226,11 @@ fn another_order_is_a_difference() {
 /// With MPI, the launcher is the trainer, so a plugin that writes to the trainer misses the nodes.
 #[test]
 fn untouched_pod_sets_are_reported() {
-    let folder = cases();
-    stdout(&plugin_test(folder.path(), &["--update"]));
-    let printed = stdout(&plugin_test(folder.path(), &[]));
-    let (_, never) = printed.split_once("nccl never wrote to:\n").unwrap();
+    let folder = cases_of("{name: beside}");
+    let beside = test_plugin("beside");
+    stdout(&plugin_test_of(&beside, folder.path(), &["--update"]));
+    let printed = stdout(&plugin_test_of(&beside, folder.path(), &[]));
+    let (_, never) = printed.split_once("beside never wrote to:\n").unwrap();
     let line = never
         .lines()
         .find(|line| line.contains("openmpi-distributed"));

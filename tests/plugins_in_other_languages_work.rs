@@ -77,8 +77,10 @@ fn plugins_of_each_language_greet_the_nodes() {
     let job = fs::read_to_string(examples.join("job.yaml")).unwrap();
     let mut built = 0;
     for entry in fs::read_dir(examples).unwrap() {
-        let language = entry.unwrap().file_name().into_string().unwrap();
-        if [".gitignore", "job.yaml"].contains(&&*language) {
+        let entry = entry.unwrap();
+        let language = entry.file_name().into_string().unwrap();
+        // `example_plugins_work` tests those in Rust.
+        if !entry.path().join("build.sh").exists() {
             continue;
         }
         if !has_tools(&language) {

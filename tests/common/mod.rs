@@ -5,6 +5,7 @@
 pub mod answers;
 pub mod bundle;
 pub mod declared_plugin;
+pub mod plugin_crate;
 pub mod policy_file;
 
 use std::{
@@ -89,10 +90,19 @@ pub fn stdout(output: &Output) -> String {
 
 /// Builds the plugin `tests/plugins/NAME` once, and returns the path of its component.
 pub fn test_plugin(name: &'static str) -> String {
+    built("tests/plugins", name)
+}
+
+/// Builds the plugin `examples/plugins/NAME` once, and returns the path of its component.
+pub fn example_plugin(name: &'static str) -> String {
+    built("examples/plugins", name)
+}
+
+fn built(plugins: &str, name: &'static str) -> String {
     static BUILT: Mutex<BTreeMap<&str, String>> = Mutex::new(BTreeMap::new());
     let build = || {
         let component = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}.wasm"));
-        let folder = root().join("tests/plugins").join(name);
+        let folder = root().join(plugins).join(name);
         trainyard_cluster::build_plugin(&folder, &component, &[]).unwrap();
         component.to_str().unwrap().to_owned()
     };

@@ -8,9 +8,36 @@ use crate::{Document, Failure, Job};
 /// A configuration struct, implemented by `#[derive(Config)]`.
 ///
 /// Doc comments become descriptions. `#[config(default = ..., minimum = ..., maximum = ..., min_length = ...,
-/// max_length = ..., min_items = ..., max_items = ..., unique_items, rename = "...")]` on a field sets its constraints. A field is
-/// required unless it is an `Option`, a `Vec`, a map or has a default. Names are written in camelCase. Unknown fields are
+/// max_length = ..., pattern = "...", min_items = ..., max_items = ..., unique_items, rename = "...")]` on a field sets its constraints.
+/// A field is required unless it is an `Option`, a `Vec`, a map or has a default. Names are written in camelCase. Unknown fields are
 /// refused.
+///
+/// ```
+/// use std::collections::BTreeMap;
+/// use trainyard_sdk::Config;
+///
+/// /// The configuration in a runtime.
+/// #[derive(Config)]
+/// struct ProfilerConfig {
+///     /// The container's image.
+///     #[config(min_length = 1)]
+///     image: String,
+///     /// How often a sample is taken.
+///     #[config(default = "medium")]
+///     rate: Rate,
+///     /// Labels of the samples.
+///     labels: BTreeMap<String, String>,
+/// }
+///
+/// /// How often a sample is taken.
+/// #[derive(Config)]
+/// enum Rate {
+///     Low,
+///     Medium,
+/// }
+///
+/// assert!(ProfilerConfig::SCHEMA.contains(r#""required":["image"]"#));
+/// ```
 pub trait Config: Setting {
     /// The JSON Schema.
     const SCHEMA: &'static str;

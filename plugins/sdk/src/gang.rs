@@ -20,6 +20,21 @@ const COMPLETE: &str = "Complete";
 /// the other members are created only after they have ended. The same holds for an MPI launcher that is created once its nodes are ready.
 /// Unlike initializers, such a launcher runs at the same time as the members, so it is a follower: the scheduler does not wait for it before
 /// it starts the members, but keeps its resources.
+///
+/// ```
+/// use trainyard_sdk::{Context, Failure};
+///
+/// fn transform(ctx: &Context) -> Result<(), Failure> {
+///     let gang = ctx.gang()?;
+///     let group = ctx.objects().name("scheduling.example.com/v1", "Group", "", None);
+///     ctx.because("the scheduler starts the pods of this group together");
+///     for set in gang.group() {
+///         set.set_pod_label("scheduling.example.com/group", &group);
+///     }
+///     gang.default_scheduler("batch-scheduler");
+///     Ok(())
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Gang<'c> {
     info: &'c Info,

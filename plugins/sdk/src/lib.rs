@@ -1,30 +1,69 @@
-//! The SDK for Trainyard plugins.
+//! The SDK for plugins of Trainyard, a Kubernetes controller for distributed training. A plugin changes the pods of TrainJobs before they
+//! are created.
 //!
-//! A plugin is a type with one or more phases, and a macro call:
+//! # A plugin
+//!
+//! A plugin is a crate with the types `cdylib`, which builds the component, and `rlib`, with which tests use the plugin. `manifest.json`, next
+//! to `Cargo.toml`, declares what activates the plugin, and what it reads and writes:
+//!
+//! ```json
+#![doc = include_str!("../docs/manifest.json")]
+//! ```
+//!
+//! The code is a type with one or more phases ([`Transform`], [`Build`], [`Check`]), and [`plugin!`], which exports them and embeds the
+//! manifest. A test runs the phases with the [mock host](mock):
 //!
 //! ```
-//! use trainyard_sdk::{Context, Failure, Transform};
+//! use trainyard_sdk::{Context, Failure, Transform, mock::MockJob};
 //!
-//! struct Greeter;
+//! pub struct Greeter;
+//!
+//! # #[cfg(any())]
+//! trainyard_sdk::plugin!(Greeter: transform);
+//! # // The macro reads `manifest.json` of the crate that is compiled, which is not this example.
+//! # const PLUGIN: trainyard_sdk::PluginParts = trainyard_sdk::PluginParts {
+//! #     manifest: include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/manifest.json")),
+//! #     parts: r#"{"name":"greeter","version":"0.1.0","contract":"1.0.0","phases":["transform"]}"#,
+//! #     phases: trainyard_sdk::Phases { transform: Some(Greeter::transform), ..trainyard_sdk::Phases::NONE },
+//! # };
 //!
 //! impl Transform for Greeter {
 //!     fn transform(ctx: &Context) -> Result<(), Failure> {
-//!         for pod_set in ctx.info().with_ancestor("trainer") {
+//!         for pod_set in ctx.info().nodes() {
 //!             if let Some(node) = pod_set.container("node") {
-//!                 ctx.because("every trainer greets");
-//!                 node.put_env("GREETING", "hello");
+//!                 ctx.because("each node is greeted");
+//!                 // A value that the runtime or the TrainJob sets stays.
+//!                 node.default_env("GREETING", "hello");
 //!             }
 //!         }
 //!         Ok(())
 //!     }
 //! }
-//! # fn main() {}
+//!
+//! # /*
+//! #[test]
+//! # */
+//! fn each_node_is_greeted() {
+//!     let outcome = MockJob::new("bert")
+//!         .trainer(4, |node| node.image("registry.example.com/train:1"))
+//!         .transform(&PLUGIN)
+//!         .unwrap();
+//!     let greeting = outcome.value("pod-sets[node].containers[node].env[GREETING]");
+//!     assert_eq!(greeting, Some("hello".into()));
+//! }
+//! # each_node_is_greeted();
 //! ```
 //!
-//! In a plugin's crate, `trainyard_sdk::plugin!(Greeter: transform)` follows: it exports only the phases that it names,
-//! and embeds `manifest.json`, which is next to `Cargo.toml`. `trainyard plugin build` builds a component from the crate.
+//! `trainyard plugin build` builds the component, and `trainyard plugin test` renders TrainJobs with it on all runtimes that Trainyard ships.
 //!
-//! Compiled natively, the same code runs against the host's record: see [`mock`].
+//! # Handles
+//!
+//! A phase gets one handle, the [`Context`], and reaches everything else from it: [`Info`] has the [`PodSet`]s with their [`Container`]s,
+//! [`Job`] the TrainJob and the configuration, [`Lookups`] objects in the cluster, and [`Objects`] emits objects. A call without its claim ends
+//! the phase with an error that has the claim.
+//!
+//! Helpers on top of the contract are methods of the same handles, such as [`Context::gang`], [`Job::config_as`] and
+//! [`PodSet::default_processes`].
 
 #![warn(missing_docs)]
 
@@ -45,7 +84,9 @@ pub mod json;
 #[cfg(not(target_family = "wasm"))]
 pub mod mock;
 pub mod names;
+// For this repository's own tests and benchmarks: its types are those of the model.
 #[cfg(not(target_family = "wasm"))]
+#[doc(hidden)]
 pub mod native;
 mod parts;
 pub mod paths;
@@ -59,6 +100,7 @@ pub use const_format;
 pub use trainyard_sdk_derive::Config;
 
 #[cfg(not(target_family = "wasm"))]
+#[doc(hidden)]
 pub use self::parts::{Phases, Writing};
 pub use self::{
     config::{Config, Setting, read_list, read_map},
@@ -69,7 +111,7 @@ pub use self::{
     trainer::{NODE, PROCESSES, TRAINER},
 };
 
-/// Changes the record.
+/// Changes the record. [The front page](crate#a-plugin) has an example.
 pub trait Transform {
     /// Called once for each TrainJob. If it returns an error, its writes are discarded, and the TrainJob is refused.
     ///
@@ -79,6 +121,20 @@ pub trait Transform {
 }
 
 /// Emits objects. The record is frozen.
+///
+/// ```
+/// use trainyard_sdk::{Build, Context, Failure};
+///
+/// struct Tracer;
+///
+/// impl Build for Tracer {
+///     fn build(ctx: &Context) -> Result<(), Failure> {
+///         let settings = ctx.objects().emit("v1", "ConfigMap", "-tracer", None);
+///         settings.append("tracer.yaml", &format!("service: {}\n", ctx.job().name()));
+///         Ok(())
+///     }
+/// }
+/// ```
 pub trait Build {
     /// Called after the last transform.
     ///
@@ -88,6 +144,21 @@ pub trait Build {
 }
 
 /// Inspects the result, and warns or refuses with [`Context::warn`] and [`Context::error`]. It cannot write anything.
+///
+/// ```
+/// use trainyard_sdk::{Check, Context};
+///
+/// struct Tracer;
+///
+/// impl Check for Tracer {
+///     fn check(ctx: &Context) {
+///         let nodes = ctx.job().nodes();
+///         if nodes > 100 {
+///             ctx.warn(&format!("{nodes} nodes may overload the collector"), Some("spec.trainer.numNodes"));
+///         }
+///     }
+/// }
+/// ```
 pub trait Check {
     /// Called after build.
     fn check(ctx: &Context);

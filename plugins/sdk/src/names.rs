@@ -2,6 +2,13 @@
 
 /// Returns whether the string is a DNS label (RFC 1123), such as the name of a container, volume or resource claim of a pod: at most
 /// 63 characters `a-z`, `0-9` and `-`, not beginning or ending with `-`.
+///
+/// ```
+/// use trainyard_sdk::names::{is_dns_label, is_dns_subdomain};
+///
+/// assert!(is_dns_label("node-0") && !is_dns_label("example.com"));
+/// assert!(is_dns_subdomain("example.com"));
+/// ```
 #[must_use]
 pub fn is_dns_label(text: &str) -> bool {
     text.len() <= 63 && is_part(text)

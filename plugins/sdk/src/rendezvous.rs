@@ -28,6 +28,19 @@ pub struct RendezvousConfig {
 }
 
 /// The port on which the first node listens, and who chose it.
+///
+/// ```
+/// use trainyard_sdk::{Context, Failure, RendezvousConfig, RendezvousPort};
+///
+/// fn transform(ctx: &Context) -> Result<(), Failure> {
+///     let (set, node) = ctx.trainer("example")?;
+///     let operator = ctx.job().operator_config_as::<RendezvousConfig>()?;
+///     let port = RendezvousPort::of(ctx, &set, &node, &operator);
+///     ctx.because(port.because);
+///     node.put_env("MASTER_PORT", &port.number.to_string());
+///     Ok(())
+/// }
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RendezvousPort {
     /// The number.

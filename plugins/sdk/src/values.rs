@@ -4,6 +4,13 @@ use crate::{Failure, KeyFile, Mount, Port};
 
 impl Port {
     /// Creates a TCP port without a name.
+    ///
+    /// ```
+    /// use trainyard_sdk::Port;
+    ///
+    /// let port = Port::tcp(9100).named("metrics");
+    /// assert_eq!((port.number, &*port.protocol), (9100, "TCP"));
+    /// ```
     #[must_use]
     pub fn tcp(number: u16) -> Self {
         Self {
@@ -37,6 +44,13 @@ impl Port {
 
 impl Mount {
     /// Creates a writable mount of a whole volume at a path.
+    ///
+    /// ```
+    /// use trainyard_sdk::Mount;
+    ///
+    /// let mount = Mount::new("settings", "/etc/tool.conf").sub_path("tool.conf").read_only();
+    /// assert!(mount.read_only);
+    /// ```
     #[must_use]
     pub fn new(volume: impl Into<String>, path: impl Into<String>) -> Self {
         Self {
@@ -104,6 +118,18 @@ impl KeyFile {
 
 impl Failure {
     /// Sets the field that the user has to correct.
+    ///
+    /// ```
+    /// use trainyard_sdk::Failure;
+    ///
+    /// fn check(nodes: u32) -> Result<(), Failure> {
+    ///     match nodes {
+    ///         0..=64 => Ok(()),
+    ///         _ => Err(Failure::from("must be at most 64").at("spec.trainer.numNodes")),
+    ///     }
+    /// }
+    /// # assert!(check(65).is_err());
+    /// ```
     #[must_use]
     pub fn at(mut self, field: impl Into<String>) -> Self {
         self.field = Some(field.into());

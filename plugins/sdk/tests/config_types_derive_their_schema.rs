@@ -1,6 +1,6 @@
 //! `#[derive(Config)]`: the schema describes what the struct can read, and the struct reads everything that the schema accepts.
 
-#![allow(clippy::unwrap_used, missing_docs, clippy::result_large_err)]
+#![allow(clippy::unwrap_used, missing_docs)]
 
 use std::{cell::RefCell, collections::BTreeMap};
 

@@ -12,7 +12,10 @@ use trainyard_model::{
 };
 use trainyard_render::{Catalog, Rendered, Renderer};
 
-use crate::entries::{self, Entry};
+use crate::{
+    entries::{self, Entry},
+    policies::config,
+};
 
 /// The parameters of a TrainJob and its runtime.
 #[derive(Clone, Copy, Debug)]
@@ -78,7 +81,7 @@ impl Size {
         Self { nodes, ..self }
     }
 
-    /// Returns the same job with a runtime that enables the test plugins.
+    /// Returns the same job with a runtime that enables the other plugins of the chain.
     #[must_use]
     pub fn chained(self) -> Self {
         Self {
@@ -106,7 +109,10 @@ impl Size {
             jobs.push(self.named(&self.policy.settings.trainer));
         }
         let plugins = if self.is_chained {
-            json!([{"name": "nccl"}, {"name": "shared-memory"}, {"name": "team"}])
+            let names = ["nccl-fabric", "shared-memory", "team"].into_iter();
+            names
+                .map(|name| json!({"name": name, "config": config(name)}))
+                .collect()
         } else {
             json!([])
         };

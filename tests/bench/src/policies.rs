@@ -3,7 +3,7 @@
 use std::{path::Path, sync::Arc};
 
 use anyhow::{Context as _, Result, anyhow};
-use serde_json::Value;
+use serde_json::{Value, json};
 use trainyard_componentize::build::{self, Built, Messages, Options};
 use trainyard_model::{
     plugin::{Phase, Plugin},
@@ -19,16 +19,26 @@ use trainyard_sdk::{PluginParts, native::NativePlugin};
 /// Plugins, each with its folder and its native form.
 pub type Plugins = &'static [BuiltInParts];
 
-/// Torch and three test plugins.
+/// Torch, an example and two test plugins.
 pub const CHAIN: Plugins = &[
     TORCH,
-    ("tests/plugins/nccl", &trainyard_test_plugin_nccl::PLUGIN),
+    ("examples/plugins/nccl-fabric", &nccl_fabric::PLUGIN),
     (
         "tests/plugins/shared-memory",
         &trainyard_test_plugin_shared_memory::PLUGIN,
     ),
     ("tests/plugins/team", &trainyard_test_plugin_team::PLUGIN),
 ];
+
+/// Returns the configuration of a plugin of the chain.
+pub(crate) fn config(plugin: &str) -> Value {
+    match plugin {
+        "nccl-fabric" => json!({"env": {
+            "NCCL_DEBUG": "WARN", "NCCL_IB_DISABLE": "0", "NCCL_SOCKET_IFNAME": "eth0", "NCCL_SOCKET_NTHREADS": "4",
+        }}),
+        _ => json!({}),
+    }
+}
 
 /// Policies in the order in which they run.
 pub struct Chain {
@@ -40,7 +50,7 @@ impl Chain {
     fn new(plugins: Vec<Arc<dyn Plugin>>) -> Result<Self> {
         let configs = plugins
             .iter()
-            .map(|plugin| plugin.info().config(Value::Object(serde_json::Map::new())))
+            .map(|plugin| plugin.info().config(config(&plugin.info().manifest.name)))
             .collect::<Result<_, _>>()
             .map_err(|errors| anyhow!("{errors:?}"))?;
         Ok(Self { plugins, configs })

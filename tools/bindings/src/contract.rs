@@ -1,6 +1,10 @@
 //! The contract, as the generators need it.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
 
 use anyhow::{Context as _, anyhow, bail, ensure};
 use wit_parser::{
@@ -26,6 +30,8 @@ pub struct Contract {
     pub(crate) worlds: Vec<World>,
     /// Names that docs may mention.
     pub(crate) words: Words,
+    /// Its files, by name.
+    pub(crate) files: BTreeMap<String, String>,
 }
 
 /// An interface that a component may import.
@@ -94,18 +100,22 @@ impl Contract {
     /// # Errors
     /// Returns an error if it does not parse, or contains a construct that cannot be generated.
     pub fn read(folder: &Path) -> anyhow::Result<Self> {
-        let mut resolve = Resolve::default();
-        let (package, _) = resolve.push_dir(folder)?;
-        Self::of(&resolve, package)
+        let mut files = BTreeMap::new();
+        for entry in fs::read_dir(folder)? {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            files.insert(name, fs::read_to_string(entry.path())?);
+        }
+        Self::parse(files)
     }
 
     /// Reads the contract from files with these names and contents.
     ///
     /// # Errors
     /// Returns an error if it does not parse, or contains a construct that cannot be generated.
-    pub fn parse<'t>(files: impl IntoIterator<Item = (&'t str, &'t str)>) -> anyhow::Result<Self> {
+    pub fn parse(files: BTreeMap<String, String>) -> anyhow::Result<Self> {
         let mut sources = SourceMap::default();
-        for (name, text) in files {
+        for (name, text) in &files {
             sources.push_str(name, text);
         }
         let parsed = sources
@@ -113,10 +123,14 @@ impl Contract {
             .map_err(|(sources, error)| anyhow!("{}", error.render(&sources)))?;
         let mut resolve = Resolve::default();
         let package = resolve.push_group(parsed)?;
-        Self::of(&resolve, package)
+        Self::of(&resolve, package, files)
     }
 
-    fn of(resolve: &Resolve, package: wit_parser::PackageId) -> anyhow::Result<Self> {
+    fn of(
+        resolve: &Resolve,
+        package: wit_parser::PackageId,
+        files: BTreeMap<String, String>,
+    ) -> anyhow::Result<Self> {
         let package = resolve
             .packages
             .get(package)
@@ -134,6 +148,7 @@ impl Contract {
             imports: Vec::new(),
             worlds: Vec::new(),
             words: reader.words(),
+            files,
         };
         for item in world(*plugin)?.imports.values() {
             if let WorldItem::Interface { id, .. } = item {

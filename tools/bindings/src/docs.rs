@@ -22,11 +22,19 @@ pub(crate) fn comment(docs: &str, words: &Words, indent: usize) -> String {
     comment.collect()
 }
 
+/// Returns the claims that a method needs, each as the list of the manifest and the path.
+pub(crate) fn claims(docs: &str) -> impl Iterator<Item = (&str, &str)> {
+    docs.lines().filter_map(claim)
+}
+
+fn claim(line: &str) -> Option<(&str, &str)> {
+    line.trim().strip_prefix('@')?.split_once(' ')
+}
+
 fn lines(docs: &str, words: &Words, width: usize) -> Vec<String> {
     let (mut paragraphs, mut claims) = (vec![String::new()], Vec::new());
     for line in docs.lines().map(str::trim) {
-        let claim = line.strip_prefix('@').and_then(|tag| tag.split_once(' '));
-        match (line, claim, paragraphs.last_mut()) {
+        match (line, claim(line), paragraphs.last_mut()) {
             (_, Some((tag, path)), _) => {
                 let verb = tag.trim_end_matches('s');
                 claims.push(format!("Needs the claim to {verb} `{path}`."));

@@ -15,6 +15,14 @@ pub(crate) fn variable(name: &str) -> String {
     }
 }
 
+/// `put-env` as `putEnv`.
+pub(crate) fn lower_camel(name: &str) -> String {
+    let camel = camel(name);
+    let mut letters = camel.chars();
+    let first = letters.next().map(|letter| letter.to_ascii_lowercase());
+    first.into_iter().chain(letters).collect()
+}
+
 /// `pod-set` as `PodSet`.
 pub(crate) fn camel(name: &str) -> String {
     let words = name.split('-').map(|word| {

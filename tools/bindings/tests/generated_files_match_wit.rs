@@ -41,13 +41,14 @@ fn changed(changes: &[(&str, &str)]) -> anyhow::Result<Contract> {
             *found |= text.contains(from);
             text = text.replace(from, to);
         }
-        sources.insert(path.display().to_string(), text);
+        let name = path.file_name().unwrap();
+        sources.insert(name.to_str().unwrap().to_owned(), text);
     }
     assert!(found.iter().all(|found| *found), "{changes:?}");
-    Contract::parse(sources.iter().map(|(name, text)| (&**name, &**text)))
+    Contract::parse(sources)
 }
 
-/// The lines that these replacements add to the generated files.
+/// The lines that these replacements add to the generated Rust files.
 fn new_lines(changes: &[(&str, &str)]) -> Vec<String> {
     let today = generate(&changed(&[]).unwrap()).unwrap();
     let lines = |files: &[GeneratedFile]| -> Vec<String> {
@@ -57,7 +58,8 @@ fn new_lines(changes: &[(&str, &str)]) -> Vec<String> {
                 .map(|line| format!("{}: {}", file.path, line.trim()))
                 .collect::<Vec<_>>()
         };
-        files.iter().flat_map(of).collect()
+        let rust = files.iter().filter(|file| file.path.ends_with(".rs"));
+        rust.flat_map(of).collect()
     };
     let before = lines(&today);
     let after = lines(&generate(&changed(changes).unwrap()).unwrap());
@@ -105,6 +107,30 @@ fn signatures_are_enough_to_add_a_resource_and_a_method_that_borrows_it() {
         assert!(
             lines.iter().any(|found| found == line),
             "{line}\n{lines:#?}"
+        );
+    }
+}
+
+#[test]
+fn page_of_methods_has_each_method_once() {
+    let files = generate(&changed(&[]).unwrap()).unwrap();
+    let page = files.iter().find(|file| file.path == "docs/methods.md");
+    let page = &page.unwrap().text;
+    let sdk = files
+        .iter()
+        .filter(|file| file.path.starts_with("plugins/sdk/src/contract"));
+    let rows = sdk.flat_map(|file| file.text.lines());
+    let rows = rows.filter(|line| line.trim_start().starts_with("fn "));
+    let names: Vec<_> = rows
+        .map(|row| row.split_once(" = \"").unwrap().1)
+        .map(|row| row.split_once('"').unwrap().0)
+        .collect();
+    assert!(names.len() > 150, "{names:?}");
+    for name in names {
+        assert_eq!(
+            page.matches(&format!("| `{name}` | `")).count(),
+            1,
+            "{name}"
         );
     }
 }

@@ -43,7 +43,7 @@ impl KeyPattern {
     }
 
     /// Whether the pattern matches a key; a variable is compared by `value`. [`Self::Base`] matches any name, because the caller knows
-    /// which containers plugins added. Objects are compared by [`Self::matches_objects`].
+    /// which containers plugins added. Objects are compared by `matches_objects`.
     #[must_use]
     pub fn matches(&self, key: &str, value: Option<&str>) -> bool {
         match self {

@@ -38,7 +38,7 @@ impl Access {
         ClaimPath { scope, field, key }
     }
 
-    /// Like [`missing_claim`](CompiledClaims::missing_claim), for a field of every container in one list of a pod set.
+    /// Like `missing_claim`, for a field of every container in one list of a pod set.
     #[must_use]
     pub fn missing_claim_on_all(
         &self,

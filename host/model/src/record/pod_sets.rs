@@ -73,7 +73,7 @@ pub struct PodSet {
     /// The init containers in the order of the pod's list, after their placements are resolved. `None` before that, and if no container
     /// has a placement; the order is then that of the record.
     pub init_order: Option<Arc<[ContainerId]>>,
-    /// Fields of [`Level::PodSet`].
+    /// Fields of `Level::PodSet`.
     pub fields: Fields,
 }
 

@@ -39,7 +39,8 @@ pub fn contract(contract: &Contract) -> String {
         "# The plugin contract\n\n\
          `trainyard:policy@{VERSION}`: what a plugin exports, what it can call, and which claim each call needs. \
          This page is generated from `wit/` and the code that enforces it, with \
-         `UPDATE=1 cargo test -p trainyard-model --test all contract_is_documented::`.\n\n\
+         `UPDATE=1 cargo test -p trainyard-model --test all contract_is_documented::`. [methods.md](methods.md) has the same methods by \
+         what they are for, with their names in each language.\n\n\
          A plugin receives one handle, the context, and reaches everything else from it. Reading the record needs a claim in \
          transform only. Writing it needs a claim, and for many fields a grant (see [claims and grants](#claims-and-grants)). A \
          violation ends the call, and its writes are discarded. The host is the program that calls plugins: the controller or a \

@@ -10,6 +10,7 @@ use super::Objects;
 
 handles! {
     /// A call of one phase.
+    #[doc = include_str!("../../docs/context.md")]
     Context {
         lent {
             /// Returns the TrainJob.

@@ -6,6 +6,7 @@ use super::Document;
 
 handles! {
     /// The TrainJob. Plugins cannot change it.
+    #[doc = include_str!("../../docs/job.md")]
     Job {
         lent {
             /// The TrainJob's `spec`. Each pointer that is read needs a claim, in every phase.

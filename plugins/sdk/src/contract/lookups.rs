@@ -10,6 +10,7 @@ use super::Document;
 handles! {
     /// Looks up objects. A ConfigMap with a fixed name needs a claim, everything else a claim and a grant. Secrets
     /// cannot be looked up.
+    #[doc = include_str!("../../docs/lookups.md")]
     Lookups {
         /// Returns the object with that name, in the TrainJob's namespace if the kind is namespaced. None only if the
         /// API server does not serve the kind.

@@ -24,6 +24,7 @@ handles! {
 handles! {
     /// One object to emit. Writing more than 1 MiB into it ends the call, because a cluster accepts no larger ConfigMap
     /// or Secret.
+    #[doc = include_str!("../../docs/object.md")]
     Object {
         /// The object's name, which is the same as `objects.name` in every phase.
         fn name() -> String = "object.name" object_name();
@@ -67,6 +68,7 @@ handles! {
 
 handles! {
     /// The objects of this plugin for this TrainJob.
+    #[doc = include_str!("../../docs/objects.md")]
     Objects {
         /// Returns the name that `emit` gives an object with the same arguments, in every phase: the TrainJob's name
         /// and the suffix, and, if `content` is given, a hash of it and the TrainJob's UID.

@@ -18,6 +18,7 @@ use super::ResourceClaimUse;
 
 handles! {
     /// The record of one TrainJob.
+    #[doc = include_str!("../../docs/info.md")]
     Info {
         kept {
             /// The DNS subdomain of the pods: `network.subdomain` of the runtime, or else the TrainJob's name.
@@ -81,6 +82,7 @@ handles! {
 handles! {
     /// The pods of one replicated job. The host sets the name, ancestor and counts: plugins cannot change them, and
     /// reading them needs no claim.
+    #[doc = include_str!("../../docs/pod-set.md")]
     PodSet {
         kept {
             /// The replicated job's name.
@@ -348,6 +350,7 @@ handles! {
     /// A container or an init container of a pod set. Below, `C` stands for `pod-sets[P].containers[NAME]` or
     /// `pod-sets[P].init-containers[NAME]`. In a container that this plugin added, a claim is needed only for
     /// `set_raw`, `put_env_raw`, a host port or host address, and a mount of a volume that this plugin did not add.
+    #[doc = include_str!("../../docs/container.md")]
     Container {
         kept {
             /// Its name, which is unique in the pod.

@@ -104,6 +104,7 @@ records! {
 handles! {
     /// JSON that is read by RFC 6901 pointers (the empty pointer is the whole document), so that a guest needs no
     /// parser. Pointers to missing values return none, zero or empty; an invalid pointer ends the call.
+    #[doc = include_str!("../../docs/document.md")]
     Document {
         /// The type of the value: `object`, `array`, `string`, `number`, `boolean` or `null`; none if there is no
         /// value.

@@ -5,7 +5,7 @@
 /// A plugin with a transform phase. Guests are built for one world per phase, and combine them.
 pub mod transformer {
     wit_bindgen::generate!({
-        path: "../../wit",
+        path: "wit",
         world: "transformer",
         pub_export_macro: true,
         export_macro_name: "export_transformer",
@@ -16,7 +16,7 @@ pub mod transformer {
 /// A plugin with a build phase.
 pub mod builder {
     wit_bindgen::generate!({
-        path: "../../wit",
+        path: "wit",
         world: "builder",
         pub_export_macro: true,
         export_macro_name: "export_builder",
@@ -35,7 +35,7 @@ pub mod builder {
 /// A plugin with a check phase.
 pub mod checker {
     wit_bindgen::generate!({
-        path: "../../wit",
+        path: "wit",
         world: "checker",
         pub_export_macro: true,
         export_macro_name: "export_checker",

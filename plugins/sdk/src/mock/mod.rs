@@ -27,11 +27,6 @@
 //! # }
 //! ```
 
-#![expect(
-    clippy::result_large_err,
-    reason = "an error ends a test, and shows the whole call"
-)]
-
 mod lookups;
 mod outcome;
 mod pods;
@@ -57,6 +52,9 @@ pub use self::{
     outcome::Outcome,
     pods::{MockContainer, MockPodSet},
 };
+#[doc(inline)]
+pub use trainyard_model::object::EmittedObject;
+
 use crate::{
     PluginParts,
     native::{NativeError, NativePlugin},
@@ -78,22 +76,23 @@ pub struct MockJob {
 ///
 /// `Debug` prints the same as `Display`, so that `unwrap` in a test shows a readable message.
 #[derive(thiserror::Error)]
+#[non_exhaustive]
 pub enum MockError {
     /// The call failed.
     #[error(transparent)]
     Call(#[from] Box<CallError>),
     /// A phase failed after its call.
     #[error(transparent)]
-    Phase(PhaseError),
+    Phase(Box<PhaseError>),
     /// The plugin looks up an object that the test did not add with [`MockJob::object`].
     #[error("{0}; add the object with `MockJob::object`")]
-    NoObject(PendingLookup),
+    NoObject(Box<PendingLookup>),
     /// A volume or an env var refers to an object of the plugin that it did not emit.
     #[error("{}: {}", .0.place, .0)]
-    MissingObject(MissingObject),
+    MissingObject(Box<MissingObject>),
     /// The plugin is not loaded.
     #[error(transparent)]
-    Plugin(#[from] NativeError),
+    Plugin(Box<NativeError>),
     /// The order that the plugin declares is impossible.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
     Order(Vec<PlanError>),
@@ -106,6 +105,12 @@ pub enum MockError {
     /// The limit does not exist or cannot have this value.
     #[error("the limits are refused: {0}")]
     Limits(#[from] serde_json::Error),
+}
+
+impl From<NativeError> for MockError {
+    fn from(error: NativeError) -> Self {
+        Self::Plugin(Box::new(error))
+    }
 }
 
 impl fmt::Debug for MockError {
@@ -409,7 +414,7 @@ impl MockJob {
                 let mut lookups = needs.lookups.into_iter();
                 lookups
                     .next()
-                    .map_or(Ok(()), |lookup| Err(MockError::NoObject(lookup)))?;
+                    .map_or(Ok(()), |lookup| Err(MockError::NoObject(Box::new(lookup))))?;
             }
             Err(Stopped::Refused(errors)) => errors.into_iter().try_for_each(failed)?,
         }
@@ -420,7 +425,7 @@ impl MockJob {
 fn own_data_is_emitted(session: &Session) -> Result<(), MockError> {
     let first = session.find_missing_objects().pop_first();
     first.map_or(Ok(()), |find_missing_objects| {
-        Err(MockError::MissingObject(find_missing_objects))
+        Err(MockError::MissingObject(Box::new(find_missing_objects)))
     })
 }
 
@@ -429,6 +434,6 @@ fn failed(error: PhaseError) -> Result<(), MockError> {
     match error {
         PhaseError::Reported(_) => Ok(()),
         PhaseError::Call(error) => Err(MockError::Call(error)),
-        other => Err(MockError::Phase(other)),
+        other => Err(MockError::Phase(Box::new(other))),
     }
 }

@@ -7,6 +7,24 @@ use trainyard_model::{
 };
 
 /// A pod set for a test.
+///
+/// ```
+/// use trainyard_sdk::mock::MockJob;
+///
+/// let job = MockJob::new("bert")
+///     .pod_set("node", |set| {
+///         set.nodes(true)
+///             .count(4)
+///             .container("node", |node| node.limit("nvidia.com/gpu", "8").env("LOG_LEVEL", "info"))
+///     })
+///     .pod_set("launcher", |set| {
+///         set.ancestor("trainer")
+///             .nodes(false)
+///             .depends_on("node", "Ready")
+///             .container("node", |node| node.train_job_command(&["mpirun", "train"]))
+///     });
+/// # drop(job);
+/// ```
 #[derive(Debug)]
 pub struct MockPodSet {
     set: PodSet,

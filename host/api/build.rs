@@ -1,5 +1,5 @@
-//! Fails if no toolchain on this machine can build plugins. The build of the program needs one at its end, minutes later, and this crate is
-//! the first of the workspace that is compiled.
+//! Fails if no toolchain on this machine can build plugins. The build of the program needs one at its end, minutes later, and most of
+//! the workspace depends on this crate, so cargo runs this script early.
 
 #[path = "../componentize/src/toolchain.rs"]
 #[expect(unreachable_pub, reason = "it is a public module of componentize")]
