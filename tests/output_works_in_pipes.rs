@@ -35,9 +35,9 @@ fn output_without_a_terminal_has_no_color() {
         ("error-all-at-once", &["plan", "--nothing"]),
         (
             "torch-two-jobs",
-            &["plan", "-f", "input.yaml", "--against", &nccl],
+            &["plan", "-f", "input.yaml", "--against", &team],
         ),
-        ("torch-two-jobs", &["plugin", "diff", &nccl, &nccl]),
+        ("torch-two-jobs", &["plugin", "diff", &team, &team]),
         ("torch-two-jobs", &["render", "--help"]),
         ("torch-two-jobs", &["runtimes"]),
         ("torch-two-jobs", &["runtimes", "--all"]),

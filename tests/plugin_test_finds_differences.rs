@@ -291,7 +291,7 @@ fn watch_tests_again_after_a_change() {
     let input = |image: &str| {
         let own = runtime(
             "name: own",
-            "mlPolicy: {numNodes: 1, torch: {}}, plugins: [{name: nccl}],",
+            "mlPolicy: {numNodes: 1, torch: {}}, plugins: [{name: careless}],",
             "",
         );
         let job = format!(
@@ -300,8 +300,10 @@ fn watch_tests_again_after_a_change() {
         fs::write(case.join("input.yaml"), format!("{own}---\n{job}")).unwrap();
     };
     input("one");
-    let nccl = test_plugin("nccl");
-    let args = ["plugin", "test", &nccl, "--cases", "cases", "-o", "json"];
+    let careless = test_plugin("careless");
+    let args = [
+        "plugin", "test", &careless, "--cases", "cases", "-o", "json",
+    ];
     assert!(
         trainyard(folder.path(), &[&args[..], &["--update"]].concat())
             .status

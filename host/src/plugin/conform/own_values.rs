@@ -7,7 +7,7 @@ use trainyard_api::{
     Object,
     path::{FieldPath, Segment},
 };
-use trainyard_render::Setter;
+use trainyard_render::{ProvenanceStep, Setter};
 
 use super::{
     Rendered,
@@ -41,17 +41,16 @@ enum Kind {
     Port,
 }
 
-/// Returns what a plugin set in containers.
+/// Returns what a plugin set in containers that are not its own.
 pub(super) fn of(rendering: &Rendering<'_>, plugin: &str) -> Vec<OwnValue> {
-    let rows = rendering
-        .jobs
-        .iter()
-        .flat_map(|job| job.rendered.provenance());
-    let written = rows.filter(|row| {
-        let mut steps = row.steps.iter();
-        steps.any(|step| matches!(&step.by, Setter::Plugin { name, .. } if name == plugin))
-    });
-    let mut all: Vec<_> = written.filter_map(|row| OwnValue::at(&row.path)).collect();
+    let mut all = Vec::new();
+    for job in &rendering.jobs {
+        let is_ours = |step: &ProvenanceStep| matches!(&step.by, Setter::Plugin { name, .. } if name == plugin);
+        let rows = job.rendered.provenance().into_iter();
+        let written = rows.filter(|row| row.steps.iter().any(is_ours));
+        let values = written.filter_map(|row| OwnValue::at(&row.path));
+        all.extend(values.filter(|value| value.container_in(job.rendered.patched()).is_some()));
+    }
     all.sort();
     all.dedup();
     all
@@ -139,15 +138,20 @@ impl OwnValue {
         (list, key, item.into_iter().collect())
     }
 
+    /// Returns the container in the spec of a JobSet.
+    fn container_in<'v>(&self, spec: &'v Value) -> Option<&'v Value> {
+        let job = named(spec.get("replicatedJobs"), &self.pod_set)?;
+        let list = format!("/template/spec/template/spec/{}", self.list);
+        named(job.pointer(&list), &self.container)
+    }
+
     /// Whether the user's value is in a JobSet.
     fn is_kept(&self, job_set: &Value) -> bool {
-        let jobs = job_set.pointer("/spec/replicatedJobs");
-        let container = named(jobs, &self.pod_set).and_then(|job| {
-            let list = format!("/template/spec/template/spec/{}", self.list);
-            named(job.pointer(&list), &self.container)
-        });
+        let spec = job_set.get("spec").unwrap_or(&Value::Null);
         let (list, _, own) = self.item();
-        let items = container.and_then(|container| container.get(list)?.as_array());
+        let items = self
+            .container_in(spec)
+            .and_then(|container| container.get(list)?.as_array());
         let is_own = |item: &Value| own.iter().all(|(key, value)| item.get(key) == Some(value));
         items.is_some_and(|items| items.iter().any(is_own))
     }
