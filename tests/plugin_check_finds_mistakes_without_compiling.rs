@@ -54,7 +54,7 @@ fn mistakes_are_found() {
             "manifest.json",
             "\"claims\"",
             "\"claim\"",
-            "manifest.json: the plugin's manifest (manifest.json and what `trainyard_sdk::plugin!` adds) is not valid: the manifest is not valid: `claim`: unknown field; did you mean `claims`?",
+            "manifest.json: the plugin's manifest (manifest.json and what the build adds) is not valid: the manifest is not valid: `claim`: unknown field; did you mean `claims`?",
         ),
         (
             "manifest.json",

@@ -1,8 +1,11 @@
-//! Converts the contract's docs to Rust docs: names of methods and arguments as in Rust, claims as sentences.
+//! Converts the contract's docs to those of Rust and Go: names of methods and arguments as in the language, claims as sentences.
 
 use std::collections::BTreeSet;
 
-use crate::names::snake;
+use crate::{
+    contract::Contract,
+    names::{camel, lower_camel, snake},
+};
 
 /// Names in the contract that are spelled differently in Rust.
 pub(crate) type Words = BTreeSet<String>;
@@ -10,19 +13,35 @@ pub(crate) type Words = BTreeSet<String>;
 /// The maximum width of a comment line.
 const WIDTH: usize = 120;
 
-/// Formats a doc comment with this indentation.
+/// Formats a doc comment of Rust with this indentation.
 pub(crate) fn comment(docs: &str, words: &Words, indent: usize) -> String {
-    let indent = " ".repeat(indent);
-    let width = WIDTH - indent.len() - "/// ".len();
-    let lines = lines(docs, words, width);
+    let spelled = |name: &str| words.contains(name).then(|| snake(name));
+    with_marks(docs, &format!("{}/// ", " ".repeat(indent)), spelled)
+}
+
+/// Formats a comment of Go that is indented by these tabs. Methods and fields are exported, so they begin with a capital, unlike parameters.
+pub(crate) fn go_comment(docs: &str, contract: &Contract, tabs: usize) -> String {
+    let methods = contract.resources().flat_map(|(_, it)| &it.methods);
+    let fields = contract.records().flat_map(|(_, it)| &it.fields);
+    let exported = methods.map(|it| &it.name).chain(fields.map(|it| &it.name));
+    let exported: BTreeSet<_> = exported.map(String::as_str).collect();
+    let spelled = |name: &str| match exported.contains(name) {
+        true => Some(camel(name)),
+        false => contract.words.contains(name).then(|| lower_camel(name)),
+    };
+    with_marks(docs, &format!("{}// ", "\t".repeat(tabs)), spelled)
+}
+
+fn with_marks(docs: &str, mark: &str, spelled: impl Fn(&str) -> Option<String>) -> String {
+    let lines = lines(docs, &spelled, WIDTH - mark.len());
     let comment = lines.iter().map(|line| {
-        let line = format!("{indent}/// {line}");
+        let line = format!("{mark}{line}");
         format!("{}\n", line.trim_end())
     });
     comment.collect()
 }
 
-fn lines(docs: &str, words: &Words, width: usize) -> Vec<String> {
+fn lines(docs: &str, spelled: &impl Fn(&str) -> Option<String>, width: usize) -> Vec<String> {
     let (mut paragraphs, mut claims) = (vec![String::new()], Vec::new());
     for line in docs.lines().map(str::trim) {
         let claim = line.strip_prefix('@').and_then(|tag| tag.split_once(' '));
@@ -33,7 +52,7 @@ fn lines(docs: &str, words: &Words, width: usize) -> Vec<String> {
             }
             (text, None, Some(last)) if !text.is_empty() => {
                 *last += if last.is_empty() { "" } else { " " };
-                *last += &in_rust(text, words);
+                *last += &in_language(text, spelled);
             }
             _ => paragraphs.push(String::new()),
         }
@@ -46,14 +65,11 @@ fn lines(docs: &str, words: &Words, width: usize) -> Vec<String> {
     blocks.join(&String::new())
 }
 
-/// Converts a method's name, such as `put-env`, to Rust.
-fn in_rust(text: &str, words: &Words) -> String {
+/// Converts a method's name, such as `put-env`, to the language.
+fn in_language(text: &str, spelled: &impl Fn(&str) -> Option<String>) -> String {
     let spans = text.split('`').enumerate().map(|(at, span)| {
-        if at % 2 == 1 && words.contains(span) {
-            snake(span)
-        } else {
-            span.to_owned()
-        }
+        let name = if at % 2 == 1 { spelled(span) } else { None };
+        name.unwrap_or_else(|| span.to_owned())
     });
     spans.collect::<Vec<_>>().join("`")
 }

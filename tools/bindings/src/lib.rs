@@ -1,11 +1,13 @@
 //! Generates the code that follows from the contract in `wit/`: the version, handles and records of the model, the linker's rows in
-//! the sandbox, and the handles and values of the SDK.
+//! the sandbox, the handles and values of the SDK, and the package for plugins in Go.
 //!
 //! The generated files are checked in, so that they can be read, reviewed and searched, and so that neither the host nor a plugin
 //! needs a generator to build. `make bindings` writes them; `tests/generated_files_match_wit.rs` fails if a file is out of date.
 
 mod contract;
 mod docs;
+mod go;
+mod go_types;
 mod model;
 mod names;
 mod sandbox;
@@ -33,6 +35,7 @@ pub fn generate(contract: &Contract) -> anyhow::Result<Vec<GeneratedFile>> {
     let mut files = model::files(contract)?;
     files.extend(sandbox::files(contract)?);
     files.extend(sdk::files(contract)?);
+    files.extend(go::files(contract)?);
     Ok(files)
 }
 

@@ -1,4 +1,4 @@
-//! Converts names of the contract to Rust.
+//! Converts names of the contract to Rust and Go.
 
 /// `set-pod-label` as `set_pod_label`.
 pub(crate) fn snake(name: &str) -> String {
@@ -23,4 +23,10 @@ pub(crate) fn camel(name: &str) -> String {
         first.into_iter().chain(letters).collect::<String>()
     });
     words.collect()
+}
+
+/// `pod-set` as `podSet`.
+pub(crate) fn lower_camel(name: &str) -> String {
+    let (first, others) = name.split_once('-').unwrap_or((name, ""));
+    first.to_owned() + &camel(others)
 }
