@@ -4,6 +4,7 @@
 
 pub mod answers;
 pub mod bundle;
+pub mod new_plugin;
 pub mod policy_file;
 
 use std::{
