@@ -3,6 +3,8 @@
 //!
 //! A language whose tools are not installed is skipped. `make test-languages` installs them, and also tests JavaScript and Python, whose
 //! plugins take long to build.
+//!
+//! The bindings for Go, which Trainyard generates itself, have every method of the contract, and pass values of all its types.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
@@ -10,13 +12,17 @@ use std::{
     env, fs,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
+    process::Output,
 };
 
 use serde_json::Value;
 
+use trainyard_model::names::without_digests;
+
 use crate::common::{
+    expect_file,
     new_plugin::{KINDS, created, succeeded, trainyard},
-    stderr, stdout,
+    root, stderr, stdout,
 };
 
 /// The case of a new plugin.
@@ -34,7 +40,11 @@ impl Built {
         let name = format!("z-{kind}");
         let own = folder.join(language);
         fs::create_dir_all(&own).unwrap();
-        let folder = created(&name, kind, language, &own);
+        Self::of(created(&name, kind, language, &own), name, language)
+    }
+
+    /// Builds the plugin of this name in its folder.
+    fn of(folder: PathBuf, name: String, language: &str) -> Option<Self> {
         if let Some(modules) =
             env::var_os("TRAINYARD_NODE_MODULES").filter(|_| language == "javascript")
         {
@@ -45,7 +55,7 @@ impl Built {
         if !built.status.success() && stderr(&built).contains("was not found; ") {
             return None;
         }
-        succeeded(&built, &format!("{language}, {kind}"));
+        succeeded(&built, &format!("{language}, {name}"));
         Some(Self { folder, name })
     }
 
@@ -61,14 +71,27 @@ impl Built {
         serde_json::from_str::<Value>(&printed).unwrap()["manifest"].take()
     }
 
-    /// Returns what set each field of the case, and why.
-    fn explained(&self) -> String {
-        let (input, file) = (format!("{CASE}/input.yaml"), format!("{}.wasm", self.name));
-        let mut args = vec!["explain", "-f", &input, "--plugin", &file];
+    /// Runs a command on a file with the plugin and its policy file.
+    fn run(&self, name: &str, input: &str) -> Output {
+        let file = format!("{}.wasm", self.name);
+        let mut args = vec![name, "-f", input, "--plugin", &file];
         if self.folder.join("policy.yaml").exists() {
             args.extend(["--policy", "policy.yaml"]);
         }
-        self.printed(&args)
+        trainyard(&args, &self.folder)
+    }
+
+    /// Returns what set each field of the case, and why.
+    fn explained(&self) -> String {
+        stdout(&self.run("explain", &format!("{CASE}/input.yaml")))
+    }
+
+    /// Returns the errors and warnings for the case with a changed runtime.
+    fn problems(&self, from: &str, to: &str) -> String {
+        let input = fs::read_to_string(self.folder.join(CASE).join("input.yaml")).unwrap();
+        assert!(input.contains(from), "{input}");
+        fs::write(self.folder.join("changed.yaml"), input.replace(from, to)).unwrap();
+        without_digests(&stderr(&self.run("render", "changed.yaml")))
     }
 
     /// Takes the case with the expected files of another plugin.
@@ -125,6 +148,119 @@ fn new_plugins_are_the_same_in_every_language() {
             let claims = trainyard(&["plugin", "claims"], &other.folder);
             succeeded(&claims, language);
             assert!(!stderr(&claims).contains("warning"), "{}", stderr(&claims));
+            if kind == "framework" {
+                refuses_and_warns_as_in_rust(&other, &rust);
+            }
+            if kind == "fabric" {
+                faults_are_found(&other);
+            }
         }
     }
+}
+
+/// Changes of the runtime that a framework warns of, or refuses.
+fn refuses_and_warns_as_in_rust(other: &Built, rust: &Built) {
+    for (from, to, problem) in [
+        (
+            "      replicatedJobs:",
+            "      network: {enableDNSHostnames: false}\n      replicatedJobs:",
+            "by its DNS name",
+        ),
+        (
+            "          spec:\n            template:",
+            "          spec:\n            completionMode: NonIndexed\n            template:",
+            "by their index",
+        ),
+        (
+            "ancestor-step: trainer}",
+            "ancestor-step: model-initializer}",
+            "needs a container `node`",
+        ),
+    ] {
+        let (found, wanted) = (other.problems(from, to), rust.problems(from, to));
+        assert!(wanted.contains(problem), "{wanted}");
+        assert_eq!(found, wanted);
+    }
+}
+
+/// A changed value is reported with what set it.
+fn faults_are_found(plugin: &Built) {
+    let sources = ["plugin.c", "main.go", "plugin.js", "plugin.py"];
+    let mut sources = sources.map(|name| plugin.folder.join(name)).into_iter();
+    let source = sources.find(|file| file.exists()).unwrap();
+    let text = fs::read_to_string(&source).unwrap();
+    fs::write(source, text.replace("\"nic\"", "\"mlx5\"")).unwrap();
+    let tested = trainyard(&["plugin", "test"], &plugin.folder);
+    assert_eq!(tested.status.code(), Some(1), "{}", stderr(&tested));
+    let printed = String::from_utf8(tested.stdout).unwrap();
+    let wanted = "env[NCCL_IB_HCA].value
+      expected: \"nic\"
+      found:    \"mlx5\"
+      set by:   z-fabric 0.1.0 (a node with accelerators has network devices)";
+    assert!(printed.contains(wanted), "{printed}");
+}
+
+/// Returns the code of a Go file that uses every method, so that the linker keeps all of them, and `plugin wrap` compares their types with
+/// the contract.
+fn every_method(policy: &Path) -> String {
+    let mut methods = Vec::new();
+    for file in fs::read_dir(policy)
+        .unwrap()
+        .map(|file| file.unwrap().path())
+    {
+        if file.is_dir() {
+            continue;
+        }
+        for line in fs::read_to_string(&file).unwrap().lines() {
+            let method = line.strip_prefix("func (self ");
+            let method = method.and_then(|rest| rest.split_once(") "));
+            if let Some((of, rest)) = method {
+                let (name, _) = rest.split_once('(').unwrap();
+                methods.push(format!("policy.{of}.{name}"));
+            }
+        }
+    }
+    assert!(methods.len() > 150, "{methods:?}");
+    format!(
+        "package main\n\nimport \"example.com/shapes/policy\"\n\nfunc init() {{\n\tfor _, method := range []any{{{}}} {{\n\t\tif method == nil {{\n\t\t\tpanic(\"no method\")\n\t\t}}\n\t}}\n}}\n",
+        methods.join(", ")
+    )
+}
+
+#[test]
+fn go_has_every_method_and_passes_values_of_every_type() {
+    let data = root().join("tests/plugins_in_other_languages_work");
+    let folder = tempfile::tempdir().unwrap();
+    let own = created("shapes", "fabric", "go", folder.path());
+    let source = fs::read_to_string(data.join("shapes.go")).unwrap();
+    let source = source.replace("example.com/plugin/", "example.com/shapes/");
+    fs::write(own.join("main.go"), source).unwrap();
+    fs::write(own.join("every.go"), every_method(&own.join("policy"))).unwrap();
+    fs::copy(data.join("shapes.json"), own.join("manifest.json")).unwrap();
+    fs::copy(data.join("job.yaml"), own.join("job.yaml")).unwrap();
+    let Some(plugin) = Built::of(own, "shapes".to_owned(), "go") else {
+        eprintln!("skipped: Go is not installed (https://go.dev/dl)");
+        return;
+    };
+    let methods = plugin.printed(&["plugin", "inspect", "-o", "json", "shapes.wasm"]);
+    let methods: Value = serde_json::from_str(&methods).unwrap();
+    let imports = methods["imports"].as_array().unwrap().len();
+    let wit = fs::read_dir(root().join("wit")).unwrap();
+    let wit = wit.map(|file| fs::read_to_string(file.unwrap().path()).unwrap());
+    let functions: usize = wit.map(|text| text.matches(": func(").count()).sum();
+    assert_eq!(
+        imports,
+        functions - 3,
+        "all but the functions of the phases"
+    );
+    let policy = plugin.printed(&["plugin", "inspect", "--policy", "shapes.wasm"]);
+    fs::write(plugin.folder.join("policy.yaml"), policy).unwrap();
+    let rendered = plugin.run("render", "job.yaml");
+    expect_file(&data.join("expected.yaml"), &stdout(&rendered));
+    let warnings = stderr(&rendered);
+    assert!(
+        warnings.contains("spec.trainer.command: is seen by the check")
+            && warnings.contains("TrainJob research/bert: a message without a field"),
+        "{warnings}"
+    );
 }

@@ -26,11 +26,11 @@ func run(ctx policy.Context) error {
 		}
 	}
 	if !ctx.Info().HasHostNames() {
-		ctx.Warn("is false, so the nodes cannot find the first one by its DNS name; remove it, or set it to true", policy.Some(hostNames))
+		ctx.Warn("is false, so trainyard-template-framework cannot find the first node by its DNS name; remove it, or set it to true", policy.Some(hostNames))
 	}
 	if !podSet.IsIndexed() {
 		field := fmt.Sprintf("%s[%s].template.spec.completionMode", replicatedJobs, podSet.Name())
-		ctx.Warn("is `NonIndexed`, so the nodes have no numbers; remove it, or set it to `Indexed`", &field)
+		ctx.Warn("is `NonIndexed`, so trainyard-template-framework cannot tell the nodes apart by their index; remove it, or set it to `Indexed`", &field)
 	}
 	ctx.Because("one process for each node")
 	node.PutEnv("FRAMEWORK_NODES", fmt.Sprint(podSet.AddressCount()))

@@ -30,7 +30,9 @@ static bool find_trainer(pod_set_info_borrow_info_t info, pod_set_info_borrow_po
 static void warn(context_borrow_context_t ctx, pod_set_info_borrow_info_t info, pod_set_info_borrow_pod_set_t pod_set) {
   if (!pod_set_info_method_info_has_host_names(info)) {
     context_method_context_warn(
-        ctx, TEXT("is false, so the nodes cannot find the first one by its DNS name; remove it, or set it to true"),
+        ctx,
+        TEXT("is false, so trainyard-template-framework cannot find the first node by its DNS name; remove it, or set it "
+             "to true"),
         TEXT(HOST_NAMES));
   }
   if (!pod_set_info_method_pod_set_is_indexed(pod_set)) {
@@ -40,7 +42,10 @@ static void warn(context_borrow_context_t ctx, pod_set_info_borrow_info_t info, 
     snprintf(text, sizeof text, REPLICATED_JOBS "[%.*s].template.spec.completionMode", (int)name.len, (char *)name.ptr);
     guest_string_set(&field, text);
     context_method_context_warn(
-        ctx, TEXT("is `NonIndexed`, so the nodes have no numbers; remove it, or set it to `Indexed`"), &field);
+        ctx,
+        TEXT("is `NonIndexed`, so trainyard-template-framework cannot tell the nodes apart by their index; remove it, or "
+             "set it to `Indexed`"),
+        &field);
   }
 }
 

@@ -11,11 +11,11 @@ export const transform = {
     const port = ctx.job().config().integer("/port");
     const { podSet, node } = trainer(ctx);
     if (!ctx.info().hasHostNames()) {
-      ctx.warn("is false, so the nodes cannot find the first one by its DNS name; remove it, or set it to true", HOST_NAMES);
+      ctx.warn("is false, so trainyard-template-framework cannot find the first node by its DNS name; remove it, or set it to true", HOST_NAMES);
     }
     if (!podSet.isIndexed()) {
       const field = `${REPLICATED_JOBS}[${podSet.name()}].template.spec.completionMode`;
-      ctx.warn("is `NonIndexed`, so the nodes have no numbers; remove it, or set it to `Indexed`", field);
+      ctx.warn("is `NonIndexed`, so trainyard-template-framework cannot tell the nodes apart by their index; remove it, or set it to `Indexed`", field);
     }
     ctx.because("one process for each node");
     node.putEnv("FRAMEWORK_NODES", `${podSet.addressCount()}`);

@@ -16,10 +16,10 @@ class Transform(exports.Transform):
         port = ctx.job().config().integer("/port")
         pod_set, node = trainer(ctx)
         if not ctx.info().has_host_names():
-            ctx.warn("is false, so the nodes cannot find the first one by its DNS name; remove it, or set it to true", HOST_NAMES)
+            ctx.warn("is false, so trainyard-template-framework cannot find the first node by its DNS name; remove it, or set it to true", HOST_NAMES)
         if not pod_set.is_indexed():
             field = f"{REPLICATED_JOBS}[{pod_set.name()}].template.spec.completionMode"
-            ctx.warn("is `NonIndexed`, so the nodes have no numbers; remove it, or set it to `Indexed`", field)
+            ctx.warn("is `NonIndexed`, so trainyard-template-framework cannot tell the nodes apart by their index; remove it, or set it to `Indexed`", field)
         ctx.because("one process for each node")
         node.put_env("FRAMEWORK_NODES", str(pod_set.address_count()))
         ctx.because("the pod's index in its Job")

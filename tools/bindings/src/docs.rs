@@ -1,11 +1,8 @@
-//! Converts the contract's docs to those of Rust and Go: names of methods and arguments as in the language, claims as sentences.
+//! Converts the contract's docs to those of a language: names of methods and arguments as in the language, claims as sentences.
 
 use std::collections::BTreeSet;
 
-use crate::{
-    contract::Contract,
-    names::{camel, lower_camel, snake},
-};
+use crate::names::snake;
 
 /// Names in the contract that are spelled differently in Rust.
 pub(crate) type Words = BTreeSet<String>;
@@ -19,20 +16,12 @@ pub(crate) fn comment(docs: &str, words: &Words, indent: usize) -> String {
     with_marks(docs, &format!("{}/// ", " ".repeat(indent)), spelled)
 }
 
-/// Formats a comment of Go that is indented by these tabs. Methods and fields are exported, so they begin with a capital, unlike parameters.
-pub(crate) fn go_comment(docs: &str, contract: &Contract, tabs: usize) -> String {
-    let methods = contract.resources().flat_map(|(_, it)| &it.methods);
-    let fields = contract.records().flat_map(|(_, it)| &it.fields);
-    let exported = methods.map(|it| &it.name).chain(fields.map(|it| &it.name));
-    let exported: BTreeSet<_> = exported.map(String::as_str).collect();
-    let spelled = |name: &str| match exported.contains(name) {
-        true => Some(camel(name)),
-        false => contract.words.contains(name).then(|| lower_camel(name)),
-    };
-    with_marks(docs, &format!("{}// ", "\t".repeat(tabs)), spelled)
-}
-
-fn with_marks(docs: &str, mark: &str, spelled: impl Fn(&str) -> Option<String>) -> String {
+/// Formats a comment whose lines begin with a mark. `spelled` returns a name as it is in the language, or `None` if it is not one.
+pub(crate) fn with_marks(
+    docs: &str,
+    mark: &str,
+    spelled: impl Fn(&str) -> Option<String>,
+) -> String {
     let lines = lines(docs, &spelled, WIDTH - mark.len());
     let comment = lines.iter().map(|line| {
         let line = format!("{mark}{line}");

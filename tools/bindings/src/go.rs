@@ -1,12 +1,12 @@
 //! Generates the Go package `policy`, which `trainyard plugin new` writes into a new plugin: a type for each handle and value, a method for
 //! each method of the contract, and a package for each phase. What they are built on is written by hand, in `abi.go` beside them.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use crate::{
     GeneratedFile,
     contract::{Contract, Interface, Method, Phase, Record, Resource},
-    docs::go_comment,
+    docs::with_marks,
     go_types::{
         converted, flat, go, is_identity, is_in_memory, lifted_word, raw, returns_in_memory,
         variable,
@@ -46,7 +46,7 @@ fn handles_and_values(contract: &Contract, interface: &Interface) -> anyhow::Res
     }
     for resource in &interface.resources {
         out += "\n";
-        out += &go_comment(&resource.docs, contract, 0);
+        out += &comment(&resource.docs, contract, 0);
         let name = camel(&resource.name);
         writeln!(out, "type {name} struct{{ handle uint32 }}")?;
         for method in &resource.methods {
@@ -57,14 +57,27 @@ fn handles_and_values(contract: &Contract, interface: &Interface) -> anyhow::Res
     Ok(out)
 }
 
+/// Formats a comment that is indented by these tabs. Methods and fields are exported, so they begin with a capital, unlike parameters.
+fn comment(docs: &str, contract: &Contract, tabs: usize) -> String {
+    let methods = contract.resources().flat_map(|(_, it)| &it.methods);
+    let fields = contract.records().flat_map(|(_, it)| &it.fields);
+    let exported = methods.map(|it| &it.name).chain(fields.map(|it| &it.name));
+    let exported: BTreeSet<_> = exported.map(String::as_str).collect();
+    let spelled = |name: &str| match exported.contains(name) {
+        true => Some(camel(name)),
+        false => contract.words.contains(name).then(|| lower_camel(name)),
+    };
+    with_marks(docs, &format!("{}// ", "\t".repeat(tabs)), spelled)
+}
+
 /// A record: the type for plugins, the one in memory, and their conversions.
 fn value(contract: &Contract, record: &Record) -> anyhow::Result<String> {
     let name = camel(&record.name);
     let mut out = "\n".to_owned();
-    out += &go_comment(&record.docs, contract, 0);
+    out += &comment(&record.docs, contract, 0);
     writeln!(out, "type {name} struct {{")?;
     for field in &record.fields {
-        out += &go_comment(&field.docs, contract, 1);
+        out += &comment(&field.docs, contract, 1);
         writeln!(out, "\t{} {}", camel(&field.name), go(&field.ty))?;
     }
     let raws = record.fields.iter();
@@ -171,7 +184,7 @@ fn words(contract: &Contract, method: &Method) -> Vec<(&'static str, String)> {
 /// The method as plugin authors call it.
 fn callable(contract: &Contract, resource: &Resource, method: &Method) -> anyhow::Result<String> {
     let mut out = "\n".to_owned();
-    out += &go_comment(&method.docs, contract, 0);
+    out += &comment(&method.docs, contract, 0);
     let params = method.params.iter();
     let params = params.map(|(name, ty)| format!("{} {}", variable(name), go(ty)));
     let params = params.collect::<Vec<_>>().join(", ");
@@ -241,7 +254,7 @@ fn exported(contract: &Contract, phase: &Phase) -> anyhow::Result<String> {
         out,
         "// Register sets the function that the host calls. Call it in `init`.\n//"
     )?;
-    out += &go_comment(&phase.docs, contract, 0);
+    out += &comment(&phase.docs, contract, 0);
     writeln!(
         out,
         "func Register(phase func(policy.Context){error}) {{\n\trun = phase\n}}\n"
