@@ -15,7 +15,7 @@ if [ -z "${WASM_CC:-}" ]; then
     elif links clang; then
         WASM_CC=clang
     else
-        echo 'error: a compiler for WebAssembly was not found; install Zig with `pip install ziglang`, or clang with lld and a libc for WASI (on Debian: clang lld wasi-libc libclang-rt-dev-wasm32), or set WASM_CC' >&2
+        echo "error: a compiler for WebAssembly was not found; install Zig with \`pip install ziglang\`, or clang with lld and a libc for WASI (on Debian: clang lld wasi-libc libclang-rt-dev-wasm32), or set WASM_CC" >&2
         exit 1
     fi
 fi

@@ -1,6 +1,7 @@
 // Gives the nodes with accelerators network devices, and tells NCCL to use them.
 //
 // Nothing is freed, because each call gets a new instance of the plugin.
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -8,6 +9,7 @@
 
 // A string that is known when the plugin is compiled.
 #define TEXT(text) (&(guest_string_t){(uint8_t *)(text), sizeof(text) - 1})
+
 // The extended resource of a network device. The claim and the grant name it, too.
 #define NIC "example.com/nic"
 

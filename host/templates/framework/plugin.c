@@ -1,6 +1,7 @@
 // Tells the processes of a framework how many nodes there are, which one they run on, and where the first one listens.
 //
 // Nothing is freed, because each call gets a new instance of the plugin.
+
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -8,6 +9,7 @@
 
 // A string that is known when the plugin is compiled.
 #define TEXT(text) (&(guest_string_t){(uint8_t *)(text), sizeof(text) - 1})
+
 // The field of a pod that contains its index in its Job.
 #define POD_INDEX "metadata.annotations['batch.kubernetes.io/job-completion-index']"
 #define HOST_NAMES "spec.template.spec.network.enableDNSHostnames"

@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 if ! command -v go >/dev/null; then
-    echo 'error: the command `go` was not found; install Go 1.24 or newer (https://go.dev/dl)' >&2
+    echo "error: the command \`go\` was not found; install Go 1.24 or newer (https://go.dev/dl)" >&2
     exit 1
 fi
 

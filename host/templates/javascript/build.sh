@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")"
 
 if ! command -v node >/dev/null; then
-    echo 'error: the command `node` was not found; install Node.js 20 or newer (https://nodejs.org)' >&2
+    echo "error: the command \`node\` was not found; install Node.js 20 or newer (https://nodejs.org)" >&2
     exit 1
 fi
 if [ ! -d node_modules/@bytecodealliance/componentize-js ]; then

@@ -2,6 +2,7 @@
 // and the label of the pods that belong to it.
 //
 // Nothing is freed, because each call gets a new instance of the plugin.
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +12,7 @@
 
 // A string that is known when the plugin is compiled.
 #define TEXT(text) (&(guest_string_t){(uint8_t *)(text), sizeof(text) - 1})
+
 // The API of the scheduler's object.
 #define API "scheduling.example.com/v1"
 #define KIND "Group"

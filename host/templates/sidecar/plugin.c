@@ -1,10 +1,12 @@
 // Runs a sidecar in the pods of the nodes, which reads what training writes to a shared volume.
 //
 // Nothing is freed, because each call gets a new instance of the plugin.
+
 #include "guest.h"
 
 // A string that is known when the plugin is compiled.
 #define TEXT(text) (&(guest_string_t){(uint8_t *)(text), sizeof(text) - 1})
+
 // The volume, and the sidecar itself.
 #define NAME "sidecar"
 // Where both containers mount the volume.
