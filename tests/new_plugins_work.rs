@@ -8,9 +8,11 @@ use std::{env, fs, path::Path, process::Output};
 use serde_json::{Map, Value};
 
 use crate::common::{
-    new_plugin::{KINDS, created, new, run, succeeded, trainyard},
+    new_plugin::{created, new, run, succeeded, trainyard},
     root, stderr, stdout,
 };
+
+const KINDS: [&str; 4] = ["framework", "scheduler", "fabric", "sidecar"];
 
 /// The expected objects of a new plugin's case with its own runtime.
 const EXPECTED: &str = "cases/basic/expected.yaml";

@@ -6,13 +6,14 @@
 //!
 //! The bindings for Go, which Trainyard generates itself, have every method of the contract, and pass values of all its types.
 
-#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::{
     env, fs,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Output,
+    sync::{Mutex, PoisonError},
 };
 
 use serde_json::Value;
@@ -21,7 +22,7 @@ use trainyard_model::names::without_digests;
 
 use crate::common::{
     expect_file,
-    new_plugin::{KINDS, created, succeeded, trainyard},
+    new_plugin::{created, succeeded, trainyard},
     root, stderr, stdout,
 };
 
@@ -114,48 +115,82 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-#[test]
-fn new_plugins_are_the_same_in_every_language() {
+/// Compares the plugins of a kind.
+fn is_the_same_in_every_language(kind: &str) {
+    // A plugin with an interpreter takes most of a machine to compile, within a limit of time.
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let every_language = env::var_os("TRAINYARD_ALL_LANGUAGES").is_some();
     let languages: &[&str] = match every_language {
         true => &["c", "go", "javascript", "python"],
         false => &["c", "go"],
     };
-    for kind in KINDS {
-        let folder = tempfile::tempdir().unwrap();
-        let rust = Built::new(kind, "rust", folder.path()).unwrap();
-        rust.printed(&["plugin", "test", "--update"]);
-        let (manifest, explained) = (rust.manifest(), rust.explained());
-        for language in languages {
-            let Some(other) = Built::new(kind, language, folder.path()) else {
-                assert!(!every_language, "the tools of {language} are not installed");
-                eprintln!(
-                    "skipped: the tools of {language} are not installed; `make test-languages` installs them"
-                );
-                continue;
-            };
-            // Its own expected file, which it was created with, is that of Rust.
-            let own = |plugin: &Built| {
-                fs::read_to_string(plugin.folder.join(CASE).join("expected.yaml")).unwrap()
-            };
-            assert_eq!(own(&other), own(&rust), "{language}, {kind}");
-            other.take_case(&rust);
-            assert_eq!(other.manifest(), manifest, "{language}, {kind}");
-            assert_eq!(other.explained(), explained, "{language}, {kind}");
-            other.printed(&["plugin", "check"]);
-            let tested = other.printed(&["plugin", "test"]);
-            assert!(tested.ends_with(": all as expected\n"), "{tested}");
-            let claims = trainyard(&["plugin", "claims"], &other.folder);
-            succeeded(&claims, language);
-            assert!(!stderr(&claims).contains("warning"), "{}", stderr(&claims));
-            if kind == "framework" {
-                refuses_and_warns_as_in_rust(&other, &rust);
-            }
-            if kind == "fabric" {
-                faults_are_found(&other);
-            }
+    let folder = tempfile::tempdir().unwrap();
+    let rust = Built::new(kind, "rust", folder.path()).unwrap();
+    rust.printed(&["plugin", "test", "--update"]);
+    for language in languages {
+        match Built::new(kind, language, folder.path()) {
+            Some(other) => agrees(&other, &rust, kind),
+            None if every_language => panic!("the tools of {language} are not installed"),
+            None => eprintln!(
+                "skipped: the tools of {language} are not installed; `make test-languages` installs them"
+            ),
         }
     }
+}
+
+/// Compares a plugin with that in Rust.
+fn agrees(other: &Built, rust: &Built, kind: &str) {
+    let place = other.folder.display();
+    // Its own expected file, which it was created with, is that of Rust.
+    let own = |plugin: &Built| {
+        fs::read_to_string(plugin.folder.join(CASE).join("expected.yaml")).unwrap()
+    };
+    assert_eq!(own(other), own(rust), "{place}");
+    other.take_case(rust);
+    assert_eq!(other.manifest(), rust.manifest(), "{place}");
+    assert_eq!(other.explained(), rust.explained(), "{place}");
+    other.printed(&["plugin", "check"]);
+    let file = format!("{}.wasm", other.name);
+    let of_file = |command| {
+        let mut args = vec!["plugin", command, &*file, "--cases", "cases"];
+        if other.folder.join("policy.yaml").exists() {
+            args.extend(["--policy", "policy.yaml"]);
+        }
+        trainyard(&args, &other.folder)
+    };
+    let tested = of_file("test");
+    succeeded(&tested, &place.to_string());
+    let tested = stdout(&tested);
+    assert!(tested.ends_with(": all as expected\n"), "{tested}");
+    let claims = of_file("claims");
+    succeeded(&claims, &place.to_string());
+    assert!(!stderr(&claims).contains("warning"), "{}", stderr(&claims));
+    match kind {
+        "framework" => refuses_and_warns_as_in_rust(other, rust),
+        "fabric" => faults_are_found(other),
+        _ => {}
+    }
+}
+
+#[test]
+fn frameworks_are_the_same_in_every_language() {
+    is_the_same_in_every_language("framework");
+}
+
+#[test]
+fn schedulers_are_the_same_in_every_language() {
+    is_the_same_in_every_language("scheduler");
+}
+
+#[test]
+fn fabrics_are_the_same_in_every_language() {
+    is_the_same_in_every_language("fabric");
+}
+
+#[test]
+fn sidecars_are_the_same_in_every_language() {
+    is_the_same_in_every_language("sidecar");
 }
 
 /// Changes of the runtime that a framework warns of, or refuses.

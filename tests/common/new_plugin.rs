@@ -7,9 +7,6 @@ use std::{
 
 use super::{root, stderr};
 
-/// The kinds of plugins.
-pub const KINDS: [&str; 4] = ["framework", "scheduler", "fabric", "sidecar"];
-
 /// Runs a program in a plugin's folder, which does not belong to the workspace whose cargo runs this test.
 pub fn run(program: impl AsRef<Path>, args: &[&str], folder: &Path) -> Output {
     let built = Path::new(env!("CARGO_BIN_EXE_trainyard"));

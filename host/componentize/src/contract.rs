@@ -101,3 +101,28 @@ fn short(interface: &str) -> String {
     let (name, _) = name.split_once('@').unwrap_or((name, ""));
     name.replace('-', "_")
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn bindings_for_c_have_the_phases_of_the_plugin_and_no_others() {
+        for phases in [&[Phase::Transform][..], &[Phase::Check], &Phase::ALL] {
+            let files = c_bindings(phases).unwrap();
+            let mut names: Vec<_> = files.iter().map(|(name, _)| name.as_str()).collect();
+            names.sort_unstable();
+            assert_eq!(names, ["guest.c", "guest.h", "guest_component_type.o"]);
+            let header = files.iter().find(|(name, _)| name == "guest.h").unwrap();
+            let header = String::from_utf8_lossy(&header.1);
+            assert!(header.contains(" pod_set_info_method_pod_set_container("));
+            for phase in Phase::ALL {
+                let export = format!(" exports_{phase}_{phase}(");
+                let is_exported = phases.contains(&phase);
+                assert_eq!(header.contains(&export), is_exported, "{phase}");
+            }
+        }
+    }
+}
