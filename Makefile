@@ -108,7 +108,7 @@ test-frameworks: build ## Sum the ranks of each of these frameworks on a real co
 	$(CARGO) test --locked --workspace --test frameworks -- $(FILTER)
 
 .PHONY: test-languages
-test-languages: build ## Build and render the plugins in C, Go, JavaScript and Python; needs Go, Node.js and Python, and 1 GB.
+test-languages: build ## Build and test new plugins of each kind in C, Go, JavaScript and Python; needs Go, Node.js, Python and 1 GB; takes minutes.
 	@tools/languages.sh $(CARGO) test --locked --workspace --test all -- plugins_in_other_languages_work --nocapture
 
 .PHONY: test-conform

@@ -324,10 +324,6 @@ fn every_runtime_and_example_renders() {
     let mut examples = 0;
     for example in fs::read_dir(deploy().join("../examples")).unwrap() {
         let example = example.unwrap().path();
-        // Its TrainJob is rendered with each plugin by `plugins_in_other_languages_work`.
-        if example.ends_with("plugins") {
-            continue;
-        }
         let expected = if example.ends_with("mpi") { 3 } else { 1 };
         // An example without a runtime uses a shipped one. Its kustomization only adds a script.
         let has_runtime = ["runtime.yaml", "runtimes.yaml"].map(|file| example.join(file).exists());

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::common::{
     example_plugin,
-    plugin_crate::{cases_are_as_expected, succeeded, trainyard},
+    plugin_folder::{cases_are_as_expected, succeeded, trainyard},
     root, stderr, stdout,
 };
 

@@ -3,23 +3,16 @@
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
-use std::{fs, path::Path, process::Output};
+use std::{env, fs, path::Path, process::Output};
+
+use serde_json::{Map, Value};
 
 use crate::common::{
-    plugin_crate::{cases_are_as_expected, run, succeeded, trainyard},
-    root, stderr,
+    plugin_folder::{cases_are_as_expected, created, new, run, succeeded, trainyard},
+    root, stderr, stdout,
 };
 
 const KINDS: [&str; 4] = ["framework", "scheduler", "fabric", "sidecar"];
-
-fn new(name: &str, kind: &str, folder: &Path) -> Output {
-    let sdk = root().join("plugins/sdk");
-    let sdk = sdk.to_str().unwrap();
-    trainyard(
-        &["plugin", "new", name, "--kind", kind, "--sdk", sdk],
-        folder,
-    )
-}
 
 /// The expected objects of a new plugin's case with its own runtime.
 const EXPECTED: &str = "cases/basic/expected.yaml";
@@ -37,8 +30,7 @@ fn every_kind_is_tested_checked_and_built() {
     let folder = tempfile::tempdir().unwrap();
     for kind in KINDS {
         let name = format!("z-{kind}");
-        succeeded(&new(&name, kind, folder.path()), kind);
-        let crate_folder = folder.path().join(&name);
+        let crate_folder = created(&name, kind, "rust", folder.path());
         for entry in [
             "README.md",
             "manifest.json",
@@ -66,7 +58,35 @@ fn every_kind_is_tested_checked_and_built() {
         let built = format!("{name}.wasm");
         let args = ["plugin", "build", ".", "--output", &built];
         succeeded(&trainyard(&args, &crate_folder), kind);
+        other_languages_have_its_manifest(kind, &crate_folder.join(built));
     }
+}
+
+/// Compares the manifest of a plugin in another language with the one that the SDK adds to in Rust.
+fn other_languages_have_its_manifest(kind: &str, plugin: &Path) {
+    let inspect = ["plugin", "inspect", "-o", "json", plugin.to_str().unwrap()];
+    let inspected = trainyard(&inspect, &root());
+    let mut inspected: Value = serde_json::from_str(&stdout(&inspected)).unwrap();
+    let manifest = inspected["manifest"].as_object_mut().unwrap();
+    if env::var_os("UPDATE_EXPECTED").is_some() {
+        let schema = serde_json::to_string_pretty(&manifest["configSchema"]).unwrap();
+        let file = format!("host/templates/{kind}/config.schema.json");
+        fs::write(root().join(file), schema + "\n").unwrap();
+        return;
+    }
+    // `plugin wrap` adds these.
+    for added in ["contract", "phases"] {
+        assert!(manifest.remove(added).is_some());
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let name = plugin.file_stem().unwrap().to_str().unwrap();
+    let other = created(name, kind, "c", folder.path());
+    let text = fs::read_to_string(other.join("manifest.json")).unwrap();
+    let other: Map<String, Value> = serde_json::from_str(&text).unwrap();
+    assert_eq!(
+        &other, manifest,
+        "UPDATE_EXPECTED=1 writes {kind}/config.schema.json"
+    );
 }
 
 /// Runs `plugin test` on a changed source, which must fail, and returns its report.
@@ -84,8 +104,7 @@ fn with_fault(crate_folder: &Path, from: &str, to: &str) -> String {
 #[test]
 fn faults_in_a_new_plugin_are_found() {
     let folder = tempfile::tempdir().unwrap();
-    succeeded(&new("faulty", "fabric", folder.path()), "new");
-    let crate_folder = folder.path().join("faulty");
+    let crate_folder = created("faulty", "fabric", "rust", folder.path());
     let update = ["plugin", "test", "--update"];
     succeeded(&trainyard(&update, &crate_folder), "update");
 
@@ -121,54 +140,64 @@ fn faults_in_a_new_plugin_are_found() {
 #[test]
 fn a_refused_plugin_leaves_no_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let refused = |args: &[&str], problem: &str| {
-        let output = trainyard(args, folder.path());
-        assert_eq!(output.status.code(), Some(1), "{args:?}");
-        let error = stderr(&output);
+    let refused = |output: &Output, problem: &str| {
+        assert_eq!(output.status.code(), Some(1), "{problem}");
+        let error = stderr(output);
         assert!(error.contains(problem), "{error}");
     };
-    let sdk = root().join("plugins/sdk");
-    let sdk = sdk.to_str().unwrap();
-    for name in ["Upper", "9lives", "a_b", "a/b", ""] {
-        refused(
-            &["plugin", "new", name, "--kind", "fabric", "--sdk", sdk],
-            "cannot be the name of a plugin",
-        );
+    for language in ["rust", "go"] {
+        for name in ["Upper", "9lives", "a_b", "a/b", ""] {
+            let problem = "cannot be the name of a plugin";
+            refused(&new(name, "fabric", language, folder.path()), problem);
+        }
+        let built_in = "`torch` is the name of a built-in plugin; choose another name";
+        refused(&new("torch", "fabric", language, folder.path()), built_in);
     }
     for (name, taken) in [
         ("self", "a keyword of Rust"),
         ("serde-json", "a crate that the plugin needs"),
-        ("torch", "a built-in plugin"),
     ] {
         refused(
-            &["plugin", "new", name, "--kind", "fabric", "--sdk", sdk],
+            &new(name, "fabric", "rust", folder.path()),
             &format!("`{name}` is the name of {taken}; choose another name"),
         );
+        created(name, "fabric", "go", folder.path());
     }
-    let args = ["plugin", "new", "mine", "--kind", "fabric", "--sdk", sdk];
+    let in_dir = [
+        "plugin",
+        "new",
+        "mine",
+        "--kind",
+        "fabric",
+        "--language",
+        "c",
+    ];
+    let in_dir = [&in_dir[..], &["--dir", "absent/mine"]].concat();
+    let parent = "absent does not exist; create it";
+    refused(&trainyard(&in_dir, folder.path()), parent);
+    let rust = ["plugin", "new", "mine", "--kind", "fabric"];
+    let without = "--sdk: a plugin in Rust needs the SDK's folder";
+    refused(&trainyard(&rust, folder.path()), without);
+    let not_sdk = [&rust[..], &["--sdk", "."]].concat();
     refused(
-        &[&args[..], &["--dir", "absent/mine"]].concat(),
-        "absent does not exist; create it",
-    );
-    refused(
-        &["plugin", "new", "mine", "--kind", "fabric", "--sdk", "."],
+        &trainyard(&not_sdk, folder.path()),
         "is not the SDK's folder",
     );
     fs::create_dir(folder.path().join("taken")).unwrap();
-    refused(
-        &["plugin", "new", "taken", "--kind", "fabric", "--sdk", sdk],
-        "taken exists; choose another name",
-    );
+    for language in ["rust", "python"] {
+        let exists = "taken exists; choose another name";
+        refused(&new("taken", "fabric", language, folder.path()), exists);
+    }
     let left: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
-    assert_eq!(left.len(), 1, "{left:?}");
+    // Those two, and the one that existed.
+    assert_eq!(left.len(), 3, "{left:?}");
 }
 
 /// A plugin that no runtime can activate is refused when it is built.
 #[test]
 fn a_key_that_no_runtime_has_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    succeeded(&new("other", "framework", folder.path()), "new");
-    let crate_folder = folder.path().join("other");
+    let crate_folder = created("other", "framework", "rust", folder.path());
     let manifest = crate_folder.join("manifest.json");
     let text = fs::read_to_string(&manifest).unwrap();
     fs::write(&manifest, text.replace("mlPolicy.plugin", "mlPolicy.other")).unwrap();

@@ -1,27 +1,22 @@
-//! `trainyard plugin check` finds mistakes in a plugin's crate although the crate does not compile.
+//! `trainyard plugin check` finds mistakes in a plugin although its code does not compile, in Rust and in other languages.
 
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::{fs, path::Path};
 
-use crate::common::{root, stderr, stdout, trainyard};
+use crate::common::{new_plugin, stderr, stdout, trainyard};
 
 /// Creates a plugin whose code does not compile.
-fn created() -> tempfile::TempDir {
+fn created(language: &str, source: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let sdk = root().join("plugins/sdk");
-    let new = [
-        "plugin",
-        "new",
-        "mine",
-        "--kind",
-        "fabric",
-        "--sdk",
-        sdk.to_str().unwrap(),
-    ];
-    stdout(&trainyard(folder.path(), &new));
-    fs::write(folder.path().join("mine/src/lib.rs"), "not Rust").unwrap();
+    let own = new_plugin::created("mine", "fabric", language, folder.path());
+    fs::write(own.join(source), "no code").unwrap();
     folder
+}
+
+/// Creates a crate.
+fn created_crate() -> tempfile::TempDir {
+    created("rust", "src/lib.rs")
 }
 
 /// Changes a file of the plugin. Returns the errors of the check.
@@ -39,22 +34,69 @@ fn errors_with(folder: &Path, file: &str, from: &str, to: &str) -> String {
 
 #[test]
 fn a_plugin_without_mistakes_is_accepted() {
-    let folder = created();
-    let printed = stdout(&trainyard(folder.path(), &["plugin", "check", "mine"]));
-    let wanted =
-        "mine: plugin mine 0.1.0: found no mistakes in its manifest with 3 claims and in 1 case\n";
-    assert_eq!(printed, wanted);
+    for folder in [created_crate(), created("c", "plugin.c")] {
+        let printed = stdout(&trainyard(folder.path(), &["plugin", "check", "mine"]));
+        let wanted = "mine: plugin mine 0.1.0: found no mistakes in its manifest with 3 claims and in 1 case\n";
+        assert_eq!(printed, wanted);
+    }
+}
+
+/// Without a crate, the manifest has what the SDK adds in Rust.
+#[test]
+fn mistakes_are_found_without_a_crate() {
+    let folder = created("python", "plugin.py");
+    for (file, from, to, wanted) in [
+        (
+            "manifest.json",
+            "\"name\": \"mine\",",
+            "",
+            "manifest.json: the plugin's manifest (manifest.json and what the build adds) is not valid: the manifest is not valid: `name`: is missing",
+        ),
+        (
+            "manifest.json",
+            "\"mine\"",
+            "\"torch\"",
+            "two plugins have the name `torch`",
+        ),
+        (
+            "manifest.json",
+            "\"maximum\"",
+            "\"maximun\"",
+            "configSchema",
+        ),
+        (
+            "manifest.json",
+            "\"activeWhen\"",
+            "\"phases\": [\"transfrom\"], \"activeWhen\"",
+            "transfrom",
+        ),
+        (
+            "policy.yaml",
+            "name: mine",
+            "name: mime",
+            "no loaded plugin has the name `mime`; did you mean `mine`?",
+        ),
+        (
+            "cases/basic/input.yaml",
+            "runtimeRef: {name: example}",
+            "runtimeRef: {name: exmple}",
+            "or did you mean `example`?",
+        ),
+    ] {
+        let errors = errors_with(folder.path(), file, from, to);
+        assert!(errors.contains(wanted), "{file}: {to}: {errors}");
+    }
 }
 
 #[test]
 fn mistakes_are_found() {
-    let folder = created();
+    let folder = created_crate();
     for (file, from, to, wanted) in [
         (
             "manifest.json",
             "\"claims\"",
             "\"claim\"",
-            "manifest.json: the plugin's manifest (manifest.json and what `trainyard_sdk::plugin!` adds) is not valid: the manifest is not valid: `claim`: unknown field; did you mean `claims`?",
+            "manifest.json: the plugin's manifest (manifest.json and what the build adds) is not valid: the manifest is not valid: `claim`: unknown field; did you mean `claims`?",
         ),
         (
             "manifest.json",
@@ -132,7 +174,7 @@ fn mistakes_are_found() {
 /// The TrainJob of such a case has mistakes on purpose.
 #[test]
 fn cases_that_are_refused_may_have_mistakes() {
-    let folder = created();
+    let folder = created_crate();
     let expected = folder.path().join("mine/cases/basic/expected.txt");
     fs::write(expected, "error: ...\n").unwrap();
     let input = folder.path().join("mine/cases/basic/input.yaml");

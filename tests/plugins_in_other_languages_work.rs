@@ -1,25 +1,112 @@
-//! The plugins in examples/plugins are built by the tools of their languages and `trainyard plugin wrap`, and give each node its env var.
+//! The plugins that `plugin new` creates in C, Go, JavaScript and Python are the same as those in Rust: their manifests are equal, they
+//! render a TrainJob with its own runtime and with every shipped runtime to the same objects, and they give the same reasons.
 //!
-//! A language whose tools are not installed is skipped; `make test-languages` installs them.
+//! A language whose tools are not installed is skipped. `make test-languages` installs them, and also tests JavaScript and Python, whose
+//! plugins take long to build.
+//!
+//! The bindings for Go, which Trainyard generates itself, have every method of the contract, and pass values of all its types.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
 use std::{
     env, fs,
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
-    process::Command,
+    process::Output,
+    sync::{Mutex, PoisonError},
 };
 
-use crate::common::{command, root};
+use serde_json::Value;
 
-/// Copies the files of a folder, and those of folders in it that tools installed.
+use trainyard_model::names::without_digests;
+
+use crate::common::{
+    expect_file,
+    plugin_folder::{created, succeeded, trainyard},
+    root, stderr, stdout,
+};
+
+/// The case of a new plugin.
+const CASE: &str = "cases/basic";
+
+/// A plugin that was built.
+struct Built {
+    folder: PathBuf,
+    name: String,
+}
+
+impl Built {
+    /// Creates a plugin and builds it. `None` if the tools of its language are not installed.
+    fn new(kind: &str, language: &str, folder: &Path) -> Option<Self> {
+        let name = format!("z-{kind}");
+        let own = folder.join(language);
+        fs::create_dir_all(&own).unwrap();
+        Self::of(created(&name, kind, language, &own), name, language)
+    }
+
+    /// Builds the plugin of this name in its folder.
+    fn of(folder: PathBuf, name: String, language: &str) -> Option<Self> {
+        if let Some(modules) =
+            env::var_os("TRAINYARD_NODE_MODULES").filter(|_| language == "javascript")
+        {
+            symlink(modules, folder.join("node_modules")).unwrap();
+        }
+        let output = format!("{name}.wasm");
+        let built = trainyard(&["plugin", "build", ".", "--output", &output], &folder);
+        if !built.status.success() && stderr(&built).contains("was not found; ") {
+            return None;
+        }
+        succeeded(&built, &format!("{language}, {name}"));
+        Some(Self { folder, name })
+    }
+
+    fn printed(&self, args: &[&str]) -> String {
+        let output = trainyard(args, &self.folder);
+        succeeded(&output, &self.folder.display().to_string());
+        stdout(&output)
+    }
+
+    fn manifest(&self) -> Value {
+        let file = format!("{}.wasm", self.name);
+        let printed = self.printed(&["plugin", "inspect", "-o", "json", &file]);
+        serde_json::from_str::<Value>(&printed).unwrap()["manifest"].take()
+    }
+
+    /// Runs a command on a file with the plugin and its policy file.
+    fn run(&self, name: &str, input: &str) -> Output {
+        let file = format!("{}.wasm", self.name);
+        let mut args = vec![name, "-f", input, "--plugin", &file];
+        if self.folder.join("policy.yaml").exists() {
+            args.extend(["--policy", "policy.yaml"]);
+        }
+        trainyard(&args, &self.folder)
+    }
+
+    /// Returns what set each field of the case, and why.
+    fn explained(&self) -> String {
+        stdout(&self.run("explain", &format!("{CASE}/input.yaml")))
+    }
+
+    /// Returns the errors and warnings for the case with a changed runtime.
+    fn problems(&self, from: &str, to: &str) -> String {
+        let input = fs::read_to_string(self.folder.join(CASE).join("input.yaml")).unwrap();
+        assert!(input.contains(from), "{input}");
+        fs::write(self.folder.join("changed.yaml"), input.replace(from, to)).unwrap();
+        without_digests(&stderr(&self.run("render", "changed.yaml")))
+    }
+
+    /// Takes the case with the expected files of another plugin.
+    fn take_case(&self, other: &Self) {
+        fs::remove_dir_all(self.folder.join(CASE)).unwrap();
+        copy(&other.folder.join(CASE), &self.folder.join(CASE));
+    }
+}
+
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
-        let (path, to) = (
-            entry.as_ref().unwrap().path(),
-            to.join(entry.unwrap().file_name()),
-        );
+        let path = entry.unwrap().path();
+        let to = to.join(path.file_name().unwrap());
         if path.is_dir() {
             copy(&path, &to);
         } else {
@@ -28,96 +115,187 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-fn succeeds(program: &str, args: &[&str]) -> bool {
-    let output = Command::new(program).args(args).output();
-    output.is_ok_and(|output| output.status.success())
-}
-
-/// Whether the tools of a language are installed.
-fn has_tools(language: &str) -> bool {
-    match language {
-        "c" => {
-            let compiler = env::var("WASM_CC").unwrap_or_else(|_| "clang".to_owned());
-            let mut words = compiler.split(' ');
-            let program = words.next().unwrap_or_default();
-            let mut args: Vec<_> = words.collect();
-            args.extend(["--target=wasm32-freestanding", "--version"]);
-            // clang needs a linker for WebAssembly, which Zig contains.
-            succeeds(program, &args)
-                && (compiler.contains("zig") || succeeds("wasm-ld", &["--version"]))
+/// Compares the plugins of a kind.
+fn is_the_same_in_every_language(kind: &str) {
+    // A plugin with an interpreter takes most of a machine to compile, within a limit of time.
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+    let every_language = env::var_os("TRAINYARD_ALL_LANGUAGES").is_some();
+    let languages: &[&str] = match every_language {
+        true => &["c", "go", "javascript", "python"],
+        false => &["c", "go"],
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let rust = Built::new(kind, "rust", folder.path()).unwrap();
+    rust.printed(&["plugin", "test", "--update"]);
+    for language in languages {
+        match Built::new(kind, language, folder.path()) {
+            Some(other) => agrees(&other, &rust, kind),
+            None if every_language => panic!("the tools of {language} are not installed"),
+            None => eprintln!(
+                "skipped: the tools of {language} are not installed; `make test-languages` installs them"
+            ),
         }
-        "go" => succeeds("go", &["version"]),
-        "javascript" => env::var_os("TRAINYARD_NODE_MODULES").is_some(),
-        "python" => succeeds("componentize-py", &["--version"]),
-        other => panic!("examples/plugins/{other}: add its tools to this test"),
     }
 }
 
-/// Builds the plugin of a language in a folder of its own.
-fn build(language: &str, to: &Path) -> PathBuf {
-    copy(&root().join("examples/plugins").join(language), to);
-    if let Some(modules) =
-        env::var_os("TRAINYARD_NODE_MODULES").filter(|_| language == "javascript")
-    {
-        std::os::unix::fs::symlink(modules, to.join("node_modules")).unwrap();
+/// Compares a plugin with that in Rust.
+fn agrees(other: &Built, rust: &Built, kind: &str) {
+    let place = other.folder.display();
+    // Its own expected file, which it was created with, is that of Rust.
+    let own = |plugin: &Built| {
+        fs::read_to_string(plugin.folder.join(CASE).join("expected.yaml")).unwrap()
+    };
+    assert_eq!(own(other), own(rust), "{place}");
+    other.take_case(rust);
+    assert_eq!(other.manifest(), rust.manifest(), "{place}");
+    assert_eq!(other.explained(), rust.explained(), "{place}");
+    other.printed(&["plugin", "check"]);
+    let file = format!("{}.wasm", other.name);
+    let of_file = |command| {
+        let mut args = vec!["plugin", command, &*file, "--cases", "cases"];
+        if other.folder.join("policy.yaml").exists() {
+            args.extend(["--policy", "policy.yaml"]);
+        }
+        trainyard(&args, &other.folder)
+    };
+    let tested = of_file("test");
+    succeeded(&tested, &place.to_string());
+    let tested = stdout(&tested);
+    assert!(tested.ends_with(": all as expected\n"), "{tested}");
+    let claims = of_file("claims");
+    succeeded(&claims, &place.to_string());
+    assert!(!stderr(&claims).contains("warning"), "{}", stderr(&claims));
+    match kind {
+        "framework" => refuses_and_warns_as_in_rust(other, rust),
+        "fabric" => faults_are_found(other),
+        _ => {}
     }
-    let mut command = Command::new(to.join("build.sh"));
-    let output = command
-        .env("TRAINYARD", env!("CARGO_BIN_EXE_trainyard"))
-        .output()
-        .unwrap();
-    let error = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{language}: {error}");
-    to.join(format!("greeter-{language}.wasm"))
 }
 
 #[test]
-fn plugins_of_each_language_greet_the_nodes() {
-    let examples = root().join("examples/plugins");
-    let job = fs::read_to_string(examples.join("job.yaml")).unwrap();
-    let mut built = 0;
-    for entry in fs::read_dir(examples).unwrap() {
-        let entry = entry.unwrap();
-        let language = entry.file_name().into_string().unwrap();
-        // `example_plugins_work` tests those in Rust.
-        if !entry.path().join("build.sh").exists() {
+fn frameworks_are_the_same_in_every_language() {
+    is_the_same_in_every_language("framework");
+}
+
+#[test]
+fn schedulers_are_the_same_in_every_language() {
+    is_the_same_in_every_language("scheduler");
+}
+
+#[test]
+fn fabrics_are_the_same_in_every_language() {
+    is_the_same_in_every_language("fabric");
+}
+
+#[test]
+fn sidecars_are_the_same_in_every_language() {
+    is_the_same_in_every_language("sidecar");
+}
+
+/// Changes of the runtime that a framework warns of, or refuses.
+fn refuses_and_warns_as_in_rust(other: &Built, rust: &Built) {
+    for (from, to, problem) in [
+        (
+            "      replicatedJobs:",
+            "      network: {enableDNSHostnames: false}\n      replicatedJobs:",
+            "by its DNS name",
+        ),
+        (
+            "          spec:\n            template:",
+            "          spec:\n            completionMode: NonIndexed\n            template:",
+            "by their index",
+        ),
+        (
+            "ancestor-step: trainer}",
+            "ancestor-step: model-initializer}",
+            "needs a container `node`",
+        ),
+    ] {
+        let (found, wanted) = (other.problems(from, to), rust.problems(from, to));
+        assert!(wanted.contains(problem), "{wanted}");
+        assert_eq!(found, wanted);
+    }
+}
+
+/// A changed value is reported with what set it.
+fn faults_are_found(plugin: &Built) {
+    let sources = ["plugin.c", "main.go", "plugin.js", "plugin.py"];
+    let mut sources = sources.map(|name| plugin.folder.join(name)).into_iter();
+    let source = sources.find(|file| file.exists()).unwrap();
+    let text = fs::read_to_string(&source).unwrap();
+    fs::write(source, text.replace("\"nic\"", "\"mlx5\"")).unwrap();
+    let tested = trainyard(&["plugin", "test"], &plugin.folder);
+    assert_eq!(tested.status.code(), Some(1), "{}", stderr(&tested));
+    let printed = String::from_utf8(tested.stdout).unwrap();
+    let wanted = "env[NCCL_IB_HCA].value
+      expected: \"nic\"
+      found:    \"mlx5\"
+      set by:   z-fabric 0.1.0 (a node with accelerators has network devices)";
+    assert!(printed.contains(wanted), "{printed}");
+}
+
+/// Returns the code of a Go file that uses every method, so that the linker keeps all of them, and `plugin wrap` compares their types with
+/// the contract.
+fn every_method(policy: &Path) -> String {
+    let mut methods = Vec::new();
+    for file in fs::read_dir(policy)
+        .unwrap()
+        .map(|file| file.unwrap().path())
+    {
+        if file.is_dir() {
             continue;
         }
-        if !has_tools(&language) {
-            eprintln!(
-                "skipped: the tools of {language} are not installed; `make test-languages` installs them"
-            );
-            continue;
+        for line in fs::read_to_string(&file).unwrap().lines() {
+            let method = line.strip_prefix("func (self ");
+            let method = method.and_then(|rest| rest.split_once(") "));
+            if let Some((of, rest)) = method {
+                let (name, _) = rest.split_once('(').unwrap();
+                methods.push(format!("policy.{of}.{name}"));
+            }
         }
-        let folder = tempfile::tempdir().unwrap();
-        let plugin = build(&language, folder.path());
-        let job_file = folder.path().join("job.yaml");
-        fs::write(&job_file, job.replace("LANGUAGE", &language)).unwrap();
-        let files = [
-            "-f",
-            job_file.to_str().unwrap(),
-            "--plugin",
-            plugin.to_str().unwrap(),
-        ];
-        let run = |name: &str| {
-            let output = command(&[&[name][..], &files].concat()).output().unwrap();
-            let error = String::from_utf8_lossy(&output.stderr);
-            assert!(output.status.success(), "{language}: {error}");
-            String::from_utf8(output.stdout).unwrap()
-        };
-        let rendered = run("render");
-        assert!(
-            rendered.contains("name: GREETING\n                value: hello"),
-            "{language}: {rendered}"
-        );
-        let explained = run("explain");
-        assert!(
-            explained.contains("each node is greeted"),
-            "{language}: {explained}"
-        );
-        built += 1;
     }
-    if env::var_os("TRAINYARD_ALL_LANGUAGES").is_some() {
-        assert_eq!(built, 4);
-    }
+    assert!(methods.len() > 150, "{methods:?}");
+    format!(
+        "package main\n\nimport \"example.com/shapes/policy\"\n\nfunc init() {{\n\tfor _, method := range []any{{{}}} {{\n\t\tif method == nil {{\n\t\t\tpanic(\"no method\")\n\t\t}}\n\t}}\n}}\n",
+        methods.join(", ")
+    )
+}
+
+#[test]
+fn go_has_every_method_and_passes_values_of_every_type() {
+    let data = root().join("tests/plugins_in_other_languages_work");
+    let folder = tempfile::tempdir().unwrap();
+    let own = created("shapes", "fabric", "go", folder.path());
+    let source = fs::read_to_string(data.join("shapes.go")).unwrap();
+    let source = source.replace("example.com/plugin/", "example.com/shapes/");
+    fs::write(own.join("main.go"), source).unwrap();
+    fs::write(own.join("every.go"), every_method(&own.join("policy"))).unwrap();
+    fs::copy(data.join("shapes.json"), own.join("manifest.json")).unwrap();
+    fs::copy(data.join("job.yaml"), own.join("job.yaml")).unwrap();
+    let Some(plugin) = Built::of(own, "shapes".to_owned(), "go") else {
+        eprintln!("skipped: Go is not installed (https://go.dev/dl)");
+        return;
+    };
+    let methods = plugin.printed(&["plugin", "inspect", "-o", "json", "shapes.wasm"]);
+    let methods: Value = serde_json::from_str(&methods).unwrap();
+    let imports = methods["imports"].as_array().unwrap().len();
+    let wit = fs::read_dir(root().join("wit")).unwrap();
+    let wit = wit.map(|file| fs::read_to_string(file.unwrap().path()).unwrap());
+    let functions: usize = wit.map(|text| text.matches(": func(").count()).sum();
+    assert_eq!(
+        imports,
+        functions - 3,
+        "all but the functions of the phases"
+    );
+    let policy = plugin.printed(&["plugin", "inspect", "--policy", "shapes.wasm"]);
+    fs::write(plugin.folder.join("policy.yaml"), policy).unwrap();
+    let rendered = plugin.run("render", "job.yaml");
+    expect_file(&data.join("expected.yaml"), &stdout(&rendered));
+    let warnings = stderr(&rendered);
+    assert!(
+        warnings.contains("spec.trainer.command: is seen by the check")
+            && warnings.contains("TrainJob research/bert: a message without a field"),
+        "{warnings}"
+    );
 }

@@ -14,7 +14,7 @@ use std::{
 use serde_json::Value;
 
 use crate::common::{
-    plugin_crate::{run, succeeded, trainyard},
+    plugin_folder::{run, succeeded, trainyard},
     root,
 };
 

@@ -3,20 +3,19 @@
 set -euo pipefail
 
 tools=${XDG_CACHE_HOME:-$HOME/.cache}/trainyard/languages
-examples=$(cd "$(dirname "$0")/../examples/plugins" && pwd)
+templates=$(cd "$(dirname "$0")/../host/templates" && pwd)
 mkdir -p "$tools/javascript"
 if [ ! -x "$tools/python/bin/componentize-py" ]; then
     echo "installing Zig and componentize-py into $tools" >&2
     python3 -m venv "$tools/python"
-    "$tools/python/bin/pip" install --quiet ziglang==0.17.1 componentize-py==0.25.1
+    "$tools/python/bin/pip" install --quiet ziglang==0.17.1 -r "$templates/python/requirements.txt"
 fi
-cp "$examples/javascript/package.json" "$tools/javascript"
+cp "$templates/javascript/package.json" "$tools/javascript"
 if [ ! -d "$tools/javascript/node_modules" ]; then
     echo "installing componentize-js into $tools" >&2
     npm install --silent --prefix "$tools/javascript"
 fi
 export PATH="$tools/python/bin:$PATH"
-export WASM_CC="$tools/python/bin/python -m ziglang cc"
 export TRAINYARD_NODE_MODULES="$tools/javascript/node_modules"
 export TRAINYARD_ALL_LANGUAGES=1
 exec "$@"

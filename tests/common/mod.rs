@@ -5,7 +5,7 @@
 pub mod answers;
 pub mod bundle;
 pub mod declared_plugin;
-pub mod plugin_crate;
+pub mod plugin_folder;
 pub mod policy_file;
 
 use std::{

@@ -147,8 +147,9 @@ pub fn check(crate_dir: &Path) -> Result<Manifest, BuildError> {
         .map_err(|error| BuildError::Manifest { path, error })
 }
 
-/// Checks the crate's `manifest.json` before compiling, which takes long. If the file is missing, the compiler's error names it.
+/// Checks that it is a crate, and its `manifest.json`, before compiling, which takes long. If the file is missing, the compiler's error names it.
 fn check_manifest(crate_dir: &Path) -> Result<(), BuildError> {
+    cargo_toml(crate_dir)?;
     let path = crate_dir.join("manifest.json");
     match std::fs::read(&path) {
         Ok(file) => {

@@ -27,6 +27,9 @@ pub enum ComponentError {
     /// A custom section is missing.
     #[error("it has no section `{section}`; call `trainyard_sdk::plugin!` in the crate")]
     NoManifest { section: &'static str },
+    /// A component has no manifest.
+    #[error("it has no section `{SECTION}`, which `trainyard plugin wrap` adds")]
+    NotPlugin,
     /// The parts of the manifest are invalid or contradict each other.
     #[error(transparent)]
     Parts(#[from] PartsError),
@@ -38,6 +41,18 @@ pub enum ComponentError {
         "it cannot be encoded as a component: {0}\nA plugin may only import the contract: no WASI, no JavaScript, no C library"
     )]
     Encode(String),
+}
+
+/// Reads a plugin from its bytes.
+///
+/// # Errors
+///
+/// If it has no manifest, or one that is not valid.
+pub fn read(bytes: Vec<u8>) -> Result<Component, ComponentError> {
+    let section = sections::custom(&bytes, SECTION)?;
+    let section = section.ok_or(ComponentError::NotPlugin)?;
+    let manifest = Manifest::parse(&section).map_err(PartsError::from)?;
+    Ok(Component { bytes, manifest })
 }
 
 /// Encodes a core module that was built with the SDK as a component. Its only custom section is the manifest, at its end.

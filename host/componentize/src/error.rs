@@ -13,7 +13,10 @@ use crate::{
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// The directory has no readable `Cargo.toml`.
-    #[error("{} is not a crate: cannot read its Cargo.toml: {error}", dir.display())]
+    #[error(
+        "{} is not a plugin's directory: it has no build.sh, and its Cargo.toml cannot be read: {error}",
+        dir.display()
+    )]
     NoCrate {
         /// The directory.
         dir: PathBuf,

@@ -8,7 +8,8 @@
 //!    the `sources` and the toolchain;
 //! 3. [`component::componentize`] encodes the core module as a component, with the manifest as one of its custom `sections`.
 //!
-//! `error` has the errors of all steps. [`wrap::wrap`], for `trainyard plugin wrap`, makes a component of a file that another tool built.
+//! `error` has the errors of all steps. [`wrap::wrap`], for `trainyard plugin wrap`, makes a component of a file that another tool built, and
+//! [`contract`] has what such tools read.
 //!
 //! ```no_run
 //! use std::path::Path;
@@ -22,6 +23,7 @@
 pub mod build;
 mod cargo;
 pub mod component;
+pub mod contract;
 mod environment;
 mod error;
 mod options;

@@ -23,7 +23,7 @@ pub struct LoadLimits {
     pub sections: u32,
     /// Bytes of memory while the file is checked and compiled. Default 2 GiB.
     pub compile_memory_bytes: u64,
-    /// Seconds of CPU time, and of wall-clock time, while the file is checked and compiled. Default 60.
+    /// Seconds of CPU time while the file is checked and compiled. It may take four times as long if the machine is busy. Default 60.
     pub compile_seconds: u64,
     /// Bytes of compiled code. Default 256 MiB.
     pub code_bytes: u64,

@@ -1,19 +1,24 @@
-//! `trainyard plugin build`.
+//! `trainyard plugin build`, and the build of a plugin's directory for other commands.
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
 use trainyard_componentize::{build, component::Component};
-use trainyard_model::{manifest::ActiveWhen, plugin_info::PluginId, text::clean};
+use trainyard_model::{
+    manifest::{ActiveWhen, Manifest},
+    plugin_info::PluginId,
+    text::clean,
+};
 use trainyard_sandbox::{LoadLimits, screen};
 use trainyard_schema::documents::union_keys;
 
+use super::script;
 use crate::{compile_worker, output, report::ErrorList};
 
 /// Arguments of `plugin build`.
 #[derive(Debug, Args)]
 pub(crate) struct BuildArgs {
-    /// The directory of the crate.
+    /// The plugin's directory: a crate, or one with a `build.sh` that writes NAME.wasm there.
     #[arg(value_name = "DIR", default_value = ".", value_hint = clap::ValueHint::DirPath)]
     dir: PathBuf,
     /// The file to write [default: NAME.wasm in the current directory].
@@ -53,22 +58,36 @@ pub(super) fn write(component: Component, output: Option<&Path>) -> Result<(), E
     output::lines([format!("{shown}: plugin {id}, {bytes} bytes")])
 }
 
-/// Builds the crate in a directory.
+/// Builds the plugin in a directory.
 pub(super) fn component(dir: &Path, locked: bool) -> Result<Component, ErrorList> {
-    let options = build::Options {
-        target_dir: build::target_dir_of_environment(),
-        locked,
-        ..build::Options::default()
-    };
     let failure = |problem: String| ErrorList::from_iter([problem]);
-    let built = build::build(dir, &options).map_err(|error| failure(error.to_string()))?;
-    match unreachable_problem(&built.component.manifest.active_when) {
+    let component = if script::is_in(dir) {
+        script::run(dir).map_err(|error| failure(error.to_string()))?
+    } else {
+        let options = build::Options {
+            target_dir: build::target_dir_of_environment(),
+            locked,
+            ..build::Options::default()
+        };
+        let built = build::build(dir, &options).map_err(|error| failure(error.to_string()))?;
+        built.component
+    };
+    match unreachable_problem(&component.manifest.active_when) {
         Some(problem) => Err(failure(format!(
             "{}: {problem}",
             clean(&dir.display().to_string())
         ))),
-        None => Ok(built.component),
+        None => Ok(component),
     }
+}
+
+/// Returns the manifest of the plugin in a directory, as far as it is known before the plugin is built.
+pub(super) fn manifest(dir: &Path) -> Result<Manifest, ErrorList> {
+    let manifest = match script::is_in(dir) {
+        true => script::manifest(dir).map_err(|error| error.to_string()),
+        false => build::check(dir).map_err(|error| error.to_string()),
+    };
+    manifest.map_err(|error| ErrorList::from_iter([error]))
 }
 
 /// Returns what is wrong if no runtime can activate the plugin: an API server drops members of a union that the CRDs do not have.

@@ -1,13 +1,15 @@
-//! `trainyard plugin check`: finds mistakes in a plugin's crate without compiling it.
+//! `trainyard plugin check`: finds mistakes in a plugin's directory without compiling the plugin.
 
 use std::path::PathBuf;
 
 use clap::Args;
-use trainyard_componentize::build;
 use trainyard_model::{manifest::Manifest, plugin_info::Exemptions, text::clean};
 use trainyard_render::{Declared, Renderer, SkippedPlugin};
 
-use super::{build::unreachable_problem, cases};
+use super::{
+    build::{self, unreachable_problem},
+    cases,
+};
 use crate::{
     args::CacheArgs,
     load,
@@ -18,13 +20,13 @@ use crate::{
 /// Arguments of `plugin check`.
 #[derive(Debug, Args)]
 pub(crate) struct CheckArgs {
-    /// The directory of the crate.
+    /// The plugin's directory: a crate, or one with a `build.sh`.
     #[arg(value_name = "DIR", default_value = ".", value_hint = clap::ValueHint::DirPath)]
     dir: PathBuf,
-    /// The directory of the cases [default: `cases` in the crate, if it exists].
+    /// The directory of the cases [default: `cases` in the plugin's directory, if it exists].
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     cases: Option<PathBuf>,
-    /// The policy file [default: `policy.yaml` in the crate, if it exists].
+    /// The policy file [default: `policy.yaml` in the plugin's directory, if it exists].
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     policy: Option<PathBuf>,
     #[command(flatten)]
@@ -32,11 +34,10 @@ pub(crate) struct CheckArgs {
 }
 
 pub(super) fn run(args: &CheckArgs) -> Result<(), ErrorList> {
-    let in_crate = |name: &str| Some(args.dir.join(name)).filter(|path| path.exists());
-    let policy = args.policy.clone().or_else(|| in_crate("policy.yaml"));
-    let folder = args.cases.clone().or_else(|| in_crate("cases"));
-    let manifest = build::check(&args.dir);
-    let manifest = manifest.map_err(|error| ErrorList::from_iter([error.to_string()]))?;
+    let in_dir = |name: &str| Some(args.dir.join(name)).filter(|path| path.exists());
+    let policy = args.policy.clone().or_else(|| in_dir("policy.yaml"));
+    let folder = args.cases.clone().or_else(|| in_dir("cases"));
+    let manifest = build::manifest(&args.dir)?;
     let file = args.dir.join("manifest.json");
     let (loaded, exemptions, mut failure) =
         load::check_manifest(&file, manifest.clone(), policy.as_deref(), &args.cache)?;

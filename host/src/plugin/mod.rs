@@ -8,6 +8,7 @@ mod conform;
 mod diff;
 mod inspect;
 mod new;
+mod script;
 mod template;
 mod test;
 mod watch;
@@ -24,13 +25,13 @@ pub(crate) enum PluginCommand {
     /// Show what a plugin file declares and imports, and why it would not be loaded, or print the policy file that several plugins need. None of
     /// their phases run.
     Inspect(inspect::InspectArgs),
-    /// Create the crate of a new plugin that works, with tests and a case.
+    /// Create a new plugin that works, in Rust, C, Go, JavaScript or Python, with a case.
     New(new::NewArgs),
-    /// Check a plugin's crate without compiling it: its manifest.json and Cargo.toml, its policy.yaml, and its cases.
+    /// Check a plugin's directory without compiling the plugin: its manifest.json and Cargo.toml, its policy.yaml, and its cases.
     ///
     /// It does not check what only the code declares: the phases, and the schemas of configurations that are derived.
     Check(check::CheckArgs),
-    /// Build a plugin's crate as a component.
+    /// Build the plugin in a directory: a crate, or one with a `build.sh`, which runs with TRAINYARD set to this program.
     Build(build::BuildArgs),
     /// Render the cases of a plugin with their own runtimes and with every shipped runtime, and compare the results with expected files.
     ///

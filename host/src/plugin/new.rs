@@ -8,7 +8,10 @@ use std::{
 use clap::Args;
 use trainyard_model::{names::is_dns_label, text::clean};
 
-use super::template::Kind;
+use super::{
+    script::SCRIPT,
+    template::{Kind, Language, Template},
+};
 use crate::{built_ins::BUILT_INS, output, report::ErrorList};
 
 /// Arguments of `plugin new`.
@@ -20,9 +23,12 @@ pub(crate) struct NewArgs {
     /// What the plugin is for.
     #[arg(short, long, value_enum)]
     kind: Kind,
-    /// The folder of the SDK: `plugins/sdk` in a checkout of Trainyard.
+    /// The language to write it in.
+    #[arg(short, long, value_enum, default_value_t = Language::Rust)]
+    language: Language,
+    /// For Rust: the folder of the SDK, `plugins/sdk` in a checkout of Trainyard.
     #[arg(long, value_name = "DIR", env = "TRAINYARD_SDK", value_hint = clap::ValueHint::DirPath)]
-    sdk: PathBuf,
+    sdk: Option<PathBuf>,
     /// The folder to create [default: NAME].
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     dir: Option<PathBuf>,
@@ -49,6 +55,12 @@ enum NewError {
         "--sdk: {0} is not the SDK's folder: its Cargo.toml is not that of trainyard-sdk; pass plugins/sdk in a checkout of Trainyard"
     )]
     Sdk(String),
+    #[error(
+        "--sdk: a plugin in Rust needs the SDK's folder; pass plugins/sdk in a checkout of Trainyard, or another --language"
+    )]
+    NoSdk,
+    #[error("the template is damaged: {0}; install Trainyard again")]
+    Template(#[from] serde_json::Error),
     #[error("{path} cannot be created: {error}")]
     Io { path: String, error: io::Error },
 }
@@ -57,12 +69,18 @@ pub(super) fn run(args: &NewArgs) -> Result<(), ErrorList> {
     let dir = args.dir.clone().unwrap_or_else(|| (&args.name).into());
     create(args, &dir).map_err(|error| ErrorList::from_iter([error.to_string()]))?;
     let name = &args.name;
-    output::lines([
-        format!("created {}; in this folder, run", shown(&dir)),
-        "  cargo test".to_owned(),
+    let first = match args.language {
+        Language::Rust => Some("  cargo test"),
+        Language::Javascript => Some("  npm install"),
+        Language::Python => Some("  pip install -r requirements.txt"),
+        Language::C | Language::Go => None,
+    };
+    let lines = [format!("created {}; in this folder, run", shown(&dir))];
+    let lines = lines.into_iter().chain(first.map(str::to_owned));
+    output::lines(lines.chain([
         "  trainyard plugin test --update".to_owned(),
         format!("  trainyard plugin build . --output {name}.wasm"),
-    ])
+    ]))
 }
 
 /// Names that no crate beside these dependencies can have, and keywords of Rust.
@@ -82,15 +100,16 @@ const KEYWORDS: [&str; 51] = [
     "unsafe", "unsized", "use", "virtual", "where", "while", "yield",
 ];
 
-/// Checks that a crate and a plugin can have the name.
-fn check_name(name: &str) -> Result<(), NewError> {
+/// Checks that a plugin can have the name, and a crate if it is written in Rust.
+fn check_name(name: &str, language: Language) -> Result<(), NewError> {
     if !is_dns_label(name) || !name.starts_with(|first: char| first.is_ascii_lowercase()) {
         return Err(NewError::Name(clean(name)));
     }
     let taken = |by| Err(NewError::Taken(name.to_owned(), by));
+    let is_crate = language == Language::Rust;
     match name {
-        name if KEYWORDS.contains(&name) => taken("a keyword of Rust"),
-        name if CRATES.contains(&name) => taken("a crate that the plugin needs"),
+        name if is_crate && KEYWORDS.contains(&name) => taken("a keyword of Rust"),
+        name if is_crate && CRATES.contains(&name) => taken("a crate that the plugin needs"),
         name if BUILT_INS.iter().any(|plugin| plugin.name() == name) => taken("a built-in plugin"),
         _ => Ok(()),
     }
@@ -114,14 +133,24 @@ fn shown(path: &Path) -> String {
 
 /// Creates the folder whole, or not at all.
 fn create(args: &NewArgs, dir: &Path) -> Result<(), NewError> {
-    check_name(&args.name)?;
-    let sdk = sdk_path(&args.sdk)?;
+    check_name(&args.name, args.language)?;
+    let sdk = match (args.language, &args.sdk) {
+        (Language::Rust, Some(sdk)) => sdk_path(sdk)?,
+        (Language::Rust, None) => return Err(NewError::NoSdk),
+        _ => String::new(),
+    };
+    let template = Template {
+        kind: args.kind,
+        language: args.language,
+        name: &args.name,
+        sdk: &sdk,
+    };
+    let files = template.files()?;
     fs::create_dir(dir).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => NewError::Exists(shown(dir)),
         io::ErrorKind::NotFound => NewError::NoParent(shown(dir.parent().unwrap_or(dir))),
         _ => failed(dir, error),
     })?;
-    let files = args.kind.template().files(&args.name, &sdk);
     let mut files = files.iter();
     let written = files.try_for_each(|(file, text)| write(&dir.join(file), text));
     written.map_err(|error| {
@@ -142,5 +171,23 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
-    fs::write(path, text)
+    fs::write(path, text)?;
+    if path.ends_with(SCRIPT) {
+        make_executable(path)?;
+    }
+    Ok(())
+}
+
+#[cfg(unix)]
+fn make_executable(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let mut permissions = fs::metadata(path)?.permissions();
+    // For those who can read it.
+    permissions.set_mode(permissions.mode() | ((permissions.mode() & 0o444) >> 2));
+    fs::set_permissions(path, permissions)
+}
+
+#[cfg(not(unix))]
+fn make_executable(_: &Path) -> io::Result<()> {
+    Ok(())
 }

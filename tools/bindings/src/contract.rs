@@ -28,6 +28,8 @@ pub struct Contract {
     pub(crate) imports: Vec<Interface>,
     /// The worlds that guests are built for: all except `plugin`.
     pub(crate) worlds: Vec<World>,
+    /// The phases that a component may export.
+    pub(crate) phases: Vec<Phase>,
     /// Names that docs may mention.
     pub(crate) words: Words,
     /// Its files, by name.
@@ -79,6 +81,17 @@ pub(crate) struct Field {
 pub(crate) struct World {
     pub(crate) name: String,
     pub(crate) docs: String,
+}
+
+/// A phase: an interface with one function, whose parameter is the context.
+#[derive(Debug)]
+pub(crate) struct Phase {
+    pub(crate) name: String,
+    /// The name of its function.
+    pub(crate) function: String,
+    pub(crate) docs: String,
+    /// Whether it can refuse a TrainJob by its result.
+    pub(crate) can_fail: bool,
 }
 
 /// A type in the signature of a method or in a record.
@@ -147,12 +160,18 @@ impl Contract {
             version: version.context("the package has no version")?.to_string(),
             imports: Vec::new(),
             worlds: Vec::new(),
+            phases: Vec::new(),
             words: reader.words(),
             files,
         };
         for item in world(*plugin)?.imports.values() {
             if let WorldItem::Interface { id, .. } = item {
                 contract.imports.push(reader.interface(*id)?);
+            }
+        }
+        for item in world(*plugin)?.exports.values() {
+            if let WorldItem::Interface { id, .. } = item {
+                contract.phases.push(reader.phase(*id)?);
             }
         }
         for (name, id) in package.worlds.iter().filter(|(name, _)| *name != "plugin") {
@@ -248,6 +267,20 @@ impl Reader<'_> {
             }
         }
         Ok(out)
+    }
+
+    fn phase(&self, id: InterfaceId) -> anyhow::Result<Phase> {
+        let interface = self.resolve.interfaces.get(id);
+        let interface = interface.context("a phase is missing")?;
+        let name = interface.name.clone().context("a phase has no name")?;
+        let function = interface.functions.values().next();
+        let function = function.with_context(|| format!("{name}: has no function"))?;
+        Ok(Phase {
+            function: function.name.clone(),
+            docs: docs(&name, &function.docs)?,
+            can_fail: function.result.is_some(),
+            name,
+        })
     }
 
     fn methods(&self, interface: &WitInterface, resource: TypeId) -> anyhow::Result<Vec<Method>> {

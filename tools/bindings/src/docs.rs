@@ -1,4 +1,4 @@
-//! Converts the contract's docs to Rust docs: names of methods and arguments as in Rust, claims as sentences.
+//! Converts the contract's docs to those of a language: names of methods and arguments as in the language, claims as sentences.
 
 use std::collections::BTreeSet;
 
@@ -10,13 +10,21 @@ pub(crate) type Words = BTreeSet<String>;
 /// The maximum width of a comment line.
 const WIDTH: usize = 120;
 
-/// Formats a doc comment with this indentation.
+/// Formats a doc comment of Rust with this indentation.
 pub(crate) fn comment(docs: &str, words: &Words, indent: usize) -> String {
-    let indent = " ".repeat(indent);
-    let width = WIDTH - indent.len() - "/// ".len();
-    let lines = lines(docs, words, width);
+    let spelled = |name: &str| words.contains(name).then(|| snake(name));
+    with_marks(docs, &format!("{}/// ", " ".repeat(indent)), spelled)
+}
+
+/// Formats a comment whose lines begin with a mark. `spelled` returns a name as it is in the language, or `None` if it is not one.
+pub(crate) fn with_marks(
+    docs: &str,
+    mark: &str,
+    spelled: impl Fn(&str) -> Option<String>,
+) -> String {
+    let lines = lines(docs, &spelled, WIDTH - mark.len());
     let comment = lines.iter().map(|line| {
-        let line = format!("{indent}/// {line}");
+        let line = format!("{mark}{line}");
         format!("{}\n", line.trim_end())
     });
     comment.collect()
@@ -31,7 +39,7 @@ fn claim(line: &str) -> Option<(&str, &str)> {
     line.trim().strip_prefix('@')?.split_once(' ')
 }
 
-fn lines(docs: &str, words: &Words, width: usize) -> Vec<String> {
+fn lines(docs: &str, spelled: &impl Fn(&str) -> Option<String>, width: usize) -> Vec<String> {
     let (mut paragraphs, mut claims) = (vec![String::new()], Vec::new());
     for line in docs.lines().map(str::trim) {
         match (line, claim(line), paragraphs.last_mut()) {
@@ -41,7 +49,7 @@ fn lines(docs: &str, words: &Words, width: usize) -> Vec<String> {
             }
             (text, None, Some(last)) if !text.is_empty() => {
                 *last += if last.is_empty() { "" } else { " " };
-                *last += &in_rust(text, words);
+                *last += &in_language(text, spelled);
             }
             _ => paragraphs.push(String::new()),
         }
@@ -54,14 +62,11 @@ fn lines(docs: &str, words: &Words, width: usize) -> Vec<String> {
     blocks.join(&String::new())
 }
 
-/// Converts a method's name, such as `put-env`, to Rust.
-fn in_rust(text: &str, words: &Words) -> String {
+/// Converts a method's name, such as `put-env`, to the language.
+fn in_language(text: &str, spelled: &impl Fn(&str) -> Option<String>) -> String {
     let spans = text.split('`').enumerate().map(|(at, span)| {
-        if at % 2 == 1 && words.contains(span) {
-            snake(span)
-        } else {
-            span.to_owned()
-        }
+        let name = if at % 2 == 1 { spelled(span) } else { None };
+        name.unwrap_or_else(|| span.to_owned())
     });
     spans.collect::<Vec<_>>().join("`")
 }

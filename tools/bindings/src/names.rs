@@ -1,4 +1,4 @@
-//! Converts names of the contract to Rust.
+//! Converts names of the contract to those of other languages.
 
 /// `set-pod-label` as `set_pod_label`.
 pub(crate) fn snake(name: &str) -> String {
@@ -15,14 +15,6 @@ pub(crate) fn variable(name: &str) -> String {
     }
 }
 
-/// `put-env` as `putEnv`.
-pub(crate) fn lower_camel(name: &str) -> String {
-    let camel = camel(name);
-    let mut letters = camel.chars();
-    let first = letters.next().map(|letter| letter.to_ascii_lowercase());
-    first.into_iter().chain(letters).collect()
-}
-
 /// `pod-set` as `PodSet`.
 pub(crate) fn camel(name: &str) -> String {
     let words = name.split('-').map(|word| {
@@ -31,4 +23,10 @@ pub(crate) fn camel(name: &str) -> String {
         first.into_iter().chain(letters).collect::<String>()
     });
     words.collect()
+}
+
+/// `pod-set` as `podSet`.
+pub(crate) fn lower_camel(name: &str) -> String {
+    let (first, others) = name.split_once('-').unwrap_or((name, ""));
+    first.to_owned() + &camel(others)
 }

@@ -14,23 +14,12 @@ use trainyard_model::{
 };
 use wasmparser::{BinaryReaderError, ExternalKind, Parser, Payload, TypeRef};
 use wit_component::{ComponentEncoder, StringEncoding, embed_component_metadata};
-use wit_parser::{Resolve, SourceMap, WorldId};
 
-use crate::{component::Component, sections};
-
-/// The files of the contract in WIT, by their names.
-pub const WIT: [(&str, &str); 7] = [
-    ("context.wit", include_str!("../../../../wit/context.wit")),
-    ("job.wit", include_str!("../../../../wit/job.wit")),
-    ("lookups.wit", include_str!("../../../../wit/lookups.wit")),
-    ("objects.wit", include_str!("../../../../wit/objects.wit")),
-    ("phases.wit", include_str!("../../../../wit/phases.wit")),
-    (
-        "pod-set-info.wit",
-        include_str!("../../../../wit/pod-set-info.wit"),
-    ),
-    ("types.wit", include_str!("../../../../wit/types.wit")),
-];
+use crate::{
+    component::Component,
+    contract::{self, ContractError},
+    sections,
+};
 
 /// The name with which sections begin that hold the world of a core module.
 const WORLD_SECTION: &str = "component-type";
@@ -72,6 +61,9 @@ pub enum WrapError {
     /// The manifest cannot be serialized.
     #[error("the manifest cannot be serialized: {0}")]
     Write(#[from] serde_json::Error),
+    /// The contract cannot be parsed.
+    #[error(transparent)]
+    Contract(#[from] ContractError),
     /// The imports or exports do not match the contract.
     #[error("it cannot be encoded as a component: {0}")]
     Encode(String),
@@ -103,13 +95,23 @@ pub fn wrap(wasm: &[u8], manifest: &[u8]) -> Result<Component, WrapError> {
         return Err(WrapError::NoPhase);
     }
     let manifest = complete(manifest, &phases)?;
+    check_phases(&manifest, &phases)?;
     let mut bytes = sections::strip(&component)?;
     sections::append(&mut bytes, SECTION, &serde_json::to_vec(&manifest)?);
     Ok(Component { bytes, manifest })
 }
 
-/// Returns the manifest with the version of the contract, and the phases.
-fn complete(manifest: &[u8], phases: &[Phase]) -> Result<Manifest, WrapError> {
+/// Checks a manifest before the plugin is built. Returns it with all phases, if it does not list its own.
+///
+/// # Errors
+///
+/// It is not valid.
+pub fn check_manifest(manifest: &[u8]) -> Result<Manifest, PartsError> {
+    complete(manifest, &Phase::ALL)
+}
+
+/// Returns the manifest with the version of the contract and these phases, if it does not contain them.
+fn complete(manifest: &[u8], phases: &[Phase]) -> Result<Manifest, PartsError> {
     let written: Option<Map<String, Value>> = serde_json::from_slice(manifest).ok();
     let written = written.unwrap_or_default();
     let names: Vec<_> = phases.iter().map(|phase| phase.name()).collect();
@@ -119,15 +121,23 @@ fn complete(manifest: &[u8], phases: &[Phase]) -> Result<Manifest, WrapError> {
             added.insert(key.to_owned(), value);
         }
     }
-    let manifest = Manifest::from_parts(manifest, Value::Object(added).to_string().as_bytes())?;
-    if !phases.iter().all(|phase| manifest.has(*phase)) || manifest.phases.len() != phases.len() {
-        let listed: Vec<_> = manifest.phases.iter().map(|phase| phase.name()).collect();
-        return Err(WrapError::Phases {
-            exported: names.join(", "),
-            listed: listed.join(", "),
-        });
+    Manifest::from_parts(manifest, Value::Object(added).to_string().as_bytes())
+}
+
+/// Checks that a manifest lists the phases that a file exports.
+fn check_phases(manifest: &Manifest, exported: &[Phase]) -> Result<(), WrapError> {
+    let is_listed = exported.iter().all(|phase| manifest.has(*phase));
+    if is_listed && manifest.phases.len() == exported.len() {
+        return Ok(());
     }
-    Ok(manifest)
+    let names = |phases: &[Phase]| {
+        let names: Vec<_> = phases.iter().map(|phase| phase.name()).collect();
+        names.join(", ")
+    };
+    Err(WrapError::Phases {
+        exported: names(exported),
+        listed: names(&manifest.phases),
+    })
 }
 
 /// The name with which a core module exports a phase.
@@ -164,14 +174,8 @@ fn encode(module: &[u8], phases: &[Phase]) -> Result<Vec<u8>, WrapError> {
     check_imports(module)?;
     let mut module = module.to_vec();
     if !has_world(&module)? {
-        for phase in phases {
-            let world = match phase {
-                Phase::Transform => "transformer",
-                Phase::Build => "builder",
-                Phase::Check => "checker",
-            };
-            embed(&mut module, world)?;
-        }
+        let guest = contract::guest(phases);
+        embed(&mut module, (contract::GUEST_FILE, &guest), contract::GUEST)?;
     }
     let stub = wasi::stub(&module)?;
     let encoder = ComponentEncoder::default().validate(true);
@@ -186,27 +190,10 @@ fn encode(module: &[u8], phases: &[Phase]) -> Result<Vec<u8>, WrapError> {
 }
 
 /// Adds the section with a world of the contract.
-fn embed(module: &mut Vec<u8>, world: &str) -> Result<(), WrapError> {
-    let embedded = contract(world).and_then(|(resolve, world)| {
-        embed_component_metadata(module, &resolve, world, StringEncoding::UTF8)
-            .map_err(|error| format!("{error:#}"))
-    });
-    embedded.map_err(WrapError::Encode)
-}
-
-/// Parses the contract. Returns it with one of its worlds.
-fn contract(world: &str) -> Result<(Resolve, WorldId), String> {
-    let mut sources = SourceMap::default();
-    for (name, text) in WIT.into_iter().chain([wasi::WORLD]) {
-        sources.push_str(name, text);
-    }
-    let group = sources.parse().map_err(|(_, error)| error.to_string())?;
-    let mut resolve = Resolve::default();
-    let package = resolve.push_group(group);
-    let package = package.map_err(|error| error.to_string())?;
-    let world = resolve.select_world(&[package], Some(world));
-    let world = world.map_err(|error| format!("{error:#}"))?;
-    Ok((resolve, world))
+fn embed(module: &mut Vec<u8>, file: (&str, &str), world: &str) -> Result<(), WrapError> {
+    let (resolve, world) = contract::parse(file, world)?;
+    embed_component_metadata(module, &resolve, world, StringEncoding::UTF8)
+        .map_err(|error| WrapError::Encode(format!("{error:#}")))
 }
 
 fn has_world(module: &[u8]) -> Result<bool, BinaryReaderError> {

@@ -206,5 +206,5 @@ fn all_files_of_the_contract_are_embedded() {
         .map(|file| file.unwrap().file_name().into_string().unwrap())
         .collect();
     files.sort();
-    assert_eq!(files, WIT.map(|(name, _)| name));
+    assert_eq!(files, contract::WIT.map(|(name, _)| name));
 }

@@ -16,7 +16,7 @@ use super::{WrapError, embed, interface};
 pub(super) const MODULE: &str = "wasi_snapshot_preview1";
 
 /// The world of the stub.
-pub(super) const WORLD: (&str, &str) = (
+const WORLD: (&str, &str) = (
     "stub.wit",
     "package trainyard:policy@1.0.0;\n\nworld wasi-stub {\n    import panics;\n}\n",
 );
@@ -39,7 +39,7 @@ pub(super) fn stub(module: &[u8]) -> Result<Option<Vec<u8>>, WrapError> {
         return Ok(None);
     }
     let mut stub = encoded(&imports);
-    embed(&mut stub, "wasi-stub")?;
+    embed(&mut stub, WORLD, "wasi-stub")?;
     Ok(Some(stub))
 }
 

@@ -48,9 +48,7 @@ pub enum PartsError {
         key: String,
     },
     /// The merged manifest is invalid.
-    #[error(
-        "the plugin's manifest (manifest.json and what `trainyard_sdk::plugin!` adds) is not valid: {0}"
-    )]
+    #[error("the plugin's manifest (manifest.json and what the build adds) is not valid: {0}")]
     Manifest(#[from] ManifestError),
     /// Claims that no plugin can have: all of them.
     #[error("manifest.json: {}", join(.0, "; "))]

@@ -67,6 +67,9 @@ impl CompilerCommand {
     }
 }
 
+/// The child process may take this many times its limit of CPU time, because it is not the plugin's fault if the machine is busy.
+const WALL_CLOCK_FACTOR: u64 = 4;
+
 /// Runs a task in a child process with limits.
 pub(crate) fn in_child(
     command: &CompilerCommand,
@@ -85,7 +88,8 @@ pub(crate) fn in_child(
         .spawn()?;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let header = Header::new(task, limits).bytes();
-    let deadline = Instant::now() + Duration::from_secs(limits.compile_seconds);
+    let wall_clock = limits.compile_seconds.saturating_mul(WALL_CLOCK_FACTOR);
+    let deadline = Instant::now() + Duration::from_secs(wall_clock);
     std::thread::scope(|scope| {
         // The threads of the scope wait for the child, so it is killed before the scope ends.
         let child = KillOnDrop(&mut child);

@@ -42,14 +42,14 @@ use crate::{
 /// Arguments of the commands that render the cases of a plugin.
 #[derive(Debug, Args)]
 pub(super) struct CasesArgs {
-    /// The directory of the plugin's crate, which is built first, or a plugin file.
+    /// The plugin's directory, a crate or one with a `build.sh`, which is built first, or a plugin file.
     #[arg(value_name = "DIR|FILE.wasm", default_value = ".", value_hint = clap::ValueHint::AnyPath)]
     plugin: PathBuf,
     /// The directory of the cases. Each file in it, and each directory of files, is a case: TrainJobs, their runtimes, and objects that
-    /// plugins look up [default: `cases` in the crate].
+    /// plugins look up [default: `cases` in the plugin's directory].
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub(super) cases: Option<PathBuf>,
-    /// The policy file, with grants, limits and configuration of plugins [default: `policy.yaml` in the crate, if it exists]. Without one,
+    /// The policy file, with grants, limits and configuration of plugins [default: `policy.yaml` in the plugin's directory, if it exists]. Without one,
     /// the plugin is granted what it claims.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     policy: Option<PathBuf>,
@@ -97,13 +97,13 @@ impl<'r> Run<'r> {
 }
 
 impl CasesArgs {
-    /// Finds the cases, builds the plugin if its crate was passed, and loads it beside the built-in plugins.
+    /// Finds the cases, builds the plugin if its directory was passed, and loads it beside the built-in plugins.
     pub(super) fn load(&self) -> Result<Cases, ErrorList> {
-        let is_crate = self.plugin.is_dir();
+        let is_dir = self.plugin.is_dir();
         // Without a leading `./`, as users write the path.
         let folder = self.plugin.strip_prefix(".").unwrap_or(&self.plugin);
-        let in_crate = |name: &str| is_crate.then(|| folder.join(name));
-        let Some(folder) = self.cases.clone().or_else(|| in_crate("cases")) else {
+        let in_dir = |name: &str| is_dir.then(|| folder.join(name));
+        let Some(folder) = self.cases.clone().or_else(|| in_dir("cases")) else {
             return Err(ErrorList::from_iter([format!(
                 "{}: a plugin file has no cases beside it; pass their directory with --cases",
                 clean(&self.plugin.display().to_string())
@@ -111,8 +111,8 @@ impl CasesArgs {
         };
         let cases = folder::find(&folder)?;
         let policy = self.policy.clone();
-        let policy = policy.or_else(|| in_crate("policy.yaml").filter(|file| file.exists()));
-        let component = match is_crate {
+        let policy = policy.or_else(|| in_dir("policy.yaml").filter(|file| file.exists()));
+        let component = match is_dir {
             true => build::component(&self.plugin, self.locked)?.bytes,
             false => screen::read(&self.plugin, &LoadLimits::default()).map_err(|error| {
                 let file = clean(&self.plugin.display().to_string());

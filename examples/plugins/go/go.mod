@@ -1,3 +1,0 @@
-module example.com/greeter
-
-go 1.24

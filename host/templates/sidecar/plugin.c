@@ -1,0 +1,45 @@
+// Runs a sidecar in the pods of the nodes, which reads what training writes to a shared volume.
+//
+// Nothing is freed, because each call gets a new instance of the plugin.
+
+#include "guest.h"
+
+// A string that is known when the plugin is compiled.
+#define TEXT(text) (&(guest_string_t){(uint8_t *)(text), sizeof(text) - 1})
+
+// The volume, and the sidecar itself.
+#define NAME "sidecar"
+// Where both containers mount the volume.
+#define PATH "/var/run/sidecar"
+
+static void put_mount(pod_set_info_borrow_container_t container, bool read_only) {
+  types_mount_t mount = {.volume = *TEXT(NAME), .path = *TEXT(PATH), .read_only = read_only};
+  pod_set_info_method_container_put_mount(container, &mount);
+}
+
+bool exports_transform_transform(context_own_context_t context, types_failure_t *failure) {
+  context_borrow_context_t ctx = context_borrow_context(context);
+  job_borrow_job_t job = job_borrow_job(context_method_context_job(ctx));
+  types_borrow_document_t config = types_borrow_document(job_method_job_config(job));
+  // The schema in manifest.json requires it.
+  guest_string_t image = {0};
+  types_method_document_text(config, TEXT("/image"), &image);
+
+  pod_set_info_list_own_pod_set_t nodes;
+  pod_set_info_method_info_nodes(pod_set_info_borrow_info(context_method_context_info(ctx)), &nodes);
+  for (size_t i = 0; i < nodes.len; i++) {
+    pod_set_info_borrow_pod_set_t pod_set = pod_set_info_borrow_pod_set(nodes.ptr[i]);
+    pod_set_info_own_container_t node;
+    if (!pod_set_info_method_pod_set_container(pod_set, TEXT("node"), &node)) continue;
+    context_method_context_because(ctx, TEXT("training shares this volume with the sidecar"));
+    pod_set_info_method_pod_set_put_empty_dir(pod_set, TEXT(NAME), NULL, NULL);
+    put_mount(pod_set_info_borrow_container(node), false);
+    context_method_context_because(ctx, TEXT("the image in the configuration of trainyard-template-sidecar"));
+    pod_set_info_borrow_container_t sidecar = pod_set_info_borrow_container(
+        pod_set_info_method_pod_set_add_init_container(pod_set, TEXT(NAME), &image));
+    // An init container that is always restarted starts before the others, and ends after them.
+    pod_set_info_method_container_set_restart_policy(sidecar, TEXT("Always"));
+    put_mount(sidecar, true);
+  }
+  return true;
+}
