@@ -4,12 +4,12 @@
 
 use std::{fs, path::Path};
 
-use crate::common::{new_plugin, stderr, stdout, trainyard};
+use crate::common::{plugin_folder, stderr, stdout, trainyard};
 
 /// Creates a plugin whose code does not compile.
 fn created(language: &str, source: &str) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    let own = new_plugin::created("mine", "fabric", language, folder.path());
+    let own = plugin_folder::created("mine", "fabric", language, folder.path());
     fs::write(own.join(source), "no code").unwrap();
     folder
 }

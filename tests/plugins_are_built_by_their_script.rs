@@ -11,7 +11,7 @@ use std::{
 
 use crate::common::{
     command,
-    new_plugin::{created, trainyard},
+    plugin_folder::{created, trainyard},
     root, stderr, stdout, test_plugin,
 };
 
