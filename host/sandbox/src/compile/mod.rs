@@ -68,7 +68,7 @@ impl CompilerCommand {
 }
 
 /// The child process may take this many times its limit of CPU time, because it is not the plugin's fault if the machine is busy.
-const WALL_CLOCK_FACTOR: u64 = 4;
+const WALL_CLOCK_FACTOR: u64 = 2;
 
 /// Runs a task in a child process with limits.
 pub(crate) fn in_child(
