@@ -293,7 +293,7 @@ fn train_jobs_and_runtimes_are_rendered_with_both_versions() {
     );
     assert!(
         table.contains(
-            "2 of 3 TrainJobs would render the same\n  TrainJob default/bert would change:\n"
+            "2 of 3 TrainJobs and runtimes would render the same\n  TrainJob default/bert would change:\n"
         ),
         "{table}"
     );
@@ -424,7 +424,7 @@ fn diff_lists_changes_and_checks_the_version() {
     );
     assert_eq!(
         error,
-        "error: gangs.wasm: it has changes that break others, so its version has to be 2.0.0 or higher, but it is 1.1.0; raise it, or take the changes back\n"
+        "error: gangs.wasm: the changes break others, so the version must be at least 2.0.0, but it is 1.1.0; raise it, or revert the changes\n"
     );
     let (code, shown, _) = diff(json!({"scheduleTimeoutSeconds": integer}), "1.0.0");
     assert_eq!(

@@ -1,13 +1,13 @@
-//! `trainyard plugin conform` passes a careful plugin, and finds each of the mistakes of a careless one.
+//! `trainyard plugin conform` passes a careful plugin, and finds the mistakes of a careless one.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
-use std::{collections::BTreeSet, fs, path::Path};
+use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _, path::Path};
 
 use serde_json::{Value, json};
 use trainyard_cluster::with_manifest;
 
-use crate::common::{runtime, stderr, test_plugin, trainyard};
+use crate::common::{root, runtime, stderr, test_plugin, trainyard};
 
 const ENV: &str = "pod-sets[@nodes].containers[node].env[CARELESS]";
 
@@ -168,4 +168,71 @@ fn a_plugin_that_no_case_calls_does_not_pass() {
     assert_eq!(output.status.code(), Some(1));
     let error = stderr(&output);
     assert!(error.contains("no case called the plugin"), "{error}");
+}
+
+/// The plugin in a directory is built there and in a copy.
+#[test]
+fn a_file_that_depends_on_its_directory_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("own");
+    let other = folder.path().join("other");
+    fs::create_dir(&other).unwrap();
+    fs::create_dir(&own).unwrap();
+    write(&own, "none", &[ENV]);
+    write(
+        &other,
+        "none",
+        &["pod-sets[@nodes].containers[node].env[CARELESS*]"],
+    );
+    fs::rename(
+        own.join("careless.wasm"),
+        folder.path().join("careless.wasm"),
+    )
+    .unwrap();
+    fs::copy(
+        root().join("tests/plugins/careless/manifest.json"),
+        own.join("manifest.json"),
+    )
+    .unwrap();
+    let manifest = fs::read_to_string(own.join("manifest.json")).unwrap();
+    let manifest = manifest.replacen('{', r#"{"version": "0.1.0","#, 1);
+    fs::write(own.join("manifest.json"), manifest).unwrap();
+    let script = |copy: &str| {
+        let (here, script) = (own.canonicalize().unwrap(), own.join("build.sh"));
+        let (here, built) = (here.display(), folder.path().join("careless.wasm"));
+        let text = format!(
+            "#!/bin/sh\nif [ \"$PWD\" = '{here}' ]; then cp '{}' careless.wasm; else {copy}; fi\n",
+            built.display()
+        );
+        fs::write(&script, text).unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    };
+    let rebuild = || {
+        let output = trainyard(folder.path(), &["plugin", "conform", "own", "-o", "json"]);
+        let report: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| unreachable!("{error}: {}", stderr(&output)));
+        let mut checks = report["checks"].as_array().unwrap().iter();
+        let rebuild = checks.find(|check| check["check"] == "rebuild").unwrap();
+        (rebuild["result"].clone(), rebuild["failures"].to_string())
+    };
+    script(&format!(
+        "cp '{}' careless.wasm",
+        folder.path().join("careless.wasm").display()
+    ));
+    assert_eq!(rebuild().0, "passed");
+    script(&format!(
+        "cp '{}' careless.wasm",
+        other.join("careless.wasm").display()
+    ));
+    let (result, failures) = rebuild();
+    assert!(
+        result == "failed" && failures.contains("built in another directory"),
+        "{failures}"
+    );
+    script("exit 1");
+    let (result, failures) = rebuild();
+    assert!(
+        result == "failed" && failures.contains("a copy cannot be built"),
+        "{failures}"
+    );
 }

@@ -53,6 +53,18 @@ fn a_directory_with_a_script_is_a_plugin() {
 }
 
 #[test]
+fn a_file_of_an_earlier_build_is_no_result() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = scripted(folder.path(), "true");
+    fs::copy(test_plugin("survey"), own.join("survey.wasm")).unwrap();
+    let error = failure(&trainyard(&["plugin", "build", "survey"], folder.path()));
+    assert!(
+        error.contains("did not write the plugin to survey/survey.wasm"),
+        "{error}"
+    );
+}
+
+#[test]
 fn what_goes_wrong_is_reported() {
     for (lines, problems) in [
         (

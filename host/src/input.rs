@@ -383,7 +383,7 @@ fn advised(located: Located, advice: &str) -> Located {
 }
 
 /// Whether this controller would reconcile the TrainJob. Warns if not.
-fn is_ours(job: &InputJob) -> bool {
+pub(crate) fn is_ours(job: &InputJob) -> bool {
     let warning = of_another(job);
     warning.iter().for_each(report::warn);
     warning.is_none()

@@ -122,22 +122,18 @@ impl LoadedPlugins {
         let mut failure = ErrorList::from_iter(of_now.into_iter().flatten());
         let now = Self::of(plugins, loader, &policy, ErrorList::default());
         let next_policy = match next_policy {
-            Some(path) => PolicyFile::read(path).map_err(ErrorList::from_iter)?,
-            None => policy,
+            Some(path) => PolicyFile::read(path).map_err(ErrorList::from_iter),
+            None => Ok(policy),
         };
-        match now {
-            Ok(now) => {
-                let next = NextPlugins::load(&now.loader, &files, new, next_policy);
-                let next = next.map_err(|refused| failure.absorb(refused)).ok();
-                match next {
-                    Some(next) => failure.or_ok((now, next)),
-                    None => Err(failure),
-                }
-            }
-            Err(refused) => {
-                failure.absorb(refused);
-                Err(failure)
-            }
+        let now = now.map_err(|refused| failure.absorb(refused));
+        let next_policy = next_policy.map_err(|refused| failure.absorb(refused));
+        let (Ok(now), Ok(next_policy)) = (now, next_policy) else {
+            return Err(failure);
+        };
+        let next = NextPlugins::load(&now.loader, &files, new, next_policy);
+        match next.map_err(|refused| failure.absorb(refused)) {
+            Ok(next) => failure.or_ok((now, next)),
+            Err(()) => Err(failure),
         }
     }
 

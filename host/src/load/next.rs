@@ -8,6 +8,7 @@ use std::{
 use trainyard_model::{
     claims::Grants,
     plan::Candidate,
+    plugin::Plugin,
     plugin_info::{PluginError, PluginInfo, Settings},
 };
 use trainyard_render::{ClusterFacts, Renderer};
@@ -18,13 +19,18 @@ use super::{
     refused::Origin,
     result::{CodeLoading, LoadResult},
 };
-use crate::{policy_file::PolicyFile, report::ErrorList};
+use crate::{
+    policy_file::PolicyFile,
+    report::{self, ErrorList},
+};
 
 /// The plugins after a change. Those that the operator's settings refuse have all their claims granted, so that all of the change can be
 /// reported.
 pub(crate) struct NextPlugins {
     result: LoadResult,
     policy: PolicyFile,
+    /// Why the new file would not be loaded, although it is compared.
+    pub(crate) not_loaded: Vec<String>,
 }
 
 impl NextPlugins {
@@ -51,16 +57,32 @@ impl NextPlugins {
                 Ok(Arc::new(loader.load_file(file, settings)?))
             });
         }
+        let disabled = own.disabled_names().into_iter();
+        let mut not_loaded: Vec<_> = disabled
+            .map(|name| PluginError::Disabled(name).to_string())
+            .collect();
         if let Some((new, _)) = own.loaded.first() {
-            all.remove(&new.info().id.name);
+            let name = &new.info().id.name;
+            let is_built_in = |(plugin, origin): &(Arc<dyn Plugin>, Origin)| {
+                plugin.info().id.name == *name && matches!(origin, Origin::BuiltIn)
+            };
+            if all.loaded.iter().any(is_built_in) {
+                not_loaded.push(format!(
+                    "plugin {name}: has the name of a built-in plugin, and names must be unique; choose another name"
+                ));
+            }
+            all.remove(name);
         }
         all.absorb(own);
         let mut failure = ErrorList::from_iter(all.policy_errors(&policy, None));
         let refused = all.refused.iter();
         refused.for_each(|refused| failure.add(refused));
+        let loaded = all.loaded.iter().map(|(plugin, _)| plugin.info());
+        policy.unused_grants(loaded).iter().for_each(report::warn);
         failure.or_ok(Self {
             result: all,
             policy,
+            not_loaded,
         })
     }
 

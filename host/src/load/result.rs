@@ -233,8 +233,8 @@ impl LoadResult {
     }
 }
 
-/// Loads a plugin with the operator's settings. If these refuse its claims or its digest, loads it with all its claims granted and also returns
-/// the refusal, so that it can be compared as well.
+/// Loads a plugin with the operator's settings. If these refuse it, loads it with all its claims granted, for any digest and, if need be,
+/// without its configuration, and also returns the refusal, so that it can be compared as well.
 ///
 /// # Errors
 /// If it cannot be loaded even then.
@@ -248,12 +248,21 @@ pub(super) fn load_anyway(
     };
     match *problem {
         LoadProblem::Plugin(
-            refused @ (PluginError::Claims { .. } | PluginError::Digest { .. }),
+            refused @ (PluginError::Claims { .. }
+            | PluginError::Digest { .. }
+            | PluginError::OperatorConfig { .. }),
         ) => {
-            let plugin = load(&mut |manifest| Settings {
-                grants: Grants::AsClaimed,
-                digest: None,
-                ..settings(manifest)
+            let has_config = matches!(refused, PluginError::OperatorConfig { .. });
+            let plugin = load(&mut |manifest| {
+                let mut settings = settings(manifest);
+                if has_config {
+                    settings.operator_config = Settings::default().operator_config;
+                }
+                Settings {
+                    grants: Grants::AsClaimed,
+                    digest: None,
+                    ..settings
+                }
             })?;
             Ok((plugin, Some(refused)))
         }

@@ -24,7 +24,7 @@ pub(crate) struct BuildArgs {
     /// The file to write [default: NAME.wasm in the current directory].
     #[arg(short, long, value_name = "FILE.wasm", value_hint = clap::ValueHint::FilePath)]
     output: Option<PathBuf>,
-    /// Fail if Cargo.lock is missing or would change.
+    /// For a crate: fail if Cargo.lock is missing or would change.
     #[arg(long)]
     locked: bool,
 }

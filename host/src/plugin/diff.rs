@@ -93,7 +93,7 @@ impl DiffReport {
         lines
     }
 
-    /// Checks that the version tells of the changes.
+    /// Checks that the version is high enough for the changes.
     fn check_version(&self) -> Result<(), String> {
         if self.old.digest == self.new.digest {
             return Ok(());

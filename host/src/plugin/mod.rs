@@ -1,6 +1,7 @@
 //! `trainyard plugin`.
 
 mod build;
+mod built;
 mod cases;
 mod check;
 mod claims;
@@ -42,7 +43,7 @@ pub(crate) enum PluginCommand {
     Claims(claims::ClaimsArgs),
     /// Try what a plugin of good quality does, with its cases, the shipped runtimes and what users change in them, and print a report.
     Conform(conform::ConformArgs),
-    /// Show what a new version of a plugin declares differently, and whom that breaks. The exit code is 1 if its version does not tell of it.
+    /// Show what a new version of a plugin declares differently, and whom that breaks. The exit code is 1 if its version is too low for that.
     Diff(diff::DiffArgs),
     /// Make a plugin of a core module or component that another tool built, such as a compiler for C, Go or JavaScript.
     Wrap(wrap::WrapArgs),

@@ -30,12 +30,18 @@ pub(super) enum ScriptError {
     Read { path: String, error: io::Error },
     #[error("{path}: {error}")]
     Manifest { path: String, error: PartsError },
-    #[error("{path}: cannot be run: {error}; make it executable with `chmod +x {path}`")]
+    #[error("{path}: cannot be run: {error}{}", advice(error, path))]
     Run { path: String, error: io::Error },
+    #[error("{file}: cannot be removed before {path} writes it: {error}")]
+    Stale {
+        path: String,
+        file: String,
+        error: io::Error,
+    },
     #[error("{path}: failed ({status}); correct what it printed above")]
     Failed { path: String, status: ExitStatus },
     #[error(
-        "{script}: did not write the plugin to {file}: {error}; the file has the plugin's name in manifest.json"
+        "{script}: did not write the plugin to {file}: {error}; name the file after `name` in manifest.json"
     )]
     NoOutput {
         script: String,
@@ -52,6 +58,15 @@ pub(super) enum ScriptError {
         found: String,
         name: String,
     },
+}
+
+/// Returns what to do about a script that cannot be run.
+fn advice(error: &io::Error, path: &str) -> String {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => format!("; make it executable with `chmod +x {path}`"),
+        io::ErrorKind::NotFound => "; install the program in its first line".to_owned(),
+        _ => String::new(),
+    }
 }
 
 /// Whether a script builds the plugin in a directory. A crate is built by cargo, even if it has a script of this name.
@@ -81,6 +96,17 @@ pub(super) fn run(dir: &Path) -> Result<Component, ScriptError> {
         path: shown(&script),
         error,
     };
+    let file = dir.join(format!("{}.wasm", manifest.name));
+    // A file of an earlier build is not the result of this one.
+    if let Err(error) = fs::remove_file(&file)
+        && error.kind() != io::ErrorKind::NotFound
+    {
+        return Err(ScriptError::Stale {
+            path: shown(&script),
+            file: shown(&file),
+            error,
+        });
+    }
     let output = command(&script, dir)
         .and_then(|mut command| command.output())
         .map_err(failed)?;
@@ -95,7 +121,6 @@ pub(super) fn run(dir: &Path) -> Result<Component, ScriptError> {
             status: output.status,
         });
     }
-    let file = dir.join(format!("{}.wasm", manifest.name));
     let bytes = screen::read(&file, &LoadLimits::default());
     let bytes = bytes.map_err(|error| ScriptError::NoOutput {
         script: shown(&script),

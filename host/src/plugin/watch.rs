@@ -12,6 +12,7 @@ use notify::{Event, EventKind, RecursiveMode, Watcher};
 use thiserror::Error;
 use trainyard_model::text::clean;
 
+use super::built::Built;
 use crate::report::{ErrorList, note};
 
 /// The option that the next run does not have.
@@ -19,9 +20,6 @@ const OPTION: &str = "--watch";
 
 /// Editors write a file in several steps.
 const PAUSE: Duration = Duration::from_millis(200);
-
-/// What builds write, in the directory of a plugin.
-const BUILT: [&str; 3] = ["node_modules", "target", "wit"];
 
 /// Why files cannot be watched.
 #[derive(Debug, Error)]
@@ -42,7 +40,10 @@ pub(super) fn run(sources: &[&Path]) -> Result<(), ErrorList> {
 fn watch(sources: &[&Path]) -> Result<(), WatchError> {
     let (sender, changes) = mpsc::channel();
     let sources: Vec<PathBuf> = sources.iter().map(|source| absolute(source)).collect();
-    let watched = sources.clone();
+    let watched = sources
+        .iter()
+        .map(|source| (source.clone(), Built::of(source)));
+    let watched: Vec<_> = watched.collect();
     let on_event = move |event: notify::Result<Event>| {
         if event.is_ok_and(|event| is_change(&event, &watched)) {
             // Nobody waits at the end of the process.
@@ -82,36 +83,44 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 /// Whether an event is a change of a source.
-fn is_change(event: &Event, sources: &[PathBuf]) -> bool {
+fn is_change(event: &Event, sources: &[(PathBuf, Built)]) -> bool {
     let is_write = matches!(
         event.kind,
         EventKind::Any | EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_)
     );
-    let is_source = |path: &PathBuf| sources.iter().any(|source| is_in(path, source));
+    let is_source = |path: &PathBuf| {
+        sources
+            .iter()
+            .any(|(source, built)| is_in(path, source, built))
+    };
     is_write && event.paths.iter().any(is_source)
 }
 
 /// Whether a path is a source, or a file of a directory of sources that no build writes.
-fn is_in(path: &Path, source: &Path) -> bool {
-    let Ok(below) = path.strip_prefix(source) else {
-        return false;
-    };
-    let is_built = |part: Component<'_>| {
-        let name = part.as_os_str().to_string_lossy();
-        name.starts_with('.') || BUILT.contains(&&*name)
-    };
-    let is_component = path.extension().is_some_and(|end| end == "wasm");
-    below.as_os_str().is_empty() || !(is_component || below.components().any(is_built))
+fn is_in(path: &Path, source: &Path, built: &Built) -> bool {
+    let is_built = |part: Component<'_>| built.contains(&part.as_os_str().to_string_lossy());
+    match path.strip_prefix(source) {
+        Ok(below) => !below.components().any(is_built),
+        Err(_) => false,
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     #[test]
     fn builds_are_no_changes() {
         let sources = ["/p", "/elsewhere/plugin.wasm", "/policy.yaml"].map(PathBuf::from);
-        let is_change = |path: &str| sources.iter().any(|source| is_in(Path::new(path), source));
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join(".gitignore"), "/dist/\n*.tmp\n").unwrap();
+        let built = Built::of(folder.path());
+        let is_change = |path: &str| {
+            let mut sources = sources.iter();
+            sources.any(|source| is_in(Path::new(path), source, &built))
+        };
         for path in [
             "/p/src/lib.rs",
             "/p/cases/a/input.yaml",
@@ -125,6 +134,8 @@ mod tests {
             "/p/a.wasm",
             "/p/.git/HEAD",
             "/p/wit/a.wit",
+            "/p/bindings/guest.c",
+            "/p/dist/a",
             "/elsewhere/other.yaml",
             "/q/a",
         ] {

@@ -1,6 +1,6 @@
 //! Compares two manifests.
 
-use trainyard_model::{manifest::Manifest, record::ObeyedDomains};
+use trainyard_model::{claims::ClaimPath, manifest::Manifest, record::ObeyedDomains};
 
 use super::{Breaks, Change, ChangeKind, schema};
 
@@ -27,9 +27,8 @@ pub(crate) fn changes(old: &Manifest, new: &Manifest) -> Vec<Change> {
     let needed = new.needed_grants(&ObeyedDomains::default());
     let needs_grant = |declared: &Declared| {
         let path = declared.path.as_ref()?;
-        let is_needed = needed.iter().any(|grant| grant.to_string() == *path);
-        let is_granted = granted.iter().any(|grant| grant.to_string() == *path);
-        (is_needed && !is_granted).then_some(Breaks::PolicyFiles)
+        let is_granted = granted.iter().any(|grant| grant.covers(path));
+        (needed.contains(path) && !is_granted).then_some(Breaks::PolicyFiles)
     };
     let (before, after) = (declared(old), declared(new));
     for one in after.iter().filter(|one| !before.contains(one)) {
@@ -67,7 +66,7 @@ pub(crate) fn changes(old: &Manifest, new: &Manifest) -> Vec<Change> {
 struct Declared {
     what: String,
     /// The path that may need a grant.
-    path: Option<String>,
+    path: Option<ClaimPath>,
     breaks_if_added: Option<Breaks>,
     breaks_if_removed: Option<Breaks>,
 }
@@ -88,12 +87,12 @@ fn declared(manifest: &Manifest) -> Vec<Declared> {
     let phases = manifest.phases.iter();
     let phases = phases.map(|phase| Declared::new(format!("phase {phase}")));
     let claims = manifest.claims.iter().map(|(verb, path)| Declared {
-        path: Some(path.to_string()),
+        path: Some(path.clone()),
         ..Declared::new(format!("{verb}s `{path}`"))
     });
     // Other pods count as nodes.
     let counts = manifest.node_sets.iter().map(|set| Declared {
-        path: Some(set.count().to_string()),
+        path: Some(set.count()),
         breaks_if_added: Some(Breaks::Runtimes),
         breaks_if_removed: Some(Breaks::Runtimes),
         ..Declared::new(format!("lets numNodes set {set}"))

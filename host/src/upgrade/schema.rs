@@ -41,6 +41,7 @@ pub(super) fn changes(
         what,
         breaks,
         pairs: 0,
+        seen: BTreeSet::new(),
         changes: Vec::new(),
     };
     comparison.compare(old, new, "");
@@ -60,6 +61,8 @@ struct Comparison<'a> {
     what: &'a str,
     breaks: Breaks,
     pairs: usize,
+    /// The pairs that were compared, by their addresses. One that several references lead to is reported once.
+    seen: BTreeSet<[usize; 2]>,
     changes: Vec<Change>,
 }
 
@@ -78,7 +81,15 @@ impl<'a> Comparison<'a> {
                 return;
             }
         }
+        if beside_reference(old) != beside_reference(new) {
+            // What stands beside a reference applies together with its target.
+            self.add_if_different("schema", Some(old), Some(new), path);
+        }
         let (old, new) = (resolved(old, self.roots.0), resolved(new, self.roots.1));
+        let addresses = [old, new].map(|schema| std::ptr::from_ref(schema).addr());
+        if !self.seen.insert(addresses) {
+            return;
+        }
         let (old, new) = match (old, new) {
             (Value::Object(old), Value::Object(new)) => (old, new),
             (Value::Object(old), Value::Bool(true)) => (old, &*NO_KEYWORDS),
@@ -96,7 +107,14 @@ impl<'a> Comparison<'a> {
                 && !has_no_effect.contains(&&**key)
                 && !ANNOTATIONS.contains(&&**key)
             {
-                self.add_if_different(key, old.get(key), new.get(key), path);
+                match key.as_str() {
+                    "allOf" | "anyOf" | "oneOf" | "not" => {
+                        let old = old.get(key).map(|old| expanded(old, self.roots.0));
+                        let new = new.get(key).map(|new| expanded(new, self.roots.1));
+                        self.add_if_different(key, old.as_ref(), new.as_ref(), path);
+                    }
+                    key => self.add_if_different(key, old.get(key), new.get(key), path),
+                }
             }
         }
     }
@@ -116,36 +134,29 @@ impl<'a> Comparison<'a> {
     }
 
     fn properties(&mut self, old: &'a Map<String, Value>, new: &'a Map<String, Value>, path: &str) {
-        let of =
-            |schema: &'a Map<String, Value>| schema.get("properties").and_then(Value::as_object);
-        let (old_properties, new_properties) = (of(old), of(new));
-        let required = |schema: &Map<String, Value>, name: &str| {
-            let names = schema.get("required").and_then(Value::as_array);
-            names.is_some_and(|names| names.iter().any(|one| one == name))
-        };
-        let names =
-            |properties: Option<&'a Map<String, Value>>| properties.into_iter().flat_map(Map::keys);
-        let all: BTreeSet<_> = names(old_properties).chain(names(new_properties)).collect();
-        for name in all {
-            let (old_one, new_one) = (
-                old_properties.and_then(|all| all.get(name)),
-                new_properties.and_then(|all| all.get(name)),
-            );
+        let names: BTreeSet<_> = names(old).chain(names(new)).collect();
+        for name in names {
+            let (before, after) = (property(old, name), property(new, name));
             let below = joined(path, name);
-            let has_default =
-                new_one.is_some_and(|one| resolved(one, self.roots.1).get("default").is_some());
-            let is_required = required(new, name) && !has_default;
-            match (old_one, new_one) {
+            let was_needed = is_needed(old, name, self.roots.0);
+            let is_needed = is_needed(new, name, self.roots.1) && !was_needed;
+            match (before, after) {
                 (Some(_), None) => self.add(ChangeKind::Removed, &below, true, ""),
-                (None, Some(_)) => {
-                    let how = if is_required { " is required" } else { "" };
-                    self.add(ChangeKind::Added, &below, is_required, how);
+                (None, Some(after)) => {
+                    // Before, an open object had any value there.
+                    let others = old.get("additionalProperties").unwrap_or(&ANYTHING);
+                    let is_open = *others != Value::Bool(false) && *after != ANYTHING;
+                    let how = if is_needed { " is required" } else { "" };
+                    self.add(ChangeKind::Added, &below, is_needed || is_open, how);
                 }
-                (Some(old_one), Some(new_one)) => {
-                    if is_required && !required(old, name) {
+                (Some(before), Some(after)) => {
+                    if is_needed {
                         self.add(ChangeKind::Changed, &below, true, " is required");
                     }
-                    self.compare(old_one, new_one, &below);
+                    self.compare(before, after, &below);
+                }
+                (None, None) if is_needed => {
+                    self.add(ChangeKind::Changed, &below, true, " is required");
                 }
                 (None, None) => {}
             }
@@ -182,6 +193,37 @@ impl<'a> Comparison<'a> {
     }
 }
 
+/// Returns the names of an object that a schema has a schema for, or requires.
+fn names(schema: &Map<String, Value>) -> impl Iterator<Item = &str> {
+    let properties = schema.get("properties").and_then(Value::as_object);
+    let properties = properties.into_iter().flat_map(Map::keys);
+    let required = schema.get("required").and_then(Value::as_array);
+    let required = required.into_iter().flatten().filter_map(Value::as_str);
+    properties.map(String::as_str).chain(required)
+}
+
+fn property<'a>(schema: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
+    schema.get("properties")?.get(name)
+}
+
+/// Whether a configuration has to have a key. A default is filled in before that is checked.
+fn is_needed(schema: &Map<String, Value>, name: &str, root: &Value) -> bool {
+    let required = schema.get("required").and_then(Value::as_array);
+    let is_required = required.is_some_and(|names| names.iter().any(|one| one == name));
+    let has_default = |schema: &Value| schema.get("default").is_some();
+    let is_filled = property(schema, name)
+        .is_some_and(|own| has_default(own) || has_default(resolved(own, root)));
+    is_required && !is_filled
+}
+
+/// Returns what stands beside a reference. `None` if nothing does, or if the schema is no reference.
+fn beside_reference(schema: &Value) -> Option<Map<String, Value>> {
+    let mut beside = schema.as_object()?.clone();
+    beside.shift_remove("$ref")?;
+    beside.retain(|key, _| key != "description" && !ANNOTATIONS.contains(&&**key));
+    (!beside.is_empty()).then_some(beside)
+}
+
 /// Returns the schema that a reference stands for.
 fn resolved<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
     let mut schema = schema;
@@ -196,6 +238,40 @@ fn resolved<'a>(schema: &'a Value, root: &'a Value) -> &'a Value {
         }
     }
     schema
+}
+
+/// Returns a schema, or a list of schemas, with the targets of its references instead of them, as far as [`MAX_PAIRS`] values allow.
+fn expanded(schema: &Value, root: &Value) -> Value {
+    let mut budget = MAX_PAIRS;
+    expanded_within(schema, root, &mut budget)
+}
+
+fn expanded_within(schema: &Value, root: &Value, budget: &mut usize) -> Value {
+    *budget = budget.saturating_sub(1);
+    if *budget == 0 {
+        return schema.clone();
+    }
+    match schema {
+        Value::Object(keywords) => {
+            let mut all: Map<String, Value> = keywords
+                .iter()
+                .filter(|(key, _)| *key != "description" && !ANNOTATIONS.contains(&&***key))
+                .map(|(key, value)| (key.clone(), expanded_within(value, root, budget)))
+                .collect();
+            let target = resolved(schema, root);
+            if !std::ptr::eq(target, schema) {
+                all.insert("$ref".to_owned(), expanded_within(target, root, budget));
+            }
+            Value::Object(all)
+        }
+        Value::Array(items) => {
+            let items = items.iter();
+            items
+                .map(|item| expanded_within(item, root, budget))
+                .collect()
+        }
+        other => other.clone(),
+    }
 }
 
 fn joined(path: &str, name: &str) -> String {
@@ -224,16 +300,13 @@ fn effect(key: &str, old: Option<&Value>, new: Option<&Value>) -> Effect {
             Some(new),
         ) => new.as_f64() >= old.as_f64(),
         ("type", Some(old), Some(new)) => {
-            let (old, new) = (list(old), list(new));
-            let accepts = |one: &Value| {
-                new.contains(&one) || (one == "integer" && new.iter().any(|two| *two == "number"))
+            let new = texts(new);
+            let accepts = |one: &String| {
+                new.contains(one) || (one == "\"integer\"" && new.contains("\"number\""))
             };
-            old.into_iter().all(accepts)
+            texts(old).iter().all(accepts)
         }
-        ("enum", Some(old), Some(new)) => {
-            let new = list(new);
-            list(old).into_iter().all(|one| new.contains(&one))
-        }
+        ("enum", Some(old), Some(new)) => texts(old).is_subset(&texts(new)),
         _ => false,
     };
     match is_wider {
@@ -242,10 +315,11 @@ fn effect(key: &str, old: Option<&Value>, new: Option<&Value>) -> Effect {
     }
 }
 
-fn list(value: &Value) -> Vec<&Value> {
+/// Returns the items of a list, or the only one.
+fn texts(value: &Value) -> BTreeSet<String> {
     match value {
-        Value::Array(items) => items.iter().collect(),
-        one => vec![one],
+        Value::Array(items) => items.iter().map(Value::to_string).collect(),
+        one => BTreeSet::from([one.to_string()]),
     }
 }
 
@@ -318,9 +392,9 @@ mod tests {
 
     #[test]
     fn required_keys_break_runtimes_unless_they_have_a_default() {
-        let old = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+        let old = json!({"type": "object", "additionalProperties": false, "properties": {"a": {"type": "string"}}});
         let with = |default: Value| {
-            let mut new = json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}, "required": ["a", "b"]});
+            let mut new = json!({"type": "object", "additionalProperties": false, "properties": {"a": {"type": "string"}, "b": {"type": "string"}}, "required": ["a", "b"]});
             if !default.is_null() {
                 new["properties"]["b"]["default"] = default;
             }
@@ -339,6 +413,50 @@ mod tests {
                 "~ configuration `a` is required (breaks runtimes)",
                 "+ configuration `b`"
             ]
+        );
+    }
+
+    #[test]
+    fn what_was_accepted_without_being_named_counts() {
+        let of = |a: Value| json!({"type": "object", "properties": {"a": a}, "required": ["a"]});
+        // A default was filled in before the check.
+        assert_eq!(
+            lines(of(json!({"default": 1})), of(json!({}))),
+            [
+                "~ configuration `a` is required (breaks runtimes)",
+                "~ configuration `a`: `default` is none instead of 1",
+            ]
+        );
+        // An open object had any value there.
+        let open = json!({"type": "object"});
+        let typed = json!({"type": "object", "properties": {"a": {"type": "string"}}});
+        assert_eq!(
+            lines(open.clone(), typed),
+            ["+ configuration `a` (breaks runtimes)"]
+        );
+        let required = json!({"type": "object", "required": ["a"]});
+        assert_eq!(
+            lines(open, required),
+            ["~ configuration `a` is required (breaks runtimes)"]
+        );
+        let referenced = |beside: Value| {
+            let mut a = json!({"$ref": "#/$defs/a"});
+            a.as_object_mut()
+                .unwrap()
+                .extend(beside.as_object().unwrap().clone());
+            json!({"type": "object", "properties": {"a": a}, "$defs": {"a": {"type": "integer"}}})
+        };
+        let narrower = lines(referenced(json!({})), referenced(json!({"minimum": 3})));
+        assert!(
+            narrower.len() == 1 && narrower[0].ends_with("(breaks runtimes)"),
+            "{narrower:?}"
+        );
+        assert!(
+            lines(
+                referenced(json!({})),
+                referenced(json!({"description": "a"}))
+            )
+            .is_empty()
         );
     }
 
@@ -371,30 +489,47 @@ mod tests {
 
     #[test]
     fn references_cannot_make_the_comparison_endless() {
+        let numbers = |reverse: bool| {
+            let mut numbers: Vec<u32> = (0..5000).collect();
+            if reverse {
+                numbers.reverse();
+            }
+            json!({"enum": numbers})
+        };
         let nested = |last: Value| {
             let mut definitions = Map::new();
             definitions.insert("l0".to_owned(), last);
-            for level in 1..8 {
+            for level in 1..7 {
                 let below = json!({"$ref": format!("#/$defs/l{}", level - 1)});
-                let names = ["a", "b", "c", "d"];
-                let properties: Map<_, _> = names
-                    .iter()
-                    .map(|name| ((*name).to_owned(), below.clone()))
-                    .collect();
+                let names = ["a", "b", "c", "d"].map(str::to_owned);
+                let properties = names.into_iter().map(|name| (name, below.clone()));
+                let properties: Map<_, _> = properties.collect();
                 definitions.insert(format!("l{level}"), json!({"properties": properties}));
             }
-            json!({"properties": {"all": {"$ref": "#/$defs/l7"}}, "$defs": definitions})
+            json!({"properties": {"all": {"$ref": "#/$defs/l6"}}, "$defs": definitions})
         };
-        let (old, new) = (nested(json!({"minimum": 1})), nested(json!({"minimum": 2})));
-        let (Ok(old), Ok(new)) = (Schema::new(old), Schema::new(new)) else {
-            unreachable!("the schema is within the limits");
-        };
-        let changes = changes("configuration", Breaks::Runtimes, Some(&old), Some(&new));
-        assert!(changes.len() <= MAX_PAIRS + 1);
-        let last = changes.last().map(ToString::to_string);
         assert_eq!(
-            last.as_deref(),
-            Some("~ configuration: too large to be compared as a whole (breaks runtimes)")
+            lines(nested(numbers(false)), nested(numbers(true))).len(),
+            1
         );
+        let narrower = lines(nested(json!({"minimum": 1})), nested(json!({"minimum": 2})));
+        assert_eq!(
+            narrower,
+            ["~ configuration `all.a.a.a.a.a.a`: `minimum` is 2 instead of 1 (breaks runtimes)"]
+        );
+    }
+
+    #[test]
+    fn references_in_alternatives_are_compared() {
+        let of = |maximum: u32| {
+            json!({"type": "object", "properties": {"a": {"anyOf": [{"$ref": "#/$defs/p"}, {"type": "null"}]}},
+                "$defs": {"p": {"type": "integer", "maximum": maximum}}})
+        };
+        let narrower = lines(of(10), of(9));
+        assert!(
+            narrower.len() == 1 && narrower[0].ends_with("(breaks runtimes)"),
+            "{narrower:?}"
+        );
+        assert!(lines(of(9), of(9)).is_empty());
     }
 }

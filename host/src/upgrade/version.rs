@@ -22,7 +22,7 @@ pub(crate) enum VersionProblem {
     },
     /// The changes need a higher version.
     #[error(
-        "it has changes that break others, so its version has to be {needed} or higher, but it is {version}; raise it, or take the changes back"
+        "the changes break others, so the version must be at least {needed}, but it is {version}; raise it, or revert the changes"
     )]
     TooLow {
         /// The new version.
@@ -42,14 +42,18 @@ pub(crate) fn version_problem(old: &str, new: &str, is_breaking: bool) -> Option
     }
     let (before, after) = (Version::parse(old).ok()?, Version::parse(new).ok()?);
     let needed = match before.major {
-        0 => Version::new(0, before.minor + 1, 0),
-        major => Version::new(major + 1, 0, 0),
+        0 => Version::new(0, before.minor.saturating_add(1), 0),
+        major => Version::new(major.saturating_add(1), 0, 0),
     };
     // A pre-release of the needed version counts as it.
     let release = Version::new(after.major, after.minor, after.patch);
-    (is_breaking && after > before && release < needed).then(|| VersionProblem::TooLow {
-        version: new.to_owned(),
-        needed: needed.to_string(),
+    // Nobody relies on a pre-release.
+    let is_bound = is_breaking && before.pre.is_empty();
+    (is_bound && after.cmp_precedence(&before).is_gt() && release < needed).then(|| {
+        VersionProblem::TooLow {
+            version: new.to_owned(),
+            needed: needed.to_string(),
+        }
     })
 }
 
@@ -73,6 +77,13 @@ mod tests {
             ("1.2.3", "1.2.4", false, None),
             ("1.2.3", "1.2.3", false, Some("another")),
             ("1.2.3", "1.1.0", true, None),
+            ("1.0.0-rc.1", "1.0.0-rc.2", true, None),
+            (
+                "18446744073709551615.0.0",
+                "18446744073709551615.1.0",
+                true,
+                None,
+            ),
         ];
         for (old, new, is_breaking, expected) in table {
             let found = needed(old, new, is_breaking);

@@ -63,9 +63,17 @@ fn comment(docs: &str, contract: &Contract, tabs: usize) -> String {
     let fields = contract.records().flat_map(|(_, it)| &it.fields);
     let exported = methods.map(|it| &it.name).chain(fields.map(|it| &it.name));
     let exported: BTreeSet<_> = exported.map(String::as_str).collect();
-    let spelled = |name: &str| match exported.contains(name) {
+    // A word without a hyphen may be a value, such as the level `error`, which stays as it is.
+    let word = |name: &str| match exported.contains(name) {
         true => Some(camel(name)),
         false => contract.words.contains(name).then(|| lower_camel(name)),
+    };
+    let spelled = |name: &str| match name.split_once('.') {
+        Some((resource, method)) if exported.contains(method) => {
+            Some(format!("{}.{}", camel(resource), camel(method)))
+        }
+        Some(_) => None,
+        None => name.contains('-').then(|| word(name)).flatten(),
     };
     with_marks(docs, &format!("{}// ", "\t".repeat(tabs)), spelled)
 }

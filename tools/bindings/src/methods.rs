@@ -14,14 +14,15 @@ const PAGE: &str = "docs/methods.md";
 const INTRODUCTION: &str = "\
 # Where to set what, in each language
 
-Every method of [the contract](contract.md), by what it is for. This page is generated from `wit/` by `make bindings`.
+Every method of [the contract](contract.md). This page is generated from `wit/` by `make bindings`.
 
-A method belongs to a handle. The names follow from that in the contract, which is also its name for C:
+A method belongs to a handle. Its name in each language follows from that in the contract:
 
 | language | rule | `container.put-env` |
 |---|---|---|
 | Rust, with [the SDK](write-a-plugin.md) | the type and the method | `Container::put_env` |
-| C, and others without generated code | the import `[method]` and the name, from the module of the handle | `[method]container.put-env` |
+| C | the interface, `method`, the type and the method | `pod_set_info_method_container_put_env` |
+| others, without generated code | the import `[method]` and the name, from the module of the handle | `[method]container.put-env` |
 | Go | the type and the method | `Container.PutEnv` |
 | JavaScript | the class and the method | `Container.putEnv` |
 | Python | the class and the method | `Container.put_env` |

@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use trainyard_api::{Admitted, Inputs, names};
 use trainyard_model::{deadline::Deadline, names::without_digests, text::clean};
-use trainyard_render::{InputJob, Rendered, Renderer, Stopped};
+use trainyard_render::{InputJob, Rendered, RenderedObject, Renderer, Stopped};
 use trainyard_schema::Admission;
 
 use super::AddedRemoved;
@@ -15,7 +15,7 @@ use crate::{
     field_changes::{FieldChange, Found, changes, objects_of, shown, who_set},
     input,
     load::LoadedPlugins,
-    output::{Progress, counted},
+    output::Progress,
     report::ErrorList,
 };
 
@@ -49,7 +49,12 @@ enum Outcome {
     /// Only the result now is a refusal.
     Accepted,
     /// Both are refusals.
-    RefusedAlready { errors: Vec<String> },
+    RefusedAlready {
+        errors: Vec<String>,
+        /// Whether the errors would be others.
+        #[serde(rename = "otherErrors")]
+        has_other: bool,
+    },
 }
 
 /// A field that would change.
@@ -79,7 +84,8 @@ pub(super) fn compare(
 ) -> Result<(Vec<JobImpact>, ErrorList), ErrorList> {
     let (mut objects, failure) = input::admit(args, None)?;
     objects.extend(stand_ins(&objects, args.namespace())?);
-    let (catalog, mut failure) = input::catalog(objects, failure);
+    let (mut catalog, mut failure) = input::catalog(objects, failure);
+    catalog.jobs.retain(input::is_ours);
     let progress = Progress::new("rendering", catalog.jobs.len());
     let mut impacts = Vec::new();
     let missing = catalog.without_runtime.iter();
@@ -93,11 +99,14 @@ pub(super) fn compare(
     let done = now.run_in_order(&catalog.jobs, one, |job, outcome| {
         match outcome {
             // A runtime need not be able to run a TrainJob that only names it.
-            Ok(Outcome::RefusedAlready { .. }) if is_stand_in(job) => {}
-            Ok(outcome) => impacts.push(JobImpact {
+            Ok(Ok(Outcome::RefusedAlready {
+                has_other: false, ..
+            })) if is_stand_in(job) => {}
+            Ok(Ok(outcome)) => impacts.push(JobImpact {
                 name: name(job),
                 outcome,
             }),
+            Ok(Err(overdue)) => failure.absorb(overdue),
             Err(panicked) => failure.add(format!("{}: {panicked}", name(job))),
         }
         Ok(())
@@ -113,9 +122,10 @@ fn stand_ins(objects: &[Admitted], namespace: &str) -> Result<Vec<Admitted>, Err
         let value = object.object.value.pointer(pointer);
         value.and_then(Value::as_str).map(str::to_owned)
     };
+    // A TrainJob with errors is not rendered.
     let jobs = objects
         .iter()
-        .filter(|one| input::is_train_job(&one.object));
+        .filter(|one| input::is_train_job(&one.object) && one.errors.is_empty());
     let named: BTreeSet<_> = jobs
         .map(|job| {
             let kind = text(job, "/spec/runtimeRef/kind");
@@ -135,12 +145,21 @@ fn stand_ins(objects: &[Admitted], namespace: &str) -> Result<Vec<Admitted>, Err
     });
     let admission = Admission::default();
     let mut all = Vec::new();
-    for (at, runtime) in unnamed.enumerate() {
+    let names: BTreeSet<_> = objects
+        .iter()
+        .map(|one| &*one.object.metadata.name)
+        .collect();
+    let free = (0..).map(|at| format!("example-{at}"));
+    let free = free.filter(|name| !names.contains(name.as_str()));
+    for (runtime, name) in unnamed.zip(free) {
         let job = json!({
             "apiVersion": names::TRAINER_API_VERSION,
             "kind": names::TRAIN_JOB,
-            "metadata": {"name": format!("example-{at}"), "namespace": runtime.namespace},
-            "spec": {"runtimeRef": {"kind": runtime.object.kind, "name": runtime.object.metadata.name}},
+            "metadata": {"name": name, "namespace": runtime.namespace},
+            "spec": {
+                "runtimeRef": {"kind": runtime.object.kind, "name": runtime.object.metadata.name},
+                "trainer": {"command": ["true"]},
+            },
         });
         for object in Inputs::read_text(STAND_INS, &job.to_string()).objects {
             let admitted = admission.admit(object, None, namespace);
@@ -165,7 +184,14 @@ fn name(job: &InputJob) -> String {
 impl JobImpact {
     /// Whether the change breaks the TrainJob or the runtime.
     pub(super) const fn is_broken(&self) -> bool {
-        matches!(self.outcome, Outcome::Refused { .. })
+        matches!(
+            self.outcome,
+            Outcome::Refused { .. }
+                | Outcome::RefusedAlready {
+                    has_other: true,
+                    ..
+                }
+        )
     }
 }
 
@@ -174,19 +200,32 @@ impl Outcome {
         now: &Result<Rendered, Stopped>,
         then: &Result<Rendered, Stopped>,
         job: &InputJob,
-    ) -> Self {
+    ) -> Result<Self, ErrorList> {
         let errors =
             |stopped| input::errors_of(job, stopped).map(|error| clean(&error.to_string()));
-        match (now, then) {
+        let results = [now.as_ref().err(), then.as_ref().err()];
+        for stopped in results.into_iter().flatten() {
+            if stopped
+                .problems()
+                .iter()
+                .any(|problem| problem.is_transient())
+            {
+                return Err(errors(stopped).collect());
+            }
+        }
+        Ok(match (now, then) {
             (Ok(now), Ok(then)) => Self::of_renderings(now, then),
             (Ok(_), Err(stopped)) => Self::Refused {
                 errors: errors(stopped).collect(),
             },
             (Err(_), Ok(_)) => Self::Accepted,
-            (Err(_), Err(stopped)) => Self::RefusedAlready {
-                errors: errors(stopped).collect(),
-            },
-        }
+            (Err(before), Err(stopped)) => {
+                let before = errors(before).map(|error| without_digests(&error));
+                let errors: Vec<_> = errors(stopped).collect();
+                let has_other = !before.eq(errors.iter().map(|error| without_digests(error)));
+                Self::RefusedAlready { errors, has_other }
+            }
+        })
     }
 
     fn of_renderings(now: &Rendered, then: &Rendered) -> Self {
@@ -195,6 +234,7 @@ impl Outcome {
         let fields = changes(&before, &after).into_iter();
         let fields: Vec<_> = fields
             .map(|change| ChangedField::new(change, now))
+            .chain(applied(now, then))
             .collect();
         // Their texts may have the digest of the plugin.
         let texts = |rendered: &Rendered| {
@@ -208,6 +248,25 @@ impl Outcome {
             false => Self::Differs { fields, warnings },
         }
     }
+}
+
+/// Returns the objects that would be applied at other times.
+fn applied(now: &Rendered, then: &Rendered) -> Vec<ChangedField> {
+    let id = |object: &RenderedObject| (object.kind.clone(), object.name.clone());
+    let pairs = then.objects.iter().filter_map(|after| {
+        let mut before = now.objects.iter();
+        let before = before.find(|before| id(before) == id(after))?;
+        (before.apply != after.apply).then_some((before, after))
+    });
+    let changed = pairs.map(|(before, after)| ChangedField {
+        object: format!("{} {}", after.kind.kind(), after.name.as_str()),
+        path: String::new(),
+        now: Some(before.apply.name().into()),
+        then: Some(after.apply.name().into()),
+        set_by: Some(format!("{} {}", after.plugin.name, after.plugin.version)),
+        reason: Some("when it is applied".to_owned()),
+    });
+    changed.collect()
 }
 
 impl ChangedField {
@@ -259,8 +318,8 @@ pub(super) fn push_lines(jobs: Option<&[JobImpact]>, out: &mut Vec<String>) {
         .count();
     out.push(String::new());
     out.push(format!(
-        "{same} of {} would render the same",
-        counted(jobs.len(), "TrainJob")
+        "{same} of {} TrainJobs and runtimes would render the same",
+        jobs.len()
     ));
     for JobImpact { name, outcome } in jobs {
         match outcome {
@@ -285,8 +344,13 @@ pub(super) fn push_lines(jobs: Option<&[JobImpact]>, out: &mut Vec<String>) {
             Outcome::Accepted => {
                 out.push(format!("  {name} is refused now, and would be accepted"))
             }
-            Outcome::RefusedAlready { errors } => {
-                out.push(format!("  {name} is refused now, and would still be:"));
+            Outcome::RefusedAlready { errors, has_other } => {
+                let why = if *has_other {
+                    ", with other errors"
+                } else {
+                    ""
+                };
+                out.push(format!("  {name} is refused now, and would still be{why}:"));
                 out.extend(errors.iter().map(|error| format!("    {error}")));
             }
         }

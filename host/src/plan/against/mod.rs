@@ -126,18 +126,23 @@ pub(super) fn run(
 ) -> Result<(), ErrorList> {
     if matches!(args.output, PlanFormat::Mermaid | PlanFormat::Html) {
         return Err(ErrorList::from_iter([
-            "--against prints a table or JSON; remove -o, or use -o json",
+            "--against and --against-policy print a table or JSON; remove -o, or use -o json",
         ]));
     }
     let (now, next) = LoadedPlugins::load_now_and_next(&args.run.load, file, policy)?;
     let mut impact = PlanImpact::of(&now, &next);
     let mut failure = ErrorList::default();
-    if !args.run.input.filename.is_empty()
-        && let Some(renderer) = next.renderer()
-    {
-        let (jobs, errors) = jobs::compare(&args.run.input, &now, &renderer)?;
-        impact.train_jobs = Some(jobs);
-        failure.absorb(errors);
+    if !args.run.input.filename.is_empty() {
+        match next.renderer() {
+            Some(renderer) => {
+                let (jobs, errors) = jobs::compare(&args.run.input, &now, &renderer)?;
+                impact.train_jobs = Some(jobs);
+                failure.absorb(errors);
+            }
+            None => failure.add(
+                "the TrainJobs and runtimes were not compared, because the plugins would have no plan",
+            ),
+        }
     }
     match args.output {
         PlanFormat::Json => output::json(&impact)?,
@@ -153,7 +158,8 @@ impl PlanImpact {
         let candidate = next.candidate();
         let of_settings = next.refused().flat_map(Refusal::all_of);
         let of_plan = candidate.errors().iter().map(Refusal::from);
-        let problems: Vec<_> = of_settings.chain(of_plan).collect();
+        let not_loaded = next.not_loaded.iter().map(|why| Refusal::other(why));
+        let problems: Vec<_> = of_settings.chain(of_plan).chain(not_loaded).collect();
         let accepted = problems.is_empty();
         let is_cycle = |error: &PlanError| matches!(error, PlanError::Cycle { .. });
         // Plugins in a cycle have no order.
@@ -243,8 +249,12 @@ impl PlanImpact {
         let jobs = self.train_jobs.iter().flatten();
         let broken = jobs.filter(|job| job.is_broken()).count();
         if broken > 0 {
+            let broken = match broken {
+                1 => "1 TrainJob or runtime".to_owned(),
+                broken => format!("{broken} TrainJobs and runtimes"),
+            };
             failure.add(format!(
-                "the change breaks {broken} TrainJobs and runtimes of the input; standard output has the errors"
+                "the change breaks {broken} of the input; standard output has the errors"
             ));
         }
         failure

@@ -53,6 +53,13 @@ impl SharedWrite {
 }
 
 impl Refusal {
+    /// Returns another reason.
+    pub(super) fn other(message: &str) -> Self {
+        Self::Other {
+            message: message.to_owned(),
+        }
+    }
+
     /// Returns the reason in words.
     pub(super) fn message(&self) -> &str {
         match self {

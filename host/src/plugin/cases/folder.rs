@@ -190,9 +190,11 @@ fn is_input(path: &Path) -> bool {
 /// Checks that a file of an input can be read: otherwise the error would be what the case expects.
 fn check_readable(file: &Path) -> Result<(), String> {
     let failed = |problem: String| format!("{}: {problem}", clean(&file.display().to_string()));
-    let metadata = fs::metadata(file).and_then(|metadata| fs::File::open(file).map(|_| metadata));
-    match metadata {
-        Ok(metadata) if metadata.is_file() => Ok(()),
+    match fs::metadata(file) {
+        // Opening another kind of file, such as a pipe, may wait for ever.
+        Ok(metadata) if metadata.is_file() => fs::File::open(file)
+            .map(drop)
+            .map_err(|error| failed(format!("cannot be read: {error}"))),
         Ok(_) => Err(failed("is not a regular file; remove it".to_owned())),
         Err(error) => Err(failed(format!("cannot be read: {error}"))),
     }

@@ -1,4 +1,4 @@
-//! The cases of a plugin: TrainJobs that `plugin test` and `plugin claims` render with the runtimes of the case and with the shipped
+//! The cases of a plugin: TrainJobs that `plugin test`, `plugin claims` and `plugin conform` render with the runtimes of the case and with the shipped
 //! runtimes.
 //!
 //! `folder` finds the cases and reads them, `placement` switches the plugin on in a shipped runtime, `rendering` renders a case to
@@ -24,7 +24,7 @@ use trainyard_schema::Admission;
 
 use self::{folder::Case, observed::Observed, rendering::Host};
 pub(super) use self::{
-    folder::{OBJECTS, REFUSAL, WARNINGS},
+    folder::{OBJECTS, REFUSAL, RUNTIMES, WARNINGS},
     observed::{Missing, Usage},
     reach::Reach,
     rendering::{Prepared, Variant},
@@ -53,7 +53,7 @@ pub(super) struct CasesArgs {
     /// the plugin is granted what it claims.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     policy: Option<PathBuf>,
-    /// Fail if Cargo.lock is missing or would change.
+    /// For a crate: fail if Cargo.lock is missing or would change.
     #[arg(long)]
     locked: bool,
     #[command(flatten)]

@@ -20,7 +20,7 @@ use trainyard_model::{
 
 use self::{
     report::{Check, CheckName, ConformReport},
-    scenarios::SCENARIOS,
+    scenarios::Scenario,
 };
 use super::cases::{Cases, CasesArgs, Prepared, Reach, Rendering, Run, Variant};
 use crate::{
@@ -69,6 +69,8 @@ struct Rendered {
     missed: Vec<String>,
     /// The plugin's warnings without a field.
     without_field: Vec<String>,
+    /// The warnings, without digests.
+    warnings: Vec<String>,
     /// What the plugin sets that users may set.
     values: Vec<own_values::OwnValue>,
 }
@@ -96,6 +98,7 @@ impl Rendered {
             without_field: without_field
                 .map(|warning| without_digests(&warning.sentence()))
                 .collect(),
+            warnings: own_values::warnings(rendering),
             values: own_values::of(rendering, name),
         }
     }
@@ -130,11 +133,16 @@ pub(super) fn run(args: &ConformArgs) -> Result<(), ErrorList> {
     let mut checks = vec![
         repeated(&first, &again),
         of_each(CheckName::Runtimes, &first, |one| &one.ended),
-        of_each(CheckName::Warnings, &first, |one| &one.without_field),
     ];
-    let in_scenarios = scenarios(&cases, &few)?;
+    let all_scenarios = scenarios::scenarios();
+    let in_scenarios = in_scenarios(&cases, &few, &all_scenarios)?;
     checks.push(nodes(first.iter().chain(&in_scenarios), plugin));
-    checks.push(orders::check(&cases, &few)?);
+    checks.push(of_each(
+        CheckName::Warnings,
+        first.iter().chain(&in_scenarios),
+        |one| &one.without_field,
+    ));
+    checks.push(orders::check(&cases, &few, &all_scenarios)?);
     checks.push(of_each(CheckName::Scenarios, &in_scenarios, |one| {
         &one.ended
     }));
@@ -167,6 +175,9 @@ fn of_each<'r>(
     });
     let done: usize = all.iter().map(|one| one.rendered).sum();
     let refused: usize = all.iter().map(|one| one.refused).sum();
+    if done + refused == 0 {
+        return Check::unneeded(name, "no case can be tried");
+    }
     let tried = format!("{}, {refused} refused", counted(done + refused, "TrainJob"));
     Check::new(name, tried, failures.collect())
 }
@@ -218,9 +229,13 @@ fn nodes<'r>(all: impl IntoIterator<Item = &'r Rendered>, plugin: &PluginInfo) -
 }
 
 /// Renders a few cases in each scenario.
-fn scenarios(cases: &Cases, few: &[&Prepared<'_>]) -> Result<Vec<Rendered>, ErrorList> {
+fn in_scenarios(
+    cases: &Cases,
+    few: &[&Prepared<'_>],
+    scenarios: &[Scenario],
+) -> Result<Vec<Rendered>, ErrorList> {
     let mut all = Vec::new();
-    for scenario in &SCENARIOS {
+    for scenario in scenarios {
         let variant = Variant {
             renderer: None,
             edit: &|objects| scenario.apply(objects),

@@ -7,6 +7,7 @@ use trainyard_api::{
     Object,
     path::{FieldPath, Segment},
 };
+use trainyard_model::names::without_digests;
 use trainyard_render::{ProvenanceStep, Setter};
 
 use super::{
@@ -171,16 +172,16 @@ pub(super) fn checks(
     first: &[Rendered],
 ) -> Result<Vec<Check>, ErrorList> {
     // By the kind and the key: other containers get the same code.
-    let mut wanted: BTreeMap<(Kind, &str), (&Run<'_>, &OwnValue)> = BTreeMap::new();
+    let mut wanted: BTreeMap<(Kind, &str), (&Run<'_>, &Rendered, &OwnValue)> = BTreeMap::new();
     for (run, rendered) in runs.iter().zip(first) {
         for value in &rendered.values {
             wanted
                 .entry((value.kind, &value.key))
-                .or_insert((run, value));
+                .or_insert((run, rendered, value));
         }
     }
     let mut failures: BTreeMap<Kind, Vec<String>> = BTreeMap::new();
-    for (run, value) in wanted.values() {
+    for (run, before, value) in wanted.values() {
         let variant = Variant {
             renderer: None,
             edit: &|objects| value.set(objects),
@@ -189,8 +190,9 @@ pub(super) fn checks(
             variant: &variant,
             ..**run
         };
-        let problems =
-            cases.render_runs(&[run], |run, rendering| problem(run, &rendering, value))?;
+        let problems = cases.render_runs(&[run], |run, rendering| {
+            problem(run, &rendering, (&before.warnings, value))
+        })?;
         failures
             .entry(value.kind)
             .or_default()
@@ -215,21 +217,41 @@ pub(super) fn checks(
     Ok(checks.collect())
 }
 
-/// Returns what is wrong if the user sets the value.
-fn problem(run: &Run<'_>, rendering: &Rendering<'_>, value: &OwnValue) -> Option<String> {
+/// Returns what is wrong if the user sets the value. `before` has the warnings without it.
+fn problem(
+    run: &Run<'_>,
+    rendering: &Rendering<'_>,
+    (before, value): (&[String], &OwnValue),
+) -> Option<String> {
     let (what, key, place) = (value.name(), &value.key, run.name());
     if let Some(ended) = rendering.ended.first() {
         return Some(format!(
             "{place}: the user sets {what} {key}, and the host ends a call: {ended}"
         ));
     }
-    let warned = rendering
-        .warnings
-        .iter()
-        .any(|warning| warning.contains(&**key));
-    let jobs = &mut rendering.jobs.iter();
-    let is_lost = jobs.any(|job| !value.is_kept(&job.rendered.job_set)) && !warned;
+    let mut new = warnings(rendering).into_iter();
+    let is_warned = new.any(|warning| !before.contains(&warning) && has_word(&warning, key));
+    let mut jobs = rendering.jobs.iter();
+    let is_lost = jobs.any(|job| !value.is_kept(&job.rendered.job_set)) && !is_warned;
     is_lost.then(|| {
         format!("{place}: the user's value of {what} {key} is replaced, and no warning says so")
+    })
+}
+
+/// Returns the warnings of a rendering without digests.
+pub(super) fn warnings(rendering: &Rendering<'_>) -> Vec<String> {
+    let warnings = rendering.warnings.iter();
+    warnings.map(|warning| without_digests(warning)).collect()
+}
+
+/// Whether a text has a word, and not only a longer one that contains it.
+fn has_word(text: &str, word: &str) -> bool {
+    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
+    text.match_indices(word).any(|(at, _)| {
+        let before = text.get(..at).and_then(|before| before.chars().next_back());
+        let after = text
+            .get(at + word.len()..)
+            .and_then(|after| after.chars().next());
+        !before.is_some_and(is_part) && !after.is_some_and(is_part)
     })
 }

@@ -53,10 +53,10 @@ impl CheckName {
     const fn promise(self) -> &'static str {
         match self {
             Self::Repeat => "gives the same bytes twice",
-            Self::Orders => "gives the same bytes in each legal order of plugins",
-            Self::Runtimes => "ends each call itself, with every shipped runtime",
+            Self::Orders => "gives the same bytes in up to 24 legal orders of the active plugins",
+            Self::Runtimes => "is never stopped by the host, with every shipped runtime",
             Self::Scenarios => {
-                "the same with and without accelerators, for 1 and 1,000 nodes, with init containers, gangs, DRA and absent objects"
+                "nor with and without accelerators, for 1 and 1,000 nodes, beside other containers, in gangs, with claims of devices, and without looked-up objects"
             }
             Self::Nodes => "writes to all nodes, or to none",
             Self::Env => "keeps env vars of users, or says why not",
@@ -205,7 +205,7 @@ impl ConformReport {
             format!("digest {}", self.digest),
             String::new(),
         ];
-        let mut table = Table::new(&["check", "result", "the plugin", "tried"]);
+        let mut table = Table::new(&["check", "result", "what the plugin does", "tried"]);
         for check in &self.checks {
             let name = check.check;
             table.row([
@@ -237,7 +237,7 @@ impl ConformReport {
             String::new(),
             format!("`{}`", self.digest),
             String::new(),
-            "| check | result | the plugin | tried |".to_owned(),
+            "| check | result | what the plugin does | tried |".to_owned(),
             "|---|---|---|---|".to_owned(),
         ];
         lines.extend(self.checks.iter().map(|check| {

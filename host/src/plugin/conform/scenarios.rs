@@ -2,93 +2,82 @@
 
 use serde_json::{Map, Value, json};
 use trainyard_api::{Inputs, Object};
+use trainyard_model::manifest::Union;
+use trainyard_schema::documents::union_keys;
 
 use crate::input::{is_runtime, is_train_job};
+
+/// Changes the objects of an input.
+type Edit = Box<dyn Fn(&mut Vec<Object>) + Sync>;
 
 /// A change of the input.
 pub(super) struct Scenario {
     /// What it is, in words.
-    pub(super) name: &'static str,
+    pub(super) name: String,
     /// Whether it activates other plugins, whose order may matter.
     pub(super) adds_plugins: bool,
-    edit: fn(&mut Vec<Object>),
+    edit: Edit,
 }
 
 impl Scenario {
+    fn new(name: impl Into<String>, edit: impl Fn(&mut Vec<Object>) + Sync + 'static) -> Self {
+        Self {
+            name: name.into(),
+            adds_plugins: false,
+            edit: Box::new(edit),
+        }
+    }
+
+    fn with_plugins(self) -> Self {
+        Self {
+            adds_plugins: true,
+            ..self
+        }
+    }
+
     pub(super) fn apply(&self, objects: &mut Vec<Object>) {
         (self.edit)(objects);
     }
 }
 
-/// All scenarios.
-pub(super) static SCENARIOS: [Scenario; 10] = [
-    Scenario {
-        name: "with 8 accelerators per node",
-        adds_plugins: false,
-        edit: |objects| resources(objects, &json!({"limits": {"nvidia.com/gpu": "8"}})),
-    },
-    Scenario {
-        name: "without accelerators",
-        adds_plugins: false,
-        edit: |objects| {
+/// Returns all scenarios.
+pub(super) fn scenarios() -> Vec<Scenario> {
+    let gangs = union_keys(Union::PodGroupPolicy.name()).filter(|key| *key != "plugin");
+    let gangs = gangs.map(|key| {
+        let name = format!("in a gang of {key}");
+        Scenario::new(name, move |objects| gang(objects, key)).with_plugins()
+    });
+    let mut all = vec![
+        Scenario::new("with 8 accelerators per node", |objects| {
+            resources(objects, &json!({"limits": {"nvidia.com/gpu": "8"}}));
+        }),
+        Scenario::new("without accelerators", |objects| {
             resources(objects, &json!({"requests": {"cpu": "1"}}));
             of_containers(objects, without_devices);
-        },
-    },
-    Scenario {
-        name: "with 1 node",
-        adds_plugins: false,
-        edit: |objects| of_trainer(objects, "numNodes", &json!(1)),
-    },
-    Scenario {
-        name: "with 1,000 nodes",
-        adds_plugins: false,
-        edit: |objects| of_trainer(objects, "numNodes", &json!(1000)),
-    },
-    Scenario {
-        name: "with an init container",
-        adds_plugins: false,
-        edit: |objects| {
+        }),
+        Scenario::new("with 1 node", |objects| {
+            of_trainer(objects, "numNodes", &json!(1))
+        }),
+        Scenario::new("with 1,000 nodes", |objects| {
+            of_trainer(objects, "numNodes", &json!(1000))
+        }),
+        Scenario::new("with an init container", |objects| {
             let prepare =
                 json!({"name": "prepare-data", "image": "registry.example.com/prepare:1"});
             of_pods(objects, |pod| add(pod, "initContainers", prepare.clone()));
-        },
-    },
-    Scenario {
-        name: "with a container of the user beside training",
-        adds_plugins: false,
-        edit: |objects| {
+        }),
+        Scenario::new("with a container of the user beside training", |objects| {
             let beside = json!({"name": "users-own", "image": "registry.example.com/beside:1"});
             of_pods(objects, |pod| add(pod, "containers", beside.clone()));
-        },
-    },
-    Scenario {
-        name: "in a gang of coscheduling",
-        adds_plugins: true,
-        edit: |objects| {
-            gang(objects, "coscheduling");
-            of_pods(objects, |pod| {
-                pod.entry("schedulerName")
-                    .or_insert_with(|| json!("scheduler-plugins-scheduler"));
-            });
-        },
-    },
-    Scenario {
-        name: "in a gang of Volcano",
-        adds_plugins: true,
-        edit: |objects| gang(objects, "volcano"),
-    },
-    Scenario {
-        name: "with devices of DRA",
-        adds_plugins: true,
-        edit: devices_of_dra,
-    },
-    Scenario {
-        name: "without the objects that it looks up",
-        adds_plugins: false,
-        edit: |objects| objects.retain(|object| is_train_job(object) || is_runtime(object)),
-    },
-];
+        }),
+        Scenario::new("with claims of devices", claims_of_devices).with_plugins(),
+        Scenario::new("without the objects that it looks up", |objects| {
+            objects.retain(|object| is_train_job(object) || is_runtime(object));
+        }),
+    ];
+    all.extend(gangs);
+    all
+}
 
 /// Changes the specs of the pod templates of all runtimes.
 pub(super) fn of_pods(objects: &mut [Object], mut edit: impl FnMut(&mut Map<String, Value>)) {
@@ -164,7 +153,7 @@ fn without_devices(container: &mut Map<String, Value>) {
     }
 }
 
-/// Adds a gang to all runtimes without one.
+/// Adds a gang to all runtimes without one, and a scheduler that is not the default, which starts pods one by one.
 fn gang(objects: &mut [Object], policy: &str) {
     for runtime in objects.iter_mut().filter(|object| is_runtime(object)) {
         let spec = runtime.value.get_mut("spec").and_then(Value::as_object_mut);
@@ -173,10 +162,13 @@ fn gang(objects: &mut [Object], policy: &str) {
                 .or_insert_with(|| json!({policy: {}}));
         }
     }
+    of_pods(objects, |pod| {
+        pod.entry("schedulerName").or_insert_with(|| json!("gangs"));
+    });
 }
 
 /// Lets the pods of all runtimes claim devices by a template.
-fn devices_of_dra(objects: &mut Vec<Object>) {
+fn claims_of_devices(objects: &mut Vec<Object>) {
     let claim = json!({"name": "users-own", "resourceClaimTemplateName": "users-own"});
     of_pods(objects, |pod| {
         add(pod, "resourceClaims", claim.clone());

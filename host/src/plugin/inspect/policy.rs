@@ -4,8 +4,13 @@ use std::fmt::Display;
 
 use serde_json::Value;
 use trainyard_api::names;
-use trainyard_model::{manifest::ActiveWhen, record::ObeyedDomains, schema::Schema};
+use trainyard_model::{
+    manifest::ActiveWhen, record::ObeyedDomains, schema::Schema, text::json_escaped,
+};
 use trainyard_sandbox::screen::Screened;
+
+/// The longest default that is printed, in bytes.
+const MAX_DEFAULT: usize = 200;
 
 /// Returns the lines of a policy file with the grants that plugins need, and with what else an operator can set as comments.
 pub(super) fn lines(plugins: &[Screened]) -> Vec<String> {
@@ -62,7 +67,10 @@ fn push_config(lines: &mut Vec<String>, schema: &Schema) {
     for (key, property) in properties.into_iter().flatten() {
         let word = |keyword: &str| property.get(keyword);
         let is_required = required.is_some_and(|names| names.iter().any(|name| name == key));
-        let value = word("default").map_or_else(|| "...".to_owned(), Value::to_string);
+        let value = word("default").map(Value::to_string);
+        let value = value.map(|value| json_escaped(&value).into_owned());
+        let value = value.filter(|value| value.len() <= MAX_DEFAULT);
+        let value = value.unwrap_or_else(|| "...".to_owned());
         let kind = word("type").map(|kind| {
             kind.as_str()
                 .map_or_else(|| kind.to_string(), str::to_owned)

@@ -14,7 +14,7 @@ use trainyard_model::text::clean;
 use crate::{
     field_changes::{FieldChange, Found, changes, objects_of},
     output,
-    plugin::cases::{OBJECTS, REFUSAL, RenderedJob, Rendering, WARNINGS},
+    plugin::cases::{OBJECTS, REFUSAL, RUNTIMES, RenderedJob, Rendering, WARNINGS},
     report::ErrorList,
 };
 
@@ -159,14 +159,15 @@ fn read(path: &Path) -> Result<Option<String>, InputProblem> {
 
 /// Writes the files that differ, and removes those that are not expected. Returns their number.
 pub(super) fn write<'c>(all: impl Iterator<Item = &'c Comparison>) -> Result<usize, ErrorList> {
+    let all: Vec<_> = all.filter(|one| !one.differences.is_empty()).collect();
+    all.iter().try_for_each(|one| check_within(&one.folder))?;
     let mut changed = 0;
     for Comparison {
         folder,
         files,
         differences,
-    } in all.filter(|one| !one.differences.is_empty())
+    } in all
     {
-        check_within(folder)?;
         for name in NAMES {
             let path = folder.join(name);
             let failed = |error: io::Error| {
@@ -196,7 +197,13 @@ pub(super) fn write<'c>(all: impl Iterator<Item = &'c Comparison>) -> Result<usi
 
 /// Checks that a directory of expected files is not a link to another place, nor in one: cases of others may have such links.
 fn check_within(folder: &Path) -> Result<(), ErrorList> {
-    for directory in [Some(folder), folder.parent()].into_iter().flatten() {
+    let is_of_runtime = folder
+        .parent()
+        .and_then(Path::file_name)
+        .is_some_and(|name| name == RUNTIMES);
+    // Up to the directory of the cases.
+    let levels = if is_of_runtime { 4 } else { 2 };
+    for directory in folder.ancestors().take(levels) {
         let metadata = fs::symlink_metadata(directory);
         if metadata.is_ok_and(|metadata| metadata.is_symlink()) {
             let shown = clean(&directory.display().to_string());

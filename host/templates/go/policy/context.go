@@ -61,7 +61,7 @@ func (self Context) Because(text string) {
 //go:wasmimport trainyard:policy/context@1.0.0 [method]context.warn
 func importContextWarn(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32, word4 uint32)
 
-// Warns the user; the TrainJob is not refused. `Field` is a path as in `failure`.
+// Warns the user; the TrainJob is not refused. `field` is a path as in `failure`.
 func (self Context) Warn(message string, field *string) {
 	rawMessage := lowerString(message)
 	rawField := lowerOption(field, lowerString)
@@ -71,7 +71,7 @@ func (self Context) Warn(message string, field *string) {
 //go:wasmimport trainyard:policy/context@1.0.0 [method]context.error
 func importContextError(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32, word4 uint32)
 
-// Refuses the TrainJob. The call continues, so that further errors can be reported. `Field` is as for `Warn`.
+// Refuses the TrainJob. The call continues, so that further errors can be reported. `field` is as for `warn`.
 func (self Context) Error(message string, field *string) {
 	rawMessage := lowerString(message)
 	rawField := lowerOption(field, lowerString)
@@ -81,7 +81,7 @@ func (self Context) Error(message string, field *string) {
 //go:wasmimport trainyard:policy/context@1.0.0 [method]context.log
 func importContextLog(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32)
 
-// Writes a line to the host's log. The level is `Error`, `Warn`, `Info`, `debug` or `trace`; any other level ends the
+// Writes a line to the host's log. The level is `error`, `warn`, `info`, `debug` or `trace`; any other level ends the
 // call.
 func (self Context) Log(level string, line string) {
 	rawLevel := lowerString(level)

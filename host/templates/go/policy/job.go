@@ -131,7 +131,7 @@ func (self Job) ProcessesPerNode() *uint32 {
 //go:wasmimport trainyard:policy/job@1.0.0 [method]job.spec
 func importJobSpec(self uint32) uint32
 
-// The TrainJob's `Spec`. Each pointer that is read needs a claim, in every phase.
+// The TrainJob's `spec`. Each pointer that is read needs a claim, in every phase.
 //
 // Needs the claim to read `job[POINTER]`.
 func (self Job) Spec() Document {

@@ -27,7 +27,7 @@ func (self Lookups) Get(apiVersion string, kind string, name string) *Document {
 //go:wasmimport trainyard:policy/lookups@1.0.0 [method]lookups.find
 func importLookupsFind(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32, word4 uint32, word5 uint32, result unsafe.Pointer)
 
-// Returns the object as `Get` does, or none if it does not exist: the TrainJob does not wait for it. If it is created
+// Returns the object as `get` does, or none if it does not exist: the TrainJob does not wait for it. If it is created
 // before the TrainJob has started, the TrainJob is rendered again; the creation of a ConfigMap is noticed at the next
 // reconcile. Offline, an object that is not in the input does not exist.
 //
@@ -46,7 +46,7 @@ func importLookupsFindInCatalog(self uint32, word0 uint32, word1 uint32, word2 u
 
 // Returns the object with that name in the catalog, the namespace that the operator names in `catalogNamespace` of the
 // policy file and that TrainJobs of all namespaces share. None if it does not exist, or if there is no catalog.
-// Otherwise like `Find`. A TrainJob's snapshot contains the parts that are read, so its users can see them.
+// Otherwise like `find`. A TrainJob's snapshot contains the parts that are read, so its users can see them.
 //
 // Needs the claim to read `catalog[API-VERSION/KIND/NAME]`.
 func (self Lookups) FindInCatalog(apiVersion string, kind string, name string) *Document {

@@ -38,7 +38,7 @@ type Object struct{ handle uint32 }
 //go:wasmimport trainyard:policy/objects@1.0.0 [method]object.name
 func importObjectName(self uint32, result unsafe.Pointer)
 
-// The object's name, which is the same as `objects.name` in every phase.
+// The object's name, which is the same as `Objects.Name` in every phase.
 func (self Object) Name() string {
 	var result rawString
 	importObjectName(self.handle, unsafe.Pointer(&result))
@@ -82,8 +82,8 @@ func (self Object) ReportWhile(state string, message string) {
 //go:wasmimport trainyard:policy/objects@1.0.0 [method]object.set-body
 func importObjectSetBody(self uint32, word0 uint32, word1 uint32)
 
-// Sets everything except `apiVersion`, `Kind` and `metadata`, as a JSON object: `{"spec": {...}}`, replacing an earlier
-// body. Ends the call for a ConfigMap or a Secret, and if the JSON is not an object or contains `Status` or `metadata`.
+// Sets everything except `apiVersion`, `kind` and `metadata`, as a JSON object: `{"spec": {...}}`, replacing an earlier
+// body. Ends the call for a ConfigMap or a Secret, and if the JSON is not an object or contains `status` or `metadata`.
 func (self Object) SetBody(json string) {
 	rawJson := lowerString(json)
 	importObjectSetBody(self.handle, rawJson.at, rawJson.length)
@@ -159,7 +159,7 @@ type Objects struct{ handle uint32 }
 //go:wasmimport trainyard:policy/objects@1.0.0 [method]objects.name
 func importObjectsName(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32, word4 uint32, word5 uint32, word6 uint32, word7 uint32, word8 uint32, result unsafe.Pointer)
 
-// Returns the name that `Emit` gives an object with the same arguments, in every phase: the TrainJob's name and the
+// Returns the name that `emit` gives an object with the same arguments, in every phase: the TrainJob's name and the
 // suffix, and, if `content` is given, a hash of it and the TrainJob's UID.
 func (self Objects) Name(apiVersion string, kind string, suffix string, content *string) string {
 	rawApiVersion := lowerString(apiVersion)

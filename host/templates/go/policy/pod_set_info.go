@@ -104,7 +104,7 @@ func (self Info) SetAnnotation(key string, value string) {
 //go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]info.subdomain
 func importInfoSubdomain(self uint32, result unsafe.Pointer)
 
-// The DNS subdomain of the pods: `network.subdomain` of the runtime, or else the TrainJob's name.
+// The DNS subdomain of the pods: `Network.Subdomain` of the runtime, or else the TrainJob's name.
 func (self Info) Subdomain() string {
 	var result rawString
 	importInfoSubdomain(self.handle, unsafe.Pointer(&result))
@@ -133,7 +133,7 @@ func (self Info) HasHostNames() bool {
 //go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]info.selector
 func importInfoSelector(self uint32, result unsafe.Pointer)
 
-// The label selector of the TrainJob's pods in all pod sets; otherwise like `pod-set.selector`.
+// The label selector of the TrainJob's pods in all pod sets; otherwise like `PodSet.Selector`.
 func (self Info) Selector() string {
 	var result rawString
 	importInfoSelector(self.handle, unsafe.Pointer(&result))
@@ -211,7 +211,7 @@ func (self PodSet) DependsOn() []Dependency {
 //go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.count
 func importPodSetCount(self uint32) uint32
 
-// The number of pods in each of its jobs, at least 1. The pod set has `Replicas` times as many pods.
+// The number of pods in each of its jobs, at least 1. The pod set has `replicas` times as many pods.
 func (self PodSet) Count() uint32 {
 	return importPodSetCount(self.handle)
 }
@@ -323,7 +323,7 @@ func (self PodSet) Hostlist() string {
 //go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.containers
 func importPodSetContainers(self uint32, result unsafe.Pointer)
 
-// All containers, in the order of the pod's list. If you know the name, use `Container`, which needs no claim.
+// All containers, in the order of the pod's list. If you know the name, use `container`, which needs no claim.
 //
 // Needs the claim to read `pod-sets[P].containers[#]`.
 func (self PodSet) Containers() []Container {
@@ -470,7 +470,7 @@ func (self PodSet) PutOwnSecret(name string, suffix string, defaultMode *uint32,
 //go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.put-raw-volume
 func importPodSetPutRawVolume(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32)
 
-// Adds any other volume. `Source` is the JSON of its source, an object with one member: `{"persistentVolumeClaim":
+// Adds any other volume. `source` is the JSON of its source, an object with one member: `{"persistentVolumeClaim":
 // {...}}`. Always needs a grant.
 //
 // Needs the claim to write `pod-sets[P].volumes[NAME]`.
@@ -1028,7 +1028,7 @@ func (self Container) ClearArgs() {
 //go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.runtime-command
 func importContainerRuntimeCommand(self uint32, result unsafe.Pointer)
 
-// The command in the runtime, before the TrainJob's override. Reading it does not affect the order, as for `Base`.
+// The command in the runtime, before the TrainJob's override. Reading it does not affect the order, as for `base`.
 func (self Container) RuntimeCommand() *[]string {
 	var result rawOption[rawList]
 	importContainerRuntimeCommand(self.handle, unsafe.Pointer(&result))
@@ -1082,7 +1082,7 @@ func (self Container) SetRestartPolicy(policy string) {
 //go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.env-names
 func importContainerEnvNames(self uint32, result unsafe.Pointer)
 
-// The names of all env vars, in their order. Expensive for containers with many env vars; use `Env` if you know the
+// The names of all env vars, in their order. Expensive for containers with many env vars; use `env` if you know the
 // name.
 //
 // Needs the claim to read `C.env[#]`.

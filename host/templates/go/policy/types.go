@@ -313,7 +313,7 @@ type Document struct{ handle uint32 }
 //go:wasmimport trainyard:policy/types@1.0.0 [method]document.kind
 func importDocumentKind(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
 
-// The type of the value: `object`, `array`, `string`, `Number`, `Boolean` or `null`; none if there is no value.
+// The type of the value: `object`, `array`, `string`, `number`, `boolean` or `null`; none if there is no value.
 func (self Document) Kind(at string) *string {
 	rawAt := lowerString(at)
 	var result rawOption[rawString]
