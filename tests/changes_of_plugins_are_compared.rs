@@ -443,3 +443,46 @@ fn diff_lists_changes_and_checks_the_version() {
         "error: other.wasm: is the plugin other, but gangs.wasm is the plugin gangs; pass two versions of one plugin\n"
     );
 }
+
+/// The TrainJob of a runtime can be refused for another reason, so the runtime is checked by itself.
+#[test]
+fn runtimes_of_refused_train_jobs_are_compared() {
+    let folder = folder_with_gangs();
+    let input = folder.path().join("input.yaml");
+    let text = fs::read_to_string(&input).unwrap();
+    let bad = "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {name: bad}\nspec: {runtimeRef: {name: slow}, runtimePatches: [{manager: example.com/a, trainingRuntimeSpec: {template: {spec: {replicatedJobs: [{name: nope}]}}}}]}\n";
+    fs::write(&input, format!("{text}---\n{bad}")).unwrap();
+    gangs(folder.path(), "2.0.0", &json!({}), &[]);
+    let (code, _, table) = compared(folder.path(), &["--against", "gangs.wasm"]);
+    assert_eq!(code, Some(1), "{table}");
+    for line in [
+        "TrainJob default/bad is refused now, and would still be",
+        "ClusterTrainingRuntime slow would be refused:",
+    ] {
+        assert!(table.contains(line), "{line} is not in {table}");
+    }
+}
+
+/// A controller refuses a file with the name of a built-in plugin, and does not load one that is disabled.
+#[test]
+fn files_that_would_not_be_loaded_are_refused() {
+    let folder = folder_with_gangs();
+    plugin(folder.path(), "torch", json!({}));
+    let (code, _, table) = compared(folder.path(), &["--against", "torch.wasm"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        table.contains("plugin torch: has the name of a built-in plugin"),
+        "{table}"
+    );
+    plugin(folder.path(), "other", json!({}));
+    policy(
+        folder.path(),
+        &format!("[{{name: gangs, {GRANTS}}}, {{name: other, disabled: true}}]"),
+    );
+    let (code, _, table) = compared(folder.path(), &["--against", "other.wasm"]);
+    assert_eq!(code, Some(1));
+    assert!(
+        table.contains("the plugin `other` is disabled in the policy file"),
+        "{table}"
+    );
+}

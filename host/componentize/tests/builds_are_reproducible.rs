@@ -14,6 +14,7 @@ use trainyard_componentize::build::{self, Messages, Options};
 const SOURCES: &[&str] = &[
     "Cargo.toml",
     "Cargo.lock",
+    "examples",
     "host",
     "plugins",
     "tests",

@@ -34,8 +34,8 @@ pub(crate) struct PlanArgs {
     claims: bool,
     /// Show what would change if this plugin were added, or replaced the loaded plugin with the same name: its declarations and whom they
     /// break, its position, missing grants, conflicts, cycles and possible clashes. With -f, also show which fields and warnings of the
-    /// TrainJobs would change, and of TrainJobs that only name a runtime, for each runtime that no TrainJob names. The exit code is 1 if
-    /// the plugin or a TrainJob would be refused.
+    /// TrainJobs would change, and of TrainJobs that only name a runtime, for each runtime without one that is accepted now. The exit code
+    /// is 1 if the plugin or a TrainJob would be refused.
     #[arg(long, value_name = "NEW.wasm", value_hint = clap::ValueHint::FilePath)]
     against: Option<PathBuf>,
     /// Show what would change with this policy file, for the loaded plugins or for the plugin of --against.

@@ -35,12 +35,13 @@ pub(crate) enum VersionProblem {
 /// Returns what is wrong with the version of a component that differs from an earlier one, by the rules of semantic versions. A lower version
 /// is a way back, to which no rule applies.
 pub(crate) fn version_problem(old: &str, new: &str, is_breaking: bool) -> Option<VersionProblem> {
-    if old == new {
+    let (before, after) = (Version::parse(old).ok()?, Version::parse(new).ok()?);
+    // What follows `+` has no precedence.
+    if after.cmp_precedence(&before).is_eq() {
         return Some(VersionProblem::Same {
             version: new.to_owned(),
         });
     }
-    let (before, after) = (Version::parse(old).ok()?, Version::parse(new).ok()?);
     let needed = match before.major {
         0 => Version::new(0, before.minor.saturating_add(1), 0),
         major => Version::new(major.saturating_add(1), 0, 0),
@@ -76,6 +77,7 @@ mod tests {
             ("0.2.3", "0.3.0", true, None),
             ("1.2.3", "1.2.4", false, None),
             ("1.2.3", "1.2.3", false, Some("another")),
+            ("1.2.3+b", "1.2.3+a", true, Some("another")),
             ("1.2.3", "1.1.0", true, None),
             ("1.0.0-rc.1", "1.0.0-rc.2", true, None),
             (

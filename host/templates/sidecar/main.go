@@ -25,7 +25,7 @@ func run(ctx policy.Context) error {
 		}
 		ctx.Because("training shares this volume with the sidecar")
 		podSet.PutEmptyDir(name, nil, nil)
-		node.PutMount(policy.Mount{Volume: name, Path: path})
+		node.DefaultMount(policy.Mount{Volume: name, Path: path})
 		ctx.Because("the image in the configuration of trainyard-template-sidecar")
 		sidecar := podSet.AddInitContainer(name, *image)
 		// An init container that is always restarted starts before the others, and ends after them.

@@ -12,9 +12,9 @@
 // Where both containers mount the volume.
 #define PATH "/var/run/sidecar"
 
-static void put_mount(pod_set_info_borrow_container_t container, bool read_only) {
+static void default_mount(pod_set_info_borrow_container_t container, bool read_only) {
   types_mount_t mount = {.volume = *TEXT(NAME), .path = *TEXT(PATH), .read_only = read_only};
-  pod_set_info_method_container_put_mount(container, &mount);
+  pod_set_info_method_container_default_mount(container, &mount);
 }
 
 bool exports_transform_transform(context_own_context_t context, types_failure_t *failure) {
@@ -33,13 +33,13 @@ bool exports_transform_transform(context_own_context_t context, types_failure_t 
     if (!pod_set_info_method_pod_set_container(pod_set, TEXT("node"), &node)) continue;
     context_method_context_because(ctx, TEXT("training shares this volume with the sidecar"));
     pod_set_info_method_pod_set_put_empty_dir(pod_set, TEXT(NAME), NULL, NULL);
-    put_mount(pod_set_info_borrow_container(node), false);
+    default_mount(pod_set_info_borrow_container(node), false);
     context_method_context_because(ctx, TEXT("the image in the configuration of trainyard-template-sidecar"));
     pod_set_info_borrow_container_t sidecar = pod_set_info_borrow_container(
         pod_set_info_method_pod_set_add_init_container(pod_set, TEXT(NAME), &image));
     // An init container that is always restarted starts before the others, and ends after them.
     pod_set_info_method_container_set_restart_policy(sidecar, TEXT("Always"));
-    put_mount(sidecar, true);
+    default_mount(sidecar, true);
   }
   return true;
 }

@@ -14,7 +14,7 @@ export const transform = {
       if (!node) continue;
       ctx.because("training shares this volume with the sidecar");
       podSet.putEmptyDir(NAME);
-      node.putMount({ volume: NAME, path: PATH, readOnly: false });
+      node.defaultMount({ volume: NAME, path: PATH, readOnly: false });
       ctx.because("the image in the configuration of trainyard-template-sidecar");
       const sidecar = podSet.addInitContainer(NAME, image);
       // An init container that is always restarted starts before the others, and ends after them.

@@ -19,7 +19,7 @@ class Transform(exports.Transform):
                 continue
             ctx.because("training shares this volume with the sidecar")
             pod_set.put_empty_dir(NAME, None, None)
-            node.put_mount(mount(read_only=False))
+            node.default_mount(mount(read_only=False))
             ctx.because("the image in the configuration of trainyard-template-sidecar")
             sidecar = pod_set.add_init_container(NAME, image)
             # An init container that is always restarted starts before the others, and ends after them.

@@ -75,8 +75,8 @@ struct ChangedField {
 /// The file of TrainJobs that are not in the input.
 const STAND_INS: &str = "(a TrainJob that only names a runtime)";
 
-/// Renders the TrainJobs of the input now and after the change, and for each runtime that none of them names a TrainJob that only names
-/// it. Also returns the errors of the input itself.
+/// Renders the TrainJobs of the input now and after the change, and for each runtime without a TrainJob that is accepted now one that only
+/// names it. Also returns the errors of the input itself.
 pub(super) fn compare(
     args: &InputArgs,
     now: &LoadedPlugins,
@@ -87,7 +87,7 @@ pub(super) fn compare(
     let (mut catalog, mut failure) = input::catalog(objects, failure);
     catalog.jobs.retain(input::is_ours);
     let progress = Progress::new("rendering", catalog.jobs.len());
-    let mut impacts = Vec::new();
+    let (mut impacts, mut covered) = (Vec::new(), BTreeSet::new());
     let missing = catalog.without_runtime.iter();
     missing.for_each(|missing| failure.add(missing));
     let one = |job: &InputJob| {
@@ -97,15 +97,27 @@ pub(super) fn compare(
         outcome
     };
     let done = now.run_in_order(&catalog.jobs, one, |job, outcome| {
+        let runtime = job.runtime_location().to_string();
         match outcome {
-            // A runtime need not be able to run a TrainJob that only names it.
-            Ok(Ok(Outcome::RefusedAlready {
-                has_other: false, ..
-            })) if is_stand_in(job) => {}
-            Ok(Ok(outcome)) => impacts.push(JobImpact {
-                name: name(job),
-                outcome,
-            }),
+            Ok(Ok(outcome)) if is_stand_in(job) => {
+                // A runtime need not be able to run a TrainJob that only names it.
+                let is_refused = matches!(
+                    outcome,
+                    Outcome::RefusedAlready {
+                        has_other: false,
+                        ..
+                    }
+                );
+                if !is_refused && !covered.contains(&runtime) {
+                    impacts.push(JobImpact::new(job, outcome));
+                }
+            }
+            Ok(Ok(outcome)) => {
+                if !matches!(outcome, Outcome::RefusedAlready { .. }) {
+                    covered.insert(runtime);
+                }
+                impacts.push(JobImpact::new(job, outcome));
+            }
             Ok(Err(overdue)) => failure.absorb(overdue),
             Err(panicked) => failure.add(format!("{}: {panicked}", name(job))),
         }
@@ -116,33 +128,9 @@ pub(super) fn compare(
     Ok((impacts, failure))
 }
 
-/// Returns a TrainJob for each runtime that no TrainJob names.
+/// Returns a TrainJob for each runtime, with names that no object of the input has.
 fn stand_ins(objects: &[Admitted], namespace: &str) -> Result<Vec<Admitted>, ErrorList> {
-    let text = |object: &Admitted, pointer: &str| {
-        let value = object.object.value.pointer(pointer);
-        value.and_then(Value::as_str).map(str::to_owned)
-    };
-    // A TrainJob with errors is not rendered.
-    let jobs = objects
-        .iter()
-        .filter(|one| input::is_train_job(&one.object) && one.errors.is_empty());
-    let named: BTreeSet<_> = jobs
-        .map(|job| {
-            let kind = text(job, "/spec/runtimeRef/kind");
-            let kind = kind.unwrap_or_else(|| names::CLUSTER_TRAINING_RUNTIME.to_owned());
-            let scope = (kind == names::TRAINING_RUNTIME).then(|| job.namespace.clone());
-            (kind, scope.flatten(), text(job, "/spec/runtimeRef/name"))
-        })
-        .collect();
     let runtimes = objects.iter().filter(|one| input::is_runtime(&one.object));
-    let unnamed = runtimes.filter(|one| {
-        let name = one.object.metadata.name.clone();
-        !named.contains(&(
-            one.object.kind.to_string(),
-            one.namespace.clone(),
-            Some(name),
-        ))
-    });
     let admission = Admission::default();
     let mut all = Vec::new();
     let names: BTreeSet<_> = objects
@@ -151,7 +139,7 @@ fn stand_ins(objects: &[Admitted], namespace: &str) -> Result<Vec<Admitted>, Err
         .collect();
     let free = (0..).map(|at| format!("example-{at}"));
     let free = free.filter(|name| !names.contains(name.as_str()));
-    for (runtime, name) in unnamed.zip(free) {
+    for (runtime, name) in runtimes.zip(free) {
         let job = json!({
             "apiVersion": names::TRAINER_API_VERSION,
             "kind": names::TRAIN_JOB,
@@ -182,6 +170,13 @@ fn name(job: &InputJob) -> String {
 }
 
 impl JobImpact {
+    fn new(job: &InputJob, outcome: Outcome) -> Self {
+        Self {
+            name: name(job),
+            outcome,
+        }
+    }
+
     /// Whether the change breaks the TrainJob or the runtime.
     pub(super) const fn is_broken(&self) -> bool {
         matches!(

@@ -29,7 +29,7 @@ impl Transform for Sidecar {
             };
             ctx.because("training shares this volume with the sidecar");
             pod_set.put_empty_dir(NAME, None, None);
-            node.put_mount(&Mount::new(NAME, PATH));
+            node.default_mount(&Mount::new(NAME, PATH));
             ctx.because("the image in the configuration of trainyard-template-sidecar");
             let sidecar = pod_set.add_init_container(NAME, &config.image);
             // An init container that is always restarted starts before the others, and ends after them.
