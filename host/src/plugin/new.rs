@@ -6,6 +6,7 @@ use std::{
 };
 
 use clap::Args;
+use trainyard_api::inputs;
 use trainyard_model::{names::is_dns_label, text::clean};
 
 use super::{
@@ -117,7 +118,7 @@ fn check_name(name: &str, language: Language) -> Result<(), NewError> {
 
 /// Returns the absolute path of the SDK as text.
 fn sdk_path(sdk: &Path) -> Result<String, NewError> {
-    let manifest = fs::read_to_string(sdk.join("Cargo.toml"));
+    let manifest = inputs::read_file(&sdk.join("Cargo.toml"), inputs::MAX_FILE_BYTES);
     if !manifest.is_ok_and(|text| text.contains("\"trainyard-sdk\"")) {
         return Err(NewError::Sdk(shown(sdk)));
     }

@@ -8,6 +8,7 @@ use std::{
     process::{Command, ExitStatus, Stdio},
 };
 
+use trainyard_api::{error::InputProblem, inputs};
 use trainyard_componentize::{
     component::{self, Component, ComponentError},
     wrap,
@@ -23,11 +24,14 @@ use crate::output;
 /// The script that builds the plugin in its directory.
 pub(super) const SCRIPT: &str = "build.sh";
 
+/// The largest `manifest.json` that is read, in bytes. A manifest itself is smaller.
+pub(super) const MAX_MANIFEST: u64 = 1 << 20;
+
 /// Why a plugin was not built.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ScriptError {
     #[error("{path}: cannot be read: {error}")]
-    Read { path: String, error: io::Error },
+    Read { path: String, error: InputProblem },
     #[error("{path}: {error}")]
     Manifest { path: String, error: PartsError },
     #[error("{path}: cannot be run: {error}{}", advice(error, path))]
@@ -77,11 +81,11 @@ pub(super) fn is_in(dir: &Path) -> bool {
 /// Reads the manifest of the plugin in a directory, with all phases if it does not list its own.
 pub(super) fn manifest(dir: &Path) -> Result<Manifest, ScriptError> {
     let path = dir.join("manifest.json");
-    let text = fs::read(&path).map_err(|error| ScriptError::Read {
+    let text = inputs::read_file(&path, MAX_MANIFEST).map_err(|error| ScriptError::Read {
         path: shown(&path),
         error,
     })?;
-    wrap::check_manifest(&text).map_err(|error| ScriptError::Manifest {
+    wrap::check_manifest(text.as_bytes()).map_err(|error| ScriptError::Manifest {
         path: shown(&path),
         error,
     })

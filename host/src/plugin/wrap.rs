@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use trainyard_api::{error::InputProblem, inputs};
 use trainyard_componentize::wrap;
 use trainyard_model::text::clean;
 
-use super::build;
+use super::{build, script::MAX_MANIFEST};
 use crate::{args::CacheArgs, load, report::ErrorList};
 
 /// Arguments of `plugin wrap`.
@@ -26,14 +27,16 @@ pub(crate) struct WrapArgs {
 }
 
 pub(super) fn run(args: &WrapArgs) -> Result<(), ErrorList> {
-    let read = |path: &PathBuf| {
-        std::fs::read(path).map_err(|error| {
-            let path = clean(&path.display().to_string());
-            ErrorList::from_iter([format!("{path}: cannot be read: {error}")])
-        })
+    let failed = |path: &PathBuf, problem: InputProblem| {
+        let path = clean(&path.display().to_string());
+        ErrorList::from_iter([format!("{path}: {problem}")])
     };
-    let (wasm, manifest) = (read(&args.file)?, read(&args.manifest)?);
-    let wrapped = wrap::wrap(&wasm, &manifest).map_err(|error| {
+    // A pipe or a device may never end.
+    let wasm = inputs::check_regular(&args.file).and_then(|()| Ok(std::fs::read(&args.file)?));
+    let wasm = wasm.map_err(|problem| failed(&args.file, problem))?;
+    let manifest = inputs::read_file(&args.manifest, MAX_MANIFEST);
+    let manifest = manifest.map_err(|problem| failed(&args.manifest, problem))?;
+    let wrapped = wrap::wrap(&wasm, manifest.as_bytes()).map_err(|error| {
         // An error of the manifest names the other file.
         let path = match error {
             wrap::WrapError::Manifest(_) | wrap::WrapError::Phases { .. } => &args.manifest,
