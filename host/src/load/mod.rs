@@ -17,7 +17,7 @@ use std::{
 pub(crate) use lenient::LenientLoad;
 use new_plugin::NewPlugin;
 pub(crate) use next::NextPlugins;
-use refused::{Origin, Refused, shown};
+use refused::{Origin, Refused};
 use result::{CodeLoading, LoadResult, load, misspelled_orders};
 use trainyard_model::{
     manifest::Manifest,
@@ -34,7 +34,7 @@ use trainyard_sandbox::{
 use crate::{
     args::{CacheArgs, LoadArgs},
     built_ins::BUILT_INS,
-    compile_worker,
+    compile_worker, output,
     policy_file::PolicyFile,
     report::{self, ErrorList},
 };
@@ -82,7 +82,7 @@ impl LoadedPlugins {
         own.add(origin, defaults, &policy, |settings| {
             let loaded = loader.load_untrusted(component.clone(), settings);
             let loaded = loaded.map_err(|problem| LoadError {
-                file: shown(path),
+                file: output::path(path),
                 problem: Box::new(problem),
             })?;
             Ok(Arc::new(loaded))
@@ -92,7 +92,7 @@ impl LoadedPlugins {
             if plugins.remove(name) {
                 report::warn(format!(
                     "{}: has the name `{name}` of a built-in plugin, which it replaces here; a controller refuses it",
-                    shown(path)
+                    output::path(path)
                 ));
             }
         }
@@ -104,7 +104,7 @@ impl LoadedPlugins {
         let all = Self::of(plugins, loader, &policy, failure)?;
         let loaded = loaded.ok_or_else(|| {
             let problem = "is disabled in the policy file; remove `disabled` from its entry";
-            ErrorList::from_iter([format!("{}: the plugin {problem}", shown(path))])
+            ErrorList::from_iter([format!("{}: the plugin {problem}", output::path(path))])
         })?;
         Ok((all, loaded))
     }
@@ -174,7 +174,7 @@ impl LoadedPlugins {
         let failed = |what: String| ErrorList::from_iter([what]);
         let (origin, bytes) = match self.origins.get(&id.name) {
             Some(Origin::File(path)) => {
-                let file = shown(path);
+                let file = output::path(path);
                 let read = screen::read(path, &LoadLimits::default());
                 let bytes = read.map_err(|error| failed(format!("{file}: {error}")))?;
                 (file, bytes)
@@ -254,7 +254,7 @@ pub(crate) fn check_manifest(
     let is_granted = policy.is_none();
     let (policy, loader) = prepare(policy, cache)?;
     let built_ins = load(&loader, &[], &policy, CodeLoading::Lazy);
-    let in_file = |problem: &dyn fmt::Display| format!("{}: {problem}", shown(file));
+    let in_file = |problem: &dyn fmt::Display| format!("{}: {problem}", output::path(file));
     let mut new = NewPlugin::of_manifest(manifest, &policy)
         .map_err(|error| ErrorList::from_iter([in_file(&error)]))?;
     let mut failure = ErrorList::from_iter(built_ins.policy_errors(&policy, Some(&new.plugin)));
@@ -304,8 +304,9 @@ pub(crate) fn files(
 
 /// Returns the plugin files in a directory, by name.
 fn files_in(directory: &Path) -> Result<Vec<PathBuf>, ErrorList> {
-    let unreadable =
-        |error: std::io::Error| ErrorList::from_iter([format!("{}: {error}", shown(directory))]);
+    let unreadable = |error: std::io::Error| {
+        ErrorList::from_iter([format!("{}: {error}", output::path(directory))])
+    };
     let mut files = Vec::new();
     for entry in std::fs::read_dir(directory).map_err(unreadable)? {
         let path = entry.map_err(unreadable)?.path();

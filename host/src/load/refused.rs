@@ -1,17 +1,17 @@
 //! Why a plugin is not loaded.
 
-use std::{
-    fmt,
-    path::{Path, PathBuf},
-};
+use std::{fmt, path::PathBuf};
 
 use thiserror::Error;
 use trainyard_api::Location;
-use trainyard_model::{plan::PlanError, text::clean};
+use trainyard_model::plan::PlanError;
 use trainyard_render::{Declared, SkippedPlugin};
 use trainyard_sandbox::LoadError;
 
-use crate::finding::{Finding, Parts};
+use crate::{
+    finding::{Finding, Parts},
+    output,
+};
 
 /// A plugin that is not loaded.
 #[derive(Debug, Error)]
@@ -44,7 +44,7 @@ pub(super) enum Refused {
         error: PlanError,
     },
     /// The same file was passed before.
-    #[error("the plugin file {} is passed twice; pass it once", shown(.0))]
+    #[error("the plugin file {} is passed twice; pass it once", output::path(.0))]
     SameFile(PathBuf),
 }
 
@@ -68,9 +68,9 @@ impl Refused {
             Self::Load { error, .. } => error.file.clone(),
             Self::SameName { second: origin, .. } | Self::Conflict { origin, .. } => match origin {
                 Origin::BuiltIn => origin.to_string(),
-                Origin::File(file) => shown(file),
+                Origin::File(file) => output::path(file),
             },
-            Self::SameFile(file) => shown(file),
+            Self::SameFile(file) => output::path(file),
         }
     }
 
@@ -108,14 +108,9 @@ impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::BuiltIn => f.write_str("the built-in plugin"),
-            Self::File(path) => write!(f, "the plugin file {}", shown(path)),
+            Self::File(path) => write!(f, "the plugin file {}", output::path(path)),
         }
     }
-}
-
-/// Returns a file's name without control characters, because anyone with write access to the directory chooses it.
-pub(super) fn shown(path: &Path) -> String {
-    clean(&path.display().to_string())
 }
 
 #[cfg(test)]

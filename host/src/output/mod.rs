@@ -6,6 +6,7 @@ mod file;
 use std::{
     borrow::Cow,
     io::{IsTerminal, Read, Write},
+    path::Path,
 };
 
 use comfy_table::{ContentArrangement, presets};
@@ -41,6 +42,11 @@ pub(crate) fn commented(comments: &[String], objects: &[Value]) -> String {
     let comment = |line: &String| format!("# {}\n", clean_to(line, MAX_LINE));
     let comments: String = comments.iter().map(comment).collect();
     comments + &trainyard_api::yaml::write_documents(objects)
+}
+
+/// Returns a file's name without control characters, because anyone with write access to the directory chooses it.
+pub(crate) fn path(path: &Path) -> String {
+    clean(&path.display().to_string())
 }
 
 /// Returns a number with its noun.

@@ -7,7 +7,6 @@ use trainyard_componentize::{build, component::Component};
 use trainyard_model::{
     manifest::{ActiveWhen, Manifest},
     plugin_info::PluginId,
-    text::clean,
 };
 use trainyard_sandbox::{LoadLimits, screen};
 use trainyard_schema::documents::union_keys;
@@ -39,7 +38,7 @@ pub(super) fn write(component: Component, output: Option<&Path>) -> Result<(), E
     let path = output
         .map(Path::to_owned)
         .unwrap_or_else(|| PathBuf::from(format!("{}.wasm", manifest.name)));
-    let shown = clean(&path.display().to_string());
+    let shown = output::path(&path);
     let failure = |problem: String| ErrorList::from_iter([format!("{shown}: {problem}")]);
     let screened = screen::screen(
         component.bytes,
@@ -73,10 +72,7 @@ pub(super) fn component(dir: &Path, locked: bool) -> Result<Component, ErrorList
         built.component
     };
     match unreachable_problem(&component.manifest.active_when) {
-        Some(problem) => Err(failure(format!(
-            "{}: {problem}",
-            clean(&dir.display().to_string())
-        ))),
+        Some(problem) => Err(failure(format!("{}: {problem}", output::path(dir)))),
         None => Ok(component),
     }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use trainyard_model::{manifest::Manifest, plugin_info::Exemptions, text::clean};
+use trainyard_model::{manifest::Manifest, plugin_info::Exemptions};
 use trainyard_render::{Declared, Renderer, SkippedPlugin};
 
 use super::{
@@ -42,7 +42,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<(), ErrorList> {
     let (loaded, exemptions, mut failure) =
         load::check_manifest(&file, manifest.clone(), policy.as_deref(), &args.cache)?;
     if let Some(problem) = unreachable_problem(&manifest.active_when) {
-        failure.add(format!("{}: {problem}", clean(&file.display().to_string())));
+        failure.add(format!("{}: {problem}", output::path(&file)));
     }
     let renderer = without(loaded.renderer, &manifest, exemptions);
     let checked = folder.map(|folder| cases::check(&folder, &renderer));
@@ -59,7 +59,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<(), ErrorList> {
     failure.or_ok(())?;
     output::lines([format!(
         "{}: plugin {} {}: found no mistakes in its manifest with {} and in {}",
-        clean(&args.dir.display().to_string()),
+        output::path(&args.dir),
         manifest.name,
         manifest.version,
         counted(manifest.claims.iter().count(), "claim"),

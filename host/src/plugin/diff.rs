@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use trainyard_model::text::clean;
 
 use super::inspect::screened;
 use crate::{
@@ -47,13 +46,13 @@ struct Version {
 
 pub(super) fn run(args: &DiffArgs) -> Result<(), ErrorList> {
     let (old, new) = (screened(&args.old)?, screened(&args.new)?);
-    let file = clean(&args.new.display().to_string());
+    let file = output::path(&args.new);
     let failure = |problem: String| ErrorList::from_iter([format!("{file}: {problem}")]);
     let name = &new.manifest.name;
     if old.manifest.name != *name {
         return Err(failure(format!(
             "is the plugin {name}, but {} is the plugin {}; pass two versions of one plugin",
-            clean(&args.old.display().to_string()),
+            output::path(&args.old),
             old.manifest.name
         )));
     }

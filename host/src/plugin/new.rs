@@ -76,7 +76,10 @@ pub(super) fn run(args: &NewArgs) -> Result<(), ErrorList> {
         Language::Python => Some("  pip install -r requirements.txt"),
         Language::C | Language::Go => None,
     };
-    let lines = [format!("created {}; in this folder, run", shown(&dir))];
+    let lines = [format!(
+        "created {}; in this folder, run",
+        output::path(&dir)
+    )];
     let lines = lines.into_iter().chain(first.map(str::to_owned));
     output::lines(lines.chain([
         "  trainyard plugin test --update".to_owned(),
@@ -120,16 +123,12 @@ fn check_name(name: &str, language: Language) -> Result<(), NewError> {
 fn sdk_path(sdk: &Path) -> Result<String, NewError> {
     let manifest = inputs::read_file(&sdk.join("Cargo.toml"), inputs::MAX_FILE_BYTES);
     if !manifest.is_ok_and(|text| text.contains("\"trainyard-sdk\"")) {
-        return Err(NewError::Sdk(shown(sdk)));
+        return Err(NewError::Sdk(output::path(sdk)));
     }
     let path = sdk.canonicalize().ok();
     let path = path.and_then(|path| path.to_str().map(str::to_owned));
     path.filter(|path| !path.contains(char::is_control))
-        .ok_or_else(|| NewError::SdkPath(shown(sdk)))
-}
-
-fn shown(path: &Path) -> String {
-    clean(&path.display().to_string())
+        .ok_or_else(|| NewError::SdkPath(output::path(sdk)))
 }
 
 /// Creates the folder whole, or not at all.
@@ -148,8 +147,8 @@ fn create(args: &NewArgs, dir: &Path) -> Result<(), NewError> {
     };
     let files = template.files()?;
     fs::create_dir(dir).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => NewError::Exists(shown(dir)),
-        io::ErrorKind::NotFound => NewError::NoParent(shown(dir.parent().unwrap_or(dir))),
+        io::ErrorKind::AlreadyExists => NewError::Exists(output::path(dir)),
+        io::ErrorKind::NotFound => NewError::NoParent(output::path(dir.parent().unwrap_or(dir))),
         _ => failed(dir, error),
     })?;
     let mut files = files.iter();
@@ -163,7 +162,7 @@ fn create(args: &NewArgs, dir: &Path) -> Result<(), NewError> {
 
 fn failed(dir: &Path, error: io::Error) -> NewError {
     NewError::Io {
-        path: shown(dir),
+        path: output::path(dir),
         error,
     }
 }

@@ -82,11 +82,11 @@ pub(super) fn is_in(dir: &Path) -> bool {
 pub(super) fn manifest(dir: &Path) -> Result<Manifest, ScriptError> {
     let path = dir.join("manifest.json");
     let text = inputs::read_file(&path, MAX_MANIFEST).map_err(|error| ScriptError::Read {
-        path: shown(&path),
+        path: output::path(&path),
         error,
     })?;
     wrap::check_manifest(text.as_bytes()).map_err(|error| ScriptError::Manifest {
-        path: shown(&path),
+        path: output::path(&path),
         error,
     })
 }
@@ -97,7 +97,7 @@ pub(super) fn run(dir: &Path) -> Result<Component, ScriptError> {
     let manifest = manifest(dir)?;
     let script = dir.join(SCRIPT);
     let failed = |error| ScriptError::Run {
-        path: shown(&script),
+        path: output::path(&script),
         error,
     };
     let file = dir.join(format!("{}.wasm", manifest.name));
@@ -106,8 +106,8 @@ pub(super) fn run(dir: &Path) -> Result<Component, ScriptError> {
         && error.kind() != io::ErrorKind::NotFound
     {
         return Err(ScriptError::Stale {
-            path: shown(&script),
-            file: shown(&file),
+            path: output::path(&script),
+            file: output::path(&file),
             error,
         });
     }
@@ -121,25 +121,25 @@ pub(super) fn run(dir: &Path) -> Result<Component, ScriptError> {
         // If it cannot be written, neither can the error.
         let _ = io::stderr().write_all(printed.as_bytes());
         return Err(ScriptError::Failed {
-            path: shown(&script),
+            path: output::path(&script),
             status: output.status,
         });
     }
     let bytes = screen::read(&file, &LoadLimits::default());
     let bytes = bytes.map_err(|error| ScriptError::NoOutput {
-        script: shown(&script),
-        file: shown(&file),
+        script: output::path(&script),
+        file: output::path(&file),
         error,
     })?;
     let component = component::read(bytes).map_err(|error| ScriptError::NotPlugin {
-        file: shown(&file),
+        file: output::path(&file),
         error,
     })?;
     if component.manifest.name == manifest.name {
         return Ok(component);
     }
     Err(ScriptError::OtherName {
-        file: shown(&file),
+        file: output::path(&file),
         found: clean(&component.manifest.name),
         name: manifest.name,
     })
@@ -154,8 +154,4 @@ fn command(script: &Path, dir: &Path) -> io::Result<Command> {
         .stdin(Stdio::null())
         .stderr(Stdio::inherit());
     Ok(command)
-}
-
-fn shown(path: &Path) -> String {
-    clean(&path.display().to_string())
 }

@@ -10,10 +10,12 @@ use std::{
 
 use notify::{Event, EventKind, RecursiveMode, Watcher};
 use thiserror::Error;
-use trainyard_model::text::clean;
 
 use super::built::Built;
-use crate::report::{ErrorList, note};
+use crate::{
+    output,
+    report::{ErrorList, note},
+};
 
 /// The option that the next run does not have.
 const OPTION: &str = "--watch";
@@ -51,7 +53,7 @@ fn watch(sources: &[&Path]) -> Result<(), WatchError> {
         }
     };
     let failed = |path: &Path| {
-        let path = clean(&path.display().to_string());
+        let path = output::path(path);
         move |error| WatchError::Watch { path, error }
     };
     let mut watcher = notify::recommended_watcher(on_event).map_err(failed(Path::new(".")))?;

@@ -7,7 +7,7 @@ use std::{
 
 use clap::{Args, ValueEnum, builder::PossibleValue};
 use trainyard_componentize::contract::{self, GUEST_FILE, WIT};
-use trainyard_model::{phase::Phase, text::clean};
+use trainyard_model::phase::Phase;
 
 use crate::{output, report::ErrorList};
 
@@ -52,7 +52,7 @@ impl ValueEnum for PhaseArg {
 }
 
 pub(super) fn run(args: &WitArgs) -> Result<(), ErrorList> {
-    let shown = |path: &Path| clean(&path.display().to_string());
+    let shown = |path: &Path| output::path(path);
     let failed = |path: &Path, error: std::io::Error| {
         ErrorList::from_iter([format!("{}: cannot be written: {error}", shown(path))])
     };

@@ -5,10 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use trainyard_api::{error::InputProblem, inputs};
 use trainyard_componentize::wrap;
-use trainyard_model::text::clean;
 
 use super::{build, script::MAX_MANIFEST};
-use crate::{args::CacheArgs, load, report::ErrorList};
+use crate::{args::CacheArgs, load, output, report::ErrorList};
 
 /// Arguments of `plugin wrap`.
 #[derive(Debug, Args)]
@@ -28,7 +27,7 @@ pub(crate) struct WrapArgs {
 
 pub(super) fn run(args: &WrapArgs) -> Result<(), ErrorList> {
     let failed = |path: &PathBuf, problem: InputProblem| {
-        let path = clean(&path.display().to_string());
+        let path = output::path(path);
         ErrorList::from_iter([format!("{path}: {problem}")])
     };
     // A pipe or a device may never end.
@@ -42,10 +41,10 @@ pub(super) fn run(args: &WrapArgs) -> Result<(), ErrorList> {
             wrap::WrapError::Manifest(_) | wrap::WrapError::Phases { .. } => &args.manifest,
             _ => &args.file,
         };
-        let path = clean(&path.display().to_string());
+        let path = output::path(path);
         ErrorList::from_iter([format!("{path}: {error}")])
     })?;
-    let path = clean(&args.file.display().to_string());
+    let path = output::path(&args.file);
     load::check(&path, wrapped.bytes.clone(), &args.cache)?;
     build::write(wrapped, args.output.as_deref())
 }

@@ -48,14 +48,6 @@ pub(super) fn changes(
     comparison.changes
 }
 
-/// How a change of a keyword affects what a schema accepts.
-enum Effect {
-    /// It accepts at least what it accepted.
-    Wider,
-    /// It may refuse what it accepted.
-    Narrower,
-}
-
 struct Comparison<'a> {
     roots: (&'a Value, &'a Value),
     what: &'a str,
@@ -178,8 +170,7 @@ impl<'a> Comparison<'a> {
             value.map_or_else(|| "none".to_owned(), |value| clean(&value.to_string()))
         };
         let text = format!(": `{key}` is {} instead of {}", shown(new), shown(old));
-        let is_narrower = matches!(effect(key, old, new), Effect::Narrower);
-        self.add(ChangeKind::Changed, path, is_narrower, &text);
+        self.add(ChangeKind::Changed, path, !is_wider(key, old, new), &text);
     }
 
     fn add(&mut self, kind: ChangeKind, path: &str, is_breaking: bool, text: &str) {
@@ -281,9 +272,9 @@ fn joined(path: &str, name: &str) -> String {
     }
 }
 
-/// Returns the effect of a changed keyword. One that is hard to compare counts as narrower.
-fn effect(key: &str, old: Option<&Value>, new: Option<&Value>) -> Effect {
-    let is_wider = match (key, old, new) {
+/// Whether a schema with a changed keyword accepts at least what it accepted. A keyword that is hard to compare counts as narrower.
+fn is_wider(key: &str, old: Option<&Value>, new: Option<&Value>) -> bool {
+    match (key, old, new) {
         // It does not affect what is accepted.
         ("default", ..) | (_, Some(_), None) => true,
         ("schema", old, new) => new == Some(&ANYTHING) || old == Some(&Value::Bool(false)),
@@ -308,10 +299,6 @@ fn effect(key: &str, old: Option<&Value>, new: Option<&Value>) -> Effect {
         }
         ("enum", Some(old), Some(new)) => texts(old).is_subset(&texts(new)),
         _ => false,
-    };
-    match is_wider {
-        true => Effect::Wider,
-        false => Effect::Narrower,
     }
 }
 

@@ -11,7 +11,7 @@ use trainyard_api::{
 };
 use trainyard_model::text::{MAX_LINE, clean, clean_to};
 
-use crate::{report::ErrorList, runtimes::shipped};
+use crate::{output, report::ErrorList, runtimes::shipped};
 
 /// The file with the objects that a case is rendered to.
 pub(in crate::plugin) const OBJECTS: &str = "expected.yaml";
@@ -43,7 +43,7 @@ pub(super) struct Read {
 
 /// Returns the cases in a directory, by name.
 pub(super) fn find(folder: &Path) -> Result<Vec<Case>, ErrorList> {
-    let shown = clean(&folder.display().to_string());
+    let shown = output::path(folder);
     let failed = |problem: String| ErrorList::from_iter([format!("{shown}: {problem}")]);
     let paths = entries(folder).map_err(|error| {
         failed(format!(
@@ -86,7 +86,7 @@ impl Case {
     }
 
     fn of_folder(folder: &Path, name: String) -> Result<Self, String> {
-        let shown = clean(&folder.display().to_string());
+        let shown = output::path(folder);
         let files = entries(folder).map_err(|error| format!("{shown}: {error}"))?;
         let is_expected = |file: &Path| file_name(file) == OBJECTS;
         let files: Vec<_> = files
@@ -163,7 +163,7 @@ fn check_runtimes(folder: &Path) -> Result<(), String> {
     entries.iter().find(is_unknown).map_or(Ok(()), |path| {
         Err(format!(
             "{}: no shipped runtime has this name; remove the directory, or rename it to one that `trainyard runtimes` lists",
-            clean(&path.display().to_string())
+            output::path(path)
         ))
     })
 }
@@ -189,7 +189,7 @@ fn is_input(path: &Path) -> bool {
 
 /// Checks that a file of an input can be read: otherwise the error would be what the case expects.
 fn check_readable(file: &Path) -> Result<(), String> {
-    let failed = |problem: String| format!("{}: {problem}", clean(&file.display().to_string()));
+    let failed = |problem: String| format!("{}: {problem}", output::path(file));
     match fs::metadata(file) {
         // Opening another kind of file, such as a pipe, may wait for ever.
         Ok(metadata) if metadata.is_file() => fs::File::open(file)

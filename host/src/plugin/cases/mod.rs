@@ -1,5 +1,5 @@
-//! The cases of a plugin: TrainJobs that `plugin test`, `plugin claims` and `plugin conform` render with the runtimes of the case and with the shipped
-//! runtimes.
+//! The cases of a plugin: TrainJobs that `plugin test`, `plugin claims` and `plugin conform` render with the runtimes of the case and with
+//! the shipped runtimes.
 //!
 //! `folder` finds the cases and reads them, `placement` switches the plugin on in a shipped runtime, `rendering` renders a case to
 //! a `result`, `observed` records what the plugin's calls use, and `reach` which pod sets they write to.
@@ -17,7 +17,7 @@ use std::{
 };
 
 use clap::Args;
-use trainyard_model::{plugin_info::PluginInfo, text::clean};
+use trainyard_model::plugin_info::PluginInfo;
 use trainyard_render::Renderer;
 use trainyard_sandbox::{LoadLimits, screen};
 use trainyard_schema::Admission;
@@ -34,7 +34,7 @@ use super::build;
 use crate::{
     args::{CacheArgs, TimeoutArgs},
     load::LoadedPlugins,
-    output::Progress,
+    output::{self, Progress},
     report::ErrorList,
     runtimes::{self, Runtime},
 };
@@ -106,7 +106,7 @@ impl CasesArgs {
         let Some(folder) = self.cases.clone().or_else(|| in_dir("cases")) else {
             return Err(ErrorList::from_iter([format!(
                 "{}: a plugin file has no cases beside it; pass their directory with --cases",
-                clean(&self.plugin.display().to_string())
+                output::path(&self.plugin)
             )]));
         };
         let cases = folder::find(&folder)?;
@@ -115,7 +115,7 @@ impl CasesArgs {
         let component = match is_dir {
             true => build::component(&self.plugin, self.locked)?.bytes,
             false => screen::read(&self.plugin, &LoadLimits::default()).map_err(|error| {
-                let file = clean(&self.plugin.display().to_string());
+                let file = output::path(&self.plugin);
                 ErrorList::from_iter([format!("{file}: {error}")])
             })?,
         };

@@ -2,10 +2,11 @@
 
 use std::{collections::BTreeSet, env, fs, io, path::Path};
 
-use trainyard_model::text::{clean, clean_to};
+use trainyard_model::text::clean_to;
 
 use super::report::{Check, CheckName};
 use crate::{
+    output,
     plugin::{
         built::Built,
         cases::{Cases, CasesArgs},
@@ -56,7 +57,7 @@ fn is_whole(dir: &Path) -> bool {
 /// Builds a copy of the directory, and compares the files. A copy that cannot be built is a failure of the check.
 fn rebuilt(args: &CasesArgs, cases: &Cases, dir: &Path) -> Result<Check, ErrorList> {
     let failed = |error: io::Error| {
-        let dir = clean(&dir.display().to_string());
+        let dir = output::path(dir);
         ErrorList::from_iter([format!(
             "{dir}: cannot be copied, to build it in another directory: {error}"
         )])

@@ -13,7 +13,6 @@ use trainyard_model::{
     claims::{ClaimPath, Verb, permission},
     manifest::Manifest,
     record::{Field, ObeyedDomains, Permission},
-    text::clean,
 };
 use trainyard_sandbox::{
     LoadLimits,
@@ -54,7 +53,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<(), ErrorList> {
     let refusals = load::refusals(file, &args.cache)?;
     let screened = screened(file)?;
     let inspected = Inspection {
-        file: clean(&file.display().to_string()),
+        file: output::path(file),
         needed_grants: screened.manifest.needed_grants(&ObeyedDomains::default()),
         bytes: screened.bytes.len(),
         digest: screened.digest,
@@ -81,7 +80,7 @@ fn policy_plugins(args: &InspectArgs) -> Result<Vec<Screened>, ErrorList> {
                 continue;
             }
         };
-        let shown = clean(&file.display().to_string());
+        let shown = output::path(file);
         let name = &plugin.manifest.name;
         match files.get(name) {
             Some(other) => failure.add(format!(
@@ -113,7 +112,7 @@ struct Inspection {
 
 /// Checks a plugin file without running it.
 pub(super) fn screened(file: &Path) -> Result<Screened, ErrorList> {
-    let name = clean(&file.display().to_string());
+    let name = output::path(file);
     let (limits, compiler) = (LoadLimits::default(), compile_worker::compiler()?);
     screen::read(file, &limits)
         .and_then(|bytes| screen::screen(bytes, &limits, &compiler))

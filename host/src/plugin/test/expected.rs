@@ -87,7 +87,7 @@ impl Comparison {
                 },
             };
             differences.push(FileDifference {
-                file: clean(&path.display().to_string()),
+                file: output::path(&path),
                 kind,
             });
         }
@@ -171,7 +171,7 @@ pub(super) fn write<'c>(all: impl Iterator<Item = &'c Comparison>) -> Result<usi
         for name in NAMES {
             let path = folder.join(name);
             let failed = |error: io::Error| {
-                ErrorList::from_iter([format!("{}: {error}", clean(&path.display().to_string()))])
+                ErrorList::from_iter([format!("{}: {error}", output::path(&path))])
             };
             match files.get(name) {
                 Some(text) => {
@@ -206,7 +206,7 @@ fn check_within(folder: &Path) -> Result<(), ErrorList> {
     for directory in folder.ancestors().take(levels) {
         let metadata = fs::symlink_metadata(directory);
         if metadata.is_ok_and(|metadata| metadata.is_symlink()) {
-            let shown = clean(&directory.display().to_string());
+            let shown = output::path(directory);
             let problem =
                 "is a symbolic link, and nothing is written through it; replace it by a directory";
             return Err(ErrorList::from_iter([format!("{shown}: {problem}")]));
