@@ -46,6 +46,7 @@ fn rendered(fixture: &Path) -> (String, String) {
     let loader = Loader::new(LoaderOptions {
         compiler: compiler(),
         cache: None,
+        compiled: None,
         limits: LoadLimits::default(),
         threads: 1,
     });
@@ -112,6 +113,7 @@ fn memory_of_the_compiler_process_is_limited() {
     let loader = Loader::new(LoaderOptions {
         compiler: compiler(),
         cache: None,
+        compiled: None,
         limits,
         threads: 1,
     });

@@ -36,6 +36,7 @@ mod plugin_conform_finds_mistakes;
 mod plugin_guide_works;
 mod plugin_test_finds_differences;
 mod plugins_are_built_by_their_script;
+mod plugins_can_be_compiled_before_they_are_needed;
 mod plugins_can_be_disabled_and_configured_for_train_jobs;
 mod plugins_in_other_languages_work;
 mod policy_file_errors_name_their_field;

@@ -135,6 +135,10 @@ pub(crate) struct CacheArgs {
     /// The maximum size of the cache, such as 512Mi. The least recently used entries are deleted first.
     #[arg(long, value_name = "BYTES", env = "TRAINYARD_CACHE_SIZE", default_value = "512Mi", value_parser = bytes)]
     pub(crate) cache_size: u64,
+    /// A directory that `trainyard plugin compile` wrote. Its code is not checked, so only those who may replace this program may be able to
+    /// write to it.
+    #[arg(long, value_name = "DIR", env = "TRAINYARD_COMPILED_DIR", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) compiled_dir: Option<PathBuf>,
 }
 
 /// Parses a number of bytes in the notation of Kubernetes quantities.

@@ -1,4 +1,5 @@
-//! The limits of a plugin call. Each has a default, a setting per plugin in the policy file, and an error of its own.
+//! The limits of a plugin: of its calls, and of compiling it. Each has a default, a setting per plugin in the policy file, and an error of
+//! its own.
 
 use std::fmt;
 
@@ -62,6 +63,18 @@ impl Default for Limits {
             kept_bytes: 64 << 10,
         }
     }
+}
+
+/// The limits of checking and compiling a plugin. In the policy file, each is optional and raises or lowers the default of the host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub struct CompileLimits {
+    /// Seconds of CPU time. Default 60. On a busy machine, it may take twice as long.
+    #[schemars(range(min = 1, max = 3600))]
+    pub seconds: Option<u32>,
+    /// Bytes of memory. Default 2 GiB.
+    #[schemars(range(min = 67_108_864))]
+    pub memory_bytes: Option<u64>,
 }
 
 /// A limit of a call, with its amount.

@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use target_lexicon::Triple;
 use wasmtime::{
     Config, Enabled, Engine, InstanceAllocationStrategy, PoolingAllocationConfig, WasmFeatures,
 };
@@ -38,9 +39,14 @@ const KEEP_RESIDENT: usize = 64 << 10;
 const KEEP_TABLE_RESIDENT: usize = 4 << 10;
 
 /// The configuration of compilation and execution, which has to be the same for both.
-pub(crate) fn config() -> Config {
+///
+/// # Errors
+/// The compiler does not support the processors of this machine.
+pub(crate) fn config() -> wasmtime::Result<Config> {
     let mut config = Config::new();
     config
+        // Without a target, the code would use all features of this machine's processor, and not run on another one.
+        .target(&Triple::host().to_string())?
         .consume_fuel(true)
         .epoch_interruption(true)
         .cranelift_nan_canonicalization(true)
@@ -54,7 +60,7 @@ pub(crate) fn config() -> Config {
         .wasm_tail_call(false)
         .wasm_features(WasmFeatures::FUNCTION_REFERENCES, false)
         .wasm_component_model(true);
-    config
+    Ok(config)
 }
 
 /// The features of WebAssembly that the modules of a guest may use: those of the engine, without several memories.
@@ -102,7 +108,7 @@ impl RunningEngine {
             .linear_memory_keep_resident(KEEP_RESIDENT)
             .table_keep_resident(KEEP_TABLE_RESIDENT)
             .pagemap_scan(Enabled::Auto);
-        let mut config = config();
+        let mut config = config()?;
         config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool));
         let engine = Engine::new(&config)?;
         let (stop, stopped) = mpsc::channel::<()>();

@@ -27,7 +27,7 @@ pub enum LoadProblem {
     #[error(transparent)]
     Screen(#[from] ScreenError),
     /// It could not be compiled.
-    #[error("plugin {id}: {problem}")]
+    #[error("plugin {id}: {problem}{}", problem.way_out())]
     Compile {
         /// The plugin.
         id: PluginId,
@@ -177,6 +177,17 @@ pub enum CompileError {
         /// The beginning of what it wrote to its standard error.
         message: String,
     },
+}
+
+impl CompileError {
+    /// What an operator can do about it.
+    const fn way_out(&self) -> &'static str {
+        match self {
+            Self::Time(_) => "; raise `compile.seconds` in the policy file",
+            Self::Memory(_) => "; raise `compile.memoryBytes` in the policy file",
+            _ => "",
+        }
+    }
 }
 
 /// What a process wrote before it failed, if anything.

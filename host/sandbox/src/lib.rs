@@ -1,8 +1,9 @@
 //! Plugins as sandboxed WebAssembly components: loading, limits, and calls.
 //!
 //! [`Loader`] (`loader`) loads a file: it reads and screens it ([`screen`]), compiles it in a child process ([`compile`]) or takes it
-//! from the authenticated `cache`, links it against the `contract` and nothing else, and instantiates it once under its limits. The
-//! plugin is then called through [`trainyard_model::plugin::Plugin`] (`plugin`), each time with a fresh store and a fresh instance.
+//! from a directory of `compiled` plugins or the authenticated `cache`, links it against the `contract` and nothing else, and instantiates
+//! it once under its limits. The plugin is then called through [`trainyard_model::plugin::Plugin`] (`plugin`), each time with a fresh
+//! store and a fresh instance.
 //!
 //! `surface` is what a component imports and exports, `load_limits` bounds what a file may contain and cost, and `error` has every
 //! reason to refuse it. A `built_in` plugin is part of the program, and `deferred` loads its code when it is first called. `sandbox` is
@@ -14,6 +15,7 @@
 mod built_in;
 mod cache;
 pub mod compile;
+mod compiled;
 mod contract;
 mod deferred;
 mod engine;

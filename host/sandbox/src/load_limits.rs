@@ -1,5 +1,7 @@
 //! The limits of a plugin file, of compiling it, and of the cache.
 
+use trainyard_model::limits::CompileLimits;
+
 /// The limits of a plugin file, of compiling it, and of the cache.
 #[derive(Clone, Copy, Debug)]
 pub struct LoadLimits {
@@ -21,15 +23,27 @@ pub struct LoadLimits {
     pub data_segments: u32,
     /// Sections, over all modules. This limits empty custom sections, too. Default 100,000.
     pub sections: u32,
-    /// Bytes of memory while the file is checked and compiled. Default 2 GiB.
+    /// Bytes of memory while the file is checked and compiled. Default 2 GiB. The operator can set it for a plugin.
     pub compile_memory_bytes: u64,
     /// Seconds of CPU time while the file is checked and compiled. It may take twice as long if the machine is busy. Default 60; a debug build
-    /// of Trainyard, whose compiler is slow, has 180.
+    /// of Trainyard, whose compiler is slow, has 180. The operator can set it for a plugin.
     pub compile_seconds: u64,
     /// Bytes of compiled code. Default 256 MiB.
     pub code_bytes: u64,
     /// Bytes of all compiled code in the cache. Default 512 MiB.
     pub cache_bytes: u64,
+}
+
+impl LoadLimits {
+    /// Returns these limits with those that the operator set for a plugin.
+    #[must_use]
+    pub(crate) fn with(self, set: &CompileLimits) -> Self {
+        Self {
+            compile_seconds: set.seconds.map_or(self.compile_seconds, Into::into),
+            compile_memory_bytes: set.memory_bytes.unwrap_or(self.compile_memory_bytes),
+            ..self
+        }
+    }
 }
 
 impl Default for LoadLimits {

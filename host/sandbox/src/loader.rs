@@ -1,9 +1,14 @@
 //! Loading of plugins.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use trainyard_model::{
     manifest::Manifest,
+    plugin::Plugin,
     plugin_info::{PluginInfo, Settings},
     text::clean,
 };
@@ -13,6 +18,7 @@ use crate::{
     built_in::BuiltIn,
     cache::{Cache, CachePaths},
     compile::{self, CompilerCommand, Task},
+    compiled::{self, CompiledFolder},
     contract::{Contract, OURS},
     deferred::DeferredPlugin,
     engine::RunningEngine,
@@ -31,6 +37,8 @@ pub struct LoaderOptions {
     pub compiler: CompilerCommand,
     /// The cache of compiled components. `None` disables it.
     pub cache: Option<CachePaths>,
+    /// A directory that [`Loader::write_compiled`] wrote. It is read before the cache, and trusted like this program.
+    pub compiled: Option<PathBuf>,
     /// The limits of plugin files.
     pub limits: LoadLimits,
     /// The number of concurrent calls.
@@ -44,16 +52,27 @@ pub struct Loader {
     pool: Pool,
 }
 
-/// The sandbox could not be set up.
+/// Why the sandbox could not be set up.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot set up the sandbox: {0}")]
-pub struct SetupError(String);
+pub enum SetupError {
+    /// The engine or its threads could not be created.
+    #[error("cannot set up the sandbox: {0}")]
+    Engine(String),
+    /// The directory of compiled plugins cannot be used.
+    #[error("{}: cannot be used as the directory of compiled plugins: {error}", clean(&folder.display().to_string()))]
+    Compiled {
+        /// The directory.
+        folder: PathBuf,
+        /// Why.
+        error: io::Error,
+    },
+}
 
 impl Loader {
     /// Sets the sandbox up.
     ///
     /// # Errors
-    /// The engine or its threads could not be created.
+    /// Why it could not be set up.
     pub fn new(options: LoaderOptions) -> Result<Self, SetupError> {
         Self::for_contract(OURS, options)
     }
@@ -63,7 +82,7 @@ impl Loader {
         contract: Contract,
         options: LoaderOptions,
     ) -> Result<Self, SetupError> {
-        let setup = |error: &dyn std::fmt::Display| SetupError(error.to_string());
+        let setup = |error: &dyn std::fmt::Display| SetupError::Engine(error.to_string());
         let threads = options.threads.max(1);
         // One more than there are threads, because a plugin can be tried out while all are busy.
         let calls = u32::try_from(threads + 1).map_err(|error| setup(&error))?;
@@ -79,12 +98,19 @@ impl Loader {
                 None
             }
         });
+        let compiled = options.compiled.as_ref().map(|folder| {
+            CompiledFolder::open(folder).map_err(|error| SetupError::Compiled {
+                folder: folder.clone(),
+                error,
+            })
+        });
         Ok(Self {
             options,
             sandbox: Arc::new(Sandbox {
                 engine: Arc::new(engine),
                 contract,
                 linker,
+                compiled: compiled.transpose()?,
                 cache,
             }),
             pool,
@@ -130,9 +156,9 @@ impl Loader {
         let outlined = Outlined::new(bytes, limits, &self.sandbox.contract)?;
         let (plugin, bytes) = set_up(outlined, settings)?;
         let plugin = self.sandbox.load(plugin, &bytes, |plugin, bytes| {
-            let compile =
-                || compile::in_child(&self.options.compiler, Task::Compile, bytes, limits);
-            let answer = compile().map_err(not_compiled(plugin))?;
+            let limits = limits.with(&plugin.settings.compile);
+            let answer = compile::in_child(&self.options.compiler, Task::Compile, bytes, &limits)
+                .map_err(not_compiled(plugin))?;
             // Entries of the cache have passed this check.
             answer.surface.imports_of(&plugin.manifest.phases)?;
             Ok(answer.code)
@@ -171,6 +197,17 @@ impl Loader {
             .map_err(of_built_in(built_in.name()))?;
         let (sandbox, built_in) = (self.sandbox.clone(), built_in.clone());
         Ok(DeferredPlugin::new(sandbox, plugin, built_in))
+    }
+
+    /// Writes the code of a plugin into a directory, for [`LoaderOptions::compiled`]. Returns the name of the file.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write_compiled(&self, plugin: &SandboxedPlugin, folder: &Path) -> io::Result<String> {
+        let name = self.sandbox.entry_name(plugin.info());
+        let code = plugin.compiled().map_err(io::Error::other)?;
+        compiled::write(folder, &name, &code)?;
+        Ok(name)
     }
 
     /// Combines a built-in plugin with the operator's settings. Its component was checked when this program was built.

@@ -62,6 +62,14 @@ impl SandboxedPlugin {
         })
     }
 
+    /// Returns the compiled code.
+    ///
+    /// # Errors
+    /// There is not enough memory for it.
+    pub(crate) fn compiled(&self) -> wasmtime::Result<Vec<u8>> {
+        self.pre.component().serialize()
+    }
+
     /// Creates a store with the plugin's limits, which apply before any code of the guest runs.
     fn store(&self, call: Box<Call>) -> (Store<State>, wasmtime::Result<()>) {
         let limits = &self.plugin.settings.limits;

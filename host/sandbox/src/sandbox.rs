@@ -8,6 +8,7 @@ use wasmtime::component::{Component, Linker};
 use crate::{
     cache::{Cache, entry_name},
     compile,
+    compiled::CompiledFolder,
     contract::Contract,
     engine::RunningEngine,
     error::{LoadProblem, not_compiled},
@@ -21,6 +22,7 @@ pub(crate) struct Sandbox {
     pub(crate) engine: Arc<RunningEngine>,
     pub(crate) contract: Contract,
     pub(crate) linker: Linker<State>,
+    pub(crate) compiled: Option<CompiledFolder>,
     pub(crate) cache: Option<Cache>,
 }
 
@@ -64,13 +66,16 @@ impl Sandbox {
         compile: impl FnOnce(&PluginInfo, &[u8]) -> Result<TrustedCode, LoadProblem>,
     ) -> Result<Component, LoadProblem> {
         let (id, engine) = (&plugin.id, &self.engine.engine);
-        let name = entry_name(&id.digest, self.compatibility());
-        if let Some(code) = self.cache.as_ref().and_then(|cache| cache.get(&name)) {
-            match trusted_code::deserialize(engine, &code) {
-                Ok(component) => return Ok(component),
-                Err(error) => {
-                    tracing::warn!(%error, "cannot load a plugin from the cache; compiling it again")
+        let name = self.entry_name(plugin);
+        let compiled = || self.compiled.as_ref()?.get(&name, plugin);
+        let cached = || self.cache.as_ref()?.get(&name);
+        for code in [&compiled as &dyn Fn() -> _, &cached] {
+            match code().map(|code| trusted_code::deserialize(engine, &code)) {
+                Some(Ok(component)) => return Ok(component),
+                Some(Err(error)) => {
+                    tracing::warn!(plugin = %id, %error, "cannot load the compiled code of a plugin; compiling it again");
                 }
+                None => {}
             }
         }
         let code = compile(plugin, bytes)?;
@@ -83,6 +88,11 @@ impl Sandbox {
             cache.put(&name, &code);
         }
         Ok(component)
+    }
+
+    /// The name of a plugin's compiled code, in the cache and in a directory of compiled plugins.
+    pub(crate) fn entry_name(&self, plugin: &PluginInfo) -> String {
+        entry_name(&plugin.id.digest, self.compatibility())
     }
 
     /// A number that differs between incompatible engines and between contracts.

@@ -14,14 +14,19 @@ use std::{
     time::{Duration, Instant},
 };
 
-use trainyard_model::text::MAX_TEXT;
+use trainyard_model::{
+    limits::{CompileLimits, Limits},
+    plugin_info::Settings,
+    text::MAX_TEXT,
+};
 use trainyard_sandbox::{
     CompileError, CompilerCommand, LoadLimits, LoadProblem, Loader, LoaderOptions, ScreenError,
     screen::screen,
 };
 
 use crate::common::{
-    self, compiler, good, leb, load, loader, loader_with, next_job_renders, transform, with_section,
+    self, compiler, good, leb, load, loader, loader_with, next_job_renders, settings, transform,
+    with_section,
 };
 
 /// A component of many functions that are dear to compile.
@@ -86,6 +91,53 @@ fn compilation_memory_is_limited() {
     assert!(matches!(problem, CompileError::Memory(_)), "{problem}");
 }
 
+#[test]
+fn operator_can_raise_and_lower_the_limits_of_one_plugin() {
+    let loader = loader_with(LoadLimits::default(), None);
+    let load = |compile| {
+        let settings = Settings {
+            compile,
+            ..settings(Limits::default())
+        };
+        let loaded = loader.load_untrusted(bomb(), |_| settings);
+        loaded.map(drop).unwrap_err().to_string()
+    };
+    let seconds = load(CompileLimits {
+        seconds: Some(1),
+        ..CompileLimits::default()
+    });
+    assert!(
+        seconds.ends_with(
+            "took longer than 1 s to check and compile; raise `compile.seconds` in the policy file"
+        ),
+        "{seconds}"
+    );
+    let memory = load(CompileLimits {
+        memory_bytes: Some(64 << 20),
+        ..CompileLimits::default()
+    });
+    assert!(
+        memory.ends_with("raise `compile.memoryBytes` in the policy file"),
+        "{memory}"
+    );
+
+    let none = LoadLimits {
+        compile_seconds: 0,
+        ..LoadLimits::default()
+    };
+    let loader = loader_with(none, None);
+    let raised = Settings {
+        compile: CompileLimits {
+            seconds: Some(60),
+            ..CompileLimits::default()
+        },
+        ..settings(Limits::default())
+    };
+    let problem = problem(&loader, good());
+    assert!(matches!(problem, CompileError::Time(0)), "{problem}");
+    loader.load_untrusted(good(), |_| raised).map(drop).unwrap();
+}
+
 fn with_compiler(program: &str, args: &[&str]) -> Loader {
     Loader::new(LoaderOptions {
         compiler: CompilerCommand {
@@ -93,6 +145,7 @@ fn with_compiler(program: &str, args: &[&str]) -> Loader {
             args: args.iter().map(Into::into).collect(),
         },
         cache: None,
+        compiled: None,
         limits: LoadLimits {
             compile_seconds: 2,
             ..LoadLimits::default()

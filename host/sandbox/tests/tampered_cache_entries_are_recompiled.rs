@@ -51,6 +51,7 @@ impl Place {
                 args: Vec::new(),
             },
             cache: Some(self.paths.clone()),
+            compiled: None,
             limits: LoadLimits::default(),
             threads: 1,
         })

@@ -28,7 +28,7 @@ use trainyard_model::{
 use trainyard_render::{Declared, Renderer, SkippedPlugin};
 use trainyard_sandbox::{
     BuiltIn, CachePaths, LoadError, LoadLimits, LoadProblem, Loader, LoaderOptions, Panicked,
-    screen,
+    SandboxedPlugin, screen,
 };
 
 use crate::{
@@ -214,12 +214,50 @@ fn prepare(policy: Option<&Path>, cache: &CacheArgs) -> Result<(PolicyFile, Load
     Ok((policy, loader(cache, cores())?))
 }
 
-/// Checks that a component can be loaded with some policy file: it is screened, compiled and linked. Errors call it `file`.
-pub(crate) fn check(file: &str, component: Vec<u8>, cache: &CacheArgs) -> Result<(), ErrorList> {
-    let (_, loader) = prepare(None, cache)?;
-    let loaded = loader.load_untrusted(component, |_| Settings::built_in());
+/// Checks that a component can be loaded with some grants: it is screened, compiled and linked. Errors call it `file`.
+pub(crate) fn check(
+    file: &str,
+    component: Vec<u8>,
+    policy: Option<&Path>,
+    cache: &CacheArgs,
+) -> Result<(), ErrorList> {
+    let (policy, loader) = prepare(policy, cache)?;
+    let loaded = loader.load_untrusted(component, |manifest| Settings {
+        compile: policy.settings(&manifest.name, Settings::default()).compile,
+        ..Settings::built_in()
+    });
     let loaded = loaded.map(drop);
     loaded.map_err(|problem| ErrorList::from_iter([format!("{file}: {problem}")]))
+}
+
+/// Compiles the built-in plugins and the plugin files into a directory, and calls `written` with each of them. Only what is needed to compile
+/// them is read from the policy file, because grants may change before the code is used.
+pub(crate) fn compile(
+    args: &LoadArgs,
+    output: &Path,
+    mut written: impl FnMut(&PluginInfo) -> Result<(), ErrorList>,
+) -> Result<(), ErrorList> {
+    let (policy, loader) = prepare(args.policy.as_deref(), &args.cache)?;
+    let settings = |manifest: &Manifest| Settings {
+        is_disabled: false,
+        ..policy.settings(&manifest.name, Settings::built_in())
+    };
+    let mut write = |loaded: Result<SandboxedPlugin, LoadError>| {
+        let plugin = loaded.map_err(|error| ErrorList::from_iter([error]))?;
+        let wrote = loader.write_compiled(&plugin, output);
+        wrote.map_err(|error| {
+            ErrorList::from_iter([format!(
+                "{}: cannot be written: {error}",
+                output::path(output)
+            )])
+        })?;
+        written(plugin.info())
+    };
+    for file in files(&args.plugin, args.plugin_dir.as_deref())? {
+        write(loader.load_file(&file, settings))?;
+    }
+    let mut built_ins = BUILT_INS.iter();
+    built_ins.try_for_each(|built_in| write(loader.load_built_in(built_in, settings)))
 }
 
 /// Returns why the plugin in a file would not be loaded beside the built-in plugins, if there were no policy file: because of its settings or
@@ -323,6 +361,7 @@ pub(crate) fn loader(cache: &CacheArgs, calls: NonZeroUsize) -> Result<Loader, E
     let options = LoaderOptions {
         compiler: compile_worker::compiler()?,
         cache: CachePaths::of_user(cache.cache_dir.as_deref()),
+        compiled: cache.compiled_dir.clone(),
         limits: LoadLimits {
             cache_bytes: cache.cache_size,
             ..LoadLimits::default()

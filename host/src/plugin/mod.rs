@@ -5,6 +5,7 @@ mod built;
 mod cases;
 mod check;
 mod claims;
+mod compile;
 mod conform;
 mod diff;
 mod inspect;
@@ -45,6 +46,10 @@ pub(crate) enum PluginCommand {
     Conform(conform::ConformArgs),
     /// Show what a new version of a plugin declares differently, and whom that breaks. The exit code is 1 if its version is too low for that.
     Diff(diff::DiffArgs),
+    /// Compile the built-in plugins and plugin files before they are needed, such as when an image is built, so that no pod waits for it.
+    ///
+    /// The code fits this build of Trainyard and the architecture of this machine, whatever its processor.
+    Compile(compile::CompileArgs),
     /// Make a plugin of a core module or component that another tool built, such as a compiler for C, Go or JavaScript.
     Wrap(wrap::WrapArgs),
     /// Write the contract as WIT files, which tools of other languages read.
@@ -61,6 +66,7 @@ pub(crate) fn run(command: &PluginCommand) -> Result<(), ErrorList> {
         PluginCommand::Claims(args) => claims::run(args),
         PluginCommand::Conform(args) => conform::run(args),
         PluginCommand::Diff(args) => diff::run(args),
+        PluginCommand::Compile(args) => compile::run(args),
         PluginCommand::Wrap(args) => wrap::run(args),
         PluginCommand::Wit(args) => wit::run(args),
     }

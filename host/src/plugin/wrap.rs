@@ -21,6 +21,9 @@ pub(crate) struct WrapArgs {
     /// The file to write [default: NAME.wasm in the current directory].
     #[arg(short, long, value_name = "FILE.wasm", value_hint = clap::ValueHint::FilePath)]
     output: Option<PathBuf>,
+    /// A policy file whose `compile` limits apply.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    policy: Option<PathBuf>,
     #[command(flatten)]
     cache: CacheArgs,
 }
@@ -45,6 +48,11 @@ pub(super) fn run(args: &WrapArgs) -> Result<(), ErrorList> {
         ErrorList::from_iter([format!("{path}: {error}")])
     })?;
     let path = output::path(&args.file);
-    load::check(&path, wrapped.bytes.clone(), &args.cache)?;
+    load::check(
+        &path,
+        wrapped.bytes.clone(),
+        args.policy.as_deref(),
+        &args.cache,
+    )?;
     build::write(wrapped, args.output.as_deref())
 }

@@ -18,7 +18,7 @@ use trainyard_config::{
 use trainyard_model::{
     claims::{ClaimPath, Grants},
     facts::Facts,
-    limits::Limits,
+    limits::{CompileLimits, Limits},
     manifest::ActiveWhen,
     plugin_info::{DisabledFor, Exemptions, PluginInfo, Settings},
     record::{Accelerators, MAX_OBEYED},
@@ -105,6 +105,9 @@ struct PluginPolicy {
     /// Limits of one call of the plugin.
     #[serde(default)]
     limits: Limits,
+    /// Limits of checking and compiling the plugin, for one with a large interpreter.
+    #[serde(default)]
+    compile: CompileLimits,
     /// Its configuration, checked by the schema in its manifest.
     #[serde(default)]
     #[schemars(with = "Option<std::collections::BTreeMap<String, Value>>")]
@@ -179,6 +182,7 @@ impl PolicyFile {
             defaults.operator_config = Arc::new(config.clone());
         }
         defaults.limits = plugin.limits;
+        defaults.compile = plugin.compile;
         defaults.digest.clone_from(&plugin.digest);
         defaults.after.extend(plugin.after.iter().cloned());
         defaults.before.extend(plugin.before.iter().cloned());

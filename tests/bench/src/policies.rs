@@ -96,6 +96,7 @@ pub fn loader(threads: usize) -> Result<Loader> {
     Ok(Loader::new(LoaderOptions {
         compiler,
         cache: None,
+        compiled: None,
         limits: LoadLimits::default(),
         threads,
     })?)

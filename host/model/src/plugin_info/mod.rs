@@ -15,7 +15,7 @@ pub use self::{
 };
 use crate::{
     claims::{ClaimError, CompiledClaims, Grants},
-    limits::Limits,
+    limits::{CompileLimits, Limits},
     manifest::{ConfigCondition, Manifest, NodeSet},
     names::short_digest,
     record::ObeyedDomains,
@@ -32,6 +32,8 @@ pub struct Settings {
     pub obeyed: ObeyedDomains,
     /// The limits of a call.
     pub limits: Limits,
+    /// The limits of checking and compiling it.
+    pub compile: CompileLimits,
     /// Its operator configuration.
     pub operator_config: Arc<Value>,
     /// Plugins that run before it if both write the same path, in addition to the manifest's `after`.
@@ -54,6 +56,7 @@ impl Default for Settings {
             grants: Grants::default(),
             obeyed: ObeyedDomains::default(),
             limits: Limits::default(),
+            compile: CompileLimits::default(),
             operator_config: Arc::new(Value::Object(serde_json::Map::new())),
             after: Vec::new(),
             before: Vec::new(),

@@ -12,6 +12,7 @@ use std::{
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
+pub(crate) use self::room::ENDING;
 use crate::trusted_code::TrustedCode;
 
 /// The length of the key and of an authentication code, in bytes.
@@ -93,7 +94,7 @@ impl Cache {
     }
 
     fn path(&self, name: &str) -> PathBuf {
-        self.folder.join(format!("{name}.{}", room::ENDING))
+        self.folder.join(format!("{name}.{ENDING}"))
     }
 
     /// The authentication code of an entry. It covers the name, so an entry cannot replace another one.
@@ -155,7 +156,7 @@ impl Cache {
 }
 
 /// Reads a regular file. Others could have replaced it by a pipe or an endless device.
-fn regular_file(path: &Path) -> Option<Vec<u8>> {
+pub(crate) fn regular_file(path: &Path) -> Option<Vec<u8>> {
     let metadata = fs::symlink_metadata(path).ok()?;
     if !metadata.is_file() || metadata.len() > MAX_ENTRY {
         tracing::warn!(path = %path.display(), "a cached plugin is not a regular file, or is too large; compiling it again");

@@ -7,7 +7,7 @@ use std::{
 };
 
 /// The file extension of entries.
-pub(super) const ENDING: &str = "cwasm";
+pub(crate) const ENDING: &str = "cwasm";
 
 /// The prefix of a file that is being written.
 pub(super) const UNFINISHED: &str = "unfinished-";

@@ -62,7 +62,9 @@ fn child() -> Result<(), String> {
 }
 
 fn compiled(bytes: &[u8]) -> Result<Vec<u8>, String> {
-    let engine = Engine::new(&engine::config()).map_err(|error| format!("{error:#}"))?;
+    let engine = engine::config()
+        .and_then(|config| Engine::new(&config))
+        .map_err(|error| format!("{error:#}"))?;
     let code = engine.precompile_component(bytes);
     code.map_err(|error| format!("{error:#}"))
 }

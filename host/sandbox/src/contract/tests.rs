@@ -67,6 +67,7 @@ fn loader(contract: Contract) -> Loader {
             args: Vec::new(),
         },
         cache: None,
+        compiled: None,
         limits: LoadLimits::default(),
         threads: 1,
     };

@@ -220,6 +220,7 @@ pub fn loader_with(limits: LoadLimits, cache: Option<CachePaths>) -> Loader {
     Loader::new(LoaderOptions {
         compiler: compiler(),
         cache,
+        compiled: None,
         limits,
         threads: 2,
     })
