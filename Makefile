@@ -130,6 +130,11 @@ bench: setup ## Measure plugin calls, renderings and starts (docs/benchmarks.md)
 	$(CARGO) build --locked --release -p trainyard
 	$(CARGO) bench --locked -p trainyard-bench
 
+.PHONY: bench-languages
+bench-languages: setup ## Measure new plugins in each language beside Torch; needs Go, Node.js, Python and 1 GB; takes minutes.
+	$(CARGO) build --locked --release -p trainyard -p trainyard-bench --bins --example languages
+	@tools/languages.sh tools/bench-languages.sh
+
 .PHONY: growth
 growth: setup ## Check that the cost of a rendering grows linearly; needs valgrind, takes minutes.
 	@if command -v valgrind >/dev/null; then \

@@ -24,17 +24,18 @@ fn inputs(folder: &Path, policy: &str) {
 
 /// Runs a command with the plugin, the policy file and an empty cache. Returns its output and the number of plugins in the cache.
 fn run(folder: &Path, args: &[&str]) -> (std::process::Output, usize) {
-    let cache = tempfile::tempdir().unwrap();
+    let temporary = tempfile::tempdir().unwrap();
+    let cache = temporary.path().join("cache");
     let output = command(args)
         .args(["--plugin", &test_plugin("hostile")])
         .args(["--policy", "policy.yaml"])
         .arg("--cache-dir")
-        .arg(cache.path())
-        .env("XDG_STATE_HOME", cache.path().join("state"))
+        .arg(&cache)
+        .env("XDG_STATE_HOME", temporary.path().join("state"))
         .current_dir(folder)
         .output()
         .unwrap();
-    let entries = fs::read_dir(cache.path()).unwrap();
+    let entries = fs::read_dir(cache).into_iter().flatten();
     let compiled = entries.filter(|entry| {
         let path = entry.as_ref().unwrap().path();
         path.extension().is_some_and(|ending| ending == "cwasm")

@@ -9,7 +9,7 @@ mod rows;
 pub use self::{
     entries::{Entry, entries},
     jobs::{Job, LARGE, SMALL, Size},
-    policies::{BUILT_INS, CHAIN, Chain, DRA, Plugins, loader, native, sandboxed},
+    policies::{BUILT_INS, CHAIN, Chain, DRA, Plugins, loader, loader_with, native, sandboxed},
     reference::Reference,
     rows::{Row, rows},
 };

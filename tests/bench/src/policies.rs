@@ -93,10 +93,22 @@ pub fn loader(threads: usize) -> Result<Loader> {
         program: "none".into(),
         args: Vec::new(),
     };
+    loader_with(compiler, None, threads)
+}
+
+/// Returns a loader with this compiler and this directory of compiled plugins, without a cache.
+///
+/// # Errors
+/// The sandbox cannot be set up.
+pub fn loader_with(
+    compiler: CompilerCommand,
+    compiled: Option<&Path>,
+    threads: usize,
+) -> Result<Loader> {
     Ok(Loader::new(LoaderOptions {
         compiler,
         cache: None,
-        compiled: None,
+        compiled: compiled.map(Path::to_owned),
         limits: LoadLimits::default(),
         threads,
     })?)

@@ -13,6 +13,7 @@ pub(super) fn lines(plugin: &PluginInfo, grants: &Grants) -> Vec<String> {
         grants: _,
         obeyed: _,
         limits,
+        compile,
         operator_config,
         after,
         before,
@@ -30,6 +31,12 @@ pub(super) fn lines(plugin: &PluginInfo, grants: &Grants) -> Vec<String> {
     let limits = limits.as_object().into_iter().flatten();
     let limits = limits.filter(|(name, limit)| defaults.get(name) != Some(limit));
     let limits = limits.map(|(name, limit)| format!("limit {name} {limit}"));
+    let compile = [
+        ("seconds", compile.seconds.map(u64::from)),
+        ("memoryBytes", compile.memory_bytes),
+    ];
+    let compile = compile.into_iter();
+    let compile = compile.filter_map(|(name, limit)| Some(format!("compile {name} {}", limit?)));
     let config = Some(&**operator_config).filter(|config| **config != json!({}));
     let config = config.map(|config| format!("config {config}"));
     let lists = [("after", after), ("before", before), ("excludes", excludes)];
@@ -45,6 +52,7 @@ pub(super) fn lines(plugin: &PluginInfo, grants: &Grants) -> Vec<String> {
     grants
         .into_iter()
         .chain(limits)
+        .chain(compile)
         .chain(config)
         .chain(lists)
         .chain(exemptions)
