@@ -1,5 +1,6 @@
 //! The plugins that `plugin new` creates in C, Go, JavaScript and Python are the same as those in Rust: their manifests are equal, they
-//! render a TrainJob with its own runtime and with every shipped runtime to the same objects, and they give the same reasons.
+//! render a TrainJob with its own runtime and with every shipped runtime to the same objects, and they give the same reasons. Their unit
+//! tests pass, and fail for a changed plugin.
 //!
 //! A language whose tools are not installed is skipped. `make test-languages` installs them, and also tests JavaScript and Python, whose
 //! plugins take long to build.
@@ -22,7 +23,7 @@ use trainyard_model::names::without_digests;
 
 use crate::common::{
     expect_file,
-    plugin_folder::{created, succeeded, trainyard},
+    plugin_folder::{created, run, succeeded, trainyard},
     root, stderr, stdout,
 };
 
@@ -33,6 +34,7 @@ const CASE: &str = "cases/basic";
 struct Built {
     folder: PathBuf,
     name: String,
+    language: String,
 }
 
 impl Built {
@@ -57,7 +59,12 @@ impl Built {
             return None;
         }
         succeeded(&built, &format!("{language}, {name}"));
-        Some(Self { folder, name })
+        let language = language.to_owned();
+        Some(Self {
+            folder,
+            name,
+            language,
+        })
     }
 
     fn printed(&self, args: &[&str]) -> String {
@@ -93,6 +100,24 @@ impl Built {
         assert!(input.contains(from), "{input}");
         fs::write(self.folder.join("changed.yaml"), input.replace(from, to)).unwrap();
         without_digests(&stderr(&self.run("render", "changed.yaml")))
+    }
+
+    /// Runs the unit tests, as its workflow does.
+    fn run_unit_tests(&self) -> Output {
+        let command = match &*self.language {
+            "c" => "./test.sh",
+            "go" => "go test ./...",
+            "javascript" => "npm test",
+            "python" => "python3 -m unittest",
+            other => panic!("{other} has no command for unit tests"),
+        };
+        let workflow = self.folder.join(".github/workflows/test.yaml");
+        let workflow = fs::read_to_string(workflow).unwrap();
+        assert!(
+            workflow.contains(&format!("- run: {command}\n")),
+            "{workflow}"
+        );
+        run("bash", &["-c", command], &self.folder)
     }
 
     /// Takes the case with the expected files of another plugin.
@@ -166,6 +191,7 @@ fn agrees(other: &Built, rust: &Built, kind: &str) {
     let claims = of_file("claims");
     succeeded(&claims, &place.to_string());
     assert!(!stderr(&claims).contains("warning"), "{}", stderr(&claims));
+    succeeded(&other.run_unit_tests(), &format!("unit tests in {place}"));
     match kind {
         "framework" => refuses_and_warns_as_in_rust(other, rust),
         "fabric" => faults_are_found(other),
@@ -218,7 +244,7 @@ fn refuses_and_warns_as_in_rust(other: &Built, rust: &Built) {
     }
 }
 
-/// A changed value is reported with what set it.
+/// A changed value is reported with what set it, and the unit tests show it.
 fn faults_are_found(plugin: &Built) {
     let sources = ["plugin.c", "main.go", "plugin.js", "plugin.py"];
     let mut sources = sources.map(|name| plugin.folder.join(name)).into_iter();
@@ -233,6 +259,12 @@ fn faults_are_found(plugin: &Built) {
       found:    \"mlx5\"
       set by:   z-fabric 0.1.0 (a node with accelerators has network devices)";
     assert!(printed.contains(wanted), "{printed}");
+    let tested = plugin.run_unit_tests();
+    let printed = String::from_utf8_lossy(&tested.stdout) + String::from_utf8_lossy(&tested.stderr);
+    assert!(
+        !tested.status.success() && printed.contains("mlx5"),
+        "{printed}"
+    );
 }
 
 /// Returns the code of a Go file that uses every method, so that the linker keeps all of them, and `plugin wrap` compares their types with
@@ -250,8 +282,9 @@ fn every_method(policy: &Path) -> String {
             let method = line.strip_prefix("func (self ");
             let method = method.and_then(|rest| rest.split_once(") "));
             if let Some((of, rest)) = method {
+                let (first, others) = of.strip_suffix("Handle").unwrap().split_at(1);
                 let (name, _) = rest.split_once('(').unwrap();
-                methods.push(format!("policy.{of}.{name}"));
+                methods.push(format!("policy.{}{others}.{name}", first.to_uppercase()));
             }
         }
     }

@@ -23,6 +23,8 @@ pub fn run(program: impl AsRef<Path>, args: &[&str], folder: &Path) -> Output {
         .args(args)
         .current_dir(folder)
         .env("CARGO_TARGET_DIR", target)
+        // Scripts in the folder run this command, like `trainyard plugin build`.
+        .env("TRAINYARD", built)
         .env("NO_COLOR", "1");
     command.output().unwrap()
 }

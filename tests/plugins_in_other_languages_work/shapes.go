@@ -20,7 +20,7 @@ func init() {
 func write(ctx policy.Context) error {
 	podSet := ctx.Info().PodSet("node")
 	if absent := ctx.Info().PodSet("absent"); absent != nil {
-		return fmt.Errorf("the pod set %v is not in the runtime", *absent)
+		return fmt.Errorf("the pod set %s is not in the runtime", absent.Name())
 	}
 	node := podSet.Container("node")
 	show := func(name string, values ...any) { node.PutEnv("SHAPES_"+name, fmt.Sprintln(values...)) }

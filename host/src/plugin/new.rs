@@ -9,10 +9,7 @@ use clap::Args;
 use trainyard_api::inputs;
 use trainyard_model::{names::is_dns_label, text::clean};
 
-use super::{
-    script::SCRIPT,
-    template::{Kind, Language, Template},
-};
+use super::template::{Kind, Language, Template};
 use crate::{built_ins::BUILT_INS, output, report::ErrorList};
 
 /// Arguments of `plugin new`.
@@ -69,22 +66,16 @@ enum NewError {
 pub(super) fn run(args: &NewArgs) -> Result<(), ErrorList> {
     let dir = args.dir.clone().unwrap_or_else(|| (&args.name).into());
     create(args, &dir).map_err(|error| ErrorList::from_iter([error.to_string()]))?;
-    let name = &args.name;
-    let first = match args.language {
-        Language::Rust => Some("  cargo test"),
-        Language::Javascript => Some("  npm install"),
-        Language::Python => Some("  pip install -r requirements.txt"),
-        Language::C | Language::Go => None,
-    };
-    let lines = [format!(
-        "created {}; in this folder, run",
-        output::path(&dir)
-    )];
-    let lines = lines.into_iter().chain(first.map(str::to_owned));
-    output::lines(lines.chain([
-        "  trainyard plugin test --update".to_owned(),
-        format!("  trainyard plugin build . --output {name}.wasm"),
-    ]))
+    let shared = args.language.shared();
+    let steps = shared.install.into_iter().map(str::to_owned);
+    let steps = steps.chain([
+        "trainyard plugin test --update".to_owned(),
+        shared.test.to_owned(),
+        format!("trainyard plugin build . --output {}.wasm", args.name),
+    ]);
+    let created = format!("created {}; in this folder, run", output::path(&dir));
+    let steps = steps.map(|step| format!("  {step}"));
+    output::lines([created].into_iter().chain(steps))
 }
 
 /// Names that no crate beside these dependencies can have, and keywords of Rust.
@@ -172,7 +163,7 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
         fs::create_dir_all(folder)?;
     }
     fs::write(path, text)?;
-    if path.ends_with(SCRIPT) {
+    if path.extension().is_some_and(|extension| extension == "sh") {
         make_executable(path)?;
     }
     Ok(())

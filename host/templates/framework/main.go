@@ -44,12 +44,12 @@ func run(ctx policy.Context) error {
 }
 
 // trainer returns the container that trains, with its pod set, or nil.
-func trainer(ctx policy.Context) (*policy.PodSet, *policy.Container) {
+func trainer(ctx policy.Context) (policy.PodSet, policy.Container) {
 	podSets := ctx.Info().WithAncestor("trainer")
 	if len(podSets) == 0 {
 		return nil, nil
 	}
-	return &podSets[0], podSets[0].Container("node")
+	return podSets[0], podSets[0].Container("node")
 }
 
 func main() {}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds NAME.wasm.
+# Builds NAME.wasm, and writes the types of the contract to `bindings`, for tests and editors.
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -9,5 +9,7 @@ if ! command -v componentize-py >/dev/null; then
 fi
 
 "${TRAINYARD:-trainyard}" plugin wit wit --phase PHASES
+rm -rf bindings
+componentize-py -d wit -w guest bindings bindings
 componentize-py -d wit -w guest componentize --stub-wasi plugin -o component.wasm
 "${TRAINYARD:-trainyard}" plugin wrap component.wasm manifest.json

@@ -46,15 +46,25 @@ pub(crate) fn variable(name: &str) -> String {
     }
 }
 
-/// The type that plugin authors use.
+/// The type that plugin authors use. A handle is an interface, which is nil for none.
 pub(crate) fn go(ty: &Type) -> String {
     match ty {
         Type::Plain(name) => plain(name).to_owned(),
         Type::String => "string".to_owned(),
+        Type::Option(ty) if is_handle(ty) => go(ty),
         Type::Option(ty) => format!("*{}", go(ty)),
         Type::List(ty) => format!("[]{}", go(ty)),
         Type::Record(name) | Type::Own(name) | Type::Borrow(name) => camel(name),
     }
+}
+
+fn is_handle(ty: &Type) -> bool {
+    matches!(ty, Type::Own(_) | Type::Borrow(_))
+}
+
+/// The type of a resource's handles, which implements its interface by calls of the host.
+pub(crate) fn handle(resource: &str) -> String {
+    lower_camel(&format!("{resource}-handle"))
 }
 
 /// The type with the layout in memory. Structs of Go have the layout that the canonical ABI demands, because their fields are aligned to
@@ -65,7 +75,8 @@ pub(crate) fn raw(ty: &Type) -> String {
         Type::List(_) => "rawList".to_owned(),
         Type::Option(ty) => format!("rawOption[{}]", raw(ty)),
         Type::Record(name) => format!("raw{}", camel(name)),
-        Type::Plain(_) | Type::Own(_) | Type::Borrow(_) => go(ty),
+        Type::Own(name) | Type::Borrow(name) => handle(name),
+        Type::Plain(_) => go(ty),
     }
 }
 
@@ -81,9 +92,9 @@ fn plain(name: &'static str) -> &'static str {
     }
 }
 
-/// Whether a type is the same in memory.
+/// Whether a value is one word, and needs no memory.
 pub(crate) fn is_identity(ty: &Type) -> bool {
-    matches!(ty, Type::Plain(_) | Type::Own(_) | Type::Borrow(_))
+    matches!(ty, Type::Plain(_)) || is_handle(ty)
 }
 
 /// Converts a value from memory (`lift`) or to it (`lower`).
@@ -91,8 +102,14 @@ pub(crate) fn converted(verb: &str, ty: &Type, value: &str) -> String {
     match ty {
         Type::String => format!("{verb}String({value})"),
         Type::Record(name) => format!("{verb}{}({value})", camel(name)),
+        Type::Option(inner) if is_handle(inner) => {
+            format!("{verb}HandleOption({value}, {})", function(verb, inner))
+        }
         Type::Option(inner) => format!("{verb}Option({value}, {})", function(verb, inner)),
         Type::List(inner) => format!("{verb}List({value}, {})", function(verb, inner)),
+        Type::Own(name) | Type::Borrow(name) if verb == "lower" => {
+            format!("{value}.({})", handle(name))
+        }
         Type::Plain(_) | Type::Own(_) | Type::Borrow(_) => value.to_owned(),
     }
 }
@@ -102,7 +119,7 @@ fn function(verb: &str, ty: &Type) -> String {
     match ty {
         Type::String => format!("{verb}String"),
         Type::Record(name) => format!("{verb}{}", camel(name)),
-        Type::Option(_) | Type::List(_) => {
+        Type::Option(_) | Type::List(_) | Type::Own(_) | Type::Borrow(_) => {
             let (from, to) = match verb {
                 "lift" => (raw(ty), go(ty)),
                 _ => (go(ty), raw(ty)),
@@ -110,7 +127,7 @@ fn function(verb: &str, ty: &Type) -> String {
             let value = converted(verb, ty, "value");
             format!("func(value {from}) {to} {{ return {value} }}")
         }
-        Type::Plain(_) | Type::Own(_) | Type::Borrow(_) => format!("same[{}]", go(ty)),
+        Type::Plain(_) => format!("same[{}]", go(ty)),
     }
 }
 
@@ -140,7 +157,7 @@ pub(crate) fn flat(contract: &Contract, ty: &Type, value: &str) -> Vec<(&'static
             });
             words.collect()
         }
-        Type::Own(_) | Type::Borrow(_) => vec![("uint32", format!("{value}.handle"))],
+        Type::Own(_) | Type::Borrow(_) => vec![("uint32", format!("uint32({value})"))],
     }
 }
 
@@ -163,6 +180,6 @@ pub(crate) fn lifted_word(ty: &Type, value: &str) -> String {
         Type::Plain("bool") => format!("{value} != 0"),
         Type::Plain("u32" | "i64" | "u64") => value.to_owned(),
         Type::Plain(_) => format!("{}({value})", go(ty)),
-        _ => format!("{}{{{value}}}", go(ty)),
+        _ => format!("{}({value})", raw(ty)),
     }
 }

@@ -85,16 +85,17 @@ fn signature_and_docs_are_enough_to_add_a_method() {
             "plugins/sdk/src/contract/context.rs: ///",
             "plugins/sdk/src/contract/context.rs: /// Needs the claim to write `C.ports[*]`.",
             "plugins/sdk/src/contract/context.rs: fn put_ports_of(name: &str, claims: Option<&str>) -> Vec<String> = \"context.put-ports-of\" context_put_ports_of(name, claims);",
-            "host/templates/go/policy/context.go: //go:wasmimport trainyard:policy/context@1.0.0 [method]context.put-ports-of",
-            "host/templates/go/policy/context.go: func importContextPutPortsOf(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32, word4 uint32, result unsafe.Pointer)",
             "host/templates/go/policy/context.go: // Puts ports, as `PutPort`.",
             "host/templates/go/policy/context.go: //",
             "host/templates/go/policy/context.go: // Needs the claim to write `C.ports[*]`.",
-            "host/templates/go/policy/context.go: func (self Context) PutPortsOf(name string, claims *string) []string {",
-            "host/templates/go/policy/context.go: rawClaims := lowerOption(claims, lowerString)",
-            "host/templates/go/policy/context.go: var result rawList",
-            "host/templates/go/policy/context.go: importContextPutPortsOf(self.handle, rawName.at, rawName.length, bit(rawClaims.some), rawClaims.value.at, rawClaims.value.length, unsafe.Pointer(&result))",
-            "host/templates/go/policy/context.go: return liftList(result, liftString)",
+            "host/templates/go/policy/context.go: PutPortsOf(name string, claims *string) []string",
+            "host/templates/go/policy/context_wasip1.go: //go:wasmimport trainyard:policy/context@1.0.0 [method]context.put-ports-of",
+            "host/templates/go/policy/context_wasip1.go: func importContextPutPortsOf(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32, word4 uint32, result unsafe.Pointer)",
+            "host/templates/go/policy/context_wasip1.go: func (self contextHandle) PutPortsOf(name string, claims *string) []string {",
+            "host/templates/go/policy/context_wasip1.go: rawClaims := lowerOption(claims, lowerString)",
+            "host/templates/go/policy/context_wasip1.go: var result rawList",
+            "host/templates/go/policy/context_wasip1.go: importContextPutPortsOf(uint32(self), rawName.at, rawName.length, bit(rawClaims.some), rawClaims.value.at, rawClaims.value.length, unsafe.Pointer(&result))",
+            "host/templates/go/policy/context_wasip1.go: return liftList(result, liftString)",
         ]
     );
 }
@@ -114,8 +115,9 @@ fn signatures_are_enough_to_add_a_resource_and_a_method_that_borrows_it() {
         "host/sandbox/src/contract/rows.rs: \"object.append-sealed\" (key: String, text: Resource<handle::SealedNote>) = object_append_sealed(&key, super::lent(text));",
         "plugins/sdk/src/contract/mod.rs: pub use self::objects::SealedNote;",
         "plugins/sdk/src/contract/objects.rs: fn append_sealed(key: &str, text: &SealedNote) = \"object.append-sealed\" object_append_sealed(key, text.lend());",
-        "host/templates/go/policy/objects.go: type SealedNote struct{ handle uint32 }",
-        "host/templates/go/policy/objects.go: func (self Object) AppendSealed(key string, text SealedNote) {",
+        "host/templates/go/policy/objects.go: isSealedNote()",
+        "host/templates/go/policy/objects.go: AppendSealed(key string, text SealedNote)",
+        "host/templates/go/policy/objects_wasip1.go: importObjectAppendSealed(uint32(self), rawKey.at, rawKey.length, uint32(text.(sealedNoteHandle)))",
     ] {
         assert!(
             lines.iter().any(|found| found == line),
@@ -162,7 +164,7 @@ fn version_is_raised_only_in_wit() {
         "host/model/src/contract/version.rs",
         "plugins/sdk/src/contract/mod.rs",
         "plugins/sdk/src/guest/worlds.rs",
-        "host/templates/go/policy/transform/transform.go",
+        "host/templates/go/policy/transform/transform_wasip1.go",
     ] {
         assert!(lines.iter().any(|line| line.starts_with(file)), "{file}");
     }

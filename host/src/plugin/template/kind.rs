@@ -54,10 +54,10 @@ macro_rules! plugin {
                 ("src/lib.rs", text!(concat!($kind, "/src/lib.rs"))),
                 (concat!("tests/", $test, ".rs"), text!(concat!($kind, "/tests/", $test, ".rs"))),
             ],
-            c: files!($kind: "plugin.c"),
-            go: files!($kind: "main.go"),
-            javascript: files!($kind: "plugin.js"),
-            python: files!($kind: "plugin.py"),
+            c: files!($kind: "plugin.c", "test.c"),
+            go: files!($kind: "main.go", "main_test.go"),
+            javascript: files!($kind: "plugin.js", "plugin.test.js"),
+            python: files!($kind: "plugin.py", "test_plugin.py"),
         }
     };
 }
@@ -94,7 +94,7 @@ impl Kind {
 }
 
 impl Plugin {
-    /// The source files in a language.
+    /// The source files in a language, with their tests.
     pub(super) const fn sources(&self, language: Language) -> &'static [File] {
         match language {
             Language::Rust => self.rust,

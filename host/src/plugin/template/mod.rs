@@ -101,14 +101,11 @@ impl Template<'_> {
             Some(_) => ", and adds the grants in `policy.yaml` to the policy file",
             None => "; the plugin needs no grants",
         };
-        let test = match self.language {
-            Language::Rust => "cargo test\n",
-            _ => "",
-        };
         text.replace("DESCRIPTION", description.unwrap_or_default())
             .replace("CHANGE", shared.change.trim_end())
             .replace("SETUP", shared.setup.trim_end())
-            .replace("TEST", test)
+            .replace("ALIGNED_TEST", &format!("{:<34}", shared.test))
+            .replace("TEST", shared.test)
             .replace("ALLOWS", allows)
             .replace("PHASES", plugin.phases)
             .replace("NAME", self.name)

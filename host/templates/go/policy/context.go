@@ -2,181 +2,66 @@
 
 package policy
 
-import "unsafe"
-
 // A call of one phase.
-type Context struct{ handle uint32 }
+type Context interface {
+	// Returns the TrainJob.
+	Job() Job
 
-//go:wasmimport trainyard:policy/context@1.0.0 [method]context.job
-func importContextJob(self uint32) uint32
+	// Returns the handle for looking up objects in the cluster.
+	Lookups() Lookups
 
-// Returns the TrainJob.
-func (self Context) Job() Job {
-	return Job{importContextJob(self.handle)}
-}
+	// Returns the handle for emitting objects in addition to the JobSet.
+	Objects() Objects
 
-//go:wasmimport trainyard:policy/context@1.0.0 [method]context.lookups
-func importContextLookups(self uint32) uint32
+	// Returns the record, including the writes of this call.
+	Info() Info
 
-// Returns the handle for looking up objects in the cluster.
-func (self Context) Lookups() Lookups {
-	return Lookups{importContextLookups(self.handle)}
-}
+	// Returns the record as it was before any plugin. Reading it needs no claim and does not affect the order. It cannot
+	// be written.
+	Base() Info
 
-//go:wasmimport trainyard:policy/context@1.0.0 [method]context.objects
-func importContextObjects(self uint32) uint32
+	// Sets the reason of the writes that follow: one sentence for the users of `trainyard explain`. An empty string means
+	// no reason. The string is truncated to 1,024 characters.
+	Because(text string)
 
-// Returns the handle for emitting objects in addition to the JobSet.
-func (self Context) Objects() Objects {
-	return Objects{importContextObjects(self.handle)}
-}
+	// Warns the user; the TrainJob is not refused. `field` is a path as in `failure`.
+	Warn(message string, field *string)
 
-//go:wasmimport trainyard:policy/context@1.0.0 [method]context.info
-func importContextInfo(self uint32) uint32
+	// Refuses the TrainJob. The call continues, so that further errors can be reported. `field` is as for `warn`.
+	Error(message string, field *string)
 
-// Returns the record, including the writes of this call.
-func (self Context) Info() Info {
-	return Info{importContextInfo(self.handle)}
-}
+	// Writes a line to the host's log. The level is `error`, `warn`, `info`, `debug` or `trace`; any other level ends the
+	// call.
+	Log(level string, line string)
 
-//go:wasmimport trainyard:policy/context@1.0.0 [method]context.base
-func importContextBase(self uint32) uint32
+	// Stores a string under a key for the later phases of this plugin and TrainJob, replacing an earlier one. In transform
+	// only, and within the limit `keptBytes`.
+	Keep(key string, text string)
 
-// Returns the record as it was before any plugin. Reading it needs no claim and does not affect the order. It cannot be
-// written.
-func (self Context) Base() Info {
-	return Info{importContextBase(self.handle)}
-}
+	// Returns the string stored under the key, in this call or in transform; none if it does not exist.
+	Kept(key string) *string
 
-//go:wasmimport trainyard:policy/context@1.0.0 [method]context.because
-func importContextBecause(self uint32, word0 uint32, word1 uint32)
+	// Returns a fact that the host knows: its version as `host/version`, or an entry of `facts` in the operator's policy
+	// file, such as `status/url`. None if there is no such fact.
+	Fact(name string) *string
 
-// Sets the reason of the writes that follow: one sentence for the users of `trainyard explain`. An empty string means
-// no reason. The string is truncated to 1,024 characters.
-func (self Context) Because(text string) {
-	rawText := lowerString(text)
-	importContextBecause(self.handle, rawText.at, rawText.length)
-}
+	// Returns whether the host has a feature that was added after 1.0.0. False for unknown names.
+	Supports(feature string) bool
 
-//go:wasmimport trainyard:policy/context@1.0.0 [method]context.warn
-func importContextWarn(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32, word4 uint32)
+	// Parses JSON, such as the value of an annotation; none if it is not valid JSON. A string of more than 262,144 bytes,
+	// the limit for annotations, ends the call.
+	ParseJson(json string) Document
 
-// Warns the user; the TrainJob is not refused. `field` is a path as in `failure`.
-func (self Context) Warn(message string, field *string) {
-	rawMessage := lowerString(message)
-	rawField := lowerOption(field, lowerString)
-	importContextWarn(self.handle, rawMessage.at, rawMessage.length, bit(rawField.some), rawField.value.at, rawField.value.length)
-}
+	// Returns a quantity in whole units, rounded up: `1500m` is 2, `1Ki` is 1024. None if it is not a quantity or is out
+	// of range.
+	QuantityCeil(amount string) *int64
 
-//go:wasmimport trainyard:policy/context@1.0.0 [method]context.error
-func importContextError(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32, word4 uint32)
+	// Returns a quantity in thousandths, rounded up: `1500m` is 1500, `2` is 2000. None if it is not a quantity or is out
+	// of range.
+	QuantityMilli(amount string) *int64
 
-// Refuses the TrainJob. The call continues, so that further errors can be reported. `field` is as for `warn`.
-func (self Context) Error(message string, field *string) {
-	rawMessage := lowerString(message)
-	rawField := lowerOption(field, lowerString)
-	importContextError(self.handle, rawMessage.at, rawMessage.length, bit(rawField.some), rawField.value.at, rawField.value.length)
-}
-
-//go:wasmimport trainyard:policy/context@1.0.0 [method]context.log
-func importContextLog(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32)
-
-// Writes a line to the host's log. The level is `error`, `warn`, `info`, `debug` or `trace`; any other level ends the
-// call.
-func (self Context) Log(level string, line string) {
-	rawLevel := lowerString(level)
-	rawLine := lowerString(line)
-	importContextLog(self.handle, rawLevel.at, rawLevel.length, rawLine.at, rawLine.length)
-}
-
-//go:wasmimport trainyard:policy/context@1.0.0 [method]context.keep
-func importContextKeep(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32)
-
-// Stores a string under a key for the later phases of this plugin and TrainJob, replacing an earlier one. In transform
-// only, and within the limit `keptBytes`.
-func (self Context) Keep(key string, text string) {
-	rawKey := lowerString(key)
-	rawText := lowerString(text)
-	importContextKeep(self.handle, rawKey.at, rawKey.length, rawText.at, rawText.length)
-}
-
-//go:wasmimport trainyard:policy/context@1.0.0 [method]context.kept
-func importContextKept(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
-
-// Returns the string stored under the key, in this call or in transform; none if it does not exist.
-func (self Context) Kept(key string) *string {
-	rawKey := lowerString(key)
-	var result rawOption[rawString]
-	importContextKept(self.handle, rawKey.at, rawKey.length, unsafe.Pointer(&result))
-	return liftOption(result, liftString)
-}
-
-//go:wasmimport trainyard:policy/context@1.0.0 [method]context.fact
-func importContextFact(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
-
-// Returns a fact that the host knows: its version as `host/version`, or an entry of `facts` in the operator's policy
-// file, such as `status/url`. None if there is no such fact.
-func (self Context) Fact(name string) *string {
-	rawName := lowerString(name)
-	var result rawOption[rawString]
-	importContextFact(self.handle, rawName.at, rawName.length, unsafe.Pointer(&result))
-	return liftOption(result, liftString)
-}
-
-//go:wasmimport trainyard:policy/context@1.0.0 [method]context.supports
-func importContextSupports(self uint32, word0 uint32, word1 uint32) uint32
-
-// Returns whether the host has a feature that was added after 1.0.0. False for unknown names.
-func (self Context) Supports(feature string) bool {
-	rawFeature := lowerString(feature)
-	return importContextSupports(self.handle, rawFeature.at, rawFeature.length) != 0
-}
-
-//go:wasmimport trainyard:policy/context@1.0.0 [method]context.parse-json
-func importContextParseJson(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
-
-// Parses JSON, such as the value of an annotation; none if it is not valid JSON. A string of more than 262,144 bytes,
-// the limit for annotations, ends the call.
-func (self Context) ParseJson(json string) *Document {
-	rawJson := lowerString(json)
-	var result rawOption[Document]
-	importContextParseJson(self.handle, rawJson.at, rawJson.length, unsafe.Pointer(&result))
-	return liftOption(result, same[Document])
-}
-
-//go:wasmimport trainyard:policy/context@1.0.0 [method]context.quantity-ceil
-func importContextQuantityCeil(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
-
-// Returns a quantity in whole units, rounded up: `1500m` is 2, `1Ki` is 1024. None if it is not a quantity or is out of
-// range.
-func (self Context) QuantityCeil(amount string) *int64 {
-	rawAmount := lowerString(amount)
-	var result rawOption[int64]
-	importContextQuantityCeil(self.handle, rawAmount.at, rawAmount.length, unsafe.Pointer(&result))
-	return liftOption(result, same[int64])
-}
-
-//go:wasmimport trainyard:policy/context@1.0.0 [method]context.quantity-milli
-func importContextQuantityMilli(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
-
-// Returns a quantity in thousandths, rounded up: `1500m` is 1500, `2` is 2000. None if it is not a quantity or is out
-// of range.
-func (self Context) QuantityMilli(amount string) *int64 {
-	rawAmount := lowerString(amount)
-	var result rawOption[int64]
-	importContextQuantityMilli(self.handle, rawAmount.at, rawAmount.length, unsafe.Pointer(&result))
-	return liftOption(result, same[int64])
-}
-
-//go:wasmimport trainyard:policy/context@1.0.0 [method]context.fit-name
-func importContextFitName(self uint32, word0 uint32, word1 uint32, word2 uint32, result unsafe.Pointer)
-
-// Returns the string as a DNS label of at most `max` characters, and at most 63. A string that is too long or contains
-// other characters is changed, and ends with a hash of the original, which takes 8 characters. Empty if the string must
-// be changed and `max` is below 8.
-func (self Context) FitName(text string, max uint32) string {
-	rawText := lowerString(text)
-	var result rawString
-	importContextFitName(self.handle, rawText.at, rawText.length, max, unsafe.Pointer(&result))
-	return liftString(result)
+	// Returns the string as a DNS label of at most `max` characters, and at most 63. A string that is too long or contains
+	// other characters is changed, and ends with a hash of the original, which takes 8 characters. Empty if the string
+	// must be changed and `max` is below 8.
+	FitName(text string, max uint32) string
 }

@@ -2,155 +2,54 @@
 
 package policy
 
-import "unsafe"
-
 // The TrainJob. Plugins cannot change it.
-type Job struct{ handle uint32 }
+type Job interface {
+	// The TrainJob's name.
+	Name() string
 
-//go:wasmimport trainyard:policy/job@1.0.0 [method]job.name
-func importJobName(self uint32, result unsafe.Pointer)
+	// The TrainJob's namespace.
+	Namespace() string
 
-// The TrainJob's name.
-func (self Job) Name() string {
-	var result rawString
-	importJobName(self.handle, unsafe.Pointer(&result))
-	return liftString(result)
-}
+	// The TrainJob's UID; offline it is derived from namespace and name.
+	Uid() string
 
-//go:wasmimport trainyard:policy/job@1.0.0 [method]job.namespace
-func importJobNamespace(self uint32, result unsafe.Pointer)
+	// Whether the TrainJob is suspended, by `spec.suspend`.
+	Suspended() bool
 
-// The TrainJob's namespace.
-func (self Job) Namespace() string {
-	var result rawString
-	importJobNamespace(self.handle, unsafe.Pointer(&result))
-	return liftString(result)
-}
+	// The value of a label of the TrainJob; none if it has no such label.
+	Label(key string) *string
 
-//go:wasmimport trainyard:policy/job@1.0.0 [method]job.uid
-func importJobUid(self uint32, result unsafe.Pointer)
+	// The value of an annotation of the TrainJob; none if it has no such annotation.
+	Annotation(key string) *string
 
-// The TrainJob's UID; offline it is derived from namespace and name.
-func (self Job) Uid() string {
-	var result rawString
-	importJobUid(self.handle, unsafe.Pointer(&result))
-	return liftString(result)
-}
+	// The kind of the TrainJob's runtime: `TrainingRuntime` or `ClusterTrainingRuntime`.
+	RuntimeKind() string
 
-//go:wasmimport trainyard:policy/job@1.0.0 [method]job.suspended
-func importJobSuspended(self uint32) uint32
+	// The name of the TrainJob's runtime.
+	RuntimeName() string
 
-// Whether the TrainJob is suspended, by `spec.suspend`.
-func (self Job) Suspended() bool {
-	return importJobSuspended(self.handle) != 0
-}
+	// The value of a label of the runtime; none if it has no such label.
+	RuntimeLabel(key string) *string
 
-//go:wasmimport trainyard:policy/job@1.0.0 [method]job.label
-func importJobLabel(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
+	// The value of an annotation of the runtime; none if it has no such annotation.
+	RuntimeAnnotation(key string) *string
 
-// The value of a label of the TrainJob; none if it has no such label.
-func (self Job) Label(key string) *string {
-	rawKey := lowerString(key)
-	var result rawOption[rawString]
-	importJobLabel(self.handle, rawKey.at, rawKey.length, unsafe.Pointer(&result))
-	return liftOption(result, liftString)
-}
+	// The number of nodes: the TrainJob's, or else the runtime's. Never 0.
+	Nodes() uint32
 
-//go:wasmimport trainyard:policy/job@1.0.0 [method]job.annotation
-func importJobAnnotation(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
+	// The number of processes per node in the TrainJob or the runtime's policy; none if neither sets it, which does not
+	// mean 1.
+	ProcessesPerNode() *uint32
 
-// The value of an annotation of the TrainJob; none if it has no such annotation.
-func (self Job) Annotation(key string) *string {
-	rawKey := lowerString(key)
-	var result rawOption[rawString]
-	importJobAnnotation(self.handle, rawKey.at, rawKey.length, unsafe.Pointer(&result))
-	return liftOption(result, liftString)
-}
+	// The TrainJob's `spec`. Each pointer that is read needs a claim, in every phase.
+	//
+	// Needs the claim to read `job[POINTER]`.
+	Spec() Document
 
-//go:wasmimport trainyard:policy/job@1.0.0 [method]job.runtime-kind
-func importJobRuntimeKind(self uint32, result unsafe.Pointer)
+	// This plugin's configuration in the runtime's `mlPolicy`, `podGroupPolicy` or `plugins`, validated by its schema,
+	// with defaults. An empty object if there is none.
+	Config() Document
 
-// The kind of the TrainJob's runtime: `TrainingRuntime` or `ClusterTrainingRuntime`.
-func (self Job) RuntimeKind() string {
-	var result rawString
-	importJobRuntimeKind(self.handle, unsafe.Pointer(&result))
-	return liftString(result)
-}
-
-//go:wasmimport trainyard:policy/job@1.0.0 [method]job.runtime-name
-func importJobRuntimeName(self uint32, result unsafe.Pointer)
-
-// The name of the TrainJob's runtime.
-func (self Job) RuntimeName() string {
-	var result rawString
-	importJobRuntimeName(self.handle, unsafe.Pointer(&result))
-	return liftString(result)
-}
-
-//go:wasmimport trainyard:policy/job@1.0.0 [method]job.runtime-label
-func importJobRuntimeLabel(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
-
-// The value of a label of the runtime; none if it has no such label.
-func (self Job) RuntimeLabel(key string) *string {
-	rawKey := lowerString(key)
-	var result rawOption[rawString]
-	importJobRuntimeLabel(self.handle, rawKey.at, rawKey.length, unsafe.Pointer(&result))
-	return liftOption(result, liftString)
-}
-
-//go:wasmimport trainyard:policy/job@1.0.0 [method]job.runtime-annotation
-func importJobRuntimeAnnotation(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
-
-// The value of an annotation of the runtime; none if it has no such annotation.
-func (self Job) RuntimeAnnotation(key string) *string {
-	rawKey := lowerString(key)
-	var result rawOption[rawString]
-	importJobRuntimeAnnotation(self.handle, rawKey.at, rawKey.length, unsafe.Pointer(&result))
-	return liftOption(result, liftString)
-}
-
-//go:wasmimport trainyard:policy/job@1.0.0 [method]job.nodes
-func importJobNodes(self uint32) uint32
-
-// The number of nodes: the TrainJob's, or else the runtime's. Never 0.
-func (self Job) Nodes() uint32 {
-	return importJobNodes(self.handle)
-}
-
-//go:wasmimport trainyard:policy/job@1.0.0 [method]job.processes-per-node
-func importJobProcessesPerNode(self uint32, result unsafe.Pointer)
-
-// The number of processes per node in the TrainJob or the runtime's policy; none if neither sets it, which does not
-// mean 1.
-func (self Job) ProcessesPerNode() *uint32 {
-	var result rawOption[uint32]
-	importJobProcessesPerNode(self.handle, unsafe.Pointer(&result))
-	return liftOption(result, same[uint32])
-}
-
-//go:wasmimport trainyard:policy/job@1.0.0 [method]job.spec
-func importJobSpec(self uint32) uint32
-
-// The TrainJob's `spec`. Each pointer that is read needs a claim, in every phase.
-//
-// Needs the claim to read `job[POINTER]`.
-func (self Job) Spec() Document {
-	return Document{importJobSpec(self.handle)}
-}
-
-//go:wasmimport trainyard:policy/job@1.0.0 [method]job.config
-func importJobConfig(self uint32) uint32
-
-// This plugin's configuration in the runtime's `mlPolicy`, `podGroupPolicy` or `plugins`, validated by its schema, with
-// defaults. An empty object if there is none.
-func (self Job) Config() Document {
-	return Document{importJobConfig(self.handle)}
-}
-
-//go:wasmimport trainyard:policy/job@1.0.0 [method]job.operator-config
-func importJobOperatorConfig(self uint32) uint32
-
-// This plugin's configuration in the operator's policy file. An empty object if there is none.
-func (self Job) OperatorConfig() Document {
-	return Document{importJobOperatorConfig(self.handle)}
+	// This plugin's configuration in the operator's policy file. An empty object if there is none.
+	OperatorConfig() Document
 }

@@ -2,84 +2,36 @@
 
 package policy
 
-import "unsafe"
-
 // Looks up objects. A ConfigMap with a fixed name needs a claim, everything else a claim and a grant. Secrets cannot be
 // looked up.
-type Lookups struct{ handle uint32 }
+type Lookups interface {
+	// Returns the object with that name, in the TrainJob's namespace if the kind is namespaced. None only if the API
+	// server does not serve the kind.
+	//
+	// Needs the claim to read `lookups[API-VERSION/KIND/NAME]`.
+	Get(apiVersion string, kind string, name string) Document
 
-//go:wasmimport trainyard:policy/lookups@1.0.0 [method]lookups.get
-func importLookupsGet(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32, word4 uint32, word5 uint32, result unsafe.Pointer)
+	// Returns the object as `get` does, or none if it does not exist: the TrainJob does not wait for it. If it is created
+	// before the TrainJob has started, the TrainJob is rendered again; the creation of a ConfigMap is noticed at the next
+	// reconcile. Offline, an object that is not in the input does not exist.
+	//
+	// Needs the claim to read `lookups[API-VERSION/KIND/NAME]`.
+	Find(apiVersion string, kind string, name string) Document
 
-// Returns the object with that name, in the TrainJob's namespace if the kind is namespaced. None only if the API server
-// does not serve the kind.
-//
-// Needs the claim to read `lookups[API-VERSION/KIND/NAME]`.
-func (self Lookups) Get(apiVersion string, kind string, name string) *Document {
-	rawApiVersion := lowerString(apiVersion)
-	rawKind := lowerString(kind)
-	rawName := lowerString(name)
-	var result rawOption[Document]
-	importLookupsGet(self.handle, rawApiVersion.at, rawApiVersion.length, rawKind.at, rawKind.length, rawName.at, rawName.length, unsafe.Pointer(&result))
-	return liftOption(result, same[Document])
-}
+	// Returns the object with that name in the catalog, the namespace that the operator names in `catalogNamespace` of the
+	// policy file and that TrainJobs of all namespaces share. None if it does not exist, or if there is no catalog.
+	// Otherwise like `find`. A TrainJob's snapshot contains the parts that are read, so its users can see them.
+	//
+	// Needs the claim to read `catalog[API-VERSION/KIND/NAME]`.
+	FindInCatalog(apiVersion string, kind string, name string) Document
 
-//go:wasmimport trainyard:policy/lookups@1.0.0 [method]lookups.find
-func importLookupsFind(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32, word4 uint32, word5 uint32, result unsafe.Pointer)
+	// Returns all objects of a kind, in the TrainJob's namespace if the kind is namespaced, sorted by name.
+	//
+	// Needs the claim to read `lookups[API-VERSION/KIND/*]`.
+	All(apiVersion string, kind string) []Document
 
-// Returns the object as `get` does, or none if it does not exist: the TrainJob does not wait for it. If it is created
-// before the TrainJob has started, the TrainJob is rendered again; the creation of a ConfigMap is noticed at the next
-// reconcile. Offline, an object that is not in the input does not exist.
-//
-// Needs the claim to read `lookups[API-VERSION/KIND/NAME]`.
-func (self Lookups) Find(apiVersion string, kind string, name string) *Document {
-	rawApiVersion := lowerString(apiVersion)
-	rawKind := lowerString(kind)
-	rawName := lowerString(name)
-	var result rawOption[Document]
-	importLookupsFind(self.handle, rawApiVersion.at, rawApiVersion.length, rawKind.at, rawKind.length, rawName.at, rawName.length, unsafe.Pointer(&result))
-	return liftOption(result, same[Document])
-}
-
-//go:wasmimport trainyard:policy/lookups@1.0.0 [method]lookups.find-in-catalog
-func importLookupsFindInCatalog(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32, word4 uint32, word5 uint32, result unsafe.Pointer)
-
-// Returns the object with that name in the catalog, the namespace that the operator names in `catalogNamespace` of the
-// policy file and that TrainJobs of all namespaces share. None if it does not exist, or if there is no catalog.
-// Otherwise like `find`. A TrainJob's snapshot contains the parts that are read, so its users can see them.
-//
-// Needs the claim to read `catalog[API-VERSION/KIND/NAME]`.
-func (self Lookups) FindInCatalog(apiVersion string, kind string, name string) *Document {
-	rawApiVersion := lowerString(apiVersion)
-	rawKind := lowerString(kind)
-	rawName := lowerString(name)
-	var result rawOption[Document]
-	importLookupsFindInCatalog(self.handle, rawApiVersion.at, rawApiVersion.length, rawKind.at, rawKind.length, rawName.at, rawName.length, unsafe.Pointer(&result))
-	return liftOption(result, same[Document])
-}
-
-//go:wasmimport trainyard:policy/lookups@1.0.0 [method]lookups.all
-func importLookupsAll(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32, result unsafe.Pointer)
-
-// Returns all objects of a kind, in the TrainJob's namespace if the kind is namespaced, sorted by name.
-//
-// Needs the claim to read `lookups[API-VERSION/KIND/*]`.
-func (self Lookups) All(apiVersion string, kind string) []Document {
-	rawApiVersion := lowerString(apiVersion)
-	rawKind := lowerString(kind)
-	var result rawList
-	importLookupsAll(self.handle, rawApiVersion.at, rawApiVersion.length, rawKind.at, rawKind.length, unsafe.Pointer(&result))
-	return liftList(result, same[Document])
-}
-
-//go:wasmimport trainyard:policy/lookups@1.0.0 [method]lookups.served
-func importLookupsServed(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32) uint32
-
-// Returns whether the API server serves the kind. Always true offline.
-//
-// Needs the claim to read `lookups[API-VERSION/KIND/#]`.
-func (self Lookups) Served(apiVersion string, kind string) bool {
-	rawApiVersion := lowerString(apiVersion)
-	rawKind := lowerString(kind)
-	return importLookupsServed(self.handle, rawApiVersion.at, rawApiVersion.length, rawKind.at, rawKind.length) != 0
+	// Returns whether the API server serves the kind. Always true offline.
+	//
+	// Needs the claim to read `lookups[API-VERSION/KIND/#]`.
+	Served(apiVersion string, kind string) bool
 }

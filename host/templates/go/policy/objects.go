@@ -2,215 +2,99 @@
 
 package policy
 
-import "unsafe"
-
 // A secret string that the host generates when it applies the object that contains it. No plugin, explanation, bundle
 // or replay contains it; until it is applied, a placeholder with its id and algorithm stands in for it.
-type SecretText struct{ handle uint32 }
-
-// A key pair that the host generates when it applies the object that contains it.
-type KeyPair struct{ handle uint32 }
-
-//go:wasmimport trainyard:policy/objects@1.0.0 [method]key-pair.private
-func importKeyPairPrivate(self uint32, word0 uint32, word1 uint32) uint32
-
-// The private key: for `ecdsa-p521` as `sec1-pem` or `pkcs8-pem`, for `curve25519` as `z85`. Another encoding ends the
-// call.
-func (self KeyPair) Private(encoding string) SecretText {
-	rawEncoding := lowerString(encoding)
-	return SecretText{importKeyPairPrivate(self.handle, rawEncoding.at, rawEncoding.length)}
+type SecretText interface {
+	isSecretText()
 }
 
-//go:wasmimport trainyard:policy/objects@1.0.0 [method]key-pair.public
-func importKeyPairPublic(self uint32, word0 uint32, word1 uint32) uint32
+// A key pair that the host generates when it applies the object that contains it.
+type KeyPair interface {
+	// The private key: for `ecdsa-p521` as `sec1-pem` or `pkcs8-pem`, for `curve25519` as `z85`. Another encoding ends the
+	// call.
+	Private(encoding string) SecretText
 
-// The public key: for `ecdsa-p521` as `openssh` (a line of authorized_keys) or `spki-pem`, for `curve25519` as `z85`.
-// Another encoding ends the call.
-func (self KeyPair) Public(encoding string) SecretText {
-	rawEncoding := lowerString(encoding)
-	return SecretText{importKeyPairPublic(self.handle, rawEncoding.at, rawEncoding.length)}
+	// The public key: for `ecdsa-p521` as `openssh` (a line of authorized_keys) or `spki-pem`, for `curve25519` as `z85`.
+	// Another encoding ends the call.
+	Public(encoding string) SecretText
 }
 
 // One object to emit. Writing more than 1 MiB into it ends the call, because a cluster accepts no larger ConfigMap or
 // Secret.
-type Object struct{ handle uint32 }
+type Object interface {
+	// The object's name, which is the same as `Objects.Name` in every phase.
+	Name() string
 
-//go:wasmimport trainyard:policy/objects@1.0.0 [method]object.name
-func importObjectName(self uint32, result unsafe.Pointer)
+	// Sets a label of the object.
+	SetLabel(key string, value string)
 
-// The object's name, which is the same as `Objects.Name` in every phase.
-func (self Object) Name() string {
-	var result rawString
-	importObjectName(self.handle, unsafe.Pointer(&result))
-	return liftString(result)
-}
+	// Sets an annotation of the object.
+	SetAnnotation(key string, value string)
 
-//go:wasmimport trainyard:policy/objects@1.0.0 [method]object.set-label
-func importObjectSetLabel(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32)
+	// Reports a message in the TrainJob's Events, annotation and metrics while its pods wait and this object is in a
+	// state: `phase/PHASE` (`status.phase`), such as `phase/Pending`, or `condition/TYPE/STATUS`, such as
+	// `condition/Ready/False`, whose message follows. If several states apply, the first in alphabetical order is
+	// reported. Nothing else depends on it. At most 8 states, with messages of at most 256 characters. The object's
+	// annotation `trainyard.dev/reports` contains them. Ends the call for a ConfigMap or a Secret.
+	ReportWhile(state string, message string)
 
-// Sets a label of the object.
-func (self Object) SetLabel(key string, value string) {
-	rawKey := lowerString(key)
-	rawValue := lowerString(value)
-	importObjectSetLabel(self.handle, rawKey.at, rawKey.length, rawValue.at, rawValue.length)
-}
+	// Sets everything except `apiVersion`, `kind` and `metadata`, as a JSON object: `{"spec": {...}}`, replacing an
+	// earlier body. Ends the call for a ConfigMap or a Secret, and if the JSON is not an object or contains `status` or
+	// `metadata`.
+	SetBody(json string)
 
-//go:wasmimport trainyard:policy/objects@1.0.0 [method]object.set-annotation
-func importObjectSetAnnotation(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32)
+	// Appends a string to the value of a key of a ConfigMap or a Secret; the value is empty at first. Ends the call for
+	// any other kind, or if the key already holds bytes.
+	Append(key string, text string)
 
-// Sets an annotation of the object.
-func (self Object) SetAnnotation(key string, value string) {
-	rawKey := lowerString(key)
-	rawValue := lowerString(value)
-	importObjectSetAnnotation(self.handle, rawKey.at, rawKey.length, rawValue.at, rawValue.length)
-}
+	// Appends a secret string to the value of a key of a Secret. A key pair or a random string can be used in one object
+	// only; using it in a second one ends the call.
+	AppendSecret(key string, text SecretText)
 
-//go:wasmimport trainyard:policy/objects@1.0.0 [method]object.report-while
-func importObjectReportWhile(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32)
+	// Sets the bytes of a key of a ConfigMap (`binaryData`) or a Secret. Ends the call for any other kind, or if the key
+	// already holds a string.
+	SetBinary(key string, value []uint8)
 
-// Reports a message in the TrainJob's Events, annotation and metrics while its pods wait and this object is in a state:
-// `phase/PHASE` (`status.phase`), such as `phase/Pending`, or `condition/TYPE/STATUS`, such as `condition/Ready/False`,
-// whose message follows. If several states apply, the first in alphabetical order is reported. Nothing else depends on
-// it. At most 8 states, with messages of at most 256 characters. The object's annotation `trainyard.dev/reports`
-// contains them. Ends the call for a ConfigMap or a Secret.
-func (self Object) ReportWhile(state string, message string) {
-	rawState := lowerString(state)
-	rawMessage := lowerString(message)
-	importObjectReportWhile(self.handle, rawState.at, rawState.length, rawMessage.at, rawMessage.length)
-}
+	// Sets the type of a Secret, such as `kubernetes.io/ssh-auth`; `Opaque` by default. A type for tokens or an invalid
+	// type ends the call.
+	SetType(type_ string)
 
-//go:wasmimport trainyard:policy/objects@1.0.0 [method]object.set-body
-func importObjectSetBody(self uint32, word0 uint32, word1 uint32)
+	// Makes the content immutable once it is applied. For ConfigMaps and Secrets.
+	SetImmutable()
 
-// Sets everything except `apiVersion`, `kind` and `metadata`, as a JSON object: `{"spec": {...}}`, replacing an earlier
-// body. Ends the call for a ConfigMap or a Secret, and if the JSON is not an object or contains `status` or `metadata`.
-func (self Object) SetBody(json string) {
-	rawJson := lowerString(json)
-	importObjectSetBody(self.handle, rawJson.at, rawJson.length)
-}
-
-//go:wasmimport trainyard:policy/objects@1.0.0 [method]object.append
-func importObjectAppend(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32)
-
-// Appends a string to the value of a key of a ConfigMap or a Secret; the value is empty at first. Ends the call for any
-// other kind, or if the key already holds bytes.
-func (self Object) Append(key string, text string) {
-	rawKey := lowerString(key)
-	rawText := lowerString(text)
-	importObjectAppend(self.handle, rawKey.at, rawKey.length, rawText.at, rawText.length)
-}
-
-//go:wasmimport trainyard:policy/objects@1.0.0 [method]object.append-secret
-func importObjectAppendSecret(self uint32, word0 uint32, word1 uint32, word2 uint32)
-
-// Appends a secret string to the value of a key of a Secret. A key pair or a random string can be used in one object
-// only; using it in a second one ends the call.
-func (self Object) AppendSecret(key string, text SecretText) {
-	rawKey := lowerString(key)
-	importObjectAppendSecret(self.handle, rawKey.at, rawKey.length, text.handle)
-}
-
-//go:wasmimport trainyard:policy/objects@1.0.0 [method]object.set-binary
-func importObjectSetBinary(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32)
-
-// Sets the bytes of a key of a ConfigMap (`binaryData`) or a Secret. Ends the call for any other kind, or if the key
-// already holds a string.
-func (self Object) SetBinary(key string, value []uint8) {
-	rawKey := lowerString(key)
-	rawValue := lowerList(value, same[uint8])
-	importObjectSetBinary(self.handle, rawKey.at, rawKey.length, rawValue.at, rawValue.length)
-}
-
-//go:wasmimport trainyard:policy/objects@1.0.0 [method]object.set-type
-func importObjectSetType(self uint32, word0 uint32, word1 uint32)
-
-// Sets the type of a Secret, such as `kubernetes.io/ssh-auth`; `Opaque` by default. A type for tokens or an invalid
-// type ends the call.
-func (self Object) SetType(type_ string) {
-	rawType := lowerString(type_)
-	importObjectSetType(self.handle, rawType.at, rawType.length)
-}
-
-//go:wasmimport trainyard:policy/objects@1.0.0 [method]object.set-immutable
-func importObjectSetImmutable(self uint32)
-
-// Makes the content immutable once it is applied. For ConfigMaps and Secrets.
-func (self Object) SetImmutable() {
-	importObjectSetImmutable(self.handle)
-}
-
-//go:wasmimport trainyard:policy/objects@1.0.0 [method]object.set-apply
-func importObjectSetApply(self uint32, word0 uint32, word1 uint32)
-
-// Sets when the object may change. In every mode, it is created before the JobSet, and recreated if it is missing; a
-// Secret with keys is not recreated while the JobSet runs, because its pods use the old keys. With `with-jobset` (the
-// default), it changes only while the JobSet has never run. With `once`, it never changes, and an existing object is
-// used. With `while-suspended`, it changes only while the JobSet is suspended, even if it has run. With `live`, it
-// changes whenever it differs. Any other mode ends the call, and so does any mode except `once` for a Secret, which is
-// always created once.
-func (self Object) SetApply(mode string) {
-	rawMode := lowerString(mode)
-	importObjectSetApply(self.handle, rawMode.at, rawMode.length)
+	// Sets when the object may change. In every mode, it is created before the JobSet, and recreated if it is missing; a
+	// Secret with keys is not recreated while the JobSet runs, because its pods use the old keys. With `with-jobset` (the
+	// default), it changes only while the JobSet has never run. With `once`, it never changes, and an existing object is
+	// used. With `while-suspended`, it changes only while the JobSet is suspended, even if it has run. With `live`, it
+	// changes whenever it differs. Any other mode ends the call, and so does any mode except `once` for a Secret, which is
+	// always created once.
+	SetApply(mode string)
 }
 
 // The objects of this plugin for this TrainJob.
-type Objects struct{ handle uint32 }
+type Objects interface {
+	// Returns the name that `emit` gives an object with the same arguments, in every phase: the TrainJob's name and the
+	// suffix, and, if `content` is given, a hash of it and the TrainJob's UID.
+	Name(apiVersion string, kind string, suffix string, content *string) string
 
-//go:wasmimport trainyard:policy/objects@1.0.0 [method]objects.name
-func importObjectsName(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32, word4 uint32, word5 uint32, word6 uint32, word7 uint32, word8 uint32, result unsafe.Pointer)
+	// Emits a new object of a namespaced kind. In build only. The suffix begins with `-`. For a kind outside the core
+	// group it can be empty, because schedulers expect a PodGroup with the TrainJob's name. All kinds except ConfigMaps
+	// need a grant. The following are always refused: Kubernetes' cluster-scoped kinds; Pods, Bindings, and Kubernetes'
+	// kinds that create Pods (Jobs, CronJobs, Deployments, DaemonSets, StatefulSets, ReplicaSets, ReplicationControllers);
+	// JobSets, TrainJobs and runtimes; roles and their bindings, ServiceAccounts, webhooks, admission policies, and CRDs.
+	// The operator can grant kinds of other controllers that create Pods, such as an MPIJob. Emitting the same name twice,
+	// or a name that is reserved for the host (one that ends with `-runtime-snapshot` or `-trainyard`), ends the call. If
+	// another plugin emits the same name, the TrainJob is refused.
+	//
+	// Needs the claim to write `objects[API-VERSION/KIND/SUFFIX]`.
+	Emit(apiVersion string, kind string, suffix string, content *string) Object
 
-// Returns the name that `emit` gives an object with the same arguments, in every phase: the TrainJob's name and the
-// suffix, and, if `content` is given, a hash of it and the TrainJob's UID.
-func (self Objects) Name(apiVersion string, kind string, suffix string, content *string) string {
-	rawApiVersion := lowerString(apiVersion)
-	rawKind := lowerString(kind)
-	rawSuffix := lowerString(suffix)
-	rawContent := lowerOption(content, lowerString)
-	var result rawString
-	importObjectsName(self.handle, rawApiVersion.at, rawApiVersion.length, rawKind.at, rawKind.length, rawSuffix.at, rawSuffix.length, bit(rawContent.some), rawContent.value.at, rawContent.value.length, unsafe.Pointer(&result))
-	return liftString(result)
-}
+	// Returns the key pair with that id, a DNS label. In build only. The algorithm is `ecdsa-p521` for SSH, or
+	// `curve25519` for CURVE. The same id is the same pair within this plugin and TrainJob; using it with another
+	// algorithm, or for a random string, ends the call.
+	KeyPair(id string, algorithm string) KeyPair
 
-//go:wasmimport trainyard:policy/objects@1.0.0 [method]objects.emit
-func importObjectsEmit(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32, word4 uint32, word5 uint32, word6 uint32, word7 uint32, word8 uint32) uint32
-
-// Emits a new object of a namespaced kind. In build only. The suffix begins with `-`. For a kind outside the core group
-// it can be empty, because schedulers expect a PodGroup with the TrainJob's name. All kinds except ConfigMaps need a
-// grant. The following are always refused: Kubernetes' cluster-scoped kinds; Pods, Bindings, and Kubernetes' kinds that
-// create Pods (Jobs, CronJobs, Deployments, DaemonSets, StatefulSets, ReplicaSets, ReplicationControllers); JobSets,
-// TrainJobs and runtimes; roles and their bindings, ServiceAccounts, webhooks, admission policies, and CRDs. The
-// operator can grant kinds of other controllers that create Pods, such as an MPIJob. Emitting the same name twice, or a
-// name that is reserved for the host (one that ends with `-runtime-snapshot` or `-trainyard`), ends the call. If
-// another plugin emits the same name, the TrainJob is refused.
-//
-// Needs the claim to write `objects[API-VERSION/KIND/SUFFIX]`.
-func (self Objects) Emit(apiVersion string, kind string, suffix string, content *string) Object {
-	rawApiVersion := lowerString(apiVersion)
-	rawKind := lowerString(kind)
-	rawSuffix := lowerString(suffix)
-	rawContent := lowerOption(content, lowerString)
-	return Object{importObjectsEmit(self.handle, rawApiVersion.at, rawApiVersion.length, rawKind.at, rawKind.length, rawSuffix.at, rawSuffix.length, bit(rawContent.some), rawContent.value.at, rawContent.value.length)}
-}
-
-//go:wasmimport trainyard:policy/objects@1.0.0 [method]objects.key-pair
-func importObjectsKeyPair(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32) uint32
-
-// Returns the key pair with that id, a DNS label. In build only. The algorithm is `ecdsa-p521` for SSH, or `curve25519`
-// for CURVE. The same id is the same pair within this plugin and TrainJob; using it with another algorithm, or for a
-// random string, ends the call.
-func (self Objects) KeyPair(id string, algorithm string) KeyPair {
-	rawId := lowerString(id)
-	rawAlgorithm := lowerString(algorithm)
-	return KeyPair{importObjectsKeyPair(self.handle, rawId.at, rawId.length, rawAlgorithm.at, rawAlgorithm.length)}
-}
-
-//go:wasmimport trainyard:policy/objects@1.0.0 [method]objects.random
-func importObjectsRandom(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32, word4 uint32) uint32
-
-// Returns 16 to 1,024 random bytes with that id, a DNS label, as a string in `hex` or `base64`. In build only. The same
-// id gives the same string; using it with another length or encoding, or for a key pair, ends the call.
-func (self Objects) Random(id string, bytes uint32, encoding string) SecretText {
-	rawId := lowerString(id)
-	rawEncoding := lowerString(encoding)
-	return SecretText{importObjectsRandom(self.handle, rawId.at, rawId.length, bytes, rawEncoding.at, rawEncoding.length)}
+	// Returns 16 to 1,024 random bytes with that id, a DNS label, as a string in `hex` or `base64`. In build only. The
+	// same id gives the same string; using it with another length or encoding, or for a key pair, ends the call.
+	Random(id string, bytes uint32, encoding string) SecretText
 }

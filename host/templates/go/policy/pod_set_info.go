@@ -2,1512 +2,673 @@
 
 package policy
 
-import "unsafe"
-
 // The record of one TrainJob.
-type Info struct{ handle uint32 }
+type Info interface {
+	// All pod sets, in the runtime's order.
+	PodSets() []PodSet
 
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]info.pod-sets
-func importInfoPodSets(self uint32, result unsafe.Pointer)
+	// The pod set with that name, which is the name of its replicated job; none if it does not exist.
+	PodSet(name string) PodSet
 
-// All pod sets, in the runtime's order.
-func (self Info) PodSets() []PodSet {
-	var result rawList
-	importInfoPodSets(self.handle, unsafe.Pointer(&result))
-	return liftList(result, same[PodSet])
-}
+	// The pod sets with that value of the label `trainer.kubeflow.org/trainjob-ancestor-step`: `trainer`,
+	// `dataset-initializer` or `model-initializer`.
+	WithAncestor(ancestor string) []PodSet
 
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]info.pod-set
-func importInfoPodSet(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
+	// The pod sets whose pods are the nodes: the active plugins' `nodeSets`, or else those with the trainer ancestor.
+	Nodes() []PodSet
 
-// The pod set with that name, which is the name of its replicated job; none if it does not exist.
-func (self Info) PodSet(name string) *PodSet {
-	rawName := lowerString(name)
-	var result rawOption[PodSet]
-	importInfoPodSet(self.handle, rawName.at, rawName.length, unsafe.Pointer(&result))
-	return liftOption(result, same[PodSet])
-}
+	// The value of a label of the JobSet; none if it has no such label.
+	//
+	// Needs the claim to read `labels[KEY]`.
+	Label(key string) *string
 
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]info.with-ancestor
-func importInfoWithAncestor(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
+	// The value of an annotation of the JobSet; none if it has no such annotation.
+	//
+	// Needs the claim to read `annotations[KEY]`.
+	Annotation(key string) *string
 
-// The pod sets with that value of the label `trainer.kubeflow.org/trainjob-ancestor-step`: `trainer`,
-// `dataset-initializer` or `model-initializer`.
-func (self Info) WithAncestor(ancestor string) []PodSet {
-	rawAncestor := lowerString(ancestor)
-	var result rawList
-	importInfoWithAncestor(self.handle, rawAncestor.at, rawAncestor.length, unsafe.Pointer(&result))
-	return liftList(result, same[PodSet])
-}
+	// Sets a label of the JobSet, replacing its value. Use `SetPodLabel` for labels of pods. Keys that controllers obey
+	// need a claim as for `SetPodLabel`.
+	//
+	// Needs the claim to write `labels[KEY]`.
+	SetLabel(key string, value string)
 
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]info.nodes
-func importInfoNodes(self uint32, result unsafe.Pointer)
+	// Sets an annotation of the JobSet, replacing its value. Keys that controllers obey need a claim as for `SetPodLabel`.
+	//
+	// Needs the claim to write `annotations[KEY]`.
+	SetAnnotation(key string, value string)
 
-// The pod sets whose pods are the nodes: the active plugins' `nodeSets`, or else those with the trainer ancestor.
-func (self Info) Nodes() []PodSet {
-	var result rawList
-	importInfoNodes(self.handle, unsafe.Pointer(&result))
-	return liftList(result, same[PodSet])
-}
+	// The DNS subdomain of the pods: `Network.Subdomain` of the runtime, or else the TrainJob's name.
+	Subdomain() string
 
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]info.label
-func importInfoLabel(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
+	// The cluster's DNS domain, such as `cluster.local`.
+	ClusterDomain() string
 
-// The value of a label of the JobSet; none if it has no such label.
-//
-// Needs the claim to read `labels[KEY]`.
-func (self Info) Label(key string) *string {
-	rawKey := lowerString(key)
-	var result rawOption[rawString]
-	importInfoLabel(self.handle, rawKey.at, rawKey.length, unsafe.Pointer(&result))
-	return liftOption(result, liftString)
-}
+	// Whether the pods have DNS names: `network.enableDNSHostnames` of the runtime, which is true by default. Without
+	// them, the addresses of pods cannot be resolved.
+	HasHostNames() bool
 
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]info.annotation
-func importInfoAnnotation(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
+	// The label selector of the TrainJob's pods in all pod sets; otherwise like `PodSet.Selector`.
+	Selector() string
 
-// The value of an annotation of the JobSet; none if it has no such annotation.
-//
-// Needs the claim to read `annotations[KEY]`.
-func (self Info) Annotation(key string) *string {
-	rawKey := lowerString(key)
-	var result rawOption[rawString]
-	importInfoAnnotation(self.handle, rawKey.at, rawKey.length, unsafe.Pointer(&result))
-	return liftOption(result, liftString)
-}
+	// The number of pods in these pod sets: the members of a gang. An unknown or repeated name, or a number above
+	// 2147483647, ends the call.
+	GangMembers(podSets []string) uint32
 
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]info.set-label
-func importInfoSetLabel(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32)
-
-// Sets a label of the JobSet, replacing its value. Use `SetPodLabel` for labels of pods. Keys that controllers obey
-// need a claim as for `SetPodLabel`.
-//
-// Needs the claim to write `labels[KEY]`.
-func (self Info) SetLabel(key string, value string) {
-	rawKey := lowerString(key)
-	rawValue := lowerString(value)
-	importInfoSetLabel(self.handle, rawKey.at, rawKey.length, rawValue.at, rawValue.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]info.set-annotation
-func importInfoSetAnnotation(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32)
-
-// Sets an annotation of the JobSet, replacing its value. Keys that controllers obey need a claim as for `SetPodLabel`.
-//
-// Needs the claim to write `annotations[KEY]`.
-func (self Info) SetAnnotation(key string, value string) {
-	rawKey := lowerString(key)
-	rawValue := lowerString(value)
-	importInfoSetAnnotation(self.handle, rawKey.at, rawKey.length, rawValue.at, rawValue.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]info.subdomain
-func importInfoSubdomain(self uint32, result unsafe.Pointer)
-
-// The DNS subdomain of the pods: `Network.Subdomain` of the runtime, or else the TrainJob's name.
-func (self Info) Subdomain() string {
-	var result rawString
-	importInfoSubdomain(self.handle, unsafe.Pointer(&result))
-	return liftString(result)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]info.cluster-domain
-func importInfoClusterDomain(self uint32, result unsafe.Pointer)
-
-// The cluster's DNS domain, such as `cluster.local`.
-func (self Info) ClusterDomain() string {
-	var result rawString
-	importInfoClusterDomain(self.handle, unsafe.Pointer(&result))
-	return liftString(result)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]info.has-host-names
-func importInfoHasHostNames(self uint32) uint32
-
-// Whether the pods have DNS names: `network.enableDNSHostnames` of the runtime, which is true by default. Without them,
-// the addresses of pods cannot be resolved.
-func (self Info) HasHostNames() bool {
-	return importInfoHasHostNames(self.handle) != 0
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]info.selector
-func importInfoSelector(self uint32, result unsafe.Pointer)
-
-// The label selector of the TrainJob's pods in all pod sets; otherwise like `PodSet.Selector`.
-func (self Info) Selector() string {
-	var result rawString
-	importInfoSelector(self.handle, unsafe.Pointer(&result))
-	return liftString(result)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]info.gang-members
-func importInfoGangMembers(self uint32, word0 uint32, word1 uint32) uint32
-
-// The number of pods in these pod sets: the members of a gang. An unknown or repeated name, or a number above
-// 2147483647, ends the call.
-func (self Info) GangMembers(podSets []string) uint32 {
-	rawPodSets := lowerList(podSets, lowerString)
-	return importInfoGangMembers(self.handle, rawPodSets.at, rawPodSets.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]info.gang-requests
-func importInfoGangRequests(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
-
-// The resources that the scheduler counts for all pods of these pod sets, sorted by resource; see `PodRequests`. An
-// unknown or repeated name, or a number of pods above 2147483647, ends the call.
-//
-// Needs the claim to read `pod-sets[P].containers[*].requests[*]`.
-// Needs the claim to read `pod-sets[P].containers[*].limits[*]`.
-// Needs the claim to read `pod-sets[P].init-containers[*].requests[*]`.
-// Needs the claim to read `pod-sets[P].init-containers[*].limits[*]`.
-// Needs the claim to read `pod-sets[P].init-containers[*].restart-policy`.
-// Needs the claim to read `pod-sets[P].raw[resources]`.
-// Needs the claim to read `pod-sets[P].raw[overhead]`.
-// Needs the claim to read `pod-sets[P].raw[runtimeClassName]`.
-// Needs the claim to read `lookups[v1/LimitRange/*]`.
-// Needs the claim to read `lookups[node.k8s.io/v1/RuntimeClass/NAME]`.
-func (self Info) GangRequests(podSets []string) []Quantity {
-	rawPodSets := lowerList(podSets, lowerString)
-	var result rawList
-	importInfoGangRequests(self.handle, rawPodSets.at, rawPodSets.length, unsafe.Pointer(&result))
-	return liftList(result, liftQuantity)
+	// The resources that the scheduler counts for all pods of these pod sets, sorted by resource; see `PodRequests`. An
+	// unknown or repeated name, or a number of pods above 2147483647, ends the call.
+	//
+	// Needs the claim to read `pod-sets[P].containers[*].requests[*]`.
+	// Needs the claim to read `pod-sets[P].containers[*].limits[*]`.
+	// Needs the claim to read `pod-sets[P].init-containers[*].requests[*]`.
+	// Needs the claim to read `pod-sets[P].init-containers[*].limits[*]`.
+	// Needs the claim to read `pod-sets[P].init-containers[*].restart-policy`.
+	// Needs the claim to read `pod-sets[P].raw[resources]`.
+	// Needs the claim to read `pod-sets[P].raw[overhead]`.
+	// Needs the claim to read `pod-sets[P].raw[runtimeClassName]`.
+	// Needs the claim to read `lookups[v1/LimitRange/*]`.
+	// Needs the claim to read `lookups[node.k8s.io/v1/RuntimeClass/NAME]`.
+	GangRequests(podSets []string) []Quantity
 }
 
 // The pods of one replicated job. The host sets the name, ancestor and counts: plugins cannot change them, and reading
 // them needs no claim.
-type PodSet struct{ handle uint32 }
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.name
-func importPodSetName(self uint32, result unsafe.Pointer)
-
-// The replicated job's name.
-func (self PodSet) Name() string {
-	var result rawString
-	importPodSetName(self.handle, unsafe.Pointer(&result))
-	return liftString(result)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.ancestor
-func importPodSetAncestor(self uint32, result unsafe.Pointer)
-
-// The value of its label `trainer.kubeflow.org/trainjob-ancestor-step`; none if it has no such label.
-func (self PodSet) Ancestor() *string {
-	var result rawOption[rawString]
-	importPodSetAncestor(self.handle, unsafe.Pointer(&result))
-	return liftOption(result, liftString)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.depends-on
-func importPodSetDependsOn(self uint32, result unsafe.Pointer)
-
-// The pod sets that this one waits for, each with the status to wait for: `dependsOn` of the runtime. If the runtime's
-// `startupPolicy` is `InOrder`, a pod set waits until the one before it is `Ready`.
-func (self PodSet) DependsOn() []Dependency {
-	var result rawList
-	importPodSetDependsOn(self.handle, unsafe.Pointer(&result))
-	return liftList(result, liftDependency)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.count
-func importPodSetCount(self uint32) uint32
-
-// The number of pods in each of its jobs, at least 1. The pod set has `replicas` times as many pods.
-func (self PodSet) Count() uint32 {
-	return importPodSetCount(self.handle)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.replicas
-func importPodSetReplicas(self uint32) uint32
-
-// The number of jobs of this pod set; 1 by default.
-func (self PodSet) Replicas() uint32 {
-	return importPodSetReplicas(self.handle)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.is-indexed
-func importPodSetIsIndexed(self uint32) uint32
-
-// Whether each pod has an index in its job, which is the end of its host name: `completionMode` of the runtime, which
-// is `Indexed` by default. Pods without an index have no address.
-func (self PodSet) IsIndexed() bool {
-	return importPodSetIsIndexed(self.handle) != 0
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.backoff-limit
-func importPodSetBackoffLimit(self uint32, result unsafe.Pointer)
-
-// How many pods of a job may fail before the job fails: `backoffLimit` of the runtime. None if it is not set; the Job
-// controller's default is 6.
-//
-// Needs the claim to read `pod-sets[P].backoff-limit`.
-func (self PodSet) BackoffLimit() *uint32 {
-	var result rawOption[uint32]
-	importPodSetBackoffLimit(self.handle, unsafe.Pointer(&result))
-	return liftOption(result, same[uint32])
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.set-backoff-limit
-func importPodSetSetBackoffLimit(self uint32, word0 uint32)
-
-// Sets how many pods of a job may fail before the job fails. With 0, the first failed pod fails the job, and the
-// JobSet's failure policy decides what happens next. A number above 2147483647 ends the call.
-//
-// Needs the claim to write `pod-sets[P].backoff-limit`.
-func (self PodSet) SetBackoffLimit(limit uint32) {
-	importPodSetSetBackoffLimit(self.handle, limit)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.selector
-func importPodSetSelector(self uint32, result unsafe.Pointer)
-
-// The label selector of the pod set's pods, as JSON: `{"matchLabels": {...}}`. Use it in affinity terms, in topology
-// spread constraints and in objects that select pods. JobSet sets the labels.
-func (self PodSet) Selector() string {
-	var result rawString
-	importPodSetSelector(self.handle, unsafe.Pointer(&result))
-	return liftString(result)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.address
-func importPodSetAddress(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
-
-// The DNS name of a pod within the namespace, `JOB-PODSET-0-0.SUBDOMAIN`. Both indexes begin at 0. An index that is not
-// below its count ends the call.
-func (self PodSet) Address(jobIndex uint32, podIndex uint32) string {
-	var result rawString
-	importPodSetAddress(self.handle, jobIndex, podIndex, unsafe.Pointer(&result))
-	return liftString(result)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.address-count
-func importPodSetAddressCount(self uint32) uint32
-
-// The total number of pods: replicas times count.
-func (self PodSet) AddressCount() uint32 {
-	return importPodSetAddressCount(self.handle)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.addresses
-func importPodSetAddresses(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
-
-// The DNS names of up to `max` pods, from the pod with the number `start` (the first is 0), job by job. Empty beyond
-// the last pod.
-func (self PodSet) Addresses(start uint32, max uint32) []string {
-	var result rawList
-	importPodSetAddresses(self.handle, start, max, unsafe.Pointer(&result))
-	return liftList(result, liftString)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.joined-addresses
-func importPodSetJoinedAddresses(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32, result unsafe.Pointer)
-
-// The same names, joined into one string, which costs half as much for long lists.
-func (self PodSet) JoinedAddresses(start uint32, max uint32, separator string) string {
-	rawSeparator := lowerString(separator)
-	var result rawString
-	importPodSetJoinedAddresses(self.handle, start, max, rawSeparator.at, rawSeparator.length, unsafe.Pointer(&result))
-	return liftString(result)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.hostlist
-func importPodSetHostlist(self uint32, result unsafe.Pointer)
-
-// The host names of all pods as a hostlist, the format of Flux and Slurm: `JOB-PODSET-0-[0-3]`, or `JOB-PODSET-0-0` for
-// one pod, with commas between the jobs.
-func (self PodSet) Hostlist() string {
-	var result rawString
-	importPodSetHostlist(self.handle, unsafe.Pointer(&result))
-	return liftString(result)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.containers
-func importPodSetContainers(self uint32, result unsafe.Pointer)
-
-// All containers, in the order of the pod's list. If you know the name, use `container`, which needs no claim.
-//
-// Needs the claim to read `pod-sets[P].containers[#]`.
-func (self PodSet) Containers() []Container {
-	var result rawList
-	importPodSetContainers(self.handle, unsafe.Pointer(&result))
-	return liftList(result, same[Container])
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.init-containers
-func importPodSetInitContainers(self uint32, result unsafe.Pointer)
-
-// All init containers, including sidecars, in the order of the pod's list.
-//
-// Needs the claim to read `pod-sets[P].init-containers[#]`.
-func (self PodSet) InitContainers() []Container {
-	var result rawList
-	importPodSetInitContainers(self.handle, unsafe.Pointer(&result))
-	return liftList(result, same[Container])
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.container
-func importPodSetContainer(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
-
-// The container or init container with that name. In transform, a container that another plugin added is visible only
-// if a claim of this plugin covers it, the keys of its list, or something in it; otherwise the result would depend on
-// the order.
-func (self PodSet) Container(name string) *Container {
-	rawName := lowerString(name)
-	var result rawOption[Container]
-	importPodSetContainer(self.handle, rawName.at, rawName.length, unsafe.Pointer(&result))
-	return liftOption(result, same[Container])
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.add-container
-func importPodSetAddContainer(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32) uint32
-
-// Adds a container at the end. Writing to it through the returned handle needs no further claim, because the plugin
-// created it. A name that exists or is not a DNS label ends the call.
-//
-// Needs the claim to create `pod-sets[P].containers[NAME]`.
-func (self PodSet) AddContainer(name string, image string) Container {
-	rawName := lowerString(name)
-	rawImage := lowerString(image)
-	return Container{importPodSetAddContainer(self.handle, rawName.at, rawName.length, rawImage.at, rawImage.length)}
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.add-init-container
-func importPodSetAddInitContainer(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32) uint32
-
-// Adds an init container, at the end until it is placed; otherwise like `AddContainer`.
-//
-// Needs the claim to create `pod-sets[P].init-containers[NAME]`.
-func (self PodSet) AddInitContainer(name string, image string) Container {
-	rawName := lowerString(name)
-	rawImage := lowerString(image)
-	return Container{importPodSetAddInitContainer(self.handle, rawName.at, rawName.length, rawImage.at, rawImage.length)}
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.volumes
-func importPodSetVolumes(self uint32, result unsafe.Pointer)
-
-// The names of the pods' volumes, in the order of the pod's list.
-//
-// Needs the claim to read `pod-sets[P].volumes[#]`.
-func (self PodSet) Volumes() []string {
-	var result rawList
-	importPodSetVolumes(self.handle, unsafe.Pointer(&result))
-	return liftList(result, liftString)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.volume
-func importPodSetVolume(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
-
-// The volume with that name, as in a pod spec: `{"name": ..., "emptyDir": {...}}`; none if it does not exist.
-//
-// Needs the claim to read `pod-sets[P].volumes[NAME]`.
-func (self PodSet) Volume(name string) *Document {
-	rawName := lowerString(name)
-	var result rawOption[Document]
-	importPodSetVolume(self.handle, rawName.at, rawName.length, unsafe.Pointer(&result))
-	return liftOption(result, same[Document])
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.remove-volume
-func importPodSetRemoveVolume(self uint32, word0 uint32, word1 uint32)
-
-// Removes a volume; does nothing if it does not exist. Without a grant, only a volume that this plugin added. Its
-// mounts are not removed, and the TrainJob is refused if a mount has no volume.
-//
-// Needs the claim to write `pod-sets[P].volumes[NAME]`.
-func (self PodSet) RemoveVolume(name string) {
-	rawName := lowerString(name)
-	importPodSetRemoveVolume(self.handle, rawName.at, rawName.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.put-empty-dir
-func importPodSetPutEmptyDir(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32, word4 uint32, word5 uint32, word6 uint32, word7 uint32)
-
-// Adds a volume that is empty when a pod starts, replacing the volume with that name; without a grant, only one that
-// this plugin added. `medium` is `Memory`, or none for the node's disk; `sizeLimit` is a quantity, such as `16Gi`. A
-// name that is not a DNS label ends the call.
-//
-// Needs the claim to write `pod-sets[P].volumes[NAME]`.
-func (self PodSet) PutEmptyDir(name string, medium *string, sizeLimit *string) {
-	rawName := lowerString(name)
-	rawMedium := lowerOption(medium, lowerString)
-	rawSizeLimit := lowerOption(sizeLimit, lowerString)
-	importPodSetPutEmptyDir(self.handle, rawName.at, rawName.length, bit(rawMedium.some), rawMedium.value.at, rawMedium.value.length, bit(rawSizeLimit.some), rawSizeLimit.value.at, rawSizeLimit.value.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.put-own-config-map
-func importPodSetPutOwnConfigMap(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32, word4 uint32, word5 uint32, word6 uint32, word7 uint32)
-
-// Adds a volume with a ConfigMap that this plugin emits in build with the same suffix, without content. If it does not
-// emit the ConfigMap, the TrainJob is refused. `defaultMode` has the files' permission bits, such as 0o444; `items`
-// lists the keys that become files. Without items, each key becomes a file with its name.
-//
-// Needs the claim to write `pod-sets[P].volumes[NAME]`.
-// Needs the claim to write `objects[v1/ConfigMap/SUFFIX]`.
-func (self PodSet) PutOwnConfigMap(name string, suffix string, defaultMode *uint32, items []KeyFile) {
-	rawName := lowerString(name)
-	rawSuffix := lowerString(suffix)
-	rawDefaultMode := lowerOption(defaultMode, same[uint32])
-	rawItems := lowerList(items, lowerKeyFile)
-	importPodSetPutOwnConfigMap(self.handle, rawName.at, rawName.length, rawSuffix.at, rawSuffix.length, bit(rawDefaultMode.some), rawDefaultMode.value, rawItems.at, rawItems.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.put-own-secret
-func importPodSetPutOwnSecret(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32, word4 uint32, word5 uint32, word6 uint32, word7 uint32)
-
-// Adds a volume with a Secret that this plugin emits in build with the same suffix, without content; otherwise like
-// `PutOwnConfigMap`.
-//
-// Needs the claim to write `pod-sets[P].volumes[NAME]`.
-// Needs the claim to write `objects[v1/Secret/SUFFIX]`.
-func (self PodSet) PutOwnSecret(name string, suffix string, defaultMode *uint32, items []KeyFile) {
-	rawName := lowerString(name)
-	rawSuffix := lowerString(suffix)
-	rawDefaultMode := lowerOption(defaultMode, same[uint32])
-	rawItems := lowerList(items, lowerKeyFile)
-	importPodSetPutOwnSecret(self.handle, rawName.at, rawName.length, rawSuffix.at, rawSuffix.length, bit(rawDefaultMode.some), rawDefaultMode.value, rawItems.at, rawItems.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.put-raw-volume
-func importPodSetPutRawVolume(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32)
-
-// Adds any other volume. `source` is the JSON of its source, an object with one member: `{"persistentVolumeClaim":
-// {...}}`. Always needs a grant.
-//
-// Needs the claim to write `pod-sets[P].volumes[NAME]`.
-func (self PodSet) PutRawVolume(name string, source string) {
-	rawName := lowerString(name)
-	rawSource := lowerString(source)
-	importPodSetPutRawVolume(self.handle, rawName.at, rawName.length, rawSource.at, rawSource.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.resource-claims
-func importPodSetResourceClaims(self uint32, result unsafe.Pointer)
-
-// The resource claims of the pods, in the order of the pod's list.
-//
-// Needs the claim to read `pod-sets[P].resource-claims[*]`.
-func (self PodSet) ResourceClaims() []PodResourceClaim {
-	var result rawList
-	importPodSetResourceClaims(self.handle, unsafe.Pointer(&result))
-	return liftList(result, liftPodResourceClaim)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.put-resource-claim
-func importPodSetPutResourceClaim(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32, word4 uint32, word5 uint32, word6 uint32, word7 uint32)
-
-// Adds a resource claim to the pods, replacing the claim with that name. Containers use it after `PutResourceClaimUse`.
-// A name that is not a DNS label, or a claim without exactly one of ResourceClaim and ResourceClaimTemplate, ends the
-// call.
-//
-// Needs the claim to write `pod-sets[P].resource-claims[NAME]`.
-func (self PodSet) PutResourceClaim(claim PodResourceClaim) {
-	rawClaim := lowerPodResourceClaim(claim)
-	importPodSetPutResourceClaim(self.handle, rawClaim.name.at, rawClaim.name.length, bit(rawClaim.resourceClaim.some), rawClaim.resourceClaim.value.at, rawClaim.resourceClaim.value.length, bit(rawClaim.resourceClaimTemplate.some), rawClaim.resourceClaimTemplate.value.at, rawClaim.resourceClaimTemplate.value.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.remove-resource-claim
-func importPodSetRemoveResourceClaim(self uint32, word0 uint32, word1 uint32)
-
-// Removes a resource claim from the pods; does nothing if it does not exist. The TrainJob is refused if a container
-// still uses it.
-//
-// Needs the claim to write `pod-sets[P].resource-claims[NAME]`.
-func (self PodSet) RemoveResourceClaim(name string) {
-	rawName := lowerString(name)
-	importPodSetRemoveResourceClaim(self.handle, rawName.at, rawName.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.devices
-func importPodSetDevices(self uint32, result unsafe.Pointer)
-
-// The devices of the node container, one entry per source: the host's entries for extended resources, and those that
-// plugins added. The node container is the container, not init container, with the name `node`. The claim orders this
-// plugin after those that add that container, set devices, or change its requests and limits of accelerators. It does
-// not order it after those that request other resources, so two plugins can both count accelerators and request a
-// network device.
-//
-// Needs the claim to read `pod-sets[P].devices[*]`.
-func (self PodSet) Devices() []Devices {
-	var result rawList
-	importPodSetDevices(self.handle, unsafe.Pointer(&result))
-	return liftList(result, liftDevices)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.put-devices
-func importPodSetPutDevices(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32, word4 uint32)
-
-// Sets the devices that the node container gets from one source, replacing an earlier entry. A source that is empty or
-// begins with `resource/` (the host's entries for extended resources) ends the call.
-//
-// Needs the claim to write `pod-sets[P].devices[SOURCE]`.
-func (self PodSet) PutDevices(devices Devices) {
-	rawDevices := lowerDevices(devices)
-	importPodSetPutDevices(self.handle, rawDevices.source.at, rawDevices.source.length, bit(rawDevices.count.some), rawDevices.count.value, bit(rawDevices.accelerator))
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.accelerators
-func importPodSetAccelerators(self uint32, result unsafe.Pointer)
-
-// The number of accelerators of the node container from all sources; none if it is not known.
-//
-// Needs the claim to read `pod-sets[P].devices[*]`.
-func (self PodSet) Accelerators() *uint32 {
-	var result rawOption[uint32]
-	importPodSetAccelerators(self.handle, unsafe.Pointer(&result))
-	return liftOption(result, same[uint32])
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.processes
-func importPodSetProcesses(self uint32, result unsafe.Pointer)
-
-// The number of processes per node by the host's rule: the explicit number, or else the accelerators, or else the whole
-// CPUs (at least 1); none if the number of accelerators is not known.
-//
-// Needs the claim to read `pod-sets[P].devices[*]`.
-// Needs the claim to read `pod-sets[P].containers[node].requests[cpu]`.
-// Needs the claim to read `pod-sets[P].containers[node].limits[cpu]`.
-func (self PodSet) Processes() *uint32 {
-	var result rawOption[uint32]
-	importPodSetProcesses(self.handle, unsafe.Pointer(&result))
-	return liftOption(result, same[uint32])
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.pod-label
-func importPodSetPodLabel(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
-
-// The value of a label of the pods; none if they have no such label.
-//
-// Needs the claim to read `pod-sets[P].pod-labels[KEY]`.
-func (self PodSet) PodLabel(key string) *string {
-	rawKey := lowerString(key)
-	var result rawOption[rawString]
-	importPodSetPodLabel(self.handle, rawKey.at, rawKey.length, unsafe.Pointer(&result))
-	return liftOption(result, liftString)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.set-pod-label
-func importPodSetSetPodLabel(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32)
-
-// Sets a label of the pods, replacing its value. Keys that controllers obey, such as `scheduling.x-k8s.io/pod-group`
-// and others of Kubernetes, schedulers, networks and clouds, need a claim and a grant with their full name; a prefix or
-// `*` does not cover them. Keys of `app.kubernetes.io` are exempt.
-//
-// Needs the claim to write `pod-sets[P].pod-labels[KEY]`.
-func (self PodSet) SetPodLabel(key string, value string) {
-	rawKey := lowerString(key)
-	rawValue := lowerString(value)
-	importPodSetSetPodLabel(self.handle, rawKey.at, rawKey.length, rawValue.at, rawValue.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.remove-pod-label
-func importPodSetRemovePodLabel(self uint32, word0 uint32, word1 uint32)
-
-// Removes a label from the pods; does nothing if they have no such label. Keys that controllers obey need a claim as
-// for `SetPodLabel`.
-//
-// Needs the claim to write `pod-sets[P].pod-labels[KEY]`.
-func (self PodSet) RemovePodLabel(key string) {
-	rawKey := lowerString(key)
-	importPodSetRemovePodLabel(self.handle, rawKey.at, rawKey.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.pod-annotation
-func importPodSetPodAnnotation(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
-
-// The value of an annotation of the pods; none if they have no such annotation.
-//
-// Needs the claim to read `pod-sets[P].pod-annotations[KEY]`.
-func (self PodSet) PodAnnotation(key string) *string {
-	rawKey := lowerString(key)
-	var result rawOption[rawString]
-	importPodSetPodAnnotation(self.handle, rawKey.at, rawKey.length, unsafe.Pointer(&result))
-	return liftOption(result, liftString)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.set-pod-annotation
-func importPodSetSetPodAnnotation(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32)
-
-// Sets an annotation of the pods, replacing its value. Keys that controllers obey, such as
-// `container.apparmor.security.beta.kubernetes.io/node`, need a claim as for `SetPodLabel`.
-//
-// Needs the claim to write `pod-sets[P].pod-annotations[KEY]`.
-func (self PodSet) SetPodAnnotation(key string, value string) {
-	rawKey := lowerString(key)
-	rawValue := lowerString(value)
-	importPodSetSetPodAnnotation(self.handle, rawKey.at, rawKey.length, rawValue.at, rawValue.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.remove-pod-annotation
-func importPodSetRemovePodAnnotation(self uint32, word0 uint32, word1 uint32)
-
-// Removes an annotation from the pods; does nothing if they have no such annotation. Keys that controllers obey need a
-// claim as for `SetPodLabel`.
-//
-// Needs the claim to write `pod-sets[P].pod-annotations[KEY]`.
-func (self PodSet) RemovePodAnnotation(key string) {
-	rawKey := lowerString(key)
-	importPodSetRemovePodAnnotation(self.handle, rawKey.at, rawKey.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.node-selector
-func importPodSetNodeSelector(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
-
-// The required value of a node label; none if the node selector does not have the label.
-//
-// Needs the claim to read `pod-sets[P].node-selector[KEY]`.
-func (self PodSet) NodeSelector(key string) *string {
-	rawKey := lowerString(key)
-	var result rawOption[rawString]
-	importPodSetNodeSelector(self.handle, rawKey.at, rawKey.length, unsafe.Pointer(&result))
-	return liftOption(result, liftString)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.put-node-selector
-func importPodSetPutNodeSelector(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32)
-
-// Requires a value of a node label, in addition to other labels in the node selector.
-//
-// Needs the claim to write `pod-sets[P].node-selector[KEY]`.
-func (self PodSet) PutNodeSelector(key string, value string) {
-	rawKey := lowerString(key)
-	rawValue := lowerString(value)
-	importPodSetPutNodeSelector(self.handle, rawKey.at, rawKey.length, rawValue.at, rawValue.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.priority-class
-func importPodSetPriorityClass(self uint32, result unsafe.Pointer)
-
-// The name of the pods' PriorityClass; none for the cluster's default.
-//
-// Needs the claim to read `pod-sets[P].priority-class`.
-func (self PodSet) PriorityClass() *string {
-	var result rawOption[rawString]
-	importPodSetPriorityClass(self.handle, unsafe.Pointer(&result))
-	return liftOption(result, liftString)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.set-priority-class
-func importPodSetSetPriorityClass(self uint32, word0 uint32, word1 uint32)
-
-// Sets the name of the pods' PriorityClass, which must exist.
-//
-// Needs the claim to write `pod-sets[P].priority-class`.
-func (self PodSet) SetPriorityClass(name string) {
-	rawName := lowerString(name)
-	importPodSetSetPriorityClass(self.handle, rawName.at, rawName.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.scheduler-name
-func importPodSetSchedulerName(self uint32, result unsafe.Pointer)
-
-// The name of the pods' scheduler; none for the cluster's default.
-//
-// Needs the claim to read `pod-sets[P].scheduler-name`.
-func (self PodSet) SchedulerName() *string {
-	var result rawOption[rawString]
-	importPodSetSchedulerName(self.handle, unsafe.Pointer(&result))
-	return liftOption(result, liftString)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.set-scheduler-name
-func importPodSetSetSchedulerName(self uint32, word0 uint32, word1 uint32)
-
-// Sets the name of the pods' scheduler.
-//
-// Needs the claim to write `pod-sets[P].scheduler-name`.
-func (self PodSet) SetSchedulerName(name string) {
-	rawName := lowerString(name)
-	importPodSetSetSchedulerName(self.handle, rawName.at, rawName.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.add-scheduling-gate
-func importPodSetAddSchedulingGate(self uint32, word0 uint32, word1 uint32)
-
-// Adds a scheduling gate, which has to be removed before the pods are scheduled; does nothing if they have it. A name
-// that is not qualified, such as `example.com/quota`, ends the call. The TrainJob is refused if the pods have a node
-// name.
-//
-// Needs the claim to write `pod-sets[P].scheduling-gates[NAME]`.
-func (self PodSet) AddSchedulingGate(name string) {
-	rawName := lowerString(name)
-	importPodSetAddSchedulingGate(self.handle, rawName.at, rawName.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.add-toleration
-func importPodSetAddToleration(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32)
-
-// Adds a toleration after those of the runtime, as JSON as in a pod spec. The id, a DNS label, identifies and orders
-// the additions of plugins; adding the same id again replaces the first addition. A toleration or a member that
-// Kubernetes does not accept ends the call.
-//
-// Needs the claim to write `pod-sets[P].tolerations[ID]`.
-func (self PodSet) AddToleration(id string, json string) {
-	rawId := lowerString(id)
-	rawJson := lowerString(json)
-	importPodSetAddToleration(self.handle, rawId.at, rawId.length, rawJson.at, rawJson.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.add-affinity-term
-func importPodSetAddAffinityTerm(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32, word4 uint32, word5 uint32)
-
-// Adds an affinity term after those of the runtime, as JSON as in a pod spec. `at` is the list: `nodeAffinity`,
-// `podAffinity` or `podAntiAffinity`, followed by `/required` or `/preferred`. The term's requirements are added to
-// every alternative of a required node affinity, so it narrows the runtime's affinity. An alternative without
-// requirements matches no node, and is not changed; the TrainJob is refused if the list has no alternatives. `id` and
-// errors are as for `AddToleration`.
-//
-// Needs the claim to write `pod-sets[P].affinity-terms[ID]`.
-func (self PodSet) AddAffinityTerm(id string, at string, json string) {
-	rawId := lowerString(id)
-	rawAt := lowerString(at)
-	rawJson := lowerString(json)
-	importPodSetAddAffinityTerm(self.handle, rawId.at, rawId.length, rawAt.at, rawAt.length, rawJson.at, rawJson.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.dns-searches
-func importPodSetDnsSearches(self uint32, result unsafe.Pointer)
-
-// The DNS domains in which the pods look up short names, in addition to those of the cluster.
-//
-// Needs the claim to read `pod-sets[P].dns-searches[#]`.
-func (self PodSet) DnsSearches() []string {
-	var result rawList
-	importPodSetDnsSearches(self.handle, unsafe.Pointer(&result))
-	return liftList(result, liftString)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.add-dns-search
-func importPodSetAddDnsSearch(self uint32, word0 uint32, word1 uint32)
-
-// Adds a DNS domain at the end; does nothing if it exists, with or without a trailing dot. An invalid DNS name ends the
-// call. The TrainJob is refused if the pods have more domains than Kubernetes allows.
-//
-// Needs the claim to write `pod-sets[P].dns-searches[DOMAIN]`.
-func (self PodSet) AddDnsSearch(domain string) {
-	rawDomain := lowerString(domain)
-	importPodSetAddDnsSearch(self.handle, rawDomain.at, rawDomain.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.fs-group
-func importPodSetFsGroup(self uint32, result unsafe.Pointer)
-
-// The group that owns the files of the pods' volumes; none if it is not set.
-//
-// Needs the claim to read `pod-sets[P].fs-group`.
-func (self PodSet) FsGroup() *int64 {
-	var result rawOption[int64]
-	importPodSetFsGroup(self.handle, unsafe.Pointer(&result))
-	return liftOption(result, same[int64])
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.set-fs-group
-func importPodSetSetFsGroup(self uint32, word0 int64)
-
-// Sets the group that owns the files of the pods' volumes, from 0 to 2147483647; another number ends the call.
-//
-// Needs the claim to write `pod-sets[P].fs-group`.
-func (self PodSet) SetFsGroup(gid int64) {
-	importPodSetSetFsGroup(self.handle, gid)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.pod-requests
-func importPodSetPodRequests(self uint32, result unsafe.Pointer)
-
-// The resources that the scheduler counts for one pod, sorted by resource: those of the containers and sidecars
-// together, or of the largest init container with the sidecars before it, plus the overhead. `resources` of the pod
-// spec replace them. A limit without a request counts as a request, and the default values of the namespace's
-// LimitRanges are included. The RuntimeClass is looked up, and needs its claim, if the pods name one and have no
-// overhead of their own. In transform, init containers count in their current order. An amount that exceeds the range
-// of a quantity is the largest quantity; an amount that is not a quantity or is negative ends the call.
-//
-// Needs the claim to read `pod-sets[P].containers[*].requests[*]`.
-// Needs the claim to read `pod-sets[P].containers[*].limits[*]`.
-// Needs the claim to read `pod-sets[P].init-containers[*].requests[*]`.
-// Needs the claim to read `pod-sets[P].init-containers[*].limits[*]`.
-// Needs the claim to read `pod-sets[P].init-containers[*].restart-policy`.
-// Needs the claim to read `pod-sets[P].raw[resources]`.
-// Needs the claim to read `pod-sets[P].raw[overhead]`.
-// Needs the claim to read `pod-sets[P].raw[runtimeClassName]`.
-// Needs the claim to read `lookups[v1/LimitRange/*]`.
-// Needs the claim to read `lookups[node.k8s.io/v1/RuntimeClass/NAME]`.
-func (self PodSet) PodRequests() []Quantity {
-	var result rawList
-	importPodSetPodRequests(self.handle, unsafe.Pointer(&result))
-	return liftList(result, liftQuantity)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.raw
-func importPodSetRaw(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
-
-// A member of the pod spec that has no method, such as `hostNetwork`; none if it is absent. For `securityContext` and
-// `dnsConfig`, name a member below, such as `securityContext/runAsUser`. A member that has a method, or that JobSet or
-// the Job controller sets, ends the call.
-//
-// Needs the claim to read `pod-sets[P].raw[MEMBER]`.
-func (self PodSet) Raw(member string) *Document {
-	rawMember := lowerString(member)
-	var result rawOption[Document]
-	importPodSetRaw(self.handle, rawMember.at, rawMember.length, unsafe.Pointer(&result))
-	return liftOption(result, same[Document])
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]pod-set.set-raw
-func importPodSetSetRaw(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32)
-
-// Sets such a member, as JSON, replacing its value; `null` removes it. A `restartPolicy` that Jobs do not accept ends
-// the call.
-//
-// Needs the claim to write `pod-sets[P].raw[MEMBER]`.
-func (self PodSet) SetRaw(member string, json string) {
-	rawMember := lowerString(member)
-	rawJson := lowerString(json)
-	importPodSetSetRaw(self.handle, rawMember.at, rawMember.length, rawJson.at, rawJson.length)
+type PodSet interface {
+	// The replicated job's name.
+	Name() string
+
+	// The value of its label `trainer.kubeflow.org/trainjob-ancestor-step`; none if it has no such label.
+	Ancestor() *string
+
+	// The pod sets that this one waits for, each with the status to wait for: `dependsOn` of the runtime. If the runtime's
+	// `startupPolicy` is `InOrder`, a pod set waits until the one before it is `Ready`.
+	DependsOn() []Dependency
+
+	// The number of pods in each of its jobs, at least 1. The pod set has `replicas` times as many pods.
+	Count() uint32
+
+	// The number of jobs of this pod set; 1 by default.
+	Replicas() uint32
+
+	// Whether each pod has an index in its job, which is the end of its host name: `completionMode` of the runtime, which
+	// is `Indexed` by default. Pods without an index have no address.
+	IsIndexed() bool
+
+	// How many pods of a job may fail before the job fails: `backoffLimit` of the runtime. None if it is not set; the Job
+	// controller's default is 6.
+	//
+	// Needs the claim to read `pod-sets[P].backoff-limit`.
+	BackoffLimit() *uint32
+
+	// Sets how many pods of a job may fail before the job fails. With 0, the first failed pod fails the job, and the
+	// JobSet's failure policy decides what happens next. A number above 2147483647 ends the call.
+	//
+	// Needs the claim to write `pod-sets[P].backoff-limit`.
+	SetBackoffLimit(limit uint32)
+
+	// The label selector of the pod set's pods, as JSON: `{"matchLabels": {...}}`. Use it in affinity terms, in topology
+	// spread constraints and in objects that select pods. JobSet sets the labels.
+	Selector() string
+
+	// The DNS name of a pod within the namespace, `JOB-PODSET-0-0.SUBDOMAIN`. Both indexes begin at 0. An index that is
+	// not below its count ends the call.
+	Address(jobIndex uint32, podIndex uint32) string
+
+	// The total number of pods: replicas times count.
+	AddressCount() uint32
+
+	// The DNS names of up to `max` pods, from the pod with the number `start` (the first is 0), job by job. Empty beyond
+	// the last pod.
+	Addresses(start uint32, max uint32) []string
+
+	// The same names, joined into one string, which costs half as much for long lists.
+	JoinedAddresses(start uint32, max uint32, separator string) string
+
+	// The host names of all pods as a hostlist, the format of Flux and Slurm: `JOB-PODSET-0-[0-3]`, or `JOB-PODSET-0-0`
+	// for one pod, with commas between the jobs.
+	Hostlist() string
+
+	// All containers, in the order of the pod's list. If you know the name, use `container`, which needs no claim.
+	//
+	// Needs the claim to read `pod-sets[P].containers[#]`.
+	Containers() []Container
+
+	// All init containers, including sidecars, in the order of the pod's list.
+	//
+	// Needs the claim to read `pod-sets[P].init-containers[#]`.
+	InitContainers() []Container
+
+	// The container or init container with that name. In transform, a container that another plugin added is visible only
+	// if a claim of this plugin covers it, the keys of its list, or something in it; otherwise the result would depend on
+	// the order.
+	Container(name string) Container
+
+	// Adds a container at the end. Writing to it through the returned handle needs no further claim, because the plugin
+	// created it. A name that exists or is not a DNS label ends the call.
+	//
+	// Needs the claim to create `pod-sets[P].containers[NAME]`.
+	AddContainer(name string, image string) Container
+
+	// Adds an init container, at the end until it is placed; otherwise like `AddContainer`.
+	//
+	// Needs the claim to create `pod-sets[P].init-containers[NAME]`.
+	AddInitContainer(name string, image string) Container
+
+	// The names of the pods' volumes, in the order of the pod's list.
+	//
+	// Needs the claim to read `pod-sets[P].volumes[#]`.
+	Volumes() []string
+
+	// The volume with that name, as in a pod spec: `{"name": ..., "emptyDir": {...}}`; none if it does not exist.
+	//
+	// Needs the claim to read `pod-sets[P].volumes[NAME]`.
+	Volume(name string) Document
+
+	// Removes a volume; does nothing if it does not exist. Without a grant, only a volume that this plugin added. Its
+	// mounts are not removed, and the TrainJob is refused if a mount has no volume.
+	//
+	// Needs the claim to write `pod-sets[P].volumes[NAME]`.
+	RemoveVolume(name string)
+
+	// Adds a volume that is empty when a pod starts, replacing the volume with that name; without a grant, only one that
+	// this plugin added. `medium` is `Memory`, or none for the node's disk; `sizeLimit` is a quantity, such as `16Gi`. A
+	// name that is not a DNS label ends the call.
+	//
+	// Needs the claim to write `pod-sets[P].volumes[NAME]`.
+	PutEmptyDir(name string, medium *string, sizeLimit *string)
+
+	// Adds a volume with a ConfigMap that this plugin emits in build with the same suffix, without content. If it does not
+	// emit the ConfigMap, the TrainJob is refused. `defaultMode` has the files' permission bits, such as 0o444; `items`
+	// lists the keys that become files. Without items, each key becomes a file with its name.
+	//
+	// Needs the claim to write `pod-sets[P].volumes[NAME]`.
+	// Needs the claim to write `objects[v1/ConfigMap/SUFFIX]`.
+	PutOwnConfigMap(name string, suffix string, defaultMode *uint32, items []KeyFile)
+
+	// Adds a volume with a Secret that this plugin emits in build with the same suffix, without content; otherwise like
+	// `PutOwnConfigMap`.
+	//
+	// Needs the claim to write `pod-sets[P].volumes[NAME]`.
+	// Needs the claim to write `objects[v1/Secret/SUFFIX]`.
+	PutOwnSecret(name string, suffix string, defaultMode *uint32, items []KeyFile)
+
+	// Adds any other volume. `source` is the JSON of its source, an object with one member: `{"persistentVolumeClaim":
+	// {...}}`. Always needs a grant.
+	//
+	// Needs the claim to write `pod-sets[P].volumes[NAME]`.
+	PutRawVolume(name string, source string)
+
+	// The resource claims of the pods, in the order of the pod's list.
+	//
+	// Needs the claim to read `pod-sets[P].resource-claims[*]`.
+	ResourceClaims() []PodResourceClaim
+
+	// Adds a resource claim to the pods, replacing the claim with that name. Containers use it after
+	// `PutResourceClaimUse`. A name that is not a DNS label, or a claim without exactly one of ResourceClaim and
+	// ResourceClaimTemplate, ends the call.
+	//
+	// Needs the claim to write `pod-sets[P].resource-claims[NAME]`.
+	PutResourceClaim(claim PodResourceClaim)
+
+	// Removes a resource claim from the pods; does nothing if it does not exist. The TrainJob is refused if a container
+	// still uses it.
+	//
+	// Needs the claim to write `pod-sets[P].resource-claims[NAME]`.
+	RemoveResourceClaim(name string)
+
+	// The devices of the node container, one entry per source: the host's entries for extended resources, and those that
+	// plugins added. The node container is the container, not init container, with the name `node`. The claim orders this
+	// plugin after those that add that container, set devices, or change its requests and limits of accelerators. It does
+	// not order it after those that request other resources, so two plugins can both count accelerators and request a
+	// network device.
+	//
+	// Needs the claim to read `pod-sets[P].devices[*]`.
+	Devices() []Devices
+
+	// Sets the devices that the node container gets from one source, replacing an earlier entry. A source that is empty or
+	// begins with `resource/` (the host's entries for extended resources) ends the call.
+	//
+	// Needs the claim to write `pod-sets[P].devices[SOURCE]`.
+	PutDevices(devices Devices)
+
+	// The number of accelerators of the node container from all sources; none if it is not known.
+	//
+	// Needs the claim to read `pod-sets[P].devices[*]`.
+	Accelerators() *uint32
+
+	// The number of processes per node by the host's rule: the explicit number, or else the accelerators, or else the
+	// whole CPUs (at least 1); none if the number of accelerators is not known.
+	//
+	// Needs the claim to read `pod-sets[P].devices[*]`.
+	// Needs the claim to read `pod-sets[P].containers[node].requests[cpu]`.
+	// Needs the claim to read `pod-sets[P].containers[node].limits[cpu]`.
+	Processes() *uint32
+
+	// The value of a label of the pods; none if they have no such label.
+	//
+	// Needs the claim to read `pod-sets[P].pod-labels[KEY]`.
+	PodLabel(key string) *string
+
+	// Sets a label of the pods, replacing its value. Keys that controllers obey, such as `scheduling.x-k8s.io/pod-group`
+	// and others of Kubernetes, schedulers, networks and clouds, need a claim and a grant with their full name; a prefix
+	// or `*` does not cover them. Keys of `app.kubernetes.io` are exempt.
+	//
+	// Needs the claim to write `pod-sets[P].pod-labels[KEY]`.
+	SetPodLabel(key string, value string)
+
+	// Removes a label from the pods; does nothing if they have no such label. Keys that controllers obey need a claim as
+	// for `SetPodLabel`.
+	//
+	// Needs the claim to write `pod-sets[P].pod-labels[KEY]`.
+	RemovePodLabel(key string)
+
+	// The value of an annotation of the pods; none if they have no such annotation.
+	//
+	// Needs the claim to read `pod-sets[P].pod-annotations[KEY]`.
+	PodAnnotation(key string) *string
+
+	// Sets an annotation of the pods, replacing its value. Keys that controllers obey, such as
+	// `container.apparmor.security.beta.kubernetes.io/node`, need a claim as for `SetPodLabel`.
+	//
+	// Needs the claim to write `pod-sets[P].pod-annotations[KEY]`.
+	SetPodAnnotation(key string, value string)
+
+	// Removes an annotation from the pods; does nothing if they have no such annotation. Keys that controllers obey need a
+	// claim as for `SetPodLabel`.
+	//
+	// Needs the claim to write `pod-sets[P].pod-annotations[KEY]`.
+	RemovePodAnnotation(key string)
+
+	// The required value of a node label; none if the node selector does not have the label.
+	//
+	// Needs the claim to read `pod-sets[P].node-selector[KEY]`.
+	NodeSelector(key string) *string
+
+	// Requires a value of a node label, in addition to other labels in the node selector.
+	//
+	// Needs the claim to write `pod-sets[P].node-selector[KEY]`.
+	PutNodeSelector(key string, value string)
+
+	// The name of the pods' PriorityClass; none for the cluster's default.
+	//
+	// Needs the claim to read `pod-sets[P].priority-class`.
+	PriorityClass() *string
+
+	// Sets the name of the pods' PriorityClass, which must exist.
+	//
+	// Needs the claim to write `pod-sets[P].priority-class`.
+	SetPriorityClass(name string)
+
+	// The name of the pods' scheduler; none for the cluster's default.
+	//
+	// Needs the claim to read `pod-sets[P].scheduler-name`.
+	SchedulerName() *string
+
+	// Sets the name of the pods' scheduler.
+	//
+	// Needs the claim to write `pod-sets[P].scheduler-name`.
+	SetSchedulerName(name string)
+
+	// Adds a scheduling gate, which has to be removed before the pods are scheduled; does nothing if they have it. A name
+	// that is not qualified, such as `example.com/quota`, ends the call. The TrainJob is refused if the pods have a node
+	// name.
+	//
+	// Needs the claim to write `pod-sets[P].scheduling-gates[NAME]`.
+	AddSchedulingGate(name string)
+
+	// Adds a toleration after those of the runtime, as JSON as in a pod spec. The id, a DNS label, identifies and orders
+	// the additions of plugins; adding the same id again replaces the first addition. A toleration or a member that
+	// Kubernetes does not accept ends the call.
+	//
+	// Needs the claim to write `pod-sets[P].tolerations[ID]`.
+	AddToleration(id string, json string)
+
+	// Adds an affinity term after those of the runtime, as JSON as in a pod spec. `at` is the list: `nodeAffinity`,
+	// `podAffinity` or `podAntiAffinity`, followed by `/required` or `/preferred`. The term's requirements are added to
+	// every alternative of a required node affinity, so it narrows the runtime's affinity. An alternative without
+	// requirements matches no node, and is not changed; the TrainJob is refused if the list has no alternatives. `id` and
+	// errors are as for `AddToleration`.
+	//
+	// Needs the claim to write `pod-sets[P].affinity-terms[ID]`.
+	AddAffinityTerm(id string, at string, json string)
+
+	// The DNS domains in which the pods look up short names, in addition to those of the cluster.
+	//
+	// Needs the claim to read `pod-sets[P].dns-searches[#]`.
+	DnsSearches() []string
+
+	// Adds a DNS domain at the end; does nothing if it exists, with or without a trailing dot. An invalid DNS name ends
+	// the call. The TrainJob is refused if the pods have more domains than Kubernetes allows.
+	//
+	// Needs the claim to write `pod-sets[P].dns-searches[DOMAIN]`.
+	AddDnsSearch(domain string)
+
+	// The group that owns the files of the pods' volumes; none if it is not set.
+	//
+	// Needs the claim to read `pod-sets[P].fs-group`.
+	FsGroup() *int64
+
+	// Sets the group that owns the files of the pods' volumes, from 0 to 2147483647; another number ends the call.
+	//
+	// Needs the claim to write `pod-sets[P].fs-group`.
+	SetFsGroup(gid int64)
+
+	// The resources that the scheduler counts for one pod, sorted by resource: those of the containers and sidecars
+	// together, or of the largest init container with the sidecars before it, plus the overhead. `resources` of the pod
+	// spec replace them. A limit without a request counts as a request, and the default values of the namespace's
+	// LimitRanges are included. The RuntimeClass is looked up, and needs its claim, if the pods name one and have no
+	// overhead of their own. In transform, init containers count in their current order. An amount that exceeds the range
+	// of a quantity is the largest quantity; an amount that is not a quantity or is negative ends the call.
+	//
+	// Needs the claim to read `pod-sets[P].containers[*].requests[*]`.
+	// Needs the claim to read `pod-sets[P].containers[*].limits[*]`.
+	// Needs the claim to read `pod-sets[P].init-containers[*].requests[*]`.
+	// Needs the claim to read `pod-sets[P].init-containers[*].limits[*]`.
+	// Needs the claim to read `pod-sets[P].init-containers[*].restart-policy`.
+	// Needs the claim to read `pod-sets[P].raw[resources]`.
+	// Needs the claim to read `pod-sets[P].raw[overhead]`.
+	// Needs the claim to read `pod-sets[P].raw[runtimeClassName]`.
+	// Needs the claim to read `lookups[v1/LimitRange/*]`.
+	// Needs the claim to read `lookups[node.k8s.io/v1/RuntimeClass/NAME]`.
+	PodRequests() []Quantity
+
+	// A member of the pod spec that has no method, such as `hostNetwork`; none if it is absent. For `securityContext` and
+	// `dnsConfig`, name a member below, such as `securityContext/runAsUser`. A member that has a method, or that JobSet or
+	// the Job controller sets, ends the call.
+	//
+	// Needs the claim to read `pod-sets[P].raw[MEMBER]`.
+	Raw(member string) Document
+
+	// Sets such a member, as JSON, replacing its value; `null` removes it. A `restartPolicy` that Jobs do not accept ends
+	// the call.
+	//
+	// Needs the claim to write `pod-sets[P].raw[MEMBER]`.
+	SetRaw(member string, json string)
 }
 
 // A container or an init container of a pod set. Below, `C` stands for `pod-sets[P].containers[NAME]` or
 // `pod-sets[P].init-containers[NAME]`. In a container that this plugin added, a claim is needed only for `SetRaw`,
 // `PutEnvRaw`, a host port or host address, and a mount of a volume that this plugin did not add.
-type Container struct{ handle uint32 }
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.name
-func importContainerName(self uint32, result unsafe.Pointer)
-
-// Its name, which is unique in the pod.
-func (self Container) Name() string {
-	var result rawString
-	importContainerName(self.handle, unsafe.Pointer(&result))
-	return liftString(result)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.is-init
-func importContainerIsInit(self uint32) uint32
-
-// Whether it is an init container or a sidecar.
-func (self Container) IsInit() bool {
-	return importContainerIsInit(self.handle) != 0
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.is-sidecar
-func importContainerIsSidecar(self uint32) uint32
-
-// Whether it is a sidecar: an init container with `restartPolicy: Always`.
-//
-// Needs the claim to read `C.restart-policy`.
-func (self Container) IsSidecar() bool {
-	return importContainerIsSidecar(self.handle) != 0
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.created-by-me
-func importContainerCreatedByMe(self uint32) uint32
-
-// Whether this plugin added it, in this call or in an earlier phase.
-func (self Container) CreatedByMe() bool {
-	return importContainerCreatedByMe(self.handle) != 0
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.place-first
-func importContainerPlaceFirst(self uint32)
-
-// Moves this init container, which this plugin must have added, before all others, except those that also asked to be
-// first. Placements are resolved when the JobSet is written; the TrainJob is refused if they contradict each other. Any
-// other container ends the call.
-func (self Container) PlaceFirst() {
-	importContainerPlaceFirst(self.handle)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.place-before
-func importContainerPlaceBefore(self uint32, word0 uint32, word1 uint32)
-
-// Moves this init container, which this plugin must have added, before the init container `anchor`. No effect if
-// `anchor` does not exist.
-func (self Container) PlaceBefore(anchor string) {
-	rawAnchor := lowerString(anchor)
-	importContainerPlaceBefore(self.handle, rawAnchor.at, rawAnchor.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.place-after
-func importContainerPlaceAfter(self uint32, word0 uint32, word1 uint32)
-
-// Moves this init container, which this plugin must have added, after the init container `anchor`. No effect if
-// `anchor` does not exist.
-func (self Container) PlaceAfter(anchor string) {
-	rawAnchor := lowerString(anchor)
-	importContainerPlaceAfter(self.handle, rawAnchor.at, rawAnchor.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.image
-func importContainerImage(self uint32, result unsafe.Pointer)
-
-// The image, such as `registry.example.com/trainer:1.2`; none if it is not set.
-//
-// Needs the claim to read `C.image`.
-func (self Container) Image() *string {
-	var result rawOption[rawString]
-	importContainerImage(self.handle, unsafe.Pointer(&result))
-	return liftOption(result, liftString)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.set-image
-func importContainerSetImage(self uint32, word0 uint32, word1 uint32)
-
-// Sets the image, even if the TrainJob sets one.
-//
-// Needs the claim to write `C.image`.
-func (self Container) SetImage(image string) {
-	rawImage := lowerString(image)
-	importContainerSetImage(self.handle, rawImage.at, rawImage.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.set-image-pull-policy
-func importContainerSetImagePullPolicy(self uint32, word0 uint32, word1 uint32)
-
-// Sets when the image is pulled: `Always`, `IfNotPresent` or `Never`.
-//
-// Needs the claim to write `C.image-pull-policy`.
-func (self Container) SetImagePullPolicy(policy string) {
-	rawPolicy := lowerString(policy)
-	importContainerSetImagePullPolicy(self.handle, rawPolicy.at, rawPolicy.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.command
-func importContainerCommand(self uint32, result unsafe.Pointer)
-
-// The command, including the TrainJob's override, one word per item; none for the image's entry point.
-//
-// Needs the claim to read `C.command`.
-func (self Container) Command() *[]string {
-	var result rawOption[rawList]
-	importContainerCommand(self.handle, unsafe.Pointer(&result))
-	return liftOption(result, func(value rawList) []string { return liftList(value, liftString) })
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.set-command
-func importContainerSetCommand(self uint32, word0 uint32, word1 uint32)
-
-// Sets the command, one word per item, without a shell. The arguments are not changed.
-//
-// Needs the claim to write `C.command`.
-func (self Container) SetCommand(command []string) {
-	rawCommand := lowerList(command, lowerString)
-	importContainerSetCommand(self.handle, rawCommand.at, rawCommand.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.args
-func importContainerArgs(self uint32, result unsafe.Pointer)
-
-// The arguments, including the TrainJob's override, one word per item; none for the image's own.
-//
-// Needs the claim to read `C.args`.
-func (self Container) Args() *[]string {
-	var result rawOption[rawList]
-	importContainerArgs(self.handle, unsafe.Pointer(&result))
-	return liftOption(result, func(value rawList) []string { return liftList(value, liftString) })
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.set-args
-func importContainerSetArgs(self uint32, word0 uint32, word1 uint32)
-
-// Sets all arguments, one word per item.
-//
-// Needs the claim to write `C.args`.
-func (self Container) SetArgs(args []string) {
-	rawArgs := lowerList(args, lowerString)
-	importContainerSetArgs(self.handle, rawArgs.at, rawArgs.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.clear-args
-func importContainerClearArgs(self uint32)
-
-// Removes the arguments. The image's own apply, unless the container has a command.
-//
-// Needs the claim to write `C.args`.
-func (self Container) ClearArgs() {
-	importContainerClearArgs(self.handle)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.runtime-command
-func importContainerRuntimeCommand(self uint32, result unsafe.Pointer)
-
-// The command in the runtime, before the TrainJob's override. Reading it does not affect the order, as for `base`.
-func (self Container) RuntimeCommand() *[]string {
-	var result rawOption[rawList]
-	importContainerRuntimeCommand(self.handle, unsafe.Pointer(&result))
-	return liftOption(result, func(value rawList) []string { return liftList(value, liftString) })
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.runtime-args
-func importContainerRuntimeArgs(self uint32, result unsafe.Pointer)
-
-// The arguments in the runtime, before the TrainJob's override.
-func (self Container) RuntimeArgs() *[]string {
-	var result rawOption[rawList]
-	importContainerRuntimeArgs(self.handle, unsafe.Pointer(&result))
-	return liftOption(result, func(value rawList) []string { return liftList(value, liftString) })
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.working-dir
-func importContainerWorkingDir(self uint32, result unsafe.Pointer)
-
-// The working directory; none for the image's own.
-//
-// Needs the claim to read `C.working-dir`.
-func (self Container) WorkingDir() *string {
-	var result rawOption[rawString]
-	importContainerWorkingDir(self.handle, unsafe.Pointer(&result))
-	return liftOption(result, liftString)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.set-working-dir
-func importContainerSetWorkingDir(self uint32, word0 uint32, word1 uint32)
-
-// Sets the working directory, an absolute path in the container.
-//
-// Needs the claim to write `C.working-dir`.
-func (self Container) SetWorkingDir(path string) {
-	rawPath := lowerString(path)
-	importContainerSetWorkingDir(self.handle, rawPath.at, rawPath.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.set-restart-policy
-func importContainerSetRestartPolicy(self uint32, word0 uint32, word1 uint32)
-
-// Sets the restart policy. `Always` turns an init container into a sidecar, which starts in its turn and keeps running.
-//
-// Needs the claim to write `C.restart-policy`.
-func (self Container) SetRestartPolicy(policy string) {
-	rawPolicy := lowerString(policy)
-	importContainerSetRestartPolicy(self.handle, rawPolicy.at, rawPolicy.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.env-names
-func importContainerEnvNames(self uint32, result unsafe.Pointer)
-
-// The names of all env vars, in their order. Expensive for containers with many env vars; use `env` if you know the
-// name.
-//
-// Needs the claim to read `C.env[#]`.
-func (self Container) EnvNames() []string {
-	var result rawList
-	importContainerEnvNames(self.handle, unsafe.Pointer(&result))
-	return liftList(result, liftString)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.env
-func importContainerEnv(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
-
-// The plain value, including writes of this call; none if there is no such env var, or if its value has a source.
-//
-// Needs the claim to read `C.env[NAME]`.
-func (self Container) Env(name string) *string {
-	rawName := lowerString(name)
-	var result rawOption[rawString]
-	importContainerEnv(self.handle, rawName.at, rawName.length, unsafe.Pointer(&result))
-	return liftOption(result, liftString)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.env-source
-func importContainerEnvSource(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
-
-// The source of the value, as `valueFrom` in a pod spec; none if the value is plain.
-//
-// Needs the claim to read `C.env[NAME]`.
-func (self Container) EnvSource(name string) *Document {
-	rawName := lowerString(name)
-	var result rawOption[Document]
-	importContainerEnvSource(self.handle, rawName.at, rawName.length, unsafe.Pointer(&result))
-	return liftOption(result, same[Document])
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.env-owner
-func importContainerEnvOwner(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
-
-// What set it last: `runtime`, `patch`, `trainjob` or `plugin`; none if there is no such env var.
-//
-// Needs the claim to read `C.env[NAME]`.
-func (self Container) EnvOwner(name string) *string {
-	rawName := lowerString(name)
-	var result rawOption[rawString]
-	importContainerEnvOwner(self.handle, rawName.at, rawName.length, unsafe.Pointer(&result))
-	return liftOption(result, liftString)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.put-env
-func importContainerPutEnv(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32)
-
-// Sets an env var, replacing its value. A value of the runtime, a patch or the TrainJob is replaced only if the
-// manifest reserves the name (`reservedEnv`); otherwise the call ends. Env vars that the value references by `$(NAME)`
-// are placed before this one. A name that is empty or contains `=` ends the call.
-//
-// Needs the claim to write `C.env[NAME]`.
-func (self Container) PutEnv(name string, value string) {
-	rawName := lowerString(name)
-	rawValue := lowerString(value)
-	importContainerPutEnv(self.handle, rawName.at, rawName.length, rawValue.at, rawValue.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.default-env
-func importContainerDefaultEnv(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32)
-
-// Sets an env var if it is not set, by users or plugins. Use it for defaults that users can override.
-//
-// Needs the claim to write `C.env[NAME]`.
-func (self Container) DefaultEnv(name string, value string) {
-	rawName := lowerString(name)
-	rawValue := lowerString(value)
-	importContainerDefaultEnv(self.handle, rawName.at, rawName.length, rawValue.at, rawValue.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.put-env-field
-func importContainerPutEnvField(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32)
-
-// Sets an env var to a field of the pod, such as `metadata.annotations['KEY']` or `status.podIP`; otherwise like
-// `PutEnv`.
-//
-// Needs the claim to write `C.env[NAME]`.
-func (self Container) PutEnvField(name string, path string) {
-	rawName := lowerString(name)
-	rawPath := lowerString(path)
-	importContainerPutEnvField(self.handle, rawName.at, rawName.length, rawPath.at, rawPath.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.put-env-resource
-func importContainerPutEnvResource(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32, word4 uint32, word5 uint32, word6 uint32, word7 uint32, word8 uint32, word9 uint32)
-
-// Sets an env var to a resource of a container (by default this one), such as `limits.cpu`, in units of the divisor (by
-// default 1); otherwise like `PutEnv`.
-//
-// Needs the claim to write `C.env[NAME]`.
-func (self Container) PutEnvResource(name string, container *string, resource string, divisor *string) {
-	rawName := lowerString(name)
-	rawContainer := lowerOption(container, lowerString)
-	rawResource := lowerString(resource)
-	rawDivisor := lowerOption(divisor, lowerString)
-	importContainerPutEnvResource(self.handle, rawName.at, rawName.length, bit(rawContainer.some), rawContainer.value.at, rawContainer.value.length, rawResource.at, rawResource.length, bit(rawDivisor.some), rawDivisor.value.at, rawDivisor.value.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.put-env-own-config-map
-func importContainerPutEnvOwnConfigMap(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32, word4 uint32, word5 uint32)
-
-// Sets an env var to a key of a ConfigMap that this plugin emits in build with the same suffix, without content. If it
-// does not emit the ConfigMap, the TrainJob is refused. Otherwise like `PutEnv`.
-//
-// Needs the claim to write `C.env[NAME]`.
-// Needs the claim to write `objects[v1/ConfigMap/SUFFIX]`.
-func (self Container) PutEnvOwnConfigMap(name string, suffix string, key string) {
-	rawName := lowerString(name)
-	rawSuffix := lowerString(suffix)
-	rawKey := lowerString(key)
-	importContainerPutEnvOwnConfigMap(self.handle, rawName.at, rawName.length, rawSuffix.at, rawSuffix.length, rawKey.at, rawKey.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.put-env-own-secret
-func importContainerPutEnvOwnSecret(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32, word4 uint32, word5 uint32)
-
-// Sets an env var to a key of a Secret that this plugin emits in build with the same suffix, without content. If it
-// does not emit the Secret, the TrainJob is refused. Otherwise like `PutEnv`.
-//
-// Needs the claim to write `C.env[NAME]`.
-// Needs the claim to write `objects[v1/Secret/SUFFIX]`.
-func (self Container) PutEnvOwnSecret(name string, suffix string, key string) {
-	rawName := lowerString(name)
-	rawSuffix := lowerString(suffix)
-	rawKey := lowerString(key)
-	importContainerPutEnvOwnSecret(self.handle, rawName.at, rawName.length, rawSuffix.at, rawSuffix.length, rawKey.at, rawKey.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.put-env-raw
-func importContainerPutEnvRaw(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32)
-
-// Sets an env var to any other source, as `valueFrom` in a pod spec, an object with one member: `{"secretKeyRef":
-// {...}}`. Always needs a grant; otherwise like `PutEnv`.
-//
-// Needs the claim to write `C.env[NAME]`.
-func (self Container) PutEnvRaw(name string, source string) {
-	rawName := lowerString(name)
-	rawSource := lowerString(source)
-	importContainerPutEnvRaw(self.handle, rawName.at, rawName.length, rawSource.at, rawSource.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.remove-env
-func importContainerRemoveEnv(self uint32, word0 uint32, word1 uint32)
-
-// Removes an env var; does nothing if there is no such env var. An env var of the runtime, a patch or the TrainJob is
-// removed only if the manifest reserves the name, as for `PutEnv`.
-//
-// Needs the claim to write `C.env[NAME]`.
-func (self Container) RemoveEnv(name string) {
-	rawName := lowerString(name)
-	importContainerRemoveEnv(self.handle, rawName.at, rawName.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.ports
-func importContainerPorts(self uint32, result unsafe.Pointer)
-
-// All ports, in the order of the container's list.
-//
-// Needs the claim to read `C.ports[*]`.
-func (self Container) Ports() []Port {
-	var result rawList
-	importContainerPorts(self.handle, unsafe.Pointer(&result))
-	return liftList(result, liftPort)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.port
-func importContainerPort(self uint32, word0 uint32, word1 uint32, word2 uint32, result unsafe.Pointer)
-
-// The port with that number and protocol (`TCP`, `UDP` or `SCTP`); none if it does not exist.
-//
-// Needs the claim to read `C.ports[NUMBER/PROTOCOL]`.
-func (self Container) Port(number uint16, protocol string) *Port {
-	rawProtocol := lowerString(protocol)
-	var result rawOption[rawPort]
-	importContainerPort(self.handle, uint32(number), rawProtocol.at, rawProtocol.length, unsafe.Pointer(&result))
-	return liftOption(result, liftPort)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.put-port
-func importContainerPutPort(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32, word4 uint32, word5 uint32, word6 uint32, word7 uint32, word8 uint32, word9 uint32, word10 uint32)
-
-// Adds a port, or replaces the port with the same number and protocol. A host port or host address needs a grant, even
-// in a container that this plugin added. The TrainJob is refused if another port of the container has the same name, or
-// another port of the pod the same host port. A port or host port 0, another protocol, or an invalid IP address ends
-// the call.
-//
-// Needs the claim to write `C.ports[NUMBER/PROTOCOL]`.
-func (self Container) PutPort(port Port) {
-	rawPort := lowerPort(port)
-	importContainerPutPort(self.handle, bit(rawPort.name.some), rawPort.name.value.at, rawPort.name.value.length, uint32(rawPort.number), rawPort.protocol.at, rawPort.protocol.length, bit(rawPort.hostPort.some), uint32(rawPort.hostPort.value), bit(rawPort.hostIp.some), rawPort.hostIp.value.at, rawPort.hostIp.value.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.mounts
-func importContainerMounts(self uint32, result unsafe.Pointer)
-
-// All mounts, in the order of the container's list.
-//
-// Needs the claim to read `C.mounts[*]`.
-func (self Container) Mounts() []Mount {
-	var result rawList
-	importContainerMounts(self.handle, unsafe.Pointer(&result))
-	return liftList(result, liftMount)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.mount
-func importContainerMount(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
-
-// The mount at a path, written in any form: `/data/` is `/data`; none if it does not exist.
-//
-// Needs the claim to read `C.mounts[PATH]`.
-func (self Container) Mount(path string) *Mount {
-	rawPath := lowerString(path)
-	var result rawOption[rawMount]
-	importContainerMount(self.handle, rawPath.at, rawPath.length, unsafe.Pointer(&result))
-	return liftOption(result, liftMount)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.default-mount
-func importContainerDefaultMount(params unsafe.Pointer)
-
-// Adds a mount if there is none at its path, by users or plugins. Use it for defaults that users can override.
-// Otherwise like `PutMount`.
-//
-// Needs the claim to write `C.mounts[PATH]`.
-func (self Container) DefaultMount(mount Mount) {
-	params := struct {
-		self  uint32
-		mount rawMount
-	}{self.handle, lowerMount(mount)}
-	importContainerDefaultMount(unsafe.Pointer(&params))
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.put-mount
-func importContainerPutMount(params unsafe.Pointer)
-
-// Adds a mount, or replaces the mount at the same path: `/data/`, `//data` and `/x/../data` are all `/data`. Without a
-// grant, only volumes that this plugin added can be mounted, and mounts of others cannot be replaced, even in a
-// container that this plugin added. A path that is not absolute or contains `:` ends the call; so do both `SubPath` and
-// `SubPathExpr`, one of them that is not relative or contains `..`, an unknown mount propagation or recursive read-only
-// mode, and a recursive read-only mount that is writable or has a mount propagation.
-//
-// Needs the claim to write `C.mounts[PATH]`.
-func (self Container) PutMount(mount Mount) {
-	params := struct {
-		self  uint32
-		mount rawMount
-	}{self.handle, lowerMount(mount)}
-	importContainerPutMount(unsafe.Pointer(&params))
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.remove-mount
-func importContainerRemoveMount(self uint32, word0 uint32, word1 uint32)
-
-// Removes the mount at a path; does nothing if it does not exist. Without a grant, only a mount that this plugin added.
-//
-// Needs the claim to write `C.mounts[PATH]`.
-func (self Container) RemoveMount(path string) {
-	rawPath := lowerString(path)
-	importContainerRemoveMount(self.handle, rawPath.at, rawPath.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.request
-func importContainerRequest(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
-
-// The requested amount of a resource, a quantity such as `4` or `800Gi`; a limit without a request counts as a request.
-// None if there is neither.
-//
-// Needs the claim to read `C.requests[RESOURCE]`.
-// Needs the claim to read `C.limits[RESOURCE]`.
-func (self Container) Request(resource string) *string {
-	rawResource := lowerString(resource)
-	var result rawOption[rawString]
-	importContainerRequest(self.handle, rawResource.at, rawResource.length, unsafe.Pointer(&result))
-	return liftOption(result, liftString)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.limit
-func importContainerLimit(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
-
-// The limit of a resource, a quantity such as `4` or `800Gi`; none if there is no limit.
-//
-// Needs the claim to read `C.limits[RESOURCE]`.
-func (self Container) Limit(resource string) *string {
-	rawResource := lowerString(resource)
-	var result rawOption[rawString]
-	importContainerLimit(self.handle, rawResource.at, rawResource.length, unsafe.Pointer(&result))
-	return liftOption(result, liftString)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.requests
-func importContainerRequests(self uint32, result unsafe.Pointer)
-
-// All requests. A limit without a request counts as a request.
-//
-// Needs the claim to read `C.requests[*]`.
-// Needs the claim to read `C.limits[*]`.
-func (self Container) Requests() []Quantity {
-	var result rawList
-	importContainerRequests(self.handle, unsafe.Pointer(&result))
-	return liftList(result, liftQuantity)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.limits
-func importContainerLimits(self uint32, result unsafe.Pointer)
-
-// All limits.
-//
-// Needs the claim to read `C.limits[*]`.
-func (self Container) Limits() []Quantity {
-	var result rawList
-	importContainerLimits(self.handle, unsafe.Pointer(&result))
-	return liftList(result, liftQuantity)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.set-request
-func importContainerSetRequest(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32)
-
-// Sets the requested amount of a resource; the limit is not changed. An invalid quantity ends the call.
-//
-// Needs the claim to write `C.requests[RESOURCE]`.
-func (self Container) SetRequest(resource string, amount string) {
-	rawResource := lowerString(resource)
-	rawAmount := lowerString(amount)
-	importContainerSetRequest(self.handle, rawResource.at, rawResource.length, rawAmount.at, rawAmount.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.set-limit
-func importContainerSetLimit(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32)
-
-// Sets the limit of a resource; the request is not changed. An invalid quantity ends the call.
-//
-// Needs the claim to write `C.limits[RESOURCE]`.
-func (self Container) SetLimit(resource string, amount string) {
-	rawResource := lowerString(resource)
-	rawAmount := lowerString(amount)
-	importContainerSetLimit(self.handle, rawResource.at, rawResource.length, rawAmount.at, rawAmount.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.resource-claim-uses
-func importContainerResourceClaimUses(self uint32, result unsafe.Pointer)
-
-// The uses of the pod's resource claims by the container.
-//
-// Needs the claim to read `C.resource-claims[*]`.
-func (self Container) ResourceClaimUses() []ResourceClaimUse {
-	var result rawList
-	importContainerResourceClaimUses(self.handle, unsafe.Pointer(&result))
-	return liftList(result, liftResourceClaimUse)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.put-resource-claim-use
-func importContainerPutResourceClaimUse(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32, word4 uint32)
-
-// Lets the container use a resource claim of the pod, replacing an earlier use of the claim. The TrainJob is refused if
-// the pod does not have the claim.
-//
-// Needs the claim to write `C.resource-claims[NAME]`.
-func (self Container) PutResourceClaimUse(use ResourceClaimUse) {
-	rawUse := lowerResourceClaimUse(use)
-	importContainerPutResourceClaimUse(self.handle, rawUse.name.at, rawUse.name.length, bit(rawUse.request.some), rawUse.request.value.at, rawUse.request.value.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.remove-resource-claim-use
-func importContainerRemoveResourceClaimUse(self uint32, word0 uint32, word1 uint32)
-
-// Removes the container's use of a resource claim; does nothing if it does not exist.
-//
-// Needs the claim to write `C.resource-claims[NAME]`.
-func (self Container) RemoveResourceClaimUse(name string) {
-	rawName := lowerString(name)
-	importContainerRemoveResourceClaimUse(self.handle, rawName.at, rawName.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.capabilities
-func importContainerCapabilities(self uint32, result unsafe.Pointer)
-
-// The Linux capabilities that the container has in addition to the default ones.
-//
-// Needs the claim to read `C.capabilities[#]`.
-func (self Container) Capabilities() []string {
-	var result rawList
-	importContainerCapabilities(self.handle, unsafe.Pointer(&result))
-	return liftList(result, liftString)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.add-capability
-func importContainerAddCapability(self uint32, word0 uint32, word1 uint32)
-
-// Adds a Linux capability, such as `IPC_LOCK`; does nothing if the container has it. Other capabilities and those that
-// are dropped stay. A name that is not of upper-case letters, digits and `_`, or begins with `CAP_`, ends the call.
-//
-// Needs the claim to write `C.capabilities[NAME]`.
-func (self Container) AddCapability(name string) {
-	rawName := lowerString(name)
-	importContainerAddCapability(self.handle, rawName.at, rawName.length)
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.raw
-func importContainerRaw(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
-
-// A member of the container that has no method, such as `readinessProbe`; none if it is absent. For `securityContext`,
-// name a member below, such as `securityContext/privileged` or `securityContext/capabilities/drop`. A member that has a
-// method ends the call.
-//
-// Needs the claim to read `C.raw[MEMBER]`.
-func (self Container) Raw(member string) *Document {
-	rawMember := lowerString(member)
-	var result rawOption[Document]
-	importContainerRaw(self.handle, rawMember.at, rawMember.length, unsafe.Pointer(&result))
-	return liftOption(result, same[Document])
-}
-
-//go:wasmimport trainyard:policy/pod-set-info@1.0.0 [method]container.set-raw
-func importContainerSetRaw(self uint32, word0 uint32, word1 uint32, word2 uint32, word3 uint32)
-
-// Sets such a member, as JSON, replacing its value; `null` removes it. Needs its claim even in a container that this
-// plugin added.
-//
-// Needs the claim to write `C.raw[MEMBER]`.
-func (self Container) SetRaw(member string, json string) {
-	rawMember := lowerString(member)
-	rawJson := lowerString(json)
-	importContainerSetRaw(self.handle, rawMember.at, rawMember.length, rawJson.at, rawJson.length)
+type Container interface {
+	// Its name, which is unique in the pod.
+	Name() string
+
+	// Whether it is an init container or a sidecar.
+	IsInit() bool
+
+	// Whether it is a sidecar: an init container with `restartPolicy: Always`.
+	//
+	// Needs the claim to read `C.restart-policy`.
+	IsSidecar() bool
+
+	// Whether this plugin added it, in this call or in an earlier phase.
+	CreatedByMe() bool
+
+	// Moves this init container, which this plugin must have added, before all others, except those that also asked to be
+	// first. Placements are resolved when the JobSet is written; the TrainJob is refused if they contradict each other.
+	// Any other container ends the call.
+	PlaceFirst()
+
+	// Moves this init container, which this plugin must have added, before the init container `anchor`. No effect if
+	// `anchor` does not exist.
+	PlaceBefore(anchor string)
+
+	// Moves this init container, which this plugin must have added, after the init container `anchor`. No effect if
+	// `anchor` does not exist.
+	PlaceAfter(anchor string)
+
+	// The image, such as `registry.example.com/trainer:1.2`; none if it is not set.
+	//
+	// Needs the claim to read `C.image`.
+	Image() *string
+
+	// Sets the image, even if the TrainJob sets one.
+	//
+	// Needs the claim to write `C.image`.
+	SetImage(image string)
+
+	// Sets when the image is pulled: `Always`, `IfNotPresent` or `Never`.
+	//
+	// Needs the claim to write `C.image-pull-policy`.
+	SetImagePullPolicy(policy string)
+
+	// The command, including the TrainJob's override, one word per item; none for the image's entry point.
+	//
+	// Needs the claim to read `C.command`.
+	Command() *[]string
+
+	// Sets the command, one word per item, without a shell. The arguments are not changed.
+	//
+	// Needs the claim to write `C.command`.
+	SetCommand(command []string)
+
+	// The arguments, including the TrainJob's override, one word per item; none for the image's own.
+	//
+	// Needs the claim to read `C.args`.
+	Args() *[]string
+
+	// Sets all arguments, one word per item.
+	//
+	// Needs the claim to write `C.args`.
+	SetArgs(args []string)
+
+	// Removes the arguments. The image's own apply, unless the container has a command.
+	//
+	// Needs the claim to write `C.args`.
+	ClearArgs()
+
+	// The command in the runtime, before the TrainJob's override. Reading it does not affect the order, as for `base`.
+	RuntimeCommand() *[]string
+
+	// The arguments in the runtime, before the TrainJob's override.
+	RuntimeArgs() *[]string
+
+	// The working directory; none for the image's own.
+	//
+	// Needs the claim to read `C.working-dir`.
+	WorkingDir() *string
+
+	// Sets the working directory, an absolute path in the container.
+	//
+	// Needs the claim to write `C.working-dir`.
+	SetWorkingDir(path string)
+
+	// Sets the restart policy. `Always` turns an init container into a sidecar, which starts in its turn and keeps
+	// running.
+	//
+	// Needs the claim to write `C.restart-policy`.
+	SetRestartPolicy(policy string)
+
+	// The names of all env vars, in their order. Expensive for containers with many env vars; use `env` if you know the
+	// name.
+	//
+	// Needs the claim to read `C.env[#]`.
+	EnvNames() []string
+
+	// The plain value, including writes of this call; none if there is no such env var, or if its value has a source.
+	//
+	// Needs the claim to read `C.env[NAME]`.
+	Env(name string) *string
+
+	// The source of the value, as `valueFrom` in a pod spec; none if the value is plain.
+	//
+	// Needs the claim to read `C.env[NAME]`.
+	EnvSource(name string) Document
+
+	// What set it last: `runtime`, `patch`, `trainjob` or `plugin`; none if there is no such env var.
+	//
+	// Needs the claim to read `C.env[NAME]`.
+	EnvOwner(name string) *string
+
+	// Sets an env var, replacing its value. A value of the runtime, a patch or the TrainJob is replaced only if the
+	// manifest reserves the name (`reservedEnv`); otherwise the call ends. Env vars that the value references by `$(NAME)`
+	// are placed before this one. A name that is empty or contains `=` ends the call.
+	//
+	// Needs the claim to write `C.env[NAME]`.
+	PutEnv(name string, value string)
+
+	// Sets an env var if it is not set, by users or plugins. Use it for defaults that users can override.
+	//
+	// Needs the claim to write `C.env[NAME]`.
+	DefaultEnv(name string, value string)
+
+	// Sets an env var to a field of the pod, such as `metadata.annotations['KEY']` or `status.podIP`; otherwise like
+	// `PutEnv`.
+	//
+	// Needs the claim to write `C.env[NAME]`.
+	PutEnvField(name string, path string)
+
+	// Sets an env var to a resource of a container (by default this one), such as `limits.cpu`, in units of the divisor
+	// (by default 1); otherwise like `PutEnv`.
+	//
+	// Needs the claim to write `C.env[NAME]`.
+	PutEnvResource(name string, container *string, resource string, divisor *string)
+
+	// Sets an env var to a key of a ConfigMap that this plugin emits in build with the same suffix, without content. If it
+	// does not emit the ConfigMap, the TrainJob is refused. Otherwise like `PutEnv`.
+	//
+	// Needs the claim to write `C.env[NAME]`.
+	// Needs the claim to write `objects[v1/ConfigMap/SUFFIX]`.
+	PutEnvOwnConfigMap(name string, suffix string, key string)
+
+	// Sets an env var to a key of a Secret that this plugin emits in build with the same suffix, without content. If it
+	// does not emit the Secret, the TrainJob is refused. Otherwise like `PutEnv`.
+	//
+	// Needs the claim to write `C.env[NAME]`.
+	// Needs the claim to write `objects[v1/Secret/SUFFIX]`.
+	PutEnvOwnSecret(name string, suffix string, key string)
+
+	// Sets an env var to any other source, as `valueFrom` in a pod spec, an object with one member: `{"secretKeyRef":
+	// {...}}`. Always needs a grant; otherwise like `PutEnv`.
+	//
+	// Needs the claim to write `C.env[NAME]`.
+	PutEnvRaw(name string, source string)
+
+	// Removes an env var; does nothing if there is no such env var. An env var of the runtime, a patch or the TrainJob is
+	// removed only if the manifest reserves the name, as for `PutEnv`.
+	//
+	// Needs the claim to write `C.env[NAME]`.
+	RemoveEnv(name string)
+
+	// All ports, in the order of the container's list.
+	//
+	// Needs the claim to read `C.ports[*]`.
+	Ports() []Port
+
+	// The port with that number and protocol (`TCP`, `UDP` or `SCTP`); none if it does not exist.
+	//
+	// Needs the claim to read `C.ports[NUMBER/PROTOCOL]`.
+	Port(number uint16, protocol string) *Port
+
+	// Adds a port, or replaces the port with the same number and protocol. A host port or host address needs a grant, even
+	// in a container that this plugin added. The TrainJob is refused if another port of the container has the same name,
+	// or another port of the pod the same host port. A port or host port 0, another protocol, or an invalid IP address
+	// ends the call.
+	//
+	// Needs the claim to write `C.ports[NUMBER/PROTOCOL]`.
+	PutPort(port Port)
+
+	// All mounts, in the order of the container's list.
+	//
+	// Needs the claim to read `C.mounts[*]`.
+	Mounts() []Mount
+
+	// The mount at a path, written in any form: `/data/` is `/data`; none if it does not exist.
+	//
+	// Needs the claim to read `C.mounts[PATH]`.
+	Mount(path string) *Mount
+
+	// Adds a mount if there is none at its path, by users or plugins. Use it for defaults that users can override.
+	// Otherwise like `PutMount`.
+	//
+	// Needs the claim to write `C.mounts[PATH]`.
+	DefaultMount(mount Mount)
+
+	// Adds a mount, or replaces the mount at the same path: `/data/`, `//data` and `/x/../data` are all `/data`. Without a
+	// grant, only volumes that this plugin added can be mounted, and mounts of others cannot be replaced, even in a
+	// container that this plugin added. A path that is not absolute or contains `:` ends the call; so do both `SubPath`
+	// and `SubPathExpr`, one of them that is not relative or contains `..`, an unknown mount propagation or recursive
+	// read-only mode, and a recursive read-only mount that is writable or has a mount propagation.
+	//
+	// Needs the claim to write `C.mounts[PATH]`.
+	PutMount(mount Mount)
+
+	// Removes the mount at a path; does nothing if it does not exist. Without a grant, only a mount that this plugin
+	// added.
+	//
+	// Needs the claim to write `C.mounts[PATH]`.
+	RemoveMount(path string)
+
+	// The requested amount of a resource, a quantity such as `4` or `800Gi`; a limit without a request counts as a
+	// request. None if there is neither.
+	//
+	// Needs the claim to read `C.requests[RESOURCE]`.
+	// Needs the claim to read `C.limits[RESOURCE]`.
+	Request(resource string) *string
+
+	// The limit of a resource, a quantity such as `4` or `800Gi`; none if there is no limit.
+	//
+	// Needs the claim to read `C.limits[RESOURCE]`.
+	Limit(resource string) *string
+
+	// All requests. A limit without a request counts as a request.
+	//
+	// Needs the claim to read `C.requests[*]`.
+	// Needs the claim to read `C.limits[*]`.
+	Requests() []Quantity
+
+	// All limits.
+	//
+	// Needs the claim to read `C.limits[*]`.
+	Limits() []Quantity
+
+	// Sets the requested amount of a resource; the limit is not changed. An invalid quantity ends the call.
+	//
+	// Needs the claim to write `C.requests[RESOURCE]`.
+	SetRequest(resource string, amount string)
+
+	// Sets the limit of a resource; the request is not changed. An invalid quantity ends the call.
+	//
+	// Needs the claim to write `C.limits[RESOURCE]`.
+	SetLimit(resource string, amount string)
+
+	// The uses of the pod's resource claims by the container.
+	//
+	// Needs the claim to read `C.resource-claims[*]`.
+	ResourceClaimUses() []ResourceClaimUse
+
+	// Lets the container use a resource claim of the pod, replacing an earlier use of the claim. The TrainJob is refused
+	// if the pod does not have the claim.
+	//
+	// Needs the claim to write `C.resource-claims[NAME]`.
+	PutResourceClaimUse(use ResourceClaimUse)
+
+	// Removes the container's use of a resource claim; does nothing if it does not exist.
+	//
+	// Needs the claim to write `C.resource-claims[NAME]`.
+	RemoveResourceClaimUse(name string)
+
+	// The Linux capabilities that the container has in addition to the default ones.
+	//
+	// Needs the claim to read `C.capabilities[#]`.
+	Capabilities() []string
+
+	// Adds a Linux capability, such as `IPC_LOCK`; does nothing if the container has it. Other capabilities and those that
+	// are dropped stay. A name that is not of upper-case letters, digits and `_`, or begins with `CAP_`, ends the call.
+	//
+	// Needs the claim to write `C.capabilities[NAME]`.
+	AddCapability(name string)
+
+	// A member of the container that has no method, such as `readinessProbe`; none if it is absent. For `securityContext`,
+	// name a member below, such as `securityContext/privileged` or `securityContext/capabilities/drop`. A member that has
+	// a method ends the call.
+	//
+	// Needs the claim to read `C.raw[MEMBER]`.
+	Raw(member string) Document
+
+	// Sets such a member, as JSON, replacing its value; `null` removes it. Needs its claim even in a container that this
+	// plugin added.
+	//
+	// Needs the claim to write `C.raw[MEMBER]`.
+	SetRaw(member string, json string)
 }

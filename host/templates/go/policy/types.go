@@ -2,33 +2,12 @@
 
 package policy
 
-import "unsafe"
-
 // An amount of a resource in Kubernetes' format: `memory`, `800Gi`.
 type Quantity struct {
 	// The resource's name, such as `memory` or `nvidia.com/gpu`.
 	Resource string
 	// The amount, such as `800Gi`.
 	Amount string
-}
-
-type rawQuantity struct {
-	resource rawString
-	amount   rawString
-}
-
-func liftQuantity(raw rawQuantity) Quantity {
-	return Quantity{
-		Resource: liftString(raw.resource),
-		Amount:   liftString(raw.amount),
-	}
-}
-
-func lowerQuantity(value Quantity) rawQuantity {
-	return rawQuantity{
-		resource: lowerString(value.Resource),
-		amount:   lowerString(value.Amount),
-	}
 }
 
 // A container port. Ports are identified by number and protocol.
@@ -43,34 +22,6 @@ type Port struct {
 	HostPort *uint16
 	// The address of the Kubernetes node on which the host port listens; none for all addresses.
 	HostIp *string
-}
-
-type rawPort struct {
-	name     rawOption[rawString]
-	number   uint16
-	protocol rawString
-	hostPort rawOption[uint16]
-	hostIp   rawOption[rawString]
-}
-
-func liftPort(raw rawPort) Port {
-	return Port{
-		Name:     liftOption(raw.name, liftString),
-		Number:   raw.number,
-		Protocol: liftString(raw.protocol),
-		HostPort: liftOption(raw.hostPort, same[uint16]),
-		HostIp:   liftOption(raw.hostIp, liftString),
-	}
-}
-
-func lowerPort(value Port) rawPort {
-	return rawPort{
-		name:     lowerOption(value.Name, lowerString),
-		number:   value.Number,
-		protocol: lowerString(value.Protocol),
-		hostPort: lowerOption(value.HostPort, same[uint16]),
-		hostIp:   lowerOption(value.HostIp, lowerString),
-	}
 }
 
 // A volume mount. Mounts are identified by path.
@@ -93,40 +44,6 @@ type Mount struct {
 	RecursiveReadOnly *string
 }
 
-type rawMount struct {
-	volume            rawString
-	path              rawString
-	subPath           rawOption[rawString]
-	subPathExpr       rawOption[rawString]
-	readOnly          bool
-	mountPropagation  rawOption[rawString]
-	recursiveReadOnly rawOption[rawString]
-}
-
-func liftMount(raw rawMount) Mount {
-	return Mount{
-		Volume:            liftString(raw.volume),
-		Path:              liftString(raw.path),
-		SubPath:           liftOption(raw.subPath, liftString),
-		SubPathExpr:       liftOption(raw.subPathExpr, liftString),
-		ReadOnly:          raw.readOnly,
-		MountPropagation:  liftOption(raw.mountPropagation, liftString),
-		RecursiveReadOnly: liftOption(raw.recursiveReadOnly, liftString),
-	}
-}
-
-func lowerMount(value Mount) rawMount {
-	return rawMount{
-		volume:            lowerString(value.Volume),
-		path:              lowerString(value.Path),
-		subPath:           lowerOption(value.SubPath, lowerString),
-		subPathExpr:       lowerOption(value.SubPathExpr, lowerString),
-		readOnly:          value.ReadOnly,
-		mountPropagation:  lowerOption(value.MountPropagation, lowerString),
-		recursiveReadOnly: lowerOption(value.RecursiveReadOnly, lowerString),
-	}
-}
-
 // A key of a ConfigMap or Secret as a file of a volume.
 type KeyFile struct {
 	// The key.
@@ -137,53 +54,12 @@ type KeyFile struct {
 	Mode *uint32
 }
 
-type rawKeyFile struct {
-	key  rawString
-	path rawString
-	mode rawOption[uint32]
-}
-
-func liftKeyFile(raw rawKeyFile) KeyFile {
-	return KeyFile{
-		Key:  liftString(raw.key),
-		Path: liftString(raw.path),
-		Mode: liftOption(raw.mode, same[uint32]),
-	}
-}
-
-func lowerKeyFile(value KeyFile) rawKeyFile {
-	return rawKeyFile{
-		key:  lowerString(value.Key),
-		path: lowerString(value.Path),
-		mode: lowerOption(value.Mode, same[uint32]),
-	}
-}
-
 // A container's use of one of the pod's resource claims.
 type ResourceClaimUse struct {
 	// The resource claim's name in the pod.
 	Name string
 	// A request of the claim; none for the whole claim.
 	Request *string
-}
-
-type rawResourceClaimUse struct {
-	name    rawString
-	request rawOption[rawString]
-}
-
-func liftResourceClaimUse(raw rawResourceClaimUse) ResourceClaimUse {
-	return ResourceClaimUse{
-		Name:    liftString(raw.name),
-		Request: liftOption(raw.request, liftString),
-	}
-}
-
-func lowerResourceClaimUse(value ResourceClaimUse) rawResourceClaimUse {
-	return rawResourceClaimUse{
-		name:    lowerString(value.Name),
-		request: lowerOption(value.Request, lowerString),
-	}
 }
 
 // A resource claim of the pod, with exactly one of `ResourceClaim` and `ResourceClaimTemplate`.
@@ -196,53 +72,12 @@ type PodResourceClaim struct {
 	ResourceClaimTemplate *string
 }
 
-type rawPodResourceClaim struct {
-	name                  rawString
-	resourceClaim         rawOption[rawString]
-	resourceClaimTemplate rawOption[rawString]
-}
-
-func liftPodResourceClaim(raw rawPodResourceClaim) PodResourceClaim {
-	return PodResourceClaim{
-		Name:                  liftString(raw.name),
-		ResourceClaim:         liftOption(raw.resourceClaim, liftString),
-		ResourceClaimTemplate: liftOption(raw.resourceClaimTemplate, liftString),
-	}
-}
-
-func lowerPodResourceClaim(value PodResourceClaim) rawPodResourceClaim {
-	return rawPodResourceClaim{
-		name:                  lowerString(value.Name),
-		resourceClaim:         lowerOption(value.ResourceClaim, lowerString),
-		resourceClaimTemplate: lowerOption(value.ResourceClaimTemplate, lowerString),
-	}
-}
-
 // A pod set that another one waits for.
 type Dependency struct {
 	// The pod set to wait for.
 	PodSet string
 	// The status to wait for: `Ready` or `Complete`.
 	Status string
-}
-
-type rawDependency struct {
-	podSet rawString
-	status rawString
-}
-
-func liftDependency(raw rawDependency) Dependency {
-	return Dependency{
-		PodSet: liftString(raw.podSet),
-		Status: liftString(raw.status),
-	}
-}
-
-func lowerDependency(value Dependency) rawDependency {
-	return rawDependency{
-		podSet: lowerString(value.PodSet),
-		status: lowerString(value.Status),
-	}
 }
 
 // Devices that the node container of a pod set gets from one source.
@@ -256,28 +91,6 @@ type Devices struct {
 	Accelerator bool
 }
 
-type rawDevices struct {
-	source      rawString
-	count       rawOption[uint32]
-	accelerator bool
-}
-
-func liftDevices(raw rawDevices) Devices {
-	return Devices{
-		Source:      liftString(raw.source),
-		Count:       liftOption(raw.count, same[uint32]),
-		Accelerator: raw.accelerator,
-	}
-}
-
-func lowerDevices(value Devices) rawDevices {
-	return rawDevices{
-		source:      lowerString(value.Source),
-		count:       lowerOption(value.Count, same[uint32]),
-		accelerator: value.Accelerator,
-	}
-}
-
 // Why a plugin refuses a TrainJob.
 type Failure struct {
 	// The sentence that the user reads.
@@ -287,100 +100,27 @@ type Failure struct {
 	Field *string
 }
 
-type rawFailure struct {
-	message rawString
-	field   rawOption[rawString]
-}
-
-func liftFailure(raw rawFailure) Failure {
-	return Failure{
-		Message: liftString(raw.message),
-		Field:   liftOption(raw.field, liftString),
-	}
-}
-
-func lowerFailure(value Failure) rawFailure {
-	return rawFailure{
-		message: lowerString(value.Message),
-		field:   lowerOption(value.Field, lowerString),
-	}
-}
-
 // JSON that is read by RFC 6901 pointers (the empty pointer is the whole document), so that a guest needs no parser.
 // Pointers to missing values return none, zero or empty; an invalid pointer ends the call.
-type Document struct{ handle uint32 }
+type Document interface {
+	// The type of the value: `object`, `array`, `string`, `number`, `boolean` or `null`; none if there is no value.
+	Kind(at string) *string
 
-//go:wasmimport trainyard:policy/types@1.0.0 [method]document.kind
-func importDocumentKind(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
+	// The string at the pointer; none if it is not a string.
+	Text(at string) *string
 
-// The type of the value: `object`, `array`, `string`, `number`, `boolean` or `null`; none if there is no value.
-func (self Document) Kind(at string) *string {
-	rawAt := lowerString(at)
-	var result rawOption[rawString]
-	importDocumentKind(self.handle, rawAt.at, rawAt.length, unsafe.Pointer(&result))
-	return liftOption(result, liftString)
-}
+	// The integer at the pointer; none if it is not an integer or does not fit.
+	Integer(at string) *int64
 
-//go:wasmimport trainyard:policy/types@1.0.0 [method]document.text
-func importDocumentText(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
+	// The boolean at the pointer; none if it is not a boolean.
+	Boolean(at string) *bool
 
-// The string at the pointer; none if it is not a string.
-func (self Document) Text(at string) *string {
-	rawAt := lowerString(at)
-	var result rawOption[rawString]
-	importDocumentText(self.handle, rawAt.at, rawAt.length, unsafe.Pointer(&result))
-	return liftOption(result, liftString)
-}
+	// The number of items of the array or members of the object at the pointer; otherwise 0.
+	Len(at string) uint32
 
-//go:wasmimport trainyard:policy/types@1.0.0 [method]document.integer
-func importDocumentInteger(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
+	// The keys of the object at the pointer, in its order; otherwise empty.
+	Keys(at string) []string
 
-// The integer at the pointer; none if it is not an integer or does not fit.
-func (self Document) Integer(at string) *int64 {
-	rawAt := lowerString(at)
-	var result rawOption[int64]
-	importDocumentInteger(self.handle, rawAt.at, rawAt.length, unsafe.Pointer(&result))
-	return liftOption(result, same[int64])
-}
-
-//go:wasmimport trainyard:policy/types@1.0.0 [method]document.boolean
-func importDocumentBoolean(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
-
-// The boolean at the pointer; none if it is not a boolean.
-func (self Document) Boolean(at string) *bool {
-	rawAt := lowerString(at)
-	var result rawOption[bool]
-	importDocumentBoolean(self.handle, rawAt.at, rawAt.length, unsafe.Pointer(&result))
-	return liftOption(result, same[bool])
-}
-
-//go:wasmimport trainyard:policy/types@1.0.0 [method]document.len
-func importDocumentLen(self uint32, word0 uint32, word1 uint32) uint32
-
-// The number of items of the array or members of the object at the pointer; otherwise 0.
-func (self Document) Len(at string) uint32 {
-	rawAt := lowerString(at)
-	return importDocumentLen(self.handle, rawAt.at, rawAt.length)
-}
-
-//go:wasmimport trainyard:policy/types@1.0.0 [method]document.keys
-func importDocumentKeys(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
-
-// The keys of the object at the pointer, in its order; otherwise empty.
-func (self Document) Keys(at string) []string {
-	rawAt := lowerString(at)
-	var result rawList
-	importDocumentKeys(self.handle, rawAt.at, rawAt.length, unsafe.Pointer(&result))
-	return liftList(result, liftString)
-}
-
-//go:wasmimport trainyard:policy/types@1.0.0 [method]document.json
-func importDocumentJson(self uint32, word0 uint32, word1 uint32, result unsafe.Pointer)
-
-// The value at the pointer as JSON; none if there is no value.
-func (self Document) Json(at string) *string {
-	rawAt := lowerString(at)
-	var result rawOption[rawString]
-	importDocumentJson(self.handle, rawAt.at, rawAt.length, unsafe.Pointer(&result))
-	return liftOption(result, liftString)
+	// The value at the pointer as JSON; none if there is no value.
+	Json(at string) *string
 }

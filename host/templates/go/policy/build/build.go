@@ -3,11 +3,7 @@
 // Package build exports the phase `build`.
 package build
 
-import (
-	"unsafe"
-
-	"example.com/plugin/policy"
-)
+import "example.com/plugin/policy"
 
 var run func(policy.Context) error
 
@@ -16,9 +12,4 @@ var run func(policy.Context) error
 // Called after the last transform.
 func Register(phase func(policy.Context) error) {
 	run = phase
-}
-
-//go:wasmexport trainyard:policy/build@1.0.0#build
-func export(context uint32) unsafe.Pointer {
-	return policy.Result(run(policy.Called(context)))
 }

@@ -3,9 +3,7 @@
 // Package check exports the phase `check`.
 package check
 
-import (
-	"example.com/plugin/policy"
-)
+import "example.com/plugin/policy"
 
 var run func(policy.Context)
 
@@ -14,9 +12,4 @@ var run func(policy.Context)
 // Called after build.
 func Register(phase func(policy.Context)) {
 	run = phase
-}
-
-//go:wasmexport trainyard:policy/check@1.0.0#check
-func export(context uint32) {
-	run(policy.Called(context))
 }

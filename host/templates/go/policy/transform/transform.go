@@ -3,11 +3,7 @@
 // Package transform exports the phase `transform`.
 package transform
 
-import (
-	"unsafe"
-
-	"example.com/plugin/policy"
-)
+import "example.com/plugin/policy"
 
 var run func(policy.Context) error
 
@@ -16,9 +12,4 @@ var run func(policy.Context) error
 // Called once for each TrainJob, in the order of the plan.
 func Register(phase func(policy.Context) error) {
 	run = phase
-}
-
-//go:wasmexport trainyard:policy/transform@1.0.0#transform
-func export(context uint32) unsafe.Pointer {
-	return policy.Result(run(policy.Called(context)))
 }

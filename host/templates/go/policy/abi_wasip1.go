@@ -1,18 +1,9 @@
-// Package policy is the contract of plugins of Trainyard: a type for each handle and value, and a method for each method of the contract,
-// whose names are those of docs/contract.md in Go's spelling. Options are pointers, which are nil for none. It contains nothing else, so
-// that a plugin needs no module of a registry. `trainyard plugin new` wrote it; a newer version of the contract only adds to it.
 package policy
 
 import (
 	"errors"
 	"unsafe"
 )
-
-// Some returns a pointer to a value, for parameters and fields that are options.
-func Some[T any](value T) *T { return &value }
-
-// Error returns the sentence that the user reads, so that a phase can return a Failure as its error.
-func (failure Failure) Error() string { return failure.Message }
 
 // kept is what the host writes into this instance, and what it reads. The garbage collector must not free it. Each call gets a new
 // instance, so nothing else frees it either.
@@ -83,6 +74,14 @@ func liftOption[R, T any](raw rawOption[R], lift func(R) T) *T {
 	return Some(lift(raw.value))
 }
 
+// liftHandleOption returns a handle, or nil.
+func liftHandleOption[R, T any](raw rawOption[R], lift func(R) T) (handle T) {
+	if raw.some {
+		handle = lift(raw.value)
+	}
+	return handle
+}
+
 func lowerOption[T, R any](value *T, lower func(T) R) rawOption[R] {
 	if value == nil {
 		return rawOption[R]{}
@@ -109,7 +108,7 @@ func lowerList[T, R any](values []T, lower func(T) R) rawList {
 }
 
 // Called returns the context that a phase is called with. The packages of the phases use it.
-func Called(handle uint32) Context { return Context{handle} }
+func Called(handle uint32) Context { return contextHandle(handle) }
 
 // Result returns what a phase returns to the host. The packages of the phases use it.
 func Result(err error) unsafe.Pointer {
