@@ -1,6 +1,6 @@
 //! Each version of helm installs, upgrades, rolls back and uninstalls the chart, with the runtimes. After each step but the last, a TrainJob
-//! runs to its end with the controller as the chart configures it, and with its rights. The CRDs are upgraded, and nothing deletes them or the
-//! TrainJobs.
+//! runs to its end with the controller as the chart configures it, and with its rights. The release takes over the CRDs of the Kubeflow Trainer,
+//! upgrades them, and nothing deletes them or the TrainJobs.
 #![allow(clippy::indexing_slicing)]
 
 use std::{
@@ -12,7 +12,10 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use trainyard_cluster::{Cluster, Fate, Helm, Resource, Test, Trainyard, chart, eventually};
+use trainyard_api::yaml;
+use trainyard_cluster::{
+    Cluster, Fate, Helm, Oracle, Resource, Test, Trainyard, Write, chart, eventually,
+};
 use trainyard_schema::documents::Kind;
 
 use crate::common::{Namespace, is, kind};
@@ -218,7 +221,55 @@ fn argument(path: &Path) -> Result<&str> {
     path.to_str().context("the path is not UTF-8")
 }
 
+/// Creates the CRDs of the Kubeflow Trainer, or puts them in the place of Trainyard's, and a role with the name of Trainyard's.
+async fn leave_the_kubeflow_trainers_objects(cluster: &Cluster) -> Result<()> {
+    let write = Write {
+        force: true,
+        ..Write::by("kubectl")
+    };
+    let (crds, roles) = (
+        Resource::crds(),
+        Resource::cluster_wide("/apis/rbac.authorization.k8s.io/v1", "clusterroles"),
+    );
+    let folder = Oracle::reference()?.join("manifests/base/crds");
+    for kind in Kind::ALL {
+        let file = folder.join(format!("trainer.kubeflow.org_{}.yaml", kind.plural()));
+        let crd = yaml::read(&fs::read_to_string(&file)?).into_iter().next();
+        let crd = crd.context("no document")??.value;
+        let crds = cluster.api(&crds, "");
+        crds.apply(&crd, &write).await?.accepted()?;
+    }
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": NAME},
+        "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]}],
+    });
+    let roles = cluster.api(&roles, "");
+    roles.apply(&role, &write).await?.accepted()?;
+    Ok(())
+}
+
+/// Checks that the CRDs are Trainyard's, as the API server stores them.
+async fn crds_are_ours(cluster: &Cluster) -> Result<()> {
+    let crds = Resource::crds();
+    for kind in Kind::ALL {
+        let ours = kind.crd()?;
+        let name = format!("{}.trainer.kubeflow.org", kind.plural());
+        let stored = cluster.api(&crds, "").get(&name).await?.accepted()?;
+        let versions = |crd: &Value| crd["spec"]["versions"].clone();
+        ensure!(versions(&stored) == versions(&ours), "{name}");
+        let annotations = ours["metadata"]["annotations"].as_object();
+        for (key, value) in annotations.context("no annotations")? {
+            ensure!(
+                stored["metadata"]["annotations"][key] == *value,
+                "{name}: {key}"
+            );
+        }
+    }
+    Ok(())
+}
+
 async fn steps(cluster: &Cluster, helm: Helm) -> Result<()> {
+    leave_the_kubeflow_trainers_objects(cluster).await?;
     let release = Release::new(cluster, helm).await?;
     let now = release.chart()?;
     let next = release.next(&now)?;
@@ -228,10 +279,16 @@ async fn steps(cluster: &Cluster, helm: Helm) -> Result<()> {
         "trainyard",
         argument(&now)?,
         "--create-namespace",
+        "--take-ownership",
     ];
-    let install = [&install[..], &VALUES, &waits].concat();
+    // Version 4 applies on the server, where the Kubeflow Trainer's installer has the fields.
+    let force: &[_] = match helm {
+        Helm::Three => &[],
+        Helm::Four => &["--force-conflicts"],
+    };
+    let install = [&install[..], force, &VALUES, &waits].concat();
     release.run_with_hook(&install).await?;
-    ensure!(!release.crd_has_column().await?);
+    crds_are_ours(cluster).await?;
     release.runs("installed").await?;
 
     let changes = [
