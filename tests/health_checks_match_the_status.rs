@@ -1,6 +1,11 @@
 //! The health checks of docs/gitops.md report TrainJobs of each state as Argo CD and Flux should show them.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs
+)]
 
 use std::{fs, process::Command};
 

@@ -7,6 +7,8 @@ mod cases_render_as_expected;
 mod changes_of_plugins_are_compared;
 mod chart_alerts_fire;
 mod chart_checks_values;
+mod chart_documents_its_values;
+mod chart_reads_values_of_the_reference;
 mod chart_renders_deploy;
 mod common;
 mod components_of_every_contract_version_run;
