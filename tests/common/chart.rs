@@ -1,4 +1,5 @@
 //! The chart, its files, and what it renders to.
+#![allow(clippy::indexing_slicing)]
 
 use std::{collections::BTreeMap, fs};
 
