@@ -118,7 +118,15 @@ fn alerts_are_documented() {
     assert_eq!(documented.collect::<BTreeSet<_>>(), expected);
 }
 
-/// Each query of the dashboard has metrics and labels that docs/metrics.md describes, and each series of its legend has that label.
+/// Returns the labels that a legend shows.
+fn labels_of(legend: &str) -> BTreeSet<String> {
+    let labels = legend.split("{{").skip(1);
+    labels
+        .map(|rest| rest.split("}}").next().unwrap().to_owned())
+        .collect()
+}
+
+/// Each query of the dashboard has metrics and labels that docs/metrics.md describes, and its legend shows labels by which it is grouped.
 #[test]
 fn queries_of_the_dashboard_are_documented() {
     let page = include_str!("../../../docs/metrics.md");
@@ -130,7 +138,15 @@ fn queries_of_the_dashboard_are_documented() {
         for target in panel["targets"].as_array().into_iter().flatten() {
             let expression = target["expr"].as_str().unwrap();
             is_described(expression, page);
-            seen.extend(metrics_of(expression).into_keys());
+            let metrics = metrics_of(expression);
+            let legend = labels_of(target["legendFormat"].as_str().unwrap());
+            if expression.contains("by (") {
+                let grouped = metrics.values().flatten().cloned().collect();
+                assert!(legend.is_subset(&grouped), "{expression}: {legend:?}");
+            } else if expression.starts_with("sum(") || expression.starts_with("(sum(") {
+                assert!(legend.is_empty(), "{expression}: {legend:?}");
+            }
+            seen.extend(metrics.into_keys());
             queries += 1;
         }
     }
