@@ -97,6 +97,15 @@ test-mpi: setup ## Run real MPI programs with the rendered files; needs root and
 test-gangs: build ## Test gangs with the scheduler of scheduler-plugins, which takes minutes to build; needs Go.
 	$(CARGO) test --locked --workspace --test gangs
 
+.PHONY: test-chart
+test-chart: build ## Test the Helm chart with helm 3 and 4, promtool and a real API server; needs Go, builds these first for 20 minutes.
+	@if command -v go >/dev/null; then \
+	  $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --include-ignored chart_ health_checks_ && \
+	  $(CARGO) test --locked --workspace --test chart; \
+	else \
+	  echo "skipped: test-chart needs Go (https://go.dev/dl); make test checks that deploy/ was rendered from the chart"; \
+	fi
+
 .PHONY: setup-frameworks
 setup-frameworks: ## Install PyTorch, JAX, XGBoost, Open MPI and MPICH for test-frameworks, if they are missing; needs 6.5 GB.
 	$(CARGO) build --locked --workspace --example cluster
@@ -122,8 +131,8 @@ test-semver: ## Check that the SDK's public API only grows; builds cargo-semver-
 	@tools/semver.sh
 
 .PHONY: test-nightly
-test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, conformance, real MPI and frameworks, languages, gangs, the SDK's API, the harness; hours.
-	@$(MAKE) --no-print-directory --keep-going test-reference test-conform test-harness test-gangs test-mpi test-languages test-semver test-frameworks growth
+test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, conformance, the chart, real MPI and frameworks, languages, gangs, the SDK's API, the harness; hours.
+	@$(MAKE) --no-print-directory --keep-going test-reference test-chart test-conform test-harness test-gangs test-mpi test-languages test-semver test-frameworks growth
 
 .PHONY: bench
 bench: setup ## Measure plugin calls, renderings and starts (docs/benchmarks.md); takes minutes on an idle machine.
@@ -169,6 +178,10 @@ expected: setup ## Regenerate the CRDs, and the expected files of cases, plans, 
 	UPDATE=1 $(CARGO) test --locked $(FEATURES) -p trainyard-schema --test all definitions_are_generated::
 	UPDATE_EXPECTED=1 $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- cases_render_as_expected::every_case_renders_as_expected \
 	  deployment_is_complete::every_file_is_listed deployment_is_complete::roles_match plan_shows_order_and_conflicts::
+
+.PHONY: chart
+chart: setup ## Render deploy/ from charts/trainyard again, after `make expected` if the CRDs or roles changed; review the diff; needs Go.
+	UPDATE_EXPECTED=1 $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --ignored chart_renders_deploy::both_versions
 
 .PHONY: expected-reference
 expected-reference: setup ## Regenerate the answers of the Kubeflow Trainer and Kueue to the cases; review the diff; needs Go.

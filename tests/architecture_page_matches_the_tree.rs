@@ -76,7 +76,7 @@ fn crate_diagram_matches_cargo_metadata() {
 /// Returns the paths that the text and the diagrams name, relative to the repository. A path with a capital letter is a placeholder.
 fn paths(map: &str) -> BTreeSet<&str> {
     let tops = [
-        "deploy/", "docs/", "host/", "plugins/", "tests/", "tools/", "wit/",
+        "charts/", "deploy/", "docs/", "host/", "plugins/", "tests/", "tools/", "wit/",
     ];
     let is_path = |word: &&str| tops.iter().any(|top| word.starts_with(top));
     let is_general = |word: &&str| word.split('/').any(|part| part == "NAME");

@@ -1,8 +1,13 @@
 //! The files of `deploy/` and the runtimes in the folders of the plugins fit together and fit this program: every file is listed, references
 //! between objects resolve, the roles are those that `trainyard rbac` prints, and the program starts with the Deployment's arguments and
-//! environment. `UPDATE_EXPECTED=1` writes the roles and the list of runtimes again.
+//! environment. `UPDATE_EXPECTED=1` writes the roles of the chart and the list of runtimes again.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs
+)]
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,6 +23,8 @@ use trainyard_plugin_folders::{of_each, tables};
 use crate::common::{command, expect_file, root, stderr, stdout};
 
 const NAME: &str = "kubeflow-trainer-controller-manager";
+/// The folder of the CRDs, which the chart and the kustomization share.
+const CRDS: &str = "charts/trainyard/files/crds";
 
 fn deploy() -> PathBuf {
     root().join("deploy")
@@ -91,7 +98,12 @@ fn runtimes() -> BTreeSet<PathBuf> {
 /// Returns every applied object, by kind and name.
 fn objects() -> BTreeMap<(String, String), Value> {
     let mut objects = BTreeMap::new();
-    for file in files(&deploy()).into_iter().chain(runtimes()) {
+    let of_the_chart = files(&root().join(CRDS));
+    for file in files(&deploy())
+        .into_iter()
+        .chain(of_the_chart)
+        .chain(runtimes())
+    {
         for object in documents(&file) {
             let text = |pointer: &str| {
                 object
@@ -148,17 +160,28 @@ fn every_file_is_listed_and_every_listed_file_exists() {
     let mut all: BTreeSet<_> = of_each(&root(), "runtimes").unwrap().into_iter().collect();
     all.insert(kustomization.clone());
     assert_eq!(shipped(), all);
+    let crds = root().join(CRDS);
+    assert_eq!(files(&crds), listed(&crds));
     let mut all = listed(&deploy());
+    assert!(all.remove(&deploy().join("..").join(CRDS)), "{all:?}");
     all.insert(kustomization);
     assert_eq!(files(&deploy()), all);
 }
 
 #[test]
 fn roles_match_the_rbac_command() {
-    let file = deploy().join("rbac/controller.yaml");
+    let file = root().join("charts/trainyard/files/roles.yaml");
     let cache = tempfile::tempdir().unwrap();
     let output = trainyard(&["rbac"], cache.path());
     expect_file(&file, &stdout(&output));
+    for role in documents(&file) {
+        let kind = at(&role, "/kind").as_str().unwrap();
+        assert_eq!(
+            at(&object(kind, NAME), "/rules"),
+            at(&role, "/rules"),
+            "{kind}"
+        );
+    }
 }
 
 /// Returns the controller's verbs in the Role and the ClusterRole, by resource.
@@ -243,12 +266,9 @@ fn json_output_is_a_list_of_the_same_roles() {
     let cache = tempfile::tempdir().unwrap();
     let output = trainyard(&["rbac", "-o", "json", "--namespace", "ml"], cache.path());
     let list: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let mut role = object("Role", NAME);
-    *role.pointer_mut("/metadata/namespace").unwrap() = json!("ml");
-    assert_eq!(
-        at(&list, "/items"),
-        &json!([object("ClusterRole", NAME), role])
-    );
+    let mut roles = documents(&root().join("charts/trainyard/files/roles.yaml"));
+    *roles[1].pointer_mut("/metadata/namespace").unwrap() = json!("ml");
+    assert_eq!(at(&list, "/items"), &json!(roles));
 }
 
 #[test]
@@ -433,14 +453,10 @@ fn references_between_objects_resolve() {
     let kustomization = documents(&deploy().join("kustomization.yaml")).remove(0);
     let config = at(&kustomization, "/configMapGenerator/0/name");
     assert_eq!(at(&pod(), "/volumes/0/configMap/name"), config);
-    assert_eq!(
-        at(&kustomization, "/images/0/name"),
-        at(&container, "/image")
-    );
-    assert_eq!(
-        at(&kustomization, "/images/0/newTag"),
-        env!("CARGO_PKG_VERSION")
-    );
+    let of_image = |field: &str| at(&kustomization, &format!("/images/0/{field}")).as_str();
+    let (name, tag) = (of_image("name").unwrap(), of_image("newTag").unwrap());
+    assert_eq!(tag, env!("CARGO_PKG_VERSION"));
+    assert_eq!(at(&container, "/image"), &format!("{name}:{tag}"));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use crate::common::root;
 const OF_THE_CLUSTER: &[&str] = &[
     "api_server",
     "calm",
+    "chart",
     "disturbed",
     "frameworks",
     "gangs",

@@ -26,7 +26,7 @@ fn documents() -> Vec<PathBuf> {
     let root = root();
     let mut documents = Vec::new();
     pages(&root, false, &mut documents);
-    for folder in ["docs", "deploy", "examples", "plugins"] {
+    for folder in ["charts", "docs", "deploy", "examples", "plugins"] {
         pages(&root.join(folder), true, &mut documents);
     }
     for folder in ["tests/cluster", "tests/contract", "tests/reference"] {

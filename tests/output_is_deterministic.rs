@@ -61,7 +61,7 @@ fn printed_objects_round_trip() {
 
 #[test]
 fn printed_crds_match_the_deployment() {
-    let deployed = root().join("deploy/crds");
+    let deployed = root().join("charts/trainyard/files/crds");
     let files = ["clustertrainingruntimes", "trainingruntimes", "trainjobs"];
     let files =
         files.map(|name| fs::read_to_string(deployed.join(format!("{name}.yaml"))).unwrap());

@@ -96,3 +96,24 @@ fn printed_runtimes_are_an_input() {
     let count = format!("{} runtimes\n", files().len());
     assert!(stdout(&output).ends_with(&count), "{}", stdout(&output));
 }
+
+#[test]
+fn runtimes_to_apply_have_to_be_selected() {
+    let output = command(&["runtimes", "--apply"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let error = stderr(&output);
+    assert!(error.contains("--all"), "{error}");
+}
+
+#[test]
+fn runtimes_are_not_printed_if_they_cannot_be_applied() {
+    let args = ["runtimes", "--all", "--apply", "--kubeconfig", "/none.yaml"];
+    let output = command(&args).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(output.stdout.is_empty());
+    assert!(
+        stderr(&output).contains("/none.yaml"),
+        "{}",
+        stderr(&output)
+    );
+}

@@ -1,14 +1,23 @@
 //! `trainyard runtimes`.
 
-use anyhow::Context as _;
-use clap::{Args, builder::PossibleValuesParser};
+use anyhow::{Context as _, anyhow};
+use clap::{ArgGroup, Args, builder::PossibleValuesParser};
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject, Patch, PatchParams},
+    core::GroupVersionKind,
+};
 use serde_json::Value;
 use trainyard_api::{
-    names::{ANCESTOR_LABEL, ANCESTOR_TRAINER, FRAMEWORK_LABEL, NODE},
+    names::{
+        ANCESTOR_LABEL, ANCESTOR_TRAINER, CLUSTER_TRAINING_RUNTIME, FRAMEWORK_LABEL, NODE,
+        TRAINER_GROUP,
+    },
     yaml,
 };
 
 use crate::{
+    cluster::{self, ClusterArgs},
     output::{self, Table},
     report::ErrorList,
 };
@@ -18,6 +27,7 @@ static RUNTIMES: &[Runtime] = include!(concat!(env!("OUT_DIR"), "/runtimes.rs"))
 
 /// Arguments of `runtimes`.
 #[derive(Debug, Args)]
+#[command(group = ArgGroup::new("selected").args(["name", "all"]))]
 pub(crate) struct RuntimesArgs {
     /// A runtime to print as YAML. Can be repeated.
     #[arg(conflicts_with = "all", hide_possible_values = true, value_parser = PossibleValuesParser::new(names()))]
@@ -25,6 +35,11 @@ pub(crate) struct RuntimesArgs {
     /// Print all runtimes as YAML.
     #[arg(long)]
     all: bool,
+    /// Apply the runtimes to the cluster instead of printing them, as `kubectl apply --server-side --force-conflicts` does.
+    #[arg(long, requires = "selected")]
+    apply: bool,
+    #[command(flatten)]
+    cluster: ClusterArgs,
 }
 
 /// A runtime that the program contains.
@@ -50,8 +65,30 @@ pub(crate) fn run(args: &RuntimesArgs) -> Result<(), ErrorList> {
     let is_selected =
         |runtime: &&Runtime| args.all || args.name.iter().any(|name| name == runtime.name);
     let selected = RUNTIMES.iter().filter(is_selected);
+    if args.apply {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        return runtime.block_on(apply(selected, &args.cluster));
+    }
     let texts: Vec<_> = selected.map(|runtime| runtime.text).collect();
     output::print(&texts.join("---\n"))
+}
+
+/// Applies runtimes to the cluster, and prints a line for each of them.
+async fn apply(
+    selected: impl Iterator<Item = &Runtime>,
+    cluster: &ClusterArgs,
+) -> Result<(), ErrorList> {
+    let client = cluster::client(cluster.config().await?).map_err(anyhow::Error::from)?;
+    let mut errors = ErrorList::default();
+    for runtime in selected {
+        match runtime.apply(client.clone()).await {
+            Ok(()) => output::lines([format!("{} applied", runtime.name)])?,
+            Err(error) => errors.absorb(error.into()),
+        }
+    }
+    errors.or_ok(())
 }
 
 /// Prints a row for each runtime.
@@ -79,6 +116,24 @@ impl Runtime {
         let document = yaml::read(self.text).into_iter().next();
         let document = document.with_context(|| format!("runtime {} is empty", self.name))??;
         Ok(document.value)
+    }
+
+    async fn apply(&self, client: Client) -> Result<(), anyhow::Error> {
+        let kind = GroupVersionKind::gvk(TRAINER_GROUP, "v1alpha1", CLUSTER_TRAINING_RUNTIME);
+        let kinds: Api<DynamicObject> = Api::all_with(client, &ApiResource::from_gvk(&kind));
+        let params = PatchParams::apply("trainyard").force().validation_strict();
+        let applied = kinds
+            .patch(self.name, &params, &Patch::Apply(self.value()?))
+            .await;
+        applied.map(drop).map_err(|error| match error {
+            kube::Error::Api(answer) if answer.is_not_found() => {
+                anyhow!(
+                    "{CLUSTER_TRAINING_RUNTIME} is not served; apply the CRDs, which `trainyard crds` prints"
+                )
+            }
+            error => anyhow::Error::from(error)
+                .context(format!("{CLUSTER_TRAINING_RUNTIME} {} cannot be applied", self.name)),
+        })
     }
 }
 

@@ -4,6 +4,7 @@
 
 pub mod answers;
 pub mod bundle;
+pub mod chart;
 pub mod declared_plugin;
 pub mod plugin_folder;
 pub mod policy_file;

@@ -1,5 +1,6 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
+mod alerts_and_dashboard_are_documented;
 mod api_calls_are_bounded_and_counted;
 mod configuration_files_are_parsed_strictly;
 mod deleted_job_sets_are_recreated;

@@ -1,4 +1,4 @@
-//! `deploy/crds` and `documents/compact.json` are generated from the documents, and each CRD is small enough for a client-side apply.
+//! `charts/trainyard/files/crds` and `documents/compact.json` are generated from the documents, and each CRD is small enough for a client-side apply.
 //! `UPDATE=1` writes the files again.
 
 #![allow(
@@ -36,7 +36,7 @@ fn each_crd_is_generated_from_its_document() {
     for kind in Kind::ALL {
         let crd = kind.crd().unwrap_or_else(|error| panic!("{error}"));
         let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../../deploy/crds")
+            .join("../../charts/trainyard/files/crds")
             .join(format!("{}.yaml", kind.plural()));
         check(&path, &yaml::write(&crd));
     }

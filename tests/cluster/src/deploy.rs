@@ -8,6 +8,7 @@ use kube::{
     api::{ApiResource, DynamicObject, Patch, PatchParams},
     core::GroupVersionKind,
 };
+use serde_json::Value;
 use trainyard_api::Object;
 
 use crate::{control_plane::ControlPlane, kustomize::kustomized};
@@ -16,13 +17,15 @@ use crate::{control_plane::ControlPlane, kustomize::kustomized};
 const NAMESPACE: &str = "kubeflow-system";
 const ACCOUNT: &str = "kubeflow-trainer-controller-manager";
 
-/// The cluster-scoped kinds in deploy/.
-const CLUSTER_WIDE: [&str; 7] = [
+/// The cluster-scoped kinds of the chart and in deploy/.
+const CLUSTER_WIDE: [&str; 9] = [
     "Namespace",
     "CustomResourceDefinition",
     "ClusterRole",
     "ClusterRoleBinding",
     "ClusterTrainingRuntime",
+    "FlowSchema",
+    "PriorityClass",
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding",
 ];
@@ -48,11 +51,11 @@ pub async fn deploy(plane: &ControlPlane) -> Result<PathBuf> {
         .await
 }
 
-/// Applies an object as `kubectl apply --server-side` does, and fails on fields that the API server does not know.
+/// Applies an object as `kubectl apply --server-side` does, and fails on fields that the API server does not know. Returns the object as stored.
 ///
 /// # Errors
 /// The API server refuses it.
-pub async fn apply(plane: &ControlPlane, object: &Object, dry_run: bool) -> Result<()> {
+pub async fn apply(plane: &ControlPlane, object: &Object, dry_run: bool) -> Result<Value> {
     let params = PatchParams {
         dry_run,
         ..PatchParams::apply("test").force().validation_strict()
@@ -68,8 +71,9 @@ pub async fn apply(plane: &ControlPlane, object: &Object, dry_run: bool) -> Resu
             namespace.with_context(|| format!("{}: no namespace", object.location()))?;
         Api::namespaced_with(client, namespace, &resource)
     };
-    api.patch(&object.metadata.name, &params, &Patch::Apply(&object.value))
+    let applied = api
+        .patch(&object.metadata.name, &params, &Patch::Apply(&object.value))
         .await
         .with_context(|| object.location().to_string())?;
-    Ok(())
+    Ok(serde_json::to_value(applied)?)
 }

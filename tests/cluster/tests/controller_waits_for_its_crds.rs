@@ -46,7 +46,7 @@ async fn controller_waits_for_its_crds(Bare(plane): &Bare) -> Result<()> {
     let account = deploy(plane).await?;
     let controller = Trainyard::start_unready(plane, &account, ["--leader-elect=false"])?;
     let job_set = "JobSet (jobset.x-k8s.io/v1alpha2) is not served; install JobSet";
-    let ours = "(trainer.kubeflow.org/v1alpha1) is not served; apply the CRDs of deploy/crds";
+    let ours = "(trainer.kubeflow.org/v1alpha1) is not served; apply the CRDs";
     let all = [
         job_set,
         &format!("TrainJob {ours}"),

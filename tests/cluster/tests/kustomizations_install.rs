@@ -179,11 +179,11 @@ async fn the_readmes_choice_of_runtimes(plane: &ControlPlane) -> Result<()> {
     apply_all(plane, &chosen).await
 }
 
-/// Copies deploy/, and the plugins with their runtimes, into a temporary folder.
+/// Copies deploy/, the chart, and the plugins with their runtimes, into a temporary folder.
 fn copy_of_deploy(to: &Path) -> Result<PathBuf> {
     let copied = Command::new("cp")
         .arg("-r")
-        .args(["deploy", "plugins"].map(|folder| root().join(folder)))
+        .args(["charts", "deploy", "plugins"].map(|folder| root().join(folder)))
         .arg(to)
         .status()?;
     ensure!(copied.success());
@@ -239,9 +239,7 @@ async fn the_documented_overlay_with_plugins(plane: &ControlPlane) -> Result<()>
     build_plugin(&plugin, &folder.join("plugins/flavors.wasm"), &[])?;
     fs::write(folder.join("roles.yaml"), roles(&folder, "yaml")?)?;
     let overlay = kustomization_of("docs/add-a-plugin.md", "# Add a plugin")?;
-    let with_roles = overlay.replace("patches:\n", "patches:\n- path: roles.yaml\n");
-    ensure!(with_roles != overlay, "{overlay}");
-    fs::write(folder.join("kustomization.yaml"), with_roles)?;
+    fs::write(folder.join("kustomization.yaml"), overlay)?;
 
     apply_all(plane, &kustomized(&folder)?).await?;
     is_whole(plane, "kubeflow-system").await?;

@@ -159,6 +159,16 @@ impl Metrics {
                 result,
             });
         }
+        // Likewise, an alert on an increase would miss the first of these.
+        for kind in ["internal", "panic"] {
+            let _ = metrics
+                .reconcile_failures
+                .get_or_create(&FailureLabels { kind });
+        }
+        let reason = "full";
+        let _ = metrics
+            .events_dropped
+            .get_or_create(&ReasonLabels { reason });
         metrics
     }
 

@@ -184,7 +184,7 @@ resource!(
 );
 
 /// What to do if the trainer's kinds are not served.
-const INSTALL_OURS: &str = "apply the CRDs of deploy/crds, which `trainyard crds` prints too";
+const INSTALL_OURS: &str = "apply the CRDs, which `trainyard crds` prints";
 
 /// Returns the annotations without the copy of the whole object by `kubectl apply`.
 fn annotations(found: Option<BTreeMap<String, String>>) -> BTreeMap<String, String> {

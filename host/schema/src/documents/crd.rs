@@ -54,7 +54,7 @@ impl Kind {
             "kind": "CustomResourceDefinition",
             "metadata": {
                 "name": format!("{}.{}", self.plural(), names::TRAINER_GROUP),
-                "annotations": {"helm.sh/resource-policy": "keep"},
+                "annotations": annotations(),
             },
             "spec": {
                 "group": names::TRAINER_GROUP,
@@ -73,4 +73,15 @@ impl Kind {
 fn error_column() -> String {
     let key = names::ERROR_ANNOTATION.replace('.', "\\.");
     format!(".metadata.annotations.{key}")
+}
+
+/// Returns the annotations by which Helm, Argo CD and Flux keep a CRD when the release or the application is removed, because Kubernetes deletes
+/// all objects of a CRD with it. Argo CD applies CRDs before what is in the same application.
+fn annotations() -> Value {
+    json!({
+        "helm.sh/resource-policy": "keep",
+        "argocd.argoproj.io/sync-options": "Prune=false,Delete=false",
+        "argocd.argoproj.io/sync-wave": "-1",
+        "kustomize.toolkit.fluxcd.io/prune": "disabled",
+    })
 }

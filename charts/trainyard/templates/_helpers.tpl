@@ -1,0 +1,85 @@
+{{/* The name of the controller's objects, which is that of the Kubeflow Trainer. */}}
+{{- define "trainyard.name" -}}
+kubeflow-trainer-controller-manager
+{{- end -}}
+
+{{/* The labels that select the controller's pods. */}}
+{{- define "trainyard.selector" -}}
+{{- $fixed := dict "app.kubernetes.io/name" "trainer" "app.kubernetes.io/component" "manager" "app.kubernetes.io/part-of" "kubeflow" -}}
+{{- toYaml (merge $fixed .Values.manager.selectorLabels) -}}
+{{- end -}}
+
+{{/* The labels of all objects except CRDs. */}}
+{{- define "trainyard.labels" -}}
+{{- $fixed := dict "app.kubernetes.io/name" "trainer" "app.kubernetes.io/component" "manager" "app.kubernetes.io/part-of" "kubeflow" -}}
+{{- toYaml (merge $fixed .Values.commonLabels) -}}
+{{- end -}}
+
+{{/* The labels of the controller's pods. */}}
+{{- define "trainyard.podLabels" -}}
+{{- toYaml (merge (fromYaml (include "trainyard.selector" .)) .Values.manager.labels .Values.commonLabels) -}}
+{{- end -}}
+
+{{/* The image of the controller. */}}
+{{- define "trainyard.image" -}}
+{{- with .Values.image -}}
+{{- with .registry }}{{ . }}/{{ end }}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ with .digest }}@{{ . }}{{ end }}
+{{- end -}}
+{{- end -}}
+
+{{/* The port of an address such as `:8080`. */}}
+{{- define "trainyard.port" -}}
+{{- regexFind "[0-9]+$" . -}}
+{{- end -}}
+
+{{/* The controller's configuration, as a file. */}}
+{{- define "trainyard.config" -}}
+{{- $config := deepCopy .Values.manager.config -}}
+{{- $controller := $config.controller | default dict -}}
+{{- with $controller.groupKindConcurrency -}}
+{{- with .trainJob }}{{ $_ := set $controller "concurrency" . }}{{ end -}}
+{{- $_ := unset $controller "groupKindConcurrency" -}}
+{{- end -}}
+{{- if not $controller }}{{ $_ := unset $config "controller" }}{{ end -}}
+{{- if not $config.leaderElection.resourceNamespace }}{{ $_ := unset $config.leaderElection "resourceNamespace" }}{{ end -}}
+{{- /* Keys of the Kubeflow Trainer's chart. If they are set, templates/validate.yaml has checked that they mean the same here. */ -}}
+{{- range list "webhook" "certManagement" "statusServer" "featureGates" }}{{ $_ := unset $config . }}{{ end -}}
+{{- range list "readinessEndpointName" "livenessEndpointName" }}{{ $_ := unset $config.health . }}{{ end -}}
+{{- $_ := unset $config.metrics "secureServing" -}}
+{{- with .Values.plugins.volume }}{{ $_ := set $config "pluginDir" "/plugins" }}{{ end -}}
+{{- with .Values.plugins.policy }}{{ $_ := set $config "policyFile" "/policy/policy.yaml" }}{{ end -}}
+# docs/configuration.md documents every field.
+apiVersion: trainyard.dev/v1alpha1
+kind: ControllerConfiguration
+{{ toYaml $config }}
+{{- end -}}
+
+{{/* The annotations of an object that exists while a hook runs after an installation or an upgrade. */}}
+{{- define "trainyard.hook" -}}
+helm.sh/hook: post-install,post-upgrade
+helm.sh/hook-weight: {{ . | quote }}
+helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
+{{- end -}}
+
+{{/* The arguments that select the runtimes of the values, as a list. */}}
+{{- define "trainyard.runtimes" -}}
+{{- $runtimes := .Values.runtimes -}}
+{{- if kindIs "string" $runtimes.install -}}
+- --all
+{{- else -}}
+{{- $names := $runtimes.install -}}
+{{- $flags := dict
+      "torch-distributed" $runtimes.torchDistributed
+      "deepspeed-distributed" $runtimes.deepspeedDistributed
+      "mlx-distributed" $runtimes.mlxDistributed
+      "jax-distributed" $runtimes.jaxDistributed
+      "xgboost-distributed" $runtimes.xgboostDistributed -}}
+{{- with $runtimes.torchtuneDistributed -}}
+{{- $flags = merge $flags (dict "torchtune-llama3.2-1b" .llama3_2_1B "torchtune-llama3.2-3b" .llama3_2_3B "torchtune-qwen2.5-1.5b" .qwen2_5_1_5B) -}}
+{{- end -}}
+{{- range $name, $flag := $flags -}}
+{{- if or $runtimes.defaultEnabled ($flag | default dict).enabled }}{{ $names = append $names $name }}{{ end -}}
+{{- end -}}
+{{- with $names }}{{ toYaml (. | uniq | sortAlpha) }}{{ end -}}
+{{- end -}}
+{{- end -}}

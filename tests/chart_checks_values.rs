@@ -1,0 +1,165 @@
+//! The chart refuses wrong and contradicting values with the value and what to write instead.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs
+)]
+
+use trainyard_cluster::Helm;
+
+use crate::common::{
+    chart::{IMAGE, refusal},
+    stderr,
+};
+
+#[test]
+#[ignore = "needs Go: `make test-chart`"]
+fn chart_passes_lint() {
+    for helm in Helm::ALL {
+        let output = helm.lint(&IMAGE).unwrap();
+        let printed = format!(
+            "{}{}",
+            String::from_utf8_lossy(&output.stdout),
+            stderr(&output)
+        );
+        assert!(output.status.success(), "{printed}");
+        let warnings = printed.lines().filter(|line| line.contains("[WARNING]"));
+        assert_eq!(warnings.count(), 0, "{printed}");
+    }
+}
+
+/// Values, and texts of the errors with which helm refuses them.
+const WRONG: &[(&[&str], &[&str])] = &[
+    (
+        &["manager.replica=3"],
+        &["at '/manager': additional properties 'replica' not allowed"],
+    ),
+    (
+        &["replicas=3"],
+        &["additional properties 'replicas' not allowed"],
+    ),
+    (
+        &["manager.replicas=\"two\""],
+        &["at '/manager/replicas': got string, want integer"],
+    ),
+    (
+        &["manager.replicas=-1"],
+        &["at '/manager/replicas': minimum: got -1, want 0"],
+    ),
+    (
+        &["crds.enabled=\"yes\""],
+        &["at '/crds/enabled': got string, want boolean"],
+    ),
+    (
+        &["image.tag=1.0"],
+        &["at '/image/tag': got number, want string"],
+    ),
+    (
+        &["image.repository=\"\""],
+        &["image.repository: not set; no image is published yet"],
+    ),
+    (
+        &["image.repository=\"kubeflow/trainer/trainer-controller-manager\""],
+        &[
+            "image.repository: kubeflow/trainer/trainer-controller-manager is the image of the Kubeflow Trainer",
+        ],
+    ),
+    (
+        &["runtimes.install=[\"torch\"]"],
+        &["at '/runtimes/install'", "'torch-distributed'"],
+    ),
+    (
+        &["runtimes.install=\"some\""],
+        &["at '/runtimes/install': value must be 'all'"],
+    ),
+    (
+        &["plugins.volume={\"image\":{},\"emptyDir\":{}}"],
+        &["at '/plugins/volume': maxProperties"],
+    ),
+    (
+        &["commonLabels={\"app.kubernetes.io/name\":\"x\"}"],
+        &["commonLabels: the chart sets the label app.kubernetes.io/name itself"],
+    ),
+    (
+        &["manager.config.leaderElection.leaseDuration=15"],
+        &["at '/manager/config/leaderElection/leaseDuration'"],
+    ),
+    (
+        &["manager.config.controller.concurency=5"],
+        &["additional properties 'concurency' not allowed"],
+    ),
+    (
+        &["manager.config.metrics.bindAddress=\"8080\""],
+        &[
+            "at '/manager/config/metrics/bindAddress'",
+            "does not match pattern",
+        ],
+    ),
+    (
+        &["manager.config.leaderElection.leaderElect=false"],
+        &["manager.replicas: 2 replicas need leader election"],
+    ),
+    (
+        &[
+            "manager.config.metrics.bindAddress=\"0\"",
+            "serviceMonitor.enabled=true",
+        ],
+        &["serviceMonitor.enabled: metrics are disabled"],
+    ),
+    (
+        &["manager.config.health.healthProbeBindAddress=\"0\""],
+        &[
+            "manager.config.health.healthProbeBindAddress: the probes of the Deployment need the port",
+        ],
+    ),
+    (
+        &["manager.config.metrics.bindAddress=\":8081\""],
+        &["manager.config.metrics.bindAddress: :8081 is also the port of the probes"],
+    ),
+    (
+        &[
+            "plugins.volume={\"emptyDir\":{}}",
+            "manager.config.pluginDir=\"/p\"",
+        ],
+        &["manager.config.pluginDir: plugins.volume sets it already"],
+    ),
+    (
+        &["plugins.policy=\"x\"", "manager.config.policyFile=\"/p\""],
+        &["manager.config.policyFile: plugins.policy sets it already"],
+    ),
+    (
+        &[
+            "manager.config.controller={\"concurrency\":1,\"groupKindConcurrency\":{\"trainJob\":2}}",
+        ],
+        &[
+            "manager.config.controller.groupKindConcurrency.trainJob: controller.concurrency is set too",
+        ],
+    ),
+    (
+        &["plugins.roles=\"no: [roles\""],
+        &["plugins.roles: a document is neither a ClusterRole nor a Role"],
+    ),
+    // All errors at once.
+    (
+        &[
+            "image.repository=\"\"",
+            "manager.config.leaderElection.leaderElect=false",
+        ],
+        &["image.repository: ", "manager.replicas: "],
+    ),
+];
+
+#[test]
+#[ignore = "needs Go: `make test-chart`"]
+fn wrong_values_are_refused() {
+    for (values, errors) in WRONG {
+        for helm in Helm::ALL {
+            let error = refusal(helm, values);
+            for expected in *errors {
+                assert!(error.contains(expected), "{helm:?} {values:?}: {error}");
+            }
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! The Helm chart on a real API server: `make test-chart`. It builds helm from Go modules, which takes minutes.
+
+mod chart_is_accepted_by_the_api_server;
+mod chart_keeps_train_jobs;
+mod common;
+
+use std::process::ExitCode;
+
+use trainyard_cluster::Program;
+
+fn main() -> ExitCode {
+    Program::default()
+        .tests(
+            "chart_is_accepted_by_the_api_server",
+            chart_is_accepted_by_the_api_server::tests(),
+        )
+        .tests("chart_keeps_train_jobs", chart_keeps_train_jobs::tests())
+        .run()
+}
