@@ -17,79 +17,7 @@ use trainyard_model::{
     text::{listed, nearest},
 };
 
-use crate::{
-    PendingLookup, Rendered, Renderer, Stopped, differences,
-    problem::{InputObject, Problem, Warning, with_field},
-};
-
-/// A TrainJob of the input with its namespace and runtime.
-pub struct InputJob {
-    pub train_job: TrainJob,
-    /// Its namespace, or that of the run if it has none.
-    pub namespace: String,
-    pub runtime: Arc<Runtime>,
-    location: Location,
-    runtime_location: Location,
-}
-
-impl InputJob {
-    /// Returns the problem with its location in the input.
-    #[must_use]
-    pub fn locate(&self, problem: &Problem) -> Located {
-        self.located(
-            problem.about(),
-            problem.field().as_deref(),
-            problem.sentence(),
-        )
-    }
-
-    /// Returns a lookup without an answer, with the location of the TrainJob in the input.
-    #[must_use]
-    pub fn locate_lookup(&self, lookup: &PendingLookup) -> Located {
-        Located {
-            location: self.location.clone(),
-            message: lookup.to_string(),
-        }
-    }
-
-    /// Returns the warning with its location in the input.
-    #[must_use]
-    pub fn locate_warning(&self, warning: &Warning) -> Located {
-        self.located(warning.about, warning.field.as_deref(), warning.sentence())
-    }
-
-    fn located(&self, about: InputObject, field: Option<&str>, sentence: String) -> Located {
-        let location = match about {
-            InputObject::TrainJob => self.location.clone(),
-            InputObject::Runtime => self.runtime_location.clone(),
-        };
-        let field = field.map(|field| about.spelled(field, &self.train_job, &self.runtime));
-        let path = field.as_deref().and_then(|field| field.parse().ok());
-        match path.filter(|path: &FieldPath| !path.is_root()) {
-            Some(path) => Located {
-                location: location.at(path),
-                message: sentence,
-            },
-            // A plugin may name anything.
-            None => Located {
-                location,
-                message: with_field(field, sentence),
-            },
-        }
-    }
-
-    /// Returns the location of the TrainJob in the input.
-    #[must_use]
-    pub const fn location(&self) -> &Location {
-        &self.location
-    }
-
-    /// Returns the location of the runtime in the input.
-    #[must_use]
-    pub const fn runtime_location(&self) -> &Location {
-        &self.runtime_location
-    }
-}
+use crate::{Rendered, Renderer, Stopped, differences, input_job::InputJob};
 
 /// All objects of the input.
 pub struct Catalog {
@@ -148,8 +76,23 @@ impl Catalog {
         renderer: &Renderer,
         deadline: &Deadline,
     ) -> Result<Rendered, Stopped> {
+        self.render_with(job, renderer, deadline, |_| None)
+    }
+
+    /// Renders a TrainJob. `answer` has the answers that replace those from the objects of the input, such as for kinds that a cluster does
+    /// not serve.
+    ///
+    /// # Errors
+    /// As for [`Self::render`].
+    pub fn render_with(
+        &self,
+        job: &InputJob,
+        renderer: &Renderer,
+        deadline: &Deadline,
+        answer: impl Fn(&LookupKey) -> Option<LookupAnswer>,
+    ) -> Result<Rendered, Stopped> {
         let catalog = renderer.facts().catalog.as_deref();
-        let answer = |key: &LookupKey| self.answer(job, key, catalog);
+        let answer = |key: &LookupKey| answer(key).or_else(|| self.answer(job, key, catalog));
         let mut rendered = with_answers(answer, |lookups| {
             let InputJob {
                 train_job,
@@ -161,7 +104,7 @@ impl Catalog {
         })?;
         let mut known = Lookups::default();
         for key in differences::lookups(&job.train_job, &job.runtime) {
-            if let Some(answer) = self.answer(job, &key, catalog) {
+            if let Some(answer) = answer(&key) {
                 known.insert(key, answer);
             }
         }

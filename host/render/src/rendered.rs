@@ -173,6 +173,12 @@ impl Rendered {
         nodes.map(|set| &*set.name)
     }
 
+    /// Returns the session of the plugins' calls.
+    #[must_use]
+    pub const fn session(&self) -> &Session {
+        &self.origins.session
+    }
+
     /// Returns the spec of the runtime's template with the TrainJob's patches and no other changes.
     #[must_use]
     pub fn patched(&self) -> &Value {
