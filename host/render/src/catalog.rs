@@ -337,7 +337,7 @@ fn missing_runtime(
     Located {
         location: location.at(FieldPath::of(["spec", "runtimeRef", "name"])),
         message: format!(
-            "{kind} `{whole}` is not in the input, which has {existing}; pass its file with -f{similar}"
+            "{kind} `{whole}` is not in the input, which has {existing}; add it to the input{similar}"
         ),
     }
 }
