@@ -12,14 +12,22 @@ use trainyard_model::{
 #[derive(Debug)]
 pub struct Outcome {
     session: Session,
+    writes: Vec<Write>,
     order: Vec<String>,
 }
 
 impl Outcome {
     /// Collects the outcome of a session. `order` has the names of its plugins.
-    pub(super) fn new<'a>(session: Session, order: impl Iterator<Item = &'a str>) -> Self {
-        let order = order.map(str::to_owned).collect();
-        Self { session, order }
+    pub(super) fn new<'a>(
+        session: Session,
+        writes: Vec<Write>,
+        order: impl Iterator<Item = &'a str>,
+    ) -> Self {
+        Self {
+            session,
+            writes,
+            order: order.map(str::to_owned).collect(),
+        }
     }
 
     /// Returns the names of the plugins, in the order in which they ran.
@@ -48,7 +56,8 @@ impl Outcome {
     /// Returns everything that the plugins wrote, in order. `None` for a removal or a new container.
     #[must_use]
     pub fn writes(&self) -> Vec<(String, Option<Value>)> {
-        self.journal()
+        self.writes
+            .iter()
             .map(|write| {
                 let value = write.change.new.as_ref().and_then(Datum::to_json);
                 (self.path(write), value)
@@ -56,17 +65,15 @@ impl Outcome {
             .collect()
     }
 
-    fn journal(&self) -> impl DoubleEndedIterator<Item = &Write> {
-        let committed = self.session.committed().iter();
-        committed.flat_map(|committed| &committed.writes)
-    }
-
     fn path(&self, write: &Write) -> String {
         self.session.record().path(&write.change.entry).to_string()
     }
 
     fn last(&self, path: &str) -> Option<&Write> {
-        self.journal().rev().find(|write| self.path(write) == path)
+        self.writes
+            .iter()
+            .rev()
+            .find(|write| self.path(write) == path)
     }
 
     /// Returns the objects that the plugins emitted.

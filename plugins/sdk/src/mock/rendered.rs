@@ -16,7 +16,8 @@ pub struct Rendered {
 impl Rendered {
     pub(super) fn new(rendered: trainyard_render::Rendered, warnings: Vec<String>) -> Self {
         let names = rendered.plan.iter().map(|active| &*active.plugin.id.name);
-        let outcome = Outcome::new(rendered.session().clone(), names);
+        let session = rendered.session().clone();
+        let outcome = Outcome::new(session, rendered.plugin_writes(), names);
         let objects = rendered.objects.into_iter();
         Self {
             job_set: rendered.job_set,

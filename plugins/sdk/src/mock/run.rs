@@ -107,7 +107,7 @@ impl Plugins {
         if !clashes.is_empty() {
             return Err(MockError::Clash(clashes));
         }
-        let session = session.unwrap_or_else(|| Session::new(job.clone(), record));
+        let mut session = session.unwrap_or_else(|| Session::new(job.clone(), record));
         match ended {
             Ok(()) if phases.contains(&Phase::Build) => own_data_is_emitted(&session)?,
             Ok(()) => {}
@@ -120,7 +120,9 @@ impl Plugins {
             Err(Stopped::Refused(errors)) => errors.into_iter().try_for_each(failed)?,
         }
         let names = plan.iter().map(|stage| &*stage.plugin.info().id.name);
-        Ok(Outcome::new(session, names))
+        let committed = session.take_committed().into_iter();
+        let writes = committed.flat_map(|committed| committed.writes).collect();
+        Ok(Outcome::new(session, writes, names))
     }
 
     /// Returns the conflicts that a host finds after a phase.
