@@ -1,5 +1,9 @@
 //! A mock host for unit tests of a plugin. It uses the host's own record and rules.
 //!
+//! A [`MockJob`] is built in code, and its [`Outcome`] is what the plugin wrote and reported. With the feature `yaml`, a `MockInput` is the
+//! YAML of a TrainJob and its runtime, and the result is the JobSet that a cluster would have. Both run several plugins, in the order of a
+//! cluster and each with its own settings, as [`MockPlugin`]s.
+//!
 //! ```
 //! # use trainyard_sdk::{mock::MockJob, Context, Failure, Transform};
 //! # struct Greeter;
