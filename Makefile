@@ -8,6 +8,9 @@ FEATURES := -p trainyard-features
 # Crates whose tests need no plugin, child process or cluster.
 FAST := text api structural schema config model render controller sdk policies bindings $(patsubst plugins/%/manifest.json,plugin-%,$(wildcard plugins/*/manifest.json))
 
+# The crates that can be published.
+PUBLISHED := api model render schema sdk sdk-derive structural text
+
 .PHONY: help
 help: ## List the targets.
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 20
@@ -149,7 +152,7 @@ lint: setup ## Check the format, clippy, the SDK's documentation, the scripts an
 	rustfmt --edition 2024 --check plugins/*/reference/mod.rs
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --locked --workspace --test '*' -- -D warnings
-	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps $(FEATURES) -p trainyard-sdk -p trainyard-sdk-derive -p trainyard-model -p trainyard-text
+	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps $(FEATURES) $(PUBLISHED:%=-p trainyard-%)
 	@tools/deny.sh
 	@tools/shellcheck.sh
 

@@ -69,7 +69,8 @@ impl Catalog {
     /// Renders a TrainJob, with a deadline for all lookups together. Its plugins, and the comparison with Kueue, look up objects of the input.
     ///
     /// # Errors
-    /// All problems of the TrainJob, [`Stopped::Needs`] if an object is not in the input, or [`Problem::Overdue`] if the deadline passes.
+    /// All problems of the TrainJob, [`Stopped::Needs`] if an object is not in the input, or
+    /// [`Problem::Overdue`](crate::Problem::Overdue) if the deadline passes.
     pub fn render(
         &self,
         job: &InputJob,
