@@ -9,6 +9,11 @@ use crate::common::root;
 
 /// Returns the names of all dependencies of a crate and its own, without those of tests and examples.
 fn built_from(package: &str) -> BTreeSet<String> {
+    built_with(package, &[])
+}
+
+/// Returns the same with further arguments of `cargo tree`, such as features.
+fn built_with(package: &str, args: &[&str]) -> BTreeSet<String> {
     let output = Command::new(env!("CARGO"))
         .args([
             "tree",
@@ -22,6 +27,7 @@ fn built_from(package: &str) -> BTreeSet<String> {
             "--package",
             package,
         ])
+        .args(args)
         .current_dir(root())
         .output()
         .unwrap();
@@ -106,6 +112,49 @@ fn no_crate_depends_on_a_forbidden_layer() {
             );
         }
     }
+}
+
+/// A plugin's component is built without the crates that its tests need, and a plugin whose tests have no YAML without those that render it.
+#[test]
+fn plugins_are_built_without_what_their_tests_need() {
+    const YAML: [&str; 2] = ["--features", "yaml"];
+    const GUEST: [&str; 2] = ["--target", "wasm32-unknown-unknown"];
+    const SDK: &str = "trainyard-sdk";
+    let ours = |found: &BTreeSet<String>| {
+        let ours = found
+            .iter()
+            .filter_map(|name| name.strip_prefix("trainyard-"));
+        ours.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let guest = built_with(SDK, &GUEST);
+    assert_eq!(ours(&guest), ["sdk", "sdk-derive"]);
+    assert_eq!(built_with(SDK, &[GUEST, YAML].concat()), guest);
+    assert_eq!(
+        ours(&built_from(SDK)),
+        ["model", "sdk", "sdk-derive", "text"]
+    );
+    let yaml = built_with(SDK, &YAML);
+    assert_eq!(
+        ours(&yaml),
+        [
+            "api",
+            "model",
+            "render",
+            "schema",
+            "sdk",
+            "sdk-derive",
+            "structural",
+            "text"
+        ]
+    );
+    let is_foreign = |name: &&str| yaml.contains(*name);
+    assert_eq!(
+        [KUBERNETES, WASM]
+            .concat()
+            .iter()
+            .find(|name| is_foreign(name)),
+        None
+    );
 }
 
 /// Crates that only render cannot read keys of a TrainJob's Secret, and crates that call plugins cannot generate them.

@@ -85,13 +85,27 @@ fn guide_can_be_followed_literally() {
     shell(&commands("## 1. Create a crate"), folder.path());
     let tracer = folder.path().join("tracer");
     shell(&commands("## 8. A plugin that needs a grant"), &tracer);
-    for (name, text) in files() {
+    let (with_yaml, others): (Vec<_>, Vec<_>) = files()
+        .into_iter()
+        .partition(|(name, _)| name == "tests/yaml.rs");
+    for (name, text) in others {
         let path = tracer.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, text).unwrap();
     }
     shell(&commands("## 4. Test it"), &tracer);
     shell(&commands("## 5. Build the component"), &tracer);
+    let component = fs::read(tracer.join("tracer.wasm")).unwrap();
+    // Its dependencies are added later than the other files are tested.
+    for (name, text) in with_yaml {
+        fs::write(tracer.join(name), text).unwrap();
+    }
+    shell(
+        &commands("### YAML and other plugins in unit tests"),
+        &tracer,
+    );
+    shell(&commands("## 5. Build the component"), &tracer);
+    assert!(component == fs::read(tracer.join("tracer.wasm")).unwrap());
     needs_a_grant(&folder.path().join("pool"));
     shell("trainyard plugin check", &tracer);
     shell(

@@ -18,11 +18,27 @@ use crate::common::{
     root,
 };
 
-/// Warnings of `cargo package`: the repository has no public address, and the tests of the model read other files of it.
-const EXPECTED: [&str; 2] = [
+/// Warnings of `cargo package`: the repository has no public address, and the tests and examples of the host's crates read other files of it.
+const EXPECTED: [&str; 3] = [
     "manifest has no documentation, homepage or repository",
+    "ignoring example `",
     "ignoring test `all` as `tests/main.rs` is not included",
 ];
+
+/// A test of the new plugin that renders its case.
+const YAML_TEST: &str = r#"
+use packaged::PLUGIN;
+use trainyard_sdk::mock::{MockInput, MockPlugin};
+
+#[test]
+fn the_case_is_rendered() {
+    let plugin = MockPlugin::new(&PLUGIN).all_granted();
+    let input = MockInput::new(include_str!("../cases/basic/input.yaml"));
+    let rendered = input.plugin(plugin).render().unwrap();
+    let node = rendered.container("node", "node").unwrap();
+    assert_eq!(node["resources"]["limits"]["example.com/nic"], "4");
+}
+"#;
 
 /// Returns the names and versions of the crates that can be published.
 fn published() -> BTreeMap<String, String> {
@@ -47,9 +63,13 @@ fn unpacked(folder: &Path) -> BTreeMap<String, PathBuf> {
     let published = published();
     let names: Vec<_> = published.keys().map(String::as_str).collect();
     let expected = [
+        "trainyard-api",
         "trainyard-model",
+        "trainyard-render",
+        "trainyard-schema",
         "trainyard-sdk",
         "trainyard-sdk-derive",
+        "trainyard-structural",
         "trainyard-text",
     ];
     assert_eq!(names, expected);
@@ -97,6 +117,10 @@ fn a_plugin_is_built_and_tested_from_the_packages() {
     let plugin = folder.path().join("packaged");
     let manifest = plugin.join("Cargo.toml");
     let mut text = fs::read_to_string(&manifest).unwrap();
+    text.push_str(&format!(
+        "trainyard-sdk = {{ path = {sdk:?}, features = [\"yaml\"] }}\n"
+    ));
+    fs::write(plugin.join("tests/yaml.rs"), YAML_TEST).unwrap();
     // Until the crates are published, nothing but this finds them.
     text.push_str("\n[patch.crates-io]\n");
     for (name, path) in &crates {

@@ -135,7 +135,7 @@ fn errors_match_those_of_render() {
             let args: Vec<_> = [command, "-f", "-"].into_iter().chain(forms).collect();
             let output = trainyard_with_input(&input, &args);
             let lines = String::from_utf8(output.stderr).unwrap();
-            let is_of_both = |line: &&str| !line.contains("; pass its file with -f");
+            let is_of_both = |line: &&str| !line.contains("; add it to the input");
             let lines = lines.lines().filter(is_of_both).map(str::to_owned);
             (output.status.code(), lines.collect::<Vec<_>>())
         };
@@ -344,7 +344,7 @@ fn runtimes_of_the_same_name_are_reported_with_how_to_use_them() {
         let output =
             trainyard_with_input(&format!("{runtime}\n---\n{job}"), &["validate", "-f", "-"]);
         let warning = String::from_utf8(output.stderr).unwrap();
-        let wanted = format!("; pass its file with -f, {advice}\n");
+        let wanted = format!("; add it to the input, {advice}\n");
         assert!(warning.ends_with(&wanted), "{wanted}\n{warning}");
     }
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use serde_json::Value;
-use trainyard_api::{Admitted, FieldPath, Inputs, Located, Location, Object, Source, names};
+use trainyard_api::{Admitted, Inputs, Located, Location, Object, Source, names};
 use trainyard_model::{deadline::Deadline, text::listed};
 use trainyard_render::{
     Catalog, Counts, InputJob, InputObject, Problem, Rendered, Renderer, Stopped,
@@ -384,26 +384,7 @@ fn advised(located: Located, advice: &str) -> Located {
 
 /// Whether this controller would reconcile the TrainJob. Warns if not.
 pub(crate) fn is_ours(job: &InputJob) -> bool {
-    let warning = of_another(job);
+    let warning = job.of_another();
     warning.iter().for_each(report::warn);
     warning.is_none()
-}
-
-/// Returns a warning if another controller reconciles the TrainJob.
-pub(crate) fn of_another(job: &InputJob) -> Option<Located> {
-    let is_ours = job.train_job.managed_by == names::MANAGED_BY_TRAINER;
-    (!is_ours).then(|| Located {
-        location: Location {
-            // The line is that of the TrainJob.
-            line_of: Some(FieldPath::root()),
-            ..job
-                .location()
-                .clone()
-                .at(FieldPath::of(["spec", "managedBy"]))
-        },
-        message: format!(
-            "is {}, so another controller manages this TrainJob; it is skipped",
-            job.train_job.managed_by
-        ),
-    })
 }

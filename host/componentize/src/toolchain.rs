@@ -4,7 +4,7 @@
 //! library and a WebAssembly linker (Debian's packages), which build the standard library as well. The first kind is preferred, and within
 //! a kind the first on `PATH`.
 //!
-//! The build script of `host/api` also includes this file, so it imports no other module.
+//! The build script of `tools/plugin-folders` also includes this file, so it imports no other module.
 
 use std::{
     fmt,

@@ -17,79 +17,7 @@ use trainyard_model::{
     text::{listed, nearest},
 };
 
-use crate::{
-    PendingLookup, Rendered, Renderer, Stopped, differences,
-    problem::{InputObject, Problem, Warning, with_field},
-};
-
-/// A TrainJob of the input with its namespace and runtime.
-pub struct InputJob {
-    pub train_job: TrainJob,
-    /// Its namespace, or that of the run if it has none.
-    pub namespace: String,
-    pub runtime: Arc<Runtime>,
-    location: Location,
-    runtime_location: Location,
-}
-
-impl InputJob {
-    /// Returns the problem with its location in the input.
-    #[must_use]
-    pub fn locate(&self, problem: &Problem) -> Located {
-        self.located(
-            problem.about(),
-            problem.field().as_deref(),
-            problem.sentence(),
-        )
-    }
-
-    /// Returns a lookup without an answer, with the location of the TrainJob in the input.
-    #[must_use]
-    pub fn locate_lookup(&self, lookup: &PendingLookup) -> Located {
-        Located {
-            location: self.location.clone(),
-            message: lookup.to_string(),
-        }
-    }
-
-    /// Returns the warning with its location in the input.
-    #[must_use]
-    pub fn locate_warning(&self, warning: &Warning) -> Located {
-        self.located(warning.about, warning.field.as_deref(), warning.sentence())
-    }
-
-    fn located(&self, about: InputObject, field: Option<&str>, sentence: String) -> Located {
-        let location = match about {
-            InputObject::TrainJob => self.location.clone(),
-            InputObject::Runtime => self.runtime_location.clone(),
-        };
-        let field = field.map(|field| about.spelled(field, &self.train_job, &self.runtime));
-        let path = field.as_deref().and_then(|field| field.parse().ok());
-        match path.filter(|path: &FieldPath| !path.is_root()) {
-            Some(path) => Located {
-                location: location.at(path),
-                message: sentence,
-            },
-            // A plugin may name anything.
-            None => Located {
-                location,
-                message: with_field(field, sentence),
-            },
-        }
-    }
-
-    /// Returns the location of the TrainJob in the input.
-    #[must_use]
-    pub const fn location(&self) -> &Location {
-        &self.location
-    }
-
-    /// Returns the location of the runtime in the input.
-    #[must_use]
-    pub const fn runtime_location(&self) -> &Location {
-        &self.runtime_location
-    }
-}
+use crate::{Rendered, Renderer, Stopped, differences, input_job::InputJob};
 
 /// All objects of the input.
 pub struct Catalog {
@@ -141,15 +69,31 @@ impl Catalog {
     /// Renders a TrainJob, with a deadline for all lookups together. Its plugins, and the comparison with Kueue, look up objects of the input.
     ///
     /// # Errors
-    /// All problems of the TrainJob, [`Stopped::Needs`] if an object is not in the input, or [`Problem::Overdue`] if the deadline passes.
+    /// All problems of the TrainJob, [`Stopped::Needs`] if an object is not in the input, or
+    /// [`Problem::Overdue`](crate::Problem::Overdue) if the deadline passes.
     pub fn render(
         &self,
         job: &InputJob,
         renderer: &Renderer,
         deadline: &Deadline,
     ) -> Result<Rendered, Stopped> {
+        self.render_with(job, renderer, deadline, |_| None)
+    }
+
+    /// Renders a TrainJob. `answer` has the answers that replace those from the objects of the input, such as for kinds that a cluster does
+    /// not serve.
+    ///
+    /// # Errors
+    /// As for [`Self::render`].
+    pub fn render_with(
+        &self,
+        job: &InputJob,
+        renderer: &Renderer,
+        deadline: &Deadline,
+        answer: impl Fn(&LookupKey) -> Option<LookupAnswer>,
+    ) -> Result<Rendered, Stopped> {
         let catalog = renderer.facts().catalog.as_deref();
-        let answer = |key: &LookupKey| self.answer(job, key, catalog);
+        let answer = |key: &LookupKey| answer(key).or_else(|| self.answer(job, key, catalog));
         let mut rendered = with_answers(answer, |lookups| {
             let InputJob {
                 train_job,
@@ -161,7 +105,7 @@ impl Catalog {
         })?;
         let mut known = Lookups::default();
         for key in differences::lookups(&job.train_job, &job.runtime) {
-            if let Some(answer) = self.answer(job, &key, catalog) {
+            if let Some(answer) = answer(&key) {
                 known.insert(key, answer);
             }
         }
@@ -394,7 +338,7 @@ fn missing_runtime(
     Located {
         location: location.at(FieldPath::of(["spec", "runtimeRef", "name"])),
         message: format!(
-            "{kind} `{whole}` is not in the input, which has {existing}; pass its file with -f{similar}"
+            "{kind} `{whole}` is not in the input, which has {existing}; add it to the input{similar}"
         ),
     }
 }

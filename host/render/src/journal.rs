@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use trainyard_api::FieldPath;
 use trainyard_model::{
+    call::Write,
     plugin_info::PluginId,
     record::{Change, EntryRef, Field},
     session::Committed,
@@ -105,6 +106,17 @@ impl Journal {
                 self.add(Some(write.change), source);
             }
         }
+    }
+
+    /// Returns the changes of the record by plugins.
+    pub(crate) fn by_plugins(&self) -> impl Iterator<Item = Write> {
+        self.entries.iter().filter_map(|entry| match &entry.source {
+            Source::Plugin { reason, .. } => Some(Write {
+                change: entry.change.clone(),
+                reason: reason.clone(),
+            }),
+            _ => None,
+        })
     }
 
     pub(crate) fn entries(&self) -> &[JournalEntry] {

@@ -18,7 +18,8 @@
 //! - `differences`: warnings about what the reference, or Kueue with its code, computes differently.
 //! - `explain`: what set each field. `place` finds an entry of the record in the JobSet, and `record_path` translates paths of the record.
 //!
-//! `problem` has the errors of TrainJobs and runtimes. `catalog` holds the objects of the command line's input and renders them.
+//! `problem` has the errors of TrainJobs and runtimes. `catalog` holds the objects of an input, such as the command line's, and renders its
+//! TrainJobs. `input_job` is one of these, with the locations of its problems.
 
 mod additions;
 mod assemble;
@@ -27,6 +28,7 @@ mod catalog;
 mod differences;
 mod entries;
 mod explain;
+mod input_job;
 mod invariants;
 mod journal;
 mod json;
@@ -46,8 +48,9 @@ mod validation;
 pub use trainyard_model::pipeline::PendingLookup;
 
 pub use self::{
-    catalog::{Catalog, Counts, InputJob},
+    catalog::{Catalog, Counts},
     explain::{NoSuchField, Provenance, ProvenanceStep, Setter, env_vars, path_in_job_set},
+    input_job::InputJob,
     problem::{InputObject, Problem, Warning},
     rendered::{Rendered, RenderedObject},
     renderer::Renderer,

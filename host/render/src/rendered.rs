@@ -8,6 +8,7 @@ use trainyard_api::{
     path::{PathError, Segment},
 };
 use trainyard_model::{
+    call::Write,
     facts::Facts,
     lookup::Lookups,
     object::{ApplyMode, Content, DataValue, EmittedObject, ObjectKind, ObjectName, SecretValue},
@@ -171,6 +172,18 @@ impl Rendered {
         let pod_sets = self.origins.session.record().pod_sets.iter();
         let nodes = pod_sets.filter(|set| set.counts_nodes);
         nodes.map(|set| &*set.name)
+    }
+
+    /// Returns the session of the plugins' calls, with the final record. [`Self::plugin_writes`] has their writes.
+    #[must_use]
+    pub const fn session(&self) -> &Session {
+        &self.origins.session
+    }
+
+    /// Returns the writes of plugins, in order.
+    #[must_use]
+    pub fn plugin_writes(&self) -> Vec<Write> {
+        self.origins.journal.by_plugins().collect()
     }
 
     /// Returns the spec of the runtime's template with the TrainJob's patches and no other changes.

@@ -297,17 +297,10 @@ impl Renderer {
     }
 
     fn stages(&self, active: &[Active]) -> Vec<Stage<'_>> {
-        let ranks = pipeline::ranks(active.iter().map(|active| &active.plugin.id));
-        let stage = |active: &Active| {
-            let name = &active.plugin.id.name;
-            let plugin: &dyn Plugin = &**self.plugins.get(name)?;
-            Some(Stage {
-                plugin,
-                config: active.config.clone(),
-                rank: *ranks.get(name)?,
-            })
-        };
-        active.iter().filter_map(stage).collect()
+        pipeline::stages(active.iter().filter_map(|active| {
+            let plugin: &dyn Plugin = &**self.plugins.get(&active.plugin.id.name)?;
+            Some((plugin, active.config.clone()))
+        }))
     }
 
     /// Checks the record after the last transform call, and orders the init containers.

@@ -42,8 +42,7 @@ fn errors_stay_small_with_as_many_runtimes_in_the_input() {
         "{message}"
     );
     assert!(
-        message
-            .ends_with("ClusterTrainingRuntime given-0007, and 5992 more; pass its file with -f"),
+        message.ends_with("ClusterTrainingRuntime given-0007, and 5992 more; add it to the input"),
         "{message}"
     );
 }

@@ -1,5 +1,5 @@
-//! `charts/trainyard/files/crds` and `documents/compact.json` are generated from the documents, and each CRD is small enough for a client-side apply.
-//! `UPDATE=1` writes the files again.
+//! `documents/union-members.rs` is generated from the folders of the plugins, `charts/trainyard/files/crds` and `documents/compact.json` are
+//! generated from the documents, and each CRD is small enough for a client-side apply. `UPDATE=1` writes the files again.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,6 +12,7 @@ use std::{fs, path::Path};
 
 use serde_json::{Map, Value};
 use trainyard_api::yaml;
+use trainyard_plugin_folders::{root, tables};
 use trainyard_schema::documents::{Kind, compact};
 
 /// The maximum size of all annotations of an object. `kubectl apply` stores the whole object in one of them.
@@ -29,6 +30,12 @@ fn check(path: &Path, text: &str) {
         "{} is outdated; write it again with UPDATE=1",
         path.display()
     );
+}
+
+#[test]
+fn members_of_unions_are_generated_from_the_plugins() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("documents/union-members.rs");
+    check(&path, &tables::union_members(&root()).unwrap());
 }
 
 #[test]

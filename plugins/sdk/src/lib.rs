@@ -54,6 +54,9 @@
 //! # each_node_is_greeted();
 //! ```
 //!
+//! With the feature `yaml`, [`mock`] also has `MockInput`, which renders the YAML of a TrainJob and its runtime to the JobSet that a cluster
+//! would have. Only tests need the feature, so add it to the dependency in `[dev-dependencies]`.
+//!
 //! `trainyard plugin build` builds the component, and `trainyard plugin test` renders TrainJobs with it on all runtimes that Trainyard ships.
 //!
 //! # Handles

@@ -8,3 +8,6 @@ mod mock_host_behaves_as_the_host;
 mod native_plugins_fail_as_in_the_sandbox;
 mod sdk_contract_matches_the_host;
 mod sdk_names_match_the_host;
+mod several_plugins_run_as_in_a_cluster;
+mod yaml_errors_are_those_of_a_cluster;
+mod yaml_is_rendered_as_by_the_command_line;

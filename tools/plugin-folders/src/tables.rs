@@ -60,21 +60,21 @@ pub fn kustomization(root: &Path) -> io::Result<String> {
     Ok(text)
 }
 
-/// Returns the list of members that plugins add to the unions of runtimes: the union and the key in a plugin's `activeWhen`, with the schema
-/// in its `schema.yaml`.
+/// Returns the list of members that plugins add to the unions of runtimes: the union and the key in a plugin's `activeWhen`, with the text of
+/// its `schema.yaml`.
 ///
 /// # Errors
-/// A manifest cannot be read.
+/// A manifest or a schema cannot be read.
 pub fn union_members(root: &Path) -> io::Result<String> {
     let mut table = String::from("&[\n");
     for folder in plugins(root)?.into_values() {
         let manifest: Value = serde_json::from_slice(&fs::read(folder.join("manifest.json"))?)?;
         let active_when = manifest.get("activeWhen").and_then(Value::as_str);
         if let Some((union, key)) = active_when.and_then(|when| when.split_once('.')) {
-            let schema = folder.join("schema.yaml");
+            let schema = fs::read_to_string(folder.join("schema.yaml"))?;
             add(
                 &mut table,
-                format_args!("    ({union:?}, {key:?}, include_str!({schema:?})),\n"),
+                format_args!("    ({union:?}, {key:?}, {schema:?}),\n"),
             );
         }
     }

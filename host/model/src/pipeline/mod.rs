@@ -3,6 +3,7 @@
 //! The active plugins have an order, the plan ([`crate::plan`]). A [`Stage`] is a plugin of the plan, with what its calls need. In each
 //! [`Phase`], all stages run in the order of the plan. A call is one phase of one stage.
 
+mod clash;
 mod stopped;
 
 use std::{
@@ -13,7 +14,10 @@ use std::{
 use serde_json::Value;
 use thiserror::Error;
 
-pub use self::stopped::{Needs, PendingLookup, Stopped, with_answers};
+pub use self::{
+    clash::{Clash, clashing_objects, clashing_writes},
+    stopped::{Needs, PendingLookup, Stopped, with_answers},
+};
 use crate::{
     deadline::{Deadline, Overdue},
     lookup::LookupKey,
@@ -107,11 +111,24 @@ enum CallStopped {
     Error(Box<PhaseError>),
 }
 
-/// Returns the ranks of plugins: their positions when sorted by name.
-pub fn ranks<'a>(ids: impl Iterator<Item = &'a PluginId>) -> BTreeMap<Arc<str>, u16> {
-    let mut names: Vec<_> = ids.map(|id| id.name.clone()).collect();
+/// Returns the stages of a plan: its plugins with their configurations, in order.
+pub fn stages<'a>(plan: impl IntoIterator<Item = (&'a dyn Plugin, Arc<Value>)>) -> Vec<Stage<'a>> {
+    let plan: Vec<_> = plan.into_iter().collect();
+    let mut names: Vec<_> = plan
+        .iter()
+        .map(|(plugin, _)| plugin.info().id.name.clone())
+        .collect();
     names.sort();
-    names.into_iter().zip(0u16..).collect()
+    let ranks: BTreeMap<_, _> = names.into_iter().zip(0u16..).collect();
+    let stage = |(plugin, config): (&'a dyn Plugin, _)| {
+        let rank = *ranks.get(&plugin.info().id.name)?;
+        Some(Stage {
+            plugin,
+            config,
+            rank,
+        })
+    };
+    plan.into_iter().filter_map(stage).collect()
 }
 
 impl Pipeline<'_> {

@@ -4,9 +4,10 @@ mod host_port;
 mod pod;
 
 use trainyard_model::{
+    pipeline::{self, Clash},
     plan::Generation,
     record::{Change, Field, Record},
-    session::{DuplicateObject, MissingObject, Session, WriteConflict},
+    session::{MissingObject, Session},
 };
 
 use self::pod::{OwnerName, PatchedMounts, PodCheck, RemovedVolumes};
@@ -43,35 +44,10 @@ pub(crate) fn check<'c>(
     problems
 }
 
-/// Returns the places that two plugins changed without a declared order, because the result would depend on the order of the plan.
+/// Returns the places that two plugins changed without a declared order.
 pub(crate) fn write_conflicts(session: &Session, generation: &Generation) -> Vec<Problem> {
-    let problem = |conflict: WriteConflict| {
-        let WriteConflict {
-            first,
-            second,
-            place,
-            more,
-        } = conflict;
-        let more = match more {
-            0 => String::new(),
-            1 => ", and one more place".to_owned(),
-            more => format!(", and {more} more places"),
-        };
-        Problem::Invariant {
-            place: place.to_string(),
-            message: format!(
-                "the plugins {first} and {second} both change it{more}, but have no declared order; {}",
-                generation
-                    .ways_out(&first.name, &second.name)
-                    .of_author_or_operator()
-            ),
-        }
-    };
-    session
-        .find_write_conflicts(|a, b| generation.is_declared(&a.name, &b.name))
-        .into_iter()
-        .map(problem)
-        .collect()
+    let clashes = pipeline::clashing_writes(session, generation);
+    clashes.into_iter().map(problem_of).collect()
 }
 
 /// Checks that each object is emitted by one plugin.
@@ -79,14 +55,12 @@ pub(crate) fn write_conflicts(session: &Session, generation: &Generation) -> Vec
 /// # Errors
 /// Each pair of plugins that emitted the same object.
 pub(crate) fn check_emitted_once(session: &Session) -> Result<(), Vec<Problem>> {
-    let problem = |twice: DuplicateObject| Problem::Invariant {
-        place: format!("{} {}", twice.kind, twice.name),
-        message: format!(
-            "the plugins {} and {} both emit it; use another suffix in one of them, or exclude one",
-            twice.first, twice.second
-        ),
-    };
-    none_of(session.find_duplicate_objects().into_iter().map(problem))
+    let clashes = pipeline::clashing_objects(session);
+    none_of(clashes.into_iter().map(problem_of))
+}
+
+fn problem_of(Clash { place, message }: Clash) -> Problem {
+    Problem::Invariant { place, message }
 }
 
 /// Checks that plugins emitted the ConfigMaps and Secrets that their own volumes and env vars reference.

@@ -4,8 +4,9 @@ use serde_json::{Map, Value, json};
 
 use super::{error::DocumentError, ours};
 
-/// The members: the union, the key, and the text of its schema.
-const MEMBERS: &[(&str, &str, &str)] = include!(concat!(env!("OUT_DIR"), "/unions.rs"));
+/// The members: the union, the key, and the text of its schema. The file is generated from the folders of the plugins, which are not part of
+/// this crate.
+const MEMBERS: &[(&str, &str, &str)] = include!("../../documents/union-members.rs");
 
 /// Returns the keys that plugins add to a union.
 pub fn union_keys(union: &str) -> impl Iterator<Item = &'static str> {

@@ -226,7 +226,7 @@ impl Host {
     ) -> Result<(), ErrorList> {
         let catalog = catalog(&self.admission, objects, renderer, rendering)?;
         for job in &catalog.jobs {
-            if let Some(warning) = input::of_another(job) {
+            if let Some(warning) = job.of_another() {
                 rendering.warn(warning);
                 continue;
             }

@@ -11,18 +11,45 @@ pub(super) struct Cluster {
     pub(super) objects: Vec<Value>,
     /// The objects of the catalog.
     pub(super) catalog: Vec<Value>,
-    /// The kinds that are not served, by API version and kind.
-    pub(super) not_served: Vec<(String, String)>,
+    pub(super) not_served: NotServed,
+}
+
+/// The kinds that are not served, by API version and kind.
+#[derive(Debug, Default)]
+pub(super) struct NotServed(Vec<(String, String)>);
+
+impl NotServed {
+    pub(super) fn add(&mut self, api_version: &str, kind: &str) {
+        self.0.push((api_version.to_owned(), kind.to_owned()));
+    }
+
+    /// Returns the answer to a lookup of one of these kinds.
+    pub(super) fn answer(&self, key: &LookupKey) -> Option<LookupAnswer> {
+        match key {
+            LookupKey::Object(of) | LookupKey::Optional(of) | LookupKey::Catalog(of) => self
+                .contains(&of.api_version, &of.kind)
+                .then_some(LookupAnswer::NotServed),
+            LookupKey::Served { api_version, kind } => self
+                .contains(api_version, kind)
+                .then_some(LookupAnswer::Served(false)),
+            LookupKey::All { .. } => None,
+        }
+    }
+
+    fn contains(&self, api_version: &str, kind: &str) -> bool {
+        let is = |(version, name): &(String, String)| version == api_version && name == kind;
+        self.0.iter().any(is)
+    }
 }
 
 impl Cluster {
     /// Returns the answer to a lookup. `None` for an object that the test did not add, which a host would have to fetch first.
     pub(super) fn answer(&self, key: &LookupKey, asker: Requester<'_>) -> Option<LookupAnswer> {
+        if let Some(answer) = self.not_served.answer(key) {
+            return Some(answer);
+        }
         match key {
             LookupKey::Object(of) | LookupKey::Optional(of) | LookupKey::Catalog(of) => {
-                if !self.serves(&of.api_version, &of.kind) {
-                    return Some(LookupAnswer::NotServed);
-                }
                 of_kind(self.objects_of(key), &of.api_version, &of.kind)
                     .find(|object| text(object, "/metadata/name") == of.name)
                     .map(|object| LookupAnswer::Object(Arc::new(object.clone())))
@@ -33,15 +60,8 @@ impl Cluster {
                 let found = found.map(|object| Arc::new(object.clone()));
                 Some(LookupAnswer::all(found.collect(), asker))
             }
-            LookupKey::Served { api_version, kind } => {
-                Some(LookupAnswer::Served(self.serves(api_version, kind)))
-            }
+            LookupKey::Served { .. } => Some(LookupAnswer::Served(true)),
         }
-    }
-
-    fn serves(&self, api_version: &str, kind: &str) -> bool {
-        let is = |(version, name): &(String, String)| version == api_version && name == kind;
-        !self.not_served.iter().any(is)
     }
 
     /// The objects among which a lookup finds its own.

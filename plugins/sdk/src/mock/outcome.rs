@@ -8,19 +8,36 @@ use trainyard_model::{
     session::{Diagnostic, Session},
 };
 
-/// The changes that a plugin made to a TrainJob, and everything that it reported.
+/// The changes that the plugins of a test made to a TrainJob, and everything that they reported.
 #[derive(Debug)]
 pub struct Outcome {
     session: Session,
+    writes: Vec<Write>,
+    order: Vec<String>,
 }
 
 impl Outcome {
-    pub(super) const fn new(session: Session) -> Self {
-        Self { session }
+    /// Collects the outcome of a session. `order` has the names of its plugins.
+    pub(super) fn new<'a>(
+        session: Session,
+        writes: Vec<Write>,
+        order: impl Iterator<Item = &'a str>,
+    ) -> Self {
+        Self {
+            session,
+            writes,
+            order: order.map(str::to_owned).collect(),
+        }
     }
 
-    /// Returns the value that the plugin wrote at a path of the record, such as `pod-sets[node].containers[node].env[NAME]`. `None` if
-    /// it did not write to the path, or removed the value.
+    /// Returns the names of the plugins, in the order in which they ran.
+    #[must_use]
+    pub fn order(&self) -> Vec<&str> {
+        self.order.iter().map(String::as_str).collect()
+    }
+
+    /// Returns the value that a plugin wrote at a path of the record, such as `pod-sets[node].containers[node].env[NAME]`. `None` if none
+    /// wrote to the path, or the value was removed.
     #[must_use]
     pub fn value(&self, path: &str) -> Option<Value> {
         self.last(path)?
@@ -30,16 +47,17 @@ impl Outcome {
             .and_then(Datum::to_json)
     }
 
-    /// Returns the reason that the plugin gave for the write, which `trainyard explain` shows.
+    /// Returns the reason that a plugin gave for the write, which `trainyard explain` shows.
     #[must_use]
     pub fn reason(&self, path: &str) -> Option<String> {
         self.last(path)?.reason.as_deref().map(str::to_owned)
     }
 
-    /// Returns everything that the plugin wrote, in order. `None` for a removal or a new container.
+    /// Returns everything that the plugins wrote, in order. `None` for a removal or a new container.
     #[must_use]
     pub fn writes(&self) -> Vec<(String, Option<Value>)> {
-        self.journal()
+        self.writes
+            .iter()
             .map(|write| {
                 let value = write.change.new.as_ref().and_then(Datum::to_json);
                 (self.path(write), value)
@@ -47,20 +65,18 @@ impl Outcome {
             .collect()
     }
 
-    fn journal(&self) -> impl DoubleEndedIterator<Item = &Write> {
-        let committed = self.session.committed().iter();
-        committed.flat_map(|committed| &committed.writes)
-    }
-
     fn path(&self, write: &Write) -> String {
         self.session.record().path(&write.change.entry).to_string()
     }
 
     fn last(&self, path: &str) -> Option<&Write> {
-        self.journal().rev().find(|write| self.path(write) == path)
+        self.writes
+            .iter()
+            .rev()
+            .find(|write| self.path(write) == path)
     }
 
-    /// Returns the objects that the plugin emitted.
+    /// Returns the objects that the plugins emitted.
     #[must_use]
     pub fn objects(&self) -> Vec<&EmittedObject> {
         self.session
@@ -70,19 +86,19 @@ impl Outcome {
             .collect()
     }
 
-    /// Returns the plugin's warnings, each with its field.
+    /// Returns the plugins' warnings, each with its field.
     #[must_use]
     pub fn warnings(&self) -> Vec<String> {
         sentences(self.session.warnings())
     }
 
-    /// Returns the errors that the plugin reported with [`Context::error`](crate::Context::error), each with its field.
+    /// Returns the errors that the plugins reported with [`Context::error`](crate::Context::error), each with its field.
     #[must_use]
     pub fn errors(&self) -> Vec<String> {
         sentences(self.session.errors())
     }
 
-    /// Returns the lines that the plugin logged, as `LEVEL: LINE`.
+    /// Returns the lines that the plugins logged, as `LEVEL: LINE`.
     #[must_use]
     pub fn log(&self) -> Vec<String> {
         let log = self.session.log().iter();

@@ -1,7 +1,7 @@
-//! Fails if no toolchain on this machine can build plugins. The build of the program needs one at its end, minutes later, and most of
-//! the workspace depends on this crate, so cargo runs this script early.
+//! Fails if no toolchain on this machine can build plugins. The build of the program needs one at its end, minutes later. Build scripts
+//! depend on this crate, so cargo runs this script early.
 
-#[path = "../componentize/src/toolchain.rs"]
+#[path = "../../host/componentize/src/toolchain.rs"]
 #[expect(unreachable_pub, reason = "it is a public module of componentize")]
 mod toolchain;
 
