@@ -26,7 +26,7 @@ use crate::common::{
 /// What the error of two that write one path ends in.
 fn remedies(a: &str, b: &str) -> String {
     format!(
-        "declare `after` in one of the manifests, or add one of these lines to `plugins` in the policy file: `- {{name: {a}, after: [{b}]}}` or `- {{name: {b}, after: [{a}]}}` to order them, `- {{name: {a}, excludes: [{b}]}}` to refuse TrainJobs that use both, `- {{name: {a}, disabled: true}}` or `- {{name: {b}, disabled: true}}` to disable one"
+        "declare `after` or `before` in one of the manifests, or add one of these lines to `plugins` in the policy file: `- {{name: {a}, after: [{b}]}}` or `- {{name: {b}, after: [{a}]}}` to order them, `- {{name: {a}, excludes: [{b}]}}` to refuse TrainJobs that use both, `- {{name: {a}, disabled: true}}` or `- {{name: {b}, disabled: true}}` to disable one"
     )
 }
 
@@ -61,6 +61,21 @@ fn conflict_names_both_plugins_the_path_and_the_resolutions() {
             of("b", &[("writes", "objects[v1/ConfigMap/-abc]")])
         ])[0]
             .contains("objects")
+    );
+}
+
+/// An `after` in the other manifest would make a cycle.
+#[test]
+fn conflict_offers_the_only_order_that_their_other_claims_allow() {
+    let [error] = &errors([
+        of("nic", &[("writes", "labels[a]"), ("writes", "labels[b]")]),
+        of("flux", &[("writes", "labels[a]"), ("reads", "labels[b]")]),
+    ])[..] else {
+        panic!()
+    };
+    assert!(
+        error.contains("; declare `after: [nic]` in the manifest of `flux` or `before: [flux]` in that of `nic`, or add one of these lines to `plugins` in the policy file: `- {name: flux, after: [nic]}` to order them, "),
+        "{error}"
     );
 }
 

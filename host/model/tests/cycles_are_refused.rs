@@ -64,7 +64,7 @@ fn contradicting_declarations_are_a_cycle() {
     };
     assert_eq!(
         *error,
-        "these plugins depend on each other in a cycle: a is declared to run before z; z is declared to run before a; remove a declared order, or add one of these lines to `plugins` in the policy file: `- {name: a, excludes: [z]}` to refuse TrainJobs that use both, `- {name: a, disabled: true}` or `- {name: z, disabled: true}` to disable one"
+        "these plugins depend on each other in a cycle: a is declared to run before z; z is declared to run before a; remove or reverse a declared order, or add one of these lines to `plugins` in the policy file: `- {name: a, excludes: [z]}` to refuse TrainJobs that use both, `- {name: a, disabled: true}` or `- {name: z, disabled: true}` to disable one"
     );
 }
 

@@ -72,7 +72,7 @@ fn two_changes_without_a_declared_order_refuse_the_train_job() {
         assert_eq!(
             problems,
             [format!(
-                "pod-sets[node].containers[helper].env[X_LEVEL]: the plugins a 1.0.0 (native) and b 1.0.0 (native) both change it, and one more place, but have no declared order; declare `after` in one of the manifests, or add one of these lines to `plugins` in the policy file: {order} to order them, `- {{name: a, excludes: [b]}}` to refuse TrainJobs that use both, `- {{name: a, disabled: true}}` or `- {{name: b, disabled: true}}` to disable one"
+                "pod-sets[node].containers[helper].env[X_LEVEL]: the plugins a 1.0.0 (native) and b 1.0.0 (native) both change it, and one more place, but have no declared order; declare `after` or `before` in one of the manifests, or add one of these lines to `plugins` in the policy file: {order} to order them, `- {{name: a, excludes: [b]}}` to refuse TrainJobs that use both, `- {{name: a, disabled: true}}` or `- {{name: b, disabled: true}}` to disable one"
             )]
         );
     }

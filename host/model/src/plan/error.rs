@@ -210,7 +210,10 @@ fn openings(cycle: &[Edge]) -> String {
             cycle.iter().any(is_read),
             "read from the base record (`context.base`), which needs no claim",
         ),
-        (cycle.iter().any(is_declared), "remove a declared order"),
+        (
+            cycle.iter().any(is_declared),
+            "remove or reverse a declared order",
+        ),
     ];
     let ways = ways.into_iter().filter(|(works, _)| *works);
     let ways: Vec<_> = ways.map(|(_, way)| way).collect();

@@ -25,9 +25,12 @@ impl WaysOut {
     /// The entries, after what an author of one of the plugins can do.
     #[must_use]
     pub fn of_author_or_operator(&self) -> String {
-        let by_author = match self.orders[..] {
-            [] => "",
-            _ => "declare `after` in one of the manifests, or ",
+        let by_author = match self.orders.as_slice() {
+            [] => String::new(),
+            [(name, other)] => format!(
+                "declare `after: [{other}]` in the manifest of `{name}` or `before: [{name}]` in that of `{other}`, or "
+            ),
+            _ => "declare `after` or `before` in one of the manifests, or ".to_owned(),
         };
         format!("{by_author}{}", self.in_words())
     }
