@@ -240,8 +240,10 @@ fn each_plugin_has_its_own_grants_and_configuration() {
     let error = job()
         .beside(&COPIES, json!({"prefix": 1}))
         .transform(&MARKS);
-    assert!(matches!(error, Err(MockError::Config(_))));
-    // So is a limit.
+    let error = error.unwrap_err();
+    assert!(matches!(error, MockError::Config(_)), "{error}");
+    assert!(error.to_string().contains("plugin copies"), "{error}");
+    // A limit is that of its plugin.
     let limited = MockPlugin::new(&SELECTS).all_granted().limit("writes", 0);
     let error = job().beside(limited, json!({})).transform(&MARKS);
     let error = error.unwrap_err().to_string();

@@ -31,7 +31,11 @@ impl ConfiguredPlugin {
         let plugin = plugin.load()?;
         let config = plugin.info().config(config).map_err(|errors| {
             let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
-            MockError::Config(errors.join("; "))
+            MockError::Config(format!(
+                "plugin {}: {}",
+                plugin.info().id,
+                errors.join("; ")
+            ))
         })?;
         Ok(Self { plugin, config })
     }
