@@ -13,7 +13,7 @@ use crate::common::{
     root, stderr, stdout,
 };
 
-const PLUGINS: [&str; 3] = ["dataset-cache", "kai-queue", "nccl-fabric"];
+const PLUGINS: [&str; 4] = ["dataset-cache", "kai-queue", "nccl-fabric", "ssh-launcher"];
 
 #[test]
 fn cases_are_as_expected_with_all_shipped_runtimes() {
@@ -66,7 +66,7 @@ fn with_all_plugins(command: &[&str], input: &str) -> std::process::Output {
     trainyard(&args, folder.path())
 }
 
-/// A TrainJob whose nodes have GPUs by a resource claim, with a gang scheduler, the fabric and the cache.
+/// A TrainJob whose nodes have GPUs by a resource claim, with a gang scheduler, the fabric, the cache and the launcher.
 const JOB: &str = r#"
 apiVersion: trainer.kubeflow.org/v1alpha1
 kind: ClusterTrainingRuntime
@@ -79,6 +79,7 @@ spec:
     config: {devices: {resource: example.com/nic, count: 8}, env: {NCCL_IB_HCA: mlx5}}
   - name: dataset-cache
     config: {dataset: imagenet, image: "registry.example.com/fetch:1", command: [fetch]}
+  - name: ssh-launcher
   template:
     spec:
       replicatedJobs:
@@ -150,6 +151,15 @@ fn plugins_work_together_with_each_gang_scheduler_and_dra() {
             ("8".into(), "mlx5".into())
         );
         assert_eq!(pods["initContainers"][0]["name"], "dataset-cache");
+        let hostfile = objects
+            .iter()
+            .find_map(|object| object["data"]["hostfile"].as_str());
+        let hosts: Vec<_> = hostfile.unwrap().lines().collect();
+        assert_eq!(hosts.len(), 4);
+        assert!(
+            hosts.iter().all(|host| host.ends_with(" slots=8")),
+            "{hosts:?}"
+        );
     }
 }
 

@@ -105,7 +105,7 @@ impl CasesArgs {
         let in_dir = |name: &str| is_dir.then(|| folder.join(name));
         let Some(folder) = self.cases.clone().or_else(|| in_dir("cases")) else {
             return Err(ErrorList::from_iter([format!(
-                "{}: a plugin file has no cases beside it; pass their directory with --cases",
+                "{}: is a plugin file, so pass the directory of its cases with --cases, or the directory of the plugin instead of the file",
                 output::path(&self.plugin)
             )]));
         };

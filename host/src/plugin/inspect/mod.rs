@@ -165,15 +165,20 @@ impl Inspection {
 }
 
 /// Returns a note for the operator on a claim.
-fn note(verb: Verb, path: &ClaimPath) -> &'static str {
+fn note(verb: Verb, path: &ClaimPath) -> String {
     match permission(verb, path, &ObeyedDomains::default()) {
-        Permission::Grant => " (needs a grant)",
-        Permission::OwnOnly => match path.field {
-            Field::Env => " (raw sources need a grant)",
-            Field::Ports => " (host ports need a grant)",
-            _ => " (without a grant: only its own objects and volumes)",
-        },
-        Permission::Default | Permission::Host => "",
+        Permission::Grant => " (needs a grant)".to_owned(),
+        Permission::OwnOnly => format!(" ({} need a grant)", beyond_own(path)),
+        Permission::Default | Permission::Host => String::new(),
+    }
+}
+
+/// Returns what a claim that needs no grant for the plugin's own values needs one for.
+const fn beyond_own(path: &ClaimPath) -> &'static str {
+    match path.field {
+        Field::Env => "raw sources",
+        Field::Ports => "host ports",
+        _ => "objects and volumes of others",
     }
 }
 

@@ -1,13 +1,19 @@
 //! The policy file that plugins need.
 
-use std::fmt::Display;
+use std::{collections::BTreeMap, fmt::Display};
 
 use serde_json::Value;
 use trainyard_api::names;
 use trainyard_model::{
-    manifest::ActiveWhen, record::ObeyedDomains, schema::Schema, text::json_escaped,
+    claims::permission,
+    manifest::{ActiveWhen, Manifest},
+    record::{ObeyedDomains, Permission},
+    schema::Schema,
+    text::json_escaped,
 };
 use trainyard_sandbox::screen::Screened;
+
+use super::beyond_own;
 
 /// The longest default that is printed, in bytes.
 const MAX_DEFAULT: usize = 200;
@@ -43,6 +49,7 @@ fn push_entry(lines: &mut Vec<String>, plugin: &Screened) {
         lines.push("  grants:".to_owned());
         lines.extend(grants.iter().map(|grant| format!("  - {}", text(grant))));
     }
+    push_conditional(lines, manifest);
     if let Some(schema) = &manifest.operator_config_schema {
         push_config(lines, schema);
     }
@@ -56,6 +63,21 @@ fn push_entry(lines: &mut Vec<String>, plugin: &Screened) {
             ),
         ]);
     }
+}
+
+/// Adds the grants that depend on what the plugin writes: a call that needs one is refused without it.
+fn push_conditional(lines: &mut Vec<String>, manifest: &Manifest) {
+    let mut paths: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (verb, path) in manifest.claims.iter() {
+        if permission(verb, path, &ObeyedDomains::default()) == Permission::OwnOnly {
+            let paths = paths.entry(beyond_own(path)).or_default();
+            paths.push(Value::from(path.to_string()).to_string());
+        }
+    }
+    let lists = paths.iter();
+    lines.extend(lists.map(|(what, paths)| {
+        format!("  # if it sets {what}, it also needs: {}", paths.join(", "))
+    }));
 }
 
 /// Adds the keys of the operator's configuration, each with what the schema says of it.
