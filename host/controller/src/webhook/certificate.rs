@@ -2,7 +2,7 @@
 //! it there, and connections from then on have the new one.
 
 use std::{
-    fmt, io,
+    fmt, fs, io,
     path::{Path, PathBuf},
     sync::{Arc, PoisonError, RwLock},
     time::Duration,
@@ -16,7 +16,7 @@ use rustls::{
     sign::CertifiedKey,
 };
 use thiserror::Error;
-use tokio::time::sleep;
+use tokio::{task::spawn_blocking, time::sleep};
 use tokio_rustls::TlsAcceptor;
 
 use super::READINESS;
@@ -53,6 +53,8 @@ impl ResolvesServerCert for ServedCertificate {
 enum CertificateError {
     #[error("{}: {source}; mount a Secret with {CERTIFICATE} and {KEY} there", .path.display())]
     Read { path: PathBuf, source: io::Error },
+    #[error("the files were not read, because the process is stopping")]
+    Abandoned,
     #[error("{}: {problem}", .path.display())]
     Invalid { path: PathBuf, problem: String },
     #[error(
@@ -145,15 +147,18 @@ enum Update {
 
 impl Files {
     async fn read(directory: &Path) -> Result<Self, CertificateError> {
-        let read = async |name| {
-            let path = directory.join(name);
-            let read = tokio::fs::read(&path).await;
-            read.map_err(|source| CertificateError::Read { path, source })
-        };
-        Ok(Self {
-            certificate: read(CERTIFICATE).await?,
-            key: read(KEY).await?,
-        })
+        let directory = directory.to_owned();
+        let read = spawn_blocking(move || {
+            let read = |name| {
+                let path = directory.join(name);
+                fs::read(&path).map_err(|source| CertificateError::Read { path, source })
+            };
+            Ok(Self {
+                certificate: read(CERTIFICATE)?,
+                key: read(KEY)?,
+            })
+        });
+        read.await.unwrap_or(Err(CertificateError::Abandoned))
     }
 
     /// Returns the certificate with its key, if they belong together.

@@ -273,6 +273,11 @@ impl Cluster {
         created.map(|((.., name), ..)| name.clone()).collect()
     }
 
+    /// Whether objects of a kind can be stored.
+    pub(crate) fn stores(kind: &str) -> bool {
+        KINDS.iter().any(|(of, ..)| *of == kind)
+    }
+
     /// Creates or replaces an object.
     pub(crate) fn put(&self, object: Value) {
         let kind = object["kind"].as_str().unwrap();
