@@ -53,7 +53,8 @@ async fn an_invalid_certificate_makes_the_process_not_ready_and_the_last_one_is_
     fs::copy(key, directory.join("tls.key")).unwrap();
     webhooks
         .until_probe(|answer| {
-            answer.starts_with("HTTP/1.1 503") && answer.contains("webhooks (tls.crt and tls.key in")
+            answer.starts_with("HTTP/1.1 503")
+                && answer.contains("webhooks (tls.crt and tls.key in")
         })
         .await;
     assert!(admits(&webhooks).await);
@@ -62,7 +63,8 @@ async fn an_invalid_certificate_makes_the_process_not_ready_and_the_last_one_is_
     webhooks.until_probe(no_certificate).await;
     assert!(admits(&webhooks).await);
     fs::remove_file(directory.join("tls.crt")).unwrap();
-    let missing = |answer: &str| answer.contains("; mount a Secret with tls.crt and tls.key there)");
+    let missing =
+        |answer: &str| answer.contains("; mount a Secret with tls.crt and tls.key there)");
     webhooks.until_probe(missing).await;
     assert!(admits(&webhooks).await);
     webhooks.certificates.replace();
@@ -93,9 +95,7 @@ async fn bad_requests_get_an_error_and_harm_no_other() {
     let mut slow = webhooks.connect().await.unwrap();
     let head = format!("POST {VALIDATE} HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n{{");
     slow.write_all(head.as_bytes()).await.unwrap();
-    let review = |request| {
-        json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request})
-    };
+    let review = |request| json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
     let of_pod = json!({
         "uid": "1", "kind": {"group": "", "version": "v1", "kind": "Pod"},
         "resource": {"group": "", "version": "v1", "resource": "pods"},
@@ -111,10 +111,26 @@ async fn bad_requests_get_an_error_and_harm_no_other() {
         (b"text".to_vec(), 400, "is not an AdmissionReview"),
         (b"\xff\xfe".to_vec(), 400, "is not UTF-8"),
         (deep.into_bytes(), 400, "is not an AdmissionReview"),
-        (b"{\"kind\": \"Pod\", \"apiVersion\": \"v1\"}".to_vec(), 400, "it is a Pod of v1"),
-        (review(json!(null)).to_string().into_bytes(), 400, "it has no request"),
-        (review(of_pod).to_string().into_bytes(), 400, "is about a Pod"),
-        (review(no_object).to_string().into_bytes(), 400, "has no object"),
+        (
+            b"{\"kind\": \"Pod\", \"apiVersion\": \"v1\"}".to_vec(),
+            400,
+            "it is a Pod of v1",
+        ),
+        (
+            review(json!(null)).to_string().into_bytes(),
+            400,
+            "it has no request",
+        ),
+        (
+            review(of_pod).to_string().into_bytes(),
+            400,
+            "is about a Pod",
+        ),
+        (
+            review(no_object).to_string().into_bytes(),
+            400,
+            "has no object",
+        ),
         (large, 413, "more than"),
     ];
     for (body, wanted, why) in bodies {

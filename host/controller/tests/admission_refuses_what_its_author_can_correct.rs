@@ -50,7 +50,11 @@ fn hanging(gate: &Arc<(Mutex<bool>, Condvar)>) -> Arc<dyn Plugin> {
     let gate = gate.clone();
     plugin("hangs", &[], move |_| {
         let (open, changed) = &*gate;
-        drop(changed.wait_while(open.lock().unwrap(), |open| !*open).unwrap());
+        drop(
+            changed
+                .wait_while(open.lock().unwrap(), |open| !*open)
+                .unwrap(),
+        );
         Ok(())
     })
 }
@@ -110,7 +114,7 @@ async fn a_refusal_by_a_plugin_is_forbidden_until_the_train_job_exists() {
     let mut changed = suspended.clone();
     changed["spec"]["trainer"] = json!({"numNodes": 2});
     let response = webhooks.review(VALIDATE, &changed, Some(&suspended)).await;
-    assert!(denial(&response).starts_with("spec.trainer: "));
+    assert!(denial(&response).contains("spec.trainer: is never allowed"));
     webhooks.stop().await;
 }
 
@@ -122,7 +126,7 @@ async fn a_plugin_that_fails_refuses_nothing() {
     let webhooks = Webhooks::start(&cluster, vec![trapping()]).await;
     for (runtime, why) in [
         ("traps", "plugin traps 1.0.0 (native)"),
-        ("missing", "no plugin `missing` is loaded"),
+        ("missing", "no loaded plugin has the name `missing`"),
     ] {
         let new = job("a", "job", runtime, false);
         let response = webhooks.review(VALIDATE, &new, None).await;
@@ -143,13 +147,15 @@ async fn a_plugin_that_hangs_delays_only_its_own_namespace() {
     cluster.put(runtime("plain", &[]));
     let gate = Arc::new((Mutex::new(false), Condvar::new()));
     let webhooks = Webhooks::start(&cluster, vec![hanging(&gate)]).await;
-    let names: Vec<_> = (0..64).map(|at| format!("job-{at}")).collect();
-    let jobs: Vec<_> = names.iter().map(|name| job("slow", name, "hangs", false)).collect();
+    let names: Vec<_> = (0..36).map(|at| format!("job-{at}")).collect();
+    let jobs: Vec<_> = names
+        .iter()
+        .map(|name| job("slow", name, "hangs", false))
+        .collect();
     let slow = jobs.iter().map(|job| webhooks.review(VALIDATE, job, None));
-    let slow = futures_util::future::join_all(slow);
-    tokio::pin!(slow);
+    let mut slow = Box::pin(futures_util::future::join_all(slow));
     // Requests of another namespace are answered while those of this one wait.
-    for at in 0..8 {
+    for at in 0..4 {
         let other = job("other", &format!("job-{at}"), "plain", false);
         tokio::select! {
             biased;
@@ -157,10 +163,14 @@ async fn a_plugin_that_hangs_delays_only_its_own_namespace() {
             response = webhooks.review(VALIDATE, &other, None) => admitted(&response),
         }
     }
-    for response in slow.await {
+    for response in slow.as_mut().await {
         let warning = warning(&response);
-        assert!(warning.contains("the check did not end within"), "{warning}");
+        assert!(
+            warning.contains("the check did not end within"),
+            "{warning}"
+        );
     }
+    drop(slow);
     *gate.0.lock().unwrap() = true;
     gate.1.notify_all();
     webhooks.stop().await;
@@ -192,7 +202,10 @@ async fn a_runtime_that_the_watch_has_not_shown_yet_is_read() {
     suspended["spec"]["trainer"] = json!({"numNodes": 2});
     let response = webhooks.review(VALIDATE, &suspended, Some(&stored)).await;
     let warning = warning(&response);
-    assert!(warning.contains("there is no ClusterTrainingRuntime `gone`"), "{warning}");
+    assert!(
+        warning.contains("there is no ClusterTrainingRuntime `gone`"),
+        "{warning}"
+    );
     assert!(lists.load(Ordering::SeqCst) > 0);
     webhooks.stop().await;
 }
@@ -212,7 +225,12 @@ async fn what_has_started_is_compared_with_its_snapshot_and_not_rendered() {
     let is_created = |cluster: &Cluster| cluster.count("jobsets") == 1;
     cluster.until("there is a JobSet", is_created).await;
     let counts = json!([{"name": "node", "ready": 0, "succeeded": 0, "failed": 0, "active": 1, "suspended": 0}]);
-    cluster.merge("jobsets", "a", "job", &json!({"status": {"replicatedJobsStatus": counts}}));
+    cluster.merge(
+        "jobsets",
+        "a",
+        "job",
+        &json!({"status": {"replicatedJobsStatus": counts}}),
+    );
     let has_run = |cluster: &Cluster| {
         let job = cluster.get("trainjobs", "a", "job").unwrap();
         job["status"]["jobsStatus"][0]["active"] == 1
@@ -233,10 +251,20 @@ async fn what_has_started_is_compared_with_its_snapshot_and_not_rendered() {
         }]);
         patched
     };
-    let response = webhooks.review(VALIDATE, &patch("node"), Some(&stored)).await;
-    assert!(denial(&response).contains("have active Jobs: node;"), "{response}");
+    let response = webhooks
+        .review(VALIDATE, &patch("node"), Some(&stored))
+        .await;
+    assert!(
+        denial(&response).contains("have active Jobs: node;"),
+        "{response}"
+    );
     let ended = json!([{"name": "node", "ready": 0, "succeeded": 0, "failed": 1, "active": 0, "suspended": 0}]);
-    cluster.merge("jobsets", "a", "job", &json!({"status": {"replicatedJobsStatus": ended}}));
+    cluster.merge(
+        "jobsets",
+        "a",
+        "job",
+        &json!({"status": {"replicatedJobsStatus": ended}}),
+    );
     let has_ended = |cluster: &Cluster| {
         let job = cluster.get("trainjobs", "a", "job").unwrap();
         job["status"]["jobsStatus"][0]["active"] == 0
@@ -245,9 +273,18 @@ async fn what_has_started_is_compared_with_its_snapshot_and_not_rendered() {
     // The runtime of its snapshot counts, even if the current one has changed or is gone.
     let called = calls.load(Ordering::SeqCst);
     let stored = cluster.get("trainjobs", "a", "job").unwrap();
-    admitted(&webhooks.review(VALIDATE, &patch("node"), Some(&stored)).await);
-    let response = webhooks.review(VALIDATE, &patch("other"), Some(&stored)).await;
-    assert!(denial(&response).starts_with("spec.runtimePatches[0]."), "{response}");
+    admitted(
+        &webhooks
+            .review(VALIDATE, &patch("node"), Some(&stored))
+            .await,
+    );
+    let response = webhooks
+        .review(VALIDATE, &patch("other"), Some(&stored))
+        .await;
+    assert!(
+        denial(&response).starts_with("spec.runtimePatches[0]."),
+        "{response}"
+    );
     assert_eq!(calls.load(Ordering::SeqCst), called);
     webhooks.stop().await;
 }
@@ -263,31 +300,53 @@ async fn runtimes_are_refused_for_the_rules_of_the_reference() {
     let mut two = valid.clone();
     two["spec"]["template"]["spec"]["replicatedJobs"][0]["replicas"] = 2.into();
     let response = webhooks.review(VALIDATE_RUNTIME, &two, None).await;
-    assert!(denial(&response).contains("replicas: is 2, but must be 1"), "{response}");
+    assert!(
+        denial(&response).contains("replicas: is 2, but must be 1"),
+        "{response}"
+    );
     let response = webhooks.review(VALIDATE_RUNTIME, &two, Some(&valid)).await;
-    assert!(denial(&response).contains("replicas: is 2, but must be 1"), "{response}");
+    assert!(
+        denial(&response).contains("replicas: is 2, but must be 1"),
+        "{response}"
+    );
     // One that is stored already can be labeled and deleted.
     admitted(&webhooks.review(VALIDATE_RUNTIME, &two, Some(&two)).await);
     let mut deleted = two.clone();
     deleted["metadata"]["deletionTimestamp"] = "2026-11-27T00:00:00Z".into();
-    admitted(&webhooks.review(VALIDATE_RUNTIME, &deleted, Some(&valid)).await);
+    admitted(
+        &webhooks
+            .review(VALIDATE_RUNTIME, &deleted, Some(&valid))
+            .await,
+    );
     let mut other = valid.clone();
     let job = &mut other["spec"]["template"]["spec"]["replicatedJobs"][0];
     job["template"]["spec"]["template"]["spec"]["containers"][0]["name"] = "main".into();
     let response = webhooks.review(VALIDATE_RUNTIME, &other, None).await;
-    assert!(denial(&response).contains("must include a container `node`"), "{response}");
+    assert!(
+        denial(&response).contains("must include a container `node`"),
+        "{response}"
+    );
     let mut unknown = valid.clone();
     unknown["spec"]["mlPolicies"] = json!({});
     let response = webhooks.review(VALIDATE_RUNTIME, &unknown, None).await;
-    assert!(denial(&response).contains("unknown field \"spec.mlPolicies\""), "{response}");
+    assert!(
+        denial(&response).contains("unknown field \"spec.mlPolicies\""),
+        "{response}"
+    );
     let mut deprecated = valid.clone();
     deprecated["metadata"]["labels"] = json!({"trainer.kubeflow.org/support": "deprecated"});
     let response = webhooks.review(VALIDATE_RUNTIME, &deprecated, None).await;
-    assert!(warning(&response).contains("`torch` is deprecated"), "{response}");
+    assert!(
+        warning(&response).contains("`torch` is deprecated"),
+        "{response}"
+    );
     // A plugin may be loaded after the runtimes that use it are installed.
     let later = runtime("later", &["later"]);
     let response = webhooks.review(VALIDATE_RUNTIME, &later, None).await;
-    assert!(warning(&response).contains("no plugin `later` is loaded"), "{response}");
+    assert!(
+        warning(&response).contains("no loaded plugin has the name `later`"),
+        "{response}"
+    );
     webhooks.stop().await;
 }
 

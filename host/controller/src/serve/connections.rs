@@ -54,7 +54,7 @@ impl Limits {
 }
 
 /// How long a client may take for the TLS handshake.
-const HANDSHAKE: Duration = Duration::from_secs(5);
+const HANDSHAKE: Duration = Duration::from_secs(10);
 
 /// How the bytes of connections are read and written.
 pub(crate) trait Transport: Clone + Send + Sync + 'static {

@@ -16,9 +16,9 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-use http::{StatusCode, header::CONTENT_TYPE};
-pub(crate) use connections::{Limits, Tls, serve as serve_connections};
 use connections::Plain;
+pub(crate) use connections::{Limits, Tls, serve as serve_connections};
+use http::{StatusCode, header::CONTENT_TYPE};
 use serde::Deserialize;
 use thiserror::Error;
 use tokio::{net::TcpListener, task::JoinSet};
@@ -100,7 +100,10 @@ impl BindAddress {
         }
     }
 
-    pub(crate) async fn listen(&self, what: &'static str) -> Result<Option<TcpListener>, ServeError> {
+    pub(crate) async fn listen(
+        &self,
+        what: &'static str,
+    ) -> Result<Option<TcpListener>, ServeError> {
         let Self::At { host, port } = self else {
             return Ok(None);
         };
@@ -260,14 +263,13 @@ impl Servers {
         shutdown: &CancellationToken,
     ) -> Option<SocketAddr> {
         let address = listener.local_addr().ok();
-        self.tasks
-            .spawn(connections::serve(
-                listener,
-                Plain,
-                Limits::PROBES,
-                app,
-                shutdown.clone(),
-            ));
+        self.tasks.spawn(connections::serve(
+            listener,
+            Plain,
+            Limits::PROBES,
+            app,
+            shutdown.clone(),
+        ));
         address
     }
 

@@ -20,7 +20,10 @@ const TRAIN_JOB: &str = "TrainJob.trainer.kubeflow.org";
 const IGNORED: [(&str, &str); 7] = [
     ("/certManagement", "this controller manages no certificates"),
     ("/statusServer", "this controller has no status server"),
-    ("/tls", "webhooks are served with TLS 1.2 and 1.3, and rustls' cipher suites"),
+    (
+        "/tls",
+        "webhooks are served with TLS 1.2 and 1.3, and rustls' cipher suites",
+    ),
     ("/featureGates", "this controller has no feature gates"),
     ("/metrics/auth", "metrics are served without authentication"),
     (
@@ -92,7 +95,9 @@ impl Configuration {
         if file.value().get("webhook").is_some() {
             warn(
                 FieldPath::of(["webhook"]),
-                format!("webhooks are served only with `--webhook-cert-dir`, whose default is {CERT_DIR}"),
+                format!(
+                    "webhooks are served only with `--webhook-cert-dir`, whose default is {CERT_DIR}"
+                ),
             );
         }
         for kind in self.controller.group_kind_concurrency.keys() {

@@ -22,7 +22,7 @@ use crate::{
 
 /// How long the check of one object may take, including its wait for other objects of its namespace. It has to be less than the
 /// `timeoutSeconds` of the webhooks, after which the API server refuses the object.
-const DEADLINE: Duration = Duration::from_secs(5);
+pub(super) const DEADLINE: Duration = Duration::from_secs(5);
 
 /// How long one rendering may take. It is shorter, so that the warning usually says which step was too slow.
 const RENDERING: Duration = Duration::from_secs(4);

@@ -23,11 +23,7 @@ mod stored;
 mod train_job;
 mod verdict;
 
-use std::{
-    path::PathBuf,
-    sync::Arc,
-    time::Duration,
-};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use checks::Checks;
 use server::Server;
@@ -177,5 +173,61 @@ impl WebhookServer {
     /// Waits until all requests are answered.
     pub(crate) async fn ended(mut self) {
         while self.tasks.join_next().await.is_some() {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
+
+    use std::collections::BTreeMap;
+
+    use serde_json::{Value, json};
+    use trainyard_api::yaml;
+
+    use super::*;
+
+    /// The webhooks of deploy/webhooks.yaml by their names.
+    fn deployed() -> BTreeMap<String, Value> {
+        let text = include_str!("../../../../deploy/webhooks.yaml");
+        let documents = yaml::read(text).into_iter();
+        let documents = documents.map(|document| document.unwrap().value);
+        let webhooks = documents.filter_map(|it| it.get("webhooks")?.as_array().cloned());
+        let named = webhooks.flatten().map(|webhook| {
+            let name = webhook["name"].as_str().unwrap().to_owned();
+            (name, webhook)
+        });
+        named.collect()
+    }
+
+    #[test]
+    fn deployed_webhooks_have_the_names_and_rules_of_the_reference() {
+        let deployed = deployed();
+        assert_eq!(deployed.len(), Webhook::ALL.len());
+        for webhook in Webhook::ALL {
+            let found = &deployed[webhook.name()];
+            assert_eq!(found["clientConfig"]["service"]["path"], webhook.path());
+            assert_eq!(found["failurePolicy"], "Fail");
+            assert_eq!(found["sideEffects"], "None");
+            let resource = format!("{}s", webhook.kind().to_lowercase());
+            let rule = json!({
+                "apiGroups": ["trainer.kubeflow.org"], "apiVersions": ["v1alpha1"],
+                "operations": ["CREATE", "UPDATE"], "resources": [resource],
+            });
+            assert_eq!(found["rules"], json!([rule]));
+            let timeout = found["timeoutSeconds"].as_u64().unwrap();
+            assert!(timeout > checks::DEADLINE.as_secs());
+            let is_for_runtimes = !found["rules"][0]["resources"][0]
+                .to_string()
+                .contains("trainjobs");
+            let bypass = json!({"matchExpressions": [{
+                "key": "trainer.kubeflow.org/webhook-validation", "operator": "NotIn", "values": ["disabled"],
+            }]});
+            let selector = found.get("objectSelector");
+            assert_eq!(selector, is_for_runtimes.then_some(&bypass));
+            let conditions = found["matchConditions"].as_array().unwrap();
+            assert_eq!(conditions[0]["name"], "not-deleted");
+            assert_eq!(conditions[1]["name"], "spec-changes");
+        }
     }
 }

@@ -101,7 +101,8 @@ mod tests {
     }
 
     fn times(new: &[Value], old: Option<&[Value]>) -> Vec<Value> {
-        let spec = |patches: &[Value]| json!({"runtimeRef": {"name": "torch"}, "runtimePatches": patches});
+        let spec =
+            |patches: &[Value]| json!({"runtimeRef": {"name": "torch"}, "runtimePatches": patches});
         let (spec, warnings) = changed(&spec(new), old.map(spec).as_ref());
         assert!(warnings.is_empty(), "{warnings:?}");
         let patches = spec["runtimePatches"].as_array().unwrap().iter();
@@ -122,7 +123,10 @@ mod tests {
     #[test]
     fn unchanged_patches_keep_their_time_and_changed_ones_get_a_new_one() {
         let (early, late) = ("2026-01-01T00:00:00Z", "2026-02-02T00:00:00Z");
-        let old = [patch("a.io/a", "x", Some(early)), patch("a.io/b", "x", Some(early))];
+        let old = [
+            patch("a.io/a", "x", Some(early)),
+            patch("a.io/b", "x", Some(early)),
+        ];
         // Server-side apply sends them without a time, in any order.
         let new = [patch("a.io/b", "y", None), patch("a.io/a", "x", None)];
         assert_eq!(times(&new, Some(&old)), [NOW, early]);
@@ -145,7 +149,10 @@ mod tests {
         assert_eq!(spec["trainer"], json!({}));
         assert_eq!(spec.get("podTemplateOverrides"), None);
         let patch = &spec["runtimePatches"][0];
-        assert_eq!(patch["manager"], "trainer.kubeflow.org/pod-template-overrides");
+        assert_eq!(
+            patch["manager"],
+            "trainer.kubeflow.org/pod-template-overrides"
+        );
         assert_eq!(patch["time"], NOW);
         assert_eq!(warnings.len(), 3, "{warnings:?}");
 
@@ -157,11 +164,13 @@ mod tests {
 
     #[test]
     fn stored_old_forms_and_those_that_cannot_be_converted_are_kept() {
-        let stored = json!({"runtimeRef": {"name": "torch", "apiGroup": "kubeflow.org"}, "suspend": true});
+        let stored =
+            json!({"runtimeRef": {"name": "torch", "apiGroup": "kubeflow.org"}, "suspend": true});
         let mut resumed = stored.clone();
         resumed["suspend"] = false.into();
         assert_eq!(changed(&resumed, Some(&stored)), (resumed, vec![]));
-        let invalid = json!({"runtimeRef": {"name": "torch"}, "trainer": {"numProcPerNode": "gpu"}});
+        let invalid =
+            json!({"runtimeRef": {"name": "torch"}, "trainer": {"numProcPerNode": "gpu"}});
         assert_eq!(changed(&invalid, None), (invalid, vec![]));
     }
 
@@ -175,7 +184,10 @@ mod tests {
             json!({"runtimeRef": [], "trainer": 1, "podTemplateOverrides": {"a": 1}}),
         ] {
             assert_eq!(changed(&spec, None).0, spec);
-            assert_eq!(changed(&spec, Some(&json!({"runtimePatches": [7]}))).0, spec);
+            assert_eq!(
+                changed(&spec, Some(&json!({"runtimePatches": [7]}))).0,
+                spec
+            );
         }
     }
 }

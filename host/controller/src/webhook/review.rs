@@ -32,10 +32,7 @@ pub(super) enum ReviewError {
     #[error("the body is not an AdmissionReview of {META_API_VERSION_V1}: {0}")]
     NotAReview(String),
     #[error("the request of the AdmissionReview is about a {found}, but this path is for {wanted}")]
-    OtherKind {
-        found: String,
-        wanted: &'static str,
-    },
+    OtherKind { found: String, wanted: &'static str },
 }
 
 /// The contents of a body.
@@ -55,19 +52,20 @@ impl Body {
             serde_json::from_str(body).map_err(|error| wrong(&error))?;
         let types = &review.types;
         if types.kind != META_KIND || types.api_version != META_API_VERSION_V1 {
-            return Err(wrong(&format!("it is a {} of {}", types.kind, types.api_version)));
+            return Err(wrong(&format!(
+                "it is a {} of {}",
+                types.kind, types.api_version
+            )));
         }
-        let mut request: AdmissionRequest<DynamicObject> = review
-            .try_into()
-            .map_err(|_| wrong(&"it has no request"))?;
+        let mut request: AdmissionRequest<DynamicObject> =
+            review.try_into().map_err(|_| wrong(&"it has no request"))?;
         let wanted = webhook.kind();
         if request.kind.kind != wanted {
             let found = request.kind.kind;
             return Err(ReviewError::OtherKind { found, wanted });
         }
-        let value = |object: DynamicObject| {
-            serde_json::to_value(object).map_err(|error| wrong(&error))
-        };
+        let value =
+            |object: DynamicObject| serde_json::to_value(object).map_err(|error| wrong(&error));
         let new = request.object.take().map(value).transpose()?;
         let old = request.old_object.take().map(value).transpose()?;
         let is_update = match request.operation {

@@ -31,7 +31,9 @@ pub(super) fn error_of_update(
 
 /// Returns the runtime patches of a TrainJob.
 pub(super) fn patches(job: &Value) -> Vec<&Map<String, Value>> {
-    let patches = job.pointer("/spec/runtimePatches").and_then(Value::as_array);
+    let patches = job
+        .pointer("/spec/runtimePatches")
+        .and_then(Value::as_array);
     let patches = patches.into_iter().flatten();
     patches.filter_map(Value::as_object).collect()
 }
@@ -79,7 +81,9 @@ mod tests {
     }
 
     fn error(old: &Value, new: &Value, active: &[&str]) -> Option<String> {
-        error_of_update(new, old, || active.iter().map(ToString::to_string).collect())
+        error_of_update(new, old, || {
+            active.iter().map(ToString::to_string).collect()
+        })
     }
 
     #[test]

@@ -45,8 +45,8 @@ const SMALL: usize = 256 << 10;
 /// The most larger bodies that are in memory at once.
 const LARGE_AT_ONCE: usize = 16;
 
-/// How long a client may take to send a body, including the wait for others.
-const BODY: Duration = Duration::from_secs(3);
+/// How long a client may take to send a body, including the wait for others. An API server has given up by then.
+const BODY: Duration = Duration::from_secs(10);
 
 /// What the handlers of requests share.
 pub(super) struct Server {
@@ -99,7 +99,14 @@ impl Server {
         tls: TlsAcceptor,
         shutdown: CancellationToken,
     ) {
-        serve_connections(listener, Tls(tls), Limits::WEBHOOKS, self.router(), shutdown).await;
+        serve_connections(
+            listener,
+            Tls(tls),
+            Limits::WEBHOOKS,
+            self.router(),
+            shutdown,
+        )
+        .await;
     }
 
     fn router(self: Arc<Self>) -> Router {
@@ -117,7 +124,8 @@ impl Server {
         let answered = AssertUnwindSafe(self.review(webhook, request)).catch_unwind();
         let answered = answered.await.unwrap_or(Err(RequestError::Panicked));
         let word = answered.as_ref().map_or("error", |(word, _)| word);
-        self.metrics.admitted(webhook.name(), word, started.elapsed());
+        self.metrics
+            .admitted(webhook.name(), word, started.elapsed());
         match answered {
             Ok((_, answer)) => ([(CONTENT_TYPE, "application/json")], answer).into_response(),
             Err(error) => {
@@ -152,7 +160,9 @@ impl Server {
             let text = String::from_utf8(bytes.into()).map_err(|_| RequestError::NotUtf8)?;
             Ok((text, large))
         };
-        let read = timeout(BODY, read).await.map_err(|_| RequestError::TooSlow)?;
+        let read = timeout(BODY, read)
+            .await
+            .map_err(|_| RequestError::TooSlow)?;
         let (text, _large) = read?;
         let body = decoded(text, move |text| Body::read(webhook, text)).await;
         let body = body.map_err(|_| RequestError::Panicked)??;

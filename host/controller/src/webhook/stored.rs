@@ -10,7 +10,12 @@ const GENERATED: &str = "xxxxx";
 pub(super) fn name(object: &Value) -> String {
     let text = |pointer| object.pointer(pointer).and_then(Value::as_str);
     let name = text("/metadata/name").filter(|name| !name.is_empty());
-    let generated = || format!("{}{GENERATED}", text("/metadata/generateName").unwrap_or_default());
+    let generated = || {
+        format!(
+            "{}{GENERATED}",
+            text("/metadata/generateName").unwrap_or_default()
+        )
+    };
     name.map_or_else(generated, str::to_owned)
 }
 

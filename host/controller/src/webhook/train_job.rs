@@ -126,7 +126,9 @@ mod tests {
 
     #[test]
     fn only_what_is_rendered_later_is_rendered() {
-        let (old, patched) = (job(), |job: &mut Value| job["spec"]["runtimePatches"] = json!([]));
+        let (old, patched) = (job(), |job: &mut Value| {
+            job["spec"]["runtimePatches"] = json!([])
+        });
         assert_eq!(check(patched), Some(DryRun::RenderExisting));
         let managed = |job: &mut Value| {
             patched(job);

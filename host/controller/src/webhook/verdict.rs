@@ -55,10 +55,7 @@ impl Verdict {
             return Self::of_errors(&[], warnings);
         };
         let is_runtime_gone = error.is_without_runtime() && is_update;
-        let Blame {
-            author,
-            mut others,
-        } = error.blame();
+        let Blame { author, mut others } = error.blame();
         let denials = if is_runtime_gone {
             others.extend(author);
             Vec::new()

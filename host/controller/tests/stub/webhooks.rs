@@ -224,8 +224,10 @@ pub(crate) fn patched(job: &Value, response: &Value) -> Value {
     let mut job = job.clone();
     if let Some(patch) = response["patch"].as_str() {
         use base64::Engine as _;
-        let patch = base64::engine::general_purpose::STANDARD.decode(patch).unwrap();
-        let patch = serde_json::from_slice(&patch).unwrap();
+        let patch = base64::engine::general_purpose::STANDARD
+            .decode(patch)
+            .unwrap();
+        let patch: json_patch::Patch = serde_json::from_slice(&patch).unwrap();
         json_patch::patch(&mut job, &patch).unwrap();
     }
     job
