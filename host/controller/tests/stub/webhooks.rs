@@ -53,10 +53,12 @@ fn write(directory: &Path) -> CertificateDer<'static> {
     cert.der().clone()
 }
 
-/// Returns an address that was free a moment ago.
-async fn free_address() -> SocketAddr {
-    let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    free.local_addr().unwrap()
+/// Returns two addresses that were free a moment ago.
+async fn free_addresses() -> [SocketAddr; 2] {
+    let any = "127.0.0.1:0";
+    let bind = async || tokio::net::TcpListener::bind(any).await.unwrap();
+    let free = [bind().await, bind().await];
+    free.each_ref().map(|free| free.local_addr().unwrap())
 }
 
 fn at(address: SocketAddr) -> BindAddress {
@@ -83,13 +85,34 @@ impl Webhooks {
         webhooks
     }
 
-    /// Starts it with those certificates.
+    /// Starts it with those certificates. If another process takes a port in between, it is started again.
     pub(crate) async fn start_with(
+        cluster: &Cluster,
+        plugins: Vec<Arc<dyn Plugin>>,
+        mut certificates: Certificates,
+    ) -> Self {
+        loop {
+            let started = Self::try_start(cluster, plugins.clone(), certificates).await;
+            let listens = async || {
+                let probed = TcpStream::connect(started.health).await.is_ok();
+                probed && TcpStream::connect(started.address).await.is_ok()
+            };
+            while !started.controller.has_ended() {
+                if listens().await {
+                    return started;
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            certificates = started.certificates;
+        }
+    }
+
+    async fn try_start(
         cluster: &Cluster,
         plugins: Vec<Arc<dyn Plugin>>,
         certificates: Certificates,
     ) -> Self {
-        let [address, health] = [free_address().await, free_address().await];
+        let [address, health] = free_addresses().await;
         let settings = Settings {
             metrics_bind_address: BindAddress::Off,
             health_probe_bind_address: at(health),
