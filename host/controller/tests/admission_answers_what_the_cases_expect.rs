@@ -207,7 +207,7 @@ async fn every_case_is_answered_as_it_is_rendered() {
             // What the author cannot correct is a warning.
             let is_said = |error: &String| {
                 message.contains(error)
-                    || warnings.contains(&json!(error).to_string().trim_matches('"'))
+                    || warnings.contains(json!(error).to_string().trim_matches('"'))
             };
             let is_complete = expected.iter().all(is_said);
             if !is_complete || expected.is_empty() && response["allowed"] == false {
