@@ -16,6 +16,7 @@ use trainyard_controller::{
     serve::BindAddress,
     settings::{LoadedSettings, LogFormat, LogLevel, Overrides, Settings},
     threads::{Sizes, Threads},
+    webhook::CERT_DIR,
 };
 use trainyard_model::names::sha256_digest;
 
@@ -49,6 +50,13 @@ pub(crate) struct ControllerArgs {
     /// The address that serves /healthz and /readyz; 0 disables them [default: :8081].
     #[arg(long, value_name = "ADDRESS")]
     health_probe_bind_address: Option<BindAddress>,
+    /// Serve admission webhooks, with the certificate tls.crt and the key tls.key of this directory, which are read again when they change.
+    /// Without a value: /tmp/k8s-webhook-server/serving-certs.
+    #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = CERT_DIR, value_hint = clap::ValueHint::DirPath)]
+    webhook_cert_dir: Option<PathBuf>,
+    /// The address that serves admission webhooks over HTTPS, as HOST:PORT or :PORT; used with --webhook-cert-dir [default: :9443].
+    #[arg(long, value_name = "ADDRESS")]
+    webhook_bind_address: Option<BindAddress>,
     /// The maximum number of TrainJobs reconciled at the same time [default: 16].
     #[arg(long, value_name = "N")]
     concurrency: Option<NonZeroUsize>,
@@ -175,6 +183,8 @@ fn settings(args: &ControllerArgs) -> Result<Settings, ErrorList> {
         leader_elect: args.leader_elect,
         metrics_bind_address: args.metrics_bind_address.clone(),
         health_probe_bind_address: args.health_probe_bind_address.clone(),
+        webhook_bind_address: args.webhook_bind_address.clone(),
+        webhook_cert_dir: args.webhook_cert_dir.clone(),
         concurrency: args.concurrency,
         qps: args.kube_api_qps,
         burst: args.kube_api_burst,

@@ -9,9 +9,7 @@ use std::{
 use serde_json::Value;
 use trainyard_api::{Admitted, Inputs, Located, Location, Object, Source, names};
 use trainyard_model::{deadline::Deadline, text::listed};
-use trainyard_render::{
-    Catalog, Counts, InputJob, InputObject, Problem, Rendered, Renderer, Stopped,
-};
+use trainyard_render::{Catalog, Counts, InputJob, Problem, Rendered, Renderer, Stopped};
 use trainyard_schema::Admission;
 
 use crate::{
@@ -136,12 +134,9 @@ fn with_plugins(
 /// Adds the errors of the runtimes of refused TrainJobs, so the user can correct both at once.
 pub(crate) fn check_runtimes(stand_ins: &[InputJob], renderer: &Renderer, failure: &mut ErrorList) {
     for job in stand_ins {
-        let problems = renderer
-            .plan(&job.train_job, &job.runtime, &job.namespace)
-            .err();
-        let problems = problems.into_iter().flatten();
-        let of_runtime = problems.filter(|problem| problem.about() == InputObject::Runtime);
-        of_runtime.for_each(|problem| failure.add(locate(job, &problem)));
+        let of_runtime = renderer.runtime_problems(&job.train_job, &job.runtime, &job.namespace);
+        let of_runtime = of_runtime.iter();
+        of_runtime.for_each(|problem| failure.add(locate(job, problem)));
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
     object::{Metadata, Object},
     path::FieldPath,
     plugin_overrides::PluginOverrides,
-    runtime::RuntimeKind,
+    runtime::{Runtime, RuntimeKind},
     runtime_patch::{RuntimePatch, WrittenPatch},
 };
 
@@ -134,6 +134,28 @@ impl TrainJob {
         let alone = Object {
             value,
             ..object.clone()
+        };
+        Self::read(&alone).ok()
+    }
+
+    /// Returns a TrainJob with nothing but a reference to the runtime, to check a runtime that no TrainJob uses yet. `None` if its name could not
+    /// be referenced.
+    #[must_use]
+    pub fn of_runtime(runtime: &Runtime) -> Option<Self> {
+        let Metadata {
+            name, namespace, ..
+        } = &runtime.metadata;
+        let reference = json!({"kind": runtime.kind.as_str(), "name": name});
+        let alone = Object {
+            source: runtime.source.clone(),
+            api_version: names::TRAINER_API_VERSION.to_owned(),
+            kind: names::TRAIN_JOB.to_owned(),
+            metadata: Metadata {
+                name: "job".to_owned(),
+                namespace: namespace.clone(),
+                ..Metadata::default()
+            },
+            value: json!({"spec": {"runtimeRef": reference}}),
         };
         Self::read(&alone).ok()
     }

@@ -22,6 +22,7 @@ use crate::{
     serve::{self, Readiness, ServeError},
     settings::Settings,
     watch::StateReplaced,
+    webhook::WebhookServer,
     work::Work,
 };
 
@@ -100,7 +101,10 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
     let (recorder, events) = recorder(api.clone(), reporter, metrics.clone());
     let events = AbortOnDropHandle::new(tokio::spawn(events.run()));
     let candidate = options.candidate(&readiness)?;
+    let webhook = options.settings.webhook.clone();
     let work = Arc::new(work(options, api, recorder, readiness));
+    let shared = (&work.metrics, &work.readiness);
+    let webhooks = WebhookServer::start(&webhook, &work.reconciler, shared, &stop).await?;
     let counted = Arc::downgrade(&work);
     let count = move || counted.upgrade()?.count_train_jobs();
     work.metrics.count_train_jobs_with(count);
@@ -120,6 +124,7 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
     stop.cancel();
     // The last recorder is dropped with the work: the writer writes the pending Events and ends.
     drop((watches, work));
+    webhooks.ended().await;
     if timeout(LAST_EVENTS, events).await.is_err() {
         tracing::warn!("some Events could not be written in time and are lost");
     }

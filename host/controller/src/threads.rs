@@ -69,6 +69,14 @@ impl Threads {
         }
     }
 
+    /// Returns the same threads, with another deadline for each task.
+    pub(crate) fn with_limit(&self, limit: Duration) -> Self {
+        Self {
+            limit,
+            ..self.clone()
+        }
+    }
+
     /// Abandons all tasks because the process ends.
     pub(crate) fn end(&self) {
         self.ends.cancel();

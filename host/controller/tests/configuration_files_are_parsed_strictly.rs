@@ -13,6 +13,7 @@ use trainyard_controller::{
     settings::{
         LeaderElection, LoadedSettings, LogFormat, LogLevel, Logging, Overrides, Settings, schema,
     },
+    webhook::WebhookSettings,
 };
 
 const OURS: &str = "apiVersion: trainyard.dev/v1alpha1\nkind: ControllerConfiguration\n";
@@ -123,6 +124,7 @@ jobSet: {writeDefaults: on}
 policyFile: /etc/policy.yaml
 pluginDir: /plugins
 logging: {format: text, level: debug}
+webhook: {port: 443, host: 10.0.0.1, certDir: /certs}
 ",
     );
     let leader_election = LeaderElection {
@@ -146,6 +148,13 @@ logging: {format: text, level: debug}
             health_probe_bind_address: BindAddress::At {
                 host: "::1".to_owned(),
                 port: 9
+            },
+            webhook: WebhookSettings {
+                bind_address: BindAddress::At {
+                    host: "10.0.0.1".to_owned(),
+                    port: 443,
+                },
+                cert_dir: Some(PathBuf::from("/certs")),
             },
             concurrency: count(32),
             render_timeout: Duration::from_secs(5),
@@ -172,6 +181,8 @@ fn flags_override_the_file() {
         leader_elect: Some(true),
         metrics_bind_address: Some(BindAddress::Off),
         health_probe_bind_address: Some(port(1)),
+        webhook_bind_address: Some(port(2)),
+        webhook_cert_dir: Some("certs".into()),
         concurrency: Some(count(9)),
         qps: Some(0.0),
         burst: Some(4),
@@ -184,6 +195,8 @@ fn flags_override_the_file() {
     assert!(settings.leader_election.leader_elect);
     assert_eq!(settings.metrics_bind_address, BindAddress::Off);
     assert_eq!(settings.health_probe_bind_address, port(1));
+    assert_eq!(settings.webhook.bind_address, port(2));
+    assert_eq!(settings.webhook.cert_dir, Some("certs".into()));
     assert_eq!(settings.concurrency, count(9));
     assert_eq!((settings.qps, settings.burst), (Some(0.0), Some(4)));
     assert!(
@@ -508,7 +521,7 @@ fn manual_names_every_key_and_its_example_is_valid() {
             None => keys.push(key.clone()),
         }
     }
-    assert_eq!(keys.len(), 20, "{keys:?}");
+    assert_eq!(keys.len(), 23, "{keys:?}");
     for key in keys {
         let named = manual.contains(&format!("| `{key}` |"));
         assert!(named || key == "apiVersion" || key == "kind", "{key}");

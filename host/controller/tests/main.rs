@@ -1,5 +1,8 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
+mod admission_answers_what_the_cases_expect;
+mod admission_needs_a_valid_certificate;
+mod admission_refuses_what_its_author_can_correct;
 mod alerts_and_dashboard_are_documented;
 mod api_calls_are_bounded_and_counted;
 mod configuration_files_are_parsed_strictly;

@@ -19,7 +19,7 @@ use crate::{
     Stopped, assemble, invariants,
     journal::Journal,
     plugin_log,
-    problem::Problem,
+    problem::{InputObject, Problem},
     rendered::Rendered,
     resolve::{self, ClusterFacts},
     select::{self, Active, PlannedPlugins, Selected},
@@ -150,6 +150,21 @@ impl Renderer {
         let patched = resolve::patch_template(job, runtime, &self.facts, &Deadline::none())?;
         let planned = self.plan_with(job, runtime, namespace, &patched.record);
         unless_refused(patched.problems, planned)
+    }
+
+    /// Returns the problems of a runtime that are found before a plugin is called, for a TrainJob that uses it.
+    #[must_use]
+    pub fn runtime_problems(
+        &self,
+        job: &TrainJob,
+        runtime: &Runtime,
+        namespace: &str,
+    ) -> Vec<Problem> {
+        let problems = self.plan(job, runtime, namespace).err();
+        let problems = problems.into_iter().flatten();
+        problems
+            .filter(|problem| problem.about() == InputObject::Runtime)
+            .collect()
     }
 
     /// Returns the session that a TrainJob's first plugin is called with, for measuring single calls.

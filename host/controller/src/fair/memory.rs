@@ -4,8 +4,8 @@ use std::{num::NonZeroUsize, sync::Arc};
 
 use super::semaphore::{FairSemaphore, Permit};
 
-/// A budget of memory for large TrainJobs. Small ones do not count against it.
-#[derive(Debug)]
+/// A budget of memory for large TrainJobs. Small ones do not count against it. Clones share it.
+#[derive(Clone, Debug)]
 pub(crate) struct MemoryBudget {
     free: FairSemaphore,
     /// Larger sizes count against the budget.

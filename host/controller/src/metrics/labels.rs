@@ -84,3 +84,14 @@ pub(super) struct QueueLabels {
     pub(super) name: &'static str,
     pub(super) controller: &'static str,
 }
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct WebhookLabels {
+    pub(super) webhook: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct VerdictLabels {
+    pub(super) webhook: &'static str,
+    pub(super) verdict: &'static str,
+}

@@ -3,6 +3,7 @@
 //! Names start with `trainyard_`. The metrics of controller-runtime that dashboards of the reference use (kubeflow/trainer#3653) keep their
 //! names and labels.
 
+mod admission;
 mod counted_later;
 mod held_text;
 mod label;
@@ -14,6 +15,7 @@ mod train_jobs;
 
 use std::{fmt, time::Duration};
 
+use admission::AdmissionMetrics;
 pub use held_text::HeldText;
 use held_text::HeldTextMetrics;
 use label::{BoundedLabel, Label};
@@ -76,6 +78,7 @@ pub struct Metrics {
     lease_unavailable: Gauge,
     train_jobs: TrainJobMetrics,
     held_text: HeldTextMetrics,
+    admission: AdmissionMetrics,
 }
 
 /// How a reconcile ended.
@@ -136,10 +139,12 @@ impl Metrics {
             lease_unavailable: Gauge::default(),
             train_jobs: TrainJobMetrics::default(),
             held_text: HeldTextMetrics::default(),
+            admission: AdmissionMetrics::default(),
         };
         metrics.register_reconciles();
         metrics.register_plugins();
         metrics.register_process();
+        metrics.admission.register(&mut metrics.registry);
         metrics
             .registry
             .register_collector(Box::new(QueueMetrics(queue.clone())));
@@ -387,6 +392,11 @@ impl Metrics {
         self.objects_unreadable
             .get_or_create(&KindLabels { kind })
             .set(i64::try_from(count).unwrap_or(i64::MAX));
+    }
+
+    /// Counts a request to a webhook.
+    pub(crate) fn admitted(&self, webhook: &'static str, verdict: &'static str, took: Duration) {
+        self.admission.count(webhook, verdict, took);
     }
 
     /// Sets how TrainJobs are counted when metrics are read; `None` if this process is not the one that counts them.

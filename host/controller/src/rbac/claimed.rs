@@ -50,7 +50,7 @@ pub(crate) enum WatchScope {
 }
 
 /// How the objects that a set of plugins looks up are watched. The roles allow exactly that.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Reach {
     /// Whether objects of a kind are watched one by one.
     by_name: BTreeMap<(String, String), bool>,
@@ -101,7 +101,7 @@ impl Reach {
 }
 
 /// The kinds of objects that a set of plugins may emit.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct EmittedKinds(BTreeSet<ObjectKind>);
 
 impl EmittedKinds {

@@ -12,7 +12,7 @@ use trainyard_render::Renderer;
 use crate::watch::TrainJobState;
 
 /// The inputs that all TrainJobs of a controller share.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct CommonInputs(Vec<u8>);
 
 impl CommonInputs {

@@ -27,13 +27,14 @@
 //!    warnings become Events (`outcome.rs`).
 //!
 //! `facts.rs` has what the calls of [`cluster`] return. `vouch.rs` says which snapshots are trusted. `owner.rs` and `object_version.rs`
-//! protect writes against objects of other owners and against concurrent changes. `explained.rs` reads a TrainJob for `trainyard explain`.
+//! protect writes against objects of other owners and against concurrent changes. `explained.rs` reads a TrainJob for `trainyard explain`, and `dry_run.rs` checks one for admission.
 //!
 //! [`flow`] documents why this order is safe.
 
 mod cluster;
 mod defaults;
 mod deleted_job_sets;
+mod dry_run;
 mod error;
 mod explained;
 mod facts;
@@ -56,7 +57,8 @@ mod vouch;
 
 use std::{sync::Arc, time::Duration};
 
-pub(crate) use error::{NOT_CREATED, WAITS};
+pub(crate) use dry_run::{DryRun, DryRunResult};
+pub(crate) use error::{Blame, NOT_CREATED, WAITS};
 pub use error::{ReconcileError, SnapshotError};
 pub use explained::{Live, LiveError, live, live_job_set};
 use flow::Flow;

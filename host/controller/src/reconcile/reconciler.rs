@@ -4,6 +4,7 @@ use std::{
     collections::HashMap,
     num::NonZeroUsize,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use kube::Client;
@@ -93,7 +94,7 @@ pub struct Reconciler {
     pub(super) budget: MemoryBudget,
     pub(super) runtime_budget: MemoryBudget,
     /// The small runtimes that were parsed last.
-    pub(super) runtimes: RuntimeCache,
+    pub(super) runtimes: Arc<RuntimeCache>,
     /// The result of the last reconcile of each TrainJob, if everything was up to date.
     last: Mutex<HashMap<NamespacedName, LastReconcile>>,
     /// The last write of the annotation of each TrainJob about its error.
@@ -140,7 +141,7 @@ impl Reconciler {
             common: CommonInputs::new(&plugins.renderer, write_defaults),
             budget: MemoryBudget::of_texts(),
             runtime_budget: MemoryBudget::of_runtimes(),
-            runtimes: RuntimeCache::default(),
+            runtimes: Arc::default(),
             client,
             stores,
             plugins,
@@ -151,6 +152,37 @@ impl Reconciler {
             diagnoses: FairSemaphore::new(DIAGNOSES_AT_ONCE, NonZeroUsize::MIN),
             resumes: FairSemaphore::new(RESUMES_AT_ONCE, NonZeroUsize::MIN),
             log,
+        }
+    }
+
+    /// Returns a reconciler for dry runs that render within that time. It shares the stores, the caches and the memory budgets, but not what
+    /// reconciles remember of TrainJobs.
+    pub(crate) fn for_dry_runs(&self, limit: Duration) -> Self {
+        let reach = self.interests.reach().clone();
+        let (kinds, lists) = (self.kinds.clone(), self.lists.clone());
+        let (client, log) = (self.client.clone(), self.log.clone());
+        let catalog = reach.catalog.clone();
+        Self {
+            fetcher: Fetcher::new(client.clone(), kinds.clone(), lists.clone(), log, catalog),
+            kinds,
+            lists,
+            interests: Arc::new(Interests::new(reach)),
+            plugins: Plugins {
+                renderer: self.plugins.renderer.clone(),
+                threads: self.plugins.threads.with_limit(limit),
+            },
+            emitted: self.emitted.clone(),
+            common: self.common.clone(),
+            budget: self.budget.clone(),
+            runtime_budget: self.runtime_budget.clone(),
+            runtimes: self.runtimes.clone(),
+            ..Self::new(
+                client,
+                self.stores.clone(),
+                self.plugins.clone(),
+                self.write_defaults,
+                self.log.clone(),
+            )
         }
     }
 

@@ -9,23 +9,88 @@ use hyper_util::{
     service::TowerToHyperService,
 };
 use tokio::{
+    io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
     task::{AbortHandle, JoinSet},
     time::{sleep, timeout},
 };
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tokio_util::sync::CancellationToken;
 
-/// The most connections at once. A further one closes the oldest, so clients that send half a request do not block probes.
-const MOST: usize = 64;
+/// The bounds on the connections of a listener.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// What is served, for the log.
+    what: &'static str,
+    /// The most connections at once. A further one closes the oldest, so clients that send half a request do not block others.
+    most: usize,
+    /// How long a client may take to send the head of a request, from the start of the connection or the last answer.
+    head: Duration,
+    /// How long a connection may last. Without this, a client that does not read could keep it open forever.
+    lasts: Duration,
+    /// How long an unfinished answer may take after that.
+    last_answer: Duration,
+}
 
-/// How long a client may take to send the head of a request, from the start of the connection or the last answer.
-const HEAD: Duration = Duration::from_secs(5);
+impl Limits {
+    /// Those of metrics and probes.
+    pub(crate) const PROBES: Self = Self {
+        what: "metrics or probes",
+        most: 64,
+        head: Duration::from_secs(5),
+        lasts: Duration::from_secs(60),
+        last_answer: Duration::from_secs(5),
+    };
 
-/// How long a connection may last. Without this, a client that does not read could keep it open forever.
-const LASTS: Duration = Duration::from_secs(60);
+    /// Those of webhooks. API servers keep idle connections for 90 seconds, and a request on a connection that is just being closed fails: the
+    /// client has to be the first to close one.
+    pub(crate) const WEBHOOKS: Self = Self {
+        what: "webhooks",
+        most: 512,
+        head: Duration::from_secs(120),
+        lasts: Duration::from_secs(24 * 3600),
+        last_answer: Duration::from_secs(10),
+    };
+}
 
-/// How long an unfinished answer may take after that.
-const LAST_ANSWER: Duration = Duration::from_secs(5);
+/// How long a client may take for the TLS handshake.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+
+/// How the bytes of connections are read and written.
+pub(crate) trait Transport: Clone + Send + Sync + 'static {
+    /// The connection that requests are read from.
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send;
+
+    /// Returns the connection; `None` if the client is not allowed to connect, or does not finish a handshake.
+    fn accept(&self, stream: TcpStream) -> impl Future<Output = Option<Self::Stream>> + Send;
+}
+
+/// Connections without encryption.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plain;
+
+impl Transport for Plain {
+    type Stream = TcpStream;
+
+    async fn accept(&self, stream: TcpStream) -> Option<TcpStream> {
+        Some(stream)
+    }
+}
+
+/// Connections over TLS.
+#[derive(Clone)]
+pub(crate) struct Tls(pub(crate) TlsAcceptor);
+
+impl Transport for Tls {
+    type Stream = TlsStream<TcpStream>;
+
+    async fn accept(&self, stream: TcpStream) -> Option<TlsStream<TcpStream>> {
+        let accepted = timeout(HANDSHAKE, self.0.accept(stream)).await.ok()?;
+        // Also logged if there is no certificate yet, or the client does not trust it.
+        let failed = |error: &io::Error| tracing::debug!(%error, "a TLS handshake failed");
+        accepted.inspect_err(failed).ok()
+    }
+}
 
 /// The most bytes of a request's head.
 const HEAD_BYTES: usize = 16 << 10;
@@ -34,7 +99,13 @@ const HEAD_BYTES: usize = 16 << 10;
 const ACCEPT_AGAIN: Duration = Duration::from_millis(100);
 
 /// Serves until `shutdown`, and then finishes the running requests.
-pub(super) async fn serve(listener: TcpListener, app: Router, shutdown: CancellationToken) {
+pub(crate) async fn serve(
+    listener: TcpListener,
+    transport: impl Transport,
+    limits: Limits,
+    app: Router,
+    shutdown: CancellationToken,
+) {
     let mut running = JoinSet::new();
     let mut oldest_first: VecDeque<AbortHandle> = VecDeque::new();
     loop {
@@ -47,29 +118,39 @@ pub(super) async fn serve(listener: TcpListener, app: Router, shutdown: Cancella
             Ok((stream, _)) => stream,
             Err(error) => {
                 if !is_of_one_client(&error) {
-                    tracing::warn!(%error, "a connection to metrics or probes cannot be accepted");
+                    tracing::warn!(%error, "a connection to {} cannot be accepted", limits.what);
                     sleep(ACCEPT_AGAIN).await;
                 }
                 continue;
             }
         };
         oldest_first.retain(|connection| !connection.is_finished());
-        if oldest_first.len() >= MOST
+        if oldest_first.len() >= limits.most
             && let Some(oldest) = oldest_first.pop_front()
         {
             oldest.abort();
         }
-        let connection = connection(stream, app.clone(), shutdown.clone());
+        let (transport, app, shutdown) = (transport.clone(), app.clone(), shutdown.clone());
+        let connection = async move {
+            if let Some(stream) = transport.accept(stream).await {
+                connection(stream, limits, app, shutdown).await;
+            }
+        };
         oldest_first.push_back(running.spawn(connection));
     }
     drop(listener);
     while running.join_next().await.is_some() {}
 }
 
-async fn connection(stream: TcpStream, app: Router, shutdown: CancellationToken) {
+async fn connection(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send,
+    limits: Limits,
+    app: Router,
+    shutdown: CancellationToken,
+) {
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD)
+        .header_read_timeout(limits.head)
         .max_buf_size(HEAD_BYTES)
         .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
     let mut connection = pin!(connection);
@@ -77,10 +158,10 @@ async fn connection(stream: TcpStream, app: Router, shutdown: CancellationToken)
     tokio::select! {
         _ = &mut connection => return,
         () = shutdown.cancelled() => {}
-        () = sleep(LASTS) => {}
+        () = sleep(limits.lasts) => {}
     }
     connection.as_mut().graceful_shutdown();
-    let _ = timeout(LAST_ANSWER, connection).await;
+    let _ = timeout(limits.last_answer, connection).await;
 }
 
 /// Whether a client closed its connection before it was accepted.

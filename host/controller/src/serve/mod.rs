@@ -1,4 +1,4 @@
-//! Liveness, readiness and metrics over HTTP.
+//! Liveness, readiness and metrics over HTTP, and the bounds on connections, which webhooks share.
 
 mod connections;
 
@@ -16,6 +16,8 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
+use connections::Plain;
+pub(crate) use connections::{Limits, Tls, serve as serve_connections};
 use http::{StatusCode, header::CONTENT_TYPE};
 use serde::Deserialize;
 use thiserror::Error;
@@ -98,7 +100,10 @@ impl BindAddress {
         }
     }
 
-    async fn listen(&self, what: &'static str) -> Result<Option<TcpListener>, ServeError> {
+    pub(crate) async fn listen(
+        &self,
+        what: &'static str,
+    ) -> Result<Option<TcpListener>, ServeError> {
         let Self::At { host, port } = self else {
             return Ok(None);
         };
@@ -134,6 +139,9 @@ pub enum ServeError {
         /// The cause.
         source: io::Error,
     },
+    /// TLS cannot be used.
+    #[error("webhooks cannot be served over TLS: {0}")]
+    Tls(#[source] rustls::Error),
     /// A server ended unexpectedly.
     #[error("a server ended: {0}")]
     Ended(#[source] io::Error),
@@ -179,6 +187,14 @@ impl Readiness {
     /// Notes that a part is not ready, with the reason.
     pub fn note_missing(&self, part: &'static str, why: String) {
         self.parts().insert(part, PartStatus::NotReady(Some(why)));
+    }
+
+    /// Returns why a part is not ready, if it is known.
+    pub(crate) fn reason(&self, part: &str) -> Option<String> {
+        match self.parts().get(part)? {
+            PartStatus::NotReady(why) => why.clone(),
+            PartStatus::Ready => None,
+        }
     }
 
     /// Returns the parts that are not ready, with their reasons.
@@ -247,8 +263,13 @@ impl Servers {
         shutdown: &CancellationToken,
     ) -> Option<SocketAddr> {
         let address = listener.local_addr().ok();
-        self.tasks
-            .spawn(connections::serve(listener, app, shutdown.clone()));
+        self.tasks.spawn(connections::serve(
+            listener,
+            Plain,
+            Limits::PROBES,
+            app,
+            shutdown.clone(),
+        ));
         address
     }
 

@@ -8,7 +8,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{LeaderElection, LogFormat, LogLevel, Logging, Settings};
-use crate::serve::BindAddress;
+use crate::{
+    serve::BindAddress,
+    webhook::{PORT, WebhookSettings},
+};
 
 /// The configuration of the controller.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -31,6 +34,9 @@ pub(super) struct ControllerConfiguration {
     /// Health probes.
     #[serde(default)]
     health: Health,
+    /// The admission webhooks.
+    #[serde(default)]
+    webhook: Webhook,
     /// The reconciliation of TrainJobs.
     #[serde(default)]
     controller: Controller,
@@ -99,6 +105,33 @@ struct Health {
     /// The address of `/healthz` and `/readyz`: `HOST:PORT`, `:PORT` for all interfaces, or `0` to disable them. Default `:8081`.
     #[schemars(with = "Option<String>")]
     health_probe_bind_address: Option<BindAddress>,
+}
+
+/// The admission webhooks. The reference's file has the fields `port` and `host`, too.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct Webhook {
+    /// The port of the webhooks, over HTTPS. Default 9443.
+    #[schemars(range(min = 1, max = 65535))]
+    port: Option<u16>,
+    /// The host name or address to listen on. Default: all interfaces.
+    host: String,
+    /// The directory with the certificate and its key, `tls.crt` and `tls.key`, which are read again when they change. By default, no webhooks
+    /// are served.
+    #[schemars(length(min = 1))]
+    cert_dir: Option<PathBuf>,
+}
+
+impl Webhook {
+    pub(super) fn resolve(self) -> WebhookSettings {
+        WebhookSettings {
+            bind_address: BindAddress::At {
+                host: self.host,
+                port: self.port.unwrap_or(PORT),
+            },
+            cert_dir: self.cert_dir,
+        }
+    }
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -172,6 +205,7 @@ impl ControllerConfiguration {
                 .health
                 .health_probe_bind_address
                 .unwrap_or(default.health_probe_bind_address),
+            webhook: self.webhook.resolve(),
             concurrency: self.controller.concurrency.unwrap_or(default.concurrency),
             render_timeout: self
                 .controller

@@ -25,6 +25,7 @@ use crate::{
     client::Rate,
     lease::{LEASE_NAME, LeaseOptions},
     serve::BindAddress,
+    webhook::WebhookSettings,
 };
 
 /// The default number of TrainJobs that are reconciled concurrently.
@@ -42,6 +43,8 @@ pub struct Settings {
     pub metrics_bind_address: BindAddress,
     /// The address of the health probes. Default `:8081`.
     pub health_probe_bind_address: BindAddress,
+    /// The admission webhooks. Off by default.
+    pub webhook: WebhookSettings,
     /// How many TrainJobs are reconciled concurrently. Default 16.
     pub concurrency: NonZeroUsize,
     /// How long reading or rendering one TrainJob may take. Default 30 s.
@@ -137,6 +140,10 @@ pub struct Overrides {
     pub metrics_bind_address: Option<BindAddress>,
     /// `--health-probe-bind-address`
     pub health_probe_bind_address: Option<BindAddress>,
+    /// `--webhook-bind-address`
+    pub webhook_bind_address: Option<BindAddress>,
+    /// `--webhook-cert-dir`
+    pub webhook_cert_dir: Option<PathBuf>,
     /// `--concurrency`
     pub concurrency: Option<NonZeroUsize>,
     /// `--kube-api-qps`
@@ -172,6 +179,7 @@ impl Default for Settings {
             leader_election: LeaderElection::default(),
             metrics_bind_address: BindAddress::all_interfaces(8080),
             health_probe_bind_address: BindAddress::all_interfaces(8081),
+            webhook: WebhookSettings::default(),
             concurrency: CONCURRENCY,
             render_timeout: RENDER_TIMEOUT,
             qps: None,
@@ -199,6 +207,8 @@ impl Settings {
             &mut self.health_probe_bind_address,
             flags.health_probe_bind_address,
         );
+        set(&mut self.webhook.bind_address, flags.webhook_bind_address);
+        self.webhook.cert_dir = flags.webhook_cert_dir.or(self.webhook.cert_dir);
         set(&mut self.concurrency, flags.concurrency);
         set(&mut self.logging.format, flags.log_format);
         set(&mut self.logging.level, flags.log_level);

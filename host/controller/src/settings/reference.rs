@@ -9,19 +9,21 @@ use trainyard_config::ConfigFile;
 
 use super::{
     Settings,
-    file::{ClientConnection, LeaderElectionFile},
+    file::{ClientConnection, LeaderElectionFile, Webhook},
 };
-use crate::serve::BindAddress;
+use crate::{serve::BindAddress, webhook::CERT_DIR};
 
 /// The kind whose concurrency has an effect.
 const TRAIN_JOB: &str = "TrainJob.trainer.kubeflow.org";
 
 /// The fields that have no effect, with the reason.
-const IGNORED: [(&str, &str); 8] = [
-    ("/webhook", "this controller serves no webhooks"),
+const IGNORED: [(&str, &str); 7] = [
     ("/certManagement", "this controller manages no certificates"),
     ("/statusServer", "this controller has no status server"),
-    ("/tls", "this controller serves nothing over TLS"),
+    (
+        "/tls",
+        "webhooks are served with TLS 1.2 and 1.3, and rustls' cipher suites",
+    ),
     ("/featureGates", "this controller has no feature gates"),
     ("/metrics/auth", "metrics are served without authentication"),
     (
@@ -44,6 +46,8 @@ pub(super) struct Configuration {
     metrics: Metrics,
     #[serde(default)]
     health: Health,
+    #[serde(default)]
+    webhook: Webhook,
     #[serde(default)]
     controller: Controller,
     #[serde(default)]
@@ -88,6 +92,14 @@ impl Configuration {
                 format!("metrics are served on {metrics} over plain HTTP"),
             );
         }
+        if file.value().get("webhook").is_some() {
+            warn(
+                FieldPath::of(["webhook"]),
+                format!(
+                    "webhooks are served only with `--webhook-cert-dir`, whose default is {CERT_DIR}"
+                ),
+            );
+        }
         for kind in self.controller.group_kind_concurrency.keys() {
             if kind != TRAIN_JOB {
                 warn(
@@ -111,6 +123,7 @@ impl Configuration {
                 &self.health.health_probe_bind_address,
                 default.health_probe_bind_address,
             ),
+            webhook: self.webhook.resolve(),
             concurrency: concurrency.copied().unwrap_or(default.concurrency),
             qps,
             burst,

@@ -39,6 +39,7 @@ pub use state::{Namespaced, State};
 pub use states::{JobCounts, JobSetState, RuntimeKey, RuntimeState, TrainJobState, TrainJobStatus};
 #[cfg(test)]
 pub(crate) use store::CompleteList;
+pub(crate) use store::Read;
 pub use store::{StateReplaced, Store, UnreadableObject};
 pub(crate) use stream::{Change, DeletedObject, Follower, Health, answer, follow, objects};
 pub(crate) use subject::{SubjectState, WatchedKind};

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use super::{answer, serve, status};
 
 /// Kind, plural, `apiVersion`, and whether its objects have namespaces.
-const KINDS: [(&str, &str, &str, bool); 11] = [
+const KINDS: [(&str, &str, &str, bool); 15] = [
     (
         "TrainJob",
         "trainjobs",
@@ -55,6 +55,25 @@ const KINDS: [(&str, &str, &str, bool); 11] = [
         "scheduling.x-k8s.io/v1alpha1",
         true,
     ),
+    (
+        "ResourceClaim",
+        "resourceclaims",
+        "resource.k8s.io/v1",
+        true,
+    ),
+    (
+        "ResourceClaimTemplate",
+        "resourceclaimtemplates",
+        "resource.k8s.io/v1",
+        true,
+    ),
+    (
+        "PriorityClass",
+        "priorityclasses",
+        "scheduling.k8s.io/v1",
+        false,
+    ),
+    ("RuntimeClass", "runtimeclasses", "node.k8s.io/v1", false),
 ];
 
 /// How long a test waits for an expected state.
@@ -271,6 +290,11 @@ impl Cluster {
         let changes = state.log[backup.changes..].iter();
         let created = changes.filter(|((of, ..), event, _)| of == plural && *event == "ADDED");
         created.map(|((.., name), ..)| name.clone()).collect()
+    }
+
+    /// Whether objects of a kind can be stored.
+    pub(crate) fn stores(kind: &str) -> bool {
+        KINDS.iter().any(|(of, ..)| *of == kind)
     }
 
     /// Creates or replaces an object.

@@ -44,6 +44,16 @@ impl Controller {
             health_probe_bind_address: BindAddress::Off,
             ..Settings::default()
         };
+        Self::start_with(cluster, settings, metrics, plugins).await
+    }
+
+    /// Starts it with those plugins and settings.
+    pub(crate) async fn start_with(
+        cluster: &Cluster,
+        settings: Settings,
+        metrics: fn(&Queue) -> Arc<Metrics>,
+        plugins: impl FnOnce(&Arc<Metrics>) -> Vec<Arc<dyn Plugin>>,
+    ) -> Self {
         let queue = Queue::new(Backoff::default()).with_workers(settings.concurrency);
         let metrics = metrics(&queue);
         let renderer = Renderer::new(plugins(&metrics), ClusterFacts::default());
@@ -68,10 +78,20 @@ impl Controller {
         Self { stop, runs }
     }
 
+    /// Whether it has ended by itself.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.runs.is_finished()
+    }
+
     /// Waits until it has ended by itself, and returns why.
     pub(crate) async fn ended(self) -> ControllerError {
         let ended = tokio::time::timeout(Duration::from_secs(600), self.runs).await;
         ended.expect("the controller ends").unwrap().unwrap_err()
+    }
+
+    /// Stops it, and does not wait.
+    pub(crate) fn abandon(self) {
+        self.stop.cancel();
     }
 
     /// Stops it, and waits until it has ended; a minute is more than it may take.

@@ -4,6 +4,7 @@
 //! its reason and its subject.
 
 mod api;
+mod blame;
 mod snapshot_error;
 mod summary;
 
@@ -14,6 +15,7 @@ use trainyard_api::{Runtime, TrainJob, names};
 use trainyard_model::{deadline::Overdue, lookup::LookupKey, plan::Plan};
 use trainyard_render::{PendingLookup, Problem, Stopped};
 
+pub(crate) use blame::Blame;
 pub use snapshot_error::SnapshotError;
 pub(crate) use summary::{AnnotationTiming, ErrorSummary, NOT_CREATED, WAITS};
 
@@ -291,6 +293,11 @@ impl ReconcileError {
     /// Whether the loaded plugins differ from those of the pinned plan.
     pub(crate) fn is_pinned(&self) -> bool {
         matches!(self, Self::PlanIsPinned { .. })
+    }
+
+    /// Whether the runtime does not exist.
+    pub(crate) fn is_without_runtime(&self) -> bool {
+        matches!(self, Self::NoRuntime { .. })
     }
 
     /// Whether the TrainJob cannot be rendered from its current inputs.

@@ -1,15 +1,23 @@
 //! The current runtime of a TrainJob, and the memory for the values of runtimes and snapshots.
 
-use trainyard_api::runtime::RuntimeKind;
+use std::sync::Arc;
+
+use kube::{api::GetParams, core::Request};
+use trainyard_api::{Runtime, TrainJob, runtime::RuntimeKind, trainjob::RuntimeRef};
+use trainyard_render::Problem;
 
 use super::{LiveCluster, train_jobs::AdmittedTrainJob};
 use crate::{
+    kubernetes::unless_gone,
     reconcile::{
         cluster::{Result, Runtimes},
         error::ReconcileError,
         snapshot::Snapshot,
     },
-    watch::{ReadRuntime, RuntimeKey, RuntimeState, Store},
+    watch::{
+        ClusterRuntimeObject, Decode, Read, ReadRuntime, RuntimeKey, RuntimeObject, RuntimeState,
+        Store, answer,
+    },
 };
 
 impl Runtimes for LiveCluster<'_> {
@@ -45,6 +53,62 @@ impl Runtimes for LiveCluster<'_> {
 }
 
 impl LiveCluster<'_> {
+    /// Reads the TrainJob's runtime from the API server, for a watch that may be behind. The store is left unchanged.
+    pub(in crate::reconcile) async fn live_runtime(
+        &mut self,
+        job: &AdmittedTrainJob,
+    ) -> Result<Snapshot> {
+        let RuntimeRef { kind, name } = &job.job.runtime_ref;
+        let namespace = &*self.key.namespace;
+        let found = match kind {
+            RuntimeKind::Cluster => self.live::<ClusterRuntimeObject>(None, name).await,
+            RuntimeKind::Namespaced => self.live::<RuntimeObject>(Some(namespace), name).await,
+        };
+        let what = || format!("reading {kind} `{name}`");
+        let found = found.map_err(|error| ReconcileError::api(what(), error))?;
+        let invalid = |problem: String| ReconcileError::Runtime {
+            kind: kind.to_string(),
+            name: name.clone(),
+            problem,
+        };
+        let state = match found {
+            None => {
+                let (kind, name) = (kind.to_string(), name.clone());
+                return Err(ReconcileError::NoRuntime { kind, name });
+            }
+            Some(read) => read.map_err(|unreadable| invalid(unreadable.why.to_string()))?,
+        };
+        self.reserve_memory(state.len() / 2).await;
+        let read = self.on_thread(move |_, _| state.read()).await?;
+        read.map(Snapshot::of).map_err(invalid)
+    }
+
+    async fn live<W>(
+        &self,
+        namespace: Option<&str>,
+        name: &str,
+    ) -> Result<Option<Read<RuntimeState>>, kube::Error>
+    where
+        W: Decode<State = RuntimeState>,
+    {
+        let request = Request::new(W::url_path(&(), namespace));
+        let request = request.get(name, &GetParams::default());
+        let found = unless_gone(answer::<W>(&self.reconciler.client, request).await)?;
+        Ok(found.flatten().map(|(_, read)| read))
+    }
+
+    /// Returns the problems of a TrainJob and a runtime that are found before a plugin is called.
+    pub(in crate::reconcile) async fn plan(
+        &self,
+        job: &Arc<TrainJob>,
+        runtime: &Arc<Runtime>,
+    ) -> Result<Result<(), Vec<Problem>>> {
+        let (job, runtime) = (job.clone(), runtime.clone());
+        let namespace = self.key.namespace.clone();
+        self.on_thread(move |renderer, _| renderer.plan(&job, &runtime, &namespace).map(drop))
+            .await
+    }
+
     /// Reads a runtime. A small one is parsed once for all TrainJobs; a large one, when the memory budget has room for it.
     async fn read_runtime(
         &mut self,

@@ -22,7 +22,7 @@ use crate::{
 
 /// A valid TrainJob.
 pub(in crate::reconcile) struct AdmittedTrainJob {
-    pub(super) job: Arc<TrainJob>,
+    pub(in crate::reconcile) job: Arc<TrainJob>,
     /// The digest of its inputs.
     pub(super) inputs: Inputs,
     /// The memory reserved for a large TrainJob.

@@ -98,6 +98,11 @@ impl Interests {
         }
     }
 
+    /// Returns the reach of the plugins.
+    pub(crate) const fn reach(&self) -> &Reach {
+        &self.reach
+    }
+
     /// Begins a rendering of the TrainJob; its interests are registered anew.
     pub(crate) fn begin(&self, key: &NamespacedName) {
         if let Some(interest) = self.state().jobs.get_mut(key) {

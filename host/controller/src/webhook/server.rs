@@ -1,0 +1,184 @@
+//! The HTTPS server of the webhooks.
+
+use std::{
+    error::Error,
+    panic::AssertUnwindSafe,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use axum::{
+    Router,
+    body::to_bytes,
+    extract::Request,
+    response::{IntoResponse, Response},
+    routing::post,
+};
+use futures_util::FutureExt as _;
+use http::{
+    StatusCode,
+    header::{CONTENT_LENGTH, CONTENT_TYPE},
+};
+use http_body_util::LengthLimitError;
+use tokio::{net::TcpListener, sync::Semaphore, time::timeout};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Webhook,
+    checks::Checks,
+    review::{Body, ReviewError},
+};
+use crate::{
+    metrics::Metrics,
+    serve::{Limits, Tls, serve_connections},
+    watch::decoded,
+};
+
+/// The most bytes of a body. A request has the object, and an update the stored one, too; the API server accepts 3 MiB of each. It is the
+/// limit of controller-runtime.
+const LARGEST: usize = 7 << 20;
+
+/// Bodies of at most that many bytes are read at once.
+const SMALL: usize = 256 << 10;
+
+/// The most larger bodies that are in memory at once.
+const LARGE_AT_ONCE: usize = 16;
+
+/// How long a client may take to send a body, including the wait for others. An API server has given up by then.
+const BODY: Duration = Duration::from_secs(10);
+
+/// What the handlers of requests share.
+pub(super) struct Server {
+    checks: Checks,
+    metrics: Arc<Metrics>,
+    large: Semaphore,
+}
+
+/// Why a request has no verdict.
+#[derive(Debug, thiserror::Error)]
+enum RequestError {
+    #[error("the body has more than {LARGEST} bytes")]
+    TooLarge,
+    #[error("the body was not received within {} s", BODY.as_secs())]
+    TooSlow,
+    #[error("the body cannot be read: {0}")]
+    Body(#[source] axum::Error),
+    #[error("the body is not UTF-8")]
+    NotUtf8,
+    #[error(transparent)]
+    Review(#[from] ReviewError),
+    #[error("the check panicked; this is a bug in Trainyard")]
+    Panicked,
+}
+
+impl RequestError {
+    const fn status(&self) -> StatusCode {
+        match self {
+            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
+            Self::Body(_) | Self::NotUtf8 | Self::Review(_) => StatusCode::BAD_REQUEST,
+            Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
+        }
+    }
+}
+
+impl Server {
+    pub(super) fn new(checks: Checks, metrics: Arc<Metrics>) -> Self {
+        Self {
+            checks,
+            metrics,
+            large: Semaphore::new(LARGE_AT_ONCE),
+        }
+    }
+
+    /// Serves until `shutdown`.
+    pub(super) async fn serve(
+        self: Arc<Self>,
+        listener: TcpListener,
+        tls: TlsAcceptor,
+        shutdown: CancellationToken,
+    ) {
+        serve_connections(
+            listener,
+            Tls(tls),
+            Limits::WEBHOOKS,
+            self.router(),
+            shutdown,
+        )
+        .await;
+    }
+
+    fn router(self: Arc<Self>) -> Router {
+        let mut router = Router::new();
+        for webhook in Webhook::ALL {
+            let server = self.clone();
+            let handler = post(async move |request: Request| server.answer(webhook, request).await);
+            router = router.route(webhook.path(), handler);
+        }
+        router
+    }
+
+    async fn answer(&self, webhook: Webhook, request: Request) -> Response {
+        let started = Instant::now();
+        let answered = AssertUnwindSafe(self.review(webhook, request)).catch_unwind();
+        let answered = answered.await.unwrap_or(Err(RequestError::Panicked));
+        let word = answered.as_ref().map_or("error", |(word, _)| word);
+        self.metrics
+            .admitted(webhook.name(), word, started.elapsed());
+        match answered {
+            Ok((_, answer)) => ([(CONTENT_TYPE, "application/json")], answer).into_response(),
+            Err(error) => {
+                tracing::warn!(webhook = webhook.name(), %error, "a request to a webhook is not answered");
+                (error.status(), error.to_string()).into_response()
+            }
+        }
+    }
+
+    /// Returns the answer to a request, with the word for its verdict.
+    async fn review(
+        &self,
+        webhook: Webhook,
+        request: Request,
+    ) -> Result<(&'static str, String), RequestError> {
+        let read = async {
+            let length = request.headers().get(CONTENT_LENGTH);
+            let length = length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+            if length.is_some_and(|length| length > LARGEST) {
+                return Err(RequestError::TooLarge);
+            }
+            let large = match length {
+                Some(..=SMALL) => None,
+                // The semaphore is never closed.
+                _ => self.large.acquire().await.ok(),
+            };
+            let bytes = to_bytes(request.into_body(), LARGEST).await;
+            let bytes = bytes.map_err(|error| match is_too_large(&error) {
+                true => RequestError::TooLarge,
+                false => RequestError::Body(error),
+            })?;
+            let text = String::from_utf8(bytes.into()).map_err(|_| RequestError::NotUtf8)?;
+            Ok((text, large))
+        };
+        let read = timeout(BODY, read)
+            .await
+            .map_err(|_| RequestError::TooSlow)?;
+        let (text, _large) = read?;
+        let body = decoded(text, move |text| Body::read(webhook, text)).await;
+        let body = body.map_err(|_| RequestError::Panicked)??;
+        let verdict = self.checks.verdict(webhook, &body).await;
+        Ok((verdict.word(), body.answer(verdict).to_string()))
+    }
+}
+
+/// Whether reading a body failed because it is too large.
+fn is_too_large(error: &axum::Error) -> bool {
+    let mut cause: Option<&dyn Error> = Some(error);
+    while let Some(error) = cause {
+        if error.is::<LengthLimitError>() {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}

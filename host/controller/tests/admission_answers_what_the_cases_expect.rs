@@ -1,0 +1,233 @@
+//! Webhooks answer about the TrainJob of each case what `trainyard render` and `trainyard validate` print: the same errors refuse it, in the same
+//! words. Errors that its author cannot correct are warnings.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use serde_json::{Value, json};
+use trainyard_api::Inputs;
+use trainyard_model::{names::without_digests, plugin::Plugin, plugin_info::Settings};
+use trainyard_policies::BUILT_INS;
+use trainyard_sdk::native::NativePlugin;
+
+use crate::stub::{
+    cluster::Cluster,
+    webhooks::{Webhooks, patched},
+};
+
+const MUTATE: &str = "/mutate-trainer-kubeflow-org-v1alpha1-trainjob";
+const VALIDATE: &str = "/validate-trainer-kubeflow-org-v1alpha1-trainjob";
+
+/// The rules of the reference's webhooks about TrainJobs, each with a case that is refused and one that is accepted.
+const RULES: [(&str, &str, &str); 14] = [
+    (
+        "an initializer keeps what it fetches",
+        "error-as-admission",
+        "plain-initializers",
+    ),
+    (
+        "an initializer has its replicated job",
+        "plain-initializer-missing",
+        "plain-initializers",
+    ),
+    (
+        "the manager of a patch is a domain and a path",
+        "error-as-admission",
+        "patch-two-managers",
+    ),
+    (
+        "patches name replicated jobs of the runtime",
+        "patch-unknown-job",
+        "patch-node-selector",
+    ),
+    (
+        "patches name containers of the runtime",
+        "patch-unknown-container",
+        "patch-mounts",
+    ),
+    (
+        "patches set no env of Torch",
+        "torchtune-error-reserved-env",
+        "torchtune-full-multinode",
+    ),
+    (
+        "torchtune: the model is supported",
+        "torchtune-error-unknown-model",
+        "torchtune-qwen",
+    ),
+    (
+        "torchtune: only large models have several nodes",
+        "torchtune-error-nodes",
+        "torchtune-full-multinode",
+    ),
+    (
+        "torchtune: QLoRA has one device",
+        "torchtune-error-qlora-devices",
+        "torchtune-qlora-single-device",
+    ),
+    (
+        "torchtune: LoRA has one node",
+        "torchtune-error-lora-multinode",
+        "torchtune-lora-distributed",
+    ),
+    (
+        "MPI: its env is reserved",
+        "mpi-error-reserved-env",
+        "mpi-launcher-as-node",
+    ),
+    (
+        "XGBoost: its env is reserved",
+        "xgboost-error-reserved-env",
+        "xgboost-distributed",
+    ),
+    (
+        "JAX: its env is reserved",
+        "jax-error-reserved-env",
+        "jax-distributed",
+    ),
+    (
+        "Volcano: the queue is valid",
+        "volcano-error-queue-of-patch",
+        "volcano-queue-of-patch",
+    ),
+];
+
+/// The built-in plugins, native instead of sandboxed.
+fn plugins() -> Vec<Arc<dyn Plugin>> {
+    let native = BUILT_INS.iter().map(|(_, parts)| {
+        let plugin = NativePlugin::new(parts, Settings::built_in()).unwrap();
+        Arc::new(plugin) as Arc<dyn Plugin>
+    });
+    native.collect()
+}
+
+fn cases() -> Vec<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let policies = fs::read_dir(root.join("plugins")).unwrap();
+    let policies = policies.map(|policy| policy.unwrap().path().join("cases"));
+    let folders = policies.chain([root.join("tests/cases")]);
+    let folders = folders
+        .filter_map(|folder| fs::read_dir(folder).ok())
+        .flatten();
+    let mut cases: Vec<_> = folders.map(|case| case.unwrap().path()).collect();
+    cases.sort();
+    cases
+}
+
+/// The object of a case.
+fn objects(case: &Path) -> Vec<Value> {
+    let inputs = Inputs::read(&[case.join("input.yaml")], std::io::empty());
+    let values = inputs.objects.into_iter().map(|object| object.value);
+    values.collect()
+}
+
+/// The advice about files, which admission does not give.
+const OF_FILES: [&str; 2] = [
+    "; use `--plugin FILE.wasm` to load one that is not built in",
+    "; pass a file that contains it with -f",
+];
+
+/// Returns the sentences of the errors that a case expects of a TrainJob.
+fn expected(case: &Path, name: &str) -> Vec<String> {
+    let text = fs::read_to_string(case.join("expected.txt")).unwrap_or_default();
+    let start = format!(" TrainJob {name}: ");
+    let errors = text.lines().filter(|line| line.starts_with("error: "));
+    let errors = errors.filter_map(|line| line.split_once(&start));
+    let sentence = |(_, sentence): (&str, &str)| {
+        let known = OF_FILES.iter().find_map(|of| sentence.strip_suffix(of));
+        match sentence.split_once(" is not in the input") {
+            // The runtime, in the words of admission.
+            Some((_, _)) => "there is no ".to_owned(),
+            None => known.unwrap_or(sentence).to_owned(),
+        }
+    };
+    errors.map(sentence).collect()
+}
+
+/// Returns a message without what differs between native and sandboxed plugins.
+fn comparable(message: &str) -> String {
+    without_digests(message).replace("(native)", "(sha256:...)")
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_case_is_answered_as_it_is_rendered() {
+    let mut wrong = Vec::new();
+    let (mut refused, mut accepted) = (BTreeSet::new(), BTreeSet::new());
+    let mut warned = BTreeSet::new();
+    for case in cases() {
+        let case_name = case.file_name().unwrap().to_str().unwrap().to_owned();
+        let objects = objects(&case);
+        let kind = |object: &Value| object["kind"].as_str().unwrap_or_default().to_owned();
+        let is_job = |object: &&Value| kind(object) == "TrainJob";
+        // An API server has no two objects of one name.
+        let is_of_files = case_name == "error-same-name";
+        if is_of_files || objects.iter().any(|object| !Cluster::stores(&kind(object))) {
+            continue;
+        }
+        let cluster = Cluster::new();
+        for object in objects.iter().filter(|object| !is_job(object)) {
+            let mut object = object.clone();
+            if kind(&object) == "ClusterTrainingRuntime" {
+                object["metadata"]["namespace"].take();
+            }
+            cluster.put(object);
+        }
+        let webhooks = Webhooks::start(&cluster, plugins()).await;
+        for job in objects.iter().filter(is_job) {
+            let mut job = job.clone();
+            if job["metadata"]["namespace"].is_null() {
+                job["metadata"]["namespace"] = "default".into();
+            }
+            let text = |field: &str| {
+                job["metadata"][field]
+                    .as_str()
+                    .unwrap_or_default()
+                    .to_owned()
+            };
+            let name = format!("{}/{}", text("namespace"), text("name"));
+            let expected = expected(&case, &name);
+            let mutated = webhooks.review(MUTATE, &job, None).await;
+            assert_eq!(mutated["allowed"], true, "{case_name}");
+            let job = patched(&job, &mutated);
+            let response = webhooks.review(VALIDATE, &job, None).await;
+            let message = comparable(response["status"]["message"].as_str().unwrap_or_default());
+            let warnings = comparable(&response["warnings"].to_string());
+            if response["allowed"] == true {
+                accepted.insert(case_name.clone());
+            } else {
+                refused.insert(case_name.clone());
+                assert_eq!(response["status"]["code"], 403);
+                assert_eq!(response["status"]["reason"], "Forbidden");
+            }
+            // What the author cannot correct is a warning.
+            let is_said = |error: &String| {
+                message.contains(error)
+                    || warnings.contains(json!(error).to_string().trim_matches('"'))
+            };
+            let is_complete = expected.iter().all(is_said);
+            if !is_complete || expected.is_empty() && response["allowed"] == false {
+                wrong.push(format!(
+                    "{case_name}: {name}: {message}\n   warnings {warnings}\n   expected {expected:?}"
+                ));
+            }
+            let others = expected.iter().filter(|error| !message.contains(*error));
+            warned.extend(others.cloned());
+        }
+        webhooks.abandon();
+    }
+    assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
+    // Plugins that are not loaded, objects that do not exist yet, and nothing else.
+    let is_later =
+        |error: &&String| error.contains(" needs ") || error.contains("no loaded plugin");
+    let denied: Vec<_> = warned.iter().filter(|error| !is_later(error)).collect();
+    assert!(denied.is_empty(), "{denied:#?}");
+    for (rule, no, yes) in RULES {
+        assert!(refused.contains(no), "{rule}: {no} is not refused");
+        assert!(accepted.contains(yes), "{rule}: {yes} is not accepted");
+    }
+}

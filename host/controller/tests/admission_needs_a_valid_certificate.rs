@@ -1,0 +1,149 @@
+//! Webhooks are served with the last valid certificate of their directory. Requests that cannot be answered get an HTTP error, and harm no other
+//! request.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::fs;
+
+use serde_json::json;
+use tokio::io::AsyncWriteExt as _;
+
+use crate::stub::{
+    cluster::Cluster,
+    controller::{job, runtime},
+    webhooks::{Certificates, Webhooks, answer},
+};
+
+const VALIDATE: &str = "/validate-trainer-kubeflow-org-v1alpha1-trainjob";
+
+fn cluster() -> Cluster {
+    let cluster = Cluster::new();
+    cluster.put(runtime("plain", &[]));
+    cluster
+}
+
+/// Whether an ordinary request is answered.
+async fn admits(webhooks: &Webhooks) -> bool {
+    let job = job("a", "job", "plain", false);
+    webhooks.review(VALIDATE, &job, None).await["allowed"] == true
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_new_certificate_is_served_without_a_restart() {
+    let mut webhooks = Webhooks::start(&cluster(), Vec::new()).await;
+    assert!(admits(&webhooks).await);
+    let mut open = webhooks.connect().await.unwrap();
+    webhooks.certificates.replace();
+    webhooks.until_trusted().await;
+    assert!(admits(&webhooks).await);
+    // Connections from before are kept.
+    let request = format!("GET {VALIDATE} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    open.write_all(request.as_bytes()).await.unwrap();
+    assert_eq!(answer(&mut open).await.0, 405);
+    webhooks.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_invalid_certificate_makes_the_process_not_ready_and_the_last_one_is_kept() {
+    let cluster = cluster();
+    let mut webhooks = Webhooks::start(&cluster, Vec::new()).await;
+    webhooks.until_probe(|answer| answer.ends_with("ok")).await;
+    let directory = webhooks.certificates.directory.path().to_owned();
+    let other = Certificates::new();
+    let key = other.directory.path().join("tls.key");
+    fs::copy(key, directory.join("tls.key")).unwrap();
+    webhooks
+        .until_probe(|answer| {
+            answer.starts_with("HTTP/1.1 503")
+                && answer.contains("webhooks (tls.crt and tls.key in")
+        })
+        .await;
+    assert!(admits(&webhooks).await);
+    fs::write(directory.join("tls.crt"), "text").unwrap();
+    let no_certificate = |answer: &str| answer.contains("tls.crt: has no certificate)");
+    webhooks.until_probe(no_certificate).await;
+    assert!(admits(&webhooks).await);
+    fs::remove_file(directory.join("tls.crt")).unwrap();
+    let missing =
+        |answer: &str| answer.contains("; mount a Secret with tls.crt and tls.key there)");
+    webhooks.until_probe(missing).await;
+    assert!(admits(&webhooks).await);
+    webhooks.certificates.replace();
+    webhooks.until_probe(|answer| answer.ends_with("ok")).await;
+    webhooks.until_trusted().await;
+    webhooks.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_process_without_a_certificate_is_ready_once_it_is_mounted() {
+    let certificates = Certificates::new();
+    let key = certificates.directory.path().join("tls.key");
+    fs::remove_file(&key).unwrap();
+    let mut webhooks = Webhooks::start_with(&cluster(), Vec::new(), certificates).await;
+    let missing = |answer: &str| answer.contains("not ready: webhooks (");
+    webhooks.until_probe(missing).await;
+    assert!(webhooks.connect().await.is_err());
+    webhooks.certificates.replace();
+    webhooks.until_probe(|answer| answer.ends_with("ok")).await;
+    assert!(admits(&webhooks).await);
+    webhooks.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn bad_requests_get_an_error_and_harm_no_other() {
+    let webhooks = Webhooks::start(&cluster(), Vec::new()).await;
+    // A body that never ends.
+    let mut slow = webhooks.connect().await.unwrap();
+    let head = format!("POST {VALIDATE} HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n{{");
+    slow.write_all(head.as_bytes()).await.unwrap();
+    let review = |request| json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": request});
+    let of_pod = json!({
+        "uid": "1", "kind": {"group": "", "version": "v1", "kind": "Pod"},
+        "resource": {"group": "", "version": "v1", "resource": "pods"},
+        "operation": "CREATE", "userInfo": {}, "object": {"metadata": {}},
+    });
+    let mut no_object = of_pod.clone();
+    no_object["kind"]["kind"] = "TrainJob".into();
+    no_object["object"] = json!(null);
+    let large = vec![b' '; (7 << 20) + 1];
+    let deep = "[".repeat(100_000);
+    let bodies: [(Vec<u8>, u16, &str); 9] = [
+        (b"".to_vec(), 400, "is not an AdmissionReview"),
+        (b"text".to_vec(), 400, "is not an AdmissionReview"),
+        (b"\xff\xfe".to_vec(), 400, "is not UTF-8"),
+        (deep.into_bytes(), 400, "is not an AdmissionReview"),
+        (
+            b"{\"kind\": \"Pod\", \"apiVersion\": \"v1\"}".to_vec(),
+            400,
+            "it is a Pod of v1",
+        ),
+        (
+            review(json!(null)).to_string().into_bytes(),
+            400,
+            "it has no request",
+        ),
+        (
+            review(of_pod).to_string().into_bytes(),
+            400,
+            "is about a Pod",
+        ),
+        (
+            review(no_object).to_string().into_bytes(),
+            400,
+            "has no object",
+        ),
+        (large, 413, "more than"),
+    ];
+    for (body, wanted, why) in bodies {
+        let (code, text) = webhooks.post(VALIDATE, &body).await;
+        assert_eq!(code, wanted, "{text}");
+        assert!(text.contains(why), "{text}");
+        assert!(admits(&webhooks).await);
+    }
+    assert_eq!(webhooks.post("/other", b"{}").await.0, 404);
+    let (code, text) = answer(&mut slow).await;
+    assert_eq!(code, 408, "{text}");
+    let metrics = webhooks.metrics.text().unwrap();
+    let counted = "trainyard_admission_requests_total{webhook=\"validator.trainjob.trainer.kubeflow.org\",verdict=\"error\"} 10";
+    assert!(metrics.contains(counted), "{metrics}");
+    webhooks.stop().await;
+}
