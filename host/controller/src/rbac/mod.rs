@@ -34,12 +34,8 @@ const BASE: [(&str, &str, &[&str]); 9] = [
         "jobsets",
         &["create", "delete", "get", "list", "patch", "watch"],
     ),
-    (
-        TRAINER_GROUP,
-        "clustertrainingruntimes",
-        &["get", "list", "watch"],
-    ),
-    (TRAINER_GROUP, "trainingruntimes", &["get", "list", "watch"]),
+    (TRAINER_GROUP, "clustertrainingruntimes", &["list", "watch"]),
+    (TRAINER_GROUP, "trainingruntimes", &["list", "watch"]),
     (
         TRAINER_GROUP,
         "trainjobs",

@@ -28,10 +28,8 @@ pub(crate) use kinds::Kinds;
 pub(crate) use lists::Lists;
 pub(crate) use lookups::LookupWatches;
 pub use objects::WatchedObject;
-#[cfg(test)]
-pub(crate) use objects::read;
 pub(crate) use objects::{
-    ClusterRuntimeObject, Decode, JobSetObject, Keyed, RuntimeObject, TrainJobObject,
+    ClusterRuntimeObject, Decode, JobSetObject, Keyed, RuntimeObject, TrainJobObject, read,
 };
 pub(crate) use runtime::ReadRuntime;
 pub(crate) use runtime_cache::RuntimeCache;

@@ -1,4 +1,5 @@
-//! The certificate of the webhooks. [`ServedCertificate`] is the only place that says which one is served: whatever provides certificates sets
+//! The certificate of the webhooks. [`ServedCertificate`] is the only place that says which one is served: whatever provides certificates
+//! sets
 //! it there, and connections from then on have the new one.
 
 use std::{
@@ -91,7 +92,8 @@ impl ServedCertificate {
         *served = Some(Arc::new(certificate));
     }
 
-    /// Serves the certificate of a directory, and a new one as soon as it is there. While the files are invalid, the process is not ready, and
+    /// Serves the certificate of a directory, and a new one as soon as it is there. While the files are invalid, the process is not ready,
+    /// and
     /// the last valid certificate is served.
     pub(super) async fn follow(self, directory: PathBuf, readiness: Arc<Readiness>) {
         let mut last = None;
@@ -115,7 +117,8 @@ impl ServedCertificate {
         }
     }
 
-    /// Reads the files, and sets their certificate if they have changed. Files that are replaced while they are read do not belong together,
+    /// Reads the files, and sets their certificate if they have changed. Files that are replaced while they are read do not belong
+    /// together,
     /// so they are read once more.
     async fn update(
         &self,

@@ -6,7 +6,8 @@
 //! 1. [`server`] has the four paths of the reference, over TLS, with the certificate that [`certificate`] says. It bounds the body in size
 //!    and in time.
 //! 2. [`review`] reads the AdmissionReview, and writes the answer.
-//! 3. [`mutation`] sets the times of runtime patches and converts old forms. [`train_job`] says what an update changes and how much has to be
+//! 3. [`mutation`] sets the times of runtime patches and converts old forms. [`train_job`] says what an update changes and how much has to
+//! be
 //!    checked, and [`runtime_patches`] when they may change. All of them are pure.
 //! 4. [`checks`] checks the object with the stores, the plugins and their threads. Namespaces take turns, and every check has a deadline.
 //! 5. [`verdict`] says which errors refuse an object. Everything that its author cannot correct is a warning, because the controller
@@ -45,7 +46,8 @@ pub const PORT: u16 = 9443;
 /// The part of readiness.
 pub(crate) const READINESS: &str = "webhooks";
 
-/// How long webhooks are still served after the process was told to stop, because API servers learn only then that they have to call another
+/// How long webhooks are still served after the process was told to stop, because API servers learn only then that they have to call
+/// another
 /// replica.
 const LINGER: Duration = Duration::from_secs(5);
 

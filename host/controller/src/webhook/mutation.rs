@@ -33,14 +33,16 @@ pub(super) fn changes(new: &Value, old: Option<&Value>, now: Timestamp) -> Verdi
     }
 }
 
-/// Whether a stored TrainJob has old forms. They are kept: it was created before there were webhooks, and its immutable fields would change.
+/// Whether a stored TrainJob has old forms. They are kept: it was created before there were webhooks, and its immutable fields would
+/// change.
 fn has_old_forms(stored: &Value) -> bool {
     let mut converted = stored.clone();
     dialect::convert(&mut converted);
     converted != *stored
 }
 
-/// Sets the times as the reference does: that of a patch that has not changed is kept, and that of any other is now, unless its manager set one.
+/// Sets the times as the reference does: that of a patch that has not changed is kept, and that of any other is now, unless its manager set
+/// one.
 fn set_times(job: &mut Value, old: Option<&Value>, now: Timestamp) {
     let stored = old.map(patches).unwrap_or_default();
     let patches = job.pointer_mut("/spec/runtimePatches");

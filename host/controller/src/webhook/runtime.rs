@@ -19,7 +19,8 @@ pub(super) fn is_changed(new: &Value, old: Option<&Value>) -> bool {
     !is_deleted(new) && old.is_none_or(|old| parts(old) != parts(new))
 }
 
-/// Checks a runtime as `trainyard validate` does. A plugin that is not loaded is a warning, because it may be loaded before the runtime is used.
+/// Checks a runtime as `trainyard validate` does. A plugin that is not loaded is a warning, because it may be loaded before the runtime is
+/// used.
 pub(super) fn check(
     kind: RuntimeKind,
     (new, is_created): (&Value, bool),

@@ -2,21 +2,20 @@
 
 use std::sync::Arc;
 
-use kube::{api::GetParams, core::Request};
+use kube::api::ListParams;
 use trainyard_api::{Runtime, TrainJob, runtime::RuntimeKind, trainjob::RuntimeRef};
 use trainyard_render::Problem;
 
 use super::{LiveCluster, train_jobs::AdmittedTrainJob};
 use crate::{
-    kubernetes::unless_gone,
     reconcile::{
         cluster::{Result, Runtimes},
         error::ReconcileError,
         snapshot::Snapshot,
     },
     watch::{
-        ClusterRuntimeObject, Decode, Read, ReadRuntime, RuntimeKey, RuntimeObject, RuntimeState,
-        Store, answer,
+        ClusterRuntimeObject, Decode, Feed, FeedError, Read, ReadRuntime, RuntimeKey,
+        RuntimeObject, RuntimeState, Store, read,
     },
 };
 
@@ -83,6 +82,7 @@ impl LiveCluster<'_> {
         read.map(Snapshot::of).map_err(invalid)
     }
 
+    /// Lists the runtime of that name. A list needs no other permission than the watch.
     async fn live<W>(
         &self,
         namespace: Option<&str>,
@@ -91,10 +91,13 @@ impl LiveCluster<'_> {
     where
         W: Decode<State = RuntimeState>,
     {
-        let request = Request::new(W::url_path(&(), namespace));
-        let request = request.get(name, &GetParams::default());
-        let found = unless_gone(answer::<W>(&self.reconciler.client, request).await)?;
-        Ok(found.flatten().map(|(_, read)| read))
+        let params = ListParams::default().fields(&format!("metadata.name={name}"));
+        let path = W::url_path(&(), namespace);
+        let state = |object: &str| Some(read::<W>(object).ok()?.1);
+        let feed = Feed::new(self.reconciler.client.clone(), path, params, state);
+        let size = |state: &Read<RuntimeState>| state.as_ref().map_or(0, RuntimeState::len);
+        let found = feed.all(size).await.map_err(FeedError::into_call)?;
+        Ok(found.into_iter().next())
     }
 
     /// Returns the problems of a TrainJob and a runtime that are found before a plugin is called.
