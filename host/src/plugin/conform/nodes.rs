@@ -40,14 +40,12 @@ impl NodeWrites {
         };
         let missed = nodes.difference(&written);
         let missed = missed.filter(|name| is_due && reach.has_pods(name));
-        let others = match written.is_empty() {
-            true => "other pods only",
-            false => "other nodes",
-        };
         Self {
             is_claimed: !matches!(claims, Claimed::Nothing),
             missed: missed
-                .map(|name| format!("the pods of `{name}` are nodes, but it wrote to {others}"))
+                .map(|name| {
+                    format!("the pods of `{name}` are nodes, but it wrote to other pods only")
+                })
                 .collect(),
             written: written.into_iter().map(str::to_owned).collect(),
         }

@@ -61,5 +61,8 @@ fn the_label_of_another_group_is_replaced_with_a_warning() {
         unreachable!("{:?}", outcome.warnings())
     };
     let field = "[node].template.spec.template.metadata.labels[scheduling.example.com/group]";
-    assert!(warning.contains("`other`") && warning.contains(field), "{warning}");
+    assert!(
+        warning.contains("`other`") && warning.contains(field),
+        "{warning}"
+    );
 }
