@@ -58,7 +58,7 @@ impl PodSet {
     fn warn_of_removed(&self, ctx: &Context, (list, key): (&str, &str), found: Option<String>) {
         if let Some(found) = found {
             let message = format!(
-                "is `{found}`, but these pods do not start together with a group, so the plugin removes it; remove it here, too"
+                "is `{found}`, which is left out, because these pods do not start together with the group; remove it"
             );
             ctx.warn(&message, Some(&self.metadata_path(list, key)));
         }
