@@ -182,3 +182,40 @@ fn cases_that_are_refused_may_have_mistakes() {
     fs::write(input, text.replace("numNodes: 2", "nodes: 2")).unwrap();
     stdout(&trainyard(folder.path(), &["plugin", "check", "mine"]));
 }
+
+/// `plugin test` would write the errors to the file.
+#[test]
+fn errors_of_a_case_say_how_to_expect_them() {
+    let folder = created_crate();
+    let errors = errors_with(
+        folder.path(),
+        "cases/basic/input.yaml",
+        "numNodes: 2\n    command",
+        "nodes: 2\n    command",
+    );
+    let hint = "case basic: has no `expected.txt`; correct these errors, or run `trainyard plugin test --update`";
+    assert!(errors.contains(hint), "{errors}");
+}
+
+#[test]
+fn shipped_runtimes_need_not_be_in_a_case() {
+    let folder = created_crate();
+    let case = folder.path().join("mine/cases/shipped");
+    fs::create_dir_all(&case).unwrap();
+    let job = "apiVersion: trainer.kubeflow.org/v1alpha1\nkind: TrainJob\nmetadata: {name: bert}\nspec: {runtimeRef: {name: torch-distributed}}\n";
+    fs::write(case.join("input.yaml"), job).unwrap();
+    let check = || trainyard(folder.path(), &["plugin", "check", "mine"]);
+    assert!(stdout(&check()).ends_with("in 2 cases\n"));
+    let wrong = job.replace("spec: {", "spec: {trainer: {nodes: 2}, ");
+    fs::write(case.join("input.yaml"), wrong).unwrap();
+    let errors = stderr(&check());
+    assert!(
+        errors.contains("case shipped: ") && errors.contains("nodes"),
+        "{errors}"
+    );
+    // It is refused with this runtime on purpose.
+    let expected = case.join("runtimes/torch-distributed");
+    fs::create_dir_all(&expected).unwrap();
+    fs::write(expected.join("expected.txt"), "error: ...\n").unwrap();
+    stdout(&check());
+}

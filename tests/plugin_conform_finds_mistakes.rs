@@ -15,6 +15,8 @@ const ENV: &str = "pod-sets[@nodes].containers[node].env[CARELESS]";
 fn write(folder: &Path, mistake: &str, writes: &[&str]) {
     let manifest = json!({
         "name": "careless", "version": "0.1.0", "contract": "1.0.0", "activeWhen": "plugins", "phases": ["transform"],
+        // These write the name of the scheduler, too.
+        "after": ["coscheduling", "volcano"],
         "claims": {"writes": writes},
         "configSchema": {"type": "object", "properties": {"mistake": {"type": "string", "default": "none"}}},
     });
@@ -42,7 +44,11 @@ fn conform(folder: &Path) -> (Value, BTreeSet<String>) {
         "-o",
         "json",
     ];
-    let output = trainyard(folder, &arguments);
+    let policy: &[&str] = match folder.join("policy.yaml").exists() {
+        true => &["--policy", "policy.yaml"],
+        false => &[],
+    };
+    let output = trainyard(folder, &[&arguments, policy].concat());
     assert!(!output.stdout.is_empty(), "{}", stderr(&output));
     let report: Value = serde_json::from_slice(&output.stdout).unwrap();
     let checks = report["checks"].as_array().unwrap().iter();
@@ -68,15 +74,27 @@ fn failures(report: &Value, check: &str) -> String {
 
 #[test]
 fn each_mistake_is_found_by_its_check() {
-    let folder = tempfile::tempdir().unwrap();
     let trainer = "pod-sets[@trainer].containers[node].env[CARELESS]";
+    let all = "pod-sets[*].containers[node].env[CARELESS]";
     let command = "pod-sets[@nodes].containers[node].env[CARELESS_COMMAND]";
-    let table: [(&str, &[&str], &str, &str); 7] = [
+    let table: [(&str, &[&str], &str, &str); 11] = [
         (
             "nodes",
             &[trainer],
             "nodes",
             "the pods of `node` are nodes, but it wrote to other pods only",
+        ),
+        (
+            "first-node",
+            &[all],
+            "nodes",
+            "the pods of `launcher` are nodes, but it wrote to other pods only",
+        ),
+        (
+            "waiting-nodes",
+            &[ENV],
+            "nodes",
+            "with pods that have to be ready first: it no longer writes to the pods of `node`",
         ),
         (
             "env",
@@ -85,6 +103,18 @@ fn each_mistake_is_found_by_its_check() {
             "the user sets the env var CARELESS, and the host ends a call",
         ),
         ("many-nodes", &[ENV], "scenarios", "with 1,000 nodes"),
+        (
+            "host-names",
+            &[ENV],
+            "scenarios",
+            "without DNS names of pods",
+        ),
+        (
+            "in-order",
+            &[ENV],
+            "scenarios",
+            "with pods that have to be ready first",
+        ),
         ("warning", &[ENV], "warnings", "something is wrong"),
         (
             "limits",
@@ -105,15 +135,86 @@ fn each_mistake_is_found_by_its_check() {
             "no call used `pod-sets[@nodes].containers[node].env[CARELESS_COMMAND]`",
         ),
     ];
-    let mut wrong = Vec::new();
-    for (mistake, writes, check, expected) in table {
-        write(folder.path(), mistake, writes);
-        let (report, failed) = conform(folder.path());
+    let table = table.map(|(mistake, writes, check, expected)| {
+        wrong_findings(mistake, writes, &[(check, expected)])
+    });
+    let wrong = table.concat();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+/// Returns the checks that do not find a mistake as expected.
+fn wrong_findings(mistake: &str, writes: &[&str], wanted: &[(&str, &str)]) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), mistake, writes);
+    let (report, failed) = conform(folder.path());
+    let is_wrong = |(check, expected): &&(&str, &str)| {
+        !failed.contains(*check) || !failures(&report, check).contains(expected)
+    };
+    let wrong = wanted.iter().filter(is_wrong);
+    let wrong = wrong.map(|(check, _)| {
         let found = failures(&report, check);
-        if !failed.contains(check) || !found.contains(expected) {
-            wrong.push(format!("{mistake}: failed {failed:?}, {check}: {found}"));
-        }
-    }
+        format!("{mistake}: failed {failed:?}, {check}: {found}")
+    });
+    wrong.collect()
+}
+
+/// Without a policy file, the plugin may replace volumes of others.
+#[test]
+fn a_volume_that_the_plugin_must_not_replace_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    write(
+        folder.path(),
+        "volume",
+        &[ENV, "pod-sets[@nodes].volumes[careless]"],
+    );
+    let policy = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\n";
+    fs::write(folder.path().join("policy.yaml"), policy).unwrap();
+    let (report, failed) = conform(folder.path());
+    assert_eq!(failed, BTreeSet::from(["mounts".to_owned()]), "{report}");
+    let found = failures(&report, "mounts");
+    let wanted = "the user sets the volume careless, and the host ends a call";
+    assert!(found.contains(wanted), "{found}");
+}
+
+#[test]
+fn each_value_of_users_that_is_replaced_is_found() {
+    let writes = [
+        "volumes[careless]",
+        "pod-labels[example.com/careless]",
+        "pod-annotations[example.com/careless]",
+        "scheduler-name",
+        "containers[node].env[CARELESS]",
+        "containers[node].limits[example.com/careless]",
+        "containers[node].requests[memory]",
+    ];
+    let writes = writes.map(|field| format!("pod-sets[@nodes].{field}"));
+    let wanted = [
+        (
+            "mounts",
+            "the user's value of the volume careless is replaced",
+        ),
+        (
+            "labels",
+            "the user's value of the label example.com/careless is replaced",
+        ),
+        (
+            "annotations",
+            "the user's value of the annotation example.com/careless is replaced",
+        ),
+        (
+            "scheduler",
+            "the user's value of the field schedulerName is replaced",
+        ),
+        (
+            "resources",
+            "the user's value of the limit example.com/careless is replaced",
+        ),
+        (
+            "resources",
+            "the user's value of the request memory is replaced",
+        ),
+    ];
+    let wrong = wrong_findings("overwrite", &writes.each_ref().map(|one| &**one), &wanted);
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
@@ -124,6 +225,11 @@ fn a_careful_plugin_passes() {
     let (report, failed) = conform(folder.path());
     assert!(failed.is_empty(), "{report}");
     assert!(report["renderings"].as_u64().unwrap() > 100, "{report}");
+    let shipped = &report["shippedRuntimes"];
+    assert!(shipped["rendered"].as_u64().unwrap() > 5, "{report}");
+    let skipped = shipped["skipped"].as_array().unwrap().len() as u64;
+    let all = shipped["rendered"].as_u64().unwrap() + skipped;
+    assert_eq!(shipped["all"], all, "{report}");
     let arguments = [
         "plugin",
         "conform",
@@ -146,6 +252,51 @@ fn a_careful_plugin_passes() {
             printed.contains("\n|---|---|---|---|\n"),
             "{printed}"
         );
+    }
+}
+
+/// Each shipped runtime has a framework, and a runtime has at most one.
+#[test]
+fn shipped_runtimes_that_cannot_activate_the_plugin_are_not_tried() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), "none", &[ENV]);
+    let component = fs::read(test_plugin("careless")).unwrap();
+    let manifest = json!({
+        "name": "careless", "version": "0.1.0", "contract": "1.0.0", "activeWhen": "mlPolicy.plugin", "phases": ["transform"],
+        "claims": {"writes": [ENV]},
+        "configSchema": {"type": "object", "properties": {"mistake": {"type": "string", "default": "none"}}},
+    });
+    let component = with_manifest(&component, &manifest.to_string()).unwrap();
+    fs::write(folder.path().join("careless.wasm"), component).unwrap();
+    let input = folder.path().join("cases/basic/input.yaml");
+    let text = fs::read_to_string(&input).unwrap();
+    let named = "mlPolicy: {numNodes: 2, plugin: {name: careless}},";
+    let plugins = "mlPolicy: {numNodes: 2}, plugins: [{name: careless, config: {mistake: none}}],";
+    assert!(text.contains(plugins), "{text}");
+    fs::write(&input, text.replace(plugins, named)).unwrap();
+    let (report, failed) = conform(folder.path());
+    assert!(failed.is_empty(), "{report}");
+    let shipped = &report["shippedRuntimes"];
+    assert_eq!(shipped["rendered"], 0, "{report}");
+    let skipped = shipped["skipped"].as_array().unwrap();
+    assert_eq!(shipped["all"], skipped.len(), "{report}");
+    let mut checks = report["checks"].as_array().unwrap().iter();
+    let runtimes = checks.find(|one| one["check"] == "runtimes").unwrap();
+    assert_eq!(runtimes["result"], "notTried", "{report}");
+    let arguments = [
+        "plugin",
+        "conform",
+        "careless.wasm",
+        "--cases",
+        "cases",
+        "-o",
+    ];
+    for format in ["table", "markdown"] {
+        let output = trainyard(folder.path(), &[&arguments[..], &[format]].concat());
+        let printed = String::from_utf8(output.stdout).unwrap();
+        for wanted in ["not tried", "with 0 of ", "a runtime has at most one"] {
+            assert!(printed.contains(wanted), "{printed}");
+        }
     }
 }
 

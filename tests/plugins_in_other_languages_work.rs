@@ -96,10 +96,15 @@ impl Built {
 
     /// Returns the errors and warnings for the case with a changed runtime.
     fn problems(&self, from: &str, to: &str) -> String {
+        without_digests(&stderr(&self.changed(from, to)))
+    }
+
+    /// Renders the case with a changed runtime.
+    fn changed(&self, from: &str, to: &str) -> Output {
         let input = fs::read_to_string(self.folder.join(CASE).join("input.yaml")).unwrap();
         assert!(input.contains(from), "{input}");
         fs::write(self.folder.join("changed.yaml"), input.replace(from, to)).unwrap();
-        without_digests(&stderr(&self.run("render", "changed.yaml")))
+        self.run("render", "changed.yaml")
     }
 
     /// Runs the unit tests, as its workflow does.
@@ -195,6 +200,8 @@ fn agrees(other: &Built, rust: &Built, kind: &str) {
     match kind {
         "framework" => refuses_and_warns_as_in_rust(other, rust),
         "fabric" => faults_are_found(other),
+        "scheduler" => gangs_are_as_in_rust(other, rust),
+        "sidecar" => refuses_a_volume_as_in_rust(other, rust),
         _ => {}
     }
 }
@@ -242,6 +249,54 @@ fn refuses_and_warns_as_in_rust(other: &Built, rust: &Built) {
         assert!(wanted.contains(problem), "{wanted}");
         assert_eq!(found, wanted);
     }
+}
+
+/// Nodes that wait for other pods are members, and a label that a user set is replaced with a warning.
+fn gangs_are_as_in_rust(other: &Built, rust: &Built) {
+    let jobs = "      replicatedJobs:\n";
+    let helper = "      - {name: helper, template: {spec: {template: {spec: {containers: [{name: helper, image: \"registry.example.com/helper:1\"}]}}}}}\n";
+    let second = "      - {name: second, template: {metadata: {labels: {trainer.kubeflow.org/trainjob-ancestor-step: trainer}}, spec: {template: {spec: {containers: [{name: second, image: \"registry.example.com/helper:1\"}]}}}}}\n";
+    let in_order = "      startupPolicy: {startupPolicyOrder: InOrder}\n";
+    let labels = "            template:\n              metadata: {labels: {scheduling.example.com/group: other}}\n";
+    for (from, to, wanted) in [
+        (jobs, format!("{in_order}{jobs}{helper}"), "minMembers: 2"),
+        (jobs, format!("{in_order}{jobs}{second}"), "minMembers: 1"),
+        (
+            "            template:\n",
+            labels.to_owned(),
+            "is `other`, but the scheduler finds the pods of the group by `bert`",
+        ),
+    ] {
+        let result = |plugin: &Built| {
+            let output = plugin.changed(from, &to);
+            let printed = String::from_utf8_lossy(&output.stdout).into_owned();
+            printed + &without_digests(&stderr(&output))
+        };
+        let (found, expected) = (result(other), result(rust));
+        assert!(expected.contains(wanted), "{expected}");
+        assert_eq!(found, expected, "{}", other.folder.display());
+    }
+    // No pods start as members.
+    let label = "{trainer.kubeflow.org/trainjob-ancestor-step: trainer}";
+    let found = other.problems(label, "{}");
+    assert!(found.contains("the group has no members"), "{found}");
+}
+
+fn refuses_a_volume_as_in_rust(other: &Built, rust: &Built) {
+    let containers = "                containers:";
+    let volume =
+        format!("                volumes: [{{name: sidecar, emptyDir: {{}}}}]\n{containers}");
+    let problems = |plugin: &Built| {
+        plugin
+            .problems(containers, &volume)
+            .replace("changed.yaml", "")
+    };
+    let (found, wanted) = (problems(other), problems(rust));
+    assert!(
+        wanted.contains("the plugin adds a volume with the name `sidecar`"),
+        "{wanted}"
+    );
+    assert_eq!(found, wanted);
 }
 
 /// A changed value is reported with what set it, and the unit tests show it.

@@ -45,7 +45,7 @@ pub(super) fn run(args: &CheckArgs) -> Result<(), ErrorList> {
         failure.add(format!("{}: {problem}", output::path(&file)));
     }
     let renderer = without(loaded.renderer, &manifest, exemptions);
-    let checked = folder.map(|folder| cases::check(&folder, &renderer));
+    let checked = folder.map(|folder| cases::check(&folder, &renderer, &manifest));
     let checked = match checked.unwrap_or_else(|| Ok((0, ErrorList::default()))) {
         Ok((checked, of_cases)) => {
             failure.absorb(of_cases);

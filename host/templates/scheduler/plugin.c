@@ -20,6 +20,7 @@
 #define SUFFIX ""
 // The label of the pods. Its value is the object's name.
 #define LABEL "scheduling.example.com/group"
+#define REPLICATED_JOBS "spec.template.spec.replicatedJobs"
 
 // The pods of a TrainJob that start together.
 typedef struct {
@@ -39,13 +40,12 @@ static void *allocate(size_t size) {
 // Whether two strings are equal.
 static bool equal(guest_string_t a, guest_string_t b) { return a.len == b.len && memcmp(a.ptr, b.ptr, a.len) == 0; }
 
-// Whether a pod set waits for one of these to be ready, or, without names, for any.
-static bool waits_for_ready(pod_set_info_borrow_pod_set_t pod_set, guest_string_t *names, size_t length) {
+// Whether a pod set waits for one of these, to have this status or, without one, any.
+static bool waits_for(pod_set_info_borrow_pod_set_t pod_set, guest_string_t *names, size_t length, guest_string_t *status) {
   pod_set_info_list_dependency_t list;
   pod_set_info_method_pod_set_depends_on(pod_set, &list);
   for (size_t i = 0; i < list.len; i++) {
-    if (!equal(list.ptr[i].status, *TEXT("Ready"))) continue;
-    if (!names) return true;
+    if (status && !equal(list.ptr[i].status, *status)) continue;
     for (size_t j = 0; j < length; j++) {
       if (equal(list.ptr[i].pod_set, names[j])) return true;
     }
@@ -58,21 +58,67 @@ static void add(gang_t *gang, pod_set_info_borrow_pod_set_t pod_set) {
   pod_set_info_method_pod_set_name(pod_set, &gang->names[gang->length++]);
 }
 
-static gang_t find_gang(pod_set_info_borrow_info_t info) {
+// Adds the nodes that wait for no other one, directly or not.
+static void add_members(gang_t *gang, pod_set_info_list_own_pod_set_t nodes, pod_set_info_list_own_pod_set_t all) {
+  // The nodes, and after them the pod sets that wait for one of them. A pod set waits only for those before it.
+  guest_string_t *of_nodes = allocate((nodes.len + all.len) * sizeof *of_nodes);
+  size_t first = 0;
+  for (size_t i = 0; i < nodes.len; i++) {
+    pod_set_info_borrow_pod_set_t node = pod_set_info_borrow_pod_set(nodes.ptr[i]);
+    if (pod_set_info_method_pod_set_address_count(node) == 0) continue;
+    pod_set_info_method_pod_set_name(node, &of_nodes[first++]);
+  }
+  size_t length = first;
+  for (size_t i = 0; i < all.len; i++) {
+    pod_set_info_borrow_pod_set_t pod_set = pod_set_info_borrow_pod_set(all.ptr[i]);
+    if (waits_for(pod_set, of_nodes, length, NULL)) pod_set_info_method_pod_set_name(pod_set, &of_nodes[length++]);
+  }
+  for (size_t i = 0; i < nodes.len; i++) {
+    pod_set_info_borrow_pod_set_t node = pod_set_info_borrow_pod_set(nodes.ptr[i]);
+    if (pod_set_info_method_pod_set_address_count(node) == 0) continue;
+    if (!waits_for(node, of_nodes, length, NULL)) add(gang, node);
+  }
+  gang->members = gang->length;
+}
+
+// Finds the gang, or returns false with a failure.
+static bool find_gang(pod_set_info_borrow_info_t info, gang_t *gang, types_failure_t *failure) {
   pod_set_info_list_own_pod_set_t nodes, all;
   pod_set_info_method_info_nodes(info, &nodes);
   pod_set_info_method_info_pod_sets(info, &all);
-  gang_t gang = {allocate(all.len * sizeof *gang.pod_sets), allocate(all.len * sizeof *gang.names), 0, 0};
-  for (size_t i = 0; i < nodes.len; i++) {
-    pod_set_info_borrow_pod_set_t node = pod_set_info_borrow_pod_set(nodes.ptr[i]);
-    if (!waits_for_ready(node, NULL, 0)) add(&gang, node);
+  size_t most = nodes.len + all.len;
+  *gang = (gang_t){allocate(most * sizeof *gang->pod_sets), allocate(most * sizeof *gang->names), 0, 0};
+  add_members(gang, nodes, all);
+  if (gang->members == 0) {
+    // Failures are freed by the generated code, so they are copies.
+    guest_string_dup(&failure->message,
+                     "the group has no members, because no node with pods starts before the others; give a replicated job "
+                     "the label `trainer.kubeflow.org/trainjob-ancestor-step: trainer`, or correct `replicas` and `dependsOn`");
+    failure->field.is_some = true;
+    guest_string_dup(&failure->field.val, REPLICATED_JOBS);
+    return false;
   }
-  gang.members = gang.length;
   for (size_t i = 0; i < all.len; i++) {
     pod_set_info_borrow_pod_set_t pod_set = pod_set_info_borrow_pod_set(all.ptr[i]);
-    if (waits_for_ready(pod_set, gang.names, gang.members)) add(&gang, pod_set);
+    if (waits_for(pod_set, gang->names, gang->members, TEXT("Ready"))) add(gang, pod_set);
   }
-  return gang;
+  return true;
+}
+
+// Warns if the runtime or a patch sets the label: pods without the group's name would be missing in it, and it would never start.
+static void warn_of_other_group(context_borrow_context_t ctx, pod_set_info_borrow_pod_set_t pod_set, guest_string_t group) {
+  guest_string_t found, name, message, field;
+  if (!pod_set_info_method_pod_set_pod_label(pod_set, TEXT(LABEL), &found) || equal(found, group)) return;
+  pod_set_info_method_pod_set_name(pod_set, &name);
+  size_t size = found.len + group.len + name.len + 300;
+  char *text = allocate(size), *path = allocate(size);
+  snprintf(text, size, "is `%.*s`, but the scheduler finds the pods of the group by `%.*s`, which replaces it; remove it",
+           (int)found.len, (char *)found.ptr, (int)group.len, (char *)group.ptr);
+  snprintf(path, size, REPLICATED_JOBS "[%.*s].template.spec.template.metadata.labels[" LABEL "]", (int)name.len,
+           (char *)name.ptr);
+  guest_string_set(&message, text);
+  guest_string_set(&field, path);
+  context_method_context_warn(ctx, &message, &field);
 }
 
 static types_borrow_document_t config(context_borrow_context_t ctx) {
@@ -82,7 +128,8 @@ static types_borrow_document_t config(context_borrow_context_t ctx) {
 
 bool exports_transform_transform(context_own_context_t context, types_failure_t *failure) {
   context_borrow_context_t ctx = context_borrow_context(context);
-  gang_t gang = find_gang(pod_set_info_borrow_info(context_method_context_info(ctx)));
+  gang_t gang;
+  if (!find_gang(pod_set_info_borrow_info(context_method_context_info(ctx)), &gang, failure)) return false;
   objects_borrow_objects_t objects = objects_borrow_objects(context_method_context_objects(ctx));
   guest_string_t group;
   objects_method_objects_name(objects, TEXT(API), TEXT(KIND), TEXT(SUFFIX), NULL, &group);
@@ -90,6 +137,7 @@ bool exports_transform_transform(context_own_context_t context, types_failure_t 
   guest_string_t scheduler = {0};
   types_method_document_text(config(ctx), TEXT("/schedulerName"), &scheduler);
   for (size_t i = 0; i < gang.length; i++) {
+    warn_of_other_group(ctx, gang.pod_sets[i], group);
     context_method_context_because(ctx, TEXT("the scheduler starts all pods of this group together"));
     pod_set_info_method_pod_set_set_pod_label(gang.pod_sets[i], TEXT(LABEL), &group);
     // An empty name means the cluster's default, like none.
@@ -121,7 +169,8 @@ static char *resources(pod_set_info_borrow_info_t info, guest_list_string_t *nam
 bool exports_build_build(context_own_context_t context, types_failure_t *failure) {
   context_borrow_context_t ctx = context_borrow_context(context);
   pod_set_info_borrow_info_t info = pod_set_info_borrow_info(context_method_context_info(ctx));
-  gang_t gang = find_gang(info);
+  gang_t gang;
+  if (!find_gang(info, &gang, failure)) return false;
   guest_list_string_t members = {gang.names, gang.members}, group = {gang.names, gang.length};
   // The host returns the queue as JSON, so that it needs no escaping here.
   guest_string_t queue = {0};

@@ -8,6 +8,7 @@ const KIND = "Group";
 const SUFFIX = "";
 // The label of the pods. Its value is the object's name.
 const LABEL = "scheduling.example.com/group";
+const REPLICATED_JOBS = "spec.template.spec.replicatedJobs";
 
 export const transform = {
   transform(ctx) {
@@ -16,6 +17,7 @@ export const transform = {
     // The schema in manifest.json has a default.
     const scheduler = ctx.job().config().text("/schedulerName");
     for (const podSet of [...members, ...followers]) {
+      warnOfOtherGroup(ctx, podSet, group);
       ctx.because("the scheduler starts all pods of this group together");
       podSet.setPodLabel(LABEL, group);
       // An empty name means the cluster's default, like none.
@@ -45,10 +47,33 @@ export const build = {
   },
 };
 
+// Warns if the runtime or a patch sets the label: pods without the group's name would be missing in it, and it would never start.
+function warnOfOtherGroup(ctx, podSet, group) {
+  const found = podSet.podLabel(LABEL);
+  if (found === undefined || found === group) return;
+  const field = `${REPLICATED_JOBS}[${podSet.name()}].template.spec.template.metadata.labels[${LABEL}]`;
+  ctx.warn(`is \`${found}\`, but the scheduler finds the pods of the group by \`${group}\`, which replaces it; remove it`, field);
+}
+
 // Returns the nodes that start together, and the pod sets that start once these are ready, such as an MPI launcher. The scheduler keeps
 // resources for the latter, but must not wait for them.
 function gang(info) {
-  const members = info.nodes().filter((node) => waitsForReady(node).length === 0);
+  const nodes = info.nodes().filter((node) => node.addressCount() > 0);
+  // The nodes, and the pod sets that wait for one of them, directly or not. A pod set waits only for those before it.
+  const ofNodes = new Set(names(nodes));
+  const waiting = new Set();
+  for (const podSet of info.podSets()) {
+    if (podSet.dependsOn().some((one) => ofNodes.has(one.podSet))) {
+      waiting.add(podSet.name());
+      ofNodes.add(podSet.name());
+    }
+  }
+  const members = nodes.filter((node) => !waiting.has(node.name()));
+  if (members.length === 0) {
+    const message =
+      "the group has no members, because no node with pods starts before the others; give a replicated job the label `trainer.kubeflow.org/trainjob-ancestor-step: trainer`, or correct `replicas` and `dependsOn`";
+    throw { message, field: REPLICATED_JOBS };
+  }
   const ready = names(members);
   const followers = info.podSets().filter((podSet) => waitsForReady(podSet).some((name) => ready.includes(name)));
   return { members, followers };

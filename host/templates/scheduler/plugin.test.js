@@ -4,22 +4,29 @@ import { test } from "node:test";
 import { build, transform } from "./plugin.js";
 
 // A pod set in place of the host's, which keeps what the plugin writes.
-function podSet(name, { dependsOn = [], scheduler } = {}) {
+function podSet(name, { dependsOn = [], scheduler, label, pods = 2 } = {}) {
   const written = {};
   return {
     written,
     name: () => name,
+    addressCount: () => pods,
     dependsOn: () => dependsOn,
+    podLabel: () => label,
     schedulerName: () => scheduler,
     setPodLabel: (key, value) => (written[key] = value),
     setSchedulerName: (value) => (written.scheduler = value),
   };
 }
 
-// A context with nodes, and a launcher that starts once these are ready.
-function context({ scheduler } = {}) {
-  const node = podSet("node", { scheduler });
-  const launcher = podSet("launcher", { dependsOn: [{ podSet: "node", status: "Ready" }] });
+function ready(podSet) {
+  return [{ podSet, status: "Ready" }];
+}
+
+// A context with nodes, a launcher that starts once these are ready, and other pod sets.
+function context({ node: ofNode, before = [], after = [] } = {}) {
+  const node = podSet("node", ofNode);
+  const launcher = podSet("launcher", { dependsOn: ready("node") });
+  const warnings = [];
   const group = {
     setApply() {},
     reportWhile() {},
@@ -30,11 +37,13 @@ function context({ scheduler } = {}) {
     node,
     launcher,
     group,
+    warnings,
     because() {},
+    warn: (message, field) => warnings.push({ message, field }),
     job: () => ({ config: () => ({ text: (pointer) => config[pointer] }) }),
     info: () => ({
-      nodes: () => [node],
-      podSets: () => [node, launcher],
+      nodes: () => [node, ...after],
+      podSets: () => [...before, node, launcher, ...after],
       // Two pods in each pod set.
       gangMembers: (names) => 2 * names.length,
       gangRequests: (names) => names.map((name) => ({ resource: `example.com/${name}`, amount: "2" })),
@@ -52,7 +61,7 @@ test("pods have the label", () => {
 });
 
 test("a scheduler that is set stays", () => {
-  const ctx = context({ scheduler: "own" });
+  const ctx = context({ node: { scheduler: "own" } });
   transform.transform(ctx);
   assert.deepEqual(ctx.node.written, { "scheduling.example.com/group": "bert" });
 });
@@ -66,4 +75,32 @@ test("the group counts the nodes", () => {
     resources: { "example.com/node": "2", "example.com/launcher": "2" },
     queue: "research",
   });
+});
+
+test("nodes may wait for other pods", () => {
+  const ctx = context({ node: { dependsOn: ready("helper") }, before: [podSet("helper")] });
+  build.build(ctx);
+  assert.equal(ctx.group.body.spec.minMembers, 2);
+});
+
+test("nodes that follow others are not members", () => {
+  const ctx = context({ after: [podSet("second", { dependsOn: ready("launcher") })] });
+  build.build(ctx);
+  assert.equal(ctx.group.body.spec.minMembers, 2);
+});
+
+test("a group without members is refused", () => {
+  for (const phase of [transform.transform, build.build]) {
+    assert.throws(() => phase(context({ node: { pods: 0 } })), { field: "spec.template.spec.replicatedJobs" });
+  }
+});
+
+test("the label of another group is replaced with a warning", () => {
+  const ctx = context({ node: { label: "other" } });
+  transform.transform(ctx);
+  assert.equal(ctx.node.written["scheduling.example.com/group"], "bert");
+  const [{ message, field }, ...others] = ctx.warnings;
+  assert.deepEqual(others, []);
+  assert.match(message, /`other`/);
+  assert.match(field, /\[node\]\.template\.spec\.template\.metadata\.labels\[scheduling\.example\.com\/group\]$/);
 });

@@ -2,6 +2,8 @@
 package main
 
 import (
+	"fmt"
+
 	"example.com/plugin/policy"
 	"example.com/plugin/policy/transform"
 )
@@ -22,6 +24,12 @@ func run(ctx policy.Context) error {
 		node := podSet.Container("node")
 		if node == nil {
 			continue
+		}
+		// The host would not replace a volume of the runtime.
+		if podSet.Volume(name) != nil {
+			field := fmt.Sprintf("spec.template.spec.replicatedJobs[%s].template.spec.template.spec.volumes[%s].name", podSet.Name(), name)
+			message := fmt.Sprintf("the plugin adds a volume with the name `%s`; rename the runtime's volume", name)
+			return policy.Failure{Message: message, Field: &field}
 		}
 		ctx.Because("training shares this volume with the sidecar")
 		podSet.PutEmptyDir(name, nil, nil)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"slices"
 	"testing"
 
@@ -39,11 +40,20 @@ type fakePodSet struct {
 	policy.PodSet
 	// node is the name of its container.
 	node string
+	// volume is the name of its volume.
+	volume string
 	// written has what the plugin wrote.
 	written []string
 }
 
 func (podSet *fakePodSet) write(text string) { podSet.written = append(podSet.written, text) }
+func (podSet *fakePodSet) Name() string      { return "node" }
+func (podSet *fakePodSet) Volume(name string) policy.Document {
+	if name != podSet.volume {
+		return nil
+	}
+	return fakeConfig{}
+}
 func (podSet *fakePodSet) Container(name string) policy.Container {
 	if name != podSet.node {
 		return nil
@@ -101,5 +111,17 @@ func TestPodsWithoutTrainingStay(t *testing.T) {
 	}
 	if podSet.written != nil {
 		t.Errorf("wrote %q, want nothing", podSet.written)
+	}
+}
+
+func TestVolumeOfTheRuntimeIsRefused(t *testing.T) {
+	podSet := &fakePodSet{node: "node", volume: "sidecar"}
+	var failure policy.Failure
+	if err := run(fakeContext{podSet: podSet}); !errors.As(err, &failure) {
+		t.Fatalf("returned %v, want a failure", err)
+	}
+	want := "spec.template.spec.replicatedJobs[node].template.spec.template.spec.volumes[sidecar].name"
+	if failure.Field == nil || *failure.Field != want {
+		t.Errorf("the failure names the field %v", failure.Field)
 	}
 }

@@ -12,6 +12,7 @@ export const transform = {
     for (const podSet of ctx.info().nodes()) {
       const node = podSet.container("node");
       if (!node) continue;
+      reserveVolume(podSet);
       ctx.because("training shares this volume with the sidecar");
       podSet.putEmptyDir(NAME);
       node.defaultMount({ volume: NAME, path: PATH, readOnly: false });
@@ -23,3 +24,10 @@ export const transform = {
     }
   },
 };
+
+// Refuses a volume of the runtime with the name of the plugin's, which the host would not replace.
+function reserveVolume(podSet) {
+  if (!podSet.volume(NAME)) return;
+  const field = `spec.template.spec.replicatedJobs[${podSet.name()}].template.spec.template.spec.volumes[${NAME}].name`;
+  throw { message: `the plugin adds a volume with the name \`${NAME}\`; rename the runtime's volume`, field };
+}

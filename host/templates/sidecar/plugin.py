@@ -1,7 +1,8 @@
 """Runs a sidecar in the pods of the nodes, which reads what training writes to a shared volume."""
 
+from componentize_py_types import Err
 from wit_world import exports
-from wit_world.imports.types import Mount
+from wit_world.imports.types import Failure, Mount
 
 # The volume, and the sidecar itself.
 NAME = "sidecar"
@@ -17,6 +18,7 @@ class Transform(exports.Transform):
             node = pod_set.container("node")
             if node is None:
                 continue
+            reserve_volume(pod_set)
             ctx.because("training shares this volume with the sidecar")
             pod_set.put_empty_dir(NAME, None, None)
             node.default_mount(mount(read_only=False))
@@ -25,6 +27,13 @@ class Transform(exports.Transform):
             # An init container that is always restarted starts before the others, and ends after them.
             sidecar.set_restart_policy("Always")
             sidecar.put_mount(mount(read_only=True))
+
+
+def reserve_volume(pod_set):
+    """Refuses a volume of the runtime with the name of the plugin's, which the host would not replace."""
+    if pod_set.volume(NAME) is not None:
+        field = f"spec.template.spec.replicatedJobs[{pod_set.name()}].template.spec.template.spec.volumes[{NAME}].name"
+        raise Err(Failure(message=f"the plugin adds a volume with the name `{NAME}`; rename the runtime's volume", field=field))
 
 
 def mount(read_only):

@@ -4,13 +4,15 @@ import { test } from "node:test";
 import { transform } from "./plugin.js";
 
 // Runs the plugin with plain objects in place of the host, and returns what it wrote, in this order.
-function run(container) {
+function run(container, volumes = {}) {
   const written = [];
   const write =
     (...what) =>
     (...values) =>
       written.push([...what, ...values]);
   const podSet = {
+    name: () => "node",
+    volume: (name) => volumes[name],
     container: (name) => ({ [container]: { defaultMount: write("node mounts") } })[name],
     putEmptyDir: write("volume"),
     addInitContainer(...args) {
@@ -40,4 +42,9 @@ test("both containers share a volume", () => {
 
 test("pods without the container stay", () => {
   assert.deepEqual(run("other"), []);
+});
+
+test("a volume of the runtime is refused", () => {
+  const field = "spec.template.spec.replicatedJobs[node].template.spec.template.spec.volumes[sidecar].name";
+  assert.throws(() => run("node", { sidecar: {} }), { field });
 });

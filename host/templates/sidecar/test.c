@@ -8,6 +8,9 @@ enum { NODE, ADDED };
 // The name of the only container that the pods have.
 static const char *container_name;
 
+// Whether the runtime has a volume with the name of the plugin's.
+static bool has_volume;
+
 job_own_job_t context_method_context_job(context_borrow_context_t ctx) { return (job_own_job_t){0}; }
 types_own_document_t job_method_job_config(job_borrow_job_t job) { return (types_own_document_t){0}; }
 bool types_method_document_text(types_borrow_document_t config, guest_string_t *pointer, guest_string_t *ret) {
@@ -24,6 +27,14 @@ bool pod_set_info_method_pod_set_container(pod_set_info_borrow_pod_set_t pod_set
                                            pod_set_info_own_container_t *ret) {
   *ret = (pod_set_info_own_container_t){NODE};
   return is(name, container_name);
+}
+
+void pod_set_info_method_pod_set_name(pod_set_info_borrow_pod_set_t pod_set, guest_string_t *ret) {
+  guest_string_set(ret, "node");
+}
+bool pod_set_info_method_pod_set_volume(pod_set_info_borrow_pod_set_t pod_set, guest_string_t *name,
+                                        types_own_document_t *ret) {
+  return has_volume && is(name, "sidecar");
 }
 
 void context_method_context_because(context_borrow_context_t ctx, guest_string_t *text) {}
@@ -66,8 +77,20 @@ static void pods_without_the_container_stay(void) {
   expect_written("");
 }
 
+static void a_volume_of_the_runtime_is_refused(void) {
+  has_volume = true;
+  container_name = "node";
+  *written = 0;
+  types_failure_t failure;
+  assert(!exports_transform_transform((context_own_context_t){0}, &failure));
+  assert(is(&failure.field.val, "spec.template.spec.replicatedJobs[node].template.spec.template.spec.volumes[sidecar].name"));
+  expect_written("");
+  has_volume = false;
+}
+
 int main(void) {
   both_containers_share_a_volume();
   pods_without_the_container_stay();
-  puts("2 tests passed");
+  a_volume_of_the_runtime_is_refused();
+  puts("3 tests passed");
 }

@@ -7,6 +7,7 @@ from unittest.mock import create_autospec
 sys.path.insert(0, str(Path(__file__).with_name("bindings")))
 
 import plugin
+from componentize_py_types import Err
 from wit_world.imports.context import Context
 from wit_world.imports.job import Job
 from wit_world.imports.pod_set_info import Container, Info, PodSet
@@ -22,6 +23,8 @@ class SidecarTest(unittest.TestCase):
         self.sidecar = create_autospec(Container, instance=True)
         self.pod_set = create_autospec(PodSet, instance=True)
         self.pod_set.container.side_effect = {"node": self.node}.get
+        self.pod_set.name.return_value = "node"
+        self.pod_set.volume.return_value = None
         self.pod_set.add_init_container.return_value = self.sidecar
         config = create_autospec(Document, instance=True)
         config.text.side_effect = {"/image": IMAGE}.get
@@ -48,3 +51,10 @@ class SidecarTest(unittest.TestCase):
         plugin.Transform().transform(self.ctx)
         self.pod_set.put_empty_dir.assert_not_called()
         self.pod_set.add_init_container.assert_not_called()
+
+    def test_volume_of_the_runtime_is_refused(self):
+        self.pod_set.volume.side_effect = {"sidecar": create_autospec(Document, instance=True)}.get
+        with self.assertRaises(Err) as raised:
+            plugin.Transform().transform(self.ctx)
+        self.assertTrue(raised.exception.value.field.endswith(".volumes[sidecar].name"))
+        self.pod_set.put_empty_dir.assert_not_called()

@@ -38,15 +38,15 @@ impl Transform for Coscheduling {
         let group = ctx.objects().name(API, POD_GROUP, SUFFIX, None);
         ctx.because("the scheduler starts all pods of this PodGroup together");
         for set in gang.pod_sets() {
-            set.set_pod_label(LABEL, &group);
+            set.join_by_label(ctx, LABEL, &group);
         }
         ctx.because("the resources of this PodGroup include those of this pod");
         for set in gang.followers() {
-            set.set_pod_label(LABEL, &group);
+            set.join_by_label(ctx, LABEL, &group);
         }
         ctx.because("the scheduler would count this pod in the PodGroup, although it is not created together with the others");
         for set in gang.others() {
-            set.remove_pod_label(LABEL);
+            set.leave_by_label(ctx, LABEL);
         }
         let operator = ctx.job().operator_config_as::<SchedulerConfig>()?;
         let scheduler = operator.scheduler_name.as_deref();

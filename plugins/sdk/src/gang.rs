@@ -29,7 +29,7 @@ const COMPLETE: &str = "Complete";
 ///     let group = ctx.objects().name("scheduling.example.com/v1", "Group", "", None);
 ///     ctx.because("the scheduler starts the pods of this group together");
 ///     for set in gang.group() {
-///         set.set_pod_label("scheduling.example.com/group", &group);
+///         set.join_by_label(ctx, "scheduling.example.com/group", &group);
 ///     }
 ///     gang.default_scheduler("batch-scheduler");
 ///     Ok(())

@@ -84,6 +84,7 @@ mod give;
 #[doc(hidden)]
 pub mod guest;
 pub mod json;
+mod membership;
 #[cfg(not(target_family = "wasm"))]
 pub mod mock;
 pub mod names;
@@ -97,6 +98,7 @@ mod rendezvous;
 mod shared_memory;
 mod trainer;
 mod values;
+mod volumes;
 
 #[doc(hidden)]
 pub use const_format;

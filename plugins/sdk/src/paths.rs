@@ -15,6 +15,12 @@ impl PodSet {
         self.job_path(&format!("template.spec.{field}"))
     }
 
+    /// Returns the path of a label or an annotation of the pods in the runtime. `list` is `labels` or `annotations`.
+    #[must_use]
+    pub fn metadata_path(&self, list: &str, key: &str) -> String {
+        self.job_path(&format!("template.metadata.{list}[{key}]"))
+    }
+
     /// Returns the path of a field of the Job's spec in the runtime, such as `backoffLimit`.
     #[must_use]
     pub fn job_path(&self, field: &str) -> String {

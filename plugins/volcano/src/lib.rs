@@ -36,15 +36,15 @@ impl Transform for Volcano {
         let group = ctx.objects().name(API, POD_GROUP, SUFFIX, None);
         ctx.because("Volcano starts all pods of this PodGroup together");
         for set in gang.pod_sets() {
-            set.set_pod_annotation(ANNOTATION, &group);
+            set.join_by_annotation(ctx, ANNOTATION, &group);
         }
         ctx.because("the resources of this PodGroup include those of this pod");
         for set in gang.followers() {
-            set.set_pod_annotation(ANNOTATION, &group);
+            set.join_by_annotation(ctx, ANNOTATION, &group);
         }
         ctx.because("Volcano would count this pod in the PodGroup, although it is not created together with the others");
         for set in gang.others() {
-            set.remove_pod_annotation(ANNOTATION);
+            set.leave_by_annotation(ctx, ANNOTATION);
         }
         set_queue_of_others(ctx, &gang);
         let operator = ctx.job().operator_config_as::<SchedulerConfig>()?;

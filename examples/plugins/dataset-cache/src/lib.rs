@@ -32,6 +32,10 @@ impl Transform for DatasetCache {
             let Some(node) = node.filter(|node| node.mount(&config.path).is_none()) else {
                 continue;
             };
+            set.reserve_volume(NAME)?;
+            if config.credentials_secret.is_some() {
+                set.reserve_volume(CREDENTIALS)?;
+            }
             ctx.because("the nodes read the dataset from this cache");
             set.put_empty_dir(NAME, None, config.size_limit.as_deref());
             node.default_mount(&Mount::new(NAME, &config.path).read_only());

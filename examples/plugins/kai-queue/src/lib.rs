@@ -92,8 +92,8 @@ fn scheduler(ctx: &Context) -> Result<String, Failure> {
 /// Makes the pods members of a PodGroup.
 fn join(ctx: &Context, set: &PodSet, suffix: &str) {
     let group = ctx.objects().name(API, POD_GROUP, suffix, None);
-    set.set_pod_annotation(MEMBER, &group);
-    set.set_pod_annotation(SKIP, "true");
+    set.join_by_annotation(ctx, MEMBER, &group);
+    set.join_by_annotation(ctx, SKIP, "true");
 }
 
 /// Returns the pod sets outside of the gang's group that KAI schedules, too.

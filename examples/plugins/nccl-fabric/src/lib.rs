@@ -46,7 +46,7 @@ impl Transform for NcclFabric {
                 for (name, value) in &fabric.env {
                     node.default_env(name, value);
                 }
-                add_file(ctx, &set, &node);
+                add_file(ctx, &set, &node)?;
             }
         }
         Ok(())
@@ -75,12 +75,14 @@ fn add_devices(ctx: &Context, node: &Container, devices: &Devices) {
 }
 
 /// Mounts NCCL's configuration file. With MPI, an SSH server starts the ranks, and they do not have the env vars of the container.
-fn add_file(ctx: &Context, set: &PodSet, node: &Container) {
+fn add_file(ctx: &Context, set: &PodSet, node: &Container) -> Result<(), Failure> {
     if node.mount(PATH).is_none() {
+        set.reserve_volume(VOLUME)?;
         ctx.because("NCCL reads this file in processes that do not have the container's env vars, such as those that an SSH server starts");
         set.put_own_config_map(VOLUME, SUFFIX, None, &[]);
         node.put_mount(&Mount::new(VOLUME, PATH).sub_path(FILE).read_only());
     }
+    Ok(())
 }
 
 /// Returns the container of a pod set that mounts the plugin's file.

@@ -11,7 +11,11 @@ use trainyard_api::{
 };
 use trainyard_model::text::{MAX_LINE, clean, clean_to};
 
-use crate::{output, report::ErrorList, runtimes::shipped};
+use crate::{
+    output,
+    report::ErrorList,
+    runtimes::{Runtime, shipped},
+};
 
 /// The file with the objects that a case is rendered to.
 pub(in crate::plugin) const OBJECTS: &str = "expected.yaml";
@@ -118,6 +122,12 @@ impl Case {
     /// Whether the case is expected to be refused.
     pub(super) fn is_refused(&self) -> bool {
         self.expected.join(REFUSAL).exists()
+    }
+
+    /// Whether the case is expected to be refused with a shipped runtime.
+    pub(super) fn is_refused_on_shipped(&self) -> bool {
+        let refusal = |runtime: &Runtime| self.expected(Some(runtime.name)).join(REFUSAL);
+        shipped().iter().any(|runtime| refusal(runtime).exists())
     }
 
     /// Reads the input. Errors and warnings have the names of the files without their directory, so that they are the same everywhere.

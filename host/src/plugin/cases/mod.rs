@@ -17,7 +17,7 @@ use std::{
 };
 
 use clap::Args;
-use trainyard_model::plugin_info::PluginInfo;
+use trainyard_model::{manifest::Manifest, plugin_info::PluginInfo};
 use trainyard_render::Renderer;
 use trainyard_sandbox::{LoadLimits, screen};
 use trainyard_schema::Admission;
@@ -164,17 +164,24 @@ impl CasesArgs {
 }
 
 /// Checks the cases in a directory without rendering them. Cases whose expected result is a refusal are not checked. `renderer` knows the
-/// plugin, but cannot call it. Returns the number of cases, and their errors.
-pub(super) fn check(folder: &Path, renderer: &Renderer) -> Result<(usize, ErrorList), ErrorList> {
+/// plugin with the manifest, but cannot call it. Returns the number of cases, and their errors.
+pub(super) fn check(
+    folder: &Path,
+    renderer: &Renderer,
+    manifest: &Manifest,
+) -> Result<(usize, ErrorList), ErrorList> {
     let cases = folder::find(folder)?;
     let admission = Admission::default();
     let mut failure = ErrorList::default();
     for case in cases.iter().filter(|case| !case.is_refused()) {
-        let errors = rendering::check(case, &admission, renderer)?;
-        let errors = errors
-            .lines()
-            .map(|line| format!("case {}: {line}", case.name));
-        failure.absorb(errors.collect());
+        let errors = rendering::check(case, &admission, (renderer, manifest))?;
+        if errors.is_empty() {
+            continue;
+        }
+        let hint = "has no `expected.txt`; correct these errors, or run `trainyard plugin test --update` to expect them";
+        let lines = errors.lines().chain([hint.into()]);
+        let lines = lines.map(|line| format!("case {}: {line}", case.name));
+        failure.absorb(lines.collect());
     }
     Ok((cases.len(), failure))
 }

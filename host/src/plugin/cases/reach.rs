@@ -79,19 +79,17 @@ impl Reach {
         }
     }
 
-    /// Returns which of these pod sets have pods and were not written to, although another pod set was.
-    pub(in crate::plugin) fn missed<'a>(
-        &self,
-        nodes: impl Iterator<Item = &'a str>,
-    ) -> Vec<&'a str> {
-        if !self.pod_sets.values().any(|set| set.has_written) {
-            return Vec::new();
-        }
-        let is_missed = |name: &&str| {
-            let set = self.pod_sets.get(*name);
-            set.is_some_and(|set| !set.has_written)
-        };
-        nodes.filter(is_missed).collect()
+    /// Whether a pod set of this name has pods.
+    pub(in crate::plugin) fn has_pods(&self, name: &str) -> bool {
+        self.pod_sets.contains_key(name)
+    }
+
+    pub(in crate::plugin) fn has_written_to(&self, name: &str) -> bool {
+        self.pod_sets.get(name).is_some_and(|set| set.has_written)
+    }
+
+    pub(in crate::plugin) fn has_written_to_any(&self) -> bool {
+        self.pod_sets.values().any(|set| set.has_written)
     }
 
     /// Adds the writes of another rendering.

@@ -1,11 +1,12 @@
 //! Renders a case with its own runtimes, or with a shipped one.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use trainyard_api::{Inputs, Object, PluginUse, names};
 use trainyard_model::{
     deadline::Deadline,
+    manifest::Manifest,
     plugin_info::PluginInfo,
     text::{MAX_LINE, clean_to},
 };
@@ -118,7 +119,7 @@ impl Host {
         variant: &Variant<'_>,
     ) -> Result<Rendering<'c>, ErrorList> {
         let Prepared { case, read, .. } = prepared;
-        let of_shipped = |object: &Object| names_shipped(object, &read.objects);
+        let of_shipped = |object: &Object| names_shipped(object, &read.objects).is_some();
         let jobs = &prepared.jobs;
         if !jobs.is_empty() && read.errors.is_empty() && jobs.iter().all(|(job, _)| of_shipped(job))
         {
@@ -297,19 +298,22 @@ fn catalog(
     Ok(catalog)
 }
 
-/// Returns the errors of a case that are found without rendering it. `renderer` knows the case's plugin, but cannot call it.
+/// Returns the errors of a case that are found without rendering it. `renderer` knows the plugin with the manifest, but cannot call it.
 pub(super) fn check(
     case: &Case,
     admission: &Admission,
-    renderer: &Renderer,
+    (renderer, manifest): (&Renderer, &Manifest),
 ) -> Result<ErrorList, ErrorList> {
     let read = case.read();
-    let objects = read.objects.iter();
-    let objects = objects.filter(|object| !names_shipped(object, &read.objects));
-    let mut objects: Vec<_> = objects.cloned().collect();
-    if !objects.iter().any(input::is_train_job) {
-        objects.clone_from(&read.objects);
+    let mut jobs = read
+        .objects
+        .iter()
+        .filter(|object| input::is_train_job(object));
+    let is_shipped = |object: &Object| names_shipped(object, &read.objects).is_some();
+    if case.is_refused_on_shipped() && jobs.all(is_shipped) {
+        return Ok(ErrorList::default());
     }
+    let objects = with_shipped(&read.objects, manifest);
     let mut rendering = Rendering {
         errors: read.errors.clone(),
         ..Rendering::new(case, None)
@@ -333,20 +337,37 @@ pub(super) fn check(
     Ok(errors)
 }
 
-/// Whether a TrainJob names a shipped runtime that the case does not have.
-fn names_shipped(object: &Object, all: &[Object]) -> bool {
+/// Returns the shipped runtime that a TrainJob names and that the case does not have.
+fn names_shipped(object: &Object, all: &[Object]) -> Option<&'static Runtime> {
     let reference = |field| object.value.pointer(field).and_then(Value::as_str);
     let kind = reference("/spec/runtimeRef/kind");
-    let Some(name) = reference("/spec/runtimeRef/name") else {
-        return false;
-    };
+    let name = reference("/spec/runtimeRef/name")?;
     let is_it = |object: &Object| is_runtime(object) && object.metadata.name == name;
-    input::is_train_job(object)
-        && kind.is_none_or(|kind| kind == names::CLUSTER_TRAINING_RUNTIME)
-        && runtimes::shipped()
-            .iter()
-            .any(|shipped| shipped.name == name)
-        && !all.iter().any(is_it)
+    if !input::is_train_job(object)
+        || kind.is_some_and(|kind| kind != names::CLUSTER_TRAINING_RUNTIME)
+        || all.iter().any(is_it)
+    {
+        return None;
+    }
+    let mut shipped = runtimes::shipped().iter();
+    shipped.find(|shipped| shipped.name == name)
+}
+
+/// Adds the shipped runtimes that TrainJobs name, with the plugin.
+fn with_shipped(all: &[Object], manifest: &Manifest) -> Vec<Object> {
+    let named = all.iter().filter_map(|object| names_shipped(object, all));
+    let named: BTreeMap<_, _> = named.map(|runtime| (runtime.name, runtime)).collect();
+    let mut objects = all.to_vec();
+    for runtime in named.into_values() {
+        let file = format!("{}.yaml", runtime.name);
+        let mut shipped = Inputs::read_text(&file, runtime.text).objects;
+        for object in shipped.iter_mut().filter(|object| is_runtime(object)) {
+            // A runtime that cannot name the plugin is skipped when the case is rendered.
+            let _ = switch_on(&mut object.value, manifest, None);
+        }
+        objects.extend(shipped);
+    }
+    objects
 }
 
 /// Removes what a TrainJob says about plugins.

@@ -1,28 +1,30 @@
 //! `trainyard plugin conform`: tries what a plugin of good quality does, and reports it.
 //!
-//! `scenarios` changes the input as users do, `own_values` sets what the plugin sets, `orders` changes the order of plugins, `component`
-//! looks at the file, and `report` has the checks and prints them.
+//! `scenarios` changes the input as users do, `own_values` sets what the plugin sets, of the `kinds` that users can set, `orders` changes the
+//! order of plugins, `nodes` finds missed nodes, `runtimes` counts the shipped runtimes, `component` looks at the file, and `report` has the
+//! checks and prints them.
 
 mod component;
+mod kinds;
+mod nodes;
 mod orders;
 mod own_values;
 mod report;
+mod runtimes;
 mod scenarios;
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use clap::{Args, ValueEnum};
-use trainyard_model::{
-    claims::{ClaimPath, ClaimScope, PodSetPattern, Verb},
-    names::without_digests,
-    plugin_info::PluginInfo,
-};
+use trainyard_model::{names::without_digests, plugin_info::PluginInfo};
 
 use self::{
-    report::{Check, CheckName, ConformReport},
+    nodes::NodeWrites,
+    report::{Check, CheckName, ConformReport, Tried},
+    runtimes::ShippedRuntimes,
     scenarios::Scenario,
 };
-use super::cases::{Cases, CasesArgs, Prepared, Reach, Rendering, Run, Variant};
+use super::cases::{Cases, CasesArgs, Prepared, Rendering, Run, Variant};
 use crate::{
     output::{self, counted},
     report::ErrorList,
@@ -57,6 +59,10 @@ const MOST_CASES: usize = 3;
 struct Rendered {
     /// The case and the runtime, in words.
     name: String,
+    /// The shipped runtime. `None` for the runtimes of the case.
+    shipped: Option<&'static str>,
+    /// Why a TrainJob was not rendered with the shipped runtime.
+    skipped: Option<String>,
     /// The results, without digests.
     files: BTreeMap<&'static str, String>,
     refused: usize,
@@ -65,8 +71,7 @@ struct Rendered {
     ended: Vec<String>,
     /// The names of the active plugins, of each TrainJob.
     plans: Vec<Vec<Arc<str>>>,
-    /// The node pod sets that the plugin missed.
-    missed: Vec<String>,
+    nodes: NodeWrites,
     /// The plugin's warnings without a field.
     without_field: Vec<String>,
     /// The warnings, without digests.
@@ -89,12 +94,14 @@ impl Rendered {
         });
         Self {
             name: run.name(),
+            shipped: rendering.runtime,
+            skipped: rendering.skipped.first().map(|job| job.reason.clone()),
             files: rendering.files(),
             refused: rendering.refused,
             rendered: rendering.jobs.len(),
             ended: rendering.ended.clone(),
             plans: plans.collect(),
-            missed: missed(rendering, plugin),
+            nodes: NodeWrites::of(rendering, plugin),
             without_field: without_field
                 .map(|warning| without_digests(&warning.sentence()))
                 .collect(),
@@ -130,13 +137,11 @@ pub(super) fn run(args: &ConformArgs) -> Result<(), ErrorList> {
         .filter(|case| !case.is_refused())
         .take(MOST_CASES)
         .collect();
-    let mut checks = vec![
-        repeated(&first, &again),
-        of_each(CheckName::Runtimes, &first, |one| &one.ended),
-    ];
+    let shipped = ShippedRuntimes::of(&first);
+    let mut checks = vec![repeated(&first, &again), shipped.check(&first)];
     let all_scenarios = scenarios::scenarios();
-    let in_scenarios = in_scenarios(&cases, &few, &all_scenarios)?;
-    checks.push(nodes(first.iter().chain(&in_scenarios), plugin));
+    let in_scenarios = in_scenarios(&cases, &few, &all_scenarios, &first)?;
+    checks.push(nodes::check(first.iter().chain(&in_scenarios)));
     checks.push(of_each(
         CheckName::Warnings,
         first.iter().chain(&in_scenarios),
@@ -153,7 +158,13 @@ pub(super) fn run(args: &ConformArgs) -> Result<(), ErrorList> {
     checks.extend(component::checks(&args.cases, &cases)?);
     let all = first.iter().chain(&again).chain(&in_scenarios);
     let renderings = all.map(|one| one.rendered + one.refused).sum();
-    let report = ConformReport::new(plugin, cases.cases.len(), renderings, usage.calls, checks);
+    let tried = Tried {
+        cases: cases.cases.len(),
+        renderings,
+        calls: usage.calls,
+        shipped_runtimes: shipped,
+    };
+    let report = ConformReport::new(plugin, tried, checks);
     match args.output {
         ConformFormat::Table => output::lines(report.lines())?,
         ConformFormat::Json => output::json(&report)?,
@@ -190,49 +201,12 @@ fn repeated(first: &[Rendered], again: &[Rendered]) -> Check {
     Check::new(CheckName::Repeat, tried, failures.collect())
 }
 
-/// Whether the plugin claims to write to the nodes, by either name that they have.
-fn writes_to_nodes(plugin: &PluginInfo) -> bool {
-    let is_of_nodes = |path: &ClaimPath| {
-        let (ClaimScope::PodSet(pod_sets) | ClaimScope::Container { pod_sets, .. }) = &path.scope
-        else {
-            return false;
-        };
-        match pod_sets {
-            PodSetPattern::Nodes => true,
-            PodSetPattern::Ancestor(name) => **name == *trainyard_api::names::ANCESTOR_TRAINER,
-            PodSetPattern::Named(_) => false,
-        }
-    };
-    let mut claims = plugin.manifest.claims.iter();
-    claims.any(|(verb, path)| verb != Verb::Read && is_of_nodes(path))
-}
-
-/// Returns the node pod sets that the plugin did not write to, although it wrote to another pod set, if it claims to write to nodes.
-fn missed(rendering: &Rendering<'_>, plugin: &PluginInfo) -> Vec<String> {
-    if !writes_to_nodes(plugin) {
-        return Vec::new();
-    }
-    let reach = Reach::of(rendering, &plugin.id.name);
-    let jobs = rendering.jobs.iter();
-    let nodes = jobs.flat_map(|job| job.rendered.node_pod_sets());
-    let missed = reach.missed(nodes).into_iter();
-    missed
-        .map(|name| format!("the pods of `{name}` are nodes, but it wrote to other pods only"))
-        .collect()
-}
-
-fn nodes<'r>(all: impl IntoIterator<Item = &'r Rendered>, plugin: &PluginInfo) -> Check {
-    match writes_to_nodes(plugin) {
-        true => of_each(CheckName::Nodes, all, |one| &one.missed),
-        false => Check::unneeded(CheckName::Nodes, "it claims no writes to the nodes"),
-    }
-}
-
-/// Renders a few cases in each scenario.
+/// Renders a few cases in each scenario. `first` has the renderings as they are.
 fn in_scenarios(
     cases: &Cases,
     few: &[&Prepared<'_>],
     scenarios: &[Scenario],
+    first: &[Rendered],
 ) -> Result<Vec<Rendered>, ErrorList> {
     let mut all = Vec::new();
     for scenario in scenarios {
@@ -244,6 +218,13 @@ fn in_scenarios(
         let runs: Vec<_> = runs.collect();
         all.extend(cases.render_runs(&runs, |run, rendering| {
             let mut rendered = Rendered::new(run, &rendering, &cases.plugin);
+            let mut usual = first.iter().filter(|one| one.name == rendered.name);
+            if let Some(usual) = usual.next()
+                && scenario.keeps_nodes
+                && rendered.rendered == usual.rendered
+            {
+                rendered.nodes.miss_nodes_of(&usual.nodes);
+            }
             rendered.name = format!("{}, {}", rendered.name, scenario.name);
             rendered
         })?);

@@ -2,18 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::{Map, Value, json};
-use trainyard_api::{
-    Object,
-    path::{FieldPath, Segment},
-};
+use serde_json::Value;
+use trainyard_api::{Object, path::FieldPath, path::Segment};
 use trainyard_model::names::without_digests;
 use trainyard_render::{ProvenanceStep, Setter};
 
 use super::{
     Rendered,
+    kinds::{Kind, Place},
     report::{Check, CheckName},
-    scenarios::{add, containers, of_named_pods},
 };
 use crate::{
     output::counted,
@@ -21,28 +18,16 @@ use crate::{
     report::ErrorList,
 };
 
-/// The name and the value of what a user sets.
-const OWN: &str = "users-own";
-
-/// A value of a container that the plugin set, and that users may set.
+/// A value of a pod or a container that the plugin set, and that users may set.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct OwnValue {
     kind: Kind,
-    /// The name of the env var, the path of the mount, or the port's number.
+    /// The name of the env var, the path of the mount, the port's number, or another key.
     key: String,
-    pod_set: String,
-    list: &'static str,
-    container: String,
+    place: Place,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Kind {
-    Env,
-    Mount,
-    Port,
-}
-
-/// Returns what a plugin set in containers that are not its own.
+/// Returns what a plugin set in pods, and in containers that are not its own.
 pub(super) fn of(rendering: &Rendering<'_>, plugin: &str) -> Vec<OwnValue> {
     let mut all = Vec::new();
     for job in &rendering.jobs {
@@ -50,7 +35,7 @@ pub(super) fn of(rendering: &Rendering<'_>, plugin: &str) -> Vec<OwnValue> {
         let rows = job.rendered.provenance().into_iter();
         let written = rows.filter(|row| row.steps.iter().any(is_ours));
         let values = written.filter_map(|row| OwnValue::at(&row.path));
-        all.extend(values.filter(|value| value.container_in(job.rendered.patched()).is_some()));
+        all.extend(values.filter(|value| value.place.in_spec(job.rendered.patched()).is_some()));
     }
     all.sort();
     all.dedup();
@@ -63,105 +48,37 @@ impl OwnValue {
         let path: FieldPath = path.parse().ok()?;
         let texts: Vec<_> = path.segments().iter().map(Segment::text).collect();
         let texts: Vec<&str> = texts.iter().map(|text| &**text).collect();
-        let ["pod-sets", pod_set, list, container, field, key, ..] = texts.as_slice() else {
+        let ["pod-sets", pod_set, below @ ..] = texts.as_slice() else {
             return None;
         };
-        let kind = match *field {
-            "env" => Kind::Env,
-            "mounts" => Kind::Mount,
-            "ports" => Kind::Port,
-            _ => return None,
+        let (container, below) = match below {
+            ["containers", container, below @ ..] => (Some(("containers", *container)), below),
+            ["init-containers", container, below @ ..] => {
+                (Some(("initContainers", *container)), below)
+            }
+            below => (None, below),
         };
+        let [field, keys @ ..] = below else {
+            return None;
+        };
+        let kind = Kind::of_field(field, container.is_some())?;
         Some(Self {
             kind,
-            // The protocol of a port is left out.
-            key: match kind {
-                Kind::Port => key.split('/').next()?.to_owned(),
-                _ => (*key).to_owned(),
-            },
-            pod_set: (*pod_set).to_owned(),
-            list: match *list {
-                "init-containers" => "initContainers",
-                _ => "containers",
-            },
-            container: (*container).to_owned(),
+            key: kind.key(keys)?,
+            place: Place::new(pod_set, container),
         })
     }
 
-    fn name(&self) -> &'static str {
-        match self.kind {
-            Kind::Env => "the env var",
-            Kind::Mount => "the mount",
-            Kind::Port => "the port",
-        }
-    }
-
-    /// Sets the value in the runtimes that have the container.
+    /// Sets the value in the runtimes that have the pod set.
     fn set(&self, objects: &mut [Object]) {
-        of_named_pods(objects, |name, pod| {
-            if name != self.pod_set {
-                return;
-            }
-            if self.kind == Kind::Mount {
-                add(pod, "volumes", json!({"name": OWN, "emptyDir": {}}));
-            }
-            let of_name = |container: &&mut Map<String, Value>| {
-                container
-                    .get("name")
-                    .is_some_and(|name| *name == self.container)
-            };
-            if let Some(container) = containers(pod, self.list).find(of_name) {
-                self.set_in(container);
-            }
-        });
+        self.kind.set(&self.key, &self.place, objects);
     }
 
-    fn set_in(&self, container: &mut Map<String, Value>) {
-        let (list, key, own) = self.item();
-        if let Some(items) = container.get_mut(list).and_then(Value::as_array_mut) {
-            items.retain(|item| item.get(key) != own.get(key));
-        }
-        add(container, list, Value::Object(own));
+    /// Whether the user's value is in the spec of a JobSet.
+    fn is_in(&self, spec: &Value) -> bool {
+        let owner = self.place.in_spec(spec);
+        owner.is_some_and(|owner| self.kind.is_own(&self.key, owner))
     }
-
-    /// Returns the list of a container that the value is in, the key of its items, and the item of the user.
-    fn item(&self) -> (&'static str, &'static str, Map<String, Value>) {
-        let (list, key, id, own) = match self.kind {
-            Kind::Env => ("env", "name", json!(self.key), "value"),
-            Kind::Mount => ("volumeMounts", "mountPath", json!(self.key), "name"),
-            Kind::Port => {
-                let number = self.key.parse::<u32>();
-                let number = number.map_or_else(|_| json!(self.key), |number| json!(number));
-                ("ports", "containerPort", number, "name")
-            }
-        };
-        let item = [(key.to_owned(), id), (own.to_owned(), json!(OWN))];
-        (list, key, item.into_iter().collect())
-    }
-
-    /// Returns the container in the spec of a JobSet.
-    fn container_in<'v>(&self, spec: &'v Value) -> Option<&'v Value> {
-        let job = named(spec.get("replicatedJobs"), &self.pod_set)?;
-        let list = format!("/template/spec/template/spec/{}", self.list);
-        named(job.pointer(&list), &self.container)
-    }
-
-    /// Whether the user's value is in a JobSet.
-    fn is_kept(&self, job_set: &Value) -> bool {
-        let spec = job_set.get("spec").unwrap_or(&Value::Null);
-        let (list, _, own) = self.item();
-        let items = self
-            .container_in(spec)
-            .and_then(|container| container.get(list)?.as_array());
-        let is_own = |item: &Value| own.iter().all(|(key, value)| item.get(key) == Some(value));
-        items.is_some_and(|items| items.iter().any(is_own))
-    }
-}
-
-/// Returns the item of this name in a list.
-fn named<'v>(list: Option<&'v Value>, name: &str) -> Option<&'v Value> {
-    let mut items = list?.as_array()?.iter();
-    items.find(|item| item.get("name").is_some_and(|own| own == name))
 }
 
 /// Sets each value once, in the first rendering in which the plugin sets it, and checks that it is kept, that the plugin refuses it, or that a
@@ -171,7 +88,7 @@ pub(super) fn checks(
     runs: &[Run<'_>],
     first: &[Rendered],
 ) -> Result<Vec<Check>, ErrorList> {
-    // By the kind and the key: other containers get the same code.
+    // By the kind and the key: other pods and containers get the same code.
     let mut wanted: BTreeMap<(Kind, &str), (&Run<'_>, &Rendered, &OwnValue)> = BTreeMap::new();
     for (run, rendered) in runs.iter().zip(first) {
         for value in &rendered.values {
@@ -180,7 +97,7 @@ pub(super) fn checks(
                 .or_insert((run, rendered, value));
         }
     }
-    let mut failures: BTreeMap<Kind, Vec<String>> = BTreeMap::new();
+    let mut failures: BTreeMap<CheckName, Vec<String>> = BTreeMap::new();
     for (run, before, value) in wanted.values() {
         let variant = Variant {
             renderer: None,
@@ -194,23 +111,22 @@ pub(super) fn checks(
             problem(run, &rendering, (&before.warnings, value))
         })?;
         failures
-            .entry(value.kind)
+            .entry(value.kind.check())
             .or_default()
             .extend(problems.into_iter().flatten());
     }
-    let kinds = [
-        (CheckName::Env, Kind::Env, "env var"),
-        (CheckName::Mounts, Kind::Mount, "mount"),
-        (CheckName::Ports, Kind::Port, "port"),
-    ];
-    let checks = kinds.into_iter().map(|(check, kind, noun)| {
-        let count = wanted.keys().filter(|(of, _)| *of == kind).count();
-        match count {
-            0 => Check::unneeded(check, "it sets none"),
-            _ => Check::new(
+    let checks = CheckName::OWN_VALUES.into_iter().map(|check| {
+        let tried = Kind::ALL.into_iter().filter_map(|kind| {
+            let count = wanted.keys().filter(|(of, _)| *of == kind).count();
+            (kind.check() == check && count > 0).then(|| counted(count, kind.noun()))
+        });
+        let tried: Vec<_> = tried.collect();
+        match tried.is_empty() {
+            true => Check::unneeded(check, "it sets none"),
+            false => Check::new(
                 check,
-                counted(count, noun),
-                failures.remove(&kind).unwrap_or_default(),
+                tried.join(", "),
+                failures.remove(&check).unwrap_or_default(),
             ),
         }
     });
@@ -223,18 +139,21 @@ fn problem(
     rendering: &Rendering<'_>,
     (before, value): (&[String], &OwnValue),
 ) -> Option<String> {
-    let (what, key, place) = (value.name(), &value.key, run.name());
+    let (what, key, place) = (value.kind.noun(), &value.key, run.name());
     if let Some(ended) = rendering.ended.first() {
         return Some(format!(
-            "{place}: the user sets {what} {key}, and the host ends a call: {ended}"
+            "{place}: the user sets the {what} {key}, and the host ends a call: {ended}"
         ));
     }
     let mut new = warnings(rendering).into_iter();
     let is_warned = new.any(|warning| !before.contains(&warning) && has_word(&warning, key));
-    let mut jobs = rendering.jobs.iter();
-    let is_lost = jobs.any(|job| !value.is_kept(&job.rendered.job_set)) && !is_warned;
-    is_lost.then(|| {
-        format!("{place}: the user's value of {what} {key} is replaced, and no warning says so")
+    // What a TrainJob replaces is no matter of the plugin.
+    let is_lost = rendering.jobs.iter().any(|job| {
+        let spec = job.rendered.job_set.get("spec").unwrap_or(&Value::Null);
+        value.is_in(job.rendered.patched()) && !value.is_in(spec)
+    });
+    (is_lost && !is_warned).then(|| {
+        format!("{place}: the user's value of the {what} {key} is replaced, and no warning says so")
     })
 }
 

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use trainyard_model::{contract, plugin_info::PluginInfo};
 
+use super::runtimes::ShippedRuntimes;
 use crate::{
     output::{Table, counted},
     report::ErrorList,
@@ -12,7 +13,7 @@ use crate::{
 const MOST_FAILURES: usize = 10;
 
 /// What is checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum CheckName {
     Repeat,
@@ -23,6 +24,10 @@ pub(super) enum CheckName {
     Env,
     Mounts,
     Ports,
+    Resources,
+    Labels,
+    Annotations,
+    Scheduler,
     Warnings,
     Limits,
     Claims,
@@ -31,6 +36,17 @@ pub(super) enum CheckName {
 }
 
 impl CheckName {
+    /// The checks that values of users stay.
+    pub(super) const OWN_VALUES: [Self; 7] = [
+        Self::Env,
+        Self::Mounts,
+        Self::Ports,
+        Self::Resources,
+        Self::Labels,
+        Self::Annotations,
+        Self::Scheduler,
+    ];
+
     const fn name(self) -> &'static str {
         match self {
             Self::Repeat => "repeat",
@@ -41,6 +57,10 @@ impl CheckName {
             Self::Env => "env",
             Self::Mounts => "mounts",
             Self::Ports => "ports",
+            Self::Resources => "resources",
+            Self::Labels => "labels",
+            Self::Annotations => "annotations",
+            Self::Scheduler => "scheduler",
             Self::Warnings => "warnings",
             Self::Limits => "limits",
             Self::Claims => "claims",
@@ -54,16 +74,22 @@ impl CheckName {
         match self {
             Self::Repeat => "gives the same bytes twice",
             Self::Orders => "gives the same bytes in up to 24 legal orders of the active plugins",
-            Self::Runtimes => "is never stopped by the host, with every shipped runtime",
+            Self::Runtimes => {
+                "is never stopped by the host, with the runtimes of the cases and the shipped ones"
+            }
             Self::Scenarios => {
-                "nor with and without accelerators, for 1 and 1,000 nodes, beside other containers, in gangs, with claims of devices, and without looked-up objects"
+                "nor with and without accelerators, for 1 and 1,000 nodes, beside other containers, after other pods, without DNS names, in gangs, with claims of devices, and without looked-up objects"
             }
             Self::Nodes => "writes to all nodes, or to none",
             Self::Env => "keeps env vars of users, or says why not",
             Self::Mounts => {
-                "keeps volumes that users mount at the same path, such as /dev/shm, or says why not"
+                "keeps volumes that users mount at the same path, such as /dev/shm, or that have the same name, or says why not"
             }
             Self::Ports => "keeps ports of users with the same number, or says why not",
+            Self::Resources => "keeps requests and limits of users, or says why not",
+            Self::Labels => "keeps labels of users on pods, or says why not",
+            Self::Annotations => "keeps annotations of users on pods, or says why not",
+            Self::Scheduler => "keeps the scheduler that users set, or says why not",
             Self::Warnings => "warns with a field",
             Self::Limits => "uses at most half of each limit",
             Self::Claims => "claims nothing that it does not use",
@@ -93,6 +119,7 @@ enum CheckResult {
     Passed,
     Failed,
     NotNeeded,
+    NotTried,
 }
 
 impl CheckResult {
@@ -101,6 +128,7 @@ impl CheckResult {
             Self::Passed => "passed",
             Self::Failed => "failed",
             Self::NotNeeded => "not needed",
+            Self::NotTried => "not tried",
         }
     }
 }
@@ -132,6 +160,24 @@ impl Check {
         }
     }
 
+    /// Adds what was tried.
+    pub(super) fn also_tried(mut self, more: &str) -> Self {
+        self.tried = format!("{}, {more}", self.tried);
+        self
+    }
+
+    /// Adds why a part was not tried, which the result says unless there are failures.
+    pub(super) fn or_untried(self, why: &str) -> Self {
+        let result = match self.result {
+            CheckResult::Failed => CheckResult::Failed,
+            _ => CheckResult::NotTried,
+        };
+        Self {
+            result,
+            ..self.also_tried(why)
+        }
+    }
+
     /// Returns a check that does not apply to the plugin.
     pub(super) fn unneeded(check: CheckName, why: &str) -> Self {
         Self {
@@ -154,22 +200,25 @@ pub(super) struct ConformReport {
     contract: String,
     /// The version of Trainyard that checked it.
     trainyard: &'static str,
-    cases: usize,
-    /// The number of TrainJobs that were rendered for the checks of runtimes and scenarios.
-    renderings: usize,
-    calls: usize,
+    #[serde(flatten)]
+    tried: Tried,
     passed: bool,
     checks: Vec<Check>,
 }
 
+/// What was tried.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Tried {
+    pub(super) cases: usize,
+    /// The number of TrainJobs that were rendered for the checks of runtimes and scenarios.
+    pub(super) renderings: usize,
+    pub(super) calls: usize,
+    pub(super) shipped_runtimes: ShippedRuntimes,
+}
+
 impl ConformReport {
-    pub(super) fn new(
-        plugin: &PluginInfo,
-        cases: usize,
-        renderings: usize,
-        calls: usize,
-        checks: Vec<Check>,
-    ) -> Self {
+    pub(super) fn new(plugin: &PluginInfo, tried: Tried, checks: Vec<Check>) -> Self {
         let is_failed = |check: &Check| check.result == CheckResult::Failed;
         Self {
             plugin: plugin.id.name.to_string(),
@@ -177,10 +226,8 @@ impl ConformReport {
             digest: plugin.id.digest.to_string(),
             contract: plugin.manifest.contract.clone(),
             trainyard: env!("CARGO_PKG_VERSION"),
-            cases,
-            renderings,
-            calls,
-            passed: calls > 0 && !checks.iter().any(is_failed),
+            passed: tried.calls > 0 && !checks.iter().any(is_failed),
+            tried,
             checks,
         }
     }
@@ -193,9 +240,9 @@ impl ConformReport {
             self.contract,
             self.trainyard,
             contract::VERSION,
-            counted(self.cases, "case"),
-            counted(self.renderings, "rendering"),
-            counted(self.calls, "call"),
+            counted(self.tried.cases, "case"),
+            counted(self.tried.renderings, "rendering"),
+            counted(self.tried.calls, "call"),
         )
     }
 
@@ -257,7 +304,7 @@ impl ConformReport {
         if self.passed {
             return Ok(());
         }
-        if self.calls == 0 {
+        if self.tried.calls == 0 {
             return Err(ErrorList::from_iter([format!(
                 "plugin {}: no case called the plugin, so nothing is known of it; add a case whose TrainJob it renders",
                 self.plugin

@@ -16,6 +16,8 @@ pub(super) struct Scenario {
     pub(super) name: String,
     /// Whether it activates other plugins, whose order may matter.
     pub(super) adds_plugins: bool,
+    /// Whether the plugin writes to the same nodes as without it.
+    pub(super) keeps_nodes: bool,
     edit: Edit,
 }
 
@@ -24,6 +26,7 @@ impl Scenario {
         Self {
             name: name.into(),
             adds_plugins: false,
+            keeps_nodes: false,
             edit: Box::new(edit),
         }
     }
@@ -31,6 +34,13 @@ impl Scenario {
     fn with_plugins(self) -> Self {
         Self {
             adds_plugins: true,
+            ..self
+        }
+    }
+
+    fn with_same_nodes(self) -> Self {
+        Self {
+            keeps_nodes: true,
             ..self
         }
     }
@@ -71,6 +81,18 @@ pub(super) fn scenarios() -> Vec<Scenario> {
             of_pods(objects, |pod| add(pod, "containers", beside.clone()));
         }),
         Scenario::new("with claims of devices", claims_of_devices).with_plugins(),
+        Scenario::new("without DNS names of pods", |objects| {
+            of_job_sets(objects, |spec| {
+                let network = spec.entry("network").or_insert_with(|| json!({}));
+                if let Some(network) = network.as_object_mut() {
+                    network.insert("enableDNSHostnames".to_owned(), json!(false));
+                }
+            });
+        }),
+        Scenario::new("with pods that have to be ready first", |objects| {
+            of_job_sets(objects, helper_first);
+        })
+        .with_same_nodes(),
         Scenario::new("without the objects that it looks up", |objects| {
             objects.retain(|object| is_train_job(object) || is_runtime(object));
         }),
@@ -80,28 +102,58 @@ pub(super) fn scenarios() -> Vec<Scenario> {
 }
 
 /// Changes the specs of the pod templates of all runtimes.
-pub(super) fn of_pods(objects: &mut [Object], mut edit: impl FnMut(&mut Map<String, Value>)) {
-    of_named_pods(objects, |_, pod| edit(pod));
+fn of_pods(objects: &mut [Object], edit: impl Fn(&mut Map<String, Value>)) {
+    of_pod_templates(objects, |_, template| {
+        if let Some(pod) = template.get_mut("spec").and_then(Value::as_object_mut) {
+            edit(pod);
+        }
+    });
 }
 
-/// Like [`of_pods`], with the names of the replicated jobs.
-pub(super) fn of_named_pods(
-    objects: &mut [Object],
-    mut edit: impl FnMut(&str, &mut Map<String, Value>),
-) {
-    for runtime in objects.iter_mut().filter(|object| is_runtime(object)) {
-        let jobs = runtime
-            .value
-            .pointer_mut("/spec/template/spec/replicatedJobs");
-        for job in jobs.and_then(Value::as_array_mut).into_iter().flatten() {
+/// Changes the pod templates of all runtimes, by the names of the replicated jobs.
+pub(super) fn of_pod_templates(objects: &mut [Object], mut edit: impl FnMut(&str, &mut Value)) {
+    of_job_sets(objects, |spec| {
+        for job in replicated_jobs(spec) {
             let name = job.get("name").and_then(Value::as_str);
             let name = name.unwrap_or_default().to_owned();
-            let pod = job.pointer_mut("/template/spec/template/spec");
-            if let Some(pod) = pod.and_then(Value::as_object_mut) {
-                edit(&name, pod);
+            if let Some(template) = job.pointer_mut("/template/spec/template") {
+                edit(&name, template);
             }
         }
+    });
+}
+
+/// Changes the specs of the JobSets of all runtimes.
+fn of_job_sets(objects: &mut [Object], mut edit: impl FnMut(&mut Map<String, Value>)) {
+    for runtime in objects.iter_mut().filter(|object| is_runtime(object)) {
+        let spec = runtime.value.pointer_mut("/spec/template/spec");
+        if let Some(spec) = spec.and_then(Value::as_object_mut) {
+            edit(spec);
+        }
     }
+}
+
+fn replicated_jobs(spec: &mut Map<String, Value>) -> impl Iterator<Item = &mut Value> {
+    let jobs = spec.get_mut("replicatedJobs").and_then(Value::as_array_mut);
+    jobs.into_iter().flatten()
+}
+
+/// Returns the value at a pointer. Objects on the way that do not exist are added, and the value itself is `empty`.
+pub(super) fn entry<'v>(
+    owner: &'v mut Value,
+    pointer: &str,
+    empty: Value,
+) -> Option<&'v mut Value> {
+    let mut names = pointer.split('/').skip(1).peekable();
+    let mut at = owner;
+    while let Some(name) = names.next() {
+        let missing = match names.peek() {
+            Some(_) => json!({}),
+            None => empty.clone(),
+        };
+        at = at.as_object_mut()?.entry(name).or_insert(missing);
+    }
+    Some(at)
 }
 
 /// Changes the containers of all runtimes.
@@ -110,7 +162,7 @@ fn of_containers(objects: &mut [Object], edit: impl Fn(&mut Map<String, Value>))
 }
 
 /// Returns the containers in a list of a pod.
-pub(super) fn containers<'p>(
+fn containers<'p>(
     pod: &'p mut Map<String, Value>,
     list: &str,
 ) -> impl Iterator<Item = &'p mut Map<String, Value>> {
@@ -119,7 +171,7 @@ pub(super) fn containers<'p>(
 }
 
 /// Adds an item to a list.
-pub(super) fn add(parent: &mut Map<String, Value>, list: &str, item: Value) {
+fn add(parent: &mut Map<String, Value>, list: &str, item: Value) {
     let list = parent.entry(list).or_insert_with(|| json!([]));
     if let Some(list) = list.as_array_mut() {
         list.push(item);
@@ -165,6 +217,27 @@ fn gang(objects: &mut [Object], policy: &str) {
     of_pods(objects, |pod| {
         pod.entry("schedulerName").or_insert_with(|| json!("gangs"));
     });
+}
+
+/// Puts a replicated job before the others, which start once its pods are ready.
+fn helper_first(spec: &mut Map<String, Value>) {
+    let container = json!({"name": "users-helper", "image": "registry.example.com/helper:1"});
+    let pod = json!({"spec": {"containers": [container]}});
+    let helper = json!({"name": "users-helper", "template": {"spec": {"template": pod}}});
+    // JobSet refuses both ways of an order together.
+    if replicated_jobs(spec).any(|job| job.get("dependsOn").is_some()) {
+        let ready = json!([{"name": "users-helper", "status": "Ready"}]);
+        for job in replicated_jobs(spec).filter_map(Value::as_object_mut) {
+            job.entry("dependsOn").or_insert_with(|| ready.clone());
+        }
+    } else {
+        let in_order = json!({"startupPolicyOrder": "InOrder"});
+        spec.insert("startupPolicy".to_owned(), in_order);
+    }
+    let jobs = spec.get_mut("replicatedJobs").and_then(Value::as_array_mut);
+    if let Some(jobs) = jobs {
+        jobs.insert(0, helper);
+    }
 }
 
 /// Lets the pods of all runtimes claim devices by a template.

@@ -34,7 +34,7 @@ impl Transform for Scheduler {
         let group = ctx.objects().name(API, KIND, SUFFIX, None);
         ctx.because("the scheduler starts all pods of this group together");
         for set in gang.group() {
-            set.set_pod_label(LABEL, &group);
+            set.join_by_label(ctx, LABEL, &group);
         }
         ctx.because("`schedulerName` in the configuration of trainyard-template-scheduler");
         gang.default_scheduler(&config.scheduler_name);

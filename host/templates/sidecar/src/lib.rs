@@ -27,6 +27,7 @@ impl Transform for Sidecar {
             let Some(node) = pod_set.container("node") else {
                 continue;
             };
+            pod_set.reserve_volume(NAME)?;
             ctx.because("training shares this volume with the sidecar");
             pod_set.put_empty_dir(NAME, None, None);
             node.default_mount(&Mount::new(NAME, PATH));

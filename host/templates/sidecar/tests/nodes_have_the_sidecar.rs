@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use serde_json::json;
-use trainyard_sdk::mock::MockJob;
+use trainyard_sdk::mock::{MockJob, MockPodSet};
 use trainyard_template_sidecar::PLUGIN;
 
 const IMAGE: &str = "registry.example.com/sidecar:1";
@@ -37,4 +37,16 @@ fn both_containers_share_a_volume() {
 fn the_image_is_required() {
     let error = job().transform(&PLUGIN).unwrap_err().to_string();
     assert!(error.contains("image"), "{error}");
+}
+
+#[test]
+fn a_volume_of_the_runtime_is_refused() {
+    let volume = |set: MockPodSet| {
+        let set = set.volume("sidecar", json!({"emptyDir": {}}));
+        set.nodes(true).container("node", |node| node)
+    };
+    let job = MockJob::new("bert").all_granted().pod_set("node", volume);
+    let job = job.config(json!({"image": IMAGE}));
+    let error = job.transform(&PLUGIN).unwrap_err().to_string();
+    assert!(error.contains("volumes[sidecar].name"), "{error}");
 }

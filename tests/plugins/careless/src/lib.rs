@@ -21,10 +21,20 @@ impl Transform for Careless {
         let sets = match mistake.as_str() {
             // The launcher of MPI is the trainer, and no node.
             "nodes" => ctx.info().with_ancestor("trainer"),
+            "first-node" => ctx.info().nodes().into_iter().take(1).collect(),
+            // Other pods may have to be ready before the nodes.
+            "waiting-nodes" => {
+                let mut nodes = ctx.info().nodes();
+                nodes.retain(|node| node.depends_on().is_empty());
+                nodes
+            }
             _ => ctx.info().nodes(),
         };
         for set in sets {
             make(ctx, &set, &mistake);
+            if mistake == "overwrite" {
+                overwrite(&set);
+            }
         }
         Ok(())
     }
@@ -41,6 +51,13 @@ fn make(ctx: &Context, set: &PodSet, mistake: &str) {
     }
     match mistake {
         "many-nodes" => assert!(ctx.job().nodes() < 500, "too many nodes"),
+        "host-names" => assert!(ctx.info().has_host_names(), "no names"),
+        "in-order" => {
+            let waits_for = set.depends_on();
+            let is_known = waits_for.iter().all(|one| one.pod_set != "users-helper");
+            assert!(is_known, "it has to wait");
+        }
+        "volume" => set.put_empty_dir("careless", None, None),
         "warning" => ctx.warn("something is wrong", None),
         "limits" => (0..70).for_each(|line| ctx.log("debug", &line.to_string())),
         // A claim would order it after the plugins that write the command. Without one, their order would matter.
@@ -50,4 +67,17 @@ fn make(ctx: &Context, set: &PodSet, mistake: &str) {
         }
         _ => {}
     }
+}
+
+/// Replaces what users set.
+fn overwrite(set: &PodSet) {
+    let Some(node) = set.container("node") else {
+        return;
+    };
+    set.put_empty_dir("careless", None, None);
+    set.set_pod_label("example.com/careless", "yes");
+    set.set_pod_annotation("example.com/careless", "yes");
+    set.set_scheduler_name("careless");
+    node.set_limit("example.com/careless", "1");
+    node.set_request("memory", "1Gi");
 }
