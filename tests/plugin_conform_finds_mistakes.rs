@@ -7,7 +7,7 @@ use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt as _, path::Pa
 use serde_json::{Value, json};
 use trainyard_cluster::with_manifest;
 
-use crate::common::{root, runtime, stderr, test_plugin, trainyard};
+use crate::common::{root, runtime, stderr, stdout, test_plugin, trainyard};
 
 const ENV: &str = "pod-sets[@nodes].containers[node].env[CARELESS]";
 
@@ -385,5 +385,15 @@ fn a_file_that_depends_on_its_directory_is_found() {
     assert!(
         result == "failed" && failures.contains("a copy cannot be built"),
         "{failures}"
+    );
+    // A tool of another language may give other bytes each time.
+    let allowed = ["plugin", "conform", "own", "--allow", "rebuild,paths"];
+    let output = trainyard(folder.path(), &[&allowed[..], &["-o", "markdown"]].concat());
+    let printed = stdout(&output);
+    assert!(output.status.success(), "{printed}{}", stderr(&output));
+    let (row, reason) = ("| rebuild | failed (allowed) |", "- a copy cannot be built");
+    assert!(
+        printed.contains(row) && printed.contains(reason),
+        "{printed}"
     );
 }

@@ -35,6 +35,9 @@ use crate::{
 pub(crate) struct ConformArgs {
     #[command(flatten)]
     cases: CasesArgs,
+    /// Checks that may fail, such as `paths,rebuild` for a tool that puts paths of its own into each file. The report says so.
+    #[arg(long, value_enum, value_name = "CHECK", value_delimiter = ',')]
+    allow: Vec<CheckName>,
     /// The output format.
     #[arg(short, long, value_enum, default_value_t = ConformFormat::Table)]
     output: ConformFormat,
@@ -164,7 +167,7 @@ pub(super) fn run(args: &ConformArgs) -> Result<(), ErrorList> {
         calls: usage.calls,
         shipped_runtimes: shipped,
     };
-    let report = ConformReport::new(plugin, tried, checks);
+    let report = ConformReport::new(plugin, tried, checks, &args.allow);
     match args.output {
         ConformFormat::Table => output::lines(report.lines())?,
         ConformFormat::Json => output::json(&report)?,

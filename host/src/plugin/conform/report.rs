@@ -1,5 +1,6 @@
 //! The checks of `plugin conform`, and its report.
 
+use clap::ValueEnum;
 use serde::Serialize;
 use trainyard_model::{contract, plugin_info::PluginInfo};
 
@@ -13,7 +14,7 @@ use crate::{
 const MOST_FAILURES: usize = 10;
 
 /// What is checked.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, ValueEnum)]
 #[serde(rename_all = "camelCase")]
 pub(super) enum CheckName {
     Repeat,
@@ -118,6 +119,8 @@ pub(super) struct Check {
 enum CheckResult {
     Passed,
     Failed,
+    /// It failed, which the author allows.
+    Allowed,
     NotNeeded,
     NotTried,
 }
@@ -127,6 +130,7 @@ impl CheckResult {
         match self {
             Self::Passed => "passed",
             Self::Failed => "failed",
+            Self::Allowed => "failed (allowed)",
             Self::NotNeeded => "not needed",
             Self::NotTried => "not tried",
         }
@@ -218,7 +222,18 @@ pub(super) struct Tried {
 }
 
 impl ConformReport {
-    pub(super) fn new(plugin: &PluginInfo, tried: Tried, checks: Vec<Check>) -> Self {
+    /// Returns the report. The checks in `allowed` may fail.
+    pub(super) fn new(
+        plugin: &PluginInfo,
+        tried: Tried,
+        mut checks: Vec<Check>,
+        allowed: &[CheckName],
+    ) -> Self {
+        for check in &mut checks {
+            if check.result == CheckResult::Failed && allowed.contains(&check.check) {
+                check.result = CheckResult::Allowed;
+            }
+        }
         let is_failed = |check: &Check| check.result == CheckResult::Failed;
         Self {
             plugin: plugin.id.name.to_string(),
@@ -263,18 +278,24 @@ impl ConformReport {
             ]);
         }
         lines.extend(table.lines());
-        for check in self
-            .checks
-            .iter()
-            .filter(|check| !check.failures.is_empty())
-        {
-            lines.extend([String::new(), format!("{}:", check.check.name())]);
-            lines.extend(check.failures.iter().map(|failure| format!("  {failure}")));
-            if check.more > 0 {
-                lines.push(format!("  and {} more", check.more));
-            }
+        for (name, failures) in self.failures() {
+            lines.extend([String::new(), format!("{name}:")]);
+            lines.extend(failures.iter().map(|failure| format!("  {failure}")));
         }
         lines
+    }
+
+    /// Returns the names of the checks with failures, and these.
+    fn failures(&self) -> impl Iterator<Item = (&'static str, Vec<String>)> {
+        let checks = self.checks.iter();
+        let failed = checks.filter(|check| !check.failures.is_empty());
+        failed.map(|check| {
+            let mut failures = check.failures.clone();
+            if check.more > 0 {
+                failures.push(format!("and {} more", check.more));
+            }
+            (check.check.name(), failures)
+        })
     }
 
     pub(super) fn markdown(&self) -> Vec<String> {
@@ -296,6 +317,10 @@ impl ConformReport {
             ];
             format!("| {} |", cells.map(cell).join(" | "))
         }));
+        for (name, failures) in self.failures() {
+            lines.extend([String::new(), format!("`{name}`:"), String::new()]);
+            lines.extend(failures.iter().map(|failure| format!("- {failure}")));
+        }
         lines
     }
 
