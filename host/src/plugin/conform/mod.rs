@@ -140,8 +140,8 @@ pub(super) fn run(args: &ConformArgs) -> Result<(), ErrorList> {
         .filter(|case| !case.is_refused())
         .take(MOST_CASES)
         .collect();
-    let shipped = ShippedRuntimes::of(&first);
-    let mut checks = vec![repeated(&first, &again), shipped.check(&first)];
+    let shipped = shipped_runtimes(&first);
+    let mut checks = vec![repeated(&first, &again), runtimes_check(&first, &shipped)];
     let all_scenarios = scenarios::scenarios();
     let in_scenarios = in_scenarios(&cases, &few, &all_scenarios, &first)?;
     checks.push(nodes::check(first.iter().chain(&in_scenarios)));
@@ -202,6 +202,24 @@ fn repeated(first: &[Rendered], again: &[Rendered]) -> Check {
     let failures = differ.map(|(first, _)| format!("{}: the second result differs", first.name));
     let tried = counted(first.len(), "rendering");
     Check::new(CheckName::Repeat, tried, failures.collect())
+}
+
+/// Counts the shipped runtimes with which cases were rendered.
+fn shipped_runtimes(all: &[Rendered]) -> ShippedRuntimes {
+    let of_shipped = all.iter().filter_map(|one| {
+        let is_rendered = one.rendered + one.refused > 0;
+        Some((one.shipped?, is_rendered, one.skipped.as_deref()))
+    });
+    ShippedRuntimes::of(of_shipped)
+}
+
+/// Checks that the host ended no call with a runtime.
+fn runtimes_check(all: &[Rendered], shipped: &ShippedRuntimes) -> Check {
+    let check = of_each(CheckName::Runtimes, all, |one| &one.ended);
+    match shipped.untried() {
+        None => check.also_tried(&format!("with {shipped}")),
+        Some(why) => check.or_untried(&format!("with {why}")),
+    }
 }
 
 /// Renders a few cases in each scenario. `first` has the renderings as they are.

@@ -89,9 +89,9 @@ impl Claimed {
             PodSetPattern::Named(key) => nodes.iter().any(|node| key.matches(node, None)),
             PodSetPattern::Nodes | PodSetPattern::Ancestor(_) => false,
         };
-        if patterns.iter().any(|pattern| is_of_nodes(pattern)) {
+        if patterns.iter().any(is_of_nodes) {
             Self::Nodes
-        } else if patterns.iter().any(|pattern| includes_node(pattern)) {
+        } else if patterns.iter().any(includes_node) {
             Self::Names
         } else {
             Self::Nothing

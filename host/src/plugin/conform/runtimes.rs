@@ -1,13 +1,12 @@
 //! Counts the shipped runtimes with which the plugin was tried.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
 
 use serde::Serialize;
 
-use super::{
-    Rendered, of_each,
-    report::{Check, CheckName},
-};
 use crate::{output::counted, runtimes::shipped};
 
 /// The shipped runtimes with which the cases were rendered.
@@ -30,12 +29,17 @@ struct SkippedRuntime {
 }
 
 impl ShippedRuntimes {
-    pub(super) fn of(all: &[Rendered]) -> Self {
-        let tried = all.iter().filter(|one| one.rendered + one.refused > 0);
-        let rendered: BTreeSet<_> = tried.filter_map(|one| one.shipped).collect();
-        let mut reasons = BTreeMap::new();
-        for one in all {
-            if let (Some(runtime), Some(reason)) = (one.shipped, &one.skipped) {
+    /// Counts the runtimes of renderings with shipped ones. Each has the runtime, whether a TrainJob was rendered or refused, and why one was
+    /// skipped.
+    pub(super) fn of<'r>(
+        renderings: impl Iterator<Item = (&'static str, bool, Option<&'r str>)>,
+    ) -> Self {
+        let (mut rendered, mut reasons) = (BTreeSet::new(), BTreeMap::new());
+        for (runtime, is_rendered, reason) in renderings {
+            if is_rendered {
+                rendered.insert(runtime);
+            }
+            if let Some(reason) = reason {
                 reasons.entry(runtime).or_insert(reason);
             }
         }
@@ -48,28 +52,26 @@ impl ShippedRuntimes {
             skipped: skipped
                 .map(|(runtime, reason)| SkippedRuntime {
                     runtime,
-                    reason: reason.clone(),
+                    reason: reason.to_owned(),
                 })
                 .collect(),
         }
     }
 
-    /// Returns the check that the host ended no call with a runtime.
-    pub(super) fn check(&self, all: &[Rendered]) -> Check {
-        let check = of_each(CheckName::Runtimes, all, |one| &one.ended);
+    /// Returns why none was rendered. `None` if one was.
+    pub(super) fn untried(&self) -> Option<String> {
         if self.rendered > 0 {
-            return check.also_tried(&format!("with {self}"));
+            return None;
         }
-        let why = match self.skipped.first() {
-            Some(SkippedRuntime { runtime, reason }) => format!("; {runtime}: {reason}"),
-            None => String::new(),
-        };
-        check.or_untried(&format!("with {self}{why}"))
+        Some(match self.skipped.first() {
+            Some(SkippedRuntime { runtime, reason }) => format!("{self}; {runtime}: {reason}"),
+            None => self.to_string(),
+        })
     }
 }
 
-impl std::fmt::Display for ShippedRuntimes {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for ShippedRuntimes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = counted(self.all, "shipped runtime");
         write!(
             f,
