@@ -141,6 +141,54 @@ const WRONG: &[(&[&str], &[&str])] = &[
         &["plugins.roles=\"no: [roles\""],
         &["plugins.roles: a document is neither a ClusterRole nor a Role"],
     ),
+    (
+        &["webhooks.certSecret=\"cert\""],
+        &[
+            "webhooks.certSecret: API servers need the authority of the certificate in cert; set webhooks.caBundle",
+            "or webhooks.injectCaFrom to the NAMESPACE/NAME",
+        ],
+    ),
+    (
+        &[
+            "webhooks.certSecret=\"cert\"",
+            "webhooks.injectCaFrom=\"ns/cert\"",
+            "webhooks.caBundle=\"-----BEGIN CERTIFICATE-----\"",
+        ],
+        &["webhooks.injectCaFrom: ns/cert would replace webhooks.caBundle"],
+    ),
+    (
+        &["webhooks.injectCaFrom=\"ns/cert\""],
+        &["webhooks.injectCaFrom: it has no effect without a certificate; set webhooks.certSecret"],
+    ),
+    (
+        &["webhooks.caBundle=\"-----BEGIN CERTIFICATE-----\""],
+        &["webhooks.caBundle: it has no effect without a certificate; set webhooks.certSecret"],
+    ),
+    // The template encodes it.
+    (
+        &["webhooks.caBundle=\"LS0tLS1CRUdJTg==\""],
+        &["at '/webhooks/caBundle'", "does not match pattern"],
+    ),
+    (
+        &["webhooks.injectCaFrom=\"cert\""],
+        &["at '/webhooks/injectCaFrom'", "does not match pattern"],
+    ),
+    (
+        &["webhook.failurePolicy=\"ignore\""],
+        &["at '/webhook/failurePolicy'"],
+    ),
+    (
+        &[
+            "webhooks.certSecret=\"cert\"",
+            "webhooks.injectCaFrom=\"ns/cert\"",
+            "manager.config.webhook.port=8081",
+        ],
+        &["manager.config.webhook.port: 8081 is also the port of the probes or of metrics"],
+    ),
+    (
+        &["manager.config.webhook.certDir=\"/certs\""],
+        &["manager.config.webhook.certDir: the chart mounts the certificate"],
+    ),
     // All errors at once.
     (
         &[

@@ -128,7 +128,9 @@ fn schema_has_every_key_of_the_configuration() {
         .cloned()
         .collect();
     let of_the_reference = [
-        "certManagement",
+        "certManagement.enable",
+        "certManagement.webhookSecretName",
+        "certManagement.webhookServiceName",
         "controller.groupKindConcurrency.clusterTrainingRuntime",
         "controller.groupKindConcurrency.trainJob",
         "controller.groupKindConcurrency.trainingRuntime",
@@ -137,7 +139,6 @@ fn schema_has_every_key_of_the_configuration() {
         "health.readinessEndpointName",
         "metrics.secureServing",
         "statusServer",
-        "webhook",
     ];
     assert_eq!(
         leaves,

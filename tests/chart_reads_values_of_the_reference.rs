@@ -25,11 +25,10 @@ fn values_of_the_reference_are_refused_with_what_to_do() {
     for (path, advice) in refused() {
         let parent = path.rsplit('.').next().unwrap();
         let value = match parent {
-            "webhook" | "certManagement" | "statusServer" | "featureGates" | "image"
-            | "commonLabels" => "{\"a\":\"b\"}",
+            "statusServer" | "featureGates" | "image" | "commonLabels" => "{\"a\":\"b\"}",
             "imagePullSecrets" => "[{}]",
             "trainingRuntime" | "clusterTrainingRuntime" => "1",
-            "nameOverride" => "\"trainer\"",
+            "nameOverride" | "webhookServiceName" | "webhookSecretName" => "\"trainer\"",
             _ => "true",
         };
         let error = refusal(Helm::Three, &[&format!("{path}={value}")]);
@@ -77,11 +76,15 @@ fn values_of_the_reference_have_the_same_meaning() {
             "manager.resources.requests.cpu=\"2\"",
             "manager.config.metrics={\"bindAddress\":\":8443\",\"secureServing\":false}",
             "manager.config.health={\"readinessEndpointName\":\"readyz\",\"livenessEndpointName\":\"healthz\"}",
-            "manager.config.health.healthProbeBindAddress=\":9000\"",
+            "manager.config.health.healthProbeBindAddress=\":9001\"",
             "manager.config.controller.groupKindConcurrency.trainJob=5",
             "manager.config.clientConnection={\"qps\":0.5,\"burst\":100}",
             "manager.config.leaderElection={\"resourceName\":\"ours\",\"resourceNamespace\":\"leases\",\"leaseDuration\":\"30s\"}",
             "manager.config.featureGates={}",
+            "manager.config.webhook={\"port\":9000,\"host\":\"\"}",
+            "manager.config.certManagement={\"enable\":false,\"webhookServiceName\":\"\",\"webhookSecretName\":\"\"}",
+            "webhook.failurePolicy=\"Ignore\"",
+            "webhooks={\"certSecret\":\"cert\",\"injectCaFrom\":\"kubeflow-system/cert\"}",
             "runtimes.torchDistributed.enabled=true",
             "runtimes.torchtuneDistributed.llama3_2_1B.enabled=true",
             "runtimes.installer.tolerations=[{\"operator\":\"Exists\"}]",
@@ -121,11 +124,19 @@ fn values_of_the_reference_have_the_same_meaning() {
         ),
         (
             &container["ports"],
-            json!([{"name": "metrics", "containerPort": 8443}, {"name": "health", "containerPort": 9000}]),
+            json!([
+                {"name": "metrics", "containerPort": 8443},
+                {"name": "health", "containerPort": 9001},
+                {"name": "webhook", "containerPort": 9000},
+            ]),
         ),
         (
             &rendered["service.yaml"][0]["spec"]["ports"][0]["port"],
             json!(8443),
+        ),
+        (
+            &rendered["webhooks.yaml"][1]["webhooks"][0]["failurePolicy"],
+            json!("Ignore"),
         ),
         (
             &rendered["disruption-budget.yaml"][0]["spec"]["selector"],
@@ -149,6 +160,7 @@ fn values_of_the_reference_have_the_same_meaning() {
     );
     let config: Value = yaml::read(config_of(&rendered)).remove(0).unwrap().value;
     assert_eq!(config["controller"], json!({"concurrency": 5}));
+    assert_eq!(config["webhook"], json!({"port": 9000, "host": ""}));
     assert_eq!(
         config["clientConnection"],
         json!({"qps": 0.5, "burst": 100})
@@ -183,6 +195,7 @@ fn configuration_has_every_key_that_is_set() {
         },
         "metrics": {"bindAddress": "127.0.0.1:8080"},
         "health": {"healthProbeBindAddress": "[::]:8081"},
+        "webhook": {"port": 9000, "host": "127.0.0.1"},
         "controller": {"concurrency": 32, "renderTimeout": "1m"},
         "clientConnection": {"qps": 50, "burst": 100},
         "jobSet": {"writeDefaults": true},

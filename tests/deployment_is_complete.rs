@@ -164,8 +164,6 @@ fn every_file_is_listed_and_every_listed_file_exists() {
     assert_eq!(files(&crds), listed(&crds));
     let mut all = listed(&deploy());
     assert!(all.remove(&deploy().join("..").join(CRDS)), "{all:?}");
-    // Applied separately, because they need a certificate.
-    all.insert(deploy().join("webhooks.yaml"));
     all.insert(kustomization);
     assert_eq!(files(&deploy()), all);
 }

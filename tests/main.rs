@@ -10,6 +10,7 @@ mod chart_checks_values;
 mod chart_documents_its_values;
 mod chart_reads_values_of_the_reference;
 mod chart_renders_deploy;
+mod chart_serves_webhooks;
 mod common;
 mod components_of_every_contract_version_run;
 mod controller_logs_what_it_loaded;

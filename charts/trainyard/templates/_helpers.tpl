@@ -32,6 +32,11 @@ kubeflow-trainer-controller-manager
 {{- regexFind "[0-9]+$" . -}}
 {{- end -}}
 
+{{/* The port of the webhooks, which is by default that of the Kubeflow Trainer. */}}
+{{- define "trainyard.webhookPort" -}}
+{{- (.Values.manager.config.webhook | default dict).port | default 9443 -}}
+{{- end -}}
+
 {{/* The controller's configuration, as a file. */}}
 {{- define "trainyard.config" -}}
 {{- $config := deepCopy .Values.manager.config -}}
@@ -43,7 +48,7 @@ kubeflow-trainer-controller-manager
 {{- if not $controller }}{{ $_ := unset $config "controller" }}{{ end -}}
 {{- if not $config.leaderElection.resourceNamespace }}{{ $_ := unset $config.leaderElection "resourceNamespace" }}{{ end -}}
 {{- /* Keys of the Kubeflow Trainer's chart. If they are set, templates/validate.yaml has checked that they mean the same here. */ -}}
-{{- range list "webhook" "certManagement" "statusServer" "featureGates" }}{{ $_ := unset $config . }}{{ end -}}
+{{- range list "certManagement" "statusServer" "featureGates" }}{{ $_ := unset $config . }}{{ end -}}
 {{- range list "readinessEndpointName" "livenessEndpointName" }}{{ $_ := unset $config.health . }}{{ end -}}
 {{- $_ := unset $config.metrics "secureServing" -}}
 {{- with .Values.plugins.volume }}{{ $_ := set $config "pluginDir" "/plugins" }}{{ end -}}

@@ -18,16 +18,18 @@ const NAMESPACE: &str = "kubeflow-system";
 const ACCOUNT: &str = "kubeflow-trainer-controller-manager";
 
 /// The cluster-scoped kinds of the chart and in deploy/.
-const CLUSTER_WIDE: [&str; 9] = [
+const CLUSTER_WIDE: [&str; 11] = [
     "Namespace",
     "CustomResourceDefinition",
     "ClusterRole",
     "ClusterRoleBinding",
     "ClusterTrainingRuntime",
     "FlowSchema",
+    "MutatingWebhookConfiguration",
     "PriorityClass",
     "ValidatingAdmissionPolicy",
     "ValidatingAdmissionPolicyBinding",
+    "ValidatingWebhookConfiguration",
 ];
 
 /// Applies the output of kustomize for deploy/, except for the CRDs and the objects that would run in the cluster, which the API server

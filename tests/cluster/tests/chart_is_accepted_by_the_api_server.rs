@@ -39,6 +39,21 @@ const VARIANTS: &[(&str, &[&str])] = &[
     ),
     ("no metrics", &["manager.config.metrics.bindAddress=\"0\""]),
     (
+        "webhooks with cert-manager",
+        &[
+            "webhooks={\"certSecret\":\"cert\",\"injectCaFrom\":\"kubeflow-system/cert\"}",
+            "webhook.failurePolicy=\"Ignore\"",
+        ],
+    ),
+    (
+        "webhooks without metrics",
+        &[
+            "webhooks={\"certSecret\":\"cert\",\"caBundle\":\"-----BEGIN CERTIFICATE-----\\nMA==\\n-----END CERTIFICATE-----\\n\"}",
+            "manager.config.metrics.bindAddress=\"0\"",
+            "manager.config.webhook.port=10250",
+        ],
+    ),
+    (
         "plugins",
         &[
             "plugins.volume={\"image\":{\"reference\":\"example.com/plugins:1\"}}",

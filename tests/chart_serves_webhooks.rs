@@ -1,0 +1,134 @@
+//! The chart serves admission webhooks if it has a certificate for them: API servers reach the pods, trust the certificate and call all webhooks
+//! of `files/webhooks.yaml`. Without a certificate, nothing of this is rendered.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    missing_docs
+)]
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use trainyard_api::yaml;
+use trainyard_cluster::Helm;
+
+use crate::common::chart::{template, text};
+
+const MANAGED: &str =
+    "webhooks={\"certSecret\":\"cert\",\"injectCaFrom\":\"kubeflow-system/webhooks\"}";
+const BY_HAND: &str = "webhooks={\"certSecret\":\"cert\",\"caBundle\":\"-----BEGIN CERTIFICATE-----\\nMA==\\n-----END CERTIFICATE-----\\n\"}";
+/// What `base64` prints for this authority.
+const ENCODED: &str =
+    "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1BPT0KLS0tLS1FTkQgQ0VSVElGSUNBVEUtLS0tLQo=";
+
+type Rendered = BTreeMap<String, Vec<Value>>;
+
+fn pod(rendered: &Rendered) -> &Value {
+    &rendered["deployment.yaml"][0]["spec"]["template"]
+}
+
+/// Returns the item of a list with this name.
+fn named<'v>(list: &'v Value, name: &str) -> &'v Value {
+    let mut items = list.as_array().unwrap().iter();
+    items
+        .find(|item| item["name"] == name)
+        .unwrap_or_else(|| panic!("there is no {name} in {list}"))
+}
+
+#[test]
+#[ignore = "needs Go: `make test-chart`"]
+fn api_servers_reach_the_pods() {
+    for helm in Helm::ALL {
+        let port = "manager.config.webhook.port=9444";
+        let rendered = template(
+            helm,
+            &[MANAGED, port, "manager.selectorLabels={\"a\":\"b\"}"],
+        );
+        let rendered = rendered.unwrap();
+        let service = &rendered["webhooks.yaml"][0];
+        let selector = &rendered["deployment.yaml"][0]["spec"]["selector"]["matchLabels"];
+        assert_eq!(&service["spec"]["selector"], selector);
+        let container = &pod(&rendered)["spec"]["containers"][0];
+        let name = service["spec"]["ports"][0]["targetPort"].as_str().unwrap();
+        assert_eq!(named(&container["ports"], name)["containerPort"], 9444);
+        // They have no address that is known, so the rule has no peers.
+        let policy = &rendered["network-policy.yaml"][0]["spec"]["ingress"];
+        let rule = json!({"ports": [{"protocol": "TCP", "port": name}]});
+        assert!(policy.as_array().unwrap().contains(&rule), "{policy}");
+    }
+}
+
+#[test]
+#[ignore = "needs Go: `make test-chart`"]
+fn certificate_is_mounted_where_the_controller_reads_it() {
+    let rendered = template(Helm::Three, &[BY_HAND]).unwrap();
+    let pod = pod(&rendered);
+    let volume = named(&pod["spec"]["volumes"], "webhook-cert");
+    assert_eq!(volume["secret"], json!({"secretName": "cert"}));
+    let container = &pod["spec"]["containers"][0];
+    let mount = named(&container["volumeMounts"], "webhook-cert");
+    assert_eq!(mount["readOnly"], true);
+    let flag = json!(format!(
+        "--webhook-cert-dir={}",
+        mount["mountPath"].as_str().unwrap()
+    ));
+    let args = container["args"].as_array().unwrap();
+    assert!(args.contains(&flag), "{args:?}");
+}
+
+#[test]
+#[ignore = "needs Go: `make test-chart`"]
+fn configurations_have_all_webhooks_and_the_authority() {
+    let listed: Vec<_> = yaml::read(&text("files/webhooks.yaml"))
+        .into_iter()
+        .map(|document| document.unwrap().value)
+        .collect();
+    assert_eq!(listed.len(), 2);
+    for (values, authority) in [(BY_HAND, Some(ENCODED)), (MANAGED, None)] {
+        let rendered = template(Helm::Four, &[values]).unwrap();
+        let (service, configurations) = rendered["webhooks.yaml"].split_first().unwrap();
+        assert_eq!(configurations.len(), listed.len());
+        for (found, listed) in configurations.iter().zip(&listed) {
+            let mut expected = listed.clone();
+            for webhook in expected["webhooks"].as_array_mut().unwrap() {
+                webhook["failurePolicy"] = json!("Fail");
+                let client = &mut webhook["clientConfig"];
+                for field in ["name", "namespace"] {
+                    client["service"][field] = service["metadata"][field].clone();
+                }
+                if let Some(authority) = authority {
+                    client["caBundle"] = json!(authority);
+                }
+            }
+            assert_eq!(found["webhooks"], expected["webhooks"]);
+            assert_eq!(found["kind"], listed["kind"]);
+            assert_eq!(found["metadata"]["name"], listed["metadata"]["name"]);
+            let annotations = authority
+                .is_none()
+                .then(|| json!({"cert-manager.io/inject-ca-from": "kubeflow-system/webhooks"}));
+            assert_eq!(found["metadata"].get("annotations"), annotations.as_ref());
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs Go: `make test-chart`"]
+fn without_a_certificate_nothing_changes() {
+    let off = template(Helm::Three, &[]).unwrap();
+    assert!(!off.contains_key("webhooks.yaml"));
+    for (file, documents) in &off {
+        let text = json!(documents).to_string();
+        assert!(!text.contains("webhook"), "{file}: {text}");
+    }
+    let on = template(Helm::Three, &[MANAGED]).unwrap();
+    let differing = on
+        .iter()
+        .filter(|(file, documents)| off.get(*file) != Some(*documents));
+    let differing: Vec<_> = differing.map(|(file, _)| file.as_str()).collect();
+    assert_eq!(
+        differing,
+        ["deployment.yaml", "network-policy.yaml", "webhooks.yaml"]
+    );
+}
