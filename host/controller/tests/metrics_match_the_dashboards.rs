@@ -375,6 +375,11 @@ fn every_metric_is_documented() {
     metrics.plugin_loaded(&torch());
     metrics.plugin_refused("broken.wasm");
     metrics.set_plan("sha256:1");
+    metrics.admitted(
+        "validator.trainjob.trainer.kubeflow.org",
+        "allowed",
+        Duration::ZERO,
+    );
     metrics.set_unreadable("TrainJob", 1);
     metrics.count_train_jobs_with(|| Some(TrainJobCounts::new()));
     metrics.count_held_text_with(|| vec![("TrainJob", vec![(None, 1)])]);

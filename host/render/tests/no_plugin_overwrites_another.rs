@@ -69,10 +69,13 @@ fn two_changes_without_a_declared_order_refuse_the_train_job() {
         let problems = texts(&render(&plugins).unwrap_err());
         // The creator of a container runs first, so only one order is possible.
         let order = format!("`- {{name: {other}, after: [{helper_name}]}}`");
+        let author = format!(
+            "`after: [{helper_name}]` in the manifest of `{other}` or `before: [{other}]` in that of `{helper_name}`"
+        );
         assert_eq!(
             problems,
             [format!(
-                "pod-sets[node].containers[helper].env[X_LEVEL]: the plugins a 1.0.0 (native) and b 1.0.0 (native) both change it, and one more place, but have no declared order; declare `after` or `before` in one of the manifests, or add one of these lines to `plugins` in the policy file: {order} to order them, `- {{name: a, excludes: [b]}}` to refuse TrainJobs that use both, `- {{name: a, disabled: true}}` or `- {{name: b, disabled: true}}` to disable one"
+                "pod-sets[node].containers[helper].env[X_LEVEL]: the plugins a 1.0.0 (native) and b 1.0.0 (native) both change it, and one more place, but have no declared order; declare {author}, or add one of these lines to `plugins` in the policy file: {order} to order them, `- {{name: a, excludes: [b]}}` to refuse TrainJobs that use both, `- {{name: a, disabled: true}}` or `- {{name: b, disabled: true}}` to disable one"
             )]
         );
     }

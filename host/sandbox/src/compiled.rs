@@ -2,20 +2,23 @@
 
 use std::{
     fs, io,
-    io::Write,
-    os::unix::fs::{MetadataExt, PermissionsExt},
+    io::{Read, Write},
+    os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
+use rustix::fs::OFlags;
 use trainyard_model::plugin_info::PluginInfo;
 
 use crate::{
-    cache::{ENDING, regular_file},
+    cache::{ENDING, MAX_ENTRY},
     trusted_code::TrustedCode,
 };
 
 /// The permissions of its files: others can read them, such as the user of the container.
 const FILE_MODE: u32 = 0o644;
+/// The permissions of the directory, if it does not exist.
+const FOLDER_MODE: u32 = 0o755;
 
 /// A directory of compiled plugins. Its code is trusted like this program, so only root and this user may be able to write to it.
 pub(crate) struct CompiledFolder(PathBuf);
@@ -24,33 +27,70 @@ impl CompiledFolder {
     /// Opens the directory.
     ///
     /// # Errors
-    /// It is not a directory, or others can write to it.
+    /// It is not a directory, or others can write to it or replace it.
     pub(crate) fn open(folder: &Path) -> io::Result<Self> {
-        let metadata = fs::metadata(folder)?;
-        if !metadata.is_dir() {
+        // The links of the path are resolved once, so nobody can change them later.
+        let folder = folder.canonicalize()?;
+        if !fs::metadata(&folder)?.is_dir() {
             return Err(io::ErrorKind::NotADirectory.into());
         }
-        if !is_trusted(&metadata) {
+        if !is_trusted(&fs::metadata(&folder)?) {
             return Err(io::Error::other(
-                "it does not belong to root or to the user of this process, or others can write to it; run `chown` and `chmod go-w` on it",
+                "it does not belong to root or to the user of this process, or others can write to it; write it again, as a user whose umask is 022",
             ));
         }
-        Ok(Self(folder.to_owned()))
+        for parent in folder.ancestors().skip(1) {
+            if !is_trusted_parent(&fs::metadata(parent)?) {
+                return Err(io::Error::other(format!(
+                    "others can replace it, because they can write to {}; move it elsewhere",
+                    parent.display()
+                )));
+            }
+        }
+        Ok(Self(folder))
     }
 
     /// Returns the code of a plugin, if it is there and can be trusted.
     pub(crate) fn get(&self, name: &str, plugin: &PluginInfo) -> Option<TrustedCode> {
         let path = path(&self.0, name);
-        let Ok(metadata) = fs::symlink_metadata(&path) else {
-            tracing::warn!(plugin = %plugin.id, folder = %self.0.display(), "the directory of compiled plugins does not have this plugin for this version of Trainyard; run `trainyard plugin compile` again");
-            return None;
-        };
-        if !is_trusted(&metadata) {
-            tracing::warn!(path = %path.display(), "a compiled plugin does not belong to root or to the user of this process, or others can write to it; it is not used");
-            return None;
+        match read(&path) {
+            Ok(code) => Some(TrustedCode::new(code)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                tracing::warn!(plugin = %plugin.id, folder = %self.0.display(), "the directory of compiled plugins does not have this plugin for this version of Trainyard; run `trainyard plugin compile` again");
+                None
+            }
+            Err(error) => {
+                tracing::warn!(path = %path.display(), %error, "a compiled plugin is not used; compiling it again");
+                None
+            }
         }
-        regular_file(&path).map(TrustedCode::new)
     }
+}
+
+/// Reads a file that can be trusted. The open file is checked, because another one could replace it.
+///
+/// # Errors
+/// It cannot be read, or others can write to it.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
+    let file = fs::File::options()
+        .read(true)
+        .custom_flags(i32::try_from(flags.bits()).map_err(io::Error::other)?)
+        .open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() || metadata.len() > MAX_ENTRY {
+        return Err(io::Error::other(
+            "it is not a regular file, or is too large",
+        ));
+    }
+    if !is_trusted(&metadata) {
+        return Err(io::Error::other(
+            "it does not belong to root or to the user of this process, or others can write to it",
+        ));
+    }
+    let mut code = Vec::new();
+    file.take(MAX_ENTRY).read_to_end(&mut code)?;
+    Ok(code)
 }
 
 /// Writes the code of a plugin into a directory, which is created if it does not exist.
@@ -58,11 +98,15 @@ impl CompiledFolder {
 /// # Errors
 /// It cannot be written.
 pub(crate) fn write(folder: &Path, name: &str, code: &[u8]) -> io::Result<()> {
-    fs::create_dir_all(folder)?;
-    let mut file = tempfile::Builder::new()
-        .permissions(fs::Permissions::from_mode(FILE_MODE))
-        .tempfile_in(folder)?;
+    if !folder.exists() {
+        fs::create_dir_all(folder)?;
+        fs::set_permissions(folder, fs::Permissions::from_mode(FOLDER_MODE))?;
+    }
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
     file.write_all(code)?;
+    // Other users read it, whatever the umask is.
+    file.as_file()
+        .set_permissions(fs::Permissions::from_mode(FILE_MODE))?;
     file.persist(path(folder, name))?;
     Ok(())
 }
@@ -75,4 +119,12 @@ fn path(folder: &Path, name: &str) -> PathBuf {
 fn is_trusted(metadata: &fs::Metadata) -> bool {
     let owners = [0, rustix::process::geteuid().as_raw()];
     owners.contains(&metadata.uid()) && metadata.mode() & 0o022 == 0
+}
+
+/// Whether only root and the user of this process can replace what is in a directory: others cannot write to it, or only their own files.
+fn is_trusted_parent(metadata: &fs::Metadata) -> bool {
+    const STICKY: u32 = 0o1000;
+    let owners = [0, rustix::process::geteuid().as_raw()];
+    owners.contains(&metadata.uid())
+        && (metadata.mode() & 0o022 == 0 || metadata.mode() & STICKY != 0)
 }

@@ -174,13 +174,13 @@ impl Check for Launch {
             .config_as::<LaunchConfig>()
             .ok()
             .and_then(|config| config.slots);
-        if let (Some(slots), Some(processes)) = (slots, ctx.job().processes_per_node()) {
-            if slots != processes {
-                let message = format!(
-                    "is {processes}, but the runtime's configuration of ssh-launcher sets {slots} slots, which the hostfile has"
-                );
-                ctx.warn(&message, Some(PROCESSES));
-            }
+        if let (Some(slots), Some(processes)) = (slots, ctx.job().processes_per_node())
+            && slots != processes
+        {
+            let message = format!(
+                "is {processes}, but the runtime's configuration of ssh-launcher sets {slots} slots, which the hostfile has"
+            );
+            ctx.warn(&message, Some(PROCESSES));
         }
     }
 }

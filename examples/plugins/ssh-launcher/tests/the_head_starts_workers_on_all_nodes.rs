@@ -1,6 +1,6 @@
 //! The head can start workers on all nodes.
 
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
 use serde_json::{Value, json};
 use ssh_launcher::PLUGIN;

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// The maximum number of entries of `spec.runtimePatches`. The CRD has the same limit.
-const MAX_PATCHES: usize = 16;
+pub const MAX_PATCHES: usize = 16;
 /// The maximum number of replicated jobs in an entry of `spec.runtimePatches`. The CRD has the same limit.
 const MAX_JOBS: usize = 100;
 

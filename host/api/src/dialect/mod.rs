@@ -13,6 +13,7 @@ use std::{collections::HashMap, fmt};
 
 use serde_json::Value;
 
+pub use self::bounds::MAX_PATCHES;
 use crate::{
     fields::{FieldError, FieldProblem},
     names,

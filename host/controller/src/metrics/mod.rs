@@ -395,7 +395,7 @@ impl Metrics {
     }
 
     /// Counts a request to a webhook.
-    pub(crate) fn admitted(&self, webhook: &'static str, verdict: &'static str, took: Duration) {
+    pub fn admitted(&self, webhook: &'static str, verdict: &'static str, took: Duration) {
         self.admission.count(webhook, verdict, took);
     }
 

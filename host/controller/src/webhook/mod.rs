@@ -6,9 +6,8 @@
 //! 1. [`server`] has the four paths of the reference, over TLS, with the certificate that [`certificate`] says. It bounds the body in size
 //!    and in time.
 //! 2. [`review`] reads the AdmissionReview, and writes the answer.
-//! 3. [`mutation`] sets the times of runtime patches and converts old forms. [`train_job`] says what an update changes and how much has to
-//! be
-//!    checked, and [`runtime_patches`] when they may change. All of them are pure.
+//! 3. [`mutation`] sets the times of runtime patches and converts old forms. [`train_job`] says what an update changes and how much has
+//!    to be checked, and [`runtime_patches`] when they may change. All of them are pure.
 //! 4. [`checks`] checks the object with the stores, the plugins and their threads. Namespaces take turns, and every check has a deadline.
 //! 5. [`verdict`] says which errors refuse an object. Everything that its author cannot correct is a warning, because the controller
 //!    reports it on the TrainJob.

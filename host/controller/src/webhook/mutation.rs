@@ -2,7 +2,7 @@
 
 use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
-use trainyard_api::dialect::{self, Conversion};
+use trainyard_api::dialect::{self, Conversion, MAX_PATCHES};
 
 use super::{
     runtime_patches::{is_same, patches},
@@ -45,6 +45,10 @@ fn has_old_forms(stored: &Value) -> bool {
 /// one.
 fn set_times(job: &mut Value, old: Option<&Value>, now: Timestamp) {
     let stored = old.map(patches).unwrap_or_default();
+    // An API server admits no more. All are compared with each other.
+    if patches(job).len().max(stored.len()) > MAX_PATCHES {
+        return;
+    }
     let patches = job.pointer_mut("/spec/runtimePatches");
     let patches = patches.and_then(Value::as_array_mut).into_iter().flatten();
     for patch in patches.filter_map(Value::as_object_mut) {

@@ -11,6 +11,7 @@ use kube::core::{
 };
 use serde_json::{Value, json};
 use thiserror::Error;
+use trainyard_model::names::is_dns_label;
 
 use super::{Webhook, verdict::Verdict};
 
@@ -33,6 +34,12 @@ pub(super) enum ReviewError {
     NotAReview(String),
     #[error("the request of the AdmissionReview is about a {found}, but this path is for {wanted}")]
     OtherKind { found: String, wanted: &'static str },
+}
+
+/// Returns the namespace in the metadata of an object; empty for the cluster's objects.
+fn namespace_of(object: &Value) -> &str {
+    let namespace = object.pointer("/metadata/namespace");
+    namespace.and_then(Value::as_str).unwrap_or_default()
 }
 
 /// The contents of a body.
@@ -81,7 +88,11 @@ impl Body {
             None if is_update => return Err(missing("oldObject")),
             old => old.filter(|_| is_update),
         };
-        let namespace = request.namespace.as_deref().unwrap_or_default().into();
+        let namespace: Arc<str> = request.namespace.as_deref().unwrap_or_default().into();
+        if !(namespace.is_empty() || is_dns_label(&namespace)) || namespace_of(&new) != &*namespace
+        {
+            return Err(wrong(&"its namespace is not that of its object"));
+        }
         Ok(Self::Review(Box::new(Review {
             request,
             new,

@@ -39,11 +39,11 @@ use crate::{
 /// limit of controller-runtime.
 const LARGEST: usize = 7 << 20;
 
-/// Bodies of at most that many bytes are read at once.
-const SMALL: usize = 256 << 10;
+/// The most bytes of all bodies that are in memory at once. Parsed and compared, one takes up to about a hundred times as much memory.
+const ALL_BODIES: usize = 8 << 20;
 
-/// The most larger bodies that are in memory at once.
-const LARGE_AT_ONCE: usize = 16;
+/// The bytes of one permit for bodies, which is also the least that a body counts.
+const PERMIT: usize = 16 << 10;
 
 /// How long a client may take to send a body, including the wait for others. An API server has given up by then.
 const BODY: Duration = Duration::from_secs(10);
@@ -52,7 +52,8 @@ const BODY: Duration = Duration::from_secs(10);
 pub(super) struct Server {
     checks: Checks,
     metrics: Arc<Metrics>,
-    large: Semaphore,
+    /// A permit for each [`PERMIT`] bytes of bodies.
+    bodies: Semaphore,
 }
 
 /// Why a request has no verdict.
@@ -88,7 +89,7 @@ impl Server {
         Self {
             checks,
             metrics,
-            large: Semaphore::new(LARGE_AT_ONCE),
+            bodies: Semaphore::new(ALL_BODIES / PERMIT),
         }
     }
 
@@ -147,23 +148,22 @@ impl Server {
             if length.is_some_and(|length| length > LARGEST) {
                 return Err(RequestError::TooLarge);
             }
-            let large = match length {
-                Some(..=SMALL) => None,
-                // The semaphore is never closed.
-                _ => self.large.acquire().await.ok(),
-            };
+            let permits = length.unwrap_or(LARGEST).div_ceil(PERMIT).max(1);
+            let permits = u32::try_from(permits).unwrap_or(u32::MAX);
+            // The semaphore is never closed.
+            let held = self.bodies.acquire_many(permits).await.ok();
             let bytes = to_bytes(request.into_body(), LARGEST).await;
             let bytes = bytes.map_err(|error| match is_too_large(&error) {
                 true => RequestError::TooLarge,
                 false => RequestError::Body(error),
             })?;
             let text = String::from_utf8(bytes.into()).map_err(|_| RequestError::NotUtf8)?;
-            Ok((text, large))
+            Ok((text, held))
         };
         let read = timeout(BODY, read)
             .await
             .map_err(|_| RequestError::TooSlow)?;
-        let (text, _large) = read?;
+        let (text, _held) = read?;
         let body = decoded(text, move |text| Body::read(webhook, text)).await;
         let body = body.map_err(|_| RequestError::Panicked)??;
         let verdict = self.checks.verdict(webhook, &body).await;

@@ -19,7 +19,7 @@ use crate::trusted_code::TrustedCode;
 const KEY_BYTES: usize = 32;
 
 /// The largest entry that is read.
-const MAX_ENTRY: u64 = 1 << 30;
+pub(crate) const MAX_ENTRY: u64 = 1 << 30;
 
 /// The paths of the cache and its key.
 #[derive(Clone, Debug)]
@@ -156,7 +156,7 @@ impl Cache {
 }
 
 /// Reads a regular file. Others could have replaced it by a pipe or an endless device.
-pub(crate) fn regular_file(path: &Path) -> Option<Vec<u8>> {
+fn regular_file(path: &Path) -> Option<Vec<u8>> {
     let metadata = fs::symlink_metadata(path).ok()?;
     if !metadata.is_file() || metadata.len() > MAX_ENTRY {
         tracing::warn!(path = %path.display(), "a cached plugin is not a regular file, or is too large; compiling it again");

@@ -93,7 +93,12 @@ impl LiveCluster<'_> {
     {
         let params = ListParams::default().fields(&format!("metadata.name={name}"));
         let path = W::url_path(&(), namespace);
-        let state = |object: &str| Some(read::<W>(object).ok()?.1);
+        // A name that is none can select another object.
+        let wanted = W::key(namespace, name);
+        let state = move |object: &str| {
+            let (key, state) = read::<W>(object).ok()?;
+            (Some(key) == wanted).then_some(state)
+        };
         let feed = Feed::new(self.reconciler.client.clone(), path, params, state);
         let size = |state: &Read<RuntimeState>| state.as_ref().map_or(0, RuntimeState::len);
         let found = feed.all(size).await.map_err(FeedError::into_call)?;
