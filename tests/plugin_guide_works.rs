@@ -38,6 +38,11 @@ fn commands(heading: &str) -> String {
 }
 
 fn shell(script: &str, folder: &Path) -> Output {
+    // The build is kept between runs, and the guest shares a folder with all others.
+    shell_in(&target(), script, folder)
+}
+
+fn shell_in(target: &Path, script: &str, folder: &Path) -> Output {
     let binaries = Path::new(env!("CARGO_BIN_EXE_trainyard")).parent().unwrap();
     let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap());
     let mut command = Command::new("bash");
@@ -51,8 +56,7 @@ fn shell(script: &str, folder: &Path) -> Output {
         .args(["-euc", script])
         .current_dir(folder)
         .env("TRAINYARD", root())
-        // The build is kept between runs, and the guest shares a folder with all others.
-        .env("CARGO_TARGET_DIR", target())
+        .env("CARGO_TARGET_DIR", target)
         .env("PATH", path)
         .env("NO_COLOR", "1")
         .env_remove("CARGO_MANIFEST_DIR")
@@ -100,7 +104,9 @@ fn guide_can_be_followed_literally() {
     for (name, text) in with_yaml {
         fs::write(tracer.join(name), text).unwrap();
     }
-    shell(
+    // With this feature, the crates have the names of those of this workspace, which cargo would replace.
+    shell_in(
+        &target().join("outside"),
         &commands("### YAML and other plugins in unit tests"),
         &tracer,
     );
