@@ -27,7 +27,7 @@ pub(crate) type Shared = Controlled<BuiltIn>;
 const MPI_AND_FLUX: [&str; 3] = ["mpi-error-", "flux-error-", "dra-mpi-error-"];
 
 /// The message of `render` about an object that is not in its input. A controller waits for the object.
-const OF_FILES: [&str; 2] = ["pass its file", "pass a file"];
+const OF_FILES: [&str; 2] = ["add it to the input", "pass a file"];
 
 /// Advice of `render` that Events do not have, because their reader does not start the controller.
 const OF_THE_COMMAND: &str = "; use `--plugin FILE.wasm` to load one that is not built in";
