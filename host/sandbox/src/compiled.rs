@@ -3,15 +3,15 @@
 use std::{
     fs, io,
     io::{Read, Write},
-    os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
+    os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
-use rustix::fs::OFlags;
 use trainyard_model::plugin_info::PluginInfo;
 
 use crate::{
-    cache::{ENDING, MAX_ENTRY},
+    cache::ENDING,
+    regular_file::{self, MAX_BYTES},
     trusted_code::TrustedCode,
 };
 
@@ -19,6 +19,10 @@ use crate::{
 const FILE_MODE: u32 = 0o644;
 /// The permissions of the directory, if it does not exist.
 const FOLDER_MODE: u32 = 0o755;
+/// The bits of a mode that let the group or others write.
+const OTHERS_WRITE: u32 = 0o022;
+/// The bit of a directory's mode that lets users replace only their own files.
+const STICKY: u32 = 0o1000;
 
 /// A directory of compiled plugins. Its code is trusted like this program, so only root and this user may be able to write to it.
 pub(crate) struct CompiledFolder(PathBuf);
@@ -31,10 +35,11 @@ impl CompiledFolder {
     pub(crate) fn open(folder: &Path) -> io::Result<Self> {
         // The links of the path are resolved once, so nobody can change them later.
         let folder = folder.canonicalize()?;
-        if !fs::metadata(&folder)?.is_dir() {
+        let metadata = fs::metadata(&folder)?;
+        if !metadata.is_dir() {
             return Err(io::ErrorKind::NotADirectory.into());
         }
-        if !is_trusted(&fs::metadata(&folder)?) {
+        if !is_trusted(&metadata) {
             return Err(io::Error::other(
                 "it does not belong to root or to the user of this process, or others can write to it; write it again, as a user whose umask is 022",
             ));
@@ -72,24 +77,14 @@ impl CompiledFolder {
 /// # Errors
 /// It cannot be read, or others can write to it.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK;
-    let file = fs::File::options()
-        .read(true)
-        .custom_flags(i32::try_from(flags.bits()).map_err(io::Error::other)?)
-        .open(path)?;
-    let metadata = file.metadata()?;
-    if !metadata.is_file() || metadata.len() > MAX_ENTRY {
-        return Err(io::Error::other(
-            "it is not a regular file, or is too large",
-        ));
-    }
-    if !is_trusted(&metadata) {
+    let file = regular_file::open(path)?;
+    if !is_trusted(&file.metadata()?) {
         return Err(io::Error::other(
             "it does not belong to root or to the user of this process, or others can write to it",
         ));
     }
     let mut code = Vec::new();
-    file.take(MAX_ENTRY).read_to_end(&mut code)?;
+    file.take(MAX_BYTES).read_to_end(&mut code)?;
     Ok(code)
 }
 
@@ -117,14 +112,15 @@ fn path(folder: &Path, name: &str) -> PathBuf {
 
 /// Whether only root and the user of this process can write to it.
 fn is_trusted(metadata: &fs::Metadata) -> bool {
-    let owners = [0, rustix::process::geteuid().as_raw()];
-    owners.contains(&metadata.uid()) && metadata.mode() & 0o022 == 0
+    is_owned(metadata) && metadata.mode() & OTHERS_WRITE == 0
 }
 
 /// Whether only root and the user of this process can replace what is in a directory: others cannot write to it, or only their own files.
 fn is_trusted_parent(metadata: &fs::Metadata) -> bool {
-    const STICKY: u32 = 0o1000;
-    let owners = [0, rustix::process::geteuid().as_raw()];
-    owners.contains(&metadata.uid())
-        && (metadata.mode() & 0o022 == 0 || metadata.mode() & STICKY != 0)
+    is_trusted(metadata) || is_owned(metadata) && metadata.mode() & STICKY != 0
+}
+
+/// Whether it belongs to root or the user of this process.
+fn is_owned(metadata: &fs::Metadata) -> bool {
+    [0, rustix::process::geteuid().as_raw()].contains(&metadata.uid())
 }

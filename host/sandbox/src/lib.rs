@@ -10,7 +10,8 @@
 //! what all plugins of a loader share.
 //!
 //! `engine` has the clock of the wall-clock limits; `state` is the data of a store while a call runs; `pool` has the threads that calls
-//! run on. `trusted_code` is the only place where compiled code becomes a component, and has the only `unsafe`.
+//! run on. `regular_file` opens files that others could replace. `trusted_code` is the only place where compiled code becomes a component,
+//! and has the only `unsafe`.
 
 mod built_in;
 mod cache;
@@ -24,6 +25,7 @@ mod load_limits;
 mod loader;
 mod plugin;
 mod pool;
+mod regular_file;
 mod sandbox;
 pub mod screen;
 mod state;

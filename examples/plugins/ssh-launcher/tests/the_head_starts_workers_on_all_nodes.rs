@@ -192,21 +192,19 @@ fn nodes_need_host_names_and_an_index() {
     assert!(error.contains("completionMode: is `NonIndexed`"), "{error}");
 }
 
+/// A TrainJob with two pods of `node` and one of a launcher.
+fn with_launcher(nodes: u32, launcher: impl FnOnce(MockPodSet) -> MockPodSet) -> MockJob {
+    let train = |set: MockPodSet| set.container("node", |node| node.image("train"));
+    MockJob::new("bert")
+        .grants(&[GRANT])
+        .nodes(nodes)
+        .pod_set("node", |set| train(set.nodes(true).count(2)))
+        .pod_set("launcher", |set| train(launcher(set.ancestor("trainer"))))
+}
+
 #[test]
 fn a_launcher_is_no_node() {
-    let outcome = run(MockJob::new("bert")
-        .grants(&[GRANT])
-        .nodes(2)
-        .pod_set("node", |set| {
-            set.nodes(true)
-                .count(2)
-                .container("node", |c| c.image("train"))
-        })
-        .pod_set("launcher", |set| {
-            set.ancestor("trainer")
-                .nodes(false)
-                .container("node", |c| c.image("train"))
-        }));
+    let outcome = run(with_launcher(2, |set| set.nodes(false)));
     assert_eq!(hostfile(&outcome).lines().count(), 2);
     let writes = outcome.writes();
     assert!(
@@ -219,18 +217,7 @@ fn a_launcher_is_no_node() {
 
 #[test]
 fn a_launcher_that_is_a_node_has_the_last_rank() {
-    let outcome = run(MockJob::new("bert")
-        .grants(&[GRANT])
-        .nodes(3)
-        .pod_set("node", |set| {
-            set.nodes(true)
-                .count(2)
-                .container("node", |c| c.image("train"))
-        })
-        .pod_set("launcher", |set| {
-            set.ancestor("trainer")
-                .container("node", |c| c.image("train"))
-        }));
+    let outcome = run(with_launcher(3, |set| set));
     let launcher = |field| outcome.value(&format!("pod-sets[launcher].containers[node].{field}"));
     assert_eq!(launcher("env[LAUNCH_RANK]"), Some(json!("2")));
     assert_eq!(

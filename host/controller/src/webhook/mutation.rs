@@ -5,7 +5,7 @@ use serde_json::Value;
 use trainyard_api::dialect::{self, Conversion, MAX_PATCHES};
 
 use super::{
-    runtime_patches::{is_same, patches},
+    runtime_patches::{current_form, is_same, patches},
     verdict::Verdict,
 };
 
@@ -13,6 +13,8 @@ use super::{
 pub(super) fn changes(new: &Value, old: Option<&Value>, now: Timestamp) -> Verdict {
     let mut changed = new.clone();
     let mut warnings = Vec::new();
+    // Old forms of a stored TrainJob are kept: it was created before there were webhooks, and its immutable fields would change.
+    let has_old_forms = |stored: &Value| current_form(stored) != *stored;
     if !old.is_some_and(has_old_forms) {
         let mut converted = new.clone();
         let Conversion {
@@ -31,14 +33,6 @@ pub(super) fn changes(new: &Value, old: Option<&Value>, now: Timestamp) -> Verdi
         patch: Some(json_patch::diff(new, &changed)),
         ..Verdict::of_errors(&[], warnings)
     }
-}
-
-/// Whether a stored TrainJob has old forms. They are kept: it was created before there were webhooks, and its immutable fields would
-/// change.
-fn has_old_forms(stored: &Value) -> bool {
-    let mut converted = stored.clone();
-    dialect::convert(&mut converted);
-    converted != *stored
 }
 
 /// Sets the times as the reference does: that of a patch that has not changed is kept, and that of any other is now, unless its manager set

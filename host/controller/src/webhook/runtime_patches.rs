@@ -4,8 +4,7 @@ use serde_json::{Map, Value};
 use trainyard_api::dialect;
 
 /// Returns the error of an update of the runtime patches, by the reference's rule: they may change if the TrainJob is suspended before or
-/// after
-/// the update, and while no replicated job of it has active Jobs.
+/// after the update, and while no replicated job of it has active Jobs.
 pub(super) fn error_of_update(
     new: &Value,
     old: &Value,

@@ -13,13 +13,13 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 pub(crate) use self::room::ENDING;
-use crate::trusted_code::TrustedCode;
+use crate::{
+    regular_file::{self, MAX_BYTES},
+    trusted_code::TrustedCode,
+};
 
 /// The length of the key and of an authentication code, in bytes.
 const KEY_BYTES: usize = 32;
-
-/// The largest entry that is read.
-pub(crate) const MAX_ENTRY: u64 = 1 << 30;
 
 /// The paths of the cache and its key.
 #[derive(Clone, Debug)]
@@ -109,7 +109,7 @@ impl Cache {
     /// The entry with that name, if it exists and is authentic.
     pub(crate) fn get(&self, name: &str) -> Option<TrustedCode> {
         let path = self.path(name);
-        let mut entry = regular_file(&path)?;
+        let mut entry = read(&path)?;
         let tag_at = entry.len().checked_sub(KEY_BYTES);
         let authentic = tag_at
             .and_then(|at| entry.split_at_checked(at))
@@ -155,16 +155,19 @@ impl Cache {
     }
 }
 
-/// Reads a regular file. Others could have replaced it by a pipe or an endless device.
-fn regular_file(path: &Path) -> Option<Vec<u8>> {
-    let metadata = fs::symlink_metadata(path).ok()?;
-    if !metadata.is_file() || metadata.len() > MAX_ENTRY {
-        tracing::warn!(path = %path.display(), "a cached plugin is not a regular file, or is too large; compiling it again");
-        return None;
-    }
+/// Reads an entry.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let file = match regular_file::open(path) {
+        Ok(file) => file,
+        Err(error) => {
+            if error.kind() != io::ErrorKind::NotFound {
+                tracing::warn!(path = %path.display(), %error, "a cached plugin cannot be used; compiling it again");
+            }
+            return None;
+        }
+    };
     let mut bytes = Vec::new();
-    let file = fs::File::open(path).ok()?;
-    (&file).take(MAX_ENTRY).read_to_end(&mut bytes).ok()?;
+    (&file).take(MAX_BYTES).read_to_end(&mut bytes).ok()?;
     room::mark_used(&file);
     Some(bytes)
 }
