@@ -10,7 +10,7 @@ use tokio::io::AsyncWriteExt as _;
 use crate::stub::{
     cluster::Cluster,
     controller::{job, runtime},
-    webhooks::{Certificates, Webhooks, answer},
+    webhooks::{Certificates, UNLIMITED, Webhooks, answer},
 };
 
 const VALIDATE: &str = "/validate-trainer-kubeflow-org-v1alpha1-trainjob";
@@ -78,7 +78,7 @@ async fn a_process_without_a_certificate_is_ready_once_it_is_mounted() {
     let certificates = Certificates::new();
     let key = certificates.directory.path().join("tls.key");
     fs::remove_file(&key).unwrap();
-    let mut webhooks = Webhooks::start_with(&cluster(), Vec::new(), certificates).await;
+    let mut webhooks = Webhooks::start_with(&cluster(), Vec::new(), certificates, UNLIMITED).await;
     let missing = |answer: &str| answer.contains("not ready: webhooks (");
     webhooks.until_probe(missing).await;
     assert!(webhooks.connect().await.is_err());

@@ -2,9 +2,12 @@
 //! whatever plugins, runtimes or the API server do, a warning says what could not be checked.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use std::sync::{
-    Arc, Condvar, Mutex,
-    atomic::{AtomicUsize, Ordering},
+use std::{
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
 
 use serde_json::{Value, json};
@@ -140,6 +143,12 @@ async fn a_plugin_that_fails_refuses_nothing() {
     webhooks.stop().await;
 }
 
+/// Opens the gate of the plugin that hangs.
+fn open(gate: &(Mutex<bool>, Condvar)) {
+    *gate.0.lock().unwrap() = true;
+    gate.1.notify_all();
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plugin_that_hangs_delays_only_its_own_namespace() {
     let cluster = Cluster::new();
@@ -154,7 +163,7 @@ async fn a_plugin_that_hangs_delays_only_its_own_namespace() {
         .collect();
     let slow = jobs.iter().map(|job| webhooks.review(VALIDATE, job, None));
     let mut slow = Box::pin(futures_util::future::join_all(slow));
-    // Requests of another namespace are answered while those of this one wait. They are sent together, because the calls end soon.
+    // Requests of another namespace are answered while those of this one wait.
     let jobs: Vec<_> = (0..4)
         .map(|at| job("other", &format!("job-{at}"), "plain", false))
         .collect();
@@ -164,16 +173,31 @@ async fn a_plugin_that_hangs_delays_only_its_own_namespace() {
         _ = &mut slow => panic!("nothing has ended the calls"),
         responses = futures_util::future::join_all(others) => responses.iter().for_each(admitted),
     }
-    for response in slow.as_mut().await {
+    open(&gate);
+    slow.await.iter().for_each(admitted);
+    webhooks.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn checks_that_take_longer_than_the_deadline_refuse_nothing() {
+    let cluster = Cluster::new();
+    cluster.put(runtime("hangs", &["hangs"]));
+    let gate = Arc::new((Mutex::new(false), Condvar::new()));
+    let deadline = Duration::from_millis(500);
+    let plugins = vec![hanging(&gate)];
+    let webhooks = Webhooks::start_with_deadline(&cluster, plugins, deadline).await;
+    let jobs: Vec<_> = (0..36)
+        .map(|at| job("slow", &format!("job-{at}"), "hangs", false))
+        .collect();
+    let slow = jobs.iter().map(|job| webhooks.review(VALIDATE, job, None));
+    for response in futures_util::future::join_all(slow).await {
         let warning = warning(&response);
         assert!(
-            warning.contains("the check did not end within"),
+            warning.contains("the check did not end within 0.5 s"),
             "{warning}"
         );
     }
-    drop(slow);
-    *gate.0.lock().unwrap() = true;
-    gate.1.notify_all();
+    open(&gate);
     webhooks.stop().await;
 }
 

@@ -155,6 +155,7 @@ webhook: {port: 443, host: 10.0.0.1, certDir: /certs}
                     port: 443,
                 },
                 cert_dir: Some(PathBuf::from("/certs")),
+                ..WebhookSettings::default()
             },
             concurrency: count(32),
             render_timeout: Duration::from_secs(5),

@@ -130,6 +130,7 @@ impl Webhook {
                 port: self.port.unwrap_or(PORT),
             },
             cert_dir: self.cert_dir,
+            ..WebhookSettings::default()
         }
     }
 }

@@ -20,13 +20,6 @@ use crate::{
     watch::{Decode as _, TrainJobObject},
 };
 
-/// How long the check of one object may take, including its wait for other objects of its namespace. It has to be less than the
-/// `timeoutSeconds` of the webhooks, after which the API server refuses the object.
-pub(super) const DEADLINE: Duration = Duration::from_secs(5);
-
-/// How long one rendering may take. It is shorter, so that the warning usually says which step was too slow.
-const RENDERING: Duration = Duration::from_secs(4);
-
 /// The most objects that are checked at once, and the share of a namespace.
 const AT_ONCE: usize = 64;
 const SHARE: NonZeroUsize = NonZeroUsize::MIN.saturating_add(31);
@@ -36,14 +29,17 @@ pub(super) struct Checks {
     reconciler: Reconciler,
     /// The places for checks, for which namespaces take turns.
     places: FairSemaphore,
+    deadline: Duration,
 }
 
 impl Checks {
-    /// Returns checks by the plugins of this reconciler.
-    pub(super) fn new(reconciler: &Reconciler) -> Self {
+    /// Returns checks by the plugins of this reconciler. One rendering may take less time than the whole check, so that the warning
+    /// usually says which step was too slow.
+    pub(super) fn new(reconciler: &Reconciler, deadline: Duration) -> Self {
         Self {
-            reconciler: reconciler.for_dry_runs(RENDERING),
+            reconciler: reconciler.for_dry_runs(deadline.mul_f32(0.8)),
             places: FairSemaphore::new(AT_ONCE, SHARE),
+            deadline,
         }
     }
 
@@ -71,10 +67,12 @@ impl Checks {
         let overdue = |_| {
             Verdict::unchecked(&format!(
                 "the check did not end within {} s, because plugins or the API server are slow, or many objects of this namespace are checked at once",
-                DEADLINE.as_secs()
+                self.deadline.as_secs_f32()
             ))
         };
-        timeout(DEADLINE, checked).await.unwrap_or_else(overdue)
+        timeout(self.deadline, checked)
+            .await
+            .unwrap_or_else(overdue)
     }
 
     async fn train_job(&self, review: &Review, worker: &Worker) -> Verdict {

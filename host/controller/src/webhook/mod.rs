@@ -45,11 +45,6 @@ pub const PORT: u16 = 9443;
 /// The part of readiness.
 pub(crate) const READINESS: &str = "webhooks";
 
-/// How long webhooks are still served after the process was told to stop, because API servers learn only then that they have to call
-/// another
-/// replica.
-const LINGER: Duration = Duration::from_secs(5);
-
 /// The settings of the webhooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookSettings {
@@ -57,6 +52,12 @@ pub struct WebhookSettings {
     pub bind_address: BindAddress,
     /// The directory with `tls.crt` and `tls.key`. Without it, no webhooks are served.
     pub cert_dir: Option<PathBuf>,
+    /// How long the check of one object may take, including its wait for other objects of its namespace. It has to be less than the
+    /// `timeoutSeconds` of the webhooks, after which the API server refuses the object. Default 5 s.
+    pub deadline: Duration,
+    /// How long webhooks are still served after the process was told to stop, because API servers learn only then that they have to call
+    /// another replica. Default 5 s.
+    pub linger: Duration,
 }
 
 impl Default for WebhookSettings {
@@ -64,6 +65,8 @@ impl Default for WebhookSettings {
         Self {
             bind_address: BindAddress::all_interfaces(PORT),
             cert_dir: None,
+            deadline: Duration::from_secs(5),
+            linger: Duration::from_secs(5),
         }
     }
 }
@@ -151,13 +154,14 @@ impl WebhookServer {
         let certificate = certificate::ServedCertificate::default();
         let tls = certificate.acceptor().map_err(ServeError::Tls)?;
         let follow = certificate.follow(directory.clone(), readiness.clone());
-        let server = Arc::new(Server::new(Checks::new(reconciler), metrics.clone()));
+        let checks = Checks::new(reconciler, settings.deadline);
+        let server = Arc::new(Server::new(checks, metrics.clone()));
         let ends = CancellationToken::new();
         let linger = {
-            let (stop, ends) = (stop.clone(), ends.clone());
+            let (stop, ends, linger) = (stop.clone(), ends.clone(), settings.linger);
             async move {
                 stop.cancelled().await;
-                sleep(LINGER).await;
+                sleep(linger).await;
                 ends.cancel();
             }
         };
@@ -216,7 +220,7 @@ mod tests {
             });
             assert_eq!(found["rules"], json!([rule]));
             let timeout = found["timeoutSeconds"].as_u64().unwrap();
-            assert!(timeout > checks::DEADLINE.as_secs());
+            assert!(timeout > WebhookSettings::default().deadline.as_secs());
             let is_for_runtimes = !found["rules"][0]["resources"][0]
                 .to_string()
                 .contains("trainjobs");

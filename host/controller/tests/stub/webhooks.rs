@@ -25,6 +25,9 @@ use super::{cluster::Cluster, controller::Controller};
 /// How long a test waits for an expected state.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// A deadline for checks that no test reaches.
+pub(crate) const UNLIMITED: Duration = Duration::from_secs(3600);
+
 /// Certificates for this name, of which clients trust the last one.
 pub(crate) struct Certificates {
     pub(crate) directory: TempDir,
@@ -80,7 +83,16 @@ pub(crate) struct Webhooks {
 impl Webhooks {
     /// Starts a controller with those plugins, and waits until it serves webhooks.
     pub(crate) async fn start(cluster: &Cluster, plugins: Vec<Arc<dyn Plugin>>) -> Self {
-        let webhooks = Self::start_with(cluster, plugins, Certificates::new()).await;
+        Self::start_with_deadline(cluster, plugins, UNLIMITED).await
+    }
+
+    /// Starts it with checks that may take so long.
+    pub(crate) async fn start_with_deadline(
+        cluster: &Cluster,
+        plugins: Vec<Arc<dyn Plugin>>,
+        deadline: Duration,
+    ) -> Self {
+        let webhooks = Self::start_with(cluster, plugins, Certificates::new(), deadline).await;
         webhooks.until_trusted().await;
         webhooks
     }
@@ -90,9 +102,11 @@ impl Webhooks {
         cluster: &Cluster,
         plugins: Vec<Arc<dyn Plugin>>,
         mut certificates: Certificates,
+        deadline: Duration,
     ) -> Self {
         loop {
-            let started = Self::try_start(cluster, plugins.clone(), certificates).await;
+            let plugins = plugins.clone();
+            let started = Self::try_start(cluster, plugins, certificates, deadline).await;
             let listens = async || {
                 let probed = TcpStream::connect(started.health).await.is_ok();
                 probed && TcpStream::connect(started.address).await.is_ok()
@@ -111,6 +125,7 @@ impl Webhooks {
         cluster: &Cluster,
         plugins: Vec<Arc<dyn Plugin>>,
         certificates: Certificates,
+        deadline: Duration,
     ) -> Self {
         let [address, health] = free_addresses().await;
         let settings = Settings {
@@ -119,6 +134,8 @@ impl Webhooks {
             webhook: WebhookSettings {
                 bind_address: at(address),
                 cert_dir: Some(certificates.directory.path().to_owned()),
+                deadline,
+                linger: Duration::ZERO,
             },
             ..Settings::default()
         };
@@ -174,6 +191,8 @@ impl Webhooks {
         stream.write_all(head.as_bytes()).await.unwrap();
         // A server that refuses a body closes the connection before it is sent.
         let _ = stream.write_all(body).await;
+        // Without this, a task that has used up its turn leaves the rest in the buffer of the TLS stream.
+        let _ = stream.flush().await;
         answer(&mut stream).await
     }
 
