@@ -78,11 +78,6 @@ impl Controller {
         Self { stop, runs }
     }
 
-    /// Whether it has ended by itself.
-    pub(crate) fn has_ended(&self) -> bool {
-        self.runs.is_finished()
-    }
-
     /// Waits until it has ended by itself, and returns why.
     pub(crate) async fn ended(self) -> ControllerError {
         let ended = tokio::time::timeout(Duration::from_secs(600), self.runs).await;

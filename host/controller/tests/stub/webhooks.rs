@@ -1,6 +1,14 @@
 //! The webhooks of a controller in this process, and a client that calls them as an API server does.
 
-use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::{
@@ -56,12 +64,13 @@ fn write(directory: &Path) -> CertificateDer<'static> {
     cert.der().clone()
 }
 
-/// Returns two addresses that were free a moment ago.
-async fn free_addresses() -> [SocketAddr; 2] {
-    let any = "127.0.0.1:0";
-    let bind = async || tokio::net::TcpListener::bind(any).await.unwrap();
-    let free = [bind().await, bind().await];
-    free.each_ref().map(|free| free.local_addr().unwrap())
+/// Returns an address of this machine that nothing else uses, so that no other test can take its ports: every address that begins with 127
+/// is one.
+fn own_address() -> Ipv4Addr {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let process = std::process::id().to_be_bytes();
+    let [.., high, low] = NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+    Ipv4Addr::new(127, process[3].max(1), high, low)
 }
 
 fn at(address: SocketAddr) -> BindAddress {
@@ -97,37 +106,16 @@ impl Webhooks {
         webhooks
     }
 
-    /// Starts it with those certificates. If another process takes a port in between, it is started again.
+    /// Starts it with those certificates, and waits until it listens.
     pub(crate) async fn start_with(
-        cluster: &Cluster,
-        plugins: Vec<Arc<dyn Plugin>>,
-        mut certificates: Certificates,
-        deadline: Duration,
-    ) -> Self {
-        loop {
-            let plugins = plugins.clone();
-            let started = Self::try_start(cluster, plugins, certificates, deadline).await;
-            let listens = async || {
-                let probed = TcpStream::connect(started.health).await.is_ok();
-                probed && TcpStream::connect(started.address).await.is_ok()
-            };
-            while !started.controller.has_ended() {
-                if listens().await {
-                    return started;
-                }
-                tokio::time::sleep(Duration::from_millis(5)).await;
-            }
-            certificates = started.certificates;
-        }
-    }
-
-    async fn try_start(
         cluster: &Cluster,
         plugins: Vec<Arc<dyn Plugin>>,
         certificates: Certificates,
         deadline: Duration,
     ) -> Self {
-        let [address, health] = free_addresses().await;
+        let own = own_address();
+        let address = SocketAddr::from((own, 9443));
+        let health = SocketAddr::from((own, 8081));
         let settings = Settings {
             metrics_bind_address: BindAddress::Off,
             health_probe_bind_address: at(health),
@@ -146,6 +134,15 @@ impl Webhooks {
             plugins
         };
         let controller = Controller::start_with(cluster, settings, metrics, plugins).await;
+        let listens = async {
+            for address in [health, address] {
+                while TcpStream::connect(address).await.is_err() {
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                }
+            }
+        };
+        let listening = tokio::time::timeout(PATIENCE, listens).await;
+        listening.expect("webhooks and probes are served");
         Self {
             certificates,
             metrics: kept.unwrap(),
