@@ -10,7 +10,7 @@ use tokio::io::AsyncWriteExt as _;
 use crate::stub::{
     cluster::Cluster,
     controller::{job, runtime},
-    webhooks::{Certificates, UNLIMITED, Webhooks, answer},
+    webhooks::{Certificates, UNLIMITED, Webhooks, answer, own_address},
 };
 
 const VALIDATE: &str = "/validate-trainer-kubeflow-org-v1alpha1-trainjob";
@@ -146,4 +146,45 @@ async fn bad_requests_get_an_error_and_harm_no_other() {
     let counted = "trainyard_admission_requests_total{webhook=\"validator.trainjob.trainer.kubeflow.org\",verdict=\"error\"} 10";
     assert!(metrics.contains(counted), "{metrics}");
     webhooks.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_that_opens_many_connections_closes_only_its_own() {
+    let webhooks = Webhooks::start(&cluster(), Vec::new()).await;
+    let mut api_server = webhooks.connect().await.unwrap();
+    let (mut others, address) = (Vec::new(), own_address());
+    // More than the most that are open at once.
+    for _ in 0..600 {
+        others.push(webhooks.connect_from(address).await.unwrap());
+    }
+    assert!(admits(&webhooks).await);
+    let request = format!("GET {VALIDATE} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+    api_server.write_all(request.as_bytes()).await.unwrap();
+    assert_eq!(answer(&mut api_server).await.0, 405);
+    webhooks.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn large_bodies_do_not_delay_small_ones() {
+    let webhooks = Webhooks::start(&cluster(), Vec::new()).await;
+    let mut large = [
+        webhooks.connect().await.unwrap(),
+        webhooks.connect().await.unwrap(),
+    ];
+    let length = 7 << 20;
+    let head = format!(
+        "POST {VALIDATE} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{{"
+    );
+    for stream in &mut large {
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.flush().await.unwrap();
+    }
+    let [first, second] = &mut large;
+    tokio::select! {
+        biased;
+        (code, text) = answer(first) => panic!("the first large body is answered: {code} {text}"),
+        (code, text) = answer(second) => panic!("the second large body is answered: {code} {text}"),
+        admitted = admits(&webhooks) => assert!(admitted),
+    }
+    webhooks.abandon();
 }

@@ -1,6 +1,6 @@
 //! Bounded connections of a listener: a client could otherwise use up the file descriptors that the watches need.
 
-use std::{collections::VecDeque, io, pin::pin, time::Duration};
+use std::{collections::HashMap, io, net::IpAddr, pin::pin, time::Duration};
 
 use axum::Router;
 use hyper::server::conn::http1;
@@ -22,7 +22,8 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Limits {
     /// What is served, for the log.
     what: &'static str,
-    /// The most connections at once. A further one closes the oldest, so clients that send half a request do not block others.
+    /// The most connections at once. A further one closes the oldest of the address that has the most, so neither clients that send half a
+    /// request nor one that opens many connections block others.
     most: usize,
     /// How long a client may take to send the head of a request, from the start of the connection or the last answer.
     head: Duration,
@@ -107,15 +108,15 @@ pub(crate) async fn serve(
     shutdown: CancellationToken,
 ) {
     let mut running = JoinSet::new();
-    let mut oldest_first: VecDeque<AbortHandle> = VecDeque::new();
+    let mut open = Open::default();
     loop {
         let accepted = tokio::select! {
             () = shutdown.cancelled() => break,
             Some(_) = running.join_next() => continue,
             accepted = listener.accept() => accepted,
         };
-        let stream = match accepted {
-            Ok((stream, _)) => stream,
+        let (stream, client) = match accepted {
+            Ok((stream, client)) => (stream, client.ip()),
             Err(error) => {
                 if !is_of_one_client(&error) {
                     tracing::warn!(%error, "a connection to {} cannot be accepted", limits.what);
@@ -124,22 +125,45 @@ pub(crate) async fn serve(
                 continue;
             }
         };
-        oldest_first.retain(|connection| !connection.is_finished());
-        if oldest_first.len() >= limits.most
-            && let Some(oldest) = oldest_first.pop_front()
-        {
-            oldest.abort();
-        }
+        open.make_room(limits.most);
         let (transport, app, shutdown) = (transport.clone(), app.clone(), shutdown.clone());
         let connection = async move {
             if let Some(stream) = transport.accept(stream).await {
                 connection(stream, limits, app, shutdown).await;
             }
         };
-        oldest_first.push_back(running.spawn(connection));
+        open.oldest_first.push((client, running.spawn(connection)));
     }
     drop(listener);
     while running.join_next().await.is_some() {}
+}
+
+/// The open connections of a listener, with the address of each client.
+#[derive(Default)]
+struct Open {
+    oldest_first: Vec<(IpAddr, AbortHandle)>,
+}
+
+impl Open {
+    /// Closes a connection if there are already `most`.
+    fn make_room(&mut self, most: usize) {
+        self.oldest_first
+            .retain(|(_, connection)| !connection.is_finished());
+        if self.oldest_first.len() < most {
+            return;
+        }
+        let mut counts: HashMap<IpAddr, usize> = HashMap::new();
+        for (client, _) in &self.oldest_first {
+            *counts.entry(*client).or_default() += 1;
+        }
+        let has_most = |(client, _): &(IpAddr, AbortHandle)| counts.get(client);
+        let most = self.oldest_first.iter().filter_map(has_most).max();
+        let is_oldest = |it: &(IpAddr, AbortHandle)| has_most(it) == most;
+        if let Some(at) = self.oldest_first.iter().position(is_oldest) {
+            let (_, connection) = self.oldest_first.remove(at);
+            connection.abort();
+        }
+    }
 }
 
 async fn connection(

@@ -39,8 +39,14 @@ use crate::{
 /// limit of controller-runtime.
 const LARGEST: usize = 7 << 20;
 
-/// The most bytes of all bodies that are in memory at once. Parsed and compared, one takes up to about a hundred times as much memory.
-const ALL_BODIES: usize = 8 << 20;
+/// The most bytes of all large bodies that are in memory at once. Parsed and compared, one takes up to about a hundred times as much memory.
+const LARGE_BODIES: usize = 8 << 20;
+
+/// The same of small bodies, which do not wait for large ones: those of one namespace could otherwise delay all others.
+const SMALL_BODIES: usize = 4 << 20;
+
+/// The most bytes of a small body.
+const SMALL: usize = 64 << 10;
 
 /// The bytes of one permit for bodies, which is also the least that a body counts.
 const PERMIT: usize = 16 << 10;
@@ -53,7 +59,8 @@ pub(super) struct Server {
     checks: Checks,
     metrics: Arc<Metrics>,
     /// A permit for each [`PERMIT`] bytes of bodies.
-    bodies: Semaphore,
+    large_bodies: Semaphore,
+    small_bodies: Semaphore,
 }
 
 /// Why a request has no verdict.
@@ -89,7 +96,8 @@ impl Server {
         Self {
             checks,
             metrics,
-            bodies: Semaphore::new(ALL_BODIES / PERMIT),
+            large_bodies: Semaphore::new(LARGE_BODIES / PERMIT),
+            small_bodies: Semaphore::new(SMALL_BODIES / PERMIT),
         }
     }
 
@@ -148,10 +156,14 @@ impl Server {
             if length.is_some_and(|length| length > LARGEST) {
                 return Err(RequestError::TooLarge);
             }
-            let permits = length.unwrap_or(LARGEST).div_ceil(PERMIT).max(1);
-            let permits = u32::try_from(permits).unwrap_or(u32::MAX);
-            // The semaphore is never closed.
-            let held = self.bodies.acquire_many(permits).await.ok();
+            let length = length.unwrap_or(LARGEST);
+            let bodies = match length <= SMALL {
+                true => &self.small_bodies,
+                false => &self.large_bodies,
+            };
+            let permits = u32::try_from(length.div_ceil(PERMIT).max(1)).unwrap_or(u32::MAX);
+            // The semaphores are never closed.
+            let held = bodies.acquire_many(permits).await.ok();
             let bytes = to_bytes(request.into_body(), LARGEST).await;
             let bytes = bytes.map_err(|error| match is_too_large(&error) {
                 true => RequestError::TooLarge,

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
+    net::{TcpSocket, TcpStream},
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 use trainyard_controller::{
@@ -66,7 +66,7 @@ fn write(directory: &Path) -> CertificateDer<'static> {
 
 /// Returns an address of this machine that nothing else uses, so that no other test can take its ports: every address that begins with 127
 /// is one.
-fn own_address() -> Ipv4Addr {
+pub(crate) fn own_address() -> Ipv4Addr {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let process = std::process::id().to_be_bytes();
     let [.., high, low] = NEXT.fetch_add(1, Ordering::Relaxed).to_be_bytes();
@@ -161,6 +161,13 @@ impl Webhooks {
         };
         let connected = tokio::time::timeout(PATIENCE, connected).await;
         connected.expect("webhooks are served with the certificate");
+    }
+
+    /// Returns a connection from this address, before the TLS handshake.
+    pub(crate) async fn connect_from(&self, address: Ipv4Addr) -> std::io::Result<TcpStream> {
+        let socket = TcpSocket::new_v4()?;
+        socket.bind(SocketAddr::from((address, 0)))?;
+        socket.connect(self.address).await
     }
 
     /// Returns a connection, if the certificate is the last one.
