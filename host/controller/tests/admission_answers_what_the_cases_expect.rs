@@ -9,8 +9,9 @@ use std::{
     sync::Arc,
 };
 
+use serde::Deserialize;
 use serde_json::{Value, json};
-use trainyard_api::Inputs;
+use trainyard_api::{Inputs, yaml};
 use trainyard_model::{names::without_digests, plugin::Plugin, plugin_info::Settings};
 use trainyard_policies::BUILT_INS;
 use trainyard_sdk::native::NativePlugin;
@@ -23,79 +24,19 @@ use crate::stub::{
 const MUTATE: &str = "/mutate-trainer-kubeflow-org-v1alpha1-trainjob";
 const VALIDATE: &str = "/validate-trainer-kubeflow-org-v1alpha1-trainjob";
 
-/// The rules of the reference's webhooks about TrainJobs, each with a case that is refused and one that is accepted.
-const RULES: [(&str, &str, &str); 14] = [
-    (
-        "an initializer keeps what it fetches",
-        "error-as-admission",
-        "plain-initializers",
-    ),
-    (
-        "an initializer has its replicated job",
-        "plain-initializer-missing",
-        "plain-initializers",
-    ),
-    (
-        "the manager of a patch is a domain and a path",
-        "error-as-admission",
-        "patch-two-managers",
-    ),
-    (
-        "patches name replicated jobs of the runtime",
-        "patch-unknown-job",
-        "patch-node-selector",
-    ),
-    (
-        "patches name containers of the runtime",
-        "patch-unknown-container",
-        "patch-mounts",
-    ),
-    (
-        "patches set no env of Torch",
-        "torchtune-error-reserved-env",
-        "torchtune-full-multinode",
-    ),
-    (
-        "torchtune: the model is supported",
-        "torchtune-error-unknown-model",
-        "torchtune-qwen",
-    ),
-    (
-        "torchtune: only large models have several nodes",
-        "torchtune-error-nodes",
-        "torchtune-full-multinode",
-    ),
-    (
-        "torchtune: QLoRA has one device",
-        "torchtune-error-qlora-devices",
-        "torchtune-qlora-single-device",
-    ),
-    (
-        "torchtune: LoRA has one node",
-        "torchtune-error-lora-multinode",
-        "torchtune-lora-distributed",
-    ),
-    (
-        "MPI: its env is reserved",
-        "mpi-error-reserved-env",
-        "mpi-launcher-as-node",
-    ),
-    (
-        "XGBoost: its env is reserved",
-        "xgboost-error-reserved-env",
-        "xgboost-distributed",
-    ),
-    (
-        "JAX: its env is reserved",
-        "jax-error-reserved-env",
-        "jax-distributed",
-    ),
-    (
-        "Volcano: the queue is valid",
-        "volcano-error-queue-of-patch",
-        "volcano-queue-of-patch",
-    ),
-];
+/// A rule of the reference's webhooks.
+#[derive(Deserialize)]
+struct Rule {
+    rule: String,
+    refused: String,
+    accepted: String,
+}
+
+fn rules() -> Vec<Rule> {
+    let text = include_str!("../../../tests/admission/rules.yaml");
+    let document = yaml::read(text).pop().unwrap().unwrap();
+    serde_json::from_value(document.value).unwrap()
+}
 
 /// The built-in plugins, native instead of sandboxed.
 fn plugins() -> Vec<Arc<dyn Plugin>> {
@@ -226,8 +167,13 @@ async fn every_case_is_answered_as_it_is_rendered() {
         |error: &&String| error.contains(" needs ") || error.contains("no loaded plugin");
     let denied: Vec<_> = warned.iter().filter(|error| !is_later(error)).collect();
     assert!(denied.is_empty(), "{denied:#?}");
-    for (rule, no, yes) in RULES {
-        assert!(refused.contains(no), "{rule}: {no} is not refused");
-        assert!(accepted.contains(yes), "{rule}: {yes} is not accepted");
+    for Rule {
+        rule,
+        refused: no,
+        accepted: yes,
+    } in rules()
+    {
+        assert!(refused.contains(&no), "{rule}: {no} is not refused");
+        assert!(accepted.contains(&yes), "{rule}: {yes} is not accepted");
     }
 }

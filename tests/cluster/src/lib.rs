@@ -46,6 +46,7 @@ mod resource;
 mod stop;
 mod trainyard;
 mod wait;
+mod webhooks;
 
 pub use answer::{Answer, Cause, Refusal};
 pub use api::{Api, Validation, Write};
@@ -81,3 +82,4 @@ pub use resource::{Resource, UnknownKind};
 pub use stop::StopSignals;
 pub use trainyard::{Trainyard, http_get};
 pub use wait::eventually;
+pub use webhooks::Webhooks;

@@ -1,6 +1,8 @@
-//! Tests that need only an API server: CRDs, schemas, the kustomizations of deploy/, and the admission of pods.
+//! Tests that need only an API server: CRDs, schemas, the kustomizations of deploy/, and the admission of TrainJobs and pods.
 
 mod added_containers_are_admitted;
+mod admission_answers_as_validate;
+mod common;
 mod crds_install_and_merge;
 mod documented_commands_work;
 mod kustomizations_install;
@@ -40,6 +42,14 @@ fn main() -> Result<ExitCode> {
         .tests(
             "added_containers_are_admitted",
             added_containers_are_admitted::tests(),
+        )
+        .tests(
+            "admission_answers_as_validate",
+            admission_answers_as_validate::tests(),
+        )
+        .tests(
+            "admission_answers_as_validate",
+            admission_answers_as_validate::tests_without_webhooks(),
         )
         .run())
 }
