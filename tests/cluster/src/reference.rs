@@ -35,12 +35,12 @@ impl ReferenceLimits {
     };
 }
 
-/// The reference's controller, with all permissions and without webhooks, until this value is dropped.
+/// The reference's controller, with all permissions, until this value is dropped. Nothing calls its webhooks by itself.
 pub struct Reference {
     process: Process,
     probes: Port,
     metrics: Port,
-    _webhooks: Port,
+    webhooks: Port,
 }
 
 impl Reference {
@@ -77,7 +77,7 @@ impl Reference {
             process: Process::start("reference", &command, plane.folder())?,
             probes,
             metrics,
-            _webhooks: webhooks,
+            webhooks,
         };
         started.until_ready().await?;
         Ok(started)
@@ -98,6 +98,11 @@ impl Reference {
     /// It does not serve any.
     pub async fn metrics(&self) -> Result<String> {
         http_get(self.metrics.number(), "/metrics").await
+    }
+
+    /// Returns the port of its webhooks.
+    pub fn webhook_port(&self) -> u16 {
+        self.webhooks.number()
     }
 
     /// Returns the process.

@@ -5,6 +5,7 @@
 //! the CRDs as they are published. The TrainJobs are created before the controller starts. One observer measures both programs
 //! of a pair in the same way, from the first observed JobSet to the last.
 
+mod admission;
 mod bare;
 mod crowd;
 mod measured;
@@ -72,6 +73,9 @@ struct Arguments {
     /// Measures how soon a starting controller has reconciled this many queued TrainJobs.
     #[arg(long, default_value_t = 0)]
     waiting: usize,
+    /// Measures the creation of this many TrainJobs through our webhooks and those of the reference.
+    #[arg(long, default_value_t = 0)]
+    admissions: usize,
 }
 
 /// Which of a pair goes first.
@@ -105,6 +109,9 @@ fn main() -> Result<()> {
     }
     if arguments.waiting > 0 {
         crowd::restart(&ours, arguments.waiting)?;
+    }
+    if arguments.admissions > 0 {
+        admission::creations(&arguments.program, arguments.admissions)?;
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ pub(crate) enum Measured {
     Reference(Reference),
 }
 
-/// Starts our controller with its default log.
+/// Our controller with its default log.
 pub(crate) struct Trainyard {
     process: Process,
     metrics: Port,
@@ -33,7 +33,7 @@ impl Measured {
     pub(crate) async fn start(plane: &ControlPlane, contender: &Contender<'_>) -> Result<Self> {
         Ok(match contender {
             Contender::Trainyard(program) => {
-                Self::Trainyard(Trainyard::start(plane, program).await?)
+                Self::Trainyard(Trainyard::start(plane, program, &[]).await?)
             }
             Contender::Reference(limits) => {
                 Self::Reference(Reference::start(plane, *limits).await?)
@@ -94,7 +94,12 @@ impl Measured {
 }
 
 impl Trainyard {
-    async fn start(plane: &ControlPlane, program: &Path) -> Result<Self> {
+    /// Starts it with more arguments, and waits until it is ready.
+    pub(crate) async fn start(
+        plane: &ControlPlane,
+        program: &Path,
+        arguments: &[String],
+    ) -> Result<Self> {
         let [metrics, probes] = [Port::find()?, Port::find()?];
         let address = |port: &Port| format!("127.0.0.1:{}", port.number());
         let mut command = Command::new(program);
@@ -104,6 +109,7 @@ impl Trainyard {
             .arg(format!("--concurrency={AT_ONCE}"))
             .arg(format!("--metrics-bind-address={}", address(&metrics)))
             .arg(format!("--health-probe-bind-address={}", address(&probes)))
+            .args(arguments)
             .env("KUBECONFIG", plane.kubeconfig());
         let started = Self {
             process: Process::start("controller", &command, plane.folder())?,

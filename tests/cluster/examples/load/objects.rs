@@ -15,7 +15,7 @@ use crate::AT_ONCE;
 type Kind = (&'static str, &'static str, &'static str);
 
 pub(crate) const JOB_SET: Kind = ("jobset.x-k8s.io", "v1alpha2", "JobSet");
-const TRAIN_JOB: Kind = ("trainer.kubeflow.org", "v1alpha1", "TrainJob");
+pub(crate) const TRAIN_JOB: Kind = ("trainer.kubeflow.org", "v1alpha1", "TrainJob");
 const RUNTIME: Kind = ("trainer.kubeflow.org", "v1alpha1", "ClusterTrainingRuntime");
 
 /// The objects of a kind in a namespace.
