@@ -2,8 +2,8 @@
 """Builds the site of the documentation in target/site, and checks every link and anchor in it, except for those to other sites.
 
 docs/SUMMARY.md lists the pages. mdBook copies every file of the directory in which it looks for pages, so this directory cannot be the
-repository, which contains target/. Instead, the pages are written to target/site/src, with the paths that they have in the repository. Other
-files and directories to which pages link, such as tests, become plain pages, because browsers do not show files of every type.
+repository, which contains target/. Instead, the pages are written to target/site/src, with the paths that they have in the repository.
+Other files and directories to which pages link, such as tests, become plain pages, because browsers do not show files of every type.
 """
 
 import html
@@ -72,7 +72,9 @@ def plain_page(path, pages):
         items = "".join(f'<li><a href="{html.escape(link)}">{name}</a></li>\n' for link, name in zip(links, names))
         body = f"<h1>{html.escape(path)}</h1>\n<ul>\n{items}</ul>"
     else:
-        body = f"<h1>{html.escape(path)}</h1>\n<pre>{html.escape((ROOT / path).read_text(errors='replace'))}</pre>"
+        data = (ROOT / path).read_bytes()
+        text = f"{len(data)} bytes, which are not text" if b"\0" in data else data.decode(errors="replace")
+        body = f"<h1>{html.escape(path)}</h1>\n<pre>{html.escape(text)}</pre>"
     head = '<meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">'
     write(page, f"<!DOCTYPE html>\n<html lang=\"en\">\n{head}\n<title>{html.escape(path)}</title>\n{body}\n</html>\n")
     return page
@@ -89,10 +91,12 @@ def assemble():
     summary = (ROOT / "docs/SUMMARY.md").read_text()
     chapters = targets("docs/SUMMARY.md", summary)
     pages = set(chapters.values())
-    wrong = [f"{page}: is in no chapter of docs/SUMMARY.md" for page in tracked("*.md")
-             if page not in pages and not NOT_IN_THE_BOOK.match(page)]
+    existing = tracked("*.md")
+    wrong = [f"docs/SUMMARY.md: {page} does not exist" for page in sorted(pages.difference(existing))]
+    wrong += [f"{page}: is in no chapter of docs/SUMMARY.md" for page in existing
+              if page not in pages and not NOT_IN_THE_BOOK.match(page)]
     write("SUMMARY.md", LINK.sub(lambda link: f"]({chapters[link[1]]})", summary))
-    for page in sorted(pages):
+    for page in sorted(pages.intersection(existing)):
         text = (ROOT / page).read_text()
         for link, path in targets(page, text).items():
             readme = os.path.join(path, "README.md")
@@ -133,7 +137,7 @@ def broken_links():
                 continue
             path = pathlib.Path(os.path.normpath(file.parent / unquote(target.path))) if target.path else file
             anchor = unquote(target.fragment)
-            if not path.is_file() or (anchor and anchor not in site[path].anchors):
+            if not path.is_file() or (anchor and (path not in site or anchor not in site[path].anchors)):
                 wrong.append(f"{file.relative_to(SITE / 'html')}: {link} leads nowhere")
     return wrong
 
