@@ -134,8 +134,8 @@ test-semver: ## Check that the SDK's public API only grows; builds cargo-semver-
 	@tools/semver.sh
 
 .PHONY: test-nightly
-test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, conformance, the chart, real MPI and frameworks, languages, gangs, the SDK's API, the harness; hours.
-	@$(MAKE) --no-print-directory --keep-going test-reference test-chart test-conform test-harness test-gangs test-mpi test-languages test-semver test-frameworks growth
+test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, conformance, the chart, real MPI and frameworks, languages, gangs, the SDK's API, the site, the harness; hours.
+	@$(MAKE) --no-print-directory --keep-going test-reference test-chart test-conform test-harness test-gangs test-mpi test-languages test-semver test-frameworks growth docs
 
 .PHONY: bench
 bench: setup ## Measure plugin calls, renderings and starts (docs/benchmarks.md); takes minutes on an idle machine.
@@ -169,6 +169,10 @@ lint: setup ## Check the format, clippy, the SDK's documentation, the scripts an
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps $(FEATURES) $(PUBLISHED:%=-p trainyard-%)
 	@tools/deny.sh
 	@tools/shellcheck.sh
+
+.PHONY: docs
+docs: ## Build the documentation as a site in target/site, and check its links; needs Python, builds mdBook first, which takes 2 minutes.
+	@tools/docs/build.py
 
 .PHONY: bindings
 bindings: setup ## Regenerate the code and the manual from wit/; review the diff.

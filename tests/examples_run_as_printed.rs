@@ -24,6 +24,7 @@ fn folder() -> tempfile::TempDir {
     fs::create_dir(path("runtimes")).unwrap();
     fs::copy(example.join("runtime.yaml"), path("runtimes/runtime.yaml")).unwrap();
     fs::create_dir(path("plugins")).unwrap();
+    std::os::unix::fs::symlink(root().join("examples"), path("examples")).unwrap();
     for name in ["new", "old", "plugin", "my-plugin", "plugins/team"] {
         fs::write(path(&format!("{name}.wasm")), plugin()).unwrap();
     }
@@ -103,6 +104,8 @@ fn examples_in_the_documentation_run() {
         ("docs/command-line.md", 20),
         ("docs/plan.md", 3),
         ("docs/replay.md", 3),
+        ("docs/start.md", 2),
+        ("docs/train.md", 5),
     ] {
         let text = fs::read_to_string(root().join(file)).unwrap();
         let blocks = text.split("```sh\n").skip(1);
@@ -129,7 +132,6 @@ fn without_digests(text: &str) -> String {
 #[test]
 fn output_in_the_readme_is_real() {
     let folder = folder();
-    std::os::unix::fs::symlink(root().join("examples"), folder.path().join("examples")).unwrap();
     let readme = fs::read_to_string(root().join("README.md")).unwrap();
     let (_, block) = readme.split_once("```console\n").unwrap();
     let (block, _) = block.split_once("```").unwrap();
@@ -144,19 +146,39 @@ fn output_in_the_readme_is_real() {
     }
 }
 
-/// The TrainJob that checks a new installation, in deploy/README.md, is valid with the shipped runtimes.
-#[test]
-fn hello_is_valid_with_the_shipped_runtimes() {
-    let manual = fs::read_to_string(root().join("deploy/README.md")).unwrap();
-    let hello = "examples/torch-hello/trainjob.yaml";
-    assert!(manual.contains(&format!("kubectl create -f {hello}")));
-    let line = format!(
-        "trainyard runtimes --all | trainyard validate -f '{}/{hello}' -f -",
-        root().display()
-    );
-    let output = run(folder().path(), &line);
+/// Checks a TrainJob with the shipped runtimes.
+fn is_valid(folder: &Path, file: &str) {
+    let line = format!("trainyard runtimes --all | trainyard validate -f {file} -f -");
+    let output = run(folder, &line);
     let printed = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && printed.is_empty(), "{printed}");
+}
+
+/// The pages with which an installation begins have the same commands. The TrainJob that checks it is valid with the shipped runtimes.
+#[test]
+fn hello_is_valid_with_the_shipped_runtimes() {
+    let page = |name: &str| fs::read_to_string(root().join(name)).unwrap();
+    let (manual, start) = (page("deploy/README.md"), page("docs/start.md"));
+    let hello = "examples/torch-hello/trainjob.yaml";
+    let create = format!("kubectl create -f {hello}");
+    assert!(manual.contains(&create) && start.contains(&create));
+    let (_, install) = manual.split_once("```sh\n").unwrap();
+    let install = install.split_once("```").unwrap().0.lines();
+    for line in install {
+        assert!(start.contains(line.trim()), "docs/start.md lacks `{line}`");
+    }
+    is_valid(folder().path(), hello);
+}
+
+/// The TrainJob in the page for ML engineers is valid with the shipped runtimes.
+#[test]
+fn written_train_job_is_valid_with_the_shipped_runtimes() {
+    let page = fs::read_to_string(root().join("docs/train.md")).unwrap();
+    let (_, yaml) = page.split_once("```yaml\n").unwrap();
+    let (yaml, _) = yaml.split_once("```").unwrap();
+    let folder = folder();
+    fs::write(folder.path().join("written.yaml"), yaml).unwrap();
+    is_valid(folder.path(), "written.yaml");
 }
 
 /// The folders of the shipped runtimes work with `kubectl apply -k` and with `-f`.

@@ -22,7 +22,7 @@ fn pages(folder: &Path, below: bool, found: &mut Vec<PathBuf>) {
     }
 }
 
-fn documents() -> Vec<PathBuf> {
+pub(crate) fn documents() -> Vec<PathBuf> {
     let root = root();
     let mut documents = Vec::new();
     pages(&root, false, &mut documents);
@@ -37,7 +37,7 @@ fn documents() -> Vec<PathBuf> {
 }
 
 /// Returns the relative targets of a document's links.
-fn targets(text: &str) -> Vec<&str> {
+pub(crate) fn targets(text: &str) -> Vec<&str> {
     let links = text.split("](").skip(1);
     let targets = links.filter_map(|rest| Some(rest.split_once(')')?.0));
     targets

@@ -20,6 +20,7 @@ mod decisions_have_dates;
 mod deployment_is_complete;
 mod differences_from_the_reference_are_listed;
 mod errors_name_the_field_the_user_wrote;
+mod every_page_is_in_the_book;
 mod every_test_file_is_run;
 mod example_plugins_work;
 mod examples_run_as_printed;

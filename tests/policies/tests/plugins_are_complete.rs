@@ -11,7 +11,7 @@ use trainyard_policies::BUILT_INS;
 #[test]
 fn every_plugin_has_its_files_and_cases() {
     let root = root();
-    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let supported = fs::read_to_string(root.join("docs/supported.md")).unwrap();
     let cases = cases(&root).unwrap();
     assert!(BUILT_INS.len() >= 8);
     for (folder, _) in BUILT_INS {
@@ -23,8 +23,11 @@ fn every_plugin_has_its_files_and_cases() {
         let manifest = fs::read(root.join(folder).join("manifest.json")).unwrap();
         let manifest: Value = serde_json::from_slice(&manifest).unwrap();
         assert_eq!(manifest["name"], *name);
-        let page = format!("]({folder}/README.md)");
-        assert!(readme.contains(&page), "README.md has no link `{page}`");
+        let page = format!("](../{folder}/README.md)");
+        assert!(
+            supported.contains(&page),
+            "docs/supported.md has no link `{page}`"
+        );
         let of_plugin = root.join(folder).join("cases");
         let prefix = format!("{name}-");
         let is_of_plugin = |(case, path): (&String, &PathBuf)| {
