@@ -28,7 +28,7 @@ tool notes CHANGELOG.md >$release/NOTES.md
 packages=$(mktemp -d)
 trap 'rm -rf "$packages"' EXIT
 published=()
-for name in $PUBLISHED; do published+=(--package "trainyard-$name"); done
+for name in ${PUBLISHED:?is set by make release}; do published+=(--package "trainyard-$name"); done
 # The tests build a plugin from these packages.
 "$cargo" package --quiet --locked --no-verify --exclude-lockfile --target-dir "$packages" "${published[@]}"
 mv "$packages"/package/*.crate $release

@@ -39,7 +39,9 @@ fn of_source(text: &str) -> BTreeSet<String> {
                         .bytes()
                         .all(|byte| byte.is_ascii_alphanumeric() || b"._-/".contains(&byte))
             };
-            registry.contains('.') && !registry.ends_with("example.com") && [registry, path, tag].into_iter().all(is_word)
+            registry.contains('.')
+                && !registry.ends_with("example.com")
+                && [registry, path, tag].into_iter().all(is_word)
         })
     };
     literals.filter(is_image).map(str::to_owned).collect()
@@ -70,7 +72,6 @@ fn images_are_recognized() {
         of_runtime(runtime),
         ["one:1", "quay.io/two:2"].map(str::to_owned).into()
     );
-    let source =
-        r#"const A: &str = "quay.io/a/b:tag-1"; let b = "a/b:c"; let c = "registry.example.com/a:1";"#;
+    let source = r#"const A: &str = "quay.io/a/b:tag-1"; let b = "a/b:c"; let c = "registry.example.com/a:1";"#;
     assert_eq!(of_source(source), ["quay.io/a/b:tag-1".to_owned()].into());
 }

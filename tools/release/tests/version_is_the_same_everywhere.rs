@@ -31,3 +31,19 @@ fn files_repeat_the_version_of_the_workspace() {
     let image = format!("trainyard:{VERSION}");
     assert_eq!(values(&read("deploy/deployment.yaml"), "image:"), [image]);
 }
+
+#[test]
+fn documented_commands_have_the_version() {
+    for page in ["deploy/README.md", "docs/add-a-plugin.md", "docs/gitops.md"] {
+        let text = read(page);
+        let places = ["trainyard:", "trainyard-image-", "targetRevision: v"];
+        let found = places.iter().flat_map(|place| text.split(place).skip(1));
+        let numbers: Vec<_> = found
+            .filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+            .collect();
+        assert!(!numbers.is_empty(), "{page}");
+        for rest in numbers {
+            assert!(rest.starts_with(VERSION), "{page}: {rest:.20}");
+        }
+    }
+}
