@@ -60,7 +60,7 @@ build_program() {
     flags=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$target")_RUSTFLAGS
     env -u RUSTFLAGS -u CARGO_ENCODED_RUSTFLAGS \
         "$flags=--remap-path-prefix=$home=/cargo --remap-path-prefix=$PWD=/trainyard" \
-        CFLAGS="-ffile-prefix-map=$home=/cargo -ffile-prefix-map=$PWD=/trainyard" CARGO_PROFILE_RELEASE_STRIP=symbols \
+        CFLAGS="-ffile-prefix-map=$home=/cargo" CARGO_PROFILE_RELEASE_STRIP=symbols \
         "$cargo" zigbuild --locked --release --target "$target" -p trainyard
     install -m 755 "${CARGO_TARGET_DIR:-target}/$target/release/trainyard" "dist/trainyard-linux-$1"
     if LC_ALL=C readelf --wide --program-headers --dynamic "dist/trainyard-linux-$1" | grep -E 'INTERP|\(NEEDED\)'; then
