@@ -69,10 +69,11 @@ build_program() {
     fi
 }
 
+# Writes the crates of which a package's program consists on a target.
 write_bill() {
-    SOURCE_DATE_EPOCH=0 "$cargo" cyclonedx --quiet --manifest-path host/Cargo.toml --format json --spec-version 1.5 \
-        --target "${machines[$1]}-unknown-linux-musl" --override-filename $bill
-    sed "s|$PWD|.|g" host/$bill.json >"dist/trainyard-linux-$1.cdx.json"
+    SOURCE_DATE_EPOCH=0 "$cargo" cyclonedx --quiet --manifest-path "$1/Cargo.toml" --format json --spec-version 1.5 --target "$2" \
+        --override-filename $bill
+    sed "s|$PWD|.|g" "$1/$bill.json" >"dist/$3.cdx.json"
 }
 
 write_root() {
@@ -97,10 +98,12 @@ rm -rf dist
 mkdir dist
 for architecture in amd64 arm64; do
     build_program $architecture
-    write_bill $architecture
+    write_bill host "${machines[$architecture]}-unknown-linux-musl" trainyard-linux-$architecture
     write_root $architecture
     render $architecture
 done
+# The program contains the built-in plugins, which are built apart.
+write_bill tests/policies wasm32-unknown-unknown trainyard-plugins
 cmp "$scratch/amd64.yaml" "$scratch/arm64.yaml"
 "$cargo" run --quiet --locked -p trainyard-release -- image --output dist/image amd64="$scratch/amd64" arm64="$scratch/arm64" >dist/digest
 echo "dist/image is the image $(cat dist/digest); deploy/README.md says how to push it"

@@ -14,7 +14,7 @@ mkdir $release
 tool() { "$cargo" run --quiet --locked -p trainyard-release -- "$@"; }
 version=$(tool --version | cut -d' ' -f2)
 
-mv dist/trainyard-linux-* $release
+mv dist/trainyard-linux-amd64 dist/trainyard-linux-arm64 dist/*.cdx.json $release
 tool archive --output "$release/trainyard-image-$version.tar" dist/image
 tool chart --output "$release/trainyard-$version.tgz" charts/trainyard
 program=$release/trainyard-linux-amd64
