@@ -9,6 +9,6 @@ quoted=${old//./\\.}
 sed -i "/^\[workspace.package\]/,/^$/s/^version = \"$quoted\"/version = \"$new\"/; s/version = \"=$quoted\"/version = \"=$new\"/" Cargo.toml
 sed -i "s/^\(version\|appVersion\): $quoted$/\1: $new/" charts/trainyard/Chart.yaml
 sed -i "s/newTag: $quoted$/newTag: $new/" deploy/kustomization.yaml
-sed -i "s/\(trainyard:\|trainyard-image-\|image:\|targetRevision: v\)$quoted/\1$new/g" deploy/README.md docs/add-a-plugin.md docs/gitops.md
+sed -i "s/\(trainyard:\|trainyard-image-\|image:\|targetRevision: v\|--version \|trainyard-\)$quoted/\1$new/g" deploy/README.md charts/trainyard/README.md docs/add-a-plugin.md docs/gitops.md
 cargo update --quiet --offline --workspace
 git diff --stat

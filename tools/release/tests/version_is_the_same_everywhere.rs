@@ -34,9 +34,21 @@ fn files_repeat_the_version_of_the_workspace() {
 
 #[test]
 fn documented_commands_have_the_version() {
-    for page in ["deploy/README.md", "docs/add-a-plugin.md", "docs/gitops.md"] {
+    let pages = [
+        "deploy/README.md",
+        "charts/trainyard/README.md",
+        "docs/add-a-plugin.md",
+        "docs/gitops.md",
+    ];
+    for page in pages {
         let text = read(page);
-        let places = ["trainyard:", "trainyard-image-", "targetRevision: v"];
+        let places = [
+            "trainyard:",
+            "trainyard-",
+            "image-",
+            "targetRevision: v",
+            "--version ",
+        ];
         let found = places.iter().flat_map(|place| text.split(place).skip(1));
         let numbers: Vec<_> = found
             .filter(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
