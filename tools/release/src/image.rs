@@ -65,32 +65,34 @@ impl Image<'_> {
         let layout = Layout { folder };
         let mut manifests = Vec::new();
         for (architecture, root) in self.roots {
-            let mut manifest = self.write_architecture(&layout, architecture, root)?;
-            manifest["platform"] = json!({"architecture": architecture, "os": "linux"});
-            manifests.push(manifest);
+            let platform = json!({"architecture": architecture, "os": "linux"});
+            let manifest = self.write_architecture(&layout, architecture, root)?;
+            manifests.push(manifest.descriptor_with("platform", &platform));
         }
-        let index = json!({
-            "schemaVersion": 2,
-            "mediaType": INDEX,
-            "manifests": manifests,
-            "annotations": self.annotations(),
-        });
-        let mut index = layout.blob(INDEX, &text(&index))?;
-        let digest = index["digest"].as_str().unwrap_or_default().to_owned();
-        index["annotations"] = json!({"org.opencontainers.image.ref.name": self.version});
-        let entry = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [index]});
-        layout.file("index.json", &text(&entry))?;
+        let index = layout.document(
+            INDEX,
+            &json!({
+                "schemaVersion": 2,
+                "mediaType": INDEX,
+                "manifests": manifests,
+                "annotations": self.annotations(),
+            }),
+        )?;
+        let tag = json!({"org.opencontainers.image.ref.name": self.version});
+        let entry = index.descriptor_with("annotations", &tag);
+        let entry = json!({"schemaVersion": 2, "mediaType": INDEX, "manifests": [entry]});
+        layout.file("index.json", entry.to_string().as_bytes())?;
         layout.file("oci-layout", br#"{"imageLayoutVersion":"1.0.0"}"#)?;
-        Ok(digest)
+        Ok(index.digest)
     }
 
-    /// Writes the manifest for one architecture. Returns its descriptor.
+    /// Writes the manifest for one architecture.
     fn write_architecture(
         &self,
         layout: &Layout<'_>,
         architecture: &str,
         root: &Path,
-    ) -> Result<Value, ImageError> {
+    ) -> Result<Blob, ImageError> {
         let tar = Archive::of_folder(root)?.tar()?;
         let config = json!({
             "architecture": architecture,
@@ -105,16 +107,16 @@ impl Image<'_> {
             "rootfs": {"type": "layers", "diff_ids": [sha256(&tar)]},
             "history": [{"created_by": "make image"}],
         });
-        let config = layout.blob(CONFIG, &text(&config))?;
+        let config = layout.document(CONFIG, &config)?;
         let layer = layout.blob(LAYER, &gzip(&tar)?)?;
         let manifest = json!({
             "schemaVersion": 2,
             "mediaType": MANIFEST,
-            "config": config,
-            "layers": [layer],
+            "config": config.descriptor(),
+            "layers": [layer.descriptor()],
             "annotations": self.annotations(),
         });
-        layout.blob(MANIFEST, &text(&manifest))
+        layout.document(MANIFEST, &manifest)
     }
 
     /// There is neither a time nor a commit, because the same content has to have the same digest.
@@ -128,16 +130,41 @@ impl Image<'_> {
     }
 }
 
+/// A written blob.
+struct Blob {
+    media_type: &'static str,
+    digest: String,
+    size: usize,
+}
+
+impl Blob {
+    fn descriptor(&self) -> Value {
+        json!({"mediaType": self.media_type, "digest": self.digest, "size": self.size})
+    }
+
+    fn descriptor_with(&self, key: &str, value: &Value) -> Value {
+        json!({"mediaType": self.media_type, "digest": self.digest, "size": self.size, (key): value})
+    }
+}
+
 struct Layout<'a> {
     folder: &'a Path,
 }
 
 impl Layout<'_> {
-    /// Writes a blob. Returns its descriptor.
-    fn blob(&self, media_type: &str, bytes: &[u8]) -> Result<Value, ImageError> {
+    fn document(&self, media_type: &'static str, document: &Value) -> Result<Blob, ImageError> {
+        self.blob(media_type, document.to_string().as_bytes())
+    }
+
+    fn blob(&self, media_type: &'static str, bytes: &[u8]) -> Result<Blob, ImageError> {
         let digest = sha256(bytes);
         self.file(&format!("blobs/{}", digest.replace(':', "/")), bytes)?;
-        Ok(json!({"mediaType": media_type, "digest": digest, "size": bytes.len()}))
+        let size = bytes.len();
+        Ok(Blob {
+            media_type,
+            digest,
+            size,
+        })
     }
 
     fn file(&self, name: &str, bytes: &[u8]) -> Result<(), ImageError> {
@@ -147,8 +174,4 @@ impl Layout<'_> {
             .and_then(|()| fs::write(&path, bytes))
             .map_err(|error| ImageError::Write { path, error })
     }
-}
-
-fn text(document: &Value) -> Vec<u8> {
-    document.to_string().into_bytes()
 }

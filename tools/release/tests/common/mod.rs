@@ -1,5 +1,7 @@
 //! The files of the repository.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 use std::{
     fs,
     path::{Path, PathBuf},
