@@ -14,14 +14,34 @@ use tar::{Builder, EntryType, Header};
 /// An archive could not be made of a folder.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
+    /// A file or a folder cannot be read.
     #[error("{}: cannot be read: {error}", .path.display())]
-    Read { path: PathBuf, error: io::Error },
+    Read {
+        /// The file or the folder.
+        path: PathBuf,
+        /// The cause.
+        error: io::Error,
+    },
+    /// It is a link, a device or a socket.
     #[error("{}: is neither a file nor a folder; remove it", .path.display())]
-    Special { path: PathBuf },
+    Special {
+        /// Its path.
+        path: PathBuf,
+    },
+    /// Archives have names in UTF-8.
     #[error("{}: the name is not UTF-8; rename it", .path.display())]
-    Name { path: PathBuf },
+    Name {
+        /// The file or the folder.
+        path: PathBuf,
+    },
+    /// The archive cannot be written.
     #[error("{name}: cannot be archived: {error}")]
-    Write { name: String, error: io::Error },
+    Write {
+        /// The entry.
+        name: String,
+        /// The cause.
+        error: io::Error,
+    },
 }
 
 /// The entries of an archive by name. Names are relative and have `/` between their parts; those of folders end with it.
