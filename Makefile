@@ -6,7 +6,7 @@ EXAMPLE := -f examples/torch-llama
 # Selected beside a package, it gives its dependencies the features that the whole workspace uses, so that none is built twice.
 FEATURES := -p trainyard-features
 # Crates whose tests need no plugin, child process or cluster.
-FAST := text api structural schema config model render controller sdk policies bindings $(patsubst plugins/%/manifest.json,plugin-%,$(wildcard plugins/*/manifest.json))
+FAST := text release api structural schema config model render controller sdk policies bindings $(patsubst plugins/%/manifest.json,plugin-%,$(wildcard plugins/*/manifest.json))
 
 # The crates that can be published.
 PUBLISHED := api model render schema sdk sdk-derive structural text
@@ -134,8 +134,8 @@ test-semver: ## Check that the SDK's public API only grows; builds cargo-semver-
 	@tools/semver.sh
 
 .PHONY: test-nightly
-test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, conformance, the chart, real MPI and frameworks, languages, gangs, the SDK's API, the site, the harness; hours.
-	@$(MAKE) --no-print-directory --keep-going test-reference test-chart test-conform test-harness test-gangs test-mpi test-languages test-semver test-frameworks growth docs
+test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, conformance, the chart, real MPI and frameworks, languages, gangs, the SDK's API, the site, the harness, two releases; hours.
+	@$(MAKE) --no-print-directory --keep-going test-reference test-chart test-conform test-harness test-gangs test-mpi test-languages test-semver test-frameworks growth docs audit test-release
 
 .PHONY: bench
 bench: setup ## Measure plugin calls, renderings and starts (docs/benchmarks.md); takes minutes on an idle machine.
@@ -155,9 +155,22 @@ growth: setup ## Check that the cost of a rendering grows linearly; needs valgri
 	  echo "skipped: growth needs valgrind"; \
 	fi
 
-.PHONY: image-binary
-image-binary: setup ## Build dist/trainyard, the static program for the image; takes minutes.
-	@tools/static.sh
+.PHONY: image
+image: setup ## Build the image for amd64 and arm64 in dist/image, without Docker; needs qemu-user, takes 20 minutes.
+	@tools/image.sh
+
+.PHONY: release
+release: setup ## Make the files of a release in dist/release from a clean checkout: image, programs, chart, CRDs, crates; takes as long.
+	@tools/deny.sh advisories
+	@PUBLISHED='$(PUBLISHED)' tools/release.sh
+
+.PHONY: test-release
+test-release: setup ## Check that two clones give the same release, byte for byte; takes an hour.
+	@tools/test-release.sh
+
+.PHONY: audit
+audit: ## Check the dependencies against RustSec's database of vulnerabilities; needs a network.
+	@tools/deny.sh advisories
 
 .PHONY: lint
 lint: setup ## Check the format, clippy, the SDK's documentation, the scripts and the dependencies.

@@ -21,7 +21,7 @@ const OF_THE_CLUSTER: &[&str] = &[
 /// The folders of tests, with the programs in each.
 fn folders() -> Vec<(PathBuf, &'static [&'static str])> {
     let root = root();
-    let crates = ["host", "plugins"]
+    let crates = ["host", "plugins", "tools"]
         .into_iter()
         .flat_map(|rooms| fs::read_dir(root.join(rooms)).unwrap())
         .map(|entry| entry.unwrap().path().join("tests"));

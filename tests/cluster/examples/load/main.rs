@@ -64,6 +64,9 @@ struct Arguments {
     /// The number of TrainJobs of another run that measures memory per TrainJob; 0 skips it.
     #[arg(long, default_value_t = 10_000)]
     many: usize,
+    /// The number of namespaces of these TrainJobs.
+    #[arg(long, default_value_t = 1)]
+    namespaces: usize,
     /// Also measures the reference in the same number of pairs; builds it with Go once.
     #[arg(long, default_value_t = 0)]
     reference_pairs: usize,
@@ -93,8 +96,11 @@ fn main() -> Result<()> {
     }
     pairs("trainyard", &ours, arguments.jobs, arguments.pairs)?;
     if arguments.many > 0 {
-        let figures = alone(&ours, arguments.many)?;
-        figures.print_row(&format!("trainyard, {} TrainJobs", arguments.many));
+        let figures = alone(&ours, arguments.many, arguments.namespaces)?;
+        let (jobs, namespaces) = (arguments.many, arguments.namespaces);
+        figures.print_row(&format!(
+            "trainyard, {jobs} TrainJobs in {namespaces} namespaces"
+        ));
         let kib = (figures.rss_after - figures.rss_idle) * 1024.0 / arguments.many as f64;
         eprintln!("{kib:.1} KiB for each of {} TrainJobs", arguments.many);
     }
@@ -140,7 +146,7 @@ fn pair(contender: &Contender<'_>, jobs: usize, first: First) -> Result<Pair> {
     let plane = ControlPlane::start()?;
     plane.block_on(async {
         let (idle, template) = prepare(&plane, contender).await?;
-        let ours = || measure(&plane, contender, idle, jobs);
+        let ours = || measure(&plane, contender, idle, jobs, 1);
         let bare = || bare_client(&plane, &template, jobs);
         let (figures, bare) = match first {
             First::Controller => (ours().await?, bare().await?),
@@ -157,11 +163,11 @@ fn pair(contender: &Contender<'_>, jobs: usize, first: First) -> Result<Pair> {
 }
 
 /// Measures only the controller.
-fn alone(contender: &Contender<'_>, jobs: usize) -> Result<Figures> {
+fn alone(contender: &Contender<'_>, jobs: usize, namespaces: usize) -> Result<Figures> {
     let plane = ControlPlane::start()?;
     plane.block_on(async {
         let (idle, _) = prepare(&plane, contender).await?;
-        measure(&plane, contender, idle, jobs).await
+        measure(&plane, contender, idle, jobs, namespaces).await
     })
 }
 
@@ -191,11 +197,25 @@ async fn measure(
     contender: &Contender<'_>,
     rss_idle: f64,
     jobs: usize,
+    namespaces: usize,
 ) -> Result<Figures> {
-    let namespace = plane.new_namespace().await?;
-    objects::create_jobs(plane.client(), &namespace, jobs, Fate::Runs).await?;
+    let client = plane.client();
+    let mut shares = Vec::new();
+    for number in 0..namespaces {
+        let share = jobs / namespaces + usize::from(number < jobs % namespaces);
+        let namespace = plane.new_namespace().await?;
+        objects::create_jobs(client, &namespace, share, Fate::Runs).await?;
+        shares.push((namespace, share));
+    }
     let controller = Measured::start(plane, contender).await?;
-    let time = observe(&api(plane.client(), &namespace, JOB_SET), jobs).await?;
+    let (started, mut time) = (Instant::now(), Duration::ZERO);
+    for (namespace, share) in &shares {
+        time = observe(&api(client, namespace, JOB_SET), *share).await?;
+    }
+    // The first JobSet was observed in one of several namespaces only.
+    if namespaces > 1 {
+        time = started.elapsed();
+    }
     let cpu = controller.cpu().await?;
     let calls = controller.calls().await?;
     tokio::time::sleep(SETTLED).await;
