@@ -63,6 +63,8 @@ fn lists(root: &Path) -> BTreeMap<&'static str, String> {
         ),
         ("members of unions", tables::union_members(root).unwrap()),
         ("references", tables::references(root).unwrap()),
+        ("generators", tables::generators(root).unwrap()),
+        ("divergences", tables::divergences(root).unwrap()),
         ("packages", packages(root)),
     ];
     let prefix = format!("{}/", root.display());

@@ -9,14 +9,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-pub(crate) mod difference;
 mod gang_counts_are_those_of_the_job_set;
 pub(crate) mod generated;
-mod normal;
 pub(crate) mod plugins;
 mod reference;
-pub(crate) mod rows;
-pub(crate) mod seen;
 mod shipped;
 pub(crate) mod table;
 pub(crate) mod trainyard;
@@ -30,14 +26,19 @@ use std::{
     thread,
 };
 
-use self::{
+use trainyard_divergences::{
     difference::{Answer, Difference, Side, differences},
+    plugins::PLUGINS as WITH_ROWS,
+    rows::{ROWS, Row, all},
+    seen::Documents,
+    table::{SHARED, page_of, pages, rows_of},
+};
+
+use self::{
     gang_counts_are_those_of_the_job_set::wrong_counts,
     generated::{Generator, Seed, generators},
     plugins::PLUGINS,
     reference::{Answers, Reference, Runs},
-    rows::{ROWS, Row, all},
-    seen::Documents,
 };
 use crate::common::{answers, case, cases, root};
 
@@ -171,21 +172,16 @@ fn checked_in_generated_inputs_differ_as_listed() {
 
 #[test]
 fn every_row_is_documented_and_has_a_matcher() {
-    let of_plugins = PLUGINS
+    let of_plugins = WITH_ROWS
         .iter()
-        .filter(|(_, plugin)| !plugin.rows.is_empty())
-        .map(|(folder, plugin)| (table::page_of(folder), plugin.rows));
+        .map(|(folder, plugin)| (page_of(folder), plugin.rows));
+    let mut texts: BTreeMap<_, _> = pages().collect();
     let mut ids = BTreeSet::new();
-    for (page, rows) in [(table::SHARED.to_owned(), ROWS)]
-        .into_iter()
-        .chain(of_plugins)
-    {
-        let listed: Vec<_> = table::rows_of(&page)
-            .into_iter()
-            .map(|row| row.id)
-            .collect();
+    for (page, rows) in [(SHARED.to_owned(), ROWS)].into_iter().chain(of_plugins) {
+        let text = texts.remove(&page).unwrap();
+        let listed: Vec<_> = rows_of(text).into_iter().map(|row| row.id).collect();
         // A plugin can add a matcher to a row that plugins share.
-        let is_added = |id: &&str| page != table::SHARED && ROWS.iter().any(|row| row.id == *id);
+        let is_added = |id: &&str| page != SHARED && ROWS.iter().any(|row| row.id == *id);
         let matched: Vec<_> = rows
             .iter()
             .map(|row| row.id)
@@ -196,6 +192,7 @@ fn every_row_is_documented_and_has_a_matcher() {
             assert!(ids.insert(id), "{page}: the id `{id}` stands twice");
         }
     }
+    assert!(texts.is_empty(), "without a matcher: {:?}", texts.keys());
 }
 
 /// Returns the rows that change the number of processes of a TrainJob, which warnings name.

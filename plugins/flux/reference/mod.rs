@@ -1,14 +1,12 @@
-//! Differences of Flux from the reference, and generated inputs. This is a module of tests/differences_from_the_reference_are_listed.
+//! Differences of Flux from the reference. This is a module of host/divergences.
 
 mod effect;
-mod inputs;
 mod rows;
 
-use super::{Generator, Plugin, Row, compare, row};
+use super::{Plugin, Row, row};
 
 pub(crate) const PLUGIN: Plugin = Plugin {
     rows: ROWS,
-    generators: GENERATORS,
     effect: Some(effect::effect),
 };
 
@@ -37,14 +35,3 @@ const ROWS: &[Row] = &[
     row("flux-unfit", rows::unfit),
     row("flux-failure", rows::failure),
 ];
-
-const GENERATORS: &[Generator] = &[Generator {
-    change: inputs::change,
-    ..Generator::new("flux", inputs::runtime)
-}];
-
-#[test]
-#[ignore = "needs Go: `make test-reference` runs it"]
-fn generated_inputs_differ_as_listed() {
-    compare(&GENERATORS[0], 1000);
-}

@@ -1,14 +1,12 @@
-//! Differences of MPI from the reference, and generated inputs. This is a module of tests/differences_from_the_reference_are_listed.
+//! Differences of MPI from the reference. This is a module of host/divergences.
 
-mod inputs;
 mod rows;
 
-use super::{Generator, Plugin, Row, compare, row};
+use super::{Plugin, Row, row};
 
 pub(crate) const PLUGIN: Plugin = Plugin {
     rows: ROWS,
-    generators: GENERATORS,
-    ..Plugin::NONE
+    effect: None,
 };
 
 /// Every row of divergences.md, in the order of the table, and what else shows a row that plugins share.
@@ -29,17 +27,3 @@ const ROWS: &[Row] = &[
     row("mpi-mutable-keys", rows::mutable_keys),
     row("counts", rows::hosts_of_the_template),
 ];
-
-const GENERATORS: &[Generator] = &[Generator {
-    reserved_env: &["OMPI_MCA_plm_rsh_args", "PRTE_MCA_plm_ssh_args"],
-    // Numbers above the accelerators of a node are refused.
-    most_processes: 3,
-    patched: &["launcher"],
-    ..Generator::new("mpi", inputs::runtime)
-}];
-
-#[test]
-#[ignore = "needs Go: `make test-reference` runs it"]
-fn generated_inputs_differ_as_listed() {
-    compare(&GENERATORS[0], 1000);
-}

@@ -1,16 +1,13 @@
-//! Differences of Torch from the reference, and generated inputs. This is a module of tests/differences_from_the_reference_are_listed.
+//! Differences of Torch from the reference. This is a module of host/divergences.
 
-mod inputs;
 mod rows;
-mod torchtune_inputs;
 mod torchtune_rows;
 
-use super::{Generator, Plugin, Row, compare, row};
+use super::{Plugin, Row, row};
 
 pub(crate) const PLUGIN: Plugin = Plugin {
     rows: ROWS,
-    generators: GENERATORS,
-    ..Plugin::NONE
+    effect: None,
 };
 
 /// Every row of divergences.md, in the order of the table, and what else shows a row that plugins share.
@@ -31,26 +28,3 @@ const ROWS: &[Row] = &[
     row("torchtune-configuration", torchtune_rows::configuration),
     row("counts", torchtune_rows::nodes_of_the_template),
 ];
-
-const GENERATORS: &[Generator] = &[
-    Generator {
-        kept: 60,
-        ..Generator::new("torch", inputs::runtime)
-    },
-    Generator {
-        change: torchtune_inputs::change,
-        ..Generator::new("torchtune", inputs::runtime)
-    },
-];
-
-#[test]
-#[ignore = "needs Go: `make test-reference` runs it"]
-fn generated_inputs_differ_as_listed() {
-    compare(&GENERATORS[0], 2000);
-}
-
-#[test]
-#[ignore = "needs Go: `make test-reference` runs it"]
-fn generated_torchtune_inputs_differ_as_listed() {
-    compare(&GENERATORS[1], 1000);
-}

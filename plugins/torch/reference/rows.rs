@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::differences_from_the_reference_are_listed::{
+use crate::{
     rows::frameworks::is_of_accelerators, seen::Seen,
 };
 

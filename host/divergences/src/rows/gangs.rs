@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::super::seen::Seen;
+use crate::seen::Seen;
 
 /// The label and the annotation of the group's pods.
 const MARKS: [(&str, &str); 2] = [

@@ -2,7 +2,8 @@
 
 use serde_json::Value;
 
-use super::{super::seen::Seen, frameworks::named};
+use super::frameworks::named;
+use crate::seen::Seen;
 
 /// A request of the runtime's container that the TrainJob's override does not mention.
 pub(super) fn override_replaces(seen: &Seen<'_>) -> bool {

@@ -1,6 +1,7 @@
 //! Differences in the accepted forms of input.
 
-use super::{super::seen::Seen, frameworks::is_frameworks_env};
+use super::frameworks::is_frameworks_env;
+use crate::seen::Seen;
 
 const OLD_OVERRIDES: [&str; 2] = ["podTemplateOverrides", "podSpecOverrides"];
 

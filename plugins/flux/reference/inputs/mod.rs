@@ -1,13 +1,19 @@
-//! Inputs of Flux.
+//! Inputs of Flux, generated. This is a module of tests/differences_from_the_reference_are_listed.
 
 use proptest::{prelude::*, strategy::BoxedStrategy};
 use serde_json::{Value, json};
 
+use super::{Generator, compare};
 use crate::differences_from_the_reference_are_listed::generated::{
     Change, fields, list, one_of, parts::word, runtime,
 };
 
-pub(super) fn runtime() -> BoxedStrategy<Value> {
+pub(crate) const GENERATORS: &[Generator] = &[Generator {
+    change: change,
+    ..Generator::new("flux", runtime)
+}];
+
+fn runtime() -> BoxedStrategy<Value> {
     let processes = (1..5i64).prop_map(Value::from).boxed();
     let flux = fields(vec![("numProcPerNode", 0.4, processes)]);
     runtime::with_policy("flux", 0.9, flux)
@@ -23,7 +29,7 @@ struct Settings {
 }
 
 /// Adds commands, env vars and pod fields that affect Flux.
-pub(super) fn change() -> BoxedStrategy<Change> {
+fn change() -> BoxedStrategy<Change> {
     let env = || {
         let var = |name: &'static str, values: &'static [&'static str]| {
             word(values)
@@ -115,4 +121,10 @@ fn append(list: &mut Value, items: &Value) {
         list if !items.is_empty() => *list = items.into(),
         _ => {}
     }
+}
+
+#[test]
+#[ignore = "needs Go: `make test-reference` runs it"]
+fn generated_inputs_differ_as_listed() {
+    compare(&GENERATORS[0], 1000);
 }

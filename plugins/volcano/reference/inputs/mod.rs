@@ -4,17 +4,12 @@
 use proptest::{prelude::*, strategy::BoxedStrategy};
 use serde_json::{Value, json};
 
-use super::{Generator, Plugin, compare};
+use super::{Generator, compare};
 use crate::differences_from_the_reference_are_listed::generated::{
     Change, fields, gang, one_of, parts::scalar,
 };
 
-pub(crate) const PLUGIN: Plugin = Plugin {
-    generators: GENERATORS,
-    ..Plugin::NONE
-};
-
-const GENERATORS: &[Generator] = &[Generator {
+pub(crate) const GENERATORS: &[Generator] = &[Generator {
     change,
     ..Generator::new("volcano", gang::runtime)
 }];

@@ -2,12 +2,10 @@
 
 use serde_json::Value;
 
-use super::{
-    super::{
-        difference::Refusal,
-        seen::{STEP, Seen, is_trainer},
-    },
-    frameworks::is_of_accelerators,
+use super::frameworks::is_of_accelerators;
+use crate::{
+    difference::Refusal,
+    seen::{STEP, Seen, is_trainer},
 };
 
 pub(super) fn resources_without_policy(seen: &Seen<'_>) -> bool {

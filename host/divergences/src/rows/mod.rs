@@ -6,15 +6,16 @@ mod gangs;
 mod kueue;
 mod overrides;
 mod patches;
+mod shipped;
 
-use super::{plugins::PLUGINS, seen::Seen};
+use crate::{plugins::PLUGINS, seen::Seen};
 
 /// A row of the table.
-pub(crate) struct Row {
+pub struct Row {
     /// Its ID, in the first column.
-    pub(crate) id: &'static str,
+    pub id: &'static str,
     /// Returns whether a difference is the one that the row lists.
-    pub(crate) lists: fn(&Seen<'_>) -> bool,
+    pub lists: fn(&Seen<'_>) -> bool,
 }
 
 pub(crate) const fn row(id: &'static str, lists: fn(&Seen<'_>) -> bool) -> Row {
@@ -22,13 +23,16 @@ pub(crate) const fn row(id: &'static str, lists: fn(&Seen<'_>) -> bool) -> Row {
 }
 
 /// Returns every row, with those of the plugins.
-pub(crate) fn all() -> impl Iterator<Item = &'static Row> {
+pub fn all() -> impl Iterator<Item = &'static Row> {
     let of_plugins = PLUGINS.iter().flat_map(|(_, plugin)| plugin.rows);
     ROWS.iter().chain(of_plugins)
 }
 
+/// Every row about shipped runtimes, in the order of their table.
+pub const SHIPPED: &[Row] = shipped::ROWS;
+
 /// Every row that belongs to no plugin, in the order of the table.
-pub(crate) const ROWS: &[Row] = &[
+pub const ROWS: &[Row] = &[
     row("env-without-trainer", frameworks::env_without_trainer),
     row("partial-override", frameworks::partial_override),
     row("accelerators", frameworks::accelerators),

@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 use trainyard_model::quantity::Quantity;
 
-use super::plugins::PLUGINS;
+use crate::plugins::PLUGINS;
 
 /// Lists whose items have a key.
 const KEYED: [(&str, &str); 16] = [
@@ -43,17 +43,18 @@ const ORDERED: [&str; 2] = ["initContainers", "replicatedJobs"];
 const SAYING: [&str; 2] = ["emptyDir", "labelSelector"];
 
 /// Returns the normal form of an object of either side.
-pub(super) fn normal(object: &Value) -> Value {
+pub(crate) fn normal(object: &Value) -> Value {
     let mut object = object.clone();
-    if let Some(metadata) = object["metadata"].as_object_mut() {
+    let metadata = object.get_mut("metadata");
+    if let Some(metadata) = metadata.and_then(Value::as_object_mut) {
         // Offline, Trainyard's objects have no owner, because its UID is unknown.
         metadata.remove("ownerReferences");
     }
     if object["kind"] == "Secret" {
         // Key material differs in each run.
         for field in ["data", "stringData"] {
-            let values = object[field]
-                .as_object_mut()
+            let values = object.get_mut(field).and_then(Value::as_object_mut);
+            let values = values
                 .into_iter()
                 .flat_map(Map::values_mut);
             values.for_each(|value| *value = "".into());
@@ -160,14 +161,18 @@ fn add_expansions(keyed: &mut Map<String, Value>, items: &[Value]) {
             let value = value.replace("$$", "");
             value.contains(&format!("$({name})"))
         };
-        let expands: Vec<_> = items[..place]
+        let expands: Vec<_> = items
             .iter()
+            .take(place)
             .filter(named)
             .map(|other| other["name"].clone())
             .collect();
         if items.iter().any(|other| named(&other)) {
             let name = item["name"].as_str().unwrap_or_default();
-            keyed[&format!("[{name}]")]["expands"] = json!(expands);
+            let item = keyed.get_mut(&format!("[{name}]"));
+            if let Some(item) = item.and_then(Value::as_object_mut) {
+                item.insert("expands".to_owned(), json!(expands));
+            }
         }
     }
 }

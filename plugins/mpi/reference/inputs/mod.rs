@@ -1,15 +1,24 @@
-//! Runtimes of MPI.
+//! Runtimes of MPI, generated. This is a module of tests/differences_from_the_reference_are_listed.
 
 use proptest::{prelude::*, strategy::BoxedStrategy};
 use serde_json::{Value, json};
 
+use super::{Generator, compare};
 use crate::differences_from_the_reference_are_listed::generated::{
     fields, one_of,
     parts::word,
     runtime::{self, nodes, replicated_job},
 };
 
-pub(super) fn runtime() -> BoxedStrategy<Value> {
+pub(crate) const GENERATORS: &[Generator] = &[Generator {
+    reserved_env: &["OMPI_MCA_plm_rsh_args", "PRTE_MCA_plm_ssh_args"],
+    // Numbers above the accelerators of a node are refused.
+    most_processes: 3,
+    patched: &["launcher"],
+    ..Generator::new("mpi", runtime)
+}];
+
+fn runtime() -> BoxedStrategy<Value> {
     runtime::runtime(policy().prop_map(Some).boxed(), jobs())
 }
 
@@ -84,4 +93,10 @@ fn jobs() -> BoxedStrategy<Value> {
             initializer.into_iter().chain(both).collect()
         })
         .boxed()
+}
+
+#[test]
+#[ignore = "needs Go: `make test-reference` runs it"]
+fn generated_inputs_differ_as_listed() {
+    compare(&GENERATORS[0], 1000);
 }

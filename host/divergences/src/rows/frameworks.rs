@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::super::{difference::Refusal, seen::Seen};
+use crate::{difference::Refusal, seen::Seen};
 
 /// The beginnings of the env vars that these frameworks set.
 const PREFIXES: [&str; 3] = ["PET_", "JAX_", "DMLC_"];

@@ -8,43 +8,43 @@ use std::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::normal::normal;
+use crate::normal::normal;
 
 /// A refusal of an object.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub(crate) struct Refusal {
+pub struct Refusal {
     /// Its kind and name.
-    pub(crate) object: String,
+    pub object: String,
     /// The part of the reference that refuses it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(crate) by: String,
+    pub by: String,
     /// The path of the field; empty if it is the object as a whole.
     #[serde(default, skip_serializing_if = "String::is_empty")]
-    pub(crate) field: String,
+    pub field: String,
     /// What is wrong with it.
-    pub(crate) error: String,
+    pub error: String,
 }
 
 /// The outcome of an input.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
-pub(crate) struct Answer {
+pub struct Answer {
     /// The fields that the reference's CRDs do not have, each with its object.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) dropped: Vec<String>,
+    pub dropped: Vec<String>,
     /// The refusals. If there are any, there are no objects.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) refused: Vec<Refusal>,
+    pub refused: Vec<Refusal>,
     /// Warnings to the user.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) warnings: Vec<String>,
+    pub warnings: Vec<String>,
     /// The objects to apply.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) objects: Vec<Value>,
+    pub objects: Vec<Value>,
 }
 
 /// One difference.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Difference {
+pub enum Difference {
     /// A refusal only by Trainyard.
     RefusedByTrainyard(Refusal),
     /// A refusal only by the reference.
@@ -66,14 +66,14 @@ pub(crate) enum Difference {
 
 /// The sides that refuse an input.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Side {
+pub enum Side {
     Trainyard,
     Reference,
 }
 
 impl Difference {
     /// The side that refuses the input, if the other one does not.
-    pub(crate) fn refused_by(&self) -> Option<Side> {
+    pub fn refused_by(&self) -> Option<Side> {
         match self {
             Self::RefusedByTrainyard(_) => Some(Side::Trainyard),
             Self::RefusedByReference(_) => Some(Side::Reference),
@@ -126,7 +126,7 @@ impl fmt::Display for Difference {
 }
 
 /// Returns the differences from the reference's answer that is most similar to Trainyard's.
-pub(crate) fn differences(trainyard: &Answer, reference: &[Answer]) -> Vec<Difference> {
+pub fn differences(trainyard: &Answer, reference: &[Answer]) -> Vec<Difference> {
     let each = reference.iter().map(|reference| from(trainyard, reference));
     each.min_by_key(Vec::len).unwrap_or_default()
 }
@@ -276,7 +276,7 @@ fn by_name(objects: &[Value]) -> BTreeMap<(String, String), Value> {
 }
 
 /// Returns the different fields of two values in their normal form.
-pub(crate) fn between(object: &str, trainyard: &Value, reference: &Value) -> Vec<Difference> {
+pub fn between(object: &str, trainyard: &Value, reference: &Value) -> Vec<Difference> {
     let mut found = Vec::new();
     fields(object, "", Some(trainyard), Some(reference), &mut found);
     found

@@ -1,16 +1,18 @@
 //! A difference, with the TrainJob and the runtime that it comes from.
 
+use std::ops::Deref;
+
 use serde_json::Value;
 use trainyard_api::yaml;
 
-use super::difference::{Difference, Refusal};
+use crate::difference::{Difference, Refusal};
 
 /// The documents of an input.
-pub(crate) struct Documents(Vec<Value>);
+pub struct Documents(Vec<Value>);
 
 impl Documents {
     /// The documents that can be parsed.
-    pub(crate) fn read(text: &str) -> Self {
+    pub fn read(text: &str) -> Self {
         Self(
             yaml::read(text)
                 .into_iter()
@@ -37,7 +39,7 @@ impl Documents {
     }
 
     /// Returns the difference with its TrainJob and runtime.
-    pub(crate) fn see<'d>(&'d self, difference: &'d Difference) -> Seen<'d> {
+    pub fn see<'d>(&'d self, difference: &'d Difference) -> Seen<'d> {
         let object = match difference {
             Difference::RefusedByTrainyard(refusal) | Difference::RefusedByReference(refusal) => {
                 &refusal.object
@@ -71,9 +73,11 @@ impl Documents {
             let runtime = of_kind(kind, reference["name"].as_str().unwrap_or_default());
             Seen {
                 difference,
-                job,
-                runtime,
-                documents: &self.0,
+                subject: Subject {
+                    job,
+                    runtime,
+                    documents: &self.0,
+                },
             }
         } else {
             // Any TrainJob of the runtime will do.
@@ -83,9 +87,11 @@ impl Documents {
             let runtime = of_kind(kind, name);
             Seen {
                 difference,
-                job,
-                runtime,
-                documents: &self.0,
+                subject: Subject {
+                    job,
+                    runtime,
+                    documents: &self.0,
+                },
             }
         }
     }
@@ -102,90 +108,29 @@ fn is_named_by(job: &Value, runtime: &str) -> bool {
     job["spec"]["runtimeRef"]["name"] == runtime.rsplit('/').next().unwrap_or_default()
 }
 
-/// A difference with its TrainJob and its runtime, which are null if there are none.
-pub(crate) struct Seen<'d> {
-    pub(crate) difference: &'d Difference,
-    pub(crate) job: &'d Value,
-    pub(crate) runtime: &'d Value,
+/// A TrainJob with its runtime, which are null if there are none.
+#[derive(Clone, Copy, Debug)]
+pub struct Subject<'d> {
+    /// The TrainJob, as its author wrote it.
+    pub job: &'d Value,
+    /// Its runtime.
+    pub runtime: &'d Value,
     /// All documents of the input.
-    pub(crate) documents: &'d [Value],
+    pub documents: &'d [Value],
 }
 
-impl<'d> Seen<'d> {
-    /// Returns the path of the different field of a rendered object; empty for other differences.
-    pub(crate) fn path(&self) -> &'d str {
-        match self.difference {
-            Difference::Field { path, .. } => path,
-            _ => "",
-        }
-    }
-
-    /// Returns whether the difference is one of what a pod set needs: `.count`, `.requests[` or `.claims[`.
-    pub(crate) fn needs(&self, what: &str) -> bool {
-        let job = self.path().strip_prefix("spec.replicatedJobs[");
-        job.and_then(|job| job.split_once(']'))
-            .is_some_and(|(_, need)| need.starts_with(what))
-    }
-
-    /// Returns the reference's value.
-    pub(crate) fn theirs(&self) -> Option<&'d Value> {
-        match self.difference {
-            Difference::Field { reference, .. } => reference.as_ref(),
-            _ => None,
-        }
-    }
-
-    /// Returns Trainyard's value.
-    pub(crate) fn ours(&self) -> Option<&'d Value> {
-        match self.difference {
-            Difference::Field { trainyard, .. } => trainyard.as_ref(),
-            _ => None,
-        }
-    }
-
-    /// Returns whether only Trainyard refuses a field with this prefix.
-    pub(crate) fn we_refuse(&self, field: &str) -> bool {
-        self.our_refusal()
-            .is_some_and(|refusal| refusal.field.starts_with(field))
-    }
-
-    /// Returns Trainyard's message, if only Trainyard refuses the input.
-    pub(crate) fn our_refusal(&self) -> Option<&'d Refusal> {
-        match self.difference {
-            Difference::RefusedByTrainyard(refusal) => Some(refusal),
-            _ => None,
-        }
-    }
-
-    /// Returns the reference's message, if only the reference refuses the input.
-    pub(crate) fn their_refusal(&self) -> Option<&'d Refusal> {
-        match self.difference {
-            Difference::RefusedByReference(refusal) => Some(refusal),
-            _ => None,
-        }
-    }
-
-    /// Returns whether the reference's CRDs do not have a field with this prefix.
-    pub(crate) fn they_drop(&self, field: &str) -> bool {
-        match self.difference {
-            Difference::Dropped(dropped) => dropped
-                .split_once(": ")
-                .is_some_and(|(_, path)| path.starts_with(field)),
-            _ => false,
-        }
-    }
-
+impl<'d> Subject<'d> {
     /// Returns the TrainJob's `spec.trainer`.
-    pub(crate) fn trainer(&self) -> &'d Value {
+    pub fn trainer(&self) -> &'d Value {
         &self.job["spec"]["trainer"]
     }
 
-    pub(crate) fn policy(&self) -> &'d Value {
+    pub fn policy(&self) -> &'d Value {
         &self.runtime["spec"]["mlPolicy"]
     }
 
     /// Returns the number of nodes that the TrainJob or the runtime sets.
-    pub(crate) fn nodes(&self) -> &'d Value {
+    pub fn nodes(&self) -> &'d Value {
         match &self.trainer()["numNodes"] {
             Value::Null => &self.policy()["numNodes"],
             nodes => nodes,
@@ -193,39 +138,32 @@ impl<'d> Seen<'d> {
     }
 
     /// Returns whether an MPI launcher is the only node.
-    pub(crate) fn launcher_is_the_only_node(&self) -> bool {
+    pub fn launcher_is_the_only_node(&self) -> bool {
         self.policy()["mpi"]["runLauncherAsNode"] == true && self.nodes() == 1
     }
 
     /// Returns the replicated jobs of the runtime.
-    pub(crate) fn replicated_jobs(&self) -> impl Iterator<Item = &'d Value> {
+    pub fn replicated_jobs(&self) -> impl Iterator<Item = &'d Value> {
         self.runtime["spec"]["template"]["spec"]["replicatedJobs"]
             .as_array()
             .into_iter()
             .flatten()
     }
 
-    /// Returns whether the path is below this replicated job.
-    pub(crate) fn is_of(&self, job: &Value) -> bool {
-        let name = job["name"].as_str().unwrap_or_default();
-        self.path()
-            .starts_with(&format!("spec.replicatedJobs[{name}]"))
-    }
-
     /// Returns the pod specs of the runtime.
-    pub(crate) fn pods(&self) -> impl Iterator<Item = &'d Value> {
+    pub fn pods(&self) -> impl Iterator<Item = &'d Value> {
         self.replicated_jobs().map(pod)
     }
 
     /// Returns the containers `node` of the runtime.
-    pub(crate) fn node_containers(&self) -> impl Iterator<Item = &'d Value> {
+    pub fn node_containers(&self) -> impl Iterator<Item = &'d Value> {
         self.replicated_jobs()
             .flat_map(|job| pod(job)["containers"].as_array().into_iter().flatten())
             .filter(|container| container["name"] == "node")
     }
 
     /// Returns the runtime patches of the TrainJob.
-    pub(crate) fn patches(&self) -> impl Iterator<Item = &'d Value> {
+    pub fn patches(&self) -> impl Iterator<Item = &'d Value> {
         self.job["spec"]["runtimePatches"]
             .as_array()
             .into_iter()
@@ -233,7 +171,7 @@ impl<'d> Seen<'d> {
     }
 
     /// Returns the pod specs in the runtime patches, and in overrides of earlier releases.
-    pub(crate) fn patched_pods(&self) -> impl Iterator<Item = &'d Value> {
+    pub fn patched_pods(&self) -> impl Iterator<Item = &'d Value> {
         let of_patches = self.patches().flat_map(|patch| {
             let jobs = &patch["trainingRuntimeSpec"]["template"]["spec"]["replicatedJobs"];
             jobs.as_array().into_iter().flatten()
@@ -244,11 +182,100 @@ impl<'d> Seen<'d> {
     }
 }
 
+/// A difference with its TrainJob and its runtime.
+#[derive(Clone, Copy, Debug)]
+pub struct Seen<'d> {
+    /// The difference.
+    pub difference: &'d Difference,
+    /// What it comes from.
+    pub subject: Subject<'d>,
+}
+
+impl<'d> Deref for Seen<'d> {
+    type Target = Subject<'d>;
+
+    fn deref(&self) -> &Subject<'d> {
+        &self.subject
+    }
+}
+
+impl<'d> Seen<'d> {
+    /// Returns the path of the different field of a rendered object; empty for other differences.
+    pub fn path(&self) -> &'d str {
+        match self.difference {
+            Difference::Field { path, .. } => path,
+            _ => "",
+        }
+    }
+
+    /// Returns whether the difference is one of what a pod set needs: `.count`, `.requests[` or `.claims[`.
+    pub fn needs(&self, what: &str) -> bool {
+        let job = self.path().strip_prefix("spec.replicatedJobs[");
+        job.and_then(|job| job.split_once(']'))
+            .is_some_and(|(_, need)| need.starts_with(what))
+    }
+
+    /// Returns the reference's value.
+    pub fn theirs(&self) -> Option<&'d Value> {
+        match self.difference {
+            Difference::Field { reference, .. } => reference.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Returns Trainyard's value.
+    pub fn ours(&self) -> Option<&'d Value> {
+        match self.difference {
+            Difference::Field { trainyard, .. } => trainyard.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// Returns whether only Trainyard refuses a field with this prefix.
+    pub fn we_refuse(&self, field: &str) -> bool {
+        self.our_refusal()
+            .is_some_and(|refusal| refusal.field.starts_with(field))
+    }
+
+    /// Returns Trainyard's message, if only Trainyard refuses the input.
+    pub fn our_refusal(&self) -> Option<&'d Refusal> {
+        match self.difference {
+            Difference::RefusedByTrainyard(refusal) => Some(refusal),
+            _ => None,
+        }
+    }
+
+    /// Returns the reference's message, if only the reference refuses the input.
+    pub fn their_refusal(&self) -> Option<&'d Refusal> {
+        match self.difference {
+            Difference::RefusedByReference(refusal) => Some(refusal),
+            _ => None,
+        }
+    }
+
+    /// Returns whether the reference's CRDs do not have a field with this prefix.
+    pub fn they_drop(&self, field: &str) -> bool {
+        match self.difference {
+            Difference::Dropped(dropped) => dropped
+                .split_once(": ")
+                .is_some_and(|(_, path)| path.starts_with(field)),
+            _ => false,
+        }
+    }
+
+    /// Returns whether the path is below this replicated job.
+    pub fn is_of(&self, job: &Value) -> bool {
+        let name = job["name"].as_str().unwrap_or_default();
+        self.path()
+            .starts_with(&format!("spec.replicatedJobs[{name}]"))
+    }
+}
+
 /// The label with the step of a TrainJob that a replicated job runs.
-pub(crate) const STEP: &str = "trainer.kubeflow.org/trainjob-ancestor-step";
+pub const STEP: &str = "trainer.kubeflow.org/trainjob-ancestor-step";
 
 /// Returns whether the Job template of a replicated job has the label of the trainer.
-pub(crate) fn is_trainer(job: &Value) -> bool {
+pub fn is_trainer(job: &Value) -> bool {
     job["template"]["metadata"]["labels"][STEP] == "trainer"
 }
 
