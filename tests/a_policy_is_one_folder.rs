@@ -157,7 +157,9 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// Whatever may name policies, and why.
-const MAY_NAME: [&str; 3] = [
+const MAY_NAME: [&str; 4] = [
+    // Differences from the reference that plugins share.
+    "host/divergences/src/",
     // Warnings of differences from the reference.
     "host/render/src/differences/",
     // The API server's default for the number of processes counts as not set.

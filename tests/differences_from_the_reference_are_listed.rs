@@ -29,7 +29,7 @@ use std::{
 use trainyard_divergences::{
     difference::{Answer, Difference, Side, differences},
     plugins::PLUGINS as WITH_ROWS,
-    rows::{ROWS, Row, all},
+    rows::{ROWS, Row, all, used},
     seen::Documents,
     table::{SHARED, page_of, pages, rows_of},
 };
@@ -43,7 +43,7 @@ use self::{
 use crate::common::{answers, case, cases, root};
 
 /// Returns the inputs of the cases by name, without those of plugins that the reference does not have.
-fn inputs() -> BTreeMap<String, String> {
+pub(crate) fn inputs() -> BTreeMap<String, String> {
     let is_compared = |folder: &Path| {
         let mut plugins = PLUGINS.iter().map(|(plugin, _)| root().join(plugin));
         folder.starts_with(root().join("tests")) || plugins.any(|plugin| folder.starts_with(plugin))
@@ -89,6 +89,31 @@ fn sort(
     (shown, unlisted)
 }
 
+/// Returns the rows that a field of an input shows, and that are not found by what the input uses. Also returns those that are found.
+fn unused(
+    input: &str,
+    trainyard: &Answer,
+    reference: &[Answer],
+) -> (BTreeSet<&'static str>, BTreeSet<&'static str>) {
+    let documents = Documents::read(input);
+    let (mut unused, mut found) = (BTreeSet::new(), BTreeSet::new());
+    for difference in differences(trainyard, reference) {
+        let seen = documents.see(&difference);
+        found.extend(used(seen.subject).map(|row| row.id));
+        if !matches!(difference, Difference::Field { .. }) {
+            continue;
+        }
+        let rows = all().filter(|row| (row.lists)(&seen));
+        let rows: Vec<_> = rows.map(|row| row.id).collect();
+        // A difference of several rows is found by one of them.
+        let uses: BTreeSet<_> = used(seen.subject).map(|row| row.id).collect();
+        if !rows.iter().any(|row| uses.contains(row)) {
+            unused.extend(rows);
+        }
+    }
+    (unused, found)
+}
+
 /// Returns the rows that refuse an input which the reference renders.
 fn refusing(input: &str, trainyard: &Answer, reference: &[Answer]) -> BTreeSet<&'static str> {
     let documents = Documents::read(input);
@@ -118,7 +143,7 @@ fn kept_files() -> [(&'static str, BTreeMap<String, String>); 2] {
     [(CASES, inputs()), (SAMPLES, samples())]
 }
 
-const CASES: &str = "oracle/cases.jsonl";
+pub(crate) const CASES: &str = "oracle/cases.jsonl";
 const SAMPLES: &str = "oracle/generated.jsonl";
 
 #[test]
@@ -220,6 +245,34 @@ fn every_case_of_a_row_about_processes_has_its_warning() {
             );
         }
     }
+}
+
+/// Where the reference has made nothing yet, rows are found by what a TrainJob and its runtime use.
+#[test]
+fn every_row_that_changes_objects_is_found_by_what_is_used() {
+    let cases = inputs();
+    let of_cases = answers::recorded(CASES, &cases);
+    let generated = samples();
+    let of_generated = answers::recorded(SAMPLES, &generated);
+    let cases = cases.iter().map(|(name, input)| {
+        let trainyard = trainyard::of_case(&case(name));
+        (name, input, trainyard, &of_cases[name])
+    });
+    let generated = generated
+        .iter()
+        .map(|(name, input)| (name, input, trainyard::of_text(input), &of_generated[name]));
+    let mut missed = Vec::new();
+    let (mut found, mut shown) = (0, 0);
+    for (name, input, trainyard, reference) in cases.chain(generated) {
+        let (unused, uses) = unused(input, &trainyard, reference);
+        missed.extend(unused.into_iter().map(|row| format!("{name}: {row}")));
+        let (rows, _) = sort(input, &trainyard, reference, &[]);
+        found += uses.len();
+        shown += uses.intersection(&rows).count();
+    }
+    println!("{shown} of {found} rows that were found by what is used were shown");
+    assert!(missed.is_empty(), "not found: {missed:#?}");
+    assert!(shown * 3 > found, "only {shown} of {found} were shown");
 }
 
 #[test]

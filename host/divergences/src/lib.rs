@@ -11,6 +11,7 @@
 )]
 
 pub mod difference;
+pub mod live;
 mod normal;
 pub mod plugins;
 pub mod rows;

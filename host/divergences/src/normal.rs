@@ -54,9 +54,7 @@ pub(crate) fn normal(object: &Value) -> Value {
         // Key material differs in each run.
         for field in ["data", "stringData"] {
             let values = object.get_mut(field).and_then(Value::as_object_mut);
-            let values = values
-                .into_iter()
-                .flat_map(Map::values_mut);
+            let values = values.into_iter().flat_map(Map::values_mut);
             values.for_each(|value| *value = "".into());
         }
     }

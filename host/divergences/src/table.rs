@@ -82,7 +82,11 @@ pub fn rows_of(text: &str) -> Vec<TableRow> {
 /// Returns what to do about a row, if a page says it.
 #[must_use]
 pub fn advice(id: &str) -> Option<&'static str> {
-    let is_its = |line: &&&str| columns(line).first().is_some_and(|first| quoted(first).contains(id));
+    let is_its = |line: &&&str| {
+        columns(line)
+            .first()
+            .is_some_and(|first| quoted(first).contains(id))
+    };
     let of_page = |text: &'static str| {
         let lines = lines_with_ids(text);
         let line = *lines.iter().find(is_its)?;
@@ -96,7 +100,8 @@ pub fn advice(id: &str) -> Option<&'static str> {
 pub fn refusal(id: &str) -> Option<&'static str> {
     let lines = pages().flat_map(|(_, text)| lines(text, REFUSING));
     let mut columns = lines.map(columns);
-    let of_row = columns.find(|columns| columns.first().is_some_and(|it| quoted(it).contains(id)))?;
+    let of_row =
+        columns.find(|columns| columns.first().is_some_and(|it| quoted(it).contains(id)))?;
     of_row.last().copied()
 }
 
@@ -113,7 +118,9 @@ pub fn all_ids(text: &str) -> Vec<String> {
 }
 
 fn first_columns(lines: &[&str]) -> Vec<String> {
-    let first = lines.iter().filter_map(|line| columns(line).first().copied());
+    let first = lines
+        .iter()
+        .filter_map(|line| columns(line).first().copied());
     first.flat_map(quoted).collect()
 }
 

@@ -130,7 +130,10 @@ fn theirs(entrypoint: &str, init: &str) -> Map<String, Value> {
     facts.insert("cores".to_owned(), ids("--cores=").into());
     facts.insert("gpus".to_owned(), ids("--gpu=").into());
     // `-g` requests them per task.
-    facts.insert("gpusAskedPerNode".to_owned(), (flag("-g").saturating_mul(tasks)).into());
+    facts.insert(
+        "gpusAskedPerNode".to_owned(),
+        (flag("-g").saturating_mul(tasks)).into(),
+    );
     facts
 }
 

@@ -3,6 +3,10 @@
 mod rows;
 
 use super::{Plugin, Row, row};
+use crate::{
+    rows::uses::{is_set, mpi},
+    seen::Subject,
+};
 
 pub(crate) const PLUGIN: Plugin = Plugin {
     rows: ROWS,
@@ -11,19 +15,55 @@ pub(crate) const PLUGIN: Plugin = Plugin {
 
 /// Every row of divergences.md, in the order of the table, and what else shows a row that plugins share.
 const ROWS: &[Row] = &[
-    row("mpi-implementations", rows::implementations),
-    row("mpi-open-mpi-5", rows::open_mpi_5),
-    row("mpi-own-line", rows::own_line),
-    row("mpi-slots", rows::slots),
-    row("mpi-runtime-nodes", rows::runtime_nodes),
-    row("mpi-one-node", rows::one_node),
-    row("mpi-resources", rows::resources),
-    row("mpi-image", rows::image),
-    row("mpi-roots-key", rows::roots_key),
+    row("mpi-implementations", rows::implementations).when(is_of_another),
+    row("mpi-open-mpi-5", rows::open_mpi_5).when(mpi),
+    row("mpi-own-line", rows::own_line).when(has_launcher_as_node),
+    row("mpi-slots", rows::slots).when(has_no_slots),
+    row("mpi-runtime-nodes", rows::runtime_nodes).when(has_nodes),
+    row("mpi-one-node", rows::one_node).when(is_one_node),
+    row("mpi-resources", rows::resources).when(has_resources),
+    row("mpi-image", rows::image).when(has_image_or_env),
+    row("mpi-roots-key", rows::roots_key).when(is_of_root),
     row("mpi-runtime-not-whole", rows::runtime_not_whole),
     row("mpi-mount-path", rows::mount_path),
     row("mpi-command", rows::command),
     row("mpi-unfit", rows::unfit),
-    row("mpi-mutable-keys", rows::mutable_keys),
+    row("mpi-mutable-keys", rows::mutable_keys).when(mpi),
     row("counts", rows::hosts_of_the_template),
 ];
+
+fn is_of_another(job: &Subject<'_>) -> bool {
+    let implementation = job.policy()["mpi"]["mpiImplementation"].as_str();
+    implementation.is_some_and(|name| name != "OpenMPI")
+}
+
+fn has_launcher_as_node(job: &Subject<'_>) -> bool {
+    job.policy()["mpi"]["runLauncherAsNode"] == true
+}
+
+/// Whether the number of slots is left to the policy.
+fn has_no_slots(job: &Subject<'_>) -> bool {
+    let of_runtime = job.policy()["mpi"]["numProcPerNode"].as_u64();
+    mpi(job) && job.trainer()["numProcPerNode"].is_null() && of_runtime.unwrap_or(1) == 1
+}
+
+fn has_nodes(job: &Subject<'_>) -> bool {
+    mpi(job) && !job.policy()["numNodes"].is_null()
+}
+
+fn is_one_node(job: &Subject<'_>) -> bool {
+    job.launcher_is_the_only_node()
+}
+
+fn has_resources(job: &Subject<'_>) -> bool {
+    mpi(job) && job.trainer()["resourcesPerNode"].is_object()
+}
+
+fn has_image_or_env(job: &Subject<'_>) -> bool {
+    mpi(job) && (is_set(&job.trainer()["image"]) || is_set(&job.trainer()["env"]))
+}
+
+fn is_of_root(job: &Subject<'_>) -> bool {
+    let path = job.policy()["mpi"]["sshAuthMountPath"].as_str();
+    mpi(job) && path.is_none_or(|path| path.starts_with("/root/"))
+}

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Plugin, Row, row};
-use crate::seen::Seen;
+use crate::seen::{Seen, Subject};
 
 pub(crate) const PLUGIN: Plugin = Plugin {
     rows: ROWS,
@@ -11,7 +11,7 @@ pub(crate) const PLUGIN: Plugin = Plugin {
 };
 
 /// Every row of divergences.md, in the order of the table.
-const ROWS: &[Row] = &[row("xgboost-workers", workers)];
+const ROWS: &[Row] = &[row("xgboost-workers", workers).when(has_processes)];
 
 fn workers(seen: &Seen<'_>) -> bool {
     // Theirs is a number of workers for each of the same nodes.
@@ -29,4 +29,8 @@ fn workers(seen: &Seen<'_>) -> bool {
     let per_node = seen.trainer()["numProcPerNode"].as_u64();
     seen.path().contains(".env[DMLC_NUM_WORKER]")
         && per_node.and_then(is_of_nodes).unwrap_or_default()
+}
+
+fn has_processes(job: &Subject<'_>) -> bool {
+    job.policy()["xgboost"].is_object() && !job.trainer()["numProcPerNode"].is_null()
 }

@@ -4,7 +4,10 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::{difference::Refusal, seen::Seen};
+use crate::{
+    difference::Refusal,
+    seen::{Seen, Subject},
+};
 
 /// The beginnings of the env vars that these frameworks set.
 const PREFIXES: [&str; 3] = ["PET_", "JAX_", "DMLC_"];
@@ -55,7 +58,7 @@ pub(super) fn partial_override(seen: &Seen<'_>) -> bool {
 }
 
 /// Whether the TrainJob's resources lack some of the runtime's.
-pub(crate) fn is_partial_override(seen: &Seen<'_>) -> bool {
+pub(crate) fn is_partial_override(seen: &Subject<'_>) -> bool {
     let given = &seen.trainer()["resourcesPerNode"];
     let forgotten = |container: &Value| {
         named(&container["resources"])
@@ -71,7 +74,7 @@ pub(super) fn accelerators(seen: &Seen<'_>) -> bool {
 }
 
 /// Whether a node requests something that is an accelerator for one side only.
-pub(crate) fn has_disputed_accelerators(seen: &Seen<'_>) -> bool {
+pub(crate) fn has_disputed_accelerators(seen: &Subject<'_>) -> bool {
     // A resource that counts as an accelerator on only one side.
     let disputed = |name: &str| {
         let known = name.starts_with("nvidia.com/mig-")
