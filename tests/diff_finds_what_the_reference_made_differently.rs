@@ -20,8 +20,12 @@ use crate::{
 
 /// Returns an object in another namespace.
 fn moved(object: &Value, to: &str) -> Value {
-    let from = object["metadata"]["namespace"].as_str().unwrap_or("default");
-    let text = object.to_string().replace(&format!(".{from}.svc"), &format!(".{to}.svc"));
+    let from = object["metadata"]["namespace"]
+        .as_str()
+        .unwrap_or("default");
+    let text = object
+        .to_string()
+        .replace(&format!(".{from}.svc"), &format!(".{to}.svc"));
     let mut object: Value = serde_json::from_str(&text).unwrap();
     object["metadata"]["namespace"] = to.into();
     object
@@ -38,11 +42,17 @@ fn stored(mut object: Value, job: &str) -> Value {
         object["status"] = json!({"restarts": 0});
         let spec = object["spec"].as_object_mut().unwrap();
         spec.entry("suspend").or_insert(json!(false));
-        spec.entry("successPolicy").or_insert(json!({"operator": "All"}));
-        spec.entry("startupPolicy").or_insert(json!({"startupPolicyOrder": "AnyOrder"}));
+        spec.entry("successPolicy")
+            .or_insert(json!({"operator": "All"}));
+        spec.entry("startupPolicy")
+            .or_insert(json!({"startupPolicyOrder": "AnyOrder"}));
         let network = spec.entry("network").or_insert(json!({}));
         for field in ["enableDNSHostnames", "publishNotReadyAddresses"] {
-            network.as_object_mut().unwrap().entry(field).or_insert(json!(true));
+            network
+                .as_object_mut()
+                .unwrap()
+                .entry(field)
+                .or_insert(json!(true));
         }
         for job in spec["replicatedJobs"].as_array_mut().unwrap() {
             let job = job.as_object_mut().unwrap();
@@ -78,7 +88,10 @@ fn both(name: &str, input: &str, reference: &Answer) -> Option<Both> {
     if !ours.refused.is_empty() || !reference.refused.is_empty() || reference.objects.is_empty() {
         return None;
     }
-    let documents: Vec<_> = yaml::read(input).into_iter().map(|document| document.unwrap().value).collect();
+    let documents: Vec<_> = yaml::read(input)
+        .into_iter()
+        .map(|document| document.unwrap().value)
+        .collect();
     let documents: Vec<_> = documents
         .into_iter()
         .flat_map(|document| list::unpack(document).unwrap_or_else(|one| vec![one]))
@@ -91,7 +104,8 @@ fn both(name: &str, input: &str, reference: &Answer) -> Option<Both> {
             "TrainingRuntime" | "ClusterTrainingRuntime" => {}
             "TrainJob" => {
                 let mut job = moved(document, name);
-                job["metadata"]["uid"] = format!("of {}", job["metadata"]["name"].as_str().unwrap()).into();
+                job["metadata"]["uid"] =
+                    format!("of {}", job["metadata"]["name"].as_str().unwrap()).into();
                 objects.push(job);
             }
             "RuntimeClass" | "PriorityClass" => objects.push(document.clone()),
@@ -109,18 +123,27 @@ fn both(name: &str, input: &str, reference: &Answer) -> Option<Both> {
         "data": {"runtime": yaml::write(&runtime)},
     });
     objects.push(stored(snapshot, job_name));
-    objects.extend(reference.objects.iter().map(|object| stored(moved(object, name), job_name)));
+    objects.extend(
+        reference
+            .objects
+            .iter()
+            .map(|object| stored(moved(object, name), job_name)),
+    );
     let seen = Documents::read(input);
     let fields = differences(&ours, slice::from_ref(reference));
-    let is_compared = |difference: &Difference| {
-        matches!(difference, Difference::Field { object, .. } if !object.starts_with("Secret "))
-    };
-    let rows = fields.iter().filter(|difference| is_compared(difference)).flat_map(|difference| {
-        let seen = seen.see(difference);
-        let rows = all().filter(|row| (row.lists)(&seen));
-        rows.map(|row| row.id.to_owned()).collect::<Vec<_>>()
-    });
-    Some(Both { objects, rows: rows.collect() })
+    let is_compared = |difference: &Difference| matches!(difference, Difference::Field { object, .. } if !object.starts_with("Secret "));
+    let rows = fields
+        .iter()
+        .filter(|difference| is_compared(difference))
+        .flat_map(|difference| {
+            let seen = seen.see(difference);
+            let rows = all().filter(|row| (row.lists)(&seen));
+            rows.map(|row| row.id.to_owned()).collect::<Vec<_>>()
+        });
+    Some(Both {
+        objects,
+        rows: rows.collect(),
+    })
 }
 
 #[test]
@@ -141,15 +164,19 @@ fn rows_are_those_of_the_comparison() {
         .output()
         .unwrap();
     let error = String::from_utf8(output.stderr).unwrap();
-    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{error}"));
+    let report: Value =
+        serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{error}"));
     let mut wrong = Vec::new();
     for (name, expected) in &cases {
         let objects = report["objects"].as_array().unwrap();
-        let job = objects.iter().find(|object| object["namespace"] == name.as_str());
+        let job = objects
+            .iter()
+            .find(|object| object["namespace"] == name.as_str());
         let job = job.unwrap_or_else(|| panic!("{name} is not in the report: {error}"));
         assert_eq!(job["comparedWith"], "jobSet", "{name}: {job:#}");
         let findings = job["findings"].as_array().unwrap();
-        let differs = |finding: &&Value| finding["effect"] == "differs" || finding["effect"] == "fails";
+        let differs =
+            |finding: &&Value| finding["effect"] == "differs" || finding["effect"] == "fails";
         let rows: BTreeSet<String> = findings
             .iter()
             .filter(differs)
@@ -161,10 +188,19 @@ fn rows_are_those_of_the_comparison() {
             .filter(|finding| differs(finding) && finding["rows"].as_array().unwrap().is_empty())
             .collect();
         if rows != expected.rows || !unlisted.is_empty() {
-            wrong.push(format!("{name}: {rows:?} instead of {:?}, unlisted: {unlisted:#?}", expected.rows));
+            wrong.push(format!(
+                "{name}: {rows:?} instead of {:?}, unlisted: {unlisted:#?}",
+                expected.rows
+            ));
         }
     }
-    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), cases.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} of {}:\n{}",
+        wrong.len(),
+        cases.len(),
+        wrong.join("\n")
+    );
 }
 
 /// Each folder has the input, and what is printed, with the exit code.
@@ -181,9 +217,19 @@ fn every_case_prints_what_its_folder_has() {
         let output = command(args).current_dir(&folder).output().unwrap();
         let code = output.status.code().unwrap();
         let stderr = String::from_utf8(output.stderr).unwrap();
-        let text = format!("{stderr}{}exit code {code}\n", String::from_utf8(output.stdout).unwrap());
-        let file = if json { "expected.json" } else { "expected.txt" };
-        expect_file(&folder.join(file), &trainyard_model::names::without_digests(&text));
+        let text = format!(
+            "{stderr}{}exit code {code}\n",
+            String::from_utf8(output.stdout).unwrap()
+        );
+        let file = if json {
+            "expected.json"
+        } else {
+            "expected.txt"
+        };
+        expect_file(
+            &folder.join(file),
+            &trainyard_model::names::without_digests(&text),
+        );
         count += 1;
     }
     assert!(count > 5, "{count} cases");

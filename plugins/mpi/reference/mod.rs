@@ -4,7 +4,7 @@ mod rows;
 
 use super::{Plugin, Row, row};
 use crate::{
-    rows::uses::{is_set, mpi},
+    rows::uses::{has_devices, is_set, mpi},
     seen::Subject,
 };
 
@@ -44,7 +44,8 @@ fn has_launcher_as_node(job: &Subject<'_>) -> bool {
 /// Whether the number of slots is left to the policy.
 fn has_no_slots(job: &Subject<'_>) -> bool {
     let of_runtime = job.policy()["mpi"]["numProcPerNode"].as_u64();
-    mpi(job) && job.trainer()["numProcPerNode"].is_null() && of_runtime.unwrap_or(1) == 1
+    let is_given = !job.trainer()["numProcPerNode"].is_null() || of_runtime.unwrap_or(1) > 1;
+    mpi(job) && !is_given && has_devices(job)
 }
 
 fn has_nodes(job: &Subject<'_>) -> bool {

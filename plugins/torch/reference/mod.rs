@@ -6,7 +6,10 @@ mod torchtune_rows;
 use serde_json::{Value, json};
 
 use super::{Plugin, Row, row};
-use crate::{rows::uses::is_set, seen::Subject};
+use crate::{
+    rows::uses::{has_disputed_devices, is_set},
+    seen::Subject,
+};
 
 pub(crate) const PLUGIN: Plugin = Plugin {
     rows: ROWS,
@@ -17,8 +20,8 @@ pub(crate) const PLUGIN: Plugin = Plugin {
 const ROWS: &[Row] = &[
     row("runtime-processes", torchtune_rows::runtime_processes).when(has_processes),
     row("torch-elastic", rows::torch_elastic).when(is_elastic),
-    row("torchtune-model", torchtune_rows::model).when(is_torchtune),
-    row("torchtune-devices", torchtune_rows::devices).when(is_torchtune),
+    row("torchtune-model", torchtune_rows::model).when(has_configuration),
+    row("torchtune-devices", torchtune_rows::devices).when(has_disputed),
     row("torchtune-address", torchtune_rows::address).when(has_other_address),
     row("torchtune-runtime-args", torchtune_rows::runtime_args).when(has_runtime_args),
     row(
@@ -29,7 +32,7 @@ const ROWS: &[Row] = &[
     row("torchtune-runtime-command", torchtune_rows::runtime_command).when(has_runtime_command),
     row("torchtune-complete-line", torchtune_rows::complete_line).when(has_args),
     row("torchtune-options", torchtune_rows::options),
-    row("torchtune-configuration", torchtune_rows::configuration).when(is_torchtune),
+    row("torchtune-configuration", torchtune_rows::configuration),
     row("counts", torchtune_rows::nodes_of_the_template),
 ];
 
@@ -68,4 +71,15 @@ fn has_args(job: &Subject<'_>) -> bool {
 fn has_runtime_command(job: &Subject<'_>) -> bool {
     let is_tune = |container: &Value| container["command"] == json!(["tune", "run"]);
     job.trainer()["command"].is_null() && job.node_containers().any(is_tune)
+}
+
+/// Whether the runtime names a configuration.
+fn has_configuration(job: &Subject<'_>) -> bool {
+    let names = |container: &Value| container.to_string().contains("--config");
+    is_torchtune(job) && job.node_containers().any(names)
+}
+
+fn has_disputed(job: &Subject<'_>) -> bool {
+    let is_explicit = job.trainer()["numProcPerNode"].as_u64() > Some(1);
+    is_torchtune(job) && (is_explicit || has_disputed_devices(job))
 }

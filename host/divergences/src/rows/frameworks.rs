@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// The beginnings of the env vars that these frameworks set.
-const PREFIXES: [&str; 3] = ["PET_", "JAX_", "DMLC_"];
+pub(super) const PREFIXES: [&str; 3] = ["PET_", "JAX_", "DMLC_"];
 
 /// Whether the runtime is one of these frameworks.
 fn is_framework(seen: &Seen<'_>) -> bool {

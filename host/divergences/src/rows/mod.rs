@@ -96,7 +96,7 @@ pub const ROWS: &[Row] = &[
     row("ambiguous-patch", patches::ambiguous_patch),
     row("patch-mounts-nothing", patches::patch_mounts_nothing),
     row("patch-breaks-runtime", patches::patch_breaks_runtime),
-    row("patch-env", patches::patch_env).when(uses::patch_env),
+    row("patch-env", patches::patch_env),
     row("patch-claims", patches::patch_claims).when(uses::patch_claims),
     row("old-overrides", forms::old_overrides).when(uses::old_overrides),
     row("old-metadata", forms::old_metadata).when(uses::old_metadata),

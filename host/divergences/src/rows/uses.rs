@@ -1,9 +1,11 @@
 //! Which rows may concern a TrainJob, by what it and its runtime use, if the reference has made nothing of it that could be compared. Rows
 //! that only refuse TrainJobs are not here, because a refusal shows them.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
-use super::frameworks::{has_disputed_accelerators, is_partial_override};
+use super::frameworks::{PREFIXES, has_disputed_accelerators, is_partial_override, named};
 use crate::seen::{STEP, Subject, is_trainer};
 
 /// Returns whether a TrainJob uses what a row is about.
@@ -62,10 +64,24 @@ fn ports<'d>(job: &Subject<'d>) -> impl Iterator<Item = &'d Value> {
     job.node_containers().filter_map(ports).flatten()
 }
 
-/// A port without a name, or with the number of another one.
+/// A port without a name, beside others or that of a framework.
 pub(super) fn unnamed_ports(job: &Subject<'_>) -> bool {
-    is_framework(job)
-        && ports(job).any(|port| port["name"].is_null() || port["containerPort"] == 29500)
+    let is_mixed = |container: &Value| {
+        let ports = container["ports"].as_array();
+        ports
+            .is_some_and(|ports| ports.len() > 1 && ports.iter().any(|port| port["name"].is_null()))
+    };
+    let of_pod = |pod: &Value| containers(pod).any(is_mixed);
+    let is_unnamed = |port: &Value| port["name"].is_null() || port["containerPort"] == 29500;
+    is_framework(job) && ports(job).any(is_unnamed)
+        || patches(job, &["ports"])
+        || job.pods().any(of_pod)
+}
+
+/// Returns the containers and init containers of a pod.
+fn containers(pod: &Value) -> impl Iterator<Item = &Value> {
+    let lists = ["containers", "initContainers"].into_iter();
+    lists.flat_map(|list| pod[list].as_array().into_iter().flatten())
 }
 
 pub(super) fn port_name(job: &Subject<'_>) -> bool {
@@ -102,21 +118,26 @@ pub(super) fn env_sources(job: &Subject<'_>) -> bool {
 
 /// An env var that names another one.
 pub(super) fn env_reference(job: &Subject<'_>) -> bool {
-    let names = |var: &Value| {
-        var["value"]
-            .as_str()
-            .is_some_and(|value| value.contains("$("))
-    };
-    let of_pod = |pod: &Value| {
-        let lists = ["containers", "initContainers"].into_iter();
-        let mut containers = lists.flat_map(|list| pod[list].as_array().into_iter().flatten());
-        containers.any(|container| {
-            container["env"]
-                .as_array()
-                .is_some_and(|env| env.iter().any(names))
+    let of_pods = job.pods().chain(job.patched_pods()).flat_map(containers);
+    let of_pods = of_pods.flat_map(|container| container["env"].as_array().into_iter().flatten());
+    let of_initializers =
+        ["dataset", "model"].map(|step| &job.job["spec"]["initializer"][step]["env"]);
+    let of_initializers = of_initializers
+        .into_iter()
+        .filter_map(Value::as_array)
+        .flatten();
+    let all: Vec<_> = of_pods.chain(job_env(job)).chain(of_initializers).collect();
+    let names = all.iter().filter_map(|var| var["name"].as_str());
+    let names: BTreeSet<_> = names.collect();
+    let refers = |var: &&Value| {
+        let value = var["value"].as_str().unwrap_or_default();
+        let mut referenced = value.split("$(").skip(1);
+        referenced.any(|rest| {
+            let name = rest.split(')').next().unwrap_or_default();
+            names.contains(name) || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
         })
     };
-    job_env(job).any(names) || job.pods().any(of_pod) || job.patched_pods().any(of_pod)
+    all.iter().any(refers)
 }
 
 pub(super) fn resources_without_policy(job: &Subject<'_>) -> bool {
@@ -142,7 +163,31 @@ pub(crate) fn counts(job: &Subject<'_>) -> bool {
         let is_counted = is_trainer(of) && !job.nodes().is_null() && !mpi(job);
         !is_counted && counts != [1, 1]
     };
-    job.policy().is_object() && job.replicated_jobs().any(has_counts)
+    job.replicated_jobs().any(has_counts)
+}
+
+/// Whether a node has devices that the sides count differently.
+pub(crate) fn has_disputed_devices(job: &Subject<'_>) -> bool {
+    is_partial_override(job) || has_disputed_accelerators(job) || claims_in_use(job)
+}
+
+/// Returns the names of the resources of a node.
+fn resources<'d>(job: &Subject<'d>) -> BTreeSet<&'d str> {
+    let of_nodes = job
+        .node_containers()
+        .map(|container| &container["resources"]);
+    let all = of_nodes.chain([&job.trainer()["resourcesPerNode"]]);
+    all.flat_map(named).map(|(_, name)| name).collect()
+}
+
+/// Whether a node requests a resource whose name contains this text.
+pub(crate) fn requests(job: &Subject<'_>, text: &str) -> bool {
+    resources(job).iter().any(|name| name.contains(text))
+}
+
+/// Whether a node may have accelerators.
+pub(crate) fn has_devices(job: &Subject<'_>) -> bool {
+    resources(job).iter().any(|name| name.contains('/')) || claims_in_use(job)
 }
 
 pub(super) fn empty_image(job: &Subject<'_>) -> bool {
@@ -180,7 +225,7 @@ pub(super) fn patch_finds_nothing(job: &Subject<'_>) -> bool {
                 containers.map(|container| format!("{} {}", of["name"], container["name"]));
             [job].into_iter().chain(of_job).collect::<Vec<_>>()
         });
-        names.collect::<std::collections::BTreeSet<_>>()
+        names.collect::<BTreeSet<_>>()
     };
     let known = names(&job.runtime["spec"]["template"]["spec"]["replicatedJobs"]);
     let patched =
@@ -198,10 +243,6 @@ pub(super) fn two_sources(job: &Subject<'_>) -> bool {
 
 pub(super) fn read_only_false(job: &Subject<'_>) -> bool {
     patches(job, &["volumeMounts"])
-}
-
-pub(super) fn patch_env(job: &Subject<'_>) -> bool {
-    patches(job, &["env"])
 }
 
 pub(super) fn patch_claims(job: &Subject<'_>) -> bool {
@@ -283,10 +324,17 @@ pub(super) fn gang_requests(job: &Subject<'_>) -> bool {
 }
 
 pub(super) fn gang_priority(job: &Subject<'_>) -> bool {
-    is_gang(job) && job.pods().any(|pod| is_set(&pod["priorityClassName"]))
+    let is_outside = gang_members(job) || job.launcher_is_the_only_node();
+    is_outside && job.pods().any(|pod| is_set(&pod["priorityClassName"]))
 }
 
 pub(super) fn gang_queue_of_others(job: &Subject<'_>) -> bool {
     job.runtime["spec"]["podGroupPolicy"]["volcano"].is_object()
         && (gang_members(job) || job.launcher_is_the_only_node())
+        && [job.job, job.runtime]
+            .iter()
+            .any(|object| object.to_string().contains(QUEUE))
 }
+
+/// The annotation with the name of the queue.
+const QUEUE: &str = "scheduling.volcano.sh/queue-name";
