@@ -62,6 +62,8 @@ struct Adopted<'a> {
     namespace: Namespace<'a>,
     /// All objects after the reference stopped.
     before: Objects,
+    /// The PodGroup, which is not among them.
+    group: Value,
     /// What the rehearsal said while the reference was running.
     rehearsed: Value,
     trainyard: Trainyard,
@@ -90,6 +92,7 @@ impl<'a> Adopted<'a> {
         }
         let before = namespace.settled().await?;
         are_of_the_reference(&before)?;
+        let group = group_of(&namespace).await?;
         let rehearsed = rehearse(shared.plane(), &namespace.name).await?;
         shadow(shared, &namespace).await?;
         same(&before, &namespace.objects().await?).context("the rehearsal")?;
@@ -100,6 +103,7 @@ impl<'a> Adopted<'a> {
         Ok(Self {
             namespace,
             before,
+            group,
             rehearsed,
             trainyard,
         })
@@ -205,9 +209,7 @@ impl<'a> Adopted<'a> {
 
     /// Returns the UID of the gang's PodGroup, and the number of its members.
     async fn gang(&self) -> Result<(Value, Value)> {
-        let groups = GANG.resource();
-        let groups = self.namespace.api(&groups);
-        let group = groups.get(GANG.policy()).await?.accepted()?;
+        let group = group_of(&self.namespace).await?;
         let (metadata, spec) = (&group["metadata"], &group["spec"]);
         Ok((metadata["uid"].clone(), spec["minMember"].clone()))
     }
@@ -248,6 +250,17 @@ const ADVICE: [&str; 2] = [
     "schedulerName: is not set, so it is `default-scheduler`",
     "volumeMounts: has no `/dev/shm`",
 ];
+
+/// Returns the gang's PodGroup.
+async fn group_of(namespace: &Namespace<'_>) -> Result<Value> {
+    let groups = GANG.resource();
+    namespace
+        .api(&groups)
+        .get(GANG.policy())
+        .await?
+        .accepted()
+        .map_err(Into::into)
+}
 
 /// Returns the report of `trainyard diff` for a namespace in which the reference works. Everything that differs has a row.
 async fn rehearse(plane: &ControlPlane, namespace: &str) -> Result<Value> {
@@ -574,14 +587,14 @@ async fn rehearsal_says_what_then_happens(shared: &Handover) -> Result<()> {
     ensure!(outcomes.values().all(is_listed), "{outcomes:?}");
     adopted.delete_job_sets().await?;
     adopted.trainyard.until_idle().await?;
-    let now = adopted.objects().await?;
+    let key = format!("PodGroup {}", GANG.policy());
+    let (mut before, mut now) = (adopted.before.clone(), adopted.objects().await?);
+    before.insert(key.clone(), adopted.group.clone());
+    now.insert(key, group_of(&adopted.namespace).await?);
     let mut wrong = Vec::new();
     let mut count = 0;
     for name in JOBS {
-        let (said, is) = (
-            foretold(report, name)?,
-            happened(&adopted.before, &now, name),
-        );
+        let (said, is) = (foretold(report, name)?, happened(&before, &now, name));
         count += is.len();
         if said != is {
             let not_said: Vec<_> = is.difference(&said).collect();
