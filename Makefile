@@ -176,7 +176,7 @@ audit: ## Check the dependencies against RustSec's database of vulnerabilities; 
 lint: setup ## Check the format, clippy, the SDK's documentation, the scripts and the dependencies.
 	$(CARGO) fmt --all --check
 	@# Modules that a build script lists, which cargo fmt does not find.
-	rustfmt --edition 2024 --check plugins/*/reference/mod.rs
+	rustfmt --edition 2024 --check plugins/*/reference/mod.rs plugins/*/reference/inputs/mod.rs
 	$(CARGO) clippy --locked --workspace --all-targets -- -D warnings
 	$(CARGO) clippy --locked --workspace --test '*' -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --locked --no-deps $(FEATURES) $(PUBLISHED:%=-p trainyard-%)

@@ -62,7 +62,7 @@ fn list() -> Result<(), Box<dyn Error>> {
     }
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     std::fs::write(out.join("runtimes.rs"), tables::shipped_runtimes(&root)?)?;
-    std::fs::write(out.join("reference.rs"), tables::references(&root)?)?;
+    std::fs::write(out.join("generators.rs"), tables::generators(&root)?)?;
     Ok(())
 }
 

@@ -63,6 +63,8 @@ fn lists(root: &Path) -> BTreeMap<&'static str, String> {
         ),
         ("members of unions", tables::union_members(root).unwrap()),
         ("references", tables::references(root).unwrap()),
+        ("generators", tables::generators(root).unwrap()),
+        ("divergences", tables::divergences(root).unwrap()),
         ("packages", packages(root)),
     ];
     let prefix = format!("{}/", root.display());
@@ -155,7 +157,9 @@ fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
 }
 
 /// Whatever may name policies, and why.
-const MAY_NAME: [&str; 3] = [
+const MAY_NAME: [&str; 4] = [
+    // Differences from the reference that plugins share.
+    "host/divergences/src/",
     // Warnings of differences from the reference.
     "host/render/src/differences/",
     // The API server's default for the number of processes counts as not set.

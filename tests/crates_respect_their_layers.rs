@@ -79,10 +79,16 @@ fn no_crate_depends_on_a_forbidden_layer() {
             KUBERNETES.to_vec(),
         ),
         (
+            "trainyard-divergences",
+            &["trainyard-api", "trainyard-model"],
+            [KUBERNETES, WASM].concat(),
+        ),
+        (
             "trainyard-controller",
             &[
                 "trainyard-api",
                 "trainyard-config",
+                "trainyard-divergences",
                 "trainyard-model",
                 "trainyard-render",
                 "trainyard-schema",

@@ -9,14 +9,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-pub(crate) mod difference;
 mod gang_counts_are_those_of_the_job_set;
 pub(crate) mod generated;
-mod normal;
 pub(crate) mod plugins;
 mod reference;
-pub(crate) mod rows;
-pub(crate) mod seen;
 mod shipped;
 pub(crate) mod table;
 pub(crate) mod trainyard;
@@ -30,19 +26,24 @@ use std::{
     thread,
 };
 
-use self::{
+use trainyard_divergences::{
     difference::{Answer, Difference, Side, differences},
+    plugins::PLUGINS as WITH_ROWS,
+    rows::{ROWS, Row, all, used},
+    seen::Documents,
+    table::{SHARED, page_of, pages, rows_of},
+};
+
+use self::{
     gang_counts_are_those_of_the_job_set::wrong_counts,
     generated::{Generator, Seed, generators},
     plugins::PLUGINS,
     reference::{Answers, Reference, Runs},
-    rows::{ROWS, Row, all},
-    seen::Documents,
 };
 use crate::common::{answers, case, cases, root};
 
 /// Returns the inputs of the cases by name, without those of plugins that the reference does not have.
-fn inputs() -> BTreeMap<String, String> {
+pub(crate) fn inputs() -> BTreeMap<String, String> {
     let is_compared = |folder: &Path| {
         let mut plugins = PLUGINS.iter().map(|(plugin, _)| root().join(plugin));
         folder.starts_with(root().join("tests")) || plugins.any(|plugin| folder.starts_with(plugin))
@@ -88,6 +89,28 @@ fn sort(
     (shown, unlisted)
 }
 
+/// Returns the rows that are found by what an input uses, and those that a field shows although none of its rows is found so.
+fn uses(
+    input: &str,
+    trainyard: &Answer,
+    reference: &[Answer],
+) -> (BTreeSet<&'static str>, BTreeSet<&'static str>) {
+    let documents = Documents::read(input);
+    let (mut found, mut missed) = (BTreeSet::new(), BTreeSet::new());
+    for difference in differences(trainyard, reference) {
+        let seen = documents.see(&difference);
+        let used: BTreeSet<_> = used(seen.subject).map(|row| row.id).collect();
+        let rows = all().filter(|row| (row.lists)(&seen));
+        let rows: Vec<_> = rows.map(|row| row.id).collect();
+        let is_field = matches!(difference, Difference::Field { .. });
+        if is_field && !rows.iter().any(|row| used.contains(row)) {
+            missed.extend(rows);
+        }
+        found.extend(used);
+    }
+    (found, missed)
+}
+
 /// Returns the rows that refuse an input which the reference renders.
 fn refusing(input: &str, trainyard: &Answer, reference: &[Answer]) -> BTreeSet<&'static str> {
     let documents = Documents::read(input);
@@ -117,7 +140,7 @@ fn kept_files() -> [(&'static str, BTreeMap<String, String>); 2] {
     [(CASES, inputs()), (SAMPLES, samples())]
 }
 
-const CASES: &str = "oracle/cases.jsonl";
+pub(crate) const CASES: &str = "oracle/cases.jsonl";
 const SAMPLES: &str = "oracle/generated.jsonl";
 
 #[test]
@@ -171,21 +194,16 @@ fn checked_in_generated_inputs_differ_as_listed() {
 
 #[test]
 fn every_row_is_documented_and_has_a_matcher() {
-    let of_plugins = PLUGINS
+    let of_plugins = WITH_ROWS
         .iter()
-        .filter(|(_, plugin)| !plugin.rows.is_empty())
-        .map(|(folder, plugin)| (table::page_of(folder), plugin.rows));
+        .map(|(folder, plugin)| (page_of(folder), plugin.rows));
+    let mut texts: BTreeMap<_, _> = pages().collect();
     let mut ids = BTreeSet::new();
-    for (page, rows) in [(table::SHARED.to_owned(), ROWS)]
-        .into_iter()
-        .chain(of_plugins)
-    {
-        let listed: Vec<_> = table::rows_of(&page)
-            .into_iter()
-            .map(|row| row.id)
-            .collect();
+    for (page, rows) in [(SHARED.to_owned(), ROWS)].into_iter().chain(of_plugins) {
+        let text = texts.remove(&page).unwrap();
+        let listed: Vec<_> = rows_of(text).into_iter().map(|row| row.id).collect();
         // A plugin can add a matcher to a row that plugins share.
-        let is_added = |id: &&str| page != table::SHARED && ROWS.iter().any(|row| row.id == *id);
+        let is_added = |id: &&str| page != SHARED && ROWS.iter().any(|row| row.id == *id);
         let matched: Vec<_> = rows
             .iter()
             .map(|row| row.id)
@@ -196,6 +214,7 @@ fn every_row_is_documented_and_has_a_matcher() {
             assert!(ids.insert(id), "{page}: the id `{id}` stands twice");
         }
     }
+    assert!(texts.is_empty(), "without a matcher: {:?}", texts.keys());
 }
 
 /// Returns the rows that change the number of processes of a TrainJob, which warnings name.
@@ -310,6 +329,10 @@ struct Found {
     unlisted: BTreeMap<String, (String, String)>,
     /// What is wrong with the counts of PodGroups, each with its input.
     wrong_counts: Vec<String>,
+    /// How often each row was found by what inputs use that both sides render, and how often it was shown.
+    uses: BTreeMap<&'static str, [usize; 2]>,
+    /// The rows that inputs show, and that are not found by what these use.
+    not_used: Vec<String>,
     /// The rows about processes that warnings name, although the answers show no such difference.
     false_alarms: Vec<String>,
 }
@@ -323,12 +346,24 @@ impl Found {
         for row in refusing(input, trainyard, reference) {
             self.refusing.entry(row).or_insert_with(|| name.to_owned());
         }
+        let is_rendered = reference.iter().any(|answer| answer.refused.is_empty());
+        if trainyard.refused.is_empty() && is_rendered {
+            let (used, missed) = uses(input, trainyard, reference);
+            for row in used {
+                let [found, shown] = self.uses.entry(row).or_default();
+                *found += 1;
+                *shown += usize::from(rows.contains(row));
+            }
+            let missed = missed.into_iter().map(|row| format!("{name}: {row}"));
+            // Rows of these inputs alone are those of their runtimes.
+            self.not_used
+                .extend(missed.filter(|_| self.further.is_empty()));
+        }
         let warned = rows_about_processes().iter().filter(|row| {
             let named = format!("(see `{row}` in docs/move.md)");
             let mut warnings = trainyard.warnings.iter();
             warnings.any(|warning| warning.ends_with(&named))
         });
-        let is_rendered = reference.iter().any(|answer| answer.refused.is_empty());
         let false_alarms = warned.filter(|row| is_rendered && !rows.contains(row.as_str()));
         self.false_alarms
             .extend(false_alarms.map(|row| format!("{name}: `{row}`\n\n{input}")));
@@ -354,6 +389,20 @@ impl Found {
             alarms.is_empty(),
             "warnings of rows that the inputs do not show, the first:\n\n{}",
             alarms.join("\n\n")
+        );
+        let not_used = &self.not_used;
+        assert!(
+            not_used.is_empty(),
+            "rows that `trainyard diff` would not find without a JobSet, because `when` of the row says too little: {not_used:#?}"
+        );
+        let [found, shown] = self
+            .uses
+            .values()
+            .fold([0, 0], |[a, b], [c, d]| [a + c, b + d]);
+        assert!(
+            shown * 5 > found * 2,
+            "only {shown} of {found} rows that are found by what is used are shown: {:?}",
+            self.uses
         );
         let wrong: Vec<_> = self.wrong_counts.iter().take(10).cloned().collect();
         assert!(

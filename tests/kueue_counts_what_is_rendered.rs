@@ -19,15 +19,17 @@ use std::{
 
 use serde_json::{Value, json};
 use trainyard_cluster::{Kueue, RunningOracle};
+use trainyard_divergences::{
+    difference::{Difference, Refusal, between},
+    rows,
+    seen::Documents,
+};
 
 use self::{quota::Quota, stored::Cluster};
 use crate::{
     common::{answers, cases},
     differences_from_the_reference_are_listed::{
-        difference::{Difference, Refusal, between},
         generated::{self, Seed, generators},
-        rows,
-        seen::Documents,
         table::{self, TableRow},
         trainyard,
     },

@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use crate::common::{bundle::replay, runtime, stderr, stdout, trainyard};
 
 /// Serves each call by its path and number, and sends its path to the receiver. Returns the URL.
-fn serve(
+pub(crate) fn serve(
     answer: impl Fn(&str, usize) -> (u16, Value) + Send + 'static,
 ) -> (String, mpsc::Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -60,7 +60,7 @@ fn respond(mut stream: TcpStream, code: u16, body: &Value) {
     stream.write_all(body.as_bytes()).unwrap();
 }
 
-fn status(code: u16, reason: &str) -> (u16, Value) {
+pub(crate) fn status(code: u16, reason: &str) -> (u16, Value) {
     let message = format!("the server says {reason}");
     let status = json!({
         "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure", "message": message, "reason": reason,

@@ -18,6 +18,8 @@ mod controller_stops_on_sigterm;
 mod crates_respect_their_layers;
 mod decisions_have_dates;
 mod deployment_is_complete;
+mod diff_finds_what_the_reference_made_differently;
+mod diff_only_reads_and_hides_nothing;
 mod differences_from_the_reference_are_listed;
 mod errors_name_the_field_the_user_wrote;
 mod every_page_is_in_the_book;

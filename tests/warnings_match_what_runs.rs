@@ -4,7 +4,9 @@
 
 use serde_json::Value;
 
-use crate::differences_from_the_reference_are_listed::{difference::Answer, trainyard};
+use trainyard_divergences::difference::Answer;
+
+use crate::differences_from_the_reference_are_listed::trainyard;
 
 /// Returns the answer for a TrainJob with a queue and these fields beside `runtimeRef`.
 fn answer(runtime: &str, spec: &str) -> Answer {

@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::{
-    compile_worker, completions, controller, crds, explain, log, plan, plugin, policy_schema, rbac,
-    render, replay, report, runtimes, validate,
+    compile_worker, completions, controller, crds, diff, explain, log, plan, plugin, policy_schema,
+    rbac, render, replay, report, runtimes, validate,
 };
 
 /// The end of the help.
@@ -15,6 +15,11 @@ Exit codes:
   0  success
   1  the input, a plugin or the policy file is refused; nothing is printed to standard output, except by \"plan --against\", \"plugin diff\", \"plugin test\", \"plugin claims\", \"plugin conform\", \"replay\" and \"validate -o json\", and with --keep-going
   2  the command line is invalid
+
+Exit codes of \"diff\":
+  0  nothing differs
+  1  something differs, as the rows that are printed list
+  2  something would fail, differs without a row, or could not be compared; or the command line is invalid
 
 Examples:
   trainyard validate -f trainjob.yaml -f runtimes/
@@ -53,6 +58,11 @@ enum Command {
     Replay(replay::ReplayArgs),
     /// Validate TrainJobs and runtimes without a cluster: the API server's checks and, for TrainJobs whose runtime is in the input, the plugins' checks.
     Validate(validate::ValidateArgs),
+    /// Compare a cluster of the Kubeflow Trainer, a dump of it, or files with what Trainyard would render, and say what would fail or differ.
+    ///
+    /// Only reads. Without -f, the cluster of the kubeconfig is compared: for each TrainJob, the objects that the Kubeflow Trainer made with
+    /// those that Trainyard renders. Each difference is a row of tests/reference/divergences.md, which says what it means.
+    Diff(diff::DiffArgs),
     /// Run the controller, which reconciles the TrainJobs of a cluster.
     Controller(controller::ControllerArgs),
     /// Print a ClusterRole and a Role with only the permissions that the controller needs for the loaded plugins.
@@ -87,6 +97,7 @@ impl Cli {
             Command::Plan(args) => plan::run(&args),
             Command::Replay(args) => replay::run(&args),
             Command::Validate(args) => validate::run(&args),
+            Command::Diff(args) => return diff::run(&args),
             Command::Controller(args) => controller::run(&args),
             Command::Rbac(args) => rbac::run(&args),
             Command::Plugin(command) => plugin::run(&command),

@@ -9,7 +9,7 @@ use anyhow::Context as _;
 use clap::Args;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use trainyard_controller::{
-    client::{ClientError, ClientOptions, client as bounded},
+    client::{Access, ClientError, ClientOptions, client as bounded},
     metrics::Metrics,
     queue::{Backoff, Queue},
 };
@@ -34,11 +34,15 @@ impl ClusterArgs {
     }
 }
 
-/// Returns a client for an interactive command: it makes each call once, with a deadline.
+/// Returns a client for an interactive command: it only reads, and makes each call once, with a deadline.
 pub(crate) fn client(config: kube::Config) -> Result<kube::Client, ClientError> {
     // A command does not serve metrics.
     let metrics = Metrics::new(&Queue::new(Backoff::default()));
-    bounded(config, ClientOptions::default(), Arc::new(metrics))
+    let options = ClientOptions {
+        access: Access::Read,
+        ..ClientOptions::default()
+    };
+    bounded(config, options, Arc::new(metrics))
 }
 
 async fn from_file(path: &Path) -> anyhow::Result<kube::Config> {

@@ -66,6 +66,11 @@ pub(crate) struct ControllerArgs {
     /// The maximum burst of API server calls; used with --kube-api-qps [default: twice its value].
     #[arg(long, value_name = "N")]
     kube_api_burst: Option<u32>,
+    /// Write nothing: compare each TrainJob with the objects that another controller, such as the Kubeflow Trainer's, made for it. The
+    /// differences are metrics, and a page at /shadow of the metrics server. Only `get`, `list` and `watch` are called, without leader
+    /// election and webhooks.
+    #[arg(long)]
+    shadow: bool,
     /// The log format [default: json].
     #[arg(long, value_enum)]
     log_format: Option<LogFormat>,
@@ -192,6 +197,7 @@ fn settings(args: &ControllerArgs) -> Result<Settings, ErrorList> {
         plugin_dir: args.load.plugin_dir.clone(),
         log_format: args.log_format,
         log_level: args.log_level,
+        shadow: args.shadow,
     }))
 }
 

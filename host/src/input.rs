@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use trainyard_api::{Admitted, Inputs, Located, Location, Object, Source, names};
 use trainyard_model::{deadline::Deadline, text::listed};
 use trainyard_render::{Catalog, Counts, InputJob, Problem, Rendered, Renderer, Stopped};
@@ -252,7 +252,11 @@ fn is_of_any_release(object: &Object, kinds: &[&str]) -> bool {
 }
 
 /// Removes the TrainJobs that `--train-job` does not select.
-fn selected(mut objects: Vec<Object>, args: &InputArgs, failure: &mut ErrorList) -> Vec<Object> {
+pub(crate) fn selected(
+    mut objects: Vec<Object>,
+    args: &InputArgs,
+    failure: &mut ErrorList,
+) -> Vec<Object> {
     if args.train_job.is_empty() {
         return objects;
     }
@@ -382,4 +386,41 @@ pub(crate) fn is_ours(job: &InputJob) -> bool {
     let warning = job.of_another();
     warning.iter().for_each(report::warn);
     warning.is_none()
+}
+
+/// The file of TrainJobs that are not in the input.
+const STAND_INS: &str = "(a TrainJob that only names a runtime)";
+
+/// Returns a TrainJob for each runtime, with names that no object of the input has.
+pub(crate) fn stand_ins(objects: &[Admitted], namespace: &str) -> Result<Vec<Admitted>, ErrorList> {
+    let runtimes = objects.iter().filter(|one| is_runtime(&one.object));
+    let admission = Admission::default();
+    let mut all = Vec::new();
+    let names: BTreeSet<_> = objects
+        .iter()
+        .map(|one| &*one.object.metadata.name)
+        .collect();
+    let free = (0..).map(|at| format!("example-{at}"));
+    let free = free.filter(|name| !names.contains(name.as_str()));
+    for (runtime, name) in runtimes.zip(free) {
+        let job = json!({
+            "apiVersion": names::TRAINER_API_VERSION,
+            "kind": names::TRAIN_JOB,
+            "metadata": {"name": name, "namespace": runtime.namespace},
+            "spec": {
+                "runtimeRef": {"kind": runtime.object.kind, "name": runtime.object.metadata.name},
+                "trainer": {"command": ["true"]},
+            },
+        });
+        for object in Inputs::read_text(STAND_INS, &job.to_string()).objects {
+            let admitted = admission.admit(object, None, namespace);
+            all.push(admitted.map_err(|error| ErrorList::from_iter([error]))?);
+        }
+    }
+    Ok(all)
+}
+
+/// Whether it is a TrainJob of [`stand_ins`].
+pub(crate) fn is_stand_in(job: &InputJob) -> bool {
+    job.location().file == STAND_INS
 }

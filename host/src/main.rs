@@ -1,6 +1,6 @@
 //! The `trainyard` command. `cli` lists its commands; each is a module of the same name:
 //! - TrainJobs in files: `render`, `explain` (which also explains live TrainJobs), `plan`, `replay` and `validate`;
-//! - the cluster: `controller`, `rbac`, `crds` and `runtimes`;
+//! - the cluster: `controller`, `rbac`, `crds` and `runtimes`; `diff` compares one that the Kubeflow Trainer runs in;
 //! - plugins: `plugin`, `policy_schema` and the hidden `compile_worker`;
 //! - the shell: `completions`.
 //!
@@ -23,6 +23,7 @@ mod compile_worker;
 mod completions;
 mod controller;
 mod crds;
+mod diff;
 mod difference;
 mod explain;
 mod field_changes;

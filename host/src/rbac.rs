@@ -22,6 +22,9 @@ pub(crate) struct RbacArgs {
     /// The namespace that the controller runs in.
     #[arg(short, long, default_value = NAMESPACE, value_parser = args::namespace)]
     namespace: String,
+    /// Print only the ClusterRole for `trainyard controller --shadow`, which has no verb that writes.
+    #[arg(long)]
+    shadow: bool,
     /// The output format. Notes are comments in YAML, and are printed to standard error with JSON.
     #[arg(short, long, value_enum, default_value_t = ObjectFormat::Yaml)]
     output: ObjectFormat,
@@ -35,10 +38,14 @@ pub(crate) fn run(args: &RbacArgs) -> Result<(), ErrorList> {
     let plugins = || loaded.renderer.generation().plugins();
     let claims = plugins().map(|plugin| (&*plugin.id.name, &plugin.manifest.claims));
     let roles = rbac::roles(claims, &args.namespace);
-    let objects = vec![object(&roles.cluster_role)?, object(&roles.role)?];
+    let notes = roles.notes.clone();
+    let objects = match args.shadow {
+        true => vec![object(&rbac::shadow_role(roles))?],
+        false => vec![object(&roles.cluster_role)?, object(&roles.role)?],
+    };
     let text = match args.output {
         ObjectFormat::Json => {
-            roles.notes.iter().for_each(report::warn);
+            notes.iter().for_each(report::warn);
             output::pretty(&trainyard_api::list::list(objects))? + "\n"
         }
         ObjectFormat::Yaml => {
@@ -48,7 +55,7 @@ pub(crate) fn run(args: &RbacArgs) -> Result<(), ErrorList> {
             let mut comments = vec![format!(
                 "Written by `trainyard rbac`: the permissions that the controller needs with these plugins: {names}."
             )];
-            comments.extend(roles.notes.iter().map(|note| format!("{note}.")));
+            comments.extend(notes.iter().map(|note| format!("{note}.")));
             output::commented(&comments, &objects)
         }
     };

@@ -134,15 +134,24 @@ impl From<std::io::Error> for ErrorList {
 
 /// Prints the errors and returns the exit code.
 pub(crate) fn exit(result: Result<(), ErrorList>) -> ExitCode {
-    warn_of_more();
     match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            let lines = failure.lines();
-            lines.for_each(|line| print("error", AnsiColor::Red, line));
-            ExitCode::from(1)
-        }
+        Ok(()) => exit_with(0),
+        Err(failure) => exit_with_errors(&failure, 1),
     }
+}
+
+/// Prints errors and returns this exit code.
+pub(crate) fn exit_with_errors(failure: &ErrorList, code: u8) -> ExitCode {
+    let code = exit_with(code);
+    let lines = failure.lines();
+    lines.for_each(|line| print("error", AnsiColor::Red, line));
+    code
+}
+
+/// Returns this exit code.
+pub(crate) fn exit_with(code: u8) -> ExitCode {
+    warn_of_more();
+    ExitCode::from(code)
 }
 
 /// Prints an error of the command line, which may contain names of files, and returns the exit code.

@@ -61,7 +61,7 @@ impl Generator {
 
 /// Returns the generators of all plugins.
 pub(crate) fn generators() -> impl Iterator<Item = &'static Generator> {
-    PLUGINS.iter().flat_map(|(_, plugin)| plugin.generators)
+    PLUGINS.iter().flat_map(|(_, generators)| *generators)
 }
 
 /// A change of a runtime and its TrainJob, which returns further objects of the input.

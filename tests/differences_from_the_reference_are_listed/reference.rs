@@ -4,8 +4,7 @@ use std::{path::Path, sync::OnceLock};
 
 use serde_json::json;
 use trainyard_cluster::{Oracle, RunningOracle};
-
-use super::difference::Answer;
+use trainyard_divergences::difference::Answer;
 
 /// The answers for an input. There are several if the reference is not deterministic.
 pub(super) type Answers = Vec<Answer>;

@@ -10,12 +10,11 @@ use std::{
 use serde_json::Value;
 use trainyard_api::yaml;
 use trainyard_cluster::Oracle;
+use trainyard_divergences::rows::SHIPPED;
 
 use super::{
     Found,
     reference::{Answers, Reference, Runs},
-    rows::{Row, row},
-    seen::Seen,
     table, trainyard,
 };
 use crate::common::{answers, root};
@@ -83,43 +82,6 @@ const OF_TORCHTUNE: [(&str, &str); 4] = [
   trainer: {command: [tune, run], args: [dataset.column_map.input=question]}",
     ),
 ];
-
-/// Every row of the table "Shipped runtimes" in divergences.md, in its order.
-const ROWS: [Row; 3] = [
-    row("shipped-restarts", restarts),
-    row("shipped-ssh-server", ssh_server),
-    row("shipped-shared-memory", shared_memory),
-];
-
-/// All pods are restarted after the failure of one.
-fn restarts(seen: &Seen<'_>) -> bool {
-    let path = seen.path();
-    let of_job = [
-        "backoffLimit",
-        "podFailurePolicy",
-        "template.spec.restartPolicy",
-    ];
-    let is_of_job = of_job
-        .iter()
-        .any(|field| path.ends_with(&format!("].template.spec.{field}")));
-    seen.theirs().is_none() && (path == "spec.failurePolicy" || is_of_job)
-}
-
-/// The nodes of MPI run their SSH server under a shell.
-fn ssh_server(seen: &Seen<'_>) -> bool {
-    let node = "spec.replicatedJobs[node].template.spec.template.spec.containers[node].";
-    let field = seen.path().strip_prefix(node);
-    seen.policy()["mpi"].is_object() && matches!(field, Some("command" | "args"))
-}
-
-/// The containers of a framework have shared memory.
-fn shared_memory(seen: &Seen<'_>) -> bool {
-    let path = seen.path();
-    let fields = [".volumes[shared-memory]", ".volumeMounts[/dev/shm]"];
-    let is_in_list = fields.iter().any(|field| path.ends_with(field));
-    let is_list = path.ends_with(".volumes") || path.ends_with(".volumeMounts");
-    seen.theirs().is_none() && (is_in_list || is_list)
-}
 
 /// The rows of divergences.md that these TrainJobs show, with the beginnings of the runtimes' names.
 const LISTED: [(&str, &[&str]); 11] = [
@@ -227,7 +189,8 @@ fn theirs() -> BTreeMap<String, String> {
 
 #[test]
 fn every_row_about_shipped_runtimes_has_a_matcher() {
-    assert_eq!(table::shipped(), ROWS.map(|row| row.id));
+    let matched: Vec<_> = SHIPPED.iter().map(|row| row.id).collect();
+    assert_eq!(table::shipped(), matched);
 }
 
 #[test]
@@ -235,7 +198,7 @@ fn shipped_runtimes_render_as_those_of_the_reference() {
     let (jobs, ours) = (jobs(), ours());
     let answers = answers::recorded(ANSWERS, &jobs);
     let mut found = Found {
-        further: &ROWS,
+        further: SHIPPED,
         ..Found::default()
     };
     for (name, job) in &jobs {

@@ -4,8 +4,8 @@ use std::{fs, path::Path};
 
 use serde_json::Value;
 use trainyard_api::{list, yaml};
+use trainyard_divergences::difference::{Answer, Refusal};
 
-use super::difference::{Answer, Refusal};
 use crate::common::trainyard_with_input;
 
 /// Returns the answer in the files of a case, which `cases_render_as_expected` compares with the command.

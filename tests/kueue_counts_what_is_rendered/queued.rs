@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 use trainyard_api::yaml;
 
-use crate::differences_from_the_reference_are_listed::{difference::Answer, trainyard};
+use trainyard_divergences::difference::Answer;
+
+use crate::differences_from_the_reference_are_listed::trainyard;
 
 /// Returns the input with a queue for each TrainJob.
 pub(super) fn queued(input: &str) -> String {

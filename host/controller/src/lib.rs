@@ -40,6 +40,7 @@ pub mod reconcile;
 mod run;
 pub mod serve;
 pub mod settings;
+pub mod shadow;
 pub mod threads;
 pub mod watch;
 pub mod webhook;

@@ -11,7 +11,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use trainyard_api::names;
 
 use crate::{
-    client::{ClientError, ClientOptions, client},
+    client::{Access, ClientError, ClientOptions, client},
     events::{Recorder, Reporter, recorder},
     failures::Failures,
     lease::Candidate,
@@ -21,8 +21,9 @@ use crate::{
     reconcile::{Reconciler, Stores},
     serve::{self, Readiness, ServeError},
     settings::Settings,
+    shadow::Shadow,
     watch::StateReplaced,
-    webhook::WebhookServer,
+    webhook::{WebhookServer, WebhookSettings},
     work::Work,
 };
 
@@ -91,6 +92,7 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
     .await?;
     let calls = ClientOptions {
         rate: settings.rate(),
+        access: options.access(),
         ..ClientOptions::default()
     };
     let api = options.client(calls)?;
@@ -101,7 +103,10 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
     let (recorder, events) = recorder(api.clone(), reporter, metrics.clone());
     let events = AbortOnDropHandle::new(tokio::spawn(events.run()));
     let candidate = options.candidate(&readiness)?;
-    let webhook = options.settings.webhook.clone();
+    let webhook = options.webhook();
+    if options.settings.shadow {
+        tracing::info!("shadow mode: TrainJobs are compared, and nothing is written");
+    }
     let work = Arc::new(work(options, api, recorder, readiness));
     let shared = (&work.metrics, &work.readiness);
     let webhooks = WebhookServer::start(&webhook, &work.reconciler, shared, &stop).await?;
@@ -140,8 +145,27 @@ impl Options {
         client(self.cluster.clone(), calls, self.metrics.clone())
     }
 
-    /// The candidate for the Lease; `None` without leader election.
+    /// Which calls are sent. In the shadow mode, no client of the process writes.
+    const fn access(&self) -> Access {
+        match self.settings.shadow {
+            true => Access::Read,
+            false => Access::Any,
+        }
+    }
+
+    /// The settings of the webhooks, which the shadow mode does not serve.
+    fn webhook(&self) -> WebhookSettings {
+        match self.settings.shadow {
+            true => WebhookSettings::default(),
+            false => self.settings.webhook.clone(),
+        }
+    }
+
+    /// The candidate for the Lease; `None` without leader election, and in the shadow mode.
     fn candidate(&self, readiness: &Arc<Readiness>) -> Result<Option<Candidate>, ClientError> {
+        if self.settings.shadow {
+            return Ok(None);
+        }
         let namespace = &self.cluster.default_namespace;
         let identity = crate::lease::identity(&self.instance);
         let lease = self.settings.leader_election.lease(namespace, identity);
@@ -162,6 +186,10 @@ impl Options {
 fn work(options: Options, client: Client, recorder: Recorder, readiness: Arc<Readiness>) -> Work {
     let stores = Arc::new(Stores::default());
     let defaults = options.settings.write_job_set_defaults;
+    let shadow = options.settings.shadow.then(Arc::<Shadow>::default);
+    if let Some(shadow) = &shadow {
+        options.metrics.show_shadow(shadow);
+    }
     Work {
         reconciler: Reconciler::new(
             client.clone(),
@@ -177,6 +205,7 @@ fn work(options: Options, client: Client, recorder: Recorder, readiness: Arc<Rea
         recorder,
         readiness,
         failures: Failures::default(),
+        shadow,
         leads: AtomicBool::new(false),
     }
 }
@@ -196,6 +225,10 @@ async fn lead(
         work.readiness.set(watch, true);
     }
     tracing::info!(jobs = work.stores.jobs.len(), "all watches are synced");
+    if work.shadow.is_some() {
+        work.run(stop).await;
+        return Ok(());
+    }
     let Some(candidate) = candidate else {
         work.metrics.set_leader(true);
         work.run(stop).await;

@@ -23,10 +23,12 @@ use http::StatusCode;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{
     Api,
-    api::{GetParams, ListParams, PostParams, WatchParams},
+    api::{DeleteParams, GetParams, ListParams, Patch, PatchParams, PostParams, WatchParams},
     core::Request,
 };
-use trainyard_controller::client::{ClientOptions, NoAnswer, Rate, client, watching};
+use trainyard_controller::client::{
+    Access, ClientOptions, NoAnswer, NotSent, Rate, client, watching,
+};
 
 use crate::stub::{metrics, serve};
 
@@ -34,7 +36,7 @@ fn options(answer_ms: u64) -> ClientOptions {
     ClientOptions {
         answer: Duration::from_millis(answer_ms),
         list: Duration::from_millis(answer_ms),
-        rate: None,
+        ..ClientOptions::default()
     }
 }
 
@@ -234,4 +236,68 @@ async fn lists_have_their_own_limit() {
         let listed = maps.list(&ListParams::default()).await;
         assert_eq!(listed.is_ok(), goes_well, "{listed:?}");
     }
+}
+
+/// A client that only reads sends no other call, whatever asks it to.
+#[tokio::test]
+async fn client_that_only_reads_sends_no_writes() {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let config = serve({
+        let calls = Arc::clone(&calls);
+        move |_| {
+            calls.fetch_add(1, Ordering::SeqCst);
+            Box::pin(async { StatusCode::NOT_FOUND.into_response() })
+        }
+    })
+    .await;
+    let options = ClientOptions {
+        access: Access::Read,
+        ..options(5_000)
+    };
+    let client = client(config, options, metrics()).unwrap();
+    let maps: Api<ConfigMap> = Api::namespaced(client.clone(), "a");
+    let map = ConfigMap::default();
+    let apply = PatchParams::apply("trainyard");
+    let merge = PatchParams::default();
+    let post = PostParams::default();
+    let all = ListParams::default();
+    let delete = DeleteParams::default();
+    let named = ConfigMap {
+        metadata: kube::api::ObjectMeta {
+            name: Some("b".to_owned()),
+            ..Default::default()
+        },
+        ..Default::default()
+    };
+    let refused = [
+        maps.create(&post, &named).await.unwrap_err(),
+        maps.replace("b", &post, &named).await.unwrap_err(),
+        maps.patch("b", &apply, &Patch::Apply(&map))
+            .await
+            .unwrap_err(),
+        maps.patch("b", &merge, &Patch::Merge(&map))
+            .await
+            .unwrap_err(),
+        maps.delete("b", &delete).await.unwrap_err(),
+        maps.delete_collection(&delete, &all).await.unwrap_err(),
+    ];
+    let verbs = refused.map(|error| match error {
+        kube::Error::Service(source) => source.downcast_ref::<NotSent>().unwrap().verb,
+        other => panic!("{other:?}"),
+    });
+    let expected = [
+        "create",
+        "update",
+        "apply",
+        "patch",
+        "delete",
+        "deletecollection",
+    ];
+    assert_eq!(verbs, expected);
+    assert_eq!(calls.load(Ordering::SeqCst), 0);
+    maps.get("b").await.unwrap_err();
+    maps.list(&all).await.unwrap_err();
+    let watch = self::maps().watch(&WatchParams::default(), "0").unwrap();
+    assert!(client.request_stream(watching(watch)).await.is_err());
+    assert_eq!(calls.load(Ordering::SeqCst), 3);
 }

@@ -168,6 +168,7 @@ webhook: {port: 443, host: 10.0.0.1, certDir: /certs}
                 format: LogFormat::Text,
                 level: LogLevel::Debug
             },
+            shadow: false,
         }
     );
 }
@@ -191,8 +192,10 @@ fn flags_override_the_file() {
         plugin_dir: Some("d".into()),
         log_format: Some(LogFormat::Text),
         log_level: None,
+        shadow: true,
     };
     let settings = settings.with(flags);
+    assert!(settings.shadow);
     assert!(settings.leader_election.leader_elect);
     assert_eq!(settings.metrics_bind_address, BindAddress::Off);
     assert_eq!(settings.health_probe_bind_address, port(1));

@@ -27,6 +27,7 @@ mod reconciles_can_stop_at_any_api_call;
 mod reformatted_sources_have_the_same_digest;
 mod restored_backups_are_noticed;
 mod restored_job_sets_keep_running;
+mod shadow_mode_writes_nothing_and_shows_differences;
 mod slow_lists_do_not_delay_other_namespaces;
 mod slow_plugins_do_not_delay_other_train_jobs;
 mod snapshots_can_be_deleted_or_marked_late;

@@ -10,6 +10,7 @@ use crate::{
 };
 
 /// A TrainJob of the input with its namespace and runtime.
+#[derive(Clone)]
 pub struct InputJob {
     pub train_job: TrainJob,
     /// Its namespace, or that of the run if it has none.

@@ -159,3 +159,27 @@ impl Progress {
         self.0.finish_and_clear();
     }
 }
+
+/// A line on standard error, if that is a terminal, with the number of objects that were read.
+pub(crate) struct Reading(ProgressBar);
+
+impl Reading {
+    pub(crate) fn new(what: String) -> Self {
+        let bar = ProgressBar::new_spinner();
+        if let Ok(style) = ProgressStyle::with_template("reading {msg} {pos}") {
+            bar.set_style(style);
+        }
+        bar.set_message(what);
+        Self(bar)
+    }
+
+    pub(crate) fn add(&self, objects: usize) {
+        self.0.inc(objects as u64);
+    }
+}
+
+impl Drop for Reading {
+    fn drop(&mut self) {
+        self.0.finish_and_clear();
+    }
+}

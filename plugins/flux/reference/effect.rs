@@ -8,8 +8,10 @@ const ENTRYPOINT: &str = "/etc/flux-config/entrypoint.sh";
 
 /// Replaces the scripts of an object, and the commands that they precede, by their effect.
 pub(super) fn effect(object: &mut Value) {
-    if is_scripts(object) {
-        object["data"] = facts(&object["data"]);
+    if is_scripts(object)
+        && let Some(data) = object.get_mut("data")
+    {
+        *data = facts(data);
     }
     unwrap_below(object);
 }
@@ -36,15 +38,14 @@ fn is_scripts(object: &Value) -> bool {
 /// Returns the facts of the files of such an object.
 fn facts(data: &Value) -> Value {
     let file = |name: &str| data[name].as_str().unwrap_or_default();
-    if data["settings.sh"].is_string() {
-        let mut facts = ours(file("settings.sh"), file("broker.toml"));
-        facts["cpuAffinity"] = cpu_affinity(file("entrypoint.sh"));
-        facts
+    let mut facts = if data["settings.sh"].is_string() {
+        ours(file("settings.sh"), file("broker.toml"))
     } else {
-        let mut facts = theirs(file("entrypoint.sh"), file("init.sh"));
-        facts["cpuAffinity"] = cpu_affinity(file("entrypoint.sh"));
-        facts
-    }
+        theirs(file("entrypoint.sh"), file("init.sh"))
+    };
+    let affinity = cpu_affinity(file("entrypoint.sh"));
+    facts.insert("cpuAffinity".to_owned(), affinity);
+    facts.into()
 }
 
 /// Returns the text between the first occurrences of two texts.
@@ -83,10 +84,10 @@ fn hosts_of(list: &str) -> String {
 /// Returns the number of IDs in a set that starts at 0.
 fn count(ids: &str) -> u64 {
     let last = ids.rsplit('-').next().unwrap_or_default();
-    last.parse::<u64>().map_or(0, |last| last + 1)
+    last.parse::<u64>().map_or(0, |last| last.saturating_add(1))
 }
 
-fn ours(settings: &str, broker: &str) -> Value {
+fn ours(settings: &str, broker: &str) -> Map<String, Value> {
     let setting = |name: &str| {
         let value = between(settings, &format!("\ntrainyard_{name}="), "\n").unwrap_or_default();
         value.trim_matches('\'').to_owned()
@@ -99,10 +100,10 @@ fn ours(settings: &str, broker: &str) -> Value {
     facts.insert("cores".to_owned(), count(&setting("core_ids")).into());
     facts.insert("gpus".to_owned(), count(&setting("gpu_ids")).into());
     facts.insert("gpusAskedPerNode".to_owned(), number("gpus").into());
-    facts.into()
+    facts
 }
 
-fn theirs(entrypoint: &str, init: &str) -> Value {
+fn theirs(entrypoint: &str, init: &str) -> Map<String, Value> {
     let flags = between(entrypoint, "flags=\"", "\"").unwrap_or_default();
     let words: Vec<_> = flags.split_whitespace().collect();
     let flag = |name: &str| {
@@ -129,8 +130,11 @@ fn theirs(entrypoint: &str, init: &str) -> Value {
     facts.insert("cores".to_owned(), ids("--cores=").into());
     facts.insert("gpus".to_owned(), ids("--gpu=").into());
     // `-g` requests them per task.
-    facts.insert("gpusAskedPerNode".to_owned(), (flag("-g") * tasks).into());
-    facts.into()
+    facts.insert(
+        "gpusAskedPerNode".to_owned(),
+        (flag("-g").saturating_mul(tasks)).into(),
+    );
+    facts
 }
 
 /// Returns the container with the command that Flux runs, if the script precedes it.

@@ -1,50 +1,115 @@
-//! Differences of Flux from the reference, and generated inputs. This is a module of tests/differences_from_the_reference_are_listed.
+//! Differences of Flux from the reference. This is a module of host/divergences.
 
 mod effect;
-mod inputs;
 mod rows;
 
-use super::{Generator, Plugin, Row, compare, row};
+use serde_json::Value;
+
+use super::{Plugin, Row, row};
+use crate::{
+    rows::uses::{flux, has_devices, has_disputed_devices, requests},
+    seen::Subject,
+};
 
 pub(crate) const PLUGIN: Plugin = Plugin {
     rows: ROWS,
-    generators: GENERATORS,
     effect: Some(effect::effect),
 };
 
 /// Every row of divergences.md, in the order of the table.
 const ROWS: &[Row] = &[
-    row("flux-without-trainer", rows::without_trainer),
-    row("flux-words", rows::words),
-    row("flux-args", rows::args),
-    row("flux-tasks", rows::tasks),
-    row("flux-cores", rows::cores),
-    row("flux-binding", rows::binding),
-    row("flux-gpus", rows::gpus),
-    row("flux-devices", rows::devices),
-    row("flux-address", rows::address),
-    row("flux-pod-set", rows::pod_set),
-    row("flux-volume", rows::volume),
-    row("flux-shared-memory", rows::shared_memory),
-    row("flux-spread", rows::spread),
-    row("flux-group", rows::group),
+    row("flux-without-trainer", rows::without_trainer).when(has_no_nodes),
+    row("flux-words", rows::words).when(has_words),
+    row("flux-args", rows::args).when(has_args),
+    row("flux-tasks", rows::tasks).when(has_no_tasks),
+    row("flux-cores", rows::cores).when(requests_cpus),
+    row("flux-binding", rows::binding).when(flux),
+    row("flux-gpus", rows::gpus).when(has_gpus),
+    row("flux-devices", rows::devices).when(has_disputed),
+    row("flux-address", rows::address).when(has_subdomain),
+    row("flux-pod-set", rows::pod_set).when(is_elsewhere),
+    row("flux-volume", rows::volume).when(flux),
+    row("flux-shared-memory", rows::shared_memory).when(flux),
+    row("flux-spread", rows::spread).when(flux),
+    row("flux-group", rows::group).when(is_not_root),
     row("flux-installer", rows::installer),
     row("flux-command", rows::command),
-    row("flux-network", rows::network),
-    row("flux-architecture", rows::architecture),
-    row("flux-installer-fits", rows::installer_fits),
+    row("flux-network", rows::network).when(flux),
+    row("flux-architecture", rows::architecture).when(flux),
+    row("flux-installer-fits", rows::installer_fits).when(has_limits),
     row("flux-settings", rows::settings),
     row("flux-unfit", rows::unfit),
-    row("flux-failure", rows::failure),
+    row("flux-failure", rows::failure).when(flux),
 ];
 
-const GENERATORS: &[Generator] = &[Generator {
-    change: inputs::change,
-    ..Generator::new("flux", inputs::runtime)
-}];
+/// Whether both the TrainJob and the runtime have arguments.
+fn has_args(job: &Subject<'_>) -> bool {
+    let has_args = |container: &Value| container["args"].is_array();
+    flux(job) && job.trainer()["args"].is_array() && job.node_containers().any(has_args)
+}
 
-#[test]
-#[ignore = "needs Go: `make test-reference` runs it"]
-fn generated_inputs_differ_as_listed() {
-    compare(&GENERATORS[0], 1000);
+fn has_subdomain(job: &Subject<'_>) -> bool {
+    flux(job) && job.runtime["spec"]["template"]["spec"]["network"]["subdomain"].is_string()
+}
+
+/// Whether the trainer's replicated job has another name than the reference expects.
+fn is_elsewhere(job: &Subject<'_>) -> bool {
+    flux(job) && !job.replicated_jobs().any(|of| of["name"] == "node")
+}
+
+/// Whether the number of tasks is left to the policy.
+fn has_no_tasks(job: &Subject<'_>) -> bool {
+    let of_runtime = job.policy()["flux"]["numProcPerNode"].as_u64();
+    flux(job) && job.trainer()["numProcPerNode"].is_null() && of_runtime.unwrap_or(1) == 1
+}
+
+fn has_no_nodes(job: &Subject<'_>) -> bool {
+    flux(job) && job.trainer()["numNodes"].is_null()
+}
+
+fn requests_cpus(job: &Subject<'_>) -> bool {
+    flux(job) && (requests(job, "cpu") || has_devices(job))
+}
+
+fn has_gpus(job: &Subject<'_>) -> bool {
+    flux(job) && has_devices(job)
+}
+
+fn has_disputed(job: &Subject<'_>) -> bool {
+    flux(job) && has_disputed_devices(job)
+}
+
+/// Whether a pod may run as another user than root.
+fn is_not_root(job: &Subject<'_>) -> bool {
+    let mut pods = job.pods().chain(job.patched_pods());
+    flux(job) && pods.any(|pod| pod.to_string().contains("runAs"))
+}
+
+/// Whether a word of the command is several for a shell.
+fn has_words(job: &Subject<'_>) -> bool {
+    let lists = |of: &Value| ["command", "args"].map(|list| of[list].clone());
+    let all = [job.trainer()].into_iter().chain(job.node_containers());
+    let mut words = all.flat_map(lists);
+    let is_split = |word: &Value| {
+        let word = word.as_str().unwrap_or_default();
+        word.split_whitespace().count() != 1
+    };
+    flux(job)
+        && words.any(|list| {
+            list.as_array()
+                .is_some_and(|list| list.iter().any(is_split))
+        })
+}
+
+/// Whether container `node` has resources or restrictions.
+fn has_limits(job: &Subject<'_>) -> bool {
+    let has_own = |container: &Value| {
+        container["resources"].is_object() || container["securityContext"].is_object()
+    };
+    let is_range = |document: &Value| document["kind"] == "LimitRange";
+    flux(job)
+        && (job.node_containers().any(has_own)
+            || job.trainer()["resourcesPerNode"].is_object()
+            || job.patched_pods().next().is_some()
+            || job.documents.iter().any(is_range))
 }

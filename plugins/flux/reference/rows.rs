@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::differences_from_the_reference_are_listed::{difference::Refusal, seen::Seen};
+use crate::{difference::Refusal, seen::Seen};
 
 fn is_flux(seen: &Seen<'_>) -> bool {
     seen.policy()["flux"].is_object()

@@ -1,45 +1,70 @@
-//! Differences of MPI from the reference, and generated inputs. This is a module of tests/differences_from_the_reference_are_listed.
+//! Differences of MPI from the reference. This is a module of host/divergences.
 
-mod inputs;
 mod rows;
 
-use super::{Generator, Plugin, Row, compare, row};
+use super::{Plugin, Row, row};
+use crate::{
+    rows::uses::{has_devices, is_set, mpi},
+    seen::Subject,
+};
 
 pub(crate) const PLUGIN: Plugin = Plugin {
     rows: ROWS,
-    generators: GENERATORS,
-    ..Plugin::NONE
+    effect: None,
 };
 
 /// Every row of divergences.md, in the order of the table, and what else shows a row that plugins share.
 const ROWS: &[Row] = &[
-    row("mpi-implementations", rows::implementations),
-    row("mpi-open-mpi-5", rows::open_mpi_5),
-    row("mpi-own-line", rows::own_line),
-    row("mpi-slots", rows::slots),
-    row("mpi-runtime-nodes", rows::runtime_nodes),
-    row("mpi-one-node", rows::one_node),
-    row("mpi-resources", rows::resources),
-    row("mpi-image", rows::image),
-    row("mpi-roots-key", rows::roots_key),
+    row("mpi-implementations", rows::implementations).when(is_of_another),
+    row("mpi-open-mpi-5", rows::open_mpi_5).when(mpi),
+    row("mpi-own-line", rows::own_line).when(has_launcher_as_node),
+    row("mpi-slots", rows::slots).when(has_no_slots),
+    row("mpi-runtime-nodes", rows::runtime_nodes).when(has_nodes),
+    row("mpi-one-node", rows::one_node).when(is_one_node),
+    row("mpi-resources", rows::resources).when(has_resources),
+    row("mpi-image", rows::image).when(has_image_or_env),
+    row("mpi-roots-key", rows::roots_key).when(is_of_root),
     row("mpi-runtime-not-whole", rows::runtime_not_whole),
     row("mpi-mount-path", rows::mount_path),
     row("mpi-command", rows::command),
     row("mpi-unfit", rows::unfit),
-    row("mpi-mutable-keys", rows::mutable_keys),
+    row("mpi-mutable-keys", rows::mutable_keys).when(mpi),
     row("counts", rows::hosts_of_the_template),
 ];
 
-const GENERATORS: &[Generator] = &[Generator {
-    reserved_env: &["OMPI_MCA_plm_rsh_args", "PRTE_MCA_plm_ssh_args"],
-    // Numbers above the accelerators of a node are refused.
-    most_processes: 3,
-    patched: &["launcher"],
-    ..Generator::new("mpi", inputs::runtime)
-}];
+fn is_of_another(job: &Subject<'_>) -> bool {
+    let implementation = job.policy()["mpi"]["mpiImplementation"].as_str();
+    implementation.is_some_and(|name| name != "OpenMPI")
+}
 
-#[test]
-#[ignore = "needs Go: `make test-reference` runs it"]
-fn generated_inputs_differ_as_listed() {
-    compare(&GENERATORS[0], 1000);
+fn has_launcher_as_node(job: &Subject<'_>) -> bool {
+    job.policy()["mpi"]["runLauncherAsNode"] == true
+}
+
+/// Whether the number of slots is left to the policy.
+fn has_no_slots(job: &Subject<'_>) -> bool {
+    let of_runtime = job.policy()["mpi"]["numProcPerNode"].as_u64();
+    let is_given = !job.trainer()["numProcPerNode"].is_null() || of_runtime.unwrap_or(1) > 1;
+    mpi(job) && !is_given && has_devices(job)
+}
+
+fn has_nodes(job: &Subject<'_>) -> bool {
+    mpi(job) && !job.policy()["numNodes"].is_null()
+}
+
+fn is_one_node(job: &Subject<'_>) -> bool {
+    job.launcher_is_the_only_node()
+}
+
+fn has_resources(job: &Subject<'_>) -> bool {
+    mpi(job) && job.trainer()["resourcesPerNode"].is_object()
+}
+
+fn has_image_or_env(job: &Subject<'_>) -> bool {
+    mpi(job) && (is_set(&job.trainer()["image"]) || is_set(&job.trainer()["env"]))
+}
+
+fn is_of_root(job: &Subject<'_>) -> bool {
+    let path = job.policy()["mpi"]["sshAuthMountPath"].as_str();
+    mpi(job) && path.is_none_or(|path| path.starts_with("/root/"))
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::differences_from_the_reference_are_listed::seen::{Seen, is_trainer};
+use crate::seen::{Seen, is_trainer};
 
 /// Returns whether the runtime is one of MPI.
 fn is_mpi(seen: &Seen<'_>) -> bool {

@@ -1,56 +1,85 @@
-//! Differences of Torch from the reference, and generated inputs. This is a module of tests/differences_from_the_reference_are_listed.
+//! Differences of Torch from the reference. This is a module of host/divergences.
 
-mod inputs;
 mod rows;
-mod torchtune_inputs;
 mod torchtune_rows;
 
-use super::{Generator, Plugin, Row, compare, row};
+use serde_json::{Value, json};
+
+use super::{Plugin, Row, row};
+use crate::{
+    rows::uses::{has_disputed_devices, is_set},
+    seen::Subject,
+};
 
 pub(crate) const PLUGIN: Plugin = Plugin {
     rows: ROWS,
-    generators: GENERATORS,
-    ..Plugin::NONE
+    effect: None,
 };
 
 /// Every row of divergences.md, in the order of the table, and what else shows a row that plugins share.
 const ROWS: &[Row] = &[
-    row("runtime-processes", torchtune_rows::runtime_processes),
-    row("torch-elastic", rows::torch_elastic),
-    row("torchtune-model", torchtune_rows::model),
-    row("torchtune-devices", torchtune_rows::devices),
-    row("torchtune-address", torchtune_rows::address),
-    row("torchtune-runtime-args", torchtune_rows::runtime_args),
+    row("runtime-processes", torchtune_rows::runtime_processes).when(has_processes),
+    row("torch-elastic", rows::torch_elastic).when(is_elastic),
+    row("torchtune-model", torchtune_rows::model).when(has_configuration),
+    row("torchtune-devices", torchtune_rows::devices).when(has_disputed),
+    row("torchtune-address", torchtune_rows::address).when(has_other_address),
+    row("torchtune-runtime-args", torchtune_rows::runtime_args).when(has_runtime_args),
     row(
         "torchtune-repeated-settings",
         torchtune_rows::repeated_settings,
-    ),
-    row("torchtune-runtime-command", torchtune_rows::runtime_command),
-    row("torchtune-complete-line", torchtune_rows::complete_line),
+    )
+    .when(has_args),
+    row("torchtune-runtime-command", torchtune_rows::runtime_command).when(has_runtime_command),
+    row("torchtune-complete-line", torchtune_rows::complete_line).when(has_args),
     row("torchtune-options", torchtune_rows::options),
     row("torchtune-configuration", torchtune_rows::configuration),
     row("counts", torchtune_rows::nodes_of_the_template),
 ];
 
-const GENERATORS: &[Generator] = &[
-    Generator {
-        kept: 60,
-        ..Generator::new("torch", inputs::runtime)
-    },
-    Generator {
-        change: torchtune_inputs::change,
-        ..Generator::new("torchtune", inputs::runtime)
-    },
-];
-
-#[test]
-#[ignore = "needs Go: `make test-reference` runs it"]
-fn generated_inputs_differ_as_listed() {
-    compare(&GENERATORS[0], 2000);
+fn has_processes(job: &Subject<'_>) -> bool {
+    is_set(&job.policy()["torch"]["numProcPerNode"])
 }
 
-#[test]
-#[ignore = "needs Go: `make test-reference` runs it"]
-fn generated_torchtune_inputs_differ_as_listed() {
-    compare(&GENERATORS[1], 1000);
+fn is_elastic(job: &Subject<'_>) -> bool {
+    let torch = &job.policy()["torch"];
+    torch["elastic"].is_object() || torch["elasticPolicy"].is_object()
+}
+
+/// Whether the recipe is left to the policy.
+fn is_torchtune(job: &Subject<'_>) -> bool {
+    job.policy()["torch"].is_object() && job.trainer()["command"] == json!(["tune", "run"])
+}
+
+fn has_other_address(job: &Subject<'_>) -> bool {
+    let network = &job.runtime["spec"]["template"]["spec"]["network"];
+    let is_node = |of: &Value| of["name"] == "node";
+    is_torchtune(job) && (network["subdomain"].is_string() || !job.replicated_jobs().any(is_node))
+}
+
+fn has_runtime_args(job: &Subject<'_>) -> bool {
+    is_torchtune(job)
+        && job
+            .node_containers()
+            .any(|container| is_set(&container["args"]))
+}
+
+fn has_args(job: &Subject<'_>) -> bool {
+    is_torchtune(job) && is_set(&job.trainer()["args"])
+}
+
+/// Whether the runtime's own command is left to the policy.
+fn has_runtime_command(job: &Subject<'_>) -> bool {
+    let is_tune = |container: &Value| container["command"] == json!(["tune", "run"]);
+    job.trainer()["command"].is_null() && job.node_containers().any(is_tune)
+}
+
+/// Whether the runtime names a configuration.
+fn has_configuration(job: &Subject<'_>) -> bool {
+    let names = |container: &Value| container.to_string().contains("--config");
+    is_torchtune(job) && job.node_containers().any(names)
+}
+
+fn has_disputed(job: &Subject<'_>) -> bool {
+    let is_explicit = job.trainer()["numProcPerNode"].as_u64() > Some(1);
+    is_torchtune(job) && (is_explicit || has_disputed_devices(job))
 }

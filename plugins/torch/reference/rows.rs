@@ -2,9 +2,7 @@
 
 use serde_json::Value;
 
-use crate::differences_from_the_reference_are_listed::{
-    rows::frameworks::is_of_accelerators, seen::Seen,
-};
+use crate::{rows::frameworks::is_of_accelerators, seen::Seen};
 
 pub(super) fn runtime_processes(seen: &Seen<'_>) -> bool {
     let field = "spec.mlPolicy.torch.numProcPerNode";

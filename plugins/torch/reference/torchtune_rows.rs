@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use super::rows;
-use crate::differences_from_the_reference_are_listed::{
+use crate::{
     rows::frameworks::{has_disputed_accelerators, is_first_pod, is_partial_override, named},
     seen::Seen,
 };

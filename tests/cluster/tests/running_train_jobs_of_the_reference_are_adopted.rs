@@ -1,19 +1,31 @@
 //! TrainJobs that the reference runs are left alone when Trainyard takes over: their JobSets, pods, scripts, keys and PodGroups stay
 //! unchanged until they complete. After a suspension, only the placement of their pods becomes that of Trainyard, such as a gang without
 //! initializers, which would wait for members that do not exist yet. The same holds for TrainJobs that the reference created and never started.
+//!
+//! The change-over is rehearsed before it: `trainyard diff` and the shadow mode write nothing, and say in which fields the JobSets of
+//! Trainyard then differ.
 #![allow(clippy::indexing_slicing)]
 
-use std::process::Command;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    process::Command,
+};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use trainyard_cluster::{
-    ControlPlane, Fate, Reference, ReferenceLimits, Shared as _, Test, Trainyard, Write,
+    ControlPlane, Fate, Reference, ReferenceLimits, Resource, Shared as _, Test, Trainyard, Write,
+    eventually,
+};
+use trainyard_divergences::{
+    difference::{Answer, Difference, differences},
+    live::written,
 };
 
 use crate::common::{
     GANG, Handover, Namespace, Objects, counts, hold_after_initializers, is, is_running,
-    is_suspended, keys, runtimes,
+    is_suspended, keys, roles, runtimes,
 };
 
 /// TrainJobs of the reference, each named after its runtime.
@@ -50,6 +62,10 @@ struct Adopted<'a> {
     namespace: Namespace<'a>,
     /// All objects after the reference stopped.
     before: Objects,
+    /// The PodGroup, which is not among them.
+    group: Value,
+    /// What the rehearsal said while the reference was running.
+    rehearsed: Value,
     trainyard: Trainyard,
 }
 
@@ -75,14 +91,20 @@ impl<'a> Adopted<'a> {
             }
         }
         let before = namespace.settled().await?;
-        reference.process().kill()?;
         are_of_the_reference(&before)?;
+        let group = group_of(&namespace).await?;
+        let rehearsed = rehearse(shared.plane(), &namespace.name).await?;
+        shadow(shared, &namespace).await?;
+        same(&before, &namespace.objects().await?).context("the rehearsal")?;
+        reference.process().kill()?;
         let trainyard =
             Trainyard::start(shared.plane(), &shared.kubeconfig, ["--leader-elect=false"]).await?;
         trainyard.until_idle().await?;
         Ok(Self {
             namespace,
             before,
+            group,
+            rehearsed,
             trainyard,
         })
     }
@@ -187,9 +209,7 @@ impl<'a> Adopted<'a> {
 
     /// Returns the UID of the gang's PodGroup, and the number of its members.
     async fn gang(&self) -> Result<(Value, Value)> {
-        let groups = GANG.resource();
-        let groups = self.namespace.api(&groups);
-        let group = groups.get(GANG.policy()).await?.accepted()?;
+        let group = group_of(&self.namespace).await?;
         let (metadata, spec) = (&group["metadata"], &group["spec"]);
         Ok((metadata["uid"].clone(), spec["minMember"].clone()))
     }
@@ -230,6 +250,158 @@ const ADVICE: [&str; 2] = [
     "schedulerName: is not set, so it is `default-scheduler`",
     "volumeMounts: has no `/dev/shm`",
 ];
+
+/// Returns the gang's PodGroup.
+async fn group_of(namespace: &Namespace<'_>) -> Result<Value> {
+    let groups = GANG.resource();
+    namespace
+        .api(&groups)
+        .get(GANG.policy())
+        .await?
+        .accepted()
+        .map_err(Into::into)
+}
+
+/// Returns the report of `trainyard diff` for a namespace in which the reference works. Everything that differs has a row.
+async fn rehearse(plane: &ControlPlane, namespace: &str) -> Result<Value> {
+    let mut diff = Command::new(Trainyard::program()?);
+    diff.args([
+        "diff",
+        "--namespace",
+        namespace,
+        "--output",
+        "json",
+        "--kubeconfig",
+    ]);
+    diff.arg(plane.kubeconfig());
+    let output = tokio::task::spawn_blocking(move || diff.output()).await??;
+    let error = String::from_utf8_lossy(&output.stderr);
+    let report: Value = serde_json::from_slice(&output.stdout).context(error.into_owned())?;
+    ensure!(
+        output.status.code() == Some(1),
+        "{:?}: {report:#}",
+        output.status
+    );
+    ensure!(report["notRead"] == json!([]), "{:#}", report["notRead"]);
+    for name in JOBS {
+        let job = rehearsed_job(&report, name)?;
+        ensure!(job["comparedWith"] == "jobSet", "{job:#}");
+    }
+    Ok(report)
+}
+
+fn rehearsed_job<'r>(report: &'r Value, name: &str) -> Result<&'r Value> {
+    let mut objects = report["objects"].as_array().into_iter().flatten();
+    let job = objects.find(|object| object["kind"] == "TrainJob" && object["name"] == name);
+    job.with_context(|| format!("{name} is not in {report:#}"))
+}
+
+/// Runs the shadow mode beside the reference, with the role that is printed for it. It finds that every TrainJob differs as listed.
+async fn shadow(shared: &Handover, namespace: &Namespace<'_>) -> Result<()> {
+    let plane = shared.plane();
+    let kubeconfig = shadow_account(plane).await?;
+    let trainyard = Trainyard::start(plane, &kubeconfig, ["--shadow"]).await?;
+    let count = async |outcome: &str| {
+        let label = format!("outcome=\"{outcome}\"");
+        trainyard
+            .metric("trainyard_shadow_train_jobs", &label)
+            .await
+    };
+    let all = JOBS.len() as f64;
+    let listed = eventually("the shadow has compared all", async || {
+        let (listed, same) = (count("listed").await?, count("same").await?);
+        Ok((listed + same >= all).then_some(()))
+    });
+    listed
+        .await
+        .with_context(|| format!("in {}", namespace.name))?;
+    for outcome in ["unlisted", "refused", "not-compared"] {
+        ensure!(count(outcome).await? == 0.0, "some are {outcome}");
+    }
+    trainyard.stop().await.map(drop)
+}
+
+/// Returns the kubeconfig of an account with the role of the shadow mode.
+async fn shadow_account(plane: &ControlPlane) -> Result<PathBuf> {
+    const NAME: &str = "trainyard-shadow";
+    let role = roles::printed(&["--shadow".into()])?;
+    let [role] = &role[..] else {
+        anyhow::bail!("{role:#?}");
+    };
+    let root = "/apis/rbac.authorization.k8s.io/v1";
+    let accounts = Resource::namespaced("/api/v1", "serviceaccounts");
+    let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": NAME}});
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": {"name": NAME},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME},
+        "subjects": [{"kind": "ServiceAccount", "namespace": "default", "name": NAME}],
+    });
+    let (cluster_roles, bindings) = (
+        Resource::cluster_wide(root, "clusterroles"),
+        Resource::cluster_wide(root, "clusterrolebindings"),
+    );
+    for (resource, namespace, object) in [
+        (&cluster_roles, "", role),
+        (&accounts, "default", &account),
+        (&bindings, "", &binding),
+    ] {
+        let api = plane.api(resource, namespace);
+        // An earlier test may have created it.
+        let answer = api.create(object, &Write::strict()).await?;
+        ensure!([201, 409].contains(&answer.status.as_u16()), "{answer:?}");
+    }
+    plane.kubeconfig_for_service_account("default", NAME).await
+}
+
+/// Returns the fields of a TrainJob that the rehearsal said would differ, each with the object.
+fn foretold(report: &Value, name: &str) -> Result<BTreeSet<String>> {
+    let findings = rehearsed_job(report, name)?["findings"].as_array();
+    let differing = findings
+        .into_iter()
+        .flatten()
+        .filter(|finding| finding["effect"] == "differs");
+    let text =
+        |finding: &Value, field: &str| finding[field].as_str().unwrap_or_default().to_owned();
+    Ok(differing
+        .map(|finding| format!("{}: {}", text(finding, "object"), text(finding, "field")))
+        .collect())
+}
+
+/// Returns the fields that have changed in the objects of a TrainJob, each with the object.
+fn happened(before: &Objects, now: &Objects, name: &str) -> BTreeSet<String> {
+    let answer = |objects: &Objects| {
+        let is_compared = |key: &str, object: &Value| {
+            let mut owners = object["metadata"]["ownerReferences"]
+                .as_array()
+                .into_iter()
+                .flatten();
+            let kind = key.split(' ').next().unwrap_or_default();
+            ["JobSet", "ConfigMap", "PodGroup"].contains(&kind)
+                && !key.ends_with("-runtime-snapshot")
+                && owners.any(|owner| owner["kind"] == "TrainJob" && owner["name"] == name)
+        };
+        let objects = objects
+            .iter()
+            .filter(|(key, object)| is_compared(key, object));
+        let with_kind = |(key, object): (&String, &Value)| {
+            let mut object = object.clone();
+            // The items of a list do not have their kind.
+            object["kind"] = key.split(' ').next().unwrap_or_default().into();
+            object["apiVersion"] = Value::Null;
+            written(&object)
+        };
+        Answer {
+            objects: objects.map(with_kind).collect(),
+            ..Answer::default()
+        }
+    };
+    let changed = differences(&answer(now), &[answer(before)]).into_iter();
+    let field = |difference: Difference| match difference {
+        Difference::Field { object, path, .. } => format!("{object}: {path}"),
+        other => other.to_string(),
+    };
+    changed.map(field).collect()
+}
 
 fn same(before: &Objects, now: &Objects) -> Result<()> {
     let keys = |objects: &Objects| objects.keys().cloned().collect::<Vec<_>>();
@@ -400,6 +572,44 @@ async fn deleted_job_set_is_rendered_again_with_its_keys(shared: &Handover) -> R
     adopted.end().await
 }
 
+/// The fields of the JobSets, ConfigMaps and PodGroups that the rehearsal named are those that Trainyard then renders differently.
+async fn rehearsal_says_what_then_happens(shared: &Handover) -> Result<()> {
+    let _turn = shared.turn.lock().await;
+    let adopted = Adopted::new(shared, true).await?;
+    let report = &adopted.rehearsed;
+    let objects = report["objects"].as_array().into_iter().flatten();
+    let jobs = objects.filter(|object| object["kind"] == "TrainJob");
+    let outcomes: BTreeMap<_, _> = jobs
+        .map(|job| (job["name"].to_string(), job["outcome"].clone()))
+        .collect();
+    ensure!(outcomes.len() == JOBS.len(), "{outcomes:?}");
+    let is_listed = |outcome: &Value| *outcome == "listed" || *outcome == "same";
+    ensure!(outcomes.values().all(is_listed), "{outcomes:?}");
+    adopted.delete_job_sets().await?;
+    adopted.trainyard.until_idle().await?;
+    let key = format!("PodGroup {}", GANG.policy());
+    let (mut before, mut now) = (adopted.before.clone(), adopted.objects().await?);
+    before.insert(key.clone(), adopted.group.clone());
+    now.insert(key, group_of(&adopted.namespace).await?);
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for name in JOBS {
+        let (said, is) = (foretold(report, name)?, happened(&before, &now, name));
+        count += is.len();
+        if said != is {
+            let not_said: Vec<_> = is.difference(&said).collect();
+            let not_so: Vec<_> = said.difference(&is).collect();
+            wrong.push(format!(
+                "{name}: not foretold: {not_said:#?}; did not happen: {not_so:#?}"
+            ));
+        }
+    }
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    ensure!(count > 20, "only {count} fields changed");
+    adopted.resume().await?;
+    adopted.end().await
+}
+
 /// Trainyard cannot recreate the reference's Secret, so it creates its own with the next JobSet.
 async fn missing_secret_is_created_with_trainyards_job_set(shared: &Handover) -> Result<()> {
     let _turn = shared.turn.lock().await;
@@ -447,6 +657,10 @@ pub(crate) fn tests() -> Vec<Test<Handover>> {
         Test::new(
             "deleted_job_set_is_rendered_again_with_its_keys",
             deleted_job_set_is_rendered_again_with_its_keys,
+        ),
+        Test::new(
+            "rehearsal_says_what_then_happens",
+            rehearsal_says_what_then_happens,
         ),
         Test::new(
             "missing_secret_is_created_with_trainyards_job_set",

@@ -4,7 +4,7 @@ use std::{fmt::Write as _, fs, io, path::Path};
 
 use serde_json::Value;
 
-use crate::{of_each, plugins, runtimes};
+use crate::{plugins, runtimes};
 
 /// Returns the constants of the built-in plugins as native plugins: one for each, and `BUILT_INS`.
 ///
@@ -81,17 +81,59 @@ pub fn union_members(root: &Path) -> io::Result<String> {
     Ok(table + "]\n")
 }
 
-/// Returns the modules in the folders of the plugins about the reference, and the list `PLUGINS` of each folder with the constant `PLUGIN`
-/// of its module.
+/// Returns the modules in the folders of the plugins with the matchers of their differences from the reference, and the list `PLUGINS` of
+/// each folder with the constant `PLUGIN` of its module.
 ///
 /// # Errors
 /// A folder cannot be read.
 pub fn references(root: &Path) -> io::Result<String> {
+    let list = modules(root, "reference/mod.rs", "PLUGIN")?;
+    Ok(list.replace(
+        LIST,
+        "/// The plugins with rows of their own, each with its folder.\npub const PLUGINS: &[(&str, Plugin)] =",
+    ))
+}
+
+/// Returns the modules in the folders of the plugins that generate inputs for the comparison with the reference, and the list `PLUGINS` of
+/// each folder with the constant `GENERATORS` of its module.
+///
+/// # Errors
+/// A folder cannot be read.
+pub fn generators(root: &Path) -> io::Result<String> {
+    let list = modules(root, "reference/inputs/mod.rs", "GENERATORS")?;
+    Ok(list.replace(
+        LIST,
+        "/// The plugins that the reference has as well, each with its folder.\npub(crate) const PLUGINS: &[(&str, &[Generator])] =",
+    ))
+}
+
+/// Returns the pages of the plugins with their differences from the reference, each with its folder and its text.
+///
+/// # Errors
+/// A folder cannot be read.
+pub fn divergences(root: &Path) -> io::Result<String> {
+    let mut table = String::from("&[\n");
+    for (name, folder) in plugins(root)? {
+        let file = folder.join("reference/divergences.md");
+        if file.is_file() {
+            add(
+                &mut table,
+                format_args!("    (\"plugins/{name}\", include_str!({file:?})),\n"),
+            );
+        }
+    }
+    Ok(table + "]\n")
+}
+
+/// Stands for the declaration of a list.
+const LIST: &str = "LIST";
+
+/// Returns a module for each plugin with this file, and a list of each folder with this constant of its module.
+fn modules(root: &Path, file: &str, constant: &str) -> io::Result<String> {
     let (mut modules, mut list) = (String::new(), String::new());
-    for file in of_each(root, "reference")? {
-        let name = file.ancestors().nth(2).and_then(Path::file_name);
-        let name = name.unwrap_or_default().to_string_lossy();
-        if file.ends_with("mod.rs") {
+    for (name, folder) in plugins(root)? {
+        let file = folder.join(file);
+        if file.is_file() {
             let module = module(&name);
             add(
                 &mut modules,
@@ -99,13 +141,11 @@ pub fn references(root: &Path) -> io::Result<String> {
             );
             add(
                 &mut list,
-                format_args!("    (\"plugins/{name}\", {module}::PLUGIN),\n"),
+                format_args!("    (\"plugins/{name}\", {module}::{constant}),\n"),
             );
         }
     }
-    Ok(format!(
-        "{modules}\n/// The plugins, each with its folder.\npub(crate) const PLUGINS: &[(&str, Plugin)] = &[\n{list}];\n"
-    ))
+    Ok(format!("{modules}\n{LIST} &[\n{list}];\n"))
 }
 
 /// Returns the name of a plugin as one of a module.

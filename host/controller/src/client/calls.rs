@@ -17,7 +17,7 @@ use kube::client::Body;
 use tokio::time::{Instant, timeout_at};
 use tower::{BoxError, Service};
 
-use super::{LARGEST_ANSWER, NoAnswer, WATCH_START, Watching};
+use super::{Access, LARGEST_ANSWER, NoAnswer, NotSent, WATCH_START, Watching};
 use crate::{metrics::Metrics, wire};
 
 /// A service that limits and counts the calls of the client below it.
@@ -26,6 +26,7 @@ pub(super) struct BoundedService<S> {
     pub(super) inner: S,
     pub(super) answer: Duration,
     pub(super) list: Duration,
+    pub(super) access: Access,
     pub(super) limiter: Option<Arc<DefaultDirectRateLimiter>>,
     pub(super) metrics: Arc<Metrics>,
 }
@@ -51,6 +52,10 @@ where
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let call = Call::of(&request);
         let path = request.uri().path().to_owned();
+        if self.access == Access::Read && *request.method() != Method::GET {
+            let verb = call.verb;
+            return Box::pin(async move { Err(NotSent { verb, path }.into()) });
+        }
         let after = match call.verb {
             WATCH => WATCH_START.max(self.answer),
             LIST_VERB => self.list,

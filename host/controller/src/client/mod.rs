@@ -45,6 +45,17 @@ pub struct ClientOptions {
     pub list: Duration,
     /// The rate limit; `None` for no limit.
     pub rate: Option<Rate>,
+    /// Which calls are sent.
+    pub access: Access,
+}
+
+/// Which calls a client sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Any.
+    Any,
+    /// Only those that read: `get`, `list` and `watch`. Any other call fails before it is sent.
+    Read,
 }
 
 impl Default for ClientOptions {
@@ -53,6 +64,7 @@ impl Default for ClientOptions {
             answer: ANSWER,
             list: LIST,
             rate: None,
+            access: Access::Any,
         }
     }
 }
@@ -93,6 +105,16 @@ pub struct NoAnswer {
     pub path: String,
     /// The timeout.
     pub after: Duration,
+}
+
+/// A call that writes, by a client that only reads. It was not sent. It arrives as the source of a `kube::Error::Service`.
+#[derive(Debug, Error)]
+#[error("{verb} {path}: not sent, because this command only reads; this is a bug of the program")]
+pub struct NotSent {
+    /// The verb, as in RBAC.
+    pub verb: &'static str,
+    /// The path that would have been called.
+    pub path: String,
 }
 
 /// Returns the timeout among the causes of an error.
@@ -232,6 +254,7 @@ pub fn client(
         inner,
         answer: options.answer,
         list: options.list,
+        access: options.access,
         limiter: limiter.clone(),
         metrics: Arc::clone(&metrics),
     });

@@ -11,9 +11,14 @@ mod labels;
 mod load;
 #[cfg(target_os = "linux")]
 mod process;
+mod shadow;
 mod train_jobs;
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use admission::AdmissionMetrics;
 pub use held_text::HeldText;
@@ -29,6 +34,7 @@ use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Registry, Unit},
 };
+use shadow::ShadowMetrics;
 use train_jobs::TrainJobMetrics;
 pub use train_jobs::{TrainJobCounts, TrainJobLabels};
 use trainyard_model::{
@@ -36,7 +42,7 @@ use trainyard_model::{
     plugin_info::PluginId,
 };
 
-use crate::queue::Queue;
+use crate::{queue::Queue, shadow::Shadow};
 
 /// The name of the reference's TrainJob controller, which is a label of its metrics.
 const CONTROLLER: &str = "trainjob_controller";
@@ -77,6 +83,9 @@ pub struct Metrics {
     leader: Gauge,
     lease_unavailable: Gauge,
     train_jobs: TrainJobMetrics,
+    shadow: ShadowMetrics,
+    /// The page of the shadow mode.
+    page: OnceLock<Arc<Shadow>>,
     held_text: HeldTextMetrics,
     admission: AdmissionMetrics,
 }
@@ -138,6 +147,8 @@ impl Metrics {
             leader: Gauge::default(),
             lease_unavailable: Gauge::default(),
             train_jobs: TrainJobMetrics::default(),
+            shadow: ShadowMetrics::default(),
+            page: OnceLock::new(),
             held_text: HeldTextMetrics::default(),
             admission: AdmissionMetrics::default(),
         };
@@ -151,6 +162,8 @@ impl Metrics {
         metrics.registry.register_collector(Box::new(TaskMetrics));
         let train_jobs = Box::new(metrics.train_jobs.clone());
         metrics.registry.register_collector(train_jobs);
+        let shadow = Box::new(metrics.shadow.clone());
+        metrics.registry.register_collector(shadow);
         let held_text = Box::new(metrics.held_text.clone());
         metrics.registry.register_collector(held_text);
         #[cfg(target_os = "linux")]
@@ -397,6 +410,19 @@ impl Metrics {
     /// Counts a request to a webhook.
     pub fn admitted(&self, webhook: &'static str, verdict: &'static str, took: Duration) {
         self.admission.count(webhook, verdict, took);
+    }
+
+    /// Shows what the shadow mode finds, in metrics and on its page. Call it once.
+    pub fn show_shadow(&self, shadow: &Arc<Shadow>) {
+        let counted = Arc::clone(shadow);
+        self.shadow.count_with(move || counted.counts());
+        let _ = self.page.set(Arc::clone(shadow));
+    }
+
+    /// Returns the page of the shadow mode; `None` if the controller does not run in it.
+    #[must_use]
+    pub fn shadow_page(&self) -> Option<String> {
+        self.page.get().map(|shadow| shadow.page())
     }
 
     /// Sets how TrainJobs are counted when metrics are read; `None` if this process is not the one that counts them.

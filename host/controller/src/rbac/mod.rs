@@ -148,5 +148,35 @@ pub fn roles<'p>(
     }
 }
 
+/// The name of the role of the shadow mode. It differs from the reference's, beside which it works.
+pub const SHADOW_NAME: &str = "trainyard-shadow";
+
+/// The verbs that read.
+const READ: [&str; 3] = ["get", "list", "watch"];
+
+/// What a reconcile reads and the shadow mode does not: the reasons why Jobs or pods are missing, and Secrets.
+const NOT_SHADOWED: [&str; 3] = ["events", "jobs", "secrets"];
+
+/// Returns the role of the shadow mode with these plugins: what it reads, and no verb that writes.
+#[must_use]
+pub fn shadow_role(roles: Roles) -> ClusterRole {
+    let rules = roles.cluster_role.rules.into_iter().flatten();
+    let read = rules.filter_map(|mut rule| {
+        rule.verbs.retain(|verb| READ.contains(&verb.as_str()));
+        let is_shadowed = |resource: &String| !NOT_SHADOWED.contains(&resource.as_str());
+        let resources = rule.resources.iter().flatten();
+        let is_read = !rule.verbs.is_empty() && resources.into_iter().all(is_shadowed);
+        is_read.then_some(rule)
+    });
+    ClusterRole {
+        metadata: ObjectMeta {
+            name: Some(SHADOW_NAME.to_owned()),
+            ..ObjectMeta::default()
+        },
+        rules: Some(read.collect()),
+        ..ClusterRole::default()
+    }
+}
+
 #[cfg(test)]
 mod tests;

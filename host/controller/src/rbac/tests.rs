@@ -303,3 +303,52 @@ fn what_is_watched_is_allowed_and_nothing_else_is() {
         assert!(!rules.iter().copied().any(|rule| config_maps(&rule)));
     }
 }
+
+#[test]
+fn shadow_mode_may_only_read_and_no_secrets() {
+    let emitted = [
+        "objects[v1/Secret/-keys]",
+        "objects[scheduling.x-k8s.io/v1alpha1/PodGroup/]",
+    ];
+    let claims = claims(&["lookups[v1/LimitRange/*]"], &emitted);
+    let role = shadow_role(roles([("p", &claims)], NAMESPACE));
+    assert_eq!(role.metadata.name.as_deref(), Some(SHADOW_NAME));
+    let mut allowed = BTreeSet::new();
+    for rule in role.rules.unwrap() {
+        for resource in rule.resources.unwrap() {
+            let verbs = rule.verbs.iter();
+            allowed.extend(verbs.map(|verb| format!("{verb} {resource}")));
+        }
+    }
+    let expected = [
+        "get configmaps",
+        "get jobsets",
+        "list jobsets",
+        "watch jobsets",
+        "list clustertrainingruntimes",
+        "watch clustertrainingruntimes",
+        "list trainingruntimes",
+        "watch trainingruntimes",
+        "get trainjobs",
+        "list trainjobs",
+        "watch trainjobs",
+        "get podgroups",
+        "list limitranges",
+        "watch limitranges",
+        "get limitranges",
+    ];
+    let unexpected: Vec<_> = allowed
+        .iter()
+        .filter(|one| !expected.contains(&one.as_str()))
+        .collect();
+    assert!(unexpected.is_empty(), "{unexpected:?}");
+    for needed in [
+        "get jobsets",
+        "get configmaps",
+        "watch trainjobs",
+        "get podgroups",
+        "list limitranges",
+    ] {
+        assert!(allowed.contains(needed), "{needed}: {allowed:?}");
+    }
+}

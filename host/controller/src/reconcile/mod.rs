@@ -27,7 +27,8 @@
 //!    warnings become Events (`outcome.rs`).
 //!
 //! `facts.rs` has what the calls of [`cluster`] return. `vouch.rs` says which snapshots are trusted. `owner.rs` and `object_version.rs`
-//! protect writes against objects of other owners and against concurrent changes. `explained.rs` reads a TrainJob for `trainyard explain`, and `dry_run.rs` checks one for admission.
+//! protect writes against objects of other owners and against concurrent changes. `explained.rs` reads a TrainJob for `trainyard explain`, `dry_run.rs` checks one for admission, and
+//! `shadow.rs` compares one in the shadow mode.
 //!
 //! [`flow`] documents why this order is safe.
 
@@ -50,6 +51,7 @@ mod outcome;
 mod owner;
 mod placement;
 mod reconciler;
+mod shadow;
 mod snapshot;
 mod start;
 pub(crate) mod status;

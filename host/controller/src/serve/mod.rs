@@ -242,6 +242,7 @@ pub async fn start(
     if let Some(listener) = metrics_listener {
         let app = Router::new()
             .route("/metrics", get(scrape))
+            .route("/shadow", get(shadow))
             .with_state(metrics);
         servers.metrics = servers.spawn(listener, app, &shutdown);
     }
@@ -289,6 +290,17 @@ async fn scrape(State(metrics): State<Arc<Metrics>>) -> Response {
     match metrics.text() {
         Ok(text) => ([(CONTENT_TYPE, metrics::CONTENT_TYPE)], text).into_response(),
         Err(error) => (StatusCode::INTERNAL_SERVER_ERROR, error.to_string()).into_response(),
+    }
+}
+
+/// Returns the page of the shadow mode.
+async fn shadow(State(metrics): State<Arc<Metrics>>) -> Response {
+    match metrics.shadow_page() {
+        Some(page) => page.into_response(),
+        None => {
+            let text = "the controller does not run with --shadow\n";
+            (StatusCode::NOT_FOUND, text).into_response()
+        }
     }
 }
 

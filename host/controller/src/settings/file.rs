@@ -221,6 +221,8 @@ impl ControllerConfiguration {
                 format: self.logging.format,
                 level: self.logging.level,
             },
+            // Only a flag turns it on, so that a file that two processes share does not.
+            shadow: default.shadow,
         }
     }
 }

@@ -61,6 +61,8 @@ pub struct Settings {
     pub plugin_dir: Option<PathBuf>,
     /// The log.
     pub logging: Logging,
+    /// Whether TrainJobs are only compared with what another controller made, and nothing is written.
+    pub shadow: bool,
 }
 
 /// The settings of leader election.
@@ -158,6 +160,8 @@ pub struct Overrides {
     pub log_format: Option<LogFormat>,
     /// `--log-level`
     pub log_level: Option<LogLevel>,
+    /// `--shadow`
+    pub shadow: bool,
 }
 
 impl Default for LeaderElection {
@@ -188,6 +192,7 @@ impl Default for Settings {
             policy_file: None,
             plugin_dir: None,
             logging: Logging::default(),
+            shadow: false,
         }
     }
 }
@@ -216,6 +221,7 @@ impl Settings {
         self.burst = flags.burst.or(self.burst);
         self.policy_file = flags.policy_file.or(self.policy_file);
         self.plugin_dir = flags.plugin_dir.or(self.plugin_dir);
+        self.shadow |= flags.shadow;
         self
     }
 

@@ -17,7 +17,7 @@ use kube::{
 use crate::kubernetes::is_not_found;
 
 /// The resource of a kind.
-pub(crate) type Served = (ApiResource, Scope);
+pub type Served = (ApiResource, Scope);
 
 /// A cache of discovery that keeps the kinds that are served.
 pub(crate) struct Kinds {
@@ -63,7 +63,10 @@ impl Kinds {
 }
 
 /// Returns the resource of a kind; `None` if it is not served.
-pub(crate) async fn discover(
+///
+/// # Errors
+/// The API server does not answer, or does not allow it.
+pub async fn discover(
     client: &Client,
     kind: &GroupVersionKind,
 ) -> Result<Option<Served>, kube::Error> {

@@ -25,6 +25,7 @@ pub(crate) use desired::DesiredState;
 pub(crate) use feed::{Feed, FeedError, decoded};
 pub(crate) use interests::{Interests, Requeue};
 pub(crate) use kinds::Kinds;
+pub use kinds::{Served, discover};
 pub(crate) use lists::Lists;
 pub(crate) use lookups::LookupWatches;
 pub use objects::WatchedObject;

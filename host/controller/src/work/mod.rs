@@ -1,5 +1,6 @@
 //! The [`watches`] fill the stores and the queue; workers take TrainJobs from the queue and reconcile them.
 
+mod shadow;
 #[cfg(test)]
 mod tests;
 mod watches;
@@ -30,6 +31,7 @@ use crate::{
     queue::{NamespacedName, Queue, Running},
     reconcile::{ReconcileError, ReconcileOutcome, Reconciler, Stores, TEMPORARY, waits},
     serve::Readiness,
+    shadow::Shadow,
 };
 
 /// The reason of the Event when a reconcile fails. It is the reference's.
@@ -58,6 +60,8 @@ pub(crate) struct Work {
     pub(crate) readiness: Arc<Readiness>,
     /// The last failures of TrainJobs.
     pub(crate) failures: Failures,
+    /// What the shadow mode finds. In it, TrainJobs are not reconciled.
+    pub(crate) shadow: Option<Arc<Shadow>>,
     /// Whether TrainJobs are queued: only by the leader.
     pub(crate) leads: AtomicBool,
 }
@@ -104,6 +108,9 @@ impl Work {
     }
 
     async fn reconcile(&self, running: Running) {
+        if let Some(shadow) = &self.shadow {
+            return self.compare(shadow, running).await;
+        }
         let key = running.key().clone();
         let span = tracing::info_span!("reconcile", namespace = &*key.namespace, job = &*key.name);
         let started = Instant::now();
@@ -220,7 +227,7 @@ impl Work {
 
     /// Counts the TrainJobs in each state; `None` if another process reconciles them.
     pub(crate) fn count_train_jobs(&self) -> Option<TrainJobCounts> {
-        if !self.leads.load(Ordering::SeqCst) {
+        if !self.leads.load(Ordering::SeqCst) || self.shadow.is_some() {
             return None;
         }
         let Stores { jobs, job_sets, .. } = &*self.stores;

@@ -50,6 +50,7 @@ fn work(client: &Client) -> (Work, EventWriter) {
         recorder,
         readiness: Arc::new(Readiness::default()),
         failures: Failures::default(),
+        shadow: None,
         leads: AtomicBool::new(true),
     };
     (work, writer)

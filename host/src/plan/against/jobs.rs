@@ -3,11 +3,9 @@
 use std::collections::BTreeSet;
 
 use serde::Serialize;
-use serde_json::{Value, json};
-use trainyard_api::{Admitted, Inputs, names};
+use serde_json::Value;
 use trainyard_model::{deadline::Deadline, names::without_digests, text::clean};
 use trainyard_render::{InputJob, Rendered, RenderedObject, Renderer, Stopped};
-use trainyard_schema::Admission;
 
 use super::AddedRemoved;
 use crate::{
@@ -72,9 +70,6 @@ struct ChangedField {
     reason: Option<String>,
 }
 
-/// The file of TrainJobs that are not in the input.
-const STAND_INS: &str = "(a TrainJob that only names a runtime)";
-
 /// Renders the TrainJobs of the input now and after the change, and for each runtime without a TrainJob that is accepted now one that only
 /// names it. Also returns the errors of the input itself.
 pub(super) fn compare(
@@ -83,7 +78,7 @@ pub(super) fn compare(
     then: &Renderer,
 ) -> Result<(Vec<JobImpact>, ErrorList), ErrorList> {
     let (mut objects, failure) = input::admit(args, None)?;
-    objects.extend(stand_ins(&objects, args.namespace())?);
+    objects.extend(input::stand_ins(&objects, args.namespace())?);
     let (mut catalog, mut failure) = input::catalog(objects, failure);
     catalog.jobs.retain(input::is_ours);
     let progress = Progress::new("rendering", catalog.jobs.len());
@@ -99,7 +94,7 @@ pub(super) fn compare(
     let done = now.run_in_order(&catalog.jobs, one, |job, outcome| {
         let runtime = job.runtime_location().to_string();
         match outcome {
-            Ok(Ok(outcome)) if is_stand_in(job) => {
+            Ok(Ok(outcome)) if input::is_stand_in(job) => {
                 // A runtime need not be able to run a TrainJob that only names it.
                 let is_refused = matches!(
                     outcome,
@@ -128,42 +123,9 @@ pub(super) fn compare(
     Ok((impacts, failure))
 }
 
-/// Returns a TrainJob for each runtime, with names that no object of the input has.
-fn stand_ins(objects: &[Admitted], namespace: &str) -> Result<Vec<Admitted>, ErrorList> {
-    let runtimes = objects.iter().filter(|one| input::is_runtime(&one.object));
-    let admission = Admission::default();
-    let mut all = Vec::new();
-    let names: BTreeSet<_> = objects
-        .iter()
-        .map(|one| &*one.object.metadata.name)
-        .collect();
-    let free = (0..).map(|at| format!("example-{at}"));
-    let free = free.filter(|name| !names.contains(name.as_str()));
-    for (runtime, name) in runtimes.zip(free) {
-        let job = json!({
-            "apiVersion": names::TRAINER_API_VERSION,
-            "kind": names::TRAIN_JOB,
-            "metadata": {"name": name, "namespace": runtime.namespace},
-            "spec": {
-                "runtimeRef": {"kind": runtime.object.kind, "name": runtime.object.metadata.name},
-                "trainer": {"command": ["true"]},
-            },
-        });
-        for object in Inputs::read_text(STAND_INS, &job.to_string()).objects {
-            let admitted = admission.admit(object, None, namespace);
-            all.push(admitted.map_err(|error| ErrorList::from_iter([error]))?);
-        }
-    }
-    Ok(all)
-}
-
-fn is_stand_in(job: &InputJob) -> bool {
-    job.location().file == STAND_INS
-}
-
 fn name(job: &InputJob) -> String {
     let reference = &job.train_job.runtime_ref;
-    match is_stand_in(job) {
+    match input::is_stand_in(job) {
         true => format!("{} {}", reference.kind, reference.name),
         false => format!("TrainJob {}/{}", job.namespace, job.train_job.metadata.name),
     }

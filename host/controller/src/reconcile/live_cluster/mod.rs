@@ -10,7 +10,7 @@ mod memory;
 mod not_served;
 mod objects;
 mod placements;
-mod rendering;
+pub(super) mod rendering;
 mod runtimes;
 pub(super) mod train_jobs;
 
@@ -114,6 +114,11 @@ impl<'a> LiveCluster<'a> {
     /// Returns the API of a kind that plugins emit. The kind is checked, because it becomes part of a URL.
     fn emitted(&self, kind: &ObjectKind) -> Api<DynamicObject> {
         self.dynamic(&kind_of(kind.api_version(), kind.kind()))
+    }
+
+    /// Returns the API of a kind by its `apiVersion`.
+    pub(super) fn of_kind(&self, api_version: &str, kind: &str) -> Api<DynamicObject> {
+        self.dynamic(&kind_of(api_version, kind))
     }
 
     /// Returns the API of a kind. Its resource name is derived by the rule of Kubernetes' own kinds.

@@ -38,6 +38,13 @@ pub(in crate::reconcile) struct RenderedJobSet {
     pub(super) snapshot_written: bool,
 }
 
+impl RenderedJobSet {
+    /// Returns the JobSet.
+    pub(in crate::reconcile) fn job_set(&self) -> &Value {
+        &self.job_set
+    }
+}
+
 impl Renderings for LiveCluster<'_> {
     /// Plan and lookups of a started TrainJob are pinned, and a rendering with others is an error. A snapshot of the reference has no plan
     /// and pins nothing. The lookups of all other TrainJobs are repeated.

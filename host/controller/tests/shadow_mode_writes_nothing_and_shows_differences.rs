@@ -1,0 +1,174 @@
+//! In the shadow mode, the controller sends no call that writes, and shows for each TrainJob how its rendering differs from the objects in the
+//! cluster, by row of divergences.md.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, OnceLock},
+};
+
+use serde_json::{Value, json};
+use trainyard_controller::{
+    metrics::Metrics,
+    queue::Queue,
+    serve::BindAddress,
+    settings::{LeaderElection, Settings},
+};
+use trainyard_model::{plugin::Plugin, plugin_info::Settings as PluginSettings};
+use trainyard_policies::TORCH;
+use trainyard_sdk::native::NativePlugin;
+
+use crate::stub::{
+    cluster::Cluster,
+    controller::{Controller, job, runtime},
+};
+
+static METRICS: OnceLock<Arc<Metrics>> = OnceLock::new();
+
+fn metrics(queue: &Queue) -> Arc<Metrics> {
+    let metrics = || Arc::new(Metrics::new(queue));
+    METRICS.get_or_init(metrics).clone()
+}
+
+fn torch() -> Vec<Arc<dyn Plugin>> {
+    let plugin = NativePlugin::new(TORCH.1, PluginSettings::built_in());
+    vec![Arc::new(plugin.unwrap())]
+}
+
+/// A runtime of Torch with two nodes.
+fn of_torch() -> Value {
+    let mut runtime = runtime("torch", &[]);
+    runtime["spec"]["mlPolicy"] = json!({"numNodes": 2, "torch": {}});
+    let node = &mut runtime["spec"]["template"]["spec"]["replicatedJobs"][0]["template"];
+    node["metadata"]["labels"] = json!({"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"});
+    runtime
+}
+
+/// The JobSet that the reference makes of a TrainJob without `spec.trainer`: without the framework's environment.
+fn of_reference(cluster: &Cluster, name: &str) -> Value {
+    let uid = cluster.get("trainjobs", "a", name).unwrap()["metadata"]["uid"].clone();
+    json!({
+        "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet",
+        "metadata": {"namespace": "a", "name": name, "ownerReferences": [{
+            "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob", "name": name, "uid": uid, "controller": true,
+        }]},
+        "spec": {"suspend": false, "network": {"enableDNSHostnames": true, "publishNotReadyAddresses": true}, "replicatedJobs": [{
+            "name": "node", "replicas": 1,
+            "template": {
+                "metadata": {"labels": {"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"}},
+                "spec": {"parallelism": 2, "completions": 2, "completionMode": "Indexed", "template": {"spec": {
+                    "containers": [{"name": "node", "image": "image"}],
+                }}},
+            },
+        }]},
+    })
+}
+
+fn shows(line: &str) -> bool {
+    let text = METRICS.get().unwrap().text().unwrap();
+    text.lines().any(|it| it == line)
+}
+
+fn counts(outcome: &str, count: u32) -> bool {
+    shows(&format!(
+        r#"trainyard_shadow_train_jobs{{outcome="{outcome}"}} {count}"#
+    ))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rows_are_shown_and_only_reads_are_sent() {
+    let cluster = Cluster::new();
+    cluster.put(of_torch());
+    for name in ["bert", "edited"] {
+        cluster.put(job("a", name, "torch", false));
+        cluster.put(of_reference(&cluster, name));
+    }
+    let change = json!({"spec": {"ttlSecondsAfterFinished": 7}});
+    cluster.merge("jobsets", "a", "edited", &change);
+    let mut refused = job("a", "refused", "torch", false);
+    refused["spec"]["trainer"] = json!({"numNodes": 0});
+    cluster.put(refused);
+    cluster.put(job("a", "waits", "missing", false));
+    cluster.put(job("a", "new", "torch", true));
+    // Neither leads it, nor serves webhooks, whatever the file says.
+    let settings = Settings {
+        shadow: true,
+        leader_election: LeaderElection {
+            leader_elect: true,
+            ..LeaderElection::default()
+        },
+        metrics_bind_address: BindAddress::Off,
+        health_probe_bind_address: BindAddress::Off,
+        ..Settings::default()
+    };
+    let controller = Controller::start_with(&cluster, settings, metrics, |_| torch()).await;
+    for (outcome, count) in [
+        ("listed", 1),
+        ("unlisted", 1),
+        ("refused", 1),
+        ("not-compared", 2),
+        ("same", 0),
+    ] {
+        let what = format!(
+            "{count} are {outcome}: {:?}",
+            METRICS.get().unwrap().shadow_page()
+        );
+        cluster.until(&what, |_| counts(outcome, count)).await;
+    }
+    for line in [
+        // The new TrainJob may show it.
+        r#"trainyard_shadow_rows{row="env-without-trainer"} 3"#,
+        r#"trainyard_shadow_rows{row="count-below-one"} 1"#,
+        r#"trainyard_shadow_rows{row="none"} 1"#,
+        "trainyard_leader 0",
+    ] {
+        assert!(
+            shows(line),
+            "{line}:\n{}",
+            METRICS.get().unwrap().text().unwrap()
+        );
+    }
+    let page = METRICS.get().unwrap().shadow_page().unwrap();
+    for part in [
+        "TrainJob a/refused: refused\n  count-below-one: refused: TrainJob a/refused: spec.trainer.numNodes",
+        "TrainJob a/edited: unlisted\n",
+        "  none: JobSet a/edited: spec.ttlSecondsAfterFinished\n",
+        "TrainJob a/bert: listed\n  env-without-trainer: JobSet a/bert: spec.replicatedJobs[node]",
+        "TrainJob a/waits: not-compared\n  spec.runtimeRef.name: there is no ClusterTrainingRuntime `missing`",
+        "TrainJob a/new: not-compared\n  there is no JobSet to compare with; env-without-trainer may concern it",
+    ] {
+        assert!(page.contains(part), "{part}\n\n{page}");
+    }
+    // Changes are followed.
+    cluster.merge(
+        "jobsets",
+        "a",
+        "edited",
+        &json!({"spec": {"ttlSecondsAfterFinished": null}}),
+    );
+    cluster
+        .until("it is as listed", |_| {
+            counts("listed", 2) && counts("unlisted", 0)
+        })
+        .await;
+    cluster.delete("trainjobs", "a", "refused");
+    cluster
+        .until("it is forgotten", |_| counts("refused", 0))
+        .await;
+    controller.stop().await;
+    let traffic = cluster.all_traffic();
+    // The stub counts the events of watches as well.
+    let verbs = traffic.keys().map(|(verb, _)| verb.as_str());
+    let verbs: BTreeSet<_> = verbs.filter(|verb| *verb != "event").collect();
+    assert_eq!(verbs, ["get", "list", "watch"].into(), "{traffic:?}");
+    let kinds: BTreeSet<_> = traffic.keys().map(|(_, plural)| plural.as_str()).collect();
+    let unwanted = ["secrets", "events", "leases", "pods", "jobs"];
+    assert!(
+        unwanted.iter().all(|kind| !kinds.contains(kind)),
+        "{traffic:?}"
+    );
+    assert_eq!(
+        (cluster.count("events"), cluster.count("configmaps")),
+        (0, 0)
+    );
+}

@@ -1,0 +1,330 @@
+//! The differences between Trainyard and the reference for one input.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt,
+};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::normal::normal;
+
+/// A refusal of an object.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Refusal {
+    /// Its kind and name.
+    pub object: String,
+    /// The part of the reference that refuses it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub by: String,
+    /// The path of the field; empty if it is the object as a whole.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub field: String,
+    /// What is wrong with it.
+    pub error: String,
+}
+
+/// The outcome of an input.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub struct Answer {
+    /// The fields that the reference's CRDs do not have, each with its object.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub dropped: Vec<String>,
+    /// The refusals. If there are any, there are no objects.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<Refusal>,
+    /// Warnings to the user.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// The objects to apply.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<Value>,
+}
+
+/// One difference.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Difference {
+    /// A refusal only by Trainyard.
+    RefusedByTrainyard(Refusal),
+    /// A refusal only by the reference.
+    RefusedByReference(Refusal),
+    /// A field that Trainyard reads and the reference's CRDs do not have.
+    Dropped(String),
+    /// A warning only by the reference.
+    Unwarned(String),
+    /// A field of the rendered objects.
+    Field {
+        /// The kind and name of the object.
+        object: String,
+        /// The path in its normal form.
+        path: String,
+        reference: Option<Value>,
+        trainyard: Option<Value>,
+    },
+}
+
+/// The sides that refuse an input.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Side {
+    Trainyard,
+    Reference,
+}
+
+impl Difference {
+    /// The side that refuses the input, if the other one does not.
+    pub fn refused_by(&self) -> Option<Side> {
+        match self {
+            Self::RefusedByTrainyard(_) => Some(Side::Trainyard),
+            Self::RefusedByReference(_) => Some(Side::Reference),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |value: &Option<Value>| match value {
+            Some(value) => value.to_string(),
+            None => "nothing".to_owned(),
+        };
+        match self {
+            Self::RefusedByTrainyard(Refusal {
+                object,
+                field,
+                error,
+                ..
+            }) => {
+                write!(f, "Trainyard alone refuses {object}: {field}: {error}")
+            }
+            Self::RefusedByReference(Refusal {
+                object,
+                by,
+                field,
+                error,
+            }) => {
+                write!(
+                    f,
+                    "the reference's {by} alone refuses {object}: {field}: {error}"
+                )
+            }
+            Self::Dropped(field) => write!(f, "the reference drops {field}"),
+            Self::Unwarned(warning) => write!(f, "the reference alone warns of {warning}"),
+            Self::Field {
+                object,
+                path,
+                reference,
+                trainyard,
+            } => write!(
+                f,
+                "{object}: {path}: the reference has {}, Trainyard {}",
+                text(reference),
+                text(trainyard)
+            ),
+        }
+    }
+}
+
+/// Returns the differences from the reference's answer that is most similar to Trainyard's.
+pub fn differences(trainyard: &Answer, reference: &[Answer]) -> Vec<Difference> {
+    let each = reference.iter().map(|reference| from(trainyard, reference));
+    each.min_by_key(Vec::len).unwrap_or_default()
+}
+
+fn from(trainyard: &Answer, reference: &Answer) -> Vec<Difference> {
+    let unread = |dropped: &&String| {
+        !trainyard
+            .refused
+            .iter()
+            .any(|refusal| names_unknown(refusal, dropped))
+    };
+    let mut found: Vec<_> = reference
+        .dropped
+        .iter()
+        .filter(unread)
+        .cloned()
+        .map(Difference::Dropped)
+        .collect();
+    found.extend(refusals(trainyard, reference));
+    if trainyard.refused.is_empty() && reference.refused.is_empty() {
+        found.extend(objects(&trainyard.objects, &reference.objects));
+        found.extend(unwarned(trainyard, reference));
+    }
+    found
+}
+
+/// Returns the reference's warnings about TrainJobs for which Trainyard has none. Warnings about runtimes are ignored, because the runtime
+/// can be much older.
+fn unwarned(trainyard: &Answer, reference: &Answer) -> impl Iterator<Item = Difference> {
+    let missed = |warning: &&String| {
+        let object = warning.split(": ").next().unwrap_or_default();
+        let of_it = |ours: &String| ours.contains(&format!(": {object}: "));
+        object.starts_with("TrainJob ") && !trainyard.warnings.iter().any(of_it)
+    };
+    reference
+        .warnings
+        .iter()
+        .filter(missed)
+        .cloned()
+        .map(Difference::Unwarned)
+}
+
+/// Returns whether this refusal is for the unknown field, which a server drops, or refuses if the client requests it.
+fn names_unknown(refusal: &Refusal, dropped: &str) -> bool {
+    let field = dropped.split_once(": ").map_or(dropped, |(_, field)| field);
+    refusal
+        .error
+        .starts_with(&format!("unknown field \"{field}\""))
+}
+
+/// Compares refusals. If both sides refuse the input for one field, they agree. Otherwise, each refusal is a difference.
+fn refusals(trainyard: &Answer, reference: &Answer) -> Vec<Difference> {
+    let unknown = |refusal: &&Refusal| {
+        reference
+            .dropped
+            .iter()
+            .any(|dropped| names_unknown(refusal, dropped))
+    };
+    let mut ours = trainyard
+        .refused
+        .iter()
+        .filter(|refusal| !unknown(refusal))
+        .peekable();
+    if ours.peek().is_none() && !trainyard.refused.is_empty() {
+        return Vec::new();
+    }
+    let ours: Vec<_> = ours.collect();
+    if ours
+        .iter()
+        .any(|ours| reference.refused.iter().any(|theirs| meet(ours, theirs)))
+    {
+        return Vec::new();
+    }
+    let theirs = reference
+        .refused
+        .iter()
+        .cloned()
+        .map(Difference::RefusedByReference);
+    ours.into_iter()
+        .cloned()
+        .map(Difference::RefusedByTrainyard)
+        .chain(theirs)
+        .collect()
+}
+
+/// Returns whether two refusals are for one field, or one is for a field below the other's.
+fn meet(ours: &Refusal, theirs: &Refusal) -> bool {
+    let (mut a, b) = (ours.field.to_lowercase(), theirs.field.to_lowercase());
+    if !b.contains('[') {
+        // The reference does not always report the item of a list.
+        a = without_indices(&a);
+    }
+    match theirs.by.as_str() {
+        "panic" => false,
+        // The refusal names no field.
+        "yaml" | "types" | "build" => true,
+        // Errors of the runtime, or of a missing one, are reported at `runtimeRef`.
+        "webhook" if b == "spec.runtimeref" && is_of_runtime(ours) => true,
+        _ if a.is_empty() || b.is_empty() => a == b,
+        _ => a.starts_with(&b) || b.starts_with(&a),
+    }
+}
+
+/// Returns the path without its brackets.
+fn without_indices(path: &str) -> String {
+    let mut depth = 0;
+    let outside = |c: &char| {
+        let before = depth;
+        depth += i32::from(*c == '[') - i32::from(*c == ']');
+        before == 0 && depth == 0
+    };
+    path.chars().filter(outside).collect()
+}
+
+/// Returns whether the refusal is for the runtime, or for a part that the runtime does not have.
+fn is_of_runtime(refusal: &Refusal) -> bool {
+    refusal.object.contains("Runtime ") || refusal.error.contains("the runtime")
+}
+
+fn objects(trainyard: &[Value], reference: &[Value]) -> Vec<Difference> {
+    let mut ours = by_name(trainyard);
+    let mut found = Vec::new();
+    for (name, theirs) in by_name(reference) {
+        let ours = ours.remove(&name);
+        fields(&name.0, "", ours.as_ref(), Some(&theirs), &mut found);
+    }
+    for (name, ours) in ours {
+        fields(&name.0, "", Some(&ours), None, &mut found);
+    }
+    found
+}
+
+/// Returns the objects by kind and name. Some kinds have one name in two groups.
+fn by_name(objects: &[Value]) -> BTreeMap<(String, String), Value> {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let named = |object: &Value| {
+        let metadata = &object["metadata"];
+        let name = format!(
+            "{} {}/{}",
+            text(&object["kind"]),
+            text(&metadata["namespace"]),
+            text(&metadata["name"])
+        );
+        ((name, text(&object["apiVersion"])), normal(object))
+    };
+    objects.iter().map(named).collect()
+}
+
+/// Returns the different fields of two values in their normal form.
+pub fn between(object: &str, trainyard: &Value, reference: &Value) -> Vec<Difference> {
+    let mut found = Vec::new();
+    fields(object, "", Some(trainyard), Some(reference), &mut found);
+    found
+}
+
+/// Adds each different field. If one side does not have a keyed list, each item is a difference.
+fn fields(
+    object: &str,
+    path: &str,
+    ours: Option<&Value>,
+    theirs: Option<&Value>,
+    found: &mut Vec<Difference>,
+) {
+    if ours == theirs {
+        return;
+    }
+    let empty = Map::new();
+    let members = match (ours, theirs) {
+        (Some(Value::Object(ours)), Some(Value::Object(theirs))) => Some((ours, theirs)),
+        (Some(Value::Object(ours)), None) if is_by_key(ours) => Some((ours, &empty)),
+        (None, Some(Value::Object(theirs))) if is_by_key(theirs) => Some((&empty, theirs)),
+        _ => None,
+    };
+    if let Some((ours, theirs)) = members {
+        for key in ours.keys().chain(theirs.keys()).collect::<BTreeSet<_>>() {
+            let dot = if path.is_empty() || key.starts_with('[') {
+                ""
+            } else {
+                "."
+            };
+            fields(
+                object,
+                &format!("{path}{dot}{key}"),
+                ours.get(key),
+                theirs.get(key),
+                found,
+            );
+        }
+        return;
+    }
+    found.push(Difference::Field {
+        object: object.to_owned(),
+        path: path.to_owned(),
+        reference: theirs.cloned(),
+        trainyard: ours.cloned(),
+    });
+}
+
+fn is_by_key(map: &Map<String, Value>) -> bool {
+    map.keys().any(|key| key.starts_with('['))
+}

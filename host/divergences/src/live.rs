@@ -1,0 +1,159 @@
+//! Objects of a cluster, without what API servers, webhooks and other clients add to what a controller has written.
+
+use serde_json::{Map, Value, json};
+
+pub use crate::difference::Difference;
+use crate::{
+    difference::{Answer, differences},
+    rows::{Row, all},
+    seen::{Seen, Subject},
+};
+
+/// A difference with the rows that list it.
+#[derive(Clone, Debug)]
+pub struct Listed {
+    /// The difference.
+    pub difference: Difference,
+    /// The rows. Empty if no row lists it.
+    pub rows: Vec<&'static Row>,
+}
+
+/// Returns the differences between what Trainyard makes of a TrainJob and what the reference made of it in a cluster, or would make of it.
+#[must_use]
+pub fn listed(subject: Subject<'_>, trainyard: &Answer, reference: &Answer) -> Vec<Listed> {
+    let found = differences(trainyard, std::slice::from_ref(reference));
+    let with_rows = |difference: Difference| {
+        let seen = Seen {
+            difference: &difference,
+            subject,
+        };
+        let rows = all().filter(|row| (row.lists)(&seen)).collect();
+        Listed { difference, rows }
+    };
+    found.into_iter().map(with_rows).collect()
+}
+
+/// Returns the part of an object that a controller writes.
+#[must_use]
+pub fn written(object: &Value) -> Value {
+    let mut written: Map<String, Value> = object.as_object().cloned().unwrap_or_default();
+    written.remove("status");
+    let metadata = written.get("metadata").and_then(Value::as_object);
+    let metadata = metadata.map(metadata_of);
+    written.insert("metadata".to_owned(), metadata.unwrap_or_default().into());
+    let is_job_set = written.get("kind").is_some_and(|kind| kind == "JobSet");
+    if is_job_set && let Some(spec) = written.get_mut("spec") {
+        without_defaults(spec);
+    }
+    written.into()
+}
+
+/// The annotations of clients that change nothing.
+const OF_CLIENTS: [&str; 2] = [
+    "kubectl.kubernetes.io/last-applied-configuration",
+    "kubectl.kubernetes.io/restartedAt",
+];
+
+fn metadata_of(metadata: &Map<String, Value>) -> Map<String, Value> {
+    let fields = ["name", "namespace", "labels", "annotations"];
+    let of = |field: &str| Some((field.to_owned(), metadata.get(field)?.clone()));
+    let mut written: Map<_, _> = fields.into_iter().filter_map(of).collect();
+    let annotations = written.get_mut("annotations");
+    if let Some(annotations) = annotations.and_then(Value::as_object_mut) {
+        // The controller's own marks say nothing about the pods.
+        annotations.retain(|key, _| {
+            !key.starts_with("trainyard.dev/") && !OF_CLIENTS.contains(&key.as_str())
+        });
+    }
+    written
+}
+
+/// Removes the values from a JobSet's spec that JobSet's CRD and webhook set where there is none.
+fn without_defaults(spec: &mut Value) {
+    remove(spec, "suspend", &json!(false));
+    remove(spec, "successPolicy", &json!({"operator": "All"}));
+    remove(
+        spec,
+        "startupPolicy",
+        &json!({"startupPolicyOrder": "AnyOrder"}),
+    );
+    if let Some(network) = spec.get_mut("network") {
+        remove(network, "enableDNSHostnames", &json!(true));
+        remove(network, "publishNotReadyAddresses", &json!(true));
+    }
+    if let Some(policy) = spec.get_mut("failurePolicy") {
+        remove(policy, "restartStrategy", &json!("Recreate"));
+        remove(policy, "maxRestarts", &json!(0));
+        for (at, rule) in items(policy, "rules").enumerate() {
+            remove(rule, "name", &json!(format!("failurePolicyRule{at}")));
+        }
+    }
+    for policy in items(spec, "volumeClaimPolicies") {
+        remove(policy, "retentionPolicy", &json!({"whenDeleted": "Delete"}));
+        for template in items(policy, "templates") {
+            remove(template, "status", &json!({}));
+        }
+    }
+    for job in items(spec, "replicatedJobs") {
+        remove(job, "replicas", &json!(1));
+        remove(job, "groupName", &json!("default"));
+        if let Some(job) = job.pointer_mut("/template/spec") {
+            remove(job, "completionMode", &json!("Indexed"));
+        }
+        if let Some(pods) = job.pointer_mut("/template/spec/template/spec") {
+            remove(pods, "restartPolicy", &json!("OnFailure"));
+        }
+    }
+}
+
+fn items<'v>(object: &'v mut Value, list: &str) -> impl Iterator<Item = &'v mut Value> {
+    let list = object.get_mut(list).and_then(Value::as_array_mut);
+    list.into_iter().flatten()
+}
+
+/// Removes a field that has its default.
+fn remove(object: &mut Value, field: &str, default: &Value) {
+    if let Some(object) = object.as_object_mut()
+        && object.get(field) == Some(default)
+    {
+        object.remove(field);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_servers_add_is_no_difference() {
+        let stored = json!({
+            "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet",
+            "metadata": {
+                "name": "a", "namespace": "b", "uid": "c", "resourceVersion": "1", "managedFields": [],
+                "annotations": {"trainyard.dev/started": "true", "team": "nlp"},
+                "ownerReferences": [{"kind": "TrainJob"}],
+            },
+            "spec": {
+                "suspend": false, "network": {"enableDNSHostnames": true, "publishNotReadyAddresses": true},
+                "successPolicy": {"operator": "All"}, "startupPolicy": {"startupPolicyOrder": "AnyOrder"},
+                "failurePolicy": {"maxRestarts": 0, "rules": [{"name": "failurePolicyRule0", "action": "FailJobSet"}]},
+                "replicatedJobs": [{
+                    "name": "node", "replicas": 1, "groupName": "default",
+                    "template": {"spec": {"completionMode": "Indexed", "template": {"spec": {"restartPolicy": "OnFailure"}}}},
+                }],
+            },
+            "status": {"restarts": 0},
+        });
+        let expected = json!({
+            "apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet",
+            "metadata": {"name": "a", "namespace": "b", "annotations": {"team": "nlp"}},
+            "spec": {
+                "network": {}, "failurePolicy": {"rules": [{"action": "FailJobSet"}]},
+                "replicatedJobs": [{"name": "node", "template": {"spec": {"template": {"spec": {}}}}}],
+            },
+        });
+        assert_eq!(written(&stored), expected);
+        let set = json!({"kind": "JobSet", "metadata": {}, "spec": {"suspend": true, "successPolicy": {"operator": "Any"}}});
+        assert_eq!(written(&set), set);
+    }
+}

@@ -1,0 +1,193 @@
+//! The normal form of an object, which is equal for objects that Kubernetes treats as equal.
+//!
+//! Lists that Kubernetes merges by a key become maps by that key. If the order of such a list matters, its meaning is added: the order of
+//! init containers and of replicated jobs, and what each env var can expand.
+
+use serde_json::{Map, Value, json};
+use trainyard_model::quantity::Quantity;
+
+use crate::plugins::PLUGINS;
+
+/// Lists whose items have a key.
+const KEYED: [(&str, &str); 16] = [
+    ("claims", "name"),
+    ("containers", "name"),
+    ("dependsOn", "name"),
+    ("env", "name"),
+    ("ephemeralContainers", "name"),
+    ("hostAliases", "ip"),
+    ("imagePullSecrets", "name"),
+    ("initContainers", "name"),
+    ("items", "path"),
+    ("ports", "containerPort"),
+    ("replicatedJobs", "name"),
+    ("resourceClaims", "name"),
+    ("schedulingGates", "name"),
+    ("volumeDevices", "devicePath"),
+    ("volumeMounts", "mountPath"),
+    ("volumes", "name"),
+];
+
+/// Lists without a meaningful order.
+const SETS: [&str; 4] = [
+    "tolerations",
+    "topologySpreadConstraints",
+    "preferredDuringSchedulingIgnoredDuringExecution",
+    "requiredDuringSchedulingIgnoredDuringExecution",
+];
+
+/// Keyed lists with a meaningful order.
+const ORDERED: [&str; 2] = ["initContainers", "replicatedJobs"];
+
+/// Empty objects with a meaning.
+const SAYING: [&str; 2] = ["emptyDir", "labelSelector"];
+
+/// Returns the normal form of an object of either side.
+pub(crate) fn normal(object: &Value) -> Value {
+    let mut object = object.clone();
+    let metadata = object.get_mut("metadata");
+    if let Some(metadata) = metadata.and_then(Value::as_object_mut) {
+        // Offline, Trainyard's objects have no owner, because its UID is unknown.
+        metadata.remove("ownerReferences");
+    }
+    if object["kind"] == "Secret" {
+        // Key material differs in each run.
+        for field in ["data", "stringData"] {
+            let values = object.get_mut(field).and_then(Value::as_object_mut);
+            let values = values.into_iter().flat_map(Map::values_mut);
+            values.for_each(|value| *value = "".into());
+        }
+    }
+    for (_, plugin) in PLUGINS {
+        if let Some(effect) = plugin.effect {
+            effect(&mut object);
+        }
+    }
+    below("", &object)
+}
+
+fn below(field: &str, value: &Value) -> Value {
+    match value {
+        Value::Object(map)
+            if ["limits", "requests", "capacity", "overhead", "minResources"].contains(&field) =>
+        {
+            map.iter()
+                .map(|(key, value)| (key.clone(), quantity(value)))
+                .collect()
+        }
+        Value::Object(map) => object(map),
+        Value::Array(items) => array(field, items),
+        _ if ["sizeLimit", "divisor"].contains(&field) => quantity(value),
+        _ => value.clone(),
+    }
+}
+
+fn object(map: &Map<String, Value>) -> Value {
+    let members = map
+        .iter()
+        .map(|(field, value)| (field.clone(), below(field, value)));
+    members
+        .filter(|(field, value)| !says_nothing(field, value))
+        .collect()
+}
+
+/// Returns whether a field means the same as its absence.
+fn says_nothing(field: &str, value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty() && !SAYING.contains(&field),
+        Value::String(text) => match field {
+            "value" | "subPath" | "subPathExpr" | "status" => text.is_empty(),
+            "divisor" => text == "0",
+            "protocol" => text == "TCP",
+            "type" => text == "Opaque",
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+fn array(field: &str, items: &[Value]) -> Value {
+    if SETS.contains(&field) {
+        let mut members: Vec<_> = items.iter().map(|item| below("", item)).collect();
+        members.sort_by_key(Value::to_string);
+        return members.into();
+    }
+    let key = KEYED.iter().find(|(list, _)| *list == field);
+    let Some(mut keyed) = key.and_then(|(_, key)| by_key(key, items)) else {
+        return items.iter().map(|item| below("", item)).collect();
+    };
+    if field == "env" {
+        add_expansions(&mut keyed, items);
+    }
+    if ORDERED.contains(&field) {
+        let names: Vec<_> = items.iter().map(|item| item["name"].clone()).collect();
+        keyed.insert("order".to_owned(), names.into());
+    }
+    Value::Object(keyed)
+}
+
+/// Returns the items by their key, in brackets; `None` if a key is missing or duplicate.
+fn by_key(key: &str, items: &[Value]) -> Option<Map<String, Value>> {
+    let mut map = Map::new();
+    for item in items {
+        let name = match (&item[key], &item["protocol"]) {
+            (Value::String(name), _) => format!("[{name}]"),
+            (Value::Number(port), Value::String(protocol)) if protocol != "TCP" => {
+                format!("[{port}/{protocol}]")
+            }
+            (Value::Number(port), _) => format!("[{port}]"),
+            _ => return None,
+        };
+        if map.insert(name, below("", item)).is_some() {
+            return None;
+        }
+    }
+    Some(map)
+}
+
+/// Returns, for each env var that references others of its list, those that it can expand because they precede it.
+fn add_expansions(keyed: &mut Map<String, Value>, items: &[Value]) {
+    for (place, item) in items.iter().enumerate() {
+        let Some(value) = item["value"].as_str() else {
+            continue;
+        };
+        let named = |other: &&Value| {
+            let name = other["name"].as_str().unwrap_or_default();
+            // `$$` is an escaped `$`.
+            let value = value.replace("$$", "");
+            value.contains(&format!("$({name})"))
+        };
+        let expands: Vec<_> = items
+            .iter()
+            .take(place)
+            .filter(named)
+            .map(|other| other["name"].clone())
+            .collect();
+        if items.iter().any(|other| named(&other)) {
+            let name = item["name"].as_str().unwrap_or_default();
+            let item = keyed.get_mut(&format!("[{name}]"));
+            if let Some(item) = item.and_then(Value::as_object_mut) {
+                item.insert("expands".to_owned(), json!(expands));
+            }
+        }
+    }
+}
+
+/// Returns a quantity in a canonical form.
+fn quantity(value: &Value) -> Value {
+    let text = match value {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    let exact = Quantity::parse(&text).and_then(|quantity| {
+        let milli = format!("{}m", quantity.milli()?);
+        let same = Quantity::parse(&milli)?.compare(quantity).is_eq();
+        same.then_some(milli)
+    });
+    if exact.as_deref() == Some("0m") {
+        return "0".into();
+    }
+    exact.unwrap_or(text).into()
+}

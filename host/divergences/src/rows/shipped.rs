@@ -1,0 +1,41 @@
+//! Differences between the runtimes that both sides ship.
+
+use super::{Row, row};
+use crate::seen::Seen;
+
+/// Every row of the table "Shipped runtimes" in divergences.md, in its order.
+pub(super) const ROWS: &[Row] = &[
+    row("shipped-restarts", restarts),
+    row("shipped-ssh-server", ssh_server),
+    row("shipped-shared-memory", shared_memory),
+];
+
+/// All pods are restarted after the failure of one.
+fn restarts(seen: &Seen<'_>) -> bool {
+    let path = seen.path();
+    let of_job = [
+        "backoffLimit",
+        "podFailurePolicy",
+        "template.spec.restartPolicy",
+    ];
+    let is_of_job = of_job
+        .iter()
+        .any(|field| path.ends_with(&format!("].template.spec.{field}")));
+    seen.theirs().is_none() && (path == "spec.failurePolicy" || is_of_job)
+}
+
+/// The nodes of MPI run their SSH server under a shell.
+fn ssh_server(seen: &Seen<'_>) -> bool {
+    let node = "spec.replicatedJobs[node].template.spec.template.spec.containers[node].";
+    let field = seen.path().strip_prefix(node);
+    seen.policy()["mpi"].is_object() && matches!(field, Some("command" | "args"))
+}
+
+/// The containers of a framework have shared memory.
+fn shared_memory(seen: &Seen<'_>) -> bool {
+    let path = seen.path();
+    let fields = [".volumes[shared-memory]", ".volumeMounts[/dev/shm]"];
+    let is_in_list = fields.iter().any(|field| path.ends_with(field));
+    let is_list = path.ends_with(".volumes") || path.ends_with(".volumeMounts");
+    seen.theirs().is_none() && (is_in_list || is_list)
+}

@@ -1,0 +1,168 @@
+//! The tables of divergences.md about TrainJobs, of the pages of that name of the plugins, and of the pages that say what to do.
+
+use std::collections::BTreeSet;
+
+/// A row of a table about TrainJobs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableRow {
+    /// Its ID, in the first column.
+    pub id: String,
+    /// What the reference does.
+    pub reference: String,
+    /// What Trainyard does.
+    pub trainyard: String,
+    /// Why.
+    pub why: String,
+    /// Whether Kueue can see the difference.
+    pub kueue: Kueue,
+    /// The cases that show it.
+    pub cases: BTreeSet<String>,
+}
+
+/// Whether Kueue can see a difference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kueue {
+    /// It can.
+    Yes,
+    /// The reference agrees with Trainyard, or is not compared.
+    Alone,
+    /// It cannot.
+    No,
+}
+
+/// The page of the rows that belong to no plugin.
+pub const SHARED: &str = "tests/reference/divergences.md";
+
+/// The title of the section with the rows.
+pub const ROWS: &str = "What a TrainJob becomes";
+
+/// The title of the section with the rows about runtimes that both sides ship.
+pub const SHIPPED: &str = "Shipped runtimes";
+
+/// The title of the section with the rows that refuse TrainJobs.
+pub const REFUSING: &str = "What only Trainyard refuses";
+
+const SHARED_TEXT: &str = include_str!("../../../tests/reference/divergences.md");
+const MOVE: &str = include_str!("../../../docs/move.md");
+const KUEUE: &str = include_str!("../../../docs/kueue.md");
+
+/// The pages of the plugins, each with the folder of its plugin.
+const OF_PLUGINS: &[(&str, &str)] = include!(concat!(env!("OUT_DIR"), "/pages.rs"));
+
+/// Returns all pages, each with its path and its text.
+pub fn pages() -> impl Iterator<Item = (String, &'static str)> {
+    let of_plugins = OF_PLUGINS.iter();
+    let of_plugins = of_plugins.map(|(folder, text)| (page_of(folder), *text));
+    [(SHARED.to_owned(), SHARED_TEXT)]
+        .into_iter()
+        .chain(of_plugins)
+}
+
+/// Returns the page of a plugin's folder.
+#[must_use]
+pub fn page_of(folder: &str) -> String {
+    format!("{folder}/reference/divergences.md")
+}
+
+/// Returns the rows of all pages, each with the path of its page.
+pub fn read() -> impl Iterator<Item = (String, TableRow)> {
+    pages().flat_map(|(path, text)| {
+        let rows = rows_of(text).into_iter();
+        rows.map(move |row| (path.clone(), row))
+    })
+}
+
+/// Returns the rows of a page. A line that is not a row is left out.
+#[must_use]
+pub fn rows_of(text: &str) -> Vec<TableRow> {
+    let lines = lines(text, ROWS).into_iter();
+    lines.filter_map(row).collect()
+}
+
+/// Returns what to do about a row, if a page says it.
+#[must_use]
+pub fn advice(id: &str) -> Option<&'static str> {
+    let is_its = |line: &&&str| {
+        columns(line)
+            .first()
+            .is_some_and(|first| quoted(first).contains(id))
+    };
+    let of_page = |text: &'static str| {
+        let lines = lines_with_ids(text);
+        let line = *lines.iter().find(is_its)?;
+        columns(line).last().copied()
+    };
+    of_page(MOVE).or_else(|| of_page(KUEUE))
+}
+
+/// Returns why TrainJobs of a row are refused which the reference renders, or what would happen to them there.
+#[must_use]
+pub fn refusal(id: &str) -> Option<&'static str> {
+    let lines = pages().flat_map(|(_, text)| lines(text, REFUSING));
+    let mut columns = lines.map(columns);
+    let of_row =
+        columns.find(|columns| columns.first().is_some_and(|it| quoted(it).contains(id)))?;
+    of_row.last().copied()
+}
+
+/// Returns the IDs in the first column of the tables in a section.
+#[must_use]
+pub fn ids(text: &str, section: &str) -> Vec<String> {
+    first_columns(&lines(text, section))
+}
+
+/// Returns the IDs in the first column of the tables of a page.
+#[must_use]
+pub fn all_ids(text: &str) -> Vec<String> {
+    first_columns(&lines_with_ids(text))
+}
+
+fn first_columns(lines: &[&str]) -> Vec<String> {
+    let first = lines
+        .iter()
+        .filter_map(|line| columns(line).first().copied());
+    first.flat_map(quoted).collect()
+}
+
+/// Returns the lines of the tables in a section that begin with an ID.
+fn lines<'t>(text: &'t str, section: &str) -> Vec<&'t str> {
+    let section = text.split(&format!("\n## {section}\n")).nth(1);
+    let section = section.unwrap_or_default().split("\n## ").next();
+    lines_with_ids(section.unwrap_or_default())
+}
+
+fn lines_with_ids(text: &str) -> Vec<&str> {
+    let lines = text.lines();
+    lines.filter(|line| line.starts_with("| `")).collect()
+}
+
+fn columns(line: &str) -> Vec<&str> {
+    line.trim_matches('|').split(" | ").map(str::trim).collect()
+}
+
+/// Returns the words in backquotes.
+fn quoted(column: &str) -> BTreeSet<String> {
+    let words = column.split('`').skip(1).step_by(2);
+    words.map(str::to_owned).collect()
+}
+
+fn row(line: &str) -> Option<TableRow> {
+    let columns = columns(line);
+    let [id, reference, trainyard, why, kueue, cases] = columns.as_slice() else {
+        return None;
+    };
+    let kueue = match kueue.split(':').next()? {
+        "yes" => Kueue::Yes,
+        "yes, alone" => Kueue::Alone,
+        "no" => Kueue::No,
+        _ => return None,
+    };
+    Some(TableRow {
+        id: quoted(id).into_iter().next()?,
+        reference: (*reference).to_owned(),
+        trainyard: (*trainyard).to_owned(),
+        why: (*why).to_owned(),
+        kueue,
+        cases: quoted(cases),
+    })
+}

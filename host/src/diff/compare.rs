@@ -1,0 +1,525 @@
+//! Compares what Trainyard renders for each TrainJob with what the reference made of it.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use serde_json::{Value, json};
+use trainyard_api::{Admitted, Inputs, Located, ObjectId, names, runtime::RuntimeKind};
+use trainyard_controller::reconcile::Snapshot;
+use trainyard_divergences::{
+    difference::{Answer, Difference, Refusal},
+    live::{listed, written},
+    rows::used,
+    seen::Subject,
+};
+use trainyard_model::deadline::Deadline;
+use trainyard_render::{Catalog, InputJob, InputObject, Rendered, Renderer, Stopped};
+use trainyard_schema::Admission;
+
+use super::{
+    cluster::Cluster,
+    live::{LiveJob, LiveObjects, is_secret},
+    report::{ComparedWith, DiffReport, Effect, Finding, ObjectReport},
+    source::Source,
+};
+use crate::{
+    input::{self, errors_of, is_stand_in, locate},
+    load::LoadedPlugins,
+    output::Progress,
+    report::ErrorList,
+};
+
+/// An object by kind, namespace and name.
+type Key = (String, Option<String>, String);
+
+/// The TrainJobs and runtimes to compare.
+pub(super) struct Comparison<'a> {
+    catalog: Catalog,
+    cluster: Option<&'a Cluster>,
+    live: LiveObjects,
+    /// TrainJobs and runtimes as their authors wrote them.
+    originals: BTreeMap<Key, Value>,
+    /// The LimitRanges of the input.
+    limit_ranges: Vec<Value>,
+    /// The errors of objects that cannot be rendered, and warnings about old forms.
+    found: BTreeMap<Key, Vec<Finding>>,
+    gaps: Vec<String>,
+    notes: Vec<String>,
+}
+
+impl<'a> Comparison<'a> {
+    /// Admits the objects as an API server with Trainyard's CRDs does.
+    pub(super) fn new(
+        source: Source,
+        namespace: &str,
+        cluster: Option<&'a Cluster>,
+    ) -> Result<Self, ErrorList> {
+        let Source {
+            objects,
+            live,
+            gaps,
+            notes,
+        } = source;
+        let admission = Admission::default();
+        let progress = Progress::new("checking", objects.len());
+        let (mut admitted, mut originals, mut limit_ranges) =
+            (Vec::new(), BTreeMap::new(), Vec::new());
+        for object in objects {
+            let is_ours = input::is_train_job(&object) || input::is_runtime(&object);
+            let value = object.value.clone();
+            let one = admission.admit(object, None, namespace);
+            let one = one.map_err(|error| ErrorList::from_iter([error]))?;
+            if is_ours {
+                let value = with_namespace(value, one.namespace.as_deref());
+                originals.entry(key_of(&one)).or_insert(value);
+            } else if one.object.is("v1", "LimitRange") {
+                limit_ranges.push(value);
+            }
+            admitted.push(one);
+            progress.step();
+        }
+        progress.finish();
+        let mut comparison = Self {
+            catalog: Catalog::new([]).0,
+            cluster,
+            live,
+            originals,
+            limit_ranges,
+            found: BTreeMap::new(),
+            gaps,
+            notes,
+        };
+        comparison.add_kept_runtimes(&admission, &mut admitted, namespace)?;
+        for form in admitted.iter_mut().flat_map(Admitted::take_file_forms) {
+            comparison.add(Effect::Fails, &form);
+        }
+        admitted.extend(input::stand_ins(&admitted, namespace)?);
+        let (catalog, errors) = Catalog::new(admitted);
+        errors
+            .iter()
+            .for_each(|error| comparison.add(Effect::Fails, error));
+        catalog
+            .without_runtime
+            .iter()
+            .for_each(|error| comparison.add(Effect::NotCompared, error));
+        catalog
+            .warnings
+            .iter()
+            .for_each(|warning| comparison.add(Effect::Warns, warning));
+        comparison.catalog = catalog;
+        Ok(comparison)
+    }
+
+    /// Adds the runtimes that only snapshots have, because someone deleted them: their TrainJobs are rendered from the snapshots.
+    fn add_kept_runtimes(
+        &self,
+        admission: &Admission,
+        admitted: &mut Vec<Admitted>,
+        namespace: &str,
+    ) -> Result<(), ErrorList> {
+        let mut known: BTreeSet<Key> = self.originals.keys().cloned().collect();
+        let mut kept = Vec::new();
+        for job in self.originals.values() {
+            let runtime = self.live.of(job).and_then(|live| live.runtime);
+            let Some(runtime) = runtime else { continue };
+            let file = "the snapshot of a TrainJob";
+            for object in Inputs::read_text(file, &runtime.to_string()).objects {
+                let one = admission.admit(object, None, namespace);
+                let one = one.map_err(|error| ErrorList::from_iter([error]))?;
+                if known.insert(key_of(&one)) {
+                    kept.push(one);
+                }
+            }
+        }
+        admitted.extend(kept);
+        Ok(())
+    }
+
+    /// Adds what was found at an object.
+    fn add(&mut self, effect: Effect, located: &Located) {
+        let Some(object) = &located.location.object else {
+            self.gaps.push(located.to_string());
+            return;
+        };
+        if effect == Effect::Fails {
+            return add_to(&mut self.found, &self.originals, located);
+        }
+        let key = key_of_id(object);
+        let finding = match effect {
+            Effect::NotCompared => Finding::not_compared(located),
+            _ => Finding::warning(located),
+        };
+        self.found.entry(key).or_default().push(finding);
+    }
+
+    /// Renders and compares everything.
+    pub(super) fn run(
+        mut self,
+        loaded: &LoadedPlugins,
+        timeout: Duration,
+    ) -> Result<DiffReport, ErrorList> {
+        for job in &self.catalog.stand_ins {
+            let problems =
+                loaded
+                    .renderer
+                    .runtime_problems(&job.train_job, &job.runtime, &job.namespace);
+            let located: Vec<_> = problems
+                .iter()
+                .map(|problem| locate(job, problem))
+                .collect();
+            for located in located {
+                add_to(&mut self.found, &self.originals, &located);
+            }
+        }
+        let mut report = DiffReport::default();
+        let progress = Progress::new("comparing", self.catalog.jobs.len());
+        let one = |job: &InputJob| {
+            let compared = self.compare(job, &loaded.renderer, timeout);
+            progress.step();
+            compared
+        };
+        let mut done = BTreeSet::new();
+        let taken = loaded.run_in_order(&self.catalog.jobs, one, |job, compared| {
+            let key = match is_stand_in(job) {
+                true => runtime_key(job),
+                false => job_key(job),
+            };
+            let compared =
+                compared.unwrap_or_else(|panicked| ObjectReport::failed(panicked.to_string()));
+            let known = self.found.get(&key).into_iter().flatten().cloned();
+            // A runtime that only a snapshot has is not in the input.
+            if self.originals.contains_key(&key) {
+                report.add(id(&key), compared.with(known));
+                done.insert(key);
+            }
+            Ok(())
+        });
+        progress.finish();
+        taken?;
+        // Those that were not rendered.
+        for key in self.originals.keys().filter(|key| !done.contains(*key)) {
+            let known = self.found.get(key).into_iter().flatten().cloned();
+            report.add(id(key), ObjectReport::not_rendered().with(known));
+        }
+        report.not_read = self.gaps;
+        // What was found at objects that are neither TrainJobs nor runtimes.
+        let others = self.found.iter();
+        let others = others.filter(|(key, _)| !self.originals.contains_key(*key));
+        let others = others.flat_map(|(key, found)| found.iter().map(move |one| (key, one)));
+        let others = others.map(|(key, one)| format!("{}: {}", id(key), one.message));
+        report.not_read.extend(others);
+        report
+            .not_read
+            .extend(self.cluster.map(Cluster::gaps).unwrap_or_default());
+        report.notes = self.notes;
+        report.finish();
+        Ok(report)
+    }
+
+    fn compare(&self, job: &InputJob, renderer: &Renderer, timeout: Duration) -> ObjectReport {
+        let deadline = Deadline::after(timeout);
+        let key = job_key(job);
+        // A runtime is compared by a TrainJob with nothing but a command.
+        let stand_in = json!({"spec": {"trainer": {"command": ["true"]}}});
+        let original = self.originals.get(&key).unwrap_or(&stand_in);
+        let live = self.live.of(original);
+        let snapshot = live.as_ref().and_then(|live| live.runtime.clone());
+        let rendered = match snapshot.clone().map(Snapshot::new) {
+            Some(Ok(snapshot)) => {
+                let mut job = job.clone();
+                job.runtime = snapshot.runtime.clone();
+                self.render(&job, renderer, &deadline)
+            }
+            _ => self.render(job, renderer, &deadline),
+        };
+        if job.of_another().is_some() {
+            return ObjectReport::of_another(job.train_job.managed_by.clone());
+        }
+        let ranges = self.limit_ranges(&job.namespace);
+        let current = self.originals.get(&runtime_key(job));
+        let subject = Subject {
+            job: original,
+            runtime: snapshot.as_ref().or(current).unwrap_or(&Value::Null),
+            documents: &ranges,
+        };
+        if is_stand_in(job) {
+            return of_runtime(job, subject, &rendered);
+        }
+        let (with, mut findings) = match (&rendered, &live) {
+            (Err(stopped), _) => {
+                let refusals = self.errors(job, stopped);
+                (ComparedWith::of(live.as_ref()), refused(subject, refusals))
+            }
+            (Ok(_), Some(live)) if live.is_of_trainyard => (ComparedWith::Trainyard, Vec::new()),
+            (Ok(rendered), Some(live)) => (
+                ComparedWith::JobSet,
+                self.differences(subject, rendered, live),
+            ),
+            (Ok(_), None) => (
+                ComparedWith::Nothing,
+                used(subject).map(Finding::of_use).collect(),
+            ),
+        };
+        if let Ok(rendered) = &rendered {
+            let warnings = rendered
+                .warnings
+                .iter()
+                .map(|warning| job.locate_warning(warning));
+            let warnings = warnings.map(|warning| Finding::warning(&warning));
+            let is_of_known_runtime =
+                |warning: &Finding| current.is_some() && warning.is_warning_of_runtime();
+            findings.extend(warnings.filter(|warning| !is_of_known_runtime(warning)));
+        }
+        ObjectReport::new(state(original), with, findings)
+    }
+
+    fn render(
+        &self,
+        job: &InputJob,
+        renderer: &Renderer,
+        deadline: &Deadline,
+    ) -> Result<Rendered, Stopped> {
+        let Some(cluster) = self.cluster else {
+            return self.catalog.render(job, renderer, deadline);
+        };
+        let catalog = renderer.facts().catalog.as_deref();
+        self.catalog.render_with(job, renderer, deadline, |key| {
+            cluster.answer(job, key, catalog)
+        })
+    }
+
+    /// Compares the rendered objects with the live ones.
+    fn differences(
+        &self,
+        subject: Subject<'_>,
+        rendered: &Rendered,
+        live: &LiveJob<'_>,
+    ) -> Vec<Finding> {
+        let is_compared = |object: &&Value| {
+            let text = |field: &str| {
+                object
+                    .get(field)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+            };
+            let (api_version, kind) = (text("apiVersion"), text("kind"));
+            let is_read = self.live.has_read(api_version, kind);
+            let is_of_reference = super::live::KINDS.contains(&(api_version, kind));
+            !is_secret(api_version, kind) && (is_read || !is_of_reference)
+        };
+        let ours = rendered.all_objects().filter(is_compared).map(written);
+        let theirs = live.objects.iter().copied().map(written);
+        let ours = Answer {
+            objects: ours.collect(),
+            ..Answer::default()
+        };
+        let theirs = Answer {
+            objects: theirs.collect(),
+            ..Answer::default()
+        };
+        let found = listed(subject, &ours, &theirs).into_iter();
+        found.map(Finding::of_difference).collect()
+    }
+
+    /// Returns why a TrainJob cannot be rendered. In a cluster, no file can be added.
+    fn errors(&self, job: &InputJob, stopped: &Stopped) -> Vec<Refusal> {
+        if self.cluster.is_none() {
+            return errors_of(job, stopped)
+                .map(|error| refusal(&error))
+                .collect();
+        }
+        let problems = stopped
+            .problems()
+            .iter()
+            .map(|problem| locate(job, problem));
+        let lookups = stopped
+            .lookups()
+            .iter()
+            .map(|lookup| job.locate_lookup(lookup));
+        problems
+            .chain(lookups)
+            .map(|error| refusal(&error))
+            .collect()
+    }
+
+    fn limit_ranges(&self, namespace: &str) -> Vec<Value> {
+        if let Some(cluster) = self.cluster {
+            return cluster.limit_ranges(namespace);
+        }
+        let is_here = |range: &&Value| {
+            let own = range.pointer("/metadata/namespace").and_then(Value::as_str);
+            own.is_none_or(|own| own == namespace)
+        };
+        self.limit_ranges.iter().filter(is_here).cloned().collect()
+    }
+}
+
+fn add_to(
+    found: &mut BTreeMap<Key, Vec<Finding>>,
+    originals: &BTreeMap<Key, Value>,
+    located: &Located,
+) {
+    let Some(object) = &located.location.object else {
+        return;
+    };
+    let key = key_of_id(object);
+    let findings = refused(subject_of(originals, &key, &[]), vec![refusal(located)]);
+    found.entry(key).or_default().extend(findings);
+}
+
+/// Returns an object with its runtime, if it is a TrainJob.
+fn subject_of<'s>(
+    originals: &'s BTreeMap<Key, Value>,
+    key: &Key,
+    documents: &'s [Value],
+) -> Subject<'s> {
+    let own = originals.get(key).unwrap_or(&Value::Null);
+    if key.0 != names::TRAIN_JOB {
+        return Subject {
+            job: &Value::Null,
+            runtime: own,
+            documents,
+        };
+    }
+    let reference = own.pointer("/spec/runtimeRef");
+    let text = |field: &str| reference?.get(field)?.as_str().map(str::to_owned);
+    let kind = text("kind").unwrap_or_else(|| names::CLUSTER_TRAINING_RUNTIME.to_owned());
+    let namespace = key.1.clone().filter(|_| kind == names::TRAINING_RUNTIME);
+    let runtime = (kind, namespace, text("name").unwrap_or_default());
+    Subject {
+        job: own,
+        runtime: originals.get(&runtime).unwrap_or(&Value::Null),
+        documents,
+    }
+}
+
+/// Returns what is found of a runtime, by a TrainJob that only names it. A runtime need not be able to run such a TrainJob.
+fn of_runtime(
+    job: &InputJob,
+    subject: Subject<'_>,
+    rendered: &Result<Rendered, Stopped>,
+) -> ObjectReport {
+    let is_runtimes = |located: &Located| {
+        let object = located.location.object.as_ref();
+        object.is_some_and(|object| object.kind != names::TRAIN_JOB)
+    };
+    let mut findings = match rendered {
+        Ok(rendered) => {
+            let warnings = rendered.warnings.iter();
+            let warnings = warnings.filter(|warning| warning.about == InputObject::Runtime);
+            let warnings = warnings.map(|warning| job.locate_warning(warning));
+            warnings.map(|warning| Finding::warning(&warning)).collect()
+        }
+        Err(stopped) => {
+            let errors = errors_of(job, stopped).filter(is_runtimes);
+            refused(subject, errors.map(|error| refusal(&error)).collect())
+        }
+    };
+    findings.extend(used(subject).map(Finding::of_use));
+    ObjectReport::new(None, ComparedWith::Nothing, findings)
+}
+
+/// Returns refusals with the rows that list them.
+fn refused(subject: Subject<'_>, refusals: Vec<Refusal>) -> Vec<Finding> {
+    let answer = Answer {
+        refused: refusals,
+        ..Answer::default()
+    };
+    let found = listed(subject, &answer, &Answer::default()).into_iter();
+    let refusals = found.filter(|it| matches!(it.difference, Difference::RefusedByTrainyard(_)));
+    refusals.map(Finding::of_difference).collect()
+}
+
+fn refusal(located: &Located) -> Refusal {
+    let location = &located.location;
+    Refusal {
+        object: location
+            .object
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+        by: String::new(),
+        field: match location.field.is_root() {
+            true => String::new(),
+            false => location.field.to_string(),
+        },
+        error: located.message.clone(),
+    }
+}
+
+fn key_of(admitted: &Admitted) -> Key {
+    (
+        admitted.object.kind.clone(),
+        admitted.namespace.clone(),
+        admitted.object.metadata.name.clone(),
+    )
+}
+
+fn key_of_id(object: &ObjectId) -> Key {
+    (
+        object.kind.clone(),
+        object.namespace.clone(),
+        object.name.clone(),
+    )
+}
+
+fn job_key(job: &InputJob) -> Key {
+    let name = job.train_job.metadata.name.clone();
+    (
+        names::TRAIN_JOB.to_owned(),
+        Some(job.namespace.clone()),
+        name,
+    )
+}
+
+fn runtime_key(job: &InputJob) -> Key {
+    let reference = &job.train_job.runtime_ref;
+    let is_namespaced = reference.kind == RuntimeKind::Namespaced;
+    (
+        reference.kind.to_string(),
+        is_namespaced.then(|| job.namespace.clone()),
+        reference.name.clone(),
+    )
+}
+
+fn id((kind, namespace, name): &Key) -> ObjectId {
+    ObjectId {
+        kind: kind.clone(),
+        namespace: namespace.clone(),
+        name: name.clone(),
+    }
+}
+
+/// Sets the namespace of an object that has none.
+fn with_namespace(mut object: Value, namespace: Option<&str>) -> Value {
+    let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
+    if let (Some(metadata), Some(namespace)) = (metadata, namespace) {
+        metadata
+            .entry("namespace")
+            .or_insert_with(|| namespace.into());
+    }
+    object
+}
+
+/// Returns what a TrainJob is doing, by its status.
+fn state(job: &Value) -> Option<&'static str> {
+    let conditions = job.pointer("/status/conditions").and_then(Value::as_array);
+    let is = |kind: &str| {
+        let mut all = conditions.into_iter().flatten();
+        all.any(|it| {
+            it.get("type").is_some_and(|of| of == kind)
+                && it.get("status").is_some_and(|of| of == "True")
+        })
+    };
+    let is_suspended = job.pointer("/spec/suspend") == Some(&Value::Bool(true));
+    let states = [
+        (is("Complete"), "complete"),
+        (is("Failed"), "failed"),
+        (is_suspended, "suspended"),
+    ];
+    states
+        .into_iter()
+        .find_map(|(is, state)| is.then_some(state))
+}

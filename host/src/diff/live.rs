@@ -1,0 +1,115 @@
+//! What the reference made of TrainJobs: the objects that they own.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use trainyard_api::{names, yaml};
+use trainyard_controller::reconcile::Snapshot;
+
+/// The kinds that are compared, each with its `apiVersion`.
+pub(super) const KINDS: [(&str, &str); 4] = [
+    (names::JOB_SET_API_VERSION, names::JOB_SET),
+    ("v1", "ConfigMap"),
+    ("scheduling.x-k8s.io/v1alpha1", "PodGroup"),
+    ("scheduling.volcano.sh/v1beta1", "PodGroup"),
+];
+
+/// Whether objects of this kind are not compared. Neither the Secrets of a cluster nor those in files are read: their names are in the
+/// volumes of the JobSet.
+pub(super) fn is_secret(api_version: &str, kind: &str) -> bool {
+    (api_version, kind) == ("v1", "Secret")
+}
+
+/// The namespace and the name of a TrainJob.
+pub(super) type JobKey = (String, String);
+
+/// The objects of all TrainJobs.
+#[derive(Default)]
+pub(super) struct LiveObjects {
+    by_job: BTreeMap<JobKey, Vec<Value>>,
+    /// The kinds that were read. Objects of other kinds are not compared.
+    read: BTreeSet<(String, String)>,
+}
+
+/// What the reference made of one TrainJob.
+pub(super) struct LiveJob<'a> {
+    /// Its objects, without the snapshot.
+    pub(super) objects: Vec<&'a Value>,
+    /// The runtime in its snapshot.
+    pub(super) runtime: Option<Value>,
+    /// Whether Trainyard made the snapshot.
+    pub(super) is_of_trainyard: bool,
+}
+
+impl LiveObjects {
+    /// Notes that objects of this kind were read, if there are any.
+    pub(super) fn reads(&mut self, api_version: &str, kind: &str) {
+        self.read.insert((api_version.to_owned(), kind.to_owned()));
+    }
+
+    /// Whether objects of this kind were read.
+    pub(super) fn has_read(&self, api_version: &str, kind: &str) -> bool {
+        let kind = (api_version.to_owned(), kind.to_owned());
+        self.read.contains(&kind)
+    }
+
+    /// Keeps an object that a TrainJob controls, and returns any other one.
+    pub(super) fn add(&mut self, object: Value) -> Option<Value> {
+        let Some(key) = owner(&object) else {
+            return Some(object);
+        };
+        self.by_job.entry(key).or_default().push(object);
+        None
+    }
+
+    /// Returns the objects of a TrainJob that has a JobSet. Those of an earlier TrainJob of its name are ignored.
+    pub(super) fn of(&self, job: &Value) -> Option<LiveJob<'_>> {
+        let text = |field: &str| job.pointer(&format!("/metadata/{field}"))?.as_str();
+        let key = (text("namespace")?.to_owned(), text("name")?.to_owned());
+        let uid = text("uid");
+        let objects = self.by_job.get(&key)?.iter();
+        let is_its = |object: &&Value| uid.is_none() || owner_uid(object) == uid;
+        let snapshot = Snapshot::name(&key.1);
+        let is_snapshot =
+            |object: &&Value| is_kind(object, "ConfigMap") && name(object) == Some(&snapshot);
+        let (snapshots, objects): (Vec<_>, Vec<_>) = objects.filter(is_its).partition(is_snapshot);
+        let has_job_set = objects.iter().any(|object| is_kind(object, names::JOB_SET));
+        let data = |key: &str| snapshots.first()?.pointer(&format!("/data/{key}"));
+        let runtime = data("runtime").and_then(Value::as_str);
+        let runtime = runtime.and_then(|text| yaml::read(text).into_iter().next()?.ok());
+        has_job_set.then_some(LiveJob {
+            objects,
+            runtime: runtime.map(|document| document.value),
+            is_of_trainyard: data("plan").is_some(),
+        })
+    }
+}
+
+fn is_kind(object: &Value, kind: &str) -> bool {
+    object.get("kind").is_some_and(|it| it == kind)
+}
+
+fn name(object: &Value) -> Option<&str> {
+    object.pointer("/metadata/name")?.as_str()
+}
+
+/// Returns the TrainJob that controls an object.
+fn controller(object: &Value) -> Option<&Value> {
+    let owners = object.pointer("/metadata/ownerReferences")?.as_array()?;
+    let is_job = |owner: &&Value| {
+        let text = |field: &str| owner.get(field).and_then(Value::as_str).unwrap_or_default();
+        let group = text("apiVersion").split('/').next();
+        text("kind") == names::TRAIN_JOB && group == Some(names::TRAINER_GROUP)
+    };
+    owners.iter().find(is_job)
+}
+
+fn owner(object: &Value) -> Option<JobKey> {
+    let namespace = object.pointer("/metadata/namespace")?.as_str()?;
+    let name = controller(object)?.get("name")?.as_str()?;
+    Some((namespace.to_owned(), name.to_owned()))
+}
+
+fn owner_uid(object: &Value) -> Option<&str> {
+    controller(object)?.get("uid")?.as_str()
+}
