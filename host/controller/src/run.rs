@@ -11,7 +11,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use trainyard_api::names;
 
 use crate::{
-    certificate::{ServedCertificate, Source},
+    certificate::{Clock, Managed, ServedCertificate, Source},
     client::{ClientError, ClientOptions, client},
     events::{Recorder, Reporter, recorder},
     failures::Failures,
@@ -20,8 +20,8 @@ use crate::{
     plugins::Plugins,
     queue::Queue,
     reconcile::{Reconciler, Stores},
-    serve::{self, Readiness, ServeError},
-    settings::Settings,
+    serve::{self, Authorizer, MetricsAccess, Readiness, ServeError},
+    settings::{SecureServing, Settings},
     watch::StateReplaced,
     webhook::WebhookServer,
     work::Work,
@@ -54,6 +54,8 @@ pub struct Options {
     /// The queue of TrainJobs to reconcile.
     pub queue: Queue,
     pub metrics: Arc<Metrics>,
+    /// The clock for the certificates that the controller creates.
+    pub clock: Arc<dyn Clock>,
 }
 
 /// Why a controller ends.
@@ -65,6 +67,11 @@ pub enum ControllerError {
     /// Metrics or probes cannot be served.
     #[error(transparent)]
     Serve(#[from] ServeError),
+    /// A setting requires TLS.
+    #[error(
+        "{0}: it requires a certificate; set certManagement.enable to true, or mount one and set webhook.certDir to its directory"
+    )]
+    NoCertificate(&'static str),
     /// Another process leads.
     #[error("the Lease is lost; another process is the leader")]
     LeaseLost,
@@ -84,12 +91,22 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
         settings, metrics, ..
     } = &options;
     let readiness = Arc::new(Readiness::new(&WATCHES));
+    let source = options.certificates()?;
+    let certificate = source.as_ref().map(|_| ServedCertificate::default());
     let servers = serve::start(
-        (&settings.metrics_bind_address, metrics.clone()),
+        (
+            &settings.metrics_bind_address,
+            metrics.clone(),
+            options.metrics_access(certificate.as_ref())?,
+        ),
         (&settings.health_probe_bind_address, readiness.clone()),
         stop.clone(),
     )
     .await?;
+    let follows = certificate
+        .as_ref()
+        .zip(source)
+        .map(|(certificate, source)| certificate.follow(source, readiness.clone()));
     let calls = ClientOptions {
         rate: settings.rate(),
         ..ClientOptions::default()
@@ -102,15 +119,15 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
     let (recorder, events) = recorder(api.clone(), reporter, metrics.clone());
     let events = AbortOnDropHandle::new(tokio::spawn(events.run()));
     let candidate = options.candidate(&readiness)?;
-    let webhook = options.settings.webhook.clone();
+    let (webhook, tls) = (
+        options.settings.webhook.clone(),
+        options.settings.tls.clone(),
+    );
     let work = Arc::new(work(options, api, recorder, readiness));
-    let source = webhook.cert_dir.clone().map(Source::Mounted);
-    let certificate = source.as_ref().map(|_| ServedCertificate::default());
-    let follows = certificate
+    let tls = certificate
         .as_ref()
-        .zip(source)
-        .map(|(certificate, source)| certificate.follow(source, work.readiness.clone()));
-    let shared = (&work.metrics, certificate.as_ref());
+        .map(|certificate| certificate.acceptor(&tls));
+    let shared = (&work.metrics, tls.transpose().map_err(ServeError::Tls)?);
     let webhooks = WebhookServer::start(&webhook, &work.reconciler, shared, &stop).await?;
     let counted = Arc::downgrade(&work);
     let count = move || counted.upgrade()?.count_train_jobs();
@@ -146,6 +163,60 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
 impl Options {
     fn client(&self, calls: ClientOptions) -> Result<Client, ClientError> {
         client(self.cluster.clone(), calls, self.metrics.clone())
+    }
+
+    /// Returns how metrics are protected.
+    fn metrics_access(
+        &self,
+        certificate: Option<&ServedCertificate>,
+    ) -> Result<MetricsAccess, ControllerError> {
+        let settings = &self.settings;
+        let certificate = match settings.metrics_secure_serving {
+            SecureServing::Never => None,
+            SecureServing::WithCertificate => certificate,
+            SecureServing::Always => {
+                Some(certificate.ok_or(ControllerError::NoCertificate("metrics.secureServing"))?)
+            }
+        };
+        if settings.metrics_auth && certificate.is_none() {
+            return Err(ControllerError::NoCertificate("metrics.auth.enabled"));
+        }
+        let tls = certificate.map(|certificate| certificate.acceptor(&settings.tls));
+        let authorizer = match settings.metrics_auth {
+            true => Some(Arc::new(Authorizer::new(
+                self.client(ClientOptions::default())?,
+            ))),
+            false => None,
+        };
+        Ok(MetricsAccess {
+            tls: tls.transpose().map_err(ServeError::Tls)?,
+            authorizer,
+        })
+    }
+
+    /// Returns where certificates come from; `None` without any.
+    fn certificates(&self) -> Result<Option<Source>, ClientError> {
+        let settings = &self.settings.cert_management;
+        if let Some(directory) = &self.settings.webhook.cert_dir {
+            if settings.enable {
+                tracing::warn!(
+                    directory = %directory.display(),
+                    "certManagement.enable has no effect, because a certificate is mounted"
+                );
+            }
+            return Ok(Some(Source::Mounted(directory.clone())));
+        }
+        if !settings.enable {
+            return Ok(None);
+        }
+        Ok(Some(Source::Managed(Managed {
+            // A separate client, so that other calls do not delay the certificate.
+            client: self.client(ClientOptions::default())?,
+            namespace: self.cluster.default_namespace.clone(),
+            settings: settings.clone(),
+            clock: self.clock.clone(),
+            metrics: self.metrics.clone(),
+        })))
     }
 
     /// The candidate for the Lease; `None` without leader election.

@@ -4,6 +4,7 @@
 //! names and labels.
 
 mod admission;
+mod certificate;
 mod counted_later;
 mod held_text;
 mod label;
@@ -13,9 +14,13 @@ mod load;
 mod process;
 mod train_jobs;
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    time::{Duration, SystemTime},
+};
 
 use admission::AdmissionMetrics;
+use certificate::CertificateMetrics;
 pub use held_text::HeldText;
 use held_text::HeldTextMetrics;
 use label::{BoundedLabel, Label};
@@ -79,6 +84,7 @@ pub struct Metrics {
     train_jobs: TrainJobMetrics,
     held_text: HeldTextMetrics,
     admission: AdmissionMetrics,
+    certificate: CertificateMetrics,
 }
 
 /// How a reconcile ended.
@@ -140,11 +146,13 @@ impl Metrics {
             train_jobs: TrainJobMetrics::default(),
             held_text: HeldTextMetrics::default(),
             admission: AdmissionMetrics::default(),
+            certificate: CertificateMetrics::default(),
         };
         metrics.register_reconciles();
         metrics.register_plugins();
         metrics.register_process();
         metrics.admission.register(&mut metrics.registry);
+        metrics.certificate.register(&mut metrics.registry);
         metrics
             .registry
             .register_collector(Box::new(QueueMetrics(queue.clone())));
@@ -397,6 +405,16 @@ impl Metrics {
     /// Counts a request to a webhook.
     pub fn admitted(&self, webhook: &'static str, verdict: &'static str, took: Duration) {
         self.admission.count(webhook, verdict, took);
+    }
+
+    /// Sets when the certificate expires that is served.
+    pub(crate) fn set_certificate_expiration(&self, time: SystemTime) {
+        self.certificate.set_expiration(time);
+    }
+
+    /// Counts a change of the Secret with the certificate, or of a webhook configuration.
+    pub(crate) fn certificate_changed(&self, change: &'static str) {
+        self.certificate.count(change);
     }
 
     /// Sets how TrainJobs are counted when metrics are read; `None` if this process is not the one that counts them.

@@ -11,7 +11,7 @@ use rustls::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
@@ -57,14 +57,14 @@ fn write(directory: &Path) -> CertificateDer<'static> {
 }
 
 /// Returns two addresses that were free a moment ago.
-async fn free_addresses() -> [SocketAddr; 2] {
+pub(crate) async fn free_addresses() -> [SocketAddr; 2] {
     let any = "127.0.0.1:0";
     let bind = async || tokio::net::TcpListener::bind(any).await.unwrap();
     let free = [bind().await, bind().await];
     free.each_ref().map(|free| free.local_addr().unwrap())
 }
 
-fn at(address: SocketAddr) -> BindAddress {
+pub(crate) fn at(address: SocketAddr) -> BindAddress {
     BindAddress::At {
         host: address.ip().to_string(),
         port: address.port(),
@@ -252,7 +252,7 @@ impl Webhooks {
 }
 
 /// Reads an answer until the server closes the connection.
-pub(crate) async fn answer(stream: &mut TlsStream<TcpStream>) -> (u16, String) {
+pub(crate) async fn answer(stream: &mut (impl AsyncRead + Unpin)) -> (u16, String) {
     let mut bytes = Vec::new();
     let _ = stream.read_to_end(&mut bytes).await;
     let text = String::from_utf8(bytes).unwrap();
