@@ -583,7 +583,12 @@ fn manual_names_every_key_and_its_example_is_valid() {
     let manual = include_str!("../../../docs/configuration.md");
     let schema = schema();
     /// Adds the keys below an object of the schema that have no keys themselves.
-    fn add(schema: &Value, properties: &Value, above: &str, keys: &mut Vec<String>) {
+    fn add(
+        schema: &serde_json::Value,
+        properties: &serde_json::Value,
+        above: &str,
+        keys: &mut Vec<String>,
+    ) {
         for (key, property) in properties.as_object().unwrap() {
             let path = match above {
                 "" => key.clone(),
