@@ -100,3 +100,81 @@ impl TlsSettings {
         Ok(config)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use rustls::{
+        ClientConfig, RootCertStore, SupportedProtocolVersion, pki_types::ServerName,
+        sign::CertifiedKey,
+    };
+    use tokio_rustls::{TlsAcceptor, TlsConnector};
+
+    use super::*;
+    use crate::certificate::{Served, ServedCertificate};
+
+    /// Connects a client with one version to a server with these settings, and returns the cipher suite.
+    async fn suite(
+        settings: &TlsSettings,
+        version: &'static SupportedProtocolVersion,
+    ) -> Option<Suite> {
+        let made = rcgen::generate_simple_self_signed(["a".to_owned()]).unwrap();
+        let key = made.signing_key.into();
+        let provider = ring::default_provider();
+        let chain = vec![made.cert.der().clone()];
+        let certificate = CertifiedKey::from_der(chain, key, &provider).unwrap();
+        let served = ServedCertificate::default();
+        served.set(Served {
+            certificate: Arc::new(certificate),
+            authority: None,
+        });
+        let acceptor: TlsAcceptor = served.acceptor(settings).unwrap();
+        let mut roots = RootCertStore::empty();
+        roots.add(made.cert.der().clone()).unwrap();
+        let config = ClientConfig::builder_with_provider(Arc::new(provider))
+            .with_protocol_versions(&[version])
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let connector = TlsConnector::from(Arc::new(config));
+        let (here, there) = tokio::io::duplex(1 << 16);
+        let name = ServerName::try_from("a").unwrap();
+        let (accepted, connected) =
+            tokio::join!(acceptor.accept(here), connector.connect(name, there));
+        let (_, connection) = accepted.ok()?.into_inner();
+        connected.ok()?;
+        connection.negotiated_cipher_suite().map(|it| it.suite())
+    }
+
+    #[tokio::test]
+    async fn options_restrict_versions_and_cipher_suites() {
+        use rustls::version::{TLS12, TLS13};
+
+        let all = TlsSettings::default();
+        assert!(suite(&all, &TLS12).await.is_some() && suite(&all, &TLS13).await.is_some());
+        let newest = TlsSettings {
+            min_version: TlsVersion::Tls13,
+            ..TlsSettings::default()
+        };
+        assert_eq!(suite(&newest, &TLS12).await, None);
+        assert!(suite(&newest, &TLS13).await.is_some());
+        let with = |suite| TlsSettings {
+            cipher_suites: vec![suite],
+            ..TlsSettings::default()
+        };
+        let one = with(CipherSuite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256);
+        let wanted = Suite::TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256;
+        assert_eq!(suite(&one, &TLS12).await, Some(wanted));
+        assert!(suite(&one, &TLS13).await.is_some());
+        // Suites for another kind of key, and those of TLS 1.3 alone, leave only TLS 1.3.
+        for other in [
+            CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+            CipherSuite::TLS_AES_256_GCM_SHA384,
+        ] {
+            let other = with(other);
+            assert_eq!(suite(&other, &TLS12).await, None);
+            assert!(suite(&other, &TLS13).await.is_some());
+        }
+    }
+}
