@@ -413,7 +413,7 @@ impl Metrics {
     }
 
     /// Counts a change of the Secret with the certificate, or of a webhook configuration.
-    pub(crate) fn certificate_changed(&self, change: &'static str) {
+    pub fn certificate_changed(&self, change: &'static str) {
         self.certificate.count(change);
     }
 

@@ -379,6 +379,23 @@ fn a_new_replica_cannot_displace_an_authority_that_others_serve() {
 }
 
 #[test]
+fn an_emptied_bundle_gets_the_authority_that_is_still_served() {
+    let mut world = World::started(1);
+    let served = world.stored().signer.authority;
+    let other = issue::make(&names(), start()).unwrap();
+    world.set_secret(Some(data(&other)));
+    for bundles in &mut world.bundles {
+        bundles.push((world.now, String::new()));
+    }
+    world.decide(0);
+    world.write(0);
+    for bundles in &world.bundles {
+        let bundle = Authority::all_of("", bundles.last().unwrap().1.as_bytes());
+        assert!(bundle.contains(&served) && bundle.contains(&other.signer.authority));
+    }
+}
+
+#[test]
 fn a_secret_of_another_owner_is_left_alone() {
     let mut state = State::new(names());
     let observed = Observed {
