@@ -150,13 +150,6 @@ fn one_value_lets_the_controller_create_the_certificate() {
             rules(&on, "rbac/certificates.yaml"),
             [
                 (
-                    json!("Role"),
-                    json!([
-                        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["kubeflow-trainer-webhook-cert"], "verbs": ["get", "patch", "watch"]},
-                        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
-                    ])
-                ),
-                (
                     json!("ClusterRole"),
                     json!([
                         verbs(
@@ -171,6 +164,13 @@ fn one_value_lets_the_controller_create_the_certificate() {
                         ),
                     ])
                 ),
+                (
+                    json!("Role"),
+                    json!([
+                        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["kubeflow-trainer-webhook-cert"], "verbs": ["get", "patch", "watch"]},
+                        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
+                    ])
+                ),
             ]
         );
         let policy = on["admission.yaml"][0]["spec"]["validations"][0].to_string();
@@ -178,7 +178,7 @@ fn one_value_lets_the_controller_create_the_certificate() {
         let renamed =
             "manager.config.certManagement={\"enable\":true,\"webhookSecretName\":\"other\"}";
         let renamed = template(helm, &[renamed]).unwrap();
-        let (_, role) = &rules(&renamed, "rbac/certificates.yaml")[0];
+        let (_, role) = &rules(&renamed, "rbac/certificates.yaml")[1];
         assert_eq!(role[0]["resourceNames"], json!(["other"]));
         let policy = renamed["admission.yaml"][0]["spec"]["validations"][0].to_string();
         assert!(policy.contains("object.metadata.name == 'other'"));
@@ -201,7 +201,10 @@ fn metrics_are_protected_with_the_same_certificate() {
     assert!(endpoint["bearerTokenFile"].is_string());
     let rules = rules(&on, "rbac/certificates.yaml");
     assert_eq!(rules.len(), 4);
-    assert_eq!(rules[3].1[0]["nonResourceURLs"], json!(["/metrics"]));
+    let readers = rules
+        .iter()
+        .filter(|(_, rules)| rules[0]["nonResourceURLs"] == json!(["/metrics"]));
+    assert_eq!(readers.count(), 1);
     let off = template(Helm::Three, &[monitor]).unwrap();
     assert!(!off.contains_key("rbac/certificates.yaml"));
     assert_eq!(
