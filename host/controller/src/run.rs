@@ -11,6 +11,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use trainyard_api::names;
 
 use crate::{
+    certificate::{Clock, Managed, ServedCertificate, Source},
     client::{Access, ClientError, ClientOptions, client},
     events::{Recorder, Reporter, recorder},
     failures::Failures,
@@ -19,8 +20,8 @@ use crate::{
     plugins::Plugins,
     queue::Queue,
     reconcile::{Reconciler, Stores},
-    serve::{self, Readiness, ServeError},
-    settings::Settings,
+    serve::{self, Authorizer, MetricsAccess, Readiness, ServeError},
+    settings::{SecureServing, Settings},
     shadow::Shadow,
     watch::StateReplaced,
     webhook::{WebhookServer, WebhookSettings},
@@ -54,6 +55,8 @@ pub struct Options {
     /// The queue of TrainJobs to reconcile.
     pub queue: Queue,
     pub metrics: Arc<Metrics>,
+    /// The clock for the certificates that the controller creates.
+    pub clock: Arc<dyn Clock>,
 }
 
 /// Why a controller ends.
@@ -65,6 +68,11 @@ pub enum ControllerError {
     /// Metrics or probes cannot be served.
     #[error(transparent)]
     Serve(#[from] ServeError),
+    /// A setting requires TLS.
+    #[error(
+        "{0}: it requires a certificate; set certManagement.enable to true, or mount one and set webhook.certDir to its directory"
+    )]
+    NoCertificate(&'static str),
     /// Another process leads.
     #[error("the Lease is lost; another process is the leader")]
     LeaseLost,
@@ -84,12 +92,22 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
         settings, metrics, ..
     } = &options;
     let readiness = Arc::new(Readiness::new(&WATCHES));
+    let source = options.certificates()?;
+    let certificate = source.as_ref().map(|_| ServedCertificate::default());
     let servers = serve::start(
-        (&settings.metrics_bind_address, metrics.clone()),
+        (
+            &settings.metrics_bind_address,
+            metrics.clone(),
+            options.metrics_access(certificate.as_ref())?,
+        ),
         (&settings.health_probe_bind_address, readiness.clone()),
         stop.clone(),
     )
     .await?;
+    let follows = certificate
+        .as_ref()
+        .zip(source)
+        .map(|(certificate, source)| certificate.follow(source, readiness.clone()));
     let calls = ClientOptions {
         rate: settings.rate(),
         access: options.access(),
@@ -107,8 +125,12 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
     if options.settings.shadow {
         tracing::info!("shadow mode: TrainJobs are compared, and nothing is written");
     }
+    let tls = options.settings.tls.clone();
     let work = Arc::new(work(options, api, recorder, readiness));
-    let shared = (&work.metrics, &work.readiness);
+    let tls = certificate
+        .as_ref()
+        .map(|certificate| certificate.acceptor(&tls));
+    let shared = (&work.metrics, tls.transpose().map_err(ServeError::Tls)?);
     let webhooks = WebhookServer::start(&webhook, &work.reconciler, shared, &stop).await?;
     let counted = Arc::downgrade(&work);
     let count = move || counted.upgrade()?.count_train_jobs();
@@ -130,6 +152,7 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
     // The last recorder is dropped with the work: the writer writes the pending Events and ends.
     drop((watches, work));
     webhooks.ended().await;
+    drop(follows);
     if timeout(LAST_EVENTS, events).await.is_err() {
         tracing::warn!("some Events could not be written in time and are lost");
     }
@@ -159,6 +182,61 @@ impl Options {
             true => WebhookSettings::default(),
             false => self.settings.webhook.clone(),
         }
+    }
+
+    /// Returns how metrics are protected.
+    fn metrics_access(
+        &self,
+        certificate: Option<&ServedCertificate>,
+    ) -> Result<MetricsAccess, ControllerError> {
+        let settings = &self.settings;
+        let certificate = match settings.metrics_secure_serving {
+            SecureServing::Never => None,
+            SecureServing::WithCertificate => certificate,
+            SecureServing::Always => {
+                Some(certificate.ok_or(ControllerError::NoCertificate("metrics.secureServing"))?)
+            }
+        };
+        if settings.metrics_auth && certificate.is_none() {
+            return Err(ControllerError::NoCertificate("metrics.auth.enabled"));
+        }
+        let tls = certificate.map(|certificate| certificate.acceptor(&settings.tls));
+        let authorizer = match settings.metrics_auth {
+            true => Some(Arc::new(Authorizer::new(
+                self.client(ClientOptions::default())?,
+            ))),
+            false => None,
+        };
+        Ok(MetricsAccess {
+            tls: tls.transpose().map_err(ServeError::Tls)?,
+            authorizer,
+        })
+    }
+
+    /// Returns where certificates come from; `None` without any.
+    fn certificates(&self) -> Result<Option<Source>, ClientError> {
+        let settings = &self.settings.cert_management;
+        if let Some(directory) = &self.settings.webhook.cert_dir {
+            if settings.enable {
+                tracing::warn!(
+                    directory = %directory.display(),
+                    "certManagement.enable has no effect, because a certificate is mounted"
+                );
+            }
+            return Ok(Some(Source::Mounted(directory.clone())));
+        }
+        // The shadow mode writes nothing.
+        if !settings.enable || self.settings.shadow {
+            return Ok(None);
+        }
+        Ok(Some(Source::Managed(Managed {
+            // A separate client, so that other calls do not delay the certificate.
+            client: self.client(ClientOptions::default())?,
+            namespace: self.cluster.default_namespace.clone(),
+            settings: settings.clone(),
+            clock: self.clock.clone(),
+            metrics: self.metrics.clone(),
+        })))
     }
 
     /// The candidate for the Lease; `None` without leader election, and in the shadow mode.

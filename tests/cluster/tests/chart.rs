@@ -1,5 +1,6 @@
 //! The Helm chart on a real API server: `make test-chart`. It builds helm from Go modules, which takes minutes.
 
+mod api_servers_trust_the_controllers_certificate;
 mod chart_is_accepted_by_the_api_server;
 mod chart_keeps_train_jobs;
 mod common;
@@ -13,6 +14,10 @@ fn main() -> ExitCode {
         .tests(
             "chart_is_accepted_by_the_api_server",
             chart_is_accepted_by_the_api_server::tests(),
+        )
+        .tests(
+            "api_servers_trust_the_controllers_certificate",
+            api_servers_trust_the_controllers_certificate::tests(),
         )
         .tests("chart_keeps_train_jobs", chart_keeps_train_jobs::tests())
         .run()

@@ -46,6 +46,15 @@ const VARIANTS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "webhooks with a certificate of the controller, and protected metrics",
+        &[
+            "manager.config.certManagement.enable=true",
+            "manager.config.metrics={\"bindAddress\":\":8443\",\"secureServing\":true,\"auth\":{\"enabled\":true}}",
+            "manager.config.tls={\"minVersion\":\"VersionTLS13\",\"nextProtos\":[\"http/1.1\"]}",
+            "serviceMonitor.enabled=true",
+        ],
+    ),
+    (
         "webhooks without metrics",
         &[
             "webhooks={\"certSecret\":\"cert\",\"caBundle\":\"-----BEGIN CERTIFICATE-----\\nMA==\\n-----END CERTIFICATE-----\\n\"}",

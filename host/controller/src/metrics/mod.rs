@@ -4,6 +4,7 @@
 //! names and labels.
 
 mod admission;
+mod certificate;
 mod counted_later;
 mod held_text;
 mod label;
@@ -17,10 +18,11 @@ mod train_jobs;
 use std::{
     fmt,
     sync::{Arc, OnceLock},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use admission::AdmissionMetrics;
+use certificate::CertificateMetrics;
 pub use held_text::HeldText;
 use held_text::HeldTextMetrics;
 use label::{BoundedLabel, Label};
@@ -88,6 +90,7 @@ pub struct Metrics {
     page: OnceLock<Arc<Shadow>>,
     held_text: HeldTextMetrics,
     admission: AdmissionMetrics,
+    certificate: CertificateMetrics,
 }
 
 /// How a reconcile ended.
@@ -151,11 +154,13 @@ impl Metrics {
             page: OnceLock::new(),
             held_text: HeldTextMetrics::default(),
             admission: AdmissionMetrics::default(),
+            certificate: CertificateMetrics::default(),
         };
         metrics.register_reconciles();
         metrics.register_plugins();
         metrics.register_process();
         metrics.admission.register(&mut metrics.registry);
+        metrics.certificate.register(&mut metrics.registry);
         metrics
             .registry
             .register_collector(Box::new(QueueMetrics(queue.clone())));
@@ -423,6 +428,16 @@ impl Metrics {
     #[must_use]
     pub fn shadow_page(&self) -> Option<String> {
         self.page.get().map(|shadow| shadow.page())
+    }
+
+    /// Sets when the certificate expires that is served.
+    pub(crate) fn set_certificate_expiration(&self, time: SystemTime) {
+        self.certificate.set_expiration(time);
+    }
+
+    /// Counts a change of the Secret with the certificate, or of a webhook configuration.
+    pub fn certificate_changed(&self, change: &'static str) {
+        self.certificate.count(change);
     }
 
     /// Sets how TrainJobs are counted when metrics are read; `None` if this process is not the one that counts them.

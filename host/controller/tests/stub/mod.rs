@@ -7,12 +7,14 @@
     clippy::indexing_slicing
 )]
 
+pub(crate) mod clock;
 pub(crate) mod cluster;
 pub(crate) mod controller;
 #[path = "../../../../tests/common/function_plugin.rs"]
 pub(crate) mod function_plugin;
 pub(crate) mod log;
 pub(crate) mod plugin;
+pub(crate) mod replica;
 pub(crate) mod train_job;
 pub(crate) mod webhooks;
 

@@ -19,7 +19,7 @@ use rustls::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpSocket, TcpStream},
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
@@ -73,7 +73,20 @@ pub(crate) fn own_address() -> Ipv4Addr {
     Ipv4Addr::new(127, process[3].max(1), high, low)
 }
 
-fn at(address: SocketAddr) -> BindAddress {
+/// Waits until connections to all addresses are accepted.
+pub(crate) async fn until_listening(addresses: &[SocketAddr]) {
+    let listens = async {
+        for address in addresses {
+            while TcpStream::connect(address).await.is_err() {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+    };
+    let listening = tokio::time::timeout(PATIENCE, listens).await;
+    listening.expect("connections are accepted");
+}
+
+pub(crate) fn at(address: SocketAddr) -> BindAddress {
     BindAddress::At {
         host: address.ip().to_string(),
         port: address.port(),
@@ -134,15 +147,7 @@ impl Webhooks {
             plugins
         };
         let controller = Controller::start_with(cluster, settings, metrics, plugins).await;
-        let listens = async {
-            for address in [health, address] {
-                while TcpStream::connect(address).await.is_err() {
-                    tokio::time::sleep(Duration::from_millis(5)).await;
-                }
-            }
-        };
-        let listening = tokio::time::timeout(PATIENCE, listens).await;
-        listening.expect("webhooks and probes are served");
+        until_listening(&[health, address]).await;
         Self {
             certificates,
             metrics: kept.unwrap(),
@@ -256,7 +261,7 @@ impl Webhooks {
 }
 
 /// Reads an answer until the server closes the connection.
-pub(crate) async fn answer(stream: &mut TlsStream<TcpStream>) -> (u16, String) {
+pub(crate) async fn answer(stream: &mut (impl AsyncRead + Unpin)) -> (u16, String) {
     let mut bytes = Vec::new();
     let _ = stream.read_to_end(&mut bytes).await;
     let text = String::from_utf8(bytes).unwrap();

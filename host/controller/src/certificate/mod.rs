@@ -1,0 +1,127 @@
+//! The certificate that all TLS servers of the process share.
+//!
+//! [`ServedCertificate`] is the only place that says which one is served. Whatever provides certificates sets it there, and connections from
+//! then on have the new one. [`mounted`] reads it from a directory, in which a Secret is mounted, and [`managed`] creates it.
+
+mod clock;
+mod managed;
+mod mounted;
+mod tls;
+
+use std::{
+    fmt,
+    path::PathBuf,
+    sync::{Arc, PoisonError, RwLock},
+};
+
+pub use clock::{Clock, SystemClock};
+pub(crate) use managed::Managed;
+use rustls::{
+    server::{ClientHello, ResolvesServerCert},
+    sign::CertifiedKey,
+};
+pub use tls::{CipherSuite, TlsSettings, TlsVersion};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::serve::Readiness;
+
+/// The part of readiness.
+pub(crate) const READINESS: &str = "certificate";
+
+/// The settings of certificates that the controller creates, with the names of the reference's.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertManagement {
+    /// Whether the controller creates its certificate, if none is mounted. Default false.
+    pub enable: bool,
+    /// The Service of the webhooks. Default `kubeflow-trainer-webhooks`.
+    pub webhook_service_name: String,
+    /// The Secret with the certificate, in the namespace of the process. Default `kubeflow-trainer-webhook-cert`.
+    pub webhook_secret_name: String,
+}
+
+impl Default for CertManagement {
+    fn default() -> Self {
+        Self {
+            enable: false,
+            webhook_service_name: "kubeflow-trainer-webhooks".to_owned(),
+            webhook_secret_name: "kubeflow-trainer-webhook-cert".to_owned(),
+        }
+    }
+}
+
+/// Where certificates come from.
+pub(crate) enum Source {
+    /// A directory with `tls.crt` and `tls.key`, and `ca.crt` if clients have to trust a certificate authority of its own.
+    Mounted(PathBuf),
+    /// A Secret that the controller writes.
+    Managed(Managed),
+}
+
+/// The certificate that is served. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct ServedCertificate(Arc<RwLock<Option<Served>>>);
+
+/// A certificate, and what its clients have to trust.
+#[derive(Clone)]
+struct Served {
+    certificate: Arc<CertifiedKey>,
+    /// The certificates of its certificate authorities, as PEM.
+    authority: Option<Arc<str>>,
+}
+
+impl fmt::Debug for ServedCertificate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ServedCertificate").finish_non_exhaustive()
+    }
+}
+
+impl ResolvesServerCert for ServedCertificate {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.served()?.certificate)
+    }
+}
+
+impl ServedCertificate {
+    /// Returns what accepts connections with this certificate.
+    ///
+    /// # Errors
+    /// The options contradict each other.
+    pub(crate) fn acceptor(&self, settings: &TlsSettings) -> Result<TlsAcceptor, rustls::Error> {
+        let config = settings.server(Arc::new(self.clone()))?;
+        Ok(TlsAcceptor::from(Arc::new(config)))
+    }
+
+    /// Returns the certificates of the certificate authorities that clients have to trust now, as PEM; `None` if there is no certificate yet,
+    /// or if it came without them.
+    #[expect(dead_code, reason = "the status server passes it to pods")]
+    pub(crate) fn authority(&self) -> Option<Arc<str>> {
+        self.served()?.authority
+    }
+
+    /// Serves the certificates of `source` until the task is dropped. Until there is a valid one, the process is not ready.
+    pub(crate) fn follow(
+        &self,
+        source: Source,
+        readiness: Arc<Readiness>,
+    ) -> AbortOnDropHandle<()> {
+        readiness.set(READINESS, false);
+        let served = self.clone();
+        AbortOnDropHandle::new(tokio::spawn(async move {
+            match source {
+                Source::Mounted(directory) => mounted::follow(&served, directory, &readiness).await,
+                Source::Managed(managed) => managed::follow(&served, managed, &readiness).await,
+            }
+        }))
+    }
+
+    fn served(&self) -> Option<Served> {
+        let served = self.0.read();
+        served.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, next: Served) {
+        let mut served = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        *served = Some(next);
+    }
+}
