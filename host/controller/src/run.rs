@@ -11,6 +11,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use trainyard_api::names;
 
 use crate::{
+    certificate::{ServedCertificate, Source},
     client::{ClientError, ClientOptions, client},
     events::{Recorder, Reporter, recorder},
     failures::Failures,
@@ -103,7 +104,13 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
     let candidate = options.candidate(&readiness)?;
     let webhook = options.settings.webhook.clone();
     let work = Arc::new(work(options, api, recorder, readiness));
-    let shared = (&work.metrics, &work.readiness);
+    let source = webhook.cert_dir.clone().map(Source::Mounted);
+    let certificate = source.as_ref().map(|_| ServedCertificate::default());
+    let follows = certificate
+        .as_ref()
+        .zip(source)
+        .map(|(certificate, source)| certificate.follow(source, work.readiness.clone()));
+    let shared = (&work.metrics, certificate.as_ref());
     let webhooks = WebhookServer::start(&webhook, &work.reconciler, shared, &stop).await?;
     let counted = Arc::downgrade(&work);
     let count = move || counted.upgrade()?.count_train_jobs();
@@ -125,6 +132,7 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
     // The last recorder is dropped with the work: the writer writes the pending Events and ends.
     drop((watches, work));
     webhooks.ended().await;
+    drop(follows);
     if timeout(LAST_EVENTS, events).await.is_err() {
         tracing::warn!("some Events could not be written in time and are lost");
     }

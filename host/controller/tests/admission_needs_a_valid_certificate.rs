@@ -54,7 +54,7 @@ async fn an_invalid_certificate_makes_the_process_not_ready_and_the_last_one_is_
     webhooks
         .until_probe(|answer| {
             answer.starts_with("HTTP/1.1 503")
-                && answer.contains("webhooks (tls.crt and tls.key in")
+                && answer.contains("certificate (tls.crt and tls.key in")
         })
         .await;
     assert!(admits(&webhooks).await);
@@ -79,7 +79,7 @@ async fn a_process_without_a_certificate_is_ready_once_it_is_mounted() {
     let key = certificates.directory.path().join("tls.key");
     fs::remove_file(&key).unwrap();
     let mut webhooks = Webhooks::start_with(&cluster(), Vec::new(), certificates, UNLIMITED).await;
-    let missing = |answer: &str| answer.contains("not ready: webhooks (");
+    let missing = |answer: &str| answer.contains("not ready: certificate (");
     webhooks.until_probe(missing).await;
     assert!(webhooks.connect().await.is_err());
     webhooks.certificates.replace();

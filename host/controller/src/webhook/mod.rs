@@ -3,8 +3,8 @@
 //!
 //! A request passes through these files:
 //!
-//! 1. [`server`] has the four paths of the reference, over TLS, with the certificate that [`certificate`] says. It bounds the body in size
-//!    and in time.
+//! 1. [`server`] has the four paths of the reference, over TLS, with the shared [`certificate`](crate::certificate). It bounds the body in
+//!    size and in time.
 //! 2. [`review`] reads the AdmissionReview, and writes the answer.
 //! 3. [`mutation`] sets the times of runtime patches and converts old forms. [`train_job`] says what an update changes and how much has
 //!    to be checked, and [`runtime_patches`] when they may change. All of them are pure.
@@ -12,7 +12,6 @@
 //! 5. [`verdict`] says which errors refuse an object. Everything that its author cannot correct is a warning, because the controller
 //!    reports it on the TrainJob.
 
-mod certificate;
 mod checks;
 mod mutation;
 mod review;
@@ -31,9 +30,10 @@ use tokio::{task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    certificate::ServedCertificate,
     metrics::Metrics,
     reconcile::Reconciler,
-    serve::{BindAddress, Readiness, ServeError},
+    serve::{BindAddress, ServeError},
 };
 
 /// The directory of the reference in which certificates are mounted.
@@ -42,15 +42,12 @@ pub const CERT_DIR: &str = "/tmp/k8s-webhook-server/serving-certs";
 /// The port of the reference's webhooks.
 pub const PORT: u16 = 9443;
 
-/// The part of readiness.
-pub(crate) const READINESS: &str = "webhooks";
-
 /// The settings of the webhooks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WebhookSettings {
     /// The address. Default `:9443`.
     pub bind_address: BindAddress,
-    /// The directory with `tls.crt` and `tls.key`. Without it, no webhooks are served.
+    /// The directory with `tls.crt`, `tls.key` and possibly `ca.crt`. Without it, no webhooks are served.
     pub cert_dir: Option<PathBuf>,
     /// How long the check of one object may take, including its wait for other objects of its namespace. It has to be less than the
     /// `timeoutSeconds` of the webhooks, after which the API server refuses the object. Default 5 s.
@@ -132,28 +129,25 @@ pub(crate) struct WebhookServer {
 }
 
 impl WebhookServer {
-    /// Serves webhooks until some time after `stop`. Without a directory of certificates, none are served.
+    /// Serves webhooks with a certificate until some time after `stop`. Without one, none are served.
     ///
     /// # Errors
     /// The address cannot be listened on.
     pub(crate) async fn start(
         settings: &WebhookSettings,
         reconciler: &Reconciler,
-        (metrics, readiness): (&Arc<Metrics>, &Arc<Readiness>),
+        (metrics, certificate): (&Arc<Metrics>, Option<&ServedCertificate>),
         stop: &CancellationToken,
     ) -> Result<Self, ServeError> {
         let mut tasks = JoinSet::new();
-        let Some(directory) = &settings.cert_dir else {
+        let Some(certificate) = certificate else {
             return Ok(Self { tasks });
         };
-        readiness.set(READINESS, false);
-        let Some(listener) = settings.bind_address.listen(READINESS).await? else {
+        let Some(listener) = settings.bind_address.listen("webhooks").await? else {
             return Ok(Self { tasks });
         };
         let address = listener.local_addr().ok();
-        let certificate = certificate::ServedCertificate::default();
         let tls = certificate.acceptor().map_err(ServeError::Tls)?;
-        let follow = certificate.follow(directory.clone(), readiness.clone());
         let checks = Checks::new(reconciler, settings.deadline);
         let server = Arc::new(Server::new(checks, metrics.clone()));
         let ends = CancellationToken::new();
@@ -165,11 +159,8 @@ impl WebhookServer {
                 ends.cancel();
             }
         };
-        tasks.spawn(server.serve(listener, tls, ends.clone()));
+        tasks.spawn(server.serve(listener, tls, ends));
         tasks.spawn(linger);
-        tasks.spawn(async move {
-            ends.run_until_cancelled(follow).await;
-        });
         let address = address.map(|address| address.to_string());
         tracing::info!(address, "webhooks are served");
         Ok(Self { tasks })
