@@ -1,6 +1,8 @@
-//! Liveness, readiness and metrics over HTTP, and the bounds on connections, which webhooks share.
+//! Liveness, readiness and metrics over HTTP, and what all servers share: the bounds on connections and bodies, and TLS.
 
+pub(crate) mod body;
 mod connections;
+mod lingering;
 
 use std::{
     collections::BTreeMap,
@@ -17,8 +19,9 @@ use axum::{
     routing::get,
 };
 use connections::Plain;
-pub(crate) use connections::{Limits, Tls, serve as serve_connections};
+pub(crate) use connections::{Limits, Peer, Tls, serve as serve_connections};
 use http::{StatusCode, header::CONTENT_TYPE};
+pub(crate) use lingering::LingeringServer;
 use serde::Deserialize;
 use thiserror::Error;
 use tokio::{net::TcpListener, task::JoinSet};
@@ -140,7 +143,7 @@ pub enum ServeError {
         source: io::Error,
     },
     /// TLS cannot be used.
-    #[error("webhooks cannot be served over TLS: {0}")]
+    #[error("the supported versions of TLS cannot be used: {0}")]
     Tls(#[source] rustls::Error),
     /// A server ended unexpectedly.
     #[error("a server ended: {0}")]
