@@ -134,11 +134,9 @@ fn schema_has_every_key_of_the_configuration() {
         "controller.groupKindConcurrency.clusterTrainingRuntime",
         "controller.groupKindConcurrency.trainJob",
         "controller.groupKindConcurrency.trainingRuntime",
-        "featureGates",
         "health.livenessEndpointName",
         "health.readinessEndpointName",
         "metrics.secureServing",
-        "statusServer",
     ];
     assert_eq!(
         leaves,
