@@ -12,7 +12,7 @@ use trainyard_api::names;
 
 use crate::{
     certificate::{ServedCertificate, Source},
-    client::{ClientError, ClientOptions, client},
+    client::{ClientError, ClientOptions, Rate, client},
     events::{Recorder, Reporter, recorder},
     failures::Failures,
     lease::Candidate,
@@ -21,9 +21,10 @@ use crate::{
     queue::Queue,
     reconcile::{Reconciler, Stores},
     serve::{self, Readiness, ServeError},
-    settings::Settings,
+    settings::{FeatureGate, Settings},
+    status_server::{Clients, StatusServer},
     watch::StateReplaced,
-    webhook::WebhookServer,
+    webhook,
     work::Work,
 };
 
@@ -71,6 +72,11 @@ pub enum ControllerError {
     /// The state of the API server was replaced by an older one.
     #[error("{0}; start the controller again, as a Deployment does by itself")]
     StateReplaced(#[from] StateReplaced),
+    /// The status server has no certificate.
+    #[error(
+        "the feature gate TrainJobStatus is on, but there is no certificate for the status server; set `--webhook-cert-dir`, or turn the feature gate off"
+    )]
+    NoCertificate,
     #[error("the watches ended; this is a bug in Trainyard")]
     WatchesEnded,
 }
@@ -103,6 +109,8 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
     let events = AbortOnDropHandle::new(tokio::spawn(events.run()));
     let candidate = options.candidate(&readiness)?;
     let webhook = options.settings.webhook.clone();
+    let status = options.settings.status_server.clone();
+    let clients = options.status_clients()?;
     let work = Arc::new(work(options, api, recorder, readiness));
     let source = webhook.cert_dir.clone().map(Source::Mounted);
     let certificate = source.as_ref().map(|_| ServedCertificate::default());
@@ -111,7 +119,7 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
         .zip(source)
         .map(|(certificate, source)| certificate.follow(source, work.readiness.clone()));
     let shared = (&work.metrics, certificate.as_ref());
-    let webhooks = WebhookServer::start(&webhook, &work.reconciler, shared, &stop).await?;
+    let webhooks = webhook::serve(&webhook, &work.reconciler, shared, &stop).await?;
     let counted = Arc::downgrade(&work);
     let count = move || counted.upgrade()?.count_train_jobs();
     work.metrics.count_train_jobs_with(count);
@@ -122,16 +130,26 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
             .map_or_else(Vec::new, |stores| stores.held_text())
     };
     work.metrics.count_held_text_with(count);
+    let status_server = match clients.zip(certificate.as_ref()) {
+        Some((clients, certificate)) => {
+            let started = StatusServer::start(&status, clients, certificate, &work, &stop);
+            Some(started.await?)
+        }
+        None => None,
+    };
     let mut watches = AbortOnDropHandle::new(tokio::spawn(work.clone().watch()));
     let ended = tokio::select! {
         ended = &mut watches => Err(ended.map_or(ControllerError::WatchesEnded, Into::into)),
-        ended = lead(&work, candidate, &stop) => ended,
+        ended = lead(&work, candidate, status_server.as_ref(), &stop) => ended,
     };
     tracing::info!("stopped");
     stop.cancel();
     // The last recorder is dropped with the work: the writer writes the pending Events and ends.
     drop((watches, work));
     webhooks.ended().await;
+    if let Some(status_server) = status_server {
+        status_server.ended().await;
+    }
     drop(follows);
     if timeout(LAST_EVENTS, events).await.is_err() {
         tracing::warn!("some Events could not be written in time and are lost");
@@ -146,6 +164,29 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
 impl Options {
     fn client(&self, calls: ClientOptions) -> Result<Client, ClientError> {
         client(self.cluster.clone(), calls, self.metrics.clone())
+    }
+
+    /// Returns the clients of the status server; `None` if its feature gate is off.
+    fn status_clients(&self) -> Result<Option<Clients>, ControllerError> {
+        if !self
+            .settings
+            .feature_gates
+            .is_on(FeatureGate::TrainJobStatus)
+        {
+            return Ok(None);
+        }
+        if self.settings.webhook.cert_dir.is_none() {
+            return Err(ControllerError::NoCertificate);
+        }
+        let (qps, burst) = Clients::CONFIG_MAPS;
+        let slow = ClientOptions {
+            rate: Rate::new(qps, burst),
+            ..ClientOptions::default()
+        };
+        Ok(Some(Clients {
+            requests: self.client(ClientOptions::default())?,
+            config_maps: self.client(slow)?,
+        }))
     }
 
     /// The candidate for the Lease; `None` without leader election.
@@ -193,6 +234,7 @@ fn work(options: Options, client: Client, recorder: Recorder, readiness: Arc<Rea
 async fn lead(
     work: &Arc<Work>,
     candidate: Option<Candidate>,
+    status_server: Option<&StatusServer>,
     stop: &CancellationToken,
 ) -> Result<(), ControllerError> {
     tokio::select! {
@@ -204,7 +246,15 @@ async fn lead(
         work.readiness.set(watch, true);
     }
     tracing::info!(jobs = work.stores.jobs.len(), "all watches are synced");
+    if let Some(status_server) = status_server {
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            () = status_server.until_ready() => {}
+        }
+    }
+    let follow = || status_server.map(StatusServer::follow);
     let Some(candidate) = candidate else {
+        let _follows = follow();
         work.metrics.set_leader(true);
         work.run(stop).await;
         work.metrics.set_leader(false);
@@ -214,6 +264,7 @@ async fn lead(
         () = stop.cancelled() => return Ok(()),
         leadership = candidate.acquire() => leadership,
     };
+    let _follows = follow();
     tokio::select! {
         () = work.run(stop) => {
             leadership.release().await;

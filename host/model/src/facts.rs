@@ -92,10 +92,14 @@ impl HostFacts {
         Self(Arc::new(RwLock::new(facts.into())))
     }
 
-    /// Sets a fact, whose name begins with [`HOST_PREFIX`].
-    pub fn set(&self, name: &str, text: &str) {
+    /// Sets a fact, whose name begins with [`HOST_PREFIX`], or removes it.
+    pub fn set(&self, name: &str, text: Option<&str>) {
         let mut facts = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        Arc::make_mut(&mut facts).insert(name.to_owned(), text.to_owned());
+        let facts = Arc::make_mut(&mut facts);
+        match text {
+            Some(text) => facts.insert(name.to_owned(), text.to_owned()),
+            None => facts.remove(name),
+        };
     }
 
     /// Returns the facts as they are now.

@@ -11,6 +11,7 @@ mod labels;
 mod load;
 #[cfg(target_os = "linux")]
 mod process;
+mod status;
 mod train_jobs;
 
 use std::{fmt, time::Duration};
@@ -29,6 +30,7 @@ use prometheus_client::{
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
     registry::{Registry, Unit},
 };
+use status::StatusMetrics;
 use train_jobs::TrainJobMetrics;
 pub use train_jobs::{TrainJobCounts, TrainJobLabels};
 use trainyard_model::{
@@ -79,6 +81,7 @@ pub struct Metrics {
     train_jobs: TrainJobMetrics,
     held_text: HeldTextMetrics,
     admission: AdmissionMetrics,
+    status: StatusMetrics,
 }
 
 /// How a reconcile ended.
@@ -140,11 +143,13 @@ impl Metrics {
             train_jobs: TrainJobMetrics::default(),
             held_text: HeldTextMetrics::default(),
             admission: AdmissionMetrics::default(),
+            status: StatusMetrics::default(),
         };
         metrics.register_reconciles();
         metrics.register_plugins();
         metrics.register_process();
         metrics.admission.register(&mut metrics.registry);
+        metrics.status.register(&mut metrics.registry);
         metrics
             .registry
             .register_collector(Box::new(QueueMetrics(queue.clone())));
@@ -397,6 +402,11 @@ impl Metrics {
     /// Counts a request to a webhook.
     pub fn admitted(&self, webhook: &'static str, verdict: &'static str, took: Duration) {
         self.admission.count(webhook, verdict, took);
+    }
+
+    /// Counts a request of a pod that reports progress.
+    pub fn status_updated(&self, code: u16) {
+        self.status.count(code);
     }
 
     /// Sets how TrainJobs are counted when metrics are read; `None` if this process is not the one that counts them.

@@ -9,12 +9,9 @@ mod file;
 mod read;
 mod reference;
 
-use std::{
-    num::{NonZeroU32, NonZeroUsize},
-    path::PathBuf,
-    time::Duration,
-};
+use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
+pub use crate::gates::{FeatureGate, FeatureGateError, FeatureGates};
 use clap::ValueEnum;
 pub use read::LoadedSettings;
 use schemars::JsonSchema;
@@ -25,6 +22,7 @@ use crate::{
     client::Rate,
     lease::{LEASE_NAME, LeaseOptions},
     serve::BindAddress,
+    status_server::StatusServerSettings,
     webhook::WebhookSettings,
 };
 
@@ -45,6 +43,10 @@ pub struct Settings {
     pub health_probe_bind_address: BindAddress,
     /// The admission webhooks. Off by default.
     pub webhook: WebhookSettings,
+    /// The status server, if the feature gate is on.
+    pub status_server: StatusServerSettings,
+    /// The feature gates.
+    pub feature_gates: FeatureGates,
     /// How many TrainJobs are reconciled concurrently. Default 16.
     pub concurrency: NonZeroUsize,
     /// How long reading or rendering one TrainJob may take. Default 30 s.
@@ -144,6 +146,8 @@ pub struct Overrides {
     pub webhook_bind_address: Option<BindAddress>,
     /// `--webhook-cert-dir`
     pub webhook_cert_dir: Option<PathBuf>,
+    /// `--feature-gates`
+    pub feature_gates: FeatureGates,
     /// `--concurrency`
     pub concurrency: Option<NonZeroUsize>,
     /// `--kube-api-qps`
@@ -180,6 +184,8 @@ impl Default for Settings {
             metrics_bind_address: BindAddress::all_interfaces(8080),
             health_probe_bind_address: BindAddress::all_interfaces(8081),
             webhook: WebhookSettings::default(),
+            status_server: StatusServerSettings::default(),
+            feature_gates: FeatureGates::default(),
             concurrency: CONCURRENCY,
             render_timeout: RENDER_TIMEOUT,
             qps: None,
@@ -209,6 +215,7 @@ impl Settings {
         );
         set(&mut self.webhook.bind_address, flags.webhook_bind_address);
         self.webhook.cert_dir = flags.webhook_cert_dir.or(self.webhook.cert_dir);
+        self.feature_gates = self.feature_gates.with(&flags.feature_gates);
         set(&mut self.concurrency, flags.concurrency);
         set(&mut self.logging.format, flags.log_format);
         set(&mut self.logging.level, flags.log_level);
@@ -222,11 +229,7 @@ impl Settings {
     /// Returns the rate limit of API calls; `None` means no limit.
     #[must_use]
     pub fn rate(&self) -> Option<Rate> {
-        let qps = self.qps?;
-        // The conversion saturates at the maximum of a u32.
-        let twice = NonZeroU32::new((qps * 2.0).ceil() as u32);
-        let burst = self.burst.and_then(NonZeroU32::new).or(twice);
-        Rate::new(qps, burst.map_or(1, NonZeroU32::get))
+        Rate::with_burst(self.qps?, self.burst)
     }
 }
 

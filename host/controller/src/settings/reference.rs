@@ -8,8 +8,8 @@ use trainyard_api::{FieldPath, Located};
 use trainyard_config::ConfigFile;
 
 use super::{
-    Settings,
-    file::{ClientConnection, LeaderElectionFile, Webhook},
+    FeatureGates, Settings,
+    file::{ClientConnection, LeaderElectionFile, StatusServer, Webhook},
 };
 use crate::{serve::BindAddress, webhook::CERT_DIR};
 
@@ -17,14 +17,12 @@ use crate::{serve::BindAddress, webhook::CERT_DIR};
 const TRAIN_JOB: &str = "TrainJob.trainer.kubeflow.org";
 
 /// The fields that have no effect, with the reason.
-const IGNORED: [(&str, &str); 7] = [
+const IGNORED: [(&str, &str); 5] = [
     ("/certManagement", "this controller manages no certificates"),
-    ("/statusServer", "this controller has no status server"),
     (
         "/tls",
         "webhooks are served with TLS 1.2 and 1.3, and rustls' cipher suites",
     ),
-    ("/featureGates", "this controller has no feature gates"),
     ("/metrics/auth", "metrics are served without authentication"),
     (
         "/health/readinessEndpointName",
@@ -52,6 +50,10 @@ pub(super) struct Configuration {
     controller: Controller,
     #[serde(default)]
     client_connection: ClientConnection,
+    #[serde(default)]
+    status_server: StatusServer,
+    #[serde(default)]
+    feature_gates: BTreeMap<String, bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -124,6 +126,9 @@ impl Configuration {
                 default.health_probe_bind_address,
             ),
             webhook: self.webhook.resolve(),
+            status_server: self.status_server.resolve(),
+            // The check has refused unknown gates.
+            feature_gates: FeatureGates::of_file(&self.feature_gates).unwrap_or_default(),
             concurrency: concurrency.copied().unwrap_or(default.concurrency),
             qps,
             burst,

@@ -41,6 +41,30 @@ impl Certificates {
         Self { directory, trusted }
     }
 
+    /// Returns a connection to a server, if its certificate is the last one.
+    pub(crate) async fn connect(
+        &self,
+        address: SocketAddr,
+    ) -> std::io::Result<TlsStream<TcpStream>> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.trusted.clone()).unwrap();
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let stream = TcpStream::connect(address).await?;
+        let name = ServerName::try_from("localhost").unwrap();
+        let connector = TlsConnector::from(Arc::new(config));
+        connector.connect(name, stream).await
+    }
+
+    /// Writes the last certificate as the authority of the certificates, too.
+    pub(crate) fn write_authority(&self) {
+        let directory = self.directory.path();
+        std::fs::copy(directory.join("tls.crt"), directory.join("ca.crt")).unwrap();
+    }
+
     /// Replaces the certificate and its key.
     pub(crate) fn replace(&mut self) {
         self.trusted = write(self.directory.path());
@@ -57,14 +81,14 @@ fn write(directory: &Path) -> CertificateDer<'static> {
 }
 
 /// Returns two addresses that were free a moment ago.
-async fn free_addresses() -> [SocketAddr; 2] {
+pub(crate) async fn free_addresses() -> [SocketAddr; 2] {
     let any = "127.0.0.1:0";
     let bind = async || tokio::net::TcpListener::bind(any).await.unwrap();
     let free = [bind().await, bind().await];
     free.each_ref().map(|free| free.local_addr().unwrap())
 }
 
-fn at(address: SocketAddr) -> BindAddress {
+pub(crate) fn at(address: SocketAddr) -> BindAddress {
     BindAddress::At {
         host: address.ip().to_string(),
         port: address.port(),
@@ -168,17 +192,7 @@ impl Webhooks {
 
     /// Returns a connection, if the certificate is the last one.
     pub(crate) async fn connect(&self) -> std::io::Result<TlsStream<TcpStream>> {
-        let mut roots = RootCertStore::empty();
-        roots.add(self.certificates.trusted.clone()).unwrap();
-        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let stream = TcpStream::connect(self.address).await?;
-        let name = ServerName::try_from("localhost").unwrap();
-        let connector = TlsConnector::from(Arc::new(config));
-        connector.connect(name, stream).await
+        self.certificates.connect(self.address).await
     }
 
     /// Posts a body, and returns the status code and the answer.
