@@ -128,9 +128,6 @@ fn schema_has_every_key_of_the_configuration() {
         .cloned()
         .collect();
     let of_the_reference = [
-        "certManagement.enable",
-        "certManagement.webhookSecretName",
-        "certManagement.webhookServiceName",
         "controller.groupKindConcurrency.clusterTrainingRuntime",
         "controller.groupKindConcurrency.trainJob",
         "controller.groupKindConcurrency.trainingRuntime",

@@ -106,6 +106,8 @@ fn values_that_cannot_work_are_refused() {
         error.contains("featureGates.TrainJobStatus: pods report progress over TLS"),
         "{error}"
     );
+    let managed = "manager.config.certManagement={\"enable\":true}";
+    template(Helm::Three, &[managed, ON[1]]).unwrap();
     let same = [&ON[..2], &["manager.config.statusServer.port=9443"]].concat();
     let error = refusal(Helm::Three, &same);
     assert!(

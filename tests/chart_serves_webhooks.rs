@@ -1,4 +1,4 @@
-//! The chart serves admission webhooks if it has a certificate for them: API servers reach the pods, trust the certificate and call all webhooks
+//! The chart serves admission webhooks if it has a certificate for them, or if the controller creates one: API servers reach the pods, trust the certificate and call all webhooks
 //! of `files/webhooks.yaml`. Without a certificate, nothing of this is rendered.
 
 #![allow(
@@ -110,6 +110,123 @@ fn configurations_have_all_webhooks_and_the_authority() {
                 .then(|| json!({"cert-manager.io/inject-ca-from": "kubeflow-system/webhooks"}));
             assert_eq!(found["metadata"].get("annotations"), annotations.as_ref());
         }
+    }
+}
+
+/// Returns the rules of the roles that a template renders, by their kinds.
+fn rules(rendered: &Rendered, template: &str) -> Vec<(Value, Value)> {
+    let documents = rendered.get(template).map_or(&[][..], Vec::as_slice);
+    let roles = documents.iter().filter(|role| role.get("rules").is_some());
+    roles
+        .map(|role| (role["kind"].clone(), role["rules"].clone()))
+        .collect()
+}
+
+#[test]
+#[ignore = "needs Go: `make test-chart`"]
+fn one_value_lets_the_controller_create_the_certificate() {
+    for helm in Helm::ALL {
+        let on = template(helm, &["manager.config.certManagement.enable=true"]).unwrap();
+        let config = on["config.yaml"][0]["data"]["controller.yaml"]
+            .as_str()
+            .unwrap();
+        let config = yaml::read(config).remove(0).unwrap().value;
+        assert_eq!(config["certManagement"], json!({"enable": true}));
+        let container = &pod(&on)["spec"]["containers"][0];
+        assert!(!container["args"].to_string().contains("webhook"));
+        assert_eq!(named(&container["ports"], "webhook")["containerPort"], 9443);
+        let (service, configurations) = on["webhooks.yaml"].split_first().unwrap();
+        assert_eq!(service["metadata"]["name"], "kubeflow-trainer-webhooks");
+        for configuration in configurations {
+            assert_eq!(configuration["metadata"].get("annotations"), None);
+            for webhook in configuration["webhooks"].as_array().unwrap() {
+                // The controller writes it, and Helm does not overwrite what it does not render.
+                assert_eq!(webhook["clientConfig"].get("caBundle"), None);
+            }
+        }
+        let verbs = |group: &str, resource: &str, name: &str| json!({"apiGroups": [group], "resources": [resource], "resourceNames": [name], "verbs": ["get", "update", "watch"]});
+        let group = "admissionregistration.k8s.io";
+        assert_eq!(
+            rules(&on, "rbac/certificates.yaml"),
+            [
+                (
+                    json!("ClusterRole"),
+                    json!([
+                        verbs(
+                            group,
+                            "mutatingwebhookconfigurations",
+                            "defaulter.trainer.kubeflow.org"
+                        ),
+                        verbs(
+                            group,
+                            "validatingwebhookconfigurations",
+                            "validator.trainer.kubeflow.org"
+                        ),
+                    ])
+                ),
+                (
+                    json!("Role"),
+                    json!([
+                        {"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["kubeflow-trainer-webhook-cert"], "verbs": ["get", "patch", "watch"]},
+                        {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
+                    ])
+                ),
+            ]
+        );
+        let policy = on["admission.yaml"][0]["spec"]["validations"][0].to_string();
+        assert!(policy.contains("object.metadata.name == 'kubeflow-trainer-webhook-cert'"));
+        let renamed =
+            "manager.config.certManagement={\"enable\":true,\"webhookSecretName\":\"other\"}";
+        let renamed = template(helm, &[renamed]).unwrap();
+        let (_, role) = &rules(&renamed, "rbac/certificates.yaml")[1];
+        assert_eq!(role[0]["resourceNames"], json!(["other"]));
+        let policy = renamed["admission.yaml"][0]["spec"]["validations"][0].to_string();
+        assert!(policy.contains("object.metadata.name == 'other'"));
+    }
+}
+
+#[test]
+#[ignore = "needs Go: `make test-chart`"]
+fn metrics_are_protected_with_the_same_certificate() {
+    let metrics = "manager.config.metrics={\"bindAddress\":\":8443\",\"secureServing\":true,\"auth\":{\"enabled\":true}}";
+    let monitor = "serviceMonitor.enabled=true";
+    let managed = "manager.config.certManagement.enable=true";
+    let on = template(Helm::Three, &[metrics, monitor, managed]).unwrap();
+    let endpoint = &on["monitoring.yaml"][0]["spec"]["endpoints"][0];
+    assert_eq!(endpoint["scheme"], "https");
+    assert_eq!(
+        endpoint["tlsConfig"]["ca"]["secret"],
+        json!({"name": "kubeflow-trainer-webhook-cert", "key": "ca.crt"})
+    );
+    assert!(endpoint["bearerTokenFile"].is_string());
+    let rules = rules(&on, "rbac/certificates.yaml");
+    assert_eq!(rules.len(), 4);
+    let readers = rules
+        .iter()
+        .filter(|(_, rules)| rules[0]["nonResourceURLs"] == json!(["/metrics"]));
+    assert_eq!(readers.count(), 1);
+    let off = template(Helm::Three, &[monitor]).unwrap();
+    assert!(!off.contains_key("rbac/certificates.yaml"));
+    assert_eq!(
+        off["monitoring.yaml"][0]["spec"]["endpoints"],
+        json!([{"port": "monitoring-port"}])
+    );
+    for (values, why) in [
+        (
+            vec![metrics],
+            "manager.config.metrics.secureServing: it requires a certificate",
+        ),
+        (
+            vec!["manager.config.metrics.auth.enabled=true", managed],
+            "manager.config.metrics.auth.enabled: tokens would be sent over plain HTTP",
+        ),
+        (
+            vec![BY_HAND, managed],
+            "manager.config.certManagement.enable: webhooks.certSecret is set, too",
+        ),
+    ] {
+        let error = template(Helm::Four, &values).unwrap_err();
+        assert!(error.contains(why), "{error}");
     }
 }
 

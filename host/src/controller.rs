@@ -10,6 +10,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use trainyard_controller::{
     Options,
+    certificate::SystemClock,
     metrics::Metrics,
     plugins::Plugins,
     queue::{Backoff, Queue},
@@ -54,7 +55,10 @@ pub(crate) struct ControllerArgs {
     /// Without a value: /tmp/k8s-webhook-server/serving-certs.
     #[arg(long, value_name = "DIR", num_args = 0..=1, require_equals = true, default_missing_value = CERT_DIR, value_hint = clap::ValueHint::DirPath)]
     webhook_cert_dir: Option<PathBuf>,
-    /// The address that serves admission webhooks over HTTPS, as HOST:PORT or :PORT; used with --webhook-cert-dir [default: :9443].
+    /// Serve admission webhooks, with a certificate that the controller creates and renews in a Secret [default: false].
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    cert_management: Option<bool>,
+    /// The address that serves admission webhooks over HTTPS, as HOST:PORT or :PORT; used with a certificate [default: :9443].
     #[arg(long, value_name = "ADDRESS")]
     webhook_bind_address: Option<BindAddress>,
     /// The maximum number of TrainJobs reconciled at the same time [default: 16].
@@ -110,6 +114,7 @@ pub(crate) fn run(args: &ControllerArgs) -> Result<(), ErrorList> {
             plugins,
             queue,
             metrics,
+            clock: Arc::new(SystemClock),
         };
         trainyard_controller::run(options, stop)
             .await
@@ -194,6 +199,7 @@ fn settings(args: &ControllerArgs) -> Result<Settings, ErrorList> {
         webhook_bind_address: args.webhook_bind_address.clone(),
         webhook_cert_dir: args.webhook_cert_dir.clone(),
         feature_gates: args.load.feature_gates.clone(),
+        cert_management: args.cert_management,
         concurrency: args.concurrency,
         qps: args.kube_api_qps,
         burst: args.kube_api_burst,

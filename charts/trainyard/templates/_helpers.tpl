@@ -47,6 +47,23 @@ kubeflow-trainer-controller-manager
 {{- (.Values.manager.config.statusServer | default dict).port | default 10443 -}}
 {{- end -}}
 
+{{/* The Secret with the certificate that the controller creates; empty if it creates none. */}}
+{{- define "trainyard.managedSecret" -}}
+{{- with .Values.manager.config.certManagement | default dict -}}
+{{- if .enable }}{{ .webhookSecretName | default "kubeflow-trainer-webhook-cert" }}{{ end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* The Secret with the certificate of the webhooks; empty if there are no webhooks. */}}
+{{- define "trainyard.webhookSecret" -}}
+{{- .Values.webhooks.certSecret | default (include "trainyard.managedSecret" .) -}}
+{{- end -}}
+
+{{/* Whether the API server decides who may read metrics; empty if not. */}}
+{{- define "trainyard.metricsAuth" -}}
+{{- if (.Values.manager.config.metrics.auth | default dict).enabled }}true{{ end -}}
+{{- end -}}
+
 {{/* The controller's configuration, as a file. */}}
 {{- define "trainyard.config" -}}
 {{- $config := deepCopy .Values.manager.config -}}
@@ -58,9 +75,14 @@ kubeflow-trainer-controller-manager
 {{- if not $controller }}{{ $_ := unset $config "controller" }}{{ end -}}
 {{- if not $config.leaderElection.resourceNamespace }}{{ $_ := unset $config.leaderElection "resourceNamespace" }}{{ end -}}
 {{- /* Keys of the Kubeflow Trainer's chart. If they are set, templates/validate.yaml has checked that they mean the same here. */ -}}
-{{- $_ := unset $config "certManagement" -}}
+{{- with $config.certManagement -}}
+{{- $_ := unset . "webhookServiceName" -}}
+{{- if not .webhookSecretName }}{{ $_ := unset . "webhookSecretName" }}{{ end -}}
+{{- if not .enable }}{{ $_ := unset $config "certManagement" }}{{ end -}}
+{{- end -}}
 {{- range list "readinessEndpointName" "livenessEndpointName" }}{{ $_ := unset $config.health . }}{{ end -}}
-{{- $_ := unset $config.metrics "secureServing" -}}
+{{- if not $config.metrics.secureServing }}{{ $_ := unset $config.metrics "secureServing" }}{{ end -}}
+{{- if not (include "trainyard.metricsAuth" .) }}{{ $_ := unset $config.metrics "auth" }}{{ end -}}
 {{- with .Values.plugins.volume }}{{ $_ := set $config "pluginDir" "/plugins" }}{{ end -}}
 {{- with .Values.plugins.policy }}{{ $_ := set $config "policyFile" "/policy/policy.yaml" }}{{ end -}}
 # docs/configuration.md documents every field.

@@ -22,7 +22,7 @@ mod admission;
 mod annotations;
 mod breaker;
 mod census;
-mod certificate;
+pub mod certificate;
 pub mod client;
 pub mod events;
 mod failures;

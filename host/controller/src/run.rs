@@ -11,7 +11,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use trainyard_api::names;
 
 use crate::{
-    certificate::{ServedCertificate, Source},
+    certificate::{Clock, Managed, ServedCertificate, Source},
     client::{ClientError, ClientOptions, Rate, client},
     events::{Recorder, Reporter, recorder},
     failures::Failures,
@@ -20,8 +20,8 @@ use crate::{
     plugins::Plugins,
     queue::Queue,
     reconcile::{Reconciler, Stores},
-    serve::{self, Readiness, ServeError},
-    settings::{FeatureGate, Settings},
+    serve::{self, Authorizer, MetricsAccess, Readiness, ServeError},
+    settings::{FeatureGate, SecureServing, Settings},
     status_server::{Clients, StatusServer},
     watch::StateReplaced,
     webhook,
@@ -55,6 +55,8 @@ pub struct Options {
     /// The queue of TrainJobs to reconcile.
     pub queue: Queue,
     pub metrics: Arc<Metrics>,
+    /// The clock for the certificates that the controller creates.
+    pub clock: Arc<dyn Clock>,
 }
 
 /// Why a controller ends.
@@ -66,17 +68,17 @@ pub enum ControllerError {
     /// Metrics or probes cannot be served.
     #[error(transparent)]
     Serve(#[from] ServeError),
+    /// A setting requires TLS.
+    #[error(
+        "{0}: it requires a certificate; set certManagement.enable to true, or mount one and set webhook.certDir to its directory"
+    )]
+    NoCertificate(&'static str),
     /// Another process leads.
     #[error("the Lease is lost; another process is the leader")]
     LeaseLost,
     /// The state of the API server was replaced by an older one.
     #[error("{0}; start the controller again, as a Deployment does by itself")]
     StateReplaced(#[from] StateReplaced),
-    /// The status server has no certificate.
-    #[error(
-        "the feature gate TrainJobStatus is on, but there is no certificate for the status server; set `--webhook-cert-dir`, or turn the feature gate off"
-    )]
-    NoCertificate,
     #[error("the watches ended; this is a bug in Trainyard")]
     WatchesEnded,
 }
@@ -90,12 +92,22 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
         settings, metrics, ..
     } = &options;
     let readiness = Arc::new(Readiness::new(&WATCHES));
+    let source = options.certificates()?;
+    let certificate = source.as_ref().map(|_| ServedCertificate::default());
     let servers = serve::start(
-        (&settings.metrics_bind_address, metrics.clone()),
+        (
+            &settings.metrics_bind_address,
+            metrics.clone(),
+            options.metrics_access(certificate.as_ref())?,
+        ),
         (&settings.health_probe_bind_address, readiness.clone()),
         stop.clone(),
     )
     .await?;
+    let follows = certificate
+        .as_ref()
+        .zip(source)
+        .map(|(certificate, source)| certificate.follow(source, readiness.clone()));
     let calls = ClientOptions {
         rate: settings.rate(),
         ..ClientOptions::default()
@@ -108,17 +120,18 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
     let (recorder, events) = recorder(api.clone(), reporter, metrics.clone());
     let events = AbortOnDropHandle::new(tokio::spawn(events.run()));
     let candidate = options.candidate(&readiness)?;
-    let webhook = options.settings.webhook.clone();
-    let status = options.settings.status_server.clone();
-    let clients = options.status_clients()?;
+    let (webhook, status, tls) = (
+        options.settings.webhook.clone(),
+        options.settings.status_server.clone(),
+        options.settings.tls.clone(),
+    );
+    let clients = options.status_clients(certificate.as_ref())?;
     let work = Arc::new(work(options, api, recorder, readiness));
-    let source = webhook.cert_dir.clone().map(Source::Mounted);
-    let certificate = source.as_ref().map(|_| ServedCertificate::default());
-    let follows = certificate
+    let tls = certificate
         .as_ref()
-        .zip(source)
-        .map(|(certificate, source)| certificate.follow(source, work.readiness.clone()));
-    let shared = (&work.metrics, certificate.as_ref());
+        .map(|certificate| certificate.acceptor(&tls));
+    let tls = tls.transpose().map_err(ServeError::Tls)?;
+    let shared = (&work.metrics, tls.clone());
     let webhooks = webhook::serve(&webhook, &work.reconciler, shared, &stop).await?;
     let counted = Arc::downgrade(&work);
     let count = move || counted.upgrade()?.count_train_jobs();
@@ -130,9 +143,9 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
             .map_or_else(Vec::new, |stores| stores.held_text())
     };
     work.metrics.count_held_text_with(count);
-    let status_server = match clients.zip(certificate.as_ref()) {
-        Some((clients, certificate)) => {
-            let started = StatusServer::start(&status, clients, certificate, &work, &stop);
+    let status_server = match clients.zip(certificate.zip(tls)) {
+        Some((clients, served)) => {
+            let started = StatusServer::start(&status, clients, served, &work, &stop);
             Some(started.await?)
         }
         None => None,
@@ -167,16 +180,18 @@ impl Options {
     }
 
     /// Returns the clients of the status server; `None` if its feature gate is off.
-    fn status_clients(&self) -> Result<Option<Clients>, ControllerError> {
-        if !self
-            .settings
-            .feature_gates
-            .is_on(FeatureGate::TrainJobStatus)
-        {
+    fn status_clients(
+        &self,
+        certificate: Option<&ServedCertificate>,
+    ) -> Result<Option<Clients>, ControllerError> {
+        let gates = &self.settings.feature_gates;
+        if !gates.is_on(FeatureGate::TrainJobStatus) {
             return Ok(None);
         }
-        if self.settings.webhook.cert_dir.is_none() {
-            return Err(ControllerError::NoCertificate);
+        if certificate.is_none() {
+            return Err(ControllerError::NoCertificate(
+                "featureGates.TrainJobStatus",
+            ));
         }
         let (qps, burst) = Clients::CONFIG_MAPS;
         let slow = ClientOptions {
@@ -187,6 +202,60 @@ impl Options {
             requests: self.client(ClientOptions::default())?,
             config_maps: self.client(slow)?,
         }))
+    }
+
+    /// Returns how metrics are protected.
+    fn metrics_access(
+        &self,
+        certificate: Option<&ServedCertificate>,
+    ) -> Result<MetricsAccess, ControllerError> {
+        let settings = &self.settings;
+        let certificate = match settings.metrics_secure_serving {
+            SecureServing::Never => None,
+            SecureServing::WithCertificate => certificate,
+            SecureServing::Always => {
+                Some(certificate.ok_or(ControllerError::NoCertificate("metrics.secureServing"))?)
+            }
+        };
+        if settings.metrics_auth && certificate.is_none() {
+            return Err(ControllerError::NoCertificate("metrics.auth.enabled"));
+        }
+        let tls = certificate.map(|certificate| certificate.acceptor(&settings.tls));
+        let authorizer = match settings.metrics_auth {
+            true => Some(Arc::new(Authorizer::new(
+                self.client(ClientOptions::default())?,
+            ))),
+            false => None,
+        };
+        Ok(MetricsAccess {
+            tls: tls.transpose().map_err(ServeError::Tls)?,
+            authorizer,
+        })
+    }
+
+    /// Returns where certificates come from; `None` without any.
+    fn certificates(&self) -> Result<Option<Source>, ClientError> {
+        let settings = &self.settings.cert_management;
+        if let Some(directory) = &self.settings.webhook.cert_dir {
+            if settings.enable {
+                tracing::warn!(
+                    directory = %directory.display(),
+                    "certManagement.enable has no effect, because a certificate is mounted"
+                );
+            }
+            return Ok(Some(Source::Mounted(directory.clone())));
+        }
+        if !settings.enable {
+            return Ok(None);
+        }
+        Ok(Some(Source::Managed(Managed {
+            // A separate client, so that other calls do not delay the certificate.
+            client: self.client(ClientOptions::default())?,
+            namespace: self.cluster.default_namespace.clone(),
+            settings: settings.clone(),
+            clock: self.clock.clone(),
+            metrics: self.metrics.clone(),
+        })))
     }
 
     /// The candidate for the Lease; `None` without leader election.

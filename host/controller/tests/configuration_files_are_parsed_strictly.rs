@@ -9,10 +9,11 @@
 use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
 use trainyard_controller::{
+    certificate::{CertManagement, CipherSuite, TlsSettings, TlsVersion},
     serve::BindAddress,
     settings::{
         FeatureGate, LeaderElection, LoadedSettings, LogFormat, LogLevel, Logging, Overrides,
-        Settings, schema,
+        SecureServing, Settings, schema,
     },
     status_server::StatusServerSettings,
     webhook::WebhookSettings,
@@ -118,17 +119,19 @@ leaderElection:
   resourceLock: leases
   resourceName: mine
   resourceNamespace: system
-metrics: {bindAddress: \"0\"}
+metrics: {bindAddress: \"0\", secureServing: true, auth: {enabled: true}}
 health: {healthProbeBindAddress: \"[::1]:9\"}
+certManagement: {enable: true, webhookServiceName: service, webhookSecretName: secret}
+tls: {minVersion: VersionTLS13, cipherSuites: [TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256], nextProtos: [http/1.1]}
 controller: {concurrency: 32, renderTimeout: 5s}
 clientConnection: {qps: 0.5, burst: 7}
 jobSet: {writeDefaults: on}
 policyFile: /etc/policy.yaml
 pluginDir: /plugins
 logging: {format: text, level: debug}
-webhook: {port: 443, host: 10.0.0.1, certDir: /certs}
 statusServer: {port: 444, qps: 1.5, burst: 3}
 featureGates: {TrainJobStatus: true}
+webhook: {port: 443, host: 10.0.0.1}
 ",
     );
     let leader_election = LeaderElection {
@@ -158,7 +161,6 @@ featureGates: {TrainJobStatus: true}
                     host: "10.0.0.1".to_owned(),
                     port: 443,
                 },
-                cert_dir: Some(PathBuf::from("/certs")),
                 ..WebhookSettings::default()
             },
             status_server: StatusServerSettings {
@@ -168,6 +170,17 @@ featureGates: {TrainJobStatus: true}
                 ..StatusServerSettings::default()
             },
             feature_gates: "TrainJobStatus=true".parse().unwrap(),
+            metrics_secure_serving: SecureServing::Always,
+            metrics_auth: true,
+            cert_management: CertManagement {
+                enable: true,
+                webhook_service_name: "service".to_owned(),
+                webhook_secret_name: "secret".to_owned(),
+            },
+            tls: TlsSettings {
+                min_version: TlsVersion::Tls13,
+                cipher_suites: vec![CipherSuite::TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256],
+            },
             concurrency: count(32),
             render_timeout: Duration::from_secs(5),
             qps: Some(0.5),
@@ -181,6 +194,55 @@ featureGates: {TrainJobStatus: true}
             },
         }
     );
+    let mounted = ours("webhook: {certDir: /certs}\n");
+    assert_eq!(mounted.webhook.cert_dir, Some(PathBuf::from("/certs")));
+}
+
+#[test]
+fn tls_options_say_what_is_allowed() {
+    let text = format!(
+        "{OURS}
+tls: {{minVersion: VersionTLS11, cipherSuites: [TLS_RSA_WITH_AES_128_CBC_SHA], nextProtos: [h2]}}
+"
+    );
+    let found = errors(&text);
+    assert_eq!(found.len(), 3, "{found:?}");
+    for (error, allowed) in found.iter().zip([
+        "VersionTLS13",
+        "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+        "http/1.1",
+    ]) {
+        assert!(error.contains(allowed), "{error}");
+    }
+    let found = errors(&text.replace(OURS, REFERENCE));
+    assert_eq!(found.len(), 3, "{found:?}");
+    let reference =
+        "tls: {minVersion: \"\", cipherSuites: [TLS_AES_128_GCM_SHA256], nextProtos: [http/1.1]}\n";
+    let loaded = LoadedSettings::parse("c.yaml", &format!("{REFERENCE}{reference}")).unwrap();
+    assert_eq!(loaded.settings.tls.min_version, TlsVersion::Tls12);
+}
+
+#[test]
+fn certificates_and_metrics_do_not_contradict_each_other() {
+    let found = errors(&format!(
+        "{OURS}certManagement: {{enable: true}}\nwebhook: {{certDir: /certs}}\nmetrics: {{auth: {{enabled: true}}}}\n"
+    ));
+    assert_eq!(
+        found,
+        [
+            "c.yaml:3: certManagement.enable: is true, but webhook.certDir is set, too; remove one of the two",
+            "c.yaml:5: metrics.auth.enabled: is true, but metrics.secureServing is false: tokens would be sent over plain HTTP; set metrics.secureServing to true",
+        ]
+    );
+    let off = errors(&format!(
+        "{REFERENCE}metrics: {{secureServing: false, auth: {{enabled: true}}}}\n"
+    ));
+    assert_eq!(off.len(), 1, "{off:?}");
+    let on = LoadedSettings::parse(
+        "c.yaml",
+        &format!("{REFERENCE}metrics: {{auth: {{enabled: true}}}}\n"),
+    );
+    assert!(on.unwrap().settings.metrics_auth);
 }
 
 #[test]
@@ -196,6 +258,7 @@ fn flags_override_the_file() {
         webhook_bind_address: Some(port(2)),
         webhook_cert_dir: Some("certs".into()),
         feature_gates: "TrainJobStatus=true".parse().unwrap(),
+        cert_management: Some(true),
         concurrency: Some(count(9)),
         qps: Some(0.0),
         burst: Some(4),
@@ -211,6 +274,7 @@ fn flags_override_the_file() {
     assert_eq!(settings.webhook.bind_address, port(2));
     assert_eq!(settings.webhook.cert_dir, Some("certs".into()));
     assert!(settings.feature_gates.is_on(FeatureGate::TrainJobStatus));
+    assert!(settings.cert_management.enable);
     assert_eq!(settings.concurrency, count(9));
     assert_eq!((settings.qps, settings.burst), (Some(0.0), Some(4)));
     assert!(
@@ -233,6 +297,13 @@ fn configuration_deployed_by_the_reference_is_read() {
             ..LeaderElection::default()
         },
         metrics_bind_address: port(8443),
+        metrics_secure_serving: SecureServing::WithCertificate,
+        // With its default true, the deployment without webhooks would need further permissions.
+        cert_management: CertManagement {
+            enable: false,
+            webhook_service_name: "kubeflow-trainer-controller-manager".to_owned(),
+            webhook_secret_name: "kubeflow-trainer-webhook-cert".to_owned(),
+        },
         health_probe_bind_address: port(8081),
         concurrency: count(5),
         qps: Some(50.0),
@@ -248,12 +319,11 @@ fn configuration_deployed_by_the_reference_is_read() {
     assert_eq!(
         reported,
         [
-            "certManagement",
+            "certManagement.enable",
             "clientConnection.qps",
             "controller.groupKindConcurrency[ClusterTrainingRuntime.trainer.kubeflow.org]",
             "controller.groupKindConcurrency[TrainingRuntime.trainer.kubeflow.org]",
             "metrics.secureServing",
-            "webhook",
         ]
     );
     assert!(
@@ -277,7 +347,7 @@ fn empty_reference_configuration_means_its_defaults() {
     assert_eq!(off.settings.health_probe_bind_address, BindAddress::Off);
     assert_eq!(off.warnings, []);
     let reported = read(
-        "featureGates: {TrainJobStatus: true}\ntls: {minVersion: \"1.2\"}\nhealth: {readinessEndpointName: ready}\n",
+        "featureGates: {TrainJobStatus: true}\nhealth: {readinessEndpointName: ready}\nwebhook: {}\n",
     );
     let reported: Vec<_> = reported
         .warnings
@@ -287,9 +357,9 @@ fn empty_reference_configuration_means_its_defaults() {
     assert_eq!(
         reported,
         [
-            "tls",
             "health.readinessEndpointName",
-            "metrics.secureServing"
+            "metrics.secureServing",
+            "webhook"
         ]
     );
 }
@@ -527,18 +597,31 @@ fn schema_describes_every_key() {
 fn manual_names_every_key_and_its_example_is_valid() {
     let manual = include_str!("../../../docs/configuration.md");
     let schema = schema();
-    let mut keys = Vec::new();
-    for (key, property) in schema["properties"].as_object().unwrap() {
-        let inner = property["$ref"].as_str().map(|name| {
-            let name = name.strip_prefix("#/$defs/").unwrap();
-            schema["$defs"][name]["properties"].as_object().unwrap()
-        });
-        match inner {
-            Some(inner) => keys.extend(inner.keys().map(|below| format!("{key}.{below}"))),
-            None => keys.push(key.clone()),
+    /// Adds the keys below an object of the schema that have no keys themselves.
+    fn add(
+        schema: &serde_json::Value,
+        properties: &serde_json::Value,
+        above: &str,
+        keys: &mut Vec<String>,
+    ) {
+        for (key, property) in properties.as_object().unwrap() {
+            let path = match above {
+                "" => key.clone(),
+                above => format!("{above}.{key}"),
+            };
+            let inner = property["$ref"].as_str().map(|name| {
+                let name = name.strip_prefix("#/$defs/").unwrap();
+                &schema["$defs"][name]["properties"]
+            });
+            match inner.filter(|inner| inner.is_object()) {
+                Some(inner) => add(schema, inner, &path, keys),
+                None => keys.push(path),
+            }
         }
     }
-    assert_eq!(keys.len(), 27, "{keys:?}");
+    let mut keys = Vec::new();
+    add(&schema, &schema["properties"], "", &mut keys);
+    assert_eq!(keys.len(), 35, "{keys:?}");
     for key in keys {
         let named = manual.contains(&format!("| `{key}` |"));
         assert!(named || key == "apiVersion" || key == "kind", "{key}");

@@ -380,6 +380,8 @@ fn every_metric_is_documented() {
         "allowed",
         Duration::ZERO,
     );
+    metrics.status_updated(200);
+    metrics.certificate_changed("create");
     metrics.set_unreadable("TrainJob", 1);
     metrics.count_train_jobs_with(|| Some(TrainJobCounts::new()));
     metrics.count_held_text_with(|| vec![("TrainJob", vec![(None, 1)])]);

@@ -14,7 +14,9 @@ use tokio::{
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
-use trainyard_controller::serve::{BindAddress, Readiness, ServeError, Servers, start};
+use trainyard_controller::serve::{
+    BindAddress, MetricsAccess, Readiness, ServeError, Servers, start,
+};
 
 use crate::stub;
 
@@ -29,7 +31,7 @@ async fn started(
     shutdown: &CancellationToken,
 ) -> Result<Servers, ServeError> {
     start(
-        (&at(metrics), stub::metrics()),
+        (&at(metrics), stub::metrics(), MetricsAccess::default()),
         (&at(health), Arc::clone(readiness)),
         shutdown.clone(),
     )

@@ -1,9 +1,12 @@
 //! The certificate that all TLS servers of the process share.
 //!
 //! [`ServedCertificate`] is the only place that says which one is served. Whatever provides certificates sets it there, and connections from
-//! then on have the new one. [`mounted`] reads it from a directory, in which a Secret is mounted.
+//! then on have the new one. [`mounted`] reads it from a directory, in which a Secret is mounted, and [`managed`] creates it.
 
+mod clock;
+mod managed;
 mod mounted;
+mod tls;
 
 use std::{
     fmt,
@@ -11,12 +14,13 @@ use std::{
     sync::{Arc, PoisonError, RwLock},
 };
 
+pub use clock::{Clock, SystemClock};
+pub(crate) use managed::Managed;
 use rustls::{
-    ServerConfig,
-    crypto::ring,
     server::{ClientHello, ResolvesServerCert},
     sign::CertifiedKey,
 };
+pub use tls::{CipherSuite, TlsSettings, TlsVersion};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -25,11 +29,33 @@ use crate::serve::Readiness;
 /// The part of readiness.
 pub(crate) const READINESS: &str = "certificate";
 
-/// Where certificates come from.
+/// The settings of certificates that the controller creates, with the names of the reference's.
 #[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CertManagement {
+    /// Whether the controller creates its certificate, if none is mounted. Default false.
+    pub enable: bool,
+    /// The Service of the webhooks. Default `kubeflow-trainer-webhooks`.
+    pub webhook_service_name: String,
+    /// The Secret with the certificate, in the namespace of the process. Default `kubeflow-trainer-webhook-cert`.
+    pub webhook_secret_name: String,
+}
+
+impl Default for CertManagement {
+    fn default() -> Self {
+        Self {
+            enable: false,
+            webhook_service_name: "kubeflow-trainer-webhooks".to_owned(),
+            webhook_secret_name: "kubeflow-trainer-webhook-cert".to_owned(),
+        }
+    }
+}
+
+/// Where certificates come from.
 pub(crate) enum Source {
     /// A directory with `tls.crt` and `tls.key`, and `ca.crt` if clients have to trust a certificate authority of its own.
     Mounted(PathBuf),
+    /// A Secret that the controller writes.
+    Managed(Managed),
 }
 
 /// The certificate that is served. Clones share it.
@@ -60,13 +86,9 @@ impl ServedCertificate {
     /// Returns what accepts connections with this certificate.
     ///
     /// # Errors
-    /// The protocol versions are not supported.
-    pub(crate) fn acceptor(&self) -> Result<TlsAcceptor, rustls::Error> {
-        let mut config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_cert_resolver(Arc::new(self.clone()));
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    /// The options contradict each other.
+    pub(crate) fn acceptor(&self, settings: &TlsSettings) -> Result<TlsAcceptor, rustls::Error> {
+        let config = settings.server(Arc::new(self.clone()))?;
         Ok(TlsAcceptor::from(Arc::new(config)))
     }
 
@@ -92,6 +114,7 @@ impl ServedCertificate {
         AbortOnDropHandle::new(tokio::spawn(async move {
             match source {
                 Source::Mounted(directory) => mounted::follow(&served, directory, &readiness).await,
+                Source::Managed(managed) => managed::follow(&served, managed, &readiness).await,
             }
         }))
     }

@@ -163,8 +163,8 @@ pub(crate) fn message_of(error: &kube::Error) -> String {
 /// The most bytes of a refusal that is parsed. It may quote an object.
 const LARGEST_REFUSAL: usize = 64 << 10;
 
-/// Creates an object that holds secrets. Requests only the metadata in the answer, and reads only the message of an error.
-pub(crate) async fn created(
+/// Writes an object that holds secrets. Requests only the metadata in the answer, and reads only the message of an error.
+pub(crate) async fn written(
     client: &kube::Client,
     mut request: Request<Body>,
 ) -> Result<(), kube::Error> {

@@ -14,7 +14,7 @@ pub(crate) struct KeyTexts(Vec<Zeroizing<String>>);
 
 impl KeyTexts {
     /// Returns the key texts.
-    pub(super) fn new(texts: impl IntoIterator<Item = Zeroizing<String>>) -> Self {
+    pub(crate) fn new(texts: impl IntoIterator<Item = Zeroizing<String>>) -> Self {
         Self(texts.into_iter().collect())
     }
 

@@ -100,3 +100,8 @@ pub(super) struct VerdictLabels {
     pub(super) webhook: &'static str,
     pub(super) verdict: &'static str,
 }
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+pub(super) struct ChangeLabels {
+    pub(super) change: &'static str,
+}

@@ -4,6 +4,7 @@
 //! names and labels.
 
 mod admission;
+mod certificate;
 mod counted_later;
 mod held_text;
 mod label;
@@ -14,9 +15,13 @@ mod process;
 mod status;
 mod train_jobs;
 
-use std::{fmt, time::Duration};
+use std::{
+    fmt,
+    time::{Duration, SystemTime},
+};
 
 use admission::AdmissionMetrics;
+use certificate::CertificateMetrics;
 pub use held_text::HeldText;
 use held_text::HeldTextMetrics;
 use label::{BoundedLabel, Label};
@@ -82,6 +87,7 @@ pub struct Metrics {
     held_text: HeldTextMetrics,
     admission: AdmissionMetrics,
     status: StatusMetrics,
+    certificate: CertificateMetrics,
 }
 
 /// How a reconcile ended.
@@ -144,12 +150,14 @@ impl Metrics {
             held_text: HeldTextMetrics::default(),
             admission: AdmissionMetrics::default(),
             status: StatusMetrics::default(),
+            certificate: CertificateMetrics::default(),
         };
         metrics.register_reconciles();
         metrics.register_plugins();
         metrics.register_process();
         metrics.admission.register(&mut metrics.registry);
         metrics.status.register(&mut metrics.registry);
+        metrics.certificate.register(&mut metrics.registry);
         metrics
             .registry
             .register_collector(Box::new(QueueMetrics(queue.clone())));
@@ -407,6 +415,16 @@ impl Metrics {
     /// Counts a request of a pod that reports progress.
     pub fn status_updated(&self, code: u16) {
         self.status.count(code);
+    }
+
+    /// Sets when the certificate expires that is served.
+    pub(crate) fn set_certificate_expiration(&self, time: SystemTime) {
+        self.certificate.set_expiration(time);
+    }
+
+    /// Counts a change of the Secret with the certificate, or of a webhook configuration.
+    pub fn certificate_changed(&self, change: &'static str) {
+        self.certificate.count(change);
     }
 
     /// Sets how TrainJobs are counted when metrics are read; `None` if this process is not the one that counts them.

@@ -1,5 +1,6 @@
 //! Liveness, readiness and metrics over HTTP, and what all servers share: the bounds on connections and bodies, and TLS.
 
+mod authorization;
 pub(crate) mod body;
 mod connections;
 mod lingering;
@@ -12,19 +13,22 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
+pub use authorization::Authorizer;
 use axum::{
     Router,
     extract::State,
+    middleware::from_fn_with_state,
     response::{IntoResponse, Response},
     routing::get,
 };
-use connections::Plain;
 pub(crate) use connections::{Limits, Peer, Tls, serve as serve_connections};
+use connections::{Plain, Transport};
 use http::{StatusCode, header::CONTENT_TYPE};
 pub(crate) use lingering::LingeringServer;
 use serde::Deserialize;
 use thiserror::Error;
 use tokio::{net::TcpListener, task::JoinSet};
+use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::metrics::{self, Metrics};
@@ -143,7 +147,7 @@ pub enum ServeError {
         source: io::Error,
     },
     /// TLS cannot be used.
-    #[error("the supported versions of TLS cannot be used: {0}")]
+    #[error("TLS cannot be used with these options: {0}")]
     Tls(#[source] rustls::Error),
     /// A server ended unexpectedly.
     #[error("a server ended: {0}")]
@@ -226,12 +230,27 @@ pub struct Servers {
     tasks: JoinSet<()>,
 }
 
+/// How metrics are protected. By default, they are served over plain HTTP to everybody.
+#[derive(Default)]
+pub struct MetricsAccess {
+    /// What encrypts connections.
+    pub tls: Option<TlsAcceptor>,
+    /// Who may read them; `None` for everybody.
+    pub authorizer: Option<Arc<Authorizer>>,
+}
+
+impl fmt::Debug for MetricsAccess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MetricsAccess").finish_non_exhaustive()
+    }
+}
+
 /// Listens on both addresses, and serves until `shutdown`.
 ///
 /// # Errors
 /// An address cannot be listened on.
 pub async fn start(
-    (metrics_address, metrics): (&BindAddress, Arc<Metrics>),
+    (metrics_address, metrics, access): (&BindAddress, Arc<Metrics>, MetricsAccess),
     (health_address, readiness): (&BindAddress, Arc<Readiness>),
     shutdown: CancellationToken,
 ) -> Result<Servers, ServeError> {
@@ -243,17 +262,23 @@ pub async fn start(
         tasks: JoinSet::new(),
     };
     if let Some(listener) = metrics_listener {
-        let app = Router::new()
+        let mut app = Router::new()
             .route("/metrics", get(scrape))
             .with_state(metrics);
-        servers.metrics = servers.spawn(listener, app, &shutdown);
+        if let Some(authorizer) = access.authorizer {
+            app = app.layer(from_fn_with_state(authorizer, authorization::authorize));
+        }
+        servers.metrics = match access.tls {
+            Some(tls) => servers.spawn(listener, Tls(tls), app, &shutdown),
+            None => servers.spawn(listener, Plain, app, &shutdown),
+        };
     }
     if let Some(listener) = health_listener {
         let app = Router::new()
             .route("/healthz", get(|| async { "ok" }))
             .route("/readyz", get(ready))
             .with_state(readiness);
-        servers.health = servers.spawn(listener, app, &shutdown);
+        servers.health = servers.spawn(listener, Plain, app, &shutdown);
     }
     Ok(servers)
 }
@@ -262,13 +287,14 @@ impl Servers {
     fn spawn(
         &mut self,
         listener: TcpListener,
+        transport: impl Transport,
         app: Router,
         shutdown: &CancellationToken,
     ) -> Option<SocketAddr> {
         let address = listener.local_addr().ok();
         self.tasks.spawn(connections::serve(
             listener,
-            Plain,
+            transport,
             Limits::PROBES,
             app,
             shutdown.clone(),

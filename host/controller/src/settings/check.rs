@@ -38,6 +38,7 @@ pub(super) fn check(value: &Value, found: &[FieldError]) -> Vec<FieldError> {
         }
     }
     leader_election(value, found, &mut field_errors);
+    certificate(value, &mut field_errors);
     let timeout = duration(value, found, RENDER_TIMEOUT, Duration::MAX);
     field_errors.extend(at_least_a_second(RENDER_TIMEOUT, timeout));
     field_errors
@@ -71,6 +72,23 @@ fn at_least_a_second(pointer: &str, duration: Option<Duration>) -> Option<FieldE
     let duration = duration.filter(|duration| *duration < Duration::from_secs(1))?;
     let problem = format!("must be at least 1s; found {duration:?}");
     Some(field_error(pointer, problem))
+}
+
+fn certificate(value: &Value, field_errors: &mut Vec<FieldError>) {
+    const AUTH: &str = "/metrics/auth/enabled";
+    const ENABLE: &str = "/certManagement/enable";
+    let is = |pointer: &str| value.pointer(pointer).and_then(Value::as_bool);
+    // In the reference's file, the default is true.
+    let default = value.get("kind").and_then(Value::as_str) == Some("Configuration");
+    if is(ENABLE) == Some(true) && value.pointer("/webhook/certDir").is_some() {
+        let problem = "is true, but webhook.certDir is set, too; remove one of the two";
+        field_errors.push(field_error(ENABLE, problem.to_owned()));
+    }
+    if is(AUTH) == Some(true) && !is("/metrics/secureServing").unwrap_or(default) {
+        let problem = "is true, but metrics.secureServing is false: tokens would be sent over plain HTTP; \
+                       set metrics.secureServing to true";
+        field_errors.push(field_error(AUTH, problem.to_owned()));
+    }
 }
 
 fn leader_election(value: &Value, found: &[FieldError], field_errors: &mut Vec<FieldError>) {

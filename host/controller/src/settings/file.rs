@@ -7,8 +7,12 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{FeatureGate, FeatureGates, LeaderElection, LogFormat, LogLevel, Logging, Settings};
+use super::{
+    FeatureGate, FeatureGates, LeaderElection, LogFormat, LogLevel, Logging, SecureServing,
+    Settings,
+};
 use crate::{
+    certificate::{CertManagement, CipherSuite, TlsSettings, TlsVersion},
     serve::BindAddress,
     status_server::StatusServerSettings,
     webhook::{PORT, WebhookSettings},
@@ -44,6 +48,12 @@ pub(super) struct ControllerConfiguration {
     /// Features that are on or off.
     #[serde(default)]
     feature_gates: Gates,
+    /// The certificate that the controller creates and renews for its TLS servers.
+    #[serde(default)]
+    cert_management: CertManagementFile,
+    /// The options of TLS, for all TLS servers.
+    #[serde(default)]
+    tls: Tls,
     /// The reconciliation of TrainJobs.
     #[serde(default)]
     controller: Controller,
@@ -101,9 +111,76 @@ pub(super) const DURATION: &str = r"^([0-9]{1,6}(\.[0-9]{1,9})?(ns|us|µs|μs|ms
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct Metrics {
-    /// The address of `/metrics`, over plain HTTP: `HOST:PORT`, `:PORT` for all interfaces, or `0` to disable it. Default `:8080`.
+    /// The address of `/metrics`: `HOST:PORT`, `:PORT` for all interfaces, or `0` to disable it. Default `:8080`.
     #[schemars(with = "Option<String>")]
     bind_address: Option<BindAddress>,
+    /// Whether metrics are served over TLS, with the certificate of the webhooks. Default false: over plain HTTP.
+    secure_serving: bool,
+    /// Who may read metrics.
+    auth: MetricsAuth,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct MetricsAuth {
+    /// Whether the API server decides who may read metrics, by TokenReview and SubjectAccessReview. It requires `secureServing`. Default
+    /// false.
+    pub(super) enabled: bool,
+}
+
+/// The certificate that the controller creates. The reference's file has the same fields.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct CertManagementFile {
+    /// Whether the controller creates and renews the certificate of its TLS servers, and writes the authority into the webhook
+    /// configurations. Default false.
+    pub(super) enable: bool,
+    /// The Service of the webhooks. Default `kubeflow-trainer-webhooks`.
+    #[schemars(length(max = 63))]
+    webhook_service_name: String,
+    /// The Secret with the certificate, in the namespace of the pod. Default `kubeflow-trainer-webhook-cert`.
+    #[schemars(length(max = 253))]
+    webhook_secret_name: String,
+}
+
+impl CertManagementFile {
+    pub(super) fn resolve(self) -> CertManagement {
+        let default = CertManagement::default();
+        let or = |name: String, default: String| if name.is_empty() { default } else { name };
+        CertManagement {
+            enable: self.enable,
+            webhook_service_name: or(self.webhook_service_name, default.webhook_service_name),
+            webhook_secret_name: or(self.webhook_secret_name, default.webhook_secret_name),
+        }
+    }
+}
+
+/// The options of TLS. The reference's file has the same fields.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct Tls {
+    /// The lowest version of TLS. Default `VersionTLS12`.
+    min_version: TlsVersion,
+    /// The cipher suites of TLS 1.2. Default: all of the list. Those of TLS 1.3 cannot be restricted.
+    cipher_suites: Vec<CipherSuite>,
+    /// The protocols over TLS. The servers support only HTTP/1.1.
+    #[serde(rename = "nextProtos")]
+    _next_protos: Vec<NextProtocol>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+enum NextProtocol {
+    #[serde(rename = "http/1.1")]
+    Http1,
+}
+
+impl Tls {
+    pub(super) fn resolve(self) -> TlsSettings {
+        TlsSettings {
+            min_version: self.min_version,
+            cipher_suites: self.cipher_suites,
+        }
+    }
 }
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -123,8 +200,8 @@ pub(super) struct Webhook {
     port: Option<u16>,
     /// The host name or address to listen on. Default: all interfaces.
     host: String,
-    /// The directory with the certificate and its key, `tls.crt` and `tls.key`, which are read again when they change. By default, no webhooks
-    /// are served.
+    /// The directory with the certificate and its key, `tls.crt` and `tls.key`, which are read again when they change. Without it, webhooks are
+    /// served only with `certManagement.enable`.
     #[schemars(length(min = 1))]
     cert_dir: Option<PathBuf>,
 }
@@ -260,9 +337,16 @@ impl ControllerConfiguration {
                 .health
                 .health_probe_bind_address
                 .unwrap_or(default.health_probe_bind_address),
+            metrics_secure_serving: match self.metrics.secure_serving {
+                true => SecureServing::Always,
+                false => SecureServing::Never,
+            },
+            metrics_auth: self.metrics.auth.enabled,
             webhook: self.webhook.resolve(),
             status_server: self.status_server.resolve(),
             feature_gates: self.feature_gates.resolve(),
+            tls: self.tls.resolve(),
+            cert_management: self.cert_management.resolve(),
             concurrency: self.controller.concurrency.unwrap_or(default.concurrency),
             render_timeout: self
                 .controller

@@ -19,6 +19,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
+    certificate::{CertManagement, TlsSettings},
     client::Rate,
     lease::{LEASE_NAME, LeaseOptions},
     serve::BindAddress,
@@ -37,8 +38,12 @@ const RENDER_TIMEOUT: Duration = Duration::from_secs(30);
 pub struct Settings {
     /// Leader election.
     pub leader_election: LeaderElection,
-    /// The address of metrics, over plain HTTP. Default `:8080`.
+    /// The address of metrics. Default `:8080`.
     pub metrics_bind_address: BindAddress,
+    /// Whether metrics are served over TLS. Default [`SecureServing::Never`].
+    pub metrics_secure_serving: SecureServing,
+    /// Whether the API server decides who may read metrics. It requires TLS. Default false.
+    pub metrics_auth: bool,
     /// The address of the health probes. Default `:8081`.
     pub health_probe_bind_address: BindAddress,
     /// The admission webhooks. Off by default.
@@ -47,6 +52,10 @@ pub struct Settings {
     pub status_server: StatusServerSettings,
     /// The feature gates.
     pub feature_gates: FeatureGates,
+    /// The options of TLS, for all servers.
+    pub tls: TlsSettings,
+    /// The certificates that the controller creates.
+    pub cert_management: CertManagement,
     /// How many TrainJobs are reconciled concurrently. Default 16.
     pub concurrency: NonZeroUsize,
     /// How long reading or rendering one TrainJob may take. Default 30 s.
@@ -63,6 +72,17 @@ pub struct Settings {
     pub plugin_dir: Option<PathBuf>,
     /// The log.
     pub logging: Logging,
+}
+
+/// Whether metrics are served over TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SecureServing {
+    /// They are served over plain HTTP.
+    Never,
+    /// They are served over TLS if there is a certificate. It is the default of the reference's file, and works without webhooks, too.
+    WithCertificate,
+    /// They are served over TLS. The controller does not start without a certificate.
+    Always,
 }
 
 /// The settings of leader election.
@@ -148,6 +168,8 @@ pub struct Overrides {
     pub webhook_cert_dir: Option<PathBuf>,
     /// `--feature-gates`
     pub feature_gates: FeatureGates,
+    /// `--cert-management`
+    pub cert_management: Option<bool>,
     /// `--concurrency`
     pub concurrency: Option<NonZeroUsize>,
     /// `--kube-api-qps`
@@ -182,10 +204,14 @@ impl Default for Settings {
         Self {
             leader_election: LeaderElection::default(),
             metrics_bind_address: BindAddress::all_interfaces(8080),
+            metrics_secure_serving: SecureServing::Never,
+            metrics_auth: false,
             health_probe_bind_address: BindAddress::all_interfaces(8081),
             webhook: WebhookSettings::default(),
             status_server: StatusServerSettings::default(),
             feature_gates: FeatureGates::default(),
+            tls: TlsSettings::default(),
+            cert_management: CertManagement::default(),
             concurrency: CONCURRENCY,
             render_timeout: RENDER_TIMEOUT,
             qps: None,
@@ -216,6 +242,7 @@ impl Settings {
         set(&mut self.webhook.bind_address, flags.webhook_bind_address);
         self.webhook.cert_dir = flags.webhook_cert_dir.or(self.webhook.cert_dir);
         self.feature_gates = self.feature_gates.with(&flags.feature_gates);
+        set(&mut self.cert_management.enable, flags.cert_management);
         set(&mut self.concurrency, flags.concurrency);
         set(&mut self.logging.format, flags.log_format);
         set(&mut self.logging.level, flags.log_level);

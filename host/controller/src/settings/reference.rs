@@ -8,8 +8,11 @@ use trainyard_api::{FieldPath, Located};
 use trainyard_config::ConfigFile;
 
 use super::{
-    FeatureGates, Settings,
-    file::{ClientConnection, LeaderElectionFile, StatusServer, Webhook},
+    FeatureGates, SecureServing, Settings,
+    file::{
+        CertManagementFile, ClientConnection, LeaderElectionFile, MetricsAuth, StatusServer, Tls,
+        Webhook,
+    },
 };
 use crate::{serve::BindAddress, webhook::CERT_DIR};
 
@@ -17,13 +20,7 @@ use crate::{serve::BindAddress, webhook::CERT_DIR};
 const TRAIN_JOB: &str = "TrainJob.trainer.kubeflow.org";
 
 /// The fields that have no effect, with the reason.
-const IGNORED: [(&str, &str); 5] = [
-    ("/certManagement", "this controller manages no certificates"),
-    (
-        "/tls",
-        "webhooks are served with TLS 1.2 and 1.3, and rustls' cipher suites",
-    ),
-    ("/metrics/auth", "metrics are served without authentication"),
+const IGNORED: [(&str, &str); 2] = [
     (
         "/health/readinessEndpointName",
         "the endpoint is always /readyz",
@@ -47,6 +44,10 @@ pub(super) struct Configuration {
     #[serde(default)]
     webhook: Webhook,
     #[serde(default)]
+    cert_management: CertManagementFile,
+    #[serde(default)]
+    tls: Tls,
+    #[serde(default)]
     controller: Controller,
     #[serde(default)]
     client_connection: ClientConnection,
@@ -61,6 +62,7 @@ pub(super) struct Configuration {
 struct Metrics {
     bind_address: String,
     secure_serving: Option<bool>,
+    auth: MetricsAuth,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -88,17 +90,29 @@ impl Configuration {
             &self.metrics.bind_address,
             BindAddress::all_interfaces(8443),
         );
-        if self.metrics.secure_serving != Some(false) && metrics != BindAddress::Off {
+        let secure = self.metrics.secure_serving != Some(false);
+        if secure && metrics != BindAddress::Off {
             warn(
                 FieldPath::of(["metrics", "secureServing"]),
-                format!("metrics are served on {metrics} over plain HTTP"),
+                format!(
+                    "metrics are served on {metrics} over plain HTTP, unless there is a certificate from \
+                     `--cert-management` or `--webhook-cert-dir`"
+                ),
             );
         }
-        if file.value().get("webhook").is_some() {
+        let mut certificates = self.cert_management.resolve();
+        if std::mem::take(&mut certificates.enable) {
+            warn(
+                FieldPath::of(["certManagement", "enable"]),
+                "has an effect only with `--cert-management`, because it needs permissions that a controller without webhooks \
+                 does not have"
+                    .to_owned(),
+            );
+        } else if file.value().get("webhook").is_some() {
             warn(
                 FieldPath::of(["webhook"]),
                 format!(
-                    "webhooks are served only with `--webhook-cert-dir`, whose default is {CERT_DIR}"
+                    "webhooks are served only with `--cert-management`, or with `--webhook-cert-dir`, whose default is {CERT_DIR}"
                 ),
             );
         }
@@ -125,10 +139,17 @@ impl Configuration {
                 &self.health.health_probe_bind_address,
                 default.health_probe_bind_address,
             ),
+            metrics_secure_serving: match secure {
+                true => SecureServing::WithCertificate,
+                false => SecureServing::Never,
+            },
+            metrics_auth: self.metrics.auth.enabled,
             webhook: self.webhook.resolve(),
             status_server: self.status_server.resolve(),
             // The check has refused unknown gates.
             feature_gates: FeatureGates::of_file(&self.feature_gates).unwrap_or_default(),
+            tls: self.tls.resolve(),
+            cert_management: certificates,
             concurrency: concurrency.copied().unwrap_or(default.concurrency),
             qps,
             burst,

@@ -24,6 +24,7 @@ use std::{sync::Arc, time::Duration};
 use authority::{ConfigMaps, publish, publish_now};
 use server::Server;
 use tokio::time::sleep;
+use tokio_rustls::TlsAcceptor;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
@@ -114,11 +115,10 @@ impl StatusServer {
     pub(crate) async fn start(
         settings: &StatusServerSettings,
         clients: Clients,
-        certificate: &ServedCertificate,
+        (certificate, tls): (ServedCertificate, TlsAcceptor),
         work: &Work,
         stop: &CancellationToken,
     ) -> Result<Self, ServeError> {
-        let tls = certificate.acceptor().map_err(ServeError::Tls)?;
         let server = Server::new(
             clients.requests,
             settings,
@@ -135,7 +135,7 @@ impl StatusServer {
             _publishes: AbortOnDropHandle::new(publishes),
             config_maps: ConfigMaps {
                 client: clients.config_maps,
-                certificate: certificate.clone(),
+                certificate,
                 facts,
                 stores: work.stores.clone(),
             },

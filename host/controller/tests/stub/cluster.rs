@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use super::{answer, serve, status};
 
 /// Kind, plural, `apiVersion`, and whether its objects have namespaces.
-const KINDS: [(&str, &str, &str, bool); 17] = [
+const KINDS: [(&str, &str, &str, bool); 19] = [
     (
         "TrainJob",
         "trainjobs",
@@ -81,6 +81,18 @@ const KINDS: [(&str, &str, &str, bool); 17] = [
         false,
     ),
     ("RuntimeClass", "runtimeclasses", "node.k8s.io/v1", false),
+    (
+        "MutatingWebhookConfiguration",
+        "mutatingwebhookconfigurations",
+        "admissionregistration.k8s.io/v1",
+        false,
+    ),
+    (
+        "ValidatingWebhookConfiguration",
+        "validatingwebhookconfigurations",
+        "admissionregistration.k8s.io/v1",
+        false,
+    ),
 ];
 
 /// How long a test waits for an expected state.
@@ -137,6 +149,8 @@ pub(crate) enum Act {
     Hang,
     /// It is answered with 503, and not executed.
     Refuse,
+    /// It is not executed, because the user has no permission.
+    Forbid,
     /// It is not executed, and the answer quotes its body, as some webhooks do.
     Quote,
     /// It is not executed, and answered with 404 and this message.
@@ -153,6 +167,8 @@ type Rule = Arc<dyn Fn(&Cluster, When, (&str, &str), &Value) -> Act + Send + Syn
 pub(crate) struct Cluster {
     state: Arc<Mutex<State>>,
     rule: Arc<Mutex<Option<Rule>>>,
+    /// Held by a write, which compares versions first.
+    writing: Arc<Mutex<()>>,
     changed: watch::Sender<usize>,
 }
 
@@ -221,6 +237,7 @@ impl Cluster {
         Self {
             state: Arc::default(),
             rule: Arc::default(),
+            writing: Arc::default(),
             changed: watch::Sender::new(0),
         }
     }
@@ -484,33 +501,39 @@ impl Cluster {
             ("GET", None) => "list",
             ("POST", _) => "create",
             ("PATCH", _) => "patch",
+            ("PUT", _) => "update",
             _ => "delete",
         };
         match self.ask(When::Before, (verb, &place.plural), &body).await {
             Act::Refuse => return status(503, "ServiceUnavailable"),
+            Act::Forbid => return status(403, "Forbidden"),
             Act::Quote => return status(403, &format!("denied the request: {body}")),
             Act::NotFound(message) => return not_found(message),
             Act::OverQuota => return status(403, "exceeded quota: objects"),
             Act::GoOn | Act::Pause | Act::Hang => {}
         }
         let traffic = body.clone();
-        let (code, value) = match verb {
-            "watch" => return self.watch(place, partial),
-            "list" => (200, self.list(&place, partial)),
-            "get" => self.found(&place, partial),
-            "create" if place.plural == "tokenreviews" => (201, self.review(body)),
-            "create" => {
-                let (code, object) = self.create(&place, body);
-                (code, shown(&object, partial))
+        let (code, value) = {
+            let _writing = self.writing.lock().unwrap();
+            match verb {
+                "watch" => return self.watch(place, partial),
+                "list" => (200, self.list(&place, partial)),
+                "get" => self.found(&place, partial),
+                "create" if place.plural == "tokenreviews" => (201, self.review(body)),
+                "create" => {
+                    let (code, object) = self.create(&place, body);
+                    (code, shown(&object, partial))
+                }
+                "patch" => self.patch(&place, &body, is_apply),
+                "update" => self.update(&place, body),
+                _ => match self.remove(&place.id(place.name.as_deref().unwrap())) {
+                    true => (
+                        200,
+                        json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}),
+                    ),
+                    false => (404, Value::Null),
+                },
             }
-            "patch" => self.patch(&place, &body, is_apply),
-            _ => match self.remove(&place.id(place.name.as_deref().unwrap())) {
-                true => (
-                    200,
-                    json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}),
-                ),
-                false => (404, Value::Null),
-            },
         };
         self.ask(When::Done, (verb, &place.plural), &traffic).await;
         let text = value.to_string();
@@ -600,6 +623,21 @@ impl Cluster {
         }
         merge(&mut object, patch);
         (200, self.write(id, object))
+    }
+
+    fn update(&self, place: &Place, object: Value) -> (u16, Value) {
+        let id = place.id(place.name.as_deref().unwrap());
+        let found = self.state.lock().unwrap().objects.get(&id).cloned();
+        match found {
+            None => (404, Value::Null),
+            Some(found)
+                if object["metadata"]["resourceVersion"]
+                    != found["metadata"]["resourceVersion"] =>
+            {
+                (409, Value::Null)
+            }
+            Some(_) => (200, self.write(id, object)),
+        }
     }
 
     fn discovery(&self, path: &str) -> Response {

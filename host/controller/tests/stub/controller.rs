@@ -7,6 +7,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use trainyard_controller::{
     ControllerError, Options,
+    certificate::{Clock, SystemClock},
     metrics::Metrics,
     plugins::Plugins,
     queue::{Backoff, Queue},
@@ -54,6 +55,18 @@ impl Controller {
         metrics: fn(&Queue) -> Arc<Metrics>,
         plugins: impl FnOnce(&Arc<Metrics>) -> Vec<Arc<dyn Plugin>>,
     ) -> Self {
+        let clock = Arc::new(SystemClock);
+        Self::start_at(cluster, clock, settings, metrics, plugins).await
+    }
+
+    /// Starts it with a clock for its certificates.
+    pub(crate) async fn start_at(
+        cluster: &Cluster,
+        clock: Arc<dyn Clock>,
+        settings: Settings,
+        metrics: fn(&Queue) -> Arc<Metrics>,
+        plugins: impl FnOnce(&Arc<Metrics>) -> Vec<Arc<dyn Plugin>>,
+    ) -> Self {
         let queue = Queue::new(Backoff::default()).with_workers(settings.concurrency);
         let metrics = metrics(&queue);
         let mut facts = ClusterFacts::default();
@@ -75,6 +88,7 @@ impl Controller {
             },
             settings,
             instance: "test".to_owned(),
+            clock,
             queue,
             metrics,
         };

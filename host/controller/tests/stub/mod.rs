@@ -7,6 +7,7 @@
     clippy::indexing_slicing
 )]
 
+pub(crate) mod clock;
 pub(crate) mod cluster;
 pub(crate) mod controller;
 #[path = "../../../../tests/common/function_plugin.rs"]
@@ -14,6 +15,7 @@ pub(crate) mod function_plugin;
 pub(crate) mod log;
 pub(crate) mod plugin;
 pub(crate) mod progress;
+pub(crate) mod replica;
 pub(crate) mod train_job;
 pub(crate) mod webhooks;
 

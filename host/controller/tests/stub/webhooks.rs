@@ -11,7 +11,7 @@ use rustls::{
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
@@ -266,7 +266,7 @@ impl Webhooks {
 }
 
 /// Reads an answer until the server closes the connection.
-pub(crate) async fn answer(stream: &mut TlsStream<TcpStream>) -> (u16, String) {
+pub(crate) async fn answer(stream: &mut (impl AsyncRead + Unpin)) -> (u16, String) {
     let mut bytes = Vec::new();
     let _ = stream.read_to_end(&mut bytes).await;
     let text = String::from_utf8(bytes).unwrap();

@@ -121,7 +121,7 @@ impl LiveCluster<'_> {
             Ok(request) => request.map(|_| Body::from(filled.json)),
             Err(error) => return Ok(Err(kube::Error::BuildRequest(error))),
         };
-        match client::created(&self.reconciler.client, request).await {
+        match client::written(&self.reconciler.client, request).await {
             Err(kube::Error::Api(refusal)) => {
                 let texts = filled.texts;
                 let shown = move |_: &_, _: &_| match texts.are_quoted_in(&refusal.message) {

@@ -1,0 +1,220 @@
+//! Certificates that the controller creates and rotates itself, in a Secret.
+//!
+//! All replicas do the same: [`cluster`] reads the Secret and the webhook configurations, [`plan`] decides what to do, [`issue`] creates
+//! certificates, and [`material`] is how they are stored. Everything is read again when one of the objects changes.
+
+mod cluster;
+mod issue;
+mod material;
+mod plan;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use cluster::{ClusterError, Objects};
+use issue::IssueError;
+use material::{Material, bundle};
+use plan::{Change, Observed, SecretState, State};
+use thiserror::Error;
+use tokio::{
+    sync::Notify,
+    time::{Instant, sleep_until},
+};
+
+use super::{CertManagement, Clock, READINESS, Served, ServedCertificate};
+use crate::{metrics::Metrics, serve::Readiness};
+
+/// The Services of the reference and of our chart. Certificates are for them, too, so that a Secret can be used by both.
+const SERVICES: [&str; 2] = [
+    "kubeflow-trainer-controller-manager",
+    "kubeflow-trainer-webhooks",
+];
+
+/// The pause before a failed call is repeated.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// The least time between two writes of the webhook configurations, in case another controller writes them, too.
+const BETWEEN_WRITES: Duration = Duration::from_millis(500);
+
+/// What certificates are created with.
+pub(crate) struct Managed {
+    pub(crate) client: kube::Client,
+    pub(crate) namespace: String,
+    pub(crate) settings: CertManagement,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+/// Why nothing could be done.
+#[derive(Debug, Error)]
+enum ManageError {
+    #[error(transparent)]
+    Cluster(#[from] ClusterError),
+    #[error(transparent)]
+    Issue(#[from] IssueError),
+}
+
+/// The running management.
+struct Manager<'a> {
+    objects: Objects,
+    clock: &'a dyn Clock,
+    metrics: &'a Metrics,
+    served: &'a ServedCertificate,
+    readiness: &'a Readiness,
+    state: State,
+    /// When webhook configurations may be written again.
+    may_write: Instant,
+}
+
+/// Creates and rotates certificates, and serves them.
+pub(super) async fn follow(served: &ServedCertificate, managed: Managed, readiness: &Readiness) {
+    let Managed {
+        client,
+        namespace,
+        settings,
+        clock,
+        metrics,
+    } = managed;
+    let mut services = vec![settings.webhook_service_name];
+    services.extend(SERVICES.map(str::to_owned));
+    let mut names: Vec<_> = services
+        .iter()
+        .map(|service| format!("{service}.{namespace}.svc"))
+        .collect();
+    names.dedup();
+    let manager = Manager {
+        objects: Objects {
+            client,
+            namespace,
+            secret: settings.webhook_secret_name,
+        },
+        clock: &*clock,
+        metrics: &metrics,
+        served,
+        readiness,
+        state: State::new(names),
+        may_write: Instant::now(),
+    };
+    let objects = manager.objects.clone();
+    let changed = Notify::new();
+    tokio::join!(objects.watch(&changed), manager.run(&changed));
+}
+
+impl Manager<'_> {
+    async fn run(mut self, changed: &Notify) {
+        let mut last_error = None;
+        loop {
+            let next = match self.update().await {
+                Ok(next) => {
+                    last_error = None;
+                    next
+                }
+                Err(ManageError::Cluster(error)) if error.is_conflict() => None,
+                Err(error) => {
+                    let why = error.to_string();
+                    if last_error.as_ref() != Some(&why) {
+                        tracing::error!(%error, "certificates cannot be managed; the last valid one is used");
+                    }
+                    let now = self.clock.now();
+                    if !self.state.is_ready(now) {
+                        self.readiness.note_missing(READINESS, why.clone());
+                    }
+                    last_error = Some(why);
+                    Some(now + RETRY)
+                }
+            };
+            let Some(next) = next else { continue };
+            tokio::select! {
+                () = changed.notified() => {}
+                () = self.clock.sleep_until(next) => {}
+            }
+        }
+    }
+
+    /// Does what is to do now. Returns when to look again; `None` for at once.
+    async fn update(&mut self) -> Result<Option<SystemTime>, ManageError> {
+        let secret = self.objects.secret().await?;
+        let configurations = self.objects.configurations().await?;
+        let observed = Observed {
+            secret: secret.state.clone(),
+            configurations: configurations.iter().map(|it| it.trusted.clone()).collect(),
+        };
+        let now = self.clock.now();
+        let plan = self.state.plan(&observed, now);
+        if let Some(material) = &plan.serve {
+            self.serve(material);
+        }
+        match plan.not_ready {
+            None => self.readiness.set(READINESS, true),
+            Some(why) => self.readiness.note_missing(READINESS, why),
+        }
+        if let Some(change) = &plan.change {
+            self.log(&observed.secret, change);
+            let material = change.apply(self.state.names(), now)?;
+            self.objects.write(&secret, &material).await?;
+            self.metrics.certificate_changed(change.name());
+            return Ok(None);
+        }
+        let mut is_done = true;
+        for (configuration, bundle) in configurations.iter().zip(&plan.bundles) {
+            if let Some(bundle) = bundle {
+                sleep_until(self.may_write).await;
+                self.objects.inject(configuration, bundle).await?;
+                self.metrics.certificate_changed("inject");
+                tracing::info!(
+                    configuration = configuration.name(),
+                    "the authorities of certificates are written into a webhook configuration"
+                );
+                is_done = false;
+            }
+        }
+        if !is_done {
+            self.may_write = Instant::now() + BETWEEN_WRITES;
+        }
+        Ok(is_done.then_some(plan.next))
+    }
+
+    fn serve(&self, material: &Material) {
+        let Some(leaf) = &material.leaf else { return };
+        match leaf.key.certified(leaf.chain.clone()) {
+            Ok(certificate) => {
+                self.served.set(Served {
+                    certificate: Arc::new(certificate),
+                    authority: Some(bundle(material.authorities()).into()),
+                });
+                self.metrics.set_certificate_expiration(leaf.not_after);
+                tracing::info!(
+                    secret = self.objects.secret_name(),
+                    "a certificate is loaded"
+                );
+            }
+            // It was checked when it was read.
+            Err(problem) => tracing::error!(problem, "a certificate cannot be served"),
+        }
+    }
+
+    fn log(&self, secret: &SecretState, change: &Change) {
+        let name = self.objects.secret_name();
+        let change = change.name();
+        match secret {
+            SecretState::Invalid { error, .. } => {
+                self.metrics.certificate_changed("replace-invalid");
+                tracing::error!(
+                    secret = name,
+                    %error,
+                    change,
+                    "the Secret with the certificate is invalid and is replaced"
+                );
+            }
+            _ => tracing::info!(
+                secret = name,
+                change,
+                "the Secret with the certificate is written"
+            ),
+        }
+    }
+}

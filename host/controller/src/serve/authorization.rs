@@ -1,0 +1,198 @@
+//! Who may read metrics, by the API server's authentication and authorization.
+
+use std::{
+    collections::HashMap,
+    fmt,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use axum::{
+    extract::{Request, State},
+    middleware::Next,
+    response::{IntoResponse, Response},
+};
+use http::{
+    HeaderMap, HeaderValue, StatusCode,
+    header::{AUTHORIZATION, WWW_AUTHENTICATE},
+};
+use k8s_openapi::api::{
+    authentication::v1::{TokenReview, TokenReviewSpec},
+    authorization::v1::{NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
+};
+use kube::{Api, Client, api::PostParams};
+use sha2::{Digest as _, Sha256};
+use tokio::{sync::Semaphore, time::Instant};
+
+use crate::kubernetes::code;
+
+/// How long an answer is used again. Rights that were taken away last for as long.
+const ALLOWED: Duration = Duration::from_secs(60);
+const REFUSED: Duration = Duration::from_secs(10);
+
+/// The most answers that are cached.
+const MOST: usize = 256;
+
+/// The most questions to the API server at once, so that clients with invalid tokens do not load it.
+const AT_ONCE: usize = 4;
+
+/// The longest token. Those of ServiceAccounts have about a kilobyte.
+const LONGEST: usize = 8 << 10;
+
+/// Whether a client may read metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    Allowed,
+    Unknown,
+    Forbidden,
+}
+
+/// Asks the API server about the tokens of clients.
+pub struct Authorizer {
+    client: Client,
+    /// By the digest of the token.
+    answers: Mutex<HashMap<[u8; 32], (Verdict, Instant)>>,
+    questions: Semaphore,
+}
+
+impl fmt::Debug for Authorizer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Authorizer").finish_non_exhaustive()
+    }
+}
+
+impl Authorizer {
+    /// Returns an authorizer that asks with that client.
+    #[must_use]
+    pub fn new(client: Client) -> Self {
+        Self {
+            client,
+            answers: Mutex::default(),
+            questions: Semaphore::new(AT_ONCE),
+        }
+    }
+
+    async fn verdict(&self, path: &str, headers: &HeaderMap) -> Result<Verdict, kube::Error> {
+        let Some(token) = token(headers) else {
+            return Ok(Verdict::Unknown);
+        };
+        let digest = Sha256::new()
+            .chain_update(path.len().to_be_bytes())
+            .chain_update(path)
+            .chain_update(token)
+            .finalize()
+            .into();
+        if let Some(known) = self.known(&digest) {
+            return Ok(known);
+        }
+        // The semaphore is never closed.
+        let _question = self.questions.acquire().await.ok();
+        if let Some(known) = self.known(&digest) {
+            return Ok(known);
+        }
+        let verdict = self.ask(path, token).await?;
+        self.remember(digest, verdict);
+        Ok(verdict)
+    }
+
+    fn known(&self, digest: &[u8; 32]) -> Option<Verdict> {
+        let (verdict, until) = *self.answers().get(digest)?;
+        (Instant::now() < until).then_some(verdict)
+    }
+
+    fn remember(&self, digest: [u8; 32], verdict: Verdict) {
+        let now = Instant::now();
+        let lasts = match verdict {
+            Verdict::Allowed => ALLOWED,
+            Verdict::Unknown | Verdict::Forbidden => REFUSED,
+        };
+        let mut answers = self.answers();
+        answers.retain(|_, (_, until)| now < *until);
+        if answers.len() >= MOST {
+            // Those that are allowed are kept: tokens that clients invent do not displace them.
+            answers.retain(|_, (verdict, _)| *verdict == Verdict::Allowed);
+        }
+        if answers.len() < MOST {
+            answers.insert(digest, (verdict, now + lasts));
+        }
+    }
+
+    async fn ask(&self, path: &str, token: &str) -> Result<Verdict, kube::Error> {
+        let review = TokenReview {
+            spec: TokenReviewSpec {
+                token: token.to_owned(),
+                ..TokenReviewSpec::default()
+            },
+            ..TokenReview::default()
+        };
+        let reviews = Api::<TokenReview>::all(self.client.clone());
+        let review = reviews.create(&PostParams::default(), &review).await?;
+        let status = review.status.unwrap_or_default();
+        let Some(user) = status.user.filter(|_| status.authenticated == Some(true)) else {
+            return Ok(Verdict::Unknown);
+        };
+        let access = SubjectAccessReview {
+            spec: SubjectAccessReviewSpec {
+                user: user.username,
+                groups: user.groups,
+                uid: user.uid,
+                extra: user.extra,
+                non_resource_attributes: Some(NonResourceAttributes {
+                    path: Some(path.to_owned()),
+                    verb: Some("get".to_owned()),
+                }),
+                ..SubjectAccessReviewSpec::default()
+            },
+            ..SubjectAccessReview::default()
+        };
+        let reviews = Api::<SubjectAccessReview>::all(self.client.clone());
+        let access = reviews.create(&PostParams::default(), &access).await?;
+        Ok(match access.status {
+            Some(status) if status.allowed => Verdict::Allowed,
+            _ => Verdict::Forbidden,
+        })
+    }
+
+    fn answers(&self) -> MutexGuard<'_, HashMap<[u8; 32], (Verdict, Instant)>> {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Answers requests of clients that may read the path.
+pub(super) async fn authorize(
+    State(authorizer): State<std::sync::Arc<Authorizer>>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let path = request.uri().path().to_owned();
+    match authorizer.verdict(&path, request.headers()).await {
+        Ok(Verdict::Allowed) => next.run(request).await,
+        Ok(Verdict::Unknown) => {
+            let bearer = [(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))];
+            let text = "send the token of a ServiceAccount as `Authorization: Bearer TOKEN`";
+            (StatusCode::UNAUTHORIZED, bearer, text).into_response()
+        }
+        Ok(Verdict::Forbidden) => {
+            let text = format!("the user may not get the nonResourceURL {path}");
+            (StatusCode::FORBIDDEN, text).into_response()
+        }
+        Err(error) => {
+            // Its message could quote the token.
+            tracing::warn!(
+                code = code(&error),
+                "a client of metrics cannot be authorized; the controller has to create TokenReviews and SubjectAccessReviews"
+            );
+            let text = "the API server did not say whether the user may get metrics";
+            (StatusCode::INTERNAL_SERVER_ERROR, text).into_response()
+        }
+    }
+}
+
+/// Returns the token of a request.
+fn token(headers: &HeaderMap) -> Option<&str> {
+    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, token) = value.split_once(' ')?;
+    let token = token.trim();
+    let is_token = scheme.eq_ignore_ascii_case("bearer") && !token.is_empty();
+    (is_token && token.len() <= LONGEST).then_some(token)
+}
