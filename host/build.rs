@@ -33,6 +33,7 @@ fn embed_plugins() -> Result<(), Box<dyn Error>> {
     let plugins: Vec<_> = folders::plugins(&root)?.into_values().collect();
     let mut table =
         String::from("/// The built-in plugins.\npub(crate) static BUILT_INS: &[BuiltIn] = &[\n");
+    let gates = feature_gates(&plugins)?;
     // The SDK's macro reads the contract from there, which cargo does not know.
     watch(&root.join("wit"));
     for built in build::build_all(&plugins, &options)? {
@@ -48,8 +49,25 @@ fn embed_plugins() -> Result<(), Box<dyn Error>> {
         built.sources.iter().for_each(|source| watch(source));
     }
     table.push_str("];\n");
-    std::fs::write(out.join("built_ins.rs"), table)?;
+    std::fs::write(out.join("built_ins.rs"), table + &gates)?;
     Ok(())
+}
+
+/// Returns the list of plugins that a feature gate switches on: their names and those of the gates, which are in their folders.
+fn feature_gates(plugins: &[PathBuf]) -> Result<String, Box<dyn Error>> {
+    let mut table = String::from(
+        "/// The plugins that a feature gate switches on, with its name.\nstatic GATED: &[(&str, &str)] = &[\n",
+    );
+    for folder in plugins {
+        let file = folder.join("feature-gate");
+        if file.is_file() {
+            let gate = std::fs::read_to_string(&file)?;
+            let name = folder.file_name().unwrap_or_default().to_string_lossy();
+            writeln!(table, "    ({name:?}, {:?}),", gate.trim())?;
+            watch(&file);
+        }
+    }
+    Ok(table + "];\n")
 }
 
 /// Lists the runtimes of the plugins, and the modules in their folders that tests/differences_from_the_reference_are_listed contains.

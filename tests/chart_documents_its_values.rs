@@ -131,10 +131,9 @@ fn schema_has_every_key_of_the_configuration() {
         "controller.groupKindConcurrency.clusterTrainingRuntime",
         "controller.groupKindConcurrency.trainJob",
         "controller.groupKindConcurrency.trainingRuntime",
-        "featureGates",
         "health.livenessEndpointName",
         "health.readinessEndpointName",
-        "statusServer",
+        "metrics.secureServing",
     ];
     assert_eq!(
         leaves,

@@ -25,7 +25,7 @@ fn values_of_the_reference_are_refused_with_what_to_do() {
     for (path, advice) in refused() {
         let parent = path.rsplit('.').next().unwrap();
         let value = match parent {
-            "statusServer" | "featureGates" | "image" | "commonLabels" => "{\"a\":\"b\"}",
+            "image" | "commonLabels" => "{\"a\":\"b\"}",
             "imagePullSecrets" => "[{}]",
             "trainingRuntime" | "clusterTrainingRuntime" => "1",
             "nameOverride" | "webhookServiceName" | "webhookSecretName" => "\"trainer\"",

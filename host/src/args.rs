@@ -3,6 +3,7 @@
 use std::{convert::Infallible, fmt, path::PathBuf, str::FromStr, time::Duration};
 
 use clap::{Args, ValueEnum};
+use trainyard_controller::settings::FeatureGates;
 use trainyard_model::{names::is_dns_label, quantity::Quantity};
 
 /// The input and the plugins of a command that renders.
@@ -121,6 +122,15 @@ pub(crate) struct LoadArgs {
     /// The policy file, with grants, limits and configuration of plugins.
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub(crate) policy: Option<PathBuf>,
+    /// Features to switch on or off, as NAME=BOOL with commas between them: TrainJobStatus, with which pods report progress [default:
+    /// TrainJobStatus=false].
+    #[arg(
+        long,
+        value_name = "NAME=BOOL,...",
+        default_value = "",
+        hide_default_value = true
+    )]
+    pub(crate) feature_gates: FeatureGates,
     #[command(flatten)]
     pub(crate) cache: CacheArgs,
 }

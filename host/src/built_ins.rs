@@ -1,14 +1,32 @@
 //! The built-in plugins, as components that `build.rs` builds.
 
+use trainyard_controller::settings::{FeatureGate, FeatureGateError};
 use trainyard_sandbox::BuiltIn;
 
 include!(concat!(env!("OUT_DIR"), "/built_ins.rs"));
+
+/// Returns the feature gate that switches a built-in plugin on; `None` if it is always loaded.
+///
+/// # Errors
+/// The gate that the plugin's folder names does not exist.
+pub(crate) fn feature_gate(plugin: &str) -> Result<Option<FeatureGate>, FeatureGateError> {
+    let mut gated = GATED.iter();
+    let gate = gated.find(|(name, _)| *name == plugin);
+    gate.map(|(_, gate)| gate.parse()).transpose()
+}
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
     use super::*;
+
+    #[test]
+    fn feature_gates_of_plugins_exist() {
+        let gates = BUILT_INS.iter().map(|it| feature_gate(it.name()).unwrap());
+        let gates: Vec<_> = gates.flatten().collect();
+        assert_eq!(gates, [FeatureGate::TrainJobStatus]);
+    }
 
     #[test]
     fn embedded_digest_and_manifest_are_those_of_the_component() {

@@ -15,7 +15,7 @@ use trainyard_controller::{
     plugins::Plugins,
     queue::{Backoff, Queue},
     serve::BindAddress,
-    settings::{LoadedSettings, LogFormat, LogLevel, Overrides, Settings},
+    settings::{FeatureGate, LoadedSettings, LogFormat, LogLevel, Overrides, Settings},
     threads::{Sizes, Threads},
     webhook::CERT_DIR,
 };
@@ -103,7 +103,13 @@ pub(crate) fn run(args: &ControllerArgs) -> Result<(), ErrorList> {
     runtime.spawn(stop_on_signal(signals, stop.clone()));
     runtime.spawn(exit_while_loading(stop.clone(), loaded.clone()));
     tracing::info!("loading plugins");
-    let plugins = plugins(args, &settings, &metrics)?;
+    let status_url = if settings.feature_gates.is_on(FeatureGate::TrainJobStatus) {
+        let cluster = runtime.block_on(args.cluster.config())?;
+        Some(settings.status_server.url(&cluster.default_namespace))
+    } else {
+        None
+    };
+    let plugins = plugins(args, &settings, status_url, &metrics)?;
     loaded.cancel();
     let ended = runtime.block_on(async {
         let options = Options {
@@ -128,6 +134,7 @@ pub(crate) fn run(args: &ControllerArgs) -> Result<(), ErrorList> {
 fn plugins(
     args: &ControllerArgs,
     settings: &Settings,
+    status_url: Option<String>,
     metrics: &Arc<Metrics>,
 ) -> Result<Plugins, ErrorList> {
     let (policy, policy_digest) = match &settings.policy_file {
@@ -137,6 +144,7 @@ fn plugins(
         }
         None => (PolicyFile::default(), None),
     };
+    let policy = policy.for_process(settings.feature_gates.clone(), status_url);
     let files = load::files(&args.load.plugin, settings.plugin_dir.as_deref())?;
     let wrap = |plugin| trainyard_controller::guarded(plugin, metrics);
     let wrap = |plugin| trainyard_controller::measured(wrap(plugin), metrics);
@@ -195,6 +203,7 @@ fn settings(args: &ControllerArgs) -> Result<Settings, ErrorList> {
         health_probe_bind_address: args.health_probe_bind_address.clone(),
         webhook_bind_address: args.webhook_bind_address.clone(),
         webhook_cert_dir: args.webhook_cert_dir.clone(),
+        feature_gates: args.load.feature_gates.clone(),
         cert_management: args.cert_management,
         concurrency: args.concurrency,
         qps: args.kube_api_qps,

@@ -37,7 +37,7 @@ pub(crate) fn run(args: &RbacArgs) -> Result<(), ErrorList> {
     let loaded = LoadedPlugins::load(&args.load)?;
     let plugins = || loaded.renderer.generation().plugins();
     let claims = plugins().map(|plugin| (&*plugin.id.name, &plugin.manifest.claims));
-    let roles = rbac::roles(claims, &args.namespace);
+    let roles = rbac::roles(claims, &args.namespace, &args.load.feature_gates);
     let notes = roles.notes.clone();
     let objects = match args.shadow {
         true => vec![object(&rbac::shadow_role(roles))?],

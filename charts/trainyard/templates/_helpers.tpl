@@ -37,6 +37,16 @@ kubeflow-trainer-controller-manager
 {{- (.Values.manager.config.webhook | default dict).port | default 9443 -}}
 {{- end -}}
 
+{{/* Not empty if pods report progress to the controller. */}}
+{{- define "trainyard.progress" -}}
+{{- if (.Values.manager.config.featureGates | default dict).TrainJobStatus }}yes{{ end -}}
+{{- end -}}
+
+{{/* The port to which pods report progress, which is by default that of the Kubeflow Trainer. */}}
+{{- define "trainyard.statusPort" -}}
+{{- (.Values.manager.config.statusServer | default dict).port | default 10443 -}}
+{{- end -}}
+
 {{/* The Secret with the certificate that the controller creates; empty if it creates none. */}}
 {{- define "trainyard.managedSecret" -}}
 {{- with .Values.manager.config.certManagement | default dict -}}
@@ -65,7 +75,6 @@ kubeflow-trainer-controller-manager
 {{- if not $controller }}{{ $_ := unset $config "controller" }}{{ end -}}
 {{- if not $config.leaderElection.resourceNamespace }}{{ $_ := unset $config.leaderElection "resourceNamespace" }}{{ end -}}
 {{- /* Keys of the Kubeflow Trainer's chart. If they are set, templates/validate.yaml has checked that they mean the same here. */ -}}
-{{- range list "statusServer" "featureGates" }}{{ $_ := unset $config . }}{{ end -}}
 {{- with $config.certManagement -}}
 {{- $_ := unset . "webhookServiceName" -}}
 {{- if not .webhookSecretName }}{{ $_ := unset . "webhookSecretName" }}{{ end -}}

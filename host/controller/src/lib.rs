@@ -1,6 +1,6 @@
 //! The controller: reconciles TrainJobs into JobSets.
 //!
-//! The process: [`run`](run()) starts everything from [`settings`], [`serve`] answers probes and serves [`metrics`], and [`lease`] elects the
+//! The process: [`run`](run()) starts everything from [`settings`], which `gates` switch on or off, [`serve`] answers probes and serves [`metrics`], and [`lease`] elects the
 //! leader among several controllers.
 //!
 //! From a change to its result:
@@ -9,8 +9,8 @@
 //! - [`reconcile`] reconciles one TrainJob: observe, decide, act. [`keys`] generates the keys of a Secret, [`events`] reports errors to users,
 //!   `log_shares` gives each namespace its share of the log by a `keyed_limit`, and `census` counts the TrainJobs in each state.
 //!
-//! [`webhook`] checks TrainJobs and runtimes before the API server stores them, as a reconcile reads and renders them. All TLS servers share
-//! one `certificate`.
+//! [`webhook`] checks TrainJobs and runtimes before the API server stores them, as a reconcile reads and renders them. Pods report progress to
+//! [`status_server`]. All TLS servers share one `certificate`.
 //!
 //! Plugins: [`plugins`] has the loaded ones, which are called on their own [`threads`]. `measure` measures their calls, and `guard` pauses a
 //! plugin that keeps exhausting its limits, by its `breaker`.
@@ -27,6 +27,7 @@ pub mod client;
 pub mod events;
 mod failures;
 mod fair;
+mod gates;
 mod guard;
 mod keyed_limit;
 pub mod keys;
@@ -43,6 +44,7 @@ mod run;
 pub mod serve;
 pub mod settings;
 pub mod shadow;
+pub mod status_server;
 pub mod threads;
 pub mod watch;
 pub mod webhook;

@@ -12,7 +12,7 @@ use trainyard_api::names;
 
 use crate::{
     certificate::{Clock, Managed, ServedCertificate, Source},
-    client::{Access, ClientError, ClientOptions, client},
+    client::{Access, ClientError, ClientOptions, Rate, client},
     events::{Recorder, Reporter, recorder},
     failures::Failures,
     lease::Candidate,
@@ -21,10 +21,11 @@ use crate::{
     queue::Queue,
     reconcile::{Reconciler, Stores},
     serve::{self, Authorizer, MetricsAccess, Readiness, ServeError},
-    settings::{SecureServing, Settings},
+    settings::{FeatureGate, SecureServing, Settings},
     shadow::Shadow,
+    status_server::{Clients, StatusServer},
     watch::StateReplaced,
-    webhook::{WebhookServer, WebhookSettings},
+    webhook::{self, WebhookSettings},
     work::Work,
 };
 
@@ -122,16 +123,19 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
     let events = AbortOnDropHandle::new(tokio::spawn(events.run()));
     let candidate = options.candidate(&readiness)?;
     let webhook = options.webhook();
+    let status = options.settings.status_server.clone();
+    let tls = options.settings.tls.clone();
+    let clients = options.status_clients(certificate.as_ref())?;
     if options.settings.shadow {
         tracing::info!("shadow mode: TrainJobs are compared, and nothing is written");
     }
-    let tls = options.settings.tls.clone();
     let work = Arc::new(work(options, api, recorder, readiness));
     let tls = certificate
         .as_ref()
         .map(|certificate| certificate.acceptor(&tls));
-    let shared = (&work.metrics, tls.transpose().map_err(ServeError::Tls)?);
-    let webhooks = WebhookServer::start(&webhook, &work.reconciler, shared, &stop).await?;
+    let tls = tls.transpose().map_err(ServeError::Tls)?;
+    let shared = (&work.metrics, tls.clone());
+    let webhooks = webhook::serve(&webhook, &work.reconciler, shared, &stop).await?;
     let counted = Arc::downgrade(&work);
     let count = move || counted.upgrade()?.count_train_jobs();
     work.metrics.count_train_jobs_with(count);
@@ -142,16 +146,26 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
             .map_or_else(Vec::new, |stores| stores.held_text())
     };
     work.metrics.count_held_text_with(count);
+    let status_server = match clients.zip(certificate.zip(tls)) {
+        Some((clients, served)) => {
+            let started = StatusServer::start(&status, clients, served, &work, &stop);
+            Some(started.await?)
+        }
+        None => None,
+    };
     let mut watches = AbortOnDropHandle::new(tokio::spawn(work.clone().watch()));
     let ended = tokio::select! {
         ended = &mut watches => Err(ended.map_or(ControllerError::WatchesEnded, Into::into)),
-        ended = lead(&work, candidate, &stop) => ended,
+        ended = lead(&work, candidate, status_server.as_ref(), &stop) => ended,
     };
     tracing::info!("stopped");
     stop.cancel();
     // The last recorder is dropped with the work: the writer writes the pending Events and ends.
     drop((watches, work));
     webhooks.ended().await;
+    if let Some(status_server) = status_server {
+        status_server.ended().await;
+    }
     drop(follows);
     if timeout(LAST_EVENTS, events).await.is_err() {
         tracing::warn!("some Events could not be written in time and are lost");
@@ -182,6 +196,31 @@ impl Options {
             true => WebhookSettings::default(),
             false => self.settings.webhook.clone(),
         }
+    }
+
+    /// Returns the clients of the status server; `None` if its feature gate is off, and in the shadow mode.
+    fn status_clients(
+        &self,
+        certificate: Option<&ServedCertificate>,
+    ) -> Result<Option<Clients>, ControllerError> {
+        let gates = &self.settings.feature_gates;
+        if !gates.is_on(FeatureGate::TrainJobStatus) || self.settings.shadow {
+            return Ok(None);
+        }
+        if certificate.is_none() {
+            return Err(ControllerError::NoCertificate(
+                "featureGates.TrainJobStatus",
+            ));
+        }
+        let (qps, burst) = Clients::CONFIG_MAPS;
+        let slow = ClientOptions {
+            rate: Rate::new(qps, burst),
+            ..ClientOptions::default()
+        };
+        Ok(Some(Clients {
+            requests: self.client(ClientOptions::default())?,
+            config_maps: self.client(slow)?,
+        }))
     }
 
     /// Returns how metrics are protected.
@@ -292,6 +331,7 @@ fn work(options: Options, client: Client, recorder: Recorder, readiness: Arc<Rea
 async fn lead(
     work: &Arc<Work>,
     candidate: Option<Candidate>,
+    status_server: Option<&StatusServer>,
     stop: &CancellationToken,
 ) -> Result<(), ControllerError> {
     tokio::select! {
@@ -307,7 +347,15 @@ async fn lead(
         work.run(stop).await;
         return Ok(());
     }
+    if let Some(status_server) = status_server {
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            () = status_server.until_ready() => {}
+        }
+    }
+    let follow = || status_server.map(StatusServer::follow);
     let Some(candidate) = candidate else {
+        let _follows = follow();
         work.metrics.set_leader(true);
         work.run(stop).await;
         work.metrics.set_leader(false);
@@ -317,6 +365,7 @@ async fn lead(
         () = stop.cancelled() => return Ok(()),
         leadership = candidate.acquire() => leadership,
     };
+    let _follows = follow();
     tokio::select! {
         () = work.run(stop) => {
             leadership.release().await;

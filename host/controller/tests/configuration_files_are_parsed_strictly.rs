@@ -12,9 +12,10 @@ use trainyard_controller::{
     certificate::{CertManagement, CipherSuite, TlsSettings, TlsVersion},
     serve::BindAddress,
     settings::{
-        LeaderElection, LoadedSettings, LogFormat, LogLevel, Logging, Overrides, SecureServing,
-        Settings, schema,
+        FeatureGate, LeaderElection, LoadedSettings, LogFormat, LogLevel, Logging, Overrides,
+        SecureServing, Settings, schema,
     },
+    status_server::StatusServerSettings,
     webhook::WebhookSettings,
 };
 
@@ -128,6 +129,8 @@ jobSet: {writeDefaults: on}
 policyFile: /etc/policy.yaml
 pluginDir: /plugins
 logging: {format: text, level: debug}
+statusServer: {port: 444, qps: 1.5, burst: 3}
+featureGates: {TrainJobStatus: true}
 webhook: {port: 443, host: 10.0.0.1}
 ",
     );
@@ -160,6 +163,13 @@ webhook: {port: 443, host: 10.0.0.1}
                 },
                 ..WebhookSettings::default()
             },
+            status_server: StatusServerSettings {
+                bind_address: port(444),
+                qps: 1.5,
+                burst: Some(3),
+                ..StatusServerSettings::default()
+            },
+            feature_gates: "TrainJobStatus=true".parse().unwrap(),
             metrics_secure_serving: SecureServing::Always,
             metrics_auth: true,
             cert_management: CertManagement {
@@ -248,6 +258,7 @@ fn flags_override_the_file() {
         health_probe_bind_address: Some(port(1)),
         webhook_bind_address: Some(port(2)),
         webhook_cert_dir: Some("certs".into()),
+        feature_gates: "TrainJobStatus=true".parse().unwrap(),
         cert_management: Some(true),
         concurrency: Some(count(9)),
         qps: Some(0.0),
@@ -265,6 +276,7 @@ fn flags_override_the_file() {
     assert_eq!(settings.health_probe_bind_address, port(1));
     assert_eq!(settings.webhook.bind_address, port(2));
     assert_eq!(settings.webhook.cert_dir, Some("certs".into()));
+    assert!(settings.feature_gates.is_on(FeatureGate::TrainJobStatus));
     assert!(settings.cert_management.enable);
     assert_eq!(settings.concurrency, count(9));
     assert_eq!((settings.qps, settings.burst), (Some(0.0), Some(4)));
@@ -315,7 +327,6 @@ fn configuration_deployed_by_the_reference_is_read() {
             "controller.groupKindConcurrency[ClusterTrainingRuntime.trainer.kubeflow.org]",
             "controller.groupKindConcurrency[TrainingRuntime.trainer.kubeflow.org]",
             "metrics.secureServing",
-            "statusServer",
         ]
     );
     assert!(
@@ -349,7 +360,6 @@ fn empty_reference_configuration_means_its_defaults() {
     assert_eq!(
         reported,
         [
-            "featureGates",
             "health.readinessEndpointName",
             "metrics.secureServing",
             "webhook"
@@ -465,6 +475,11 @@ fn errors_list_the_allowed_keys() {
             REFERENCE,
             "leaderElection: {resourceLock: 1}",
             "leaderElection.resourceLock: must be `leases`; found 1",
+        ),
+        (
+            REFERENCE,
+            "featureGates: {TrainJobs: true}",
+            "featureGates.TrainJobs: `TrainJobs` is not a feature gate; the feature gates are TrainJobStatus, AllAlpha, AllBeta",
         ),
         (
             REFERENCE,
@@ -609,7 +624,7 @@ fn manual_names_every_key_and_its_example_is_valid() {
     }
     let mut keys = Vec::new();
     add(&schema, &schema["properties"], "", &mut keys);
-    assert_eq!(keys.len(), 31, "{keys:?}");
+    assert_eq!(keys.len(), 35, "{keys:?}");
     for key in keys {
         let named = manual.contains(&format!("| `{key}` |"));
         assert!(named || key == "apiVersion" || key == "kind", "{key}");
@@ -638,4 +653,40 @@ controller:
         .map(|error| format!("error: {error}"))
         .collect();
     assert_eq!(printed, shown.lines().collect::<Vec<_>>());
+}
+
+/// As in the reference, gates and the server are settings of either file, and flags take precedence.
+#[test]
+fn the_status_server_is_set_as_in_the_reference() {
+    let read = |kind: &str| {
+        let text = format!(
+            "{kind}statusServer: {{port: 1, qps: 7}}\nfeatureGates: {{TrainJobStatus: true}}\n"
+        );
+        LoadedSettings::parse("c.yaml", &text).unwrap().settings
+    };
+    for settings in [read(OURS), read(REFERENCE)] {
+        let server = StatusServerSettings {
+            bind_address: port(1),
+            qps: 7.0,
+            burst: None,
+            ..StatusServerSettings::default()
+        };
+        assert_eq!(settings.status_server, server);
+        assert_eq!(
+            server.url("ml"),
+            "https://kubeflow-trainer-controller-manager.ml.svc:1"
+        );
+        let is_on = |settings: &Settings| settings.feature_gates.is_on(FeatureGate::TrainJobStatus);
+        assert!(is_on(&settings));
+        let off = Overrides {
+            feature_gates: "TrainJobStatus=false".parse().unwrap(),
+            ..Overrides::default()
+        };
+        assert!(!is_on(&settings.with(off)));
+    }
+    let default = StatusServerSettings::default();
+    assert_eq!(
+        (default.bind_address, default.qps, default.burst),
+        (port(10443), 5.0, Some(10))
+    );
 }

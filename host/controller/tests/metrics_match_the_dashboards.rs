@@ -380,6 +380,7 @@ fn every_metric_is_documented() {
         "allowed",
         Duration::ZERO,
     );
+    metrics.status_updated(200);
     metrics.certificate_changed("create");
     metrics.set_unreadable("TrainJob", 1);
     metrics.count_train_jobs_with(|| Some(TrainJobCounts::new()));

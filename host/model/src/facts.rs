@@ -4,7 +4,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, PoisonError, RwLock},
 };
 
 use serde_json::{Value, json};
@@ -14,6 +14,12 @@ pub const HOST_VERSION: &str = "host/version";
 
 /// The prefix of the host's own facts.
 pub const HOST_PREFIX: &str = "host/";
+
+/// The URL of the status server, up to the path. The controller provides it if it has a status server, unless the operator sets it.
+pub const STATUS_URL: &str = "status/url";
+
+/// The certificates, as PEM, of the authorities that clients of the status server have to trust: a fact of a host that has a status server.
+pub const STATUS_CA: &str = "host/status-ca";
 
 /// The longest name, in bytes.
 pub const MAX_NAME: usize = 128;
@@ -68,6 +74,39 @@ impl Facts {
     pub(crate) fn digest(&self) -> String {
         let facts: Value = json!(*self.0);
         crate::digest::canonical_digest(&facts)
+    }
+}
+
+/// The host's own facts apart from its version, by name.
+pub type HostFactTexts = Arc<BTreeMap<String, String>>;
+
+/// The host's own facts, which may change while it runs, such as a certificate. They are not pinned in snapshots. A rendering reads them once,
+/// at its start. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct HostFacts(Arc<RwLock<HostFactTexts>>);
+
+impl HostFacts {
+    /// Returns facts by name.
+    #[must_use]
+    pub fn new(facts: BTreeMap<String, String>) -> Self {
+        Self(Arc::new(RwLock::new(facts.into())))
+    }
+
+    /// Sets a fact, whose name begins with [`HOST_PREFIX`], or removes it.
+    pub fn set(&self, name: &str, text: Option<&str>) {
+        let mut facts = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let facts = Arc::make_mut(&mut facts);
+        match text {
+            Some(text) => facts.insert(name.to_owned(), text.to_owned()),
+            None => facts.remove(name),
+        };
+    }
+
+    /// Returns the facts as they are now.
+    #[must_use]
+    pub fn now(&self) -> HostFactTexts {
+        let facts = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        facts.clone()
     }
 }
 

@@ -4,7 +4,12 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use serde_json::Value;
 
-use crate::{facts::Facts, lookup::Requester, names::short_hash, record::Accelerators};
+use crate::{
+    facts::{Facts, HostFactTexts},
+    lookup::Requester,
+    names::short_hash,
+    record::Accelerators,
+};
 
 /// The TrainJob and what resolve derived from its runtime. Plugins cannot change it.
 #[derive(Clone, Debug, Default)]
@@ -33,6 +38,8 @@ pub struct Job {
     pub accelerators: Accelerators,
     /// The operator's facts.
     pub facts: Facts,
+    /// The host's own facts, apart from its version.
+    pub host_facts: HostFactTexts,
 }
 
 /// The runtime that a TrainJob names.

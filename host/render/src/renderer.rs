@@ -85,14 +85,18 @@ impl Renderer {
         Ok(Self::new(others, self.facts.clone())?.with_skipped(skipped))
     }
 
-    /// Replaces the facts, such as by those of another process. Its accelerators order the plugins, unless that order would be refused.
+    /// Replaces the facts, such as by those of another process. Its accelerators order the plugins, unless that order would be refused. The
+    /// host's own facts stay.
     #[must_use]
     pub fn with_facts(mut self, facts: ClusterFacts) -> Self {
         let plugins = self.generation.plugins().cloned();
         if let Ok(generation) = Candidate::new(plugins, &facts.accelerators).into_generation() {
             self.generation = generation;
         }
-        self.facts = facts;
+        self.facts = ClusterFacts {
+            host: self.facts.host,
+            ..facts
+        };
         self
     }
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use trainyard_model::{
     claims::{ClaimPath, Grants},
-    facts::Facts,
+    facts::{Facts, HostFacts},
     limits::Limits,
     names::sha256_digest,
     plugin_info::{Exemptions, PluginInfo, Settings},
@@ -92,6 +92,9 @@ pub(crate) struct Cluster {
     accelerators: Vec<String>,
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     facts: BTreeMap<String, String>,
+    /// The host's own facts, apart from its version.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    host_facts: BTreeMap<String, String>,
 }
 
 impl Cluster {
@@ -100,6 +103,7 @@ impl Cluster {
             domain: facts.cluster_domain.clone(),
             accelerators: facts.accelerators.names().map(str::to_owned).collect(),
             facts: facts.facts.all().clone(),
+            host_facts: (*facts.host.now()).clone(),
         }
     }
 
@@ -108,6 +112,7 @@ impl Cluster {
             cluster_domain: self.domain.clone(),
             accelerators: Accelerators::new(self.accelerators.iter().map(String::as_str)),
             facts: Facts::new(self.facts.clone()),
+            host: HostFacts::new(self.host_facts.clone()),
             // The bundle has the answers to lookups.
             catalog: None,
         }

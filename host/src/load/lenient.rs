@@ -6,7 +6,7 @@ use trainyard_model::{plan::PlanError, plugin::Plugin};
 use trainyard_render::Renderer;
 use trainyard_sandbox::Loader;
 
-use super::{CodeLoading, Origin, Refused, declared, disabled_by_operator, load, loader};
+use super::{CodeLoading, Origin, Refused, declared, load, loader};
 use crate::{args::CacheArgs, policy_file::PolicyFile, report::ErrorList};
 
 /// The plugins that run together.
@@ -47,8 +47,7 @@ impl LenientLoad {
             plugins.refused.push(refused);
         };
         let skipped = plugins.refused.iter().filter_map(Refused::skipped);
-        let disabled = plugins.disabled.iter().map(disabled_by_operator);
-        let renderer = renderer.with_skipped(skipped.chain(disabled).collect());
+        let renderer = renderer.with_skipped(skipped.chain(plugins.left_out()).collect());
         let disabled = plugins.disabled_names();
         let refused = plugins.refused.iter();
         let refused = refused.map(|refused| (refused.file(), refused.to_string()));

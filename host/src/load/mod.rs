@@ -53,6 +53,7 @@ impl LoadedPlugins {
     /// Loads the built-in plugins and the plugin files, and checks them against each other. Fails if one of them is refused.
     pub(crate) fn load(args: &LoadArgs) -> Result<Self, ErrorList> {
         let (policy, loader) = prepare(args.policy.as_deref(), &args.cache)?;
+        let policy = policy.for_process(args.feature_gates.clone(), None);
         let plugins = load(
             &loader,
             &files(&args.plugin, args.plugin_dir.as_deref())?,
@@ -116,13 +117,16 @@ impl LoadedPlugins {
         next_policy: Option<&Path>,
     ) -> Result<(Self, NextPlugins), ErrorList> {
         let (policy, loader) = prepare(args.policy.as_deref(), &args.cache)?;
+        let policy = policy.for_process(args.feature_gates.clone(), None);
         let files = files(&args.plugin, args.plugin_dir.as_deref())?;
         let plugins = load(&loader, &files, &policy, CodeLoading::Lazy);
         let of_now = next_policy.map(|_| plugins.policy_errors(&policy, None));
         let mut failure = ErrorList::from_iter(of_now.into_iter().flatten());
         let now = Self::of(plugins, loader, &policy, ErrorList::default());
         let next_policy = match next_policy {
-            Some(path) => PolicyFile::read(path).map_err(ErrorList::from_iter),
+            Some(path) => PolicyFile::read(path)
+                .map(|next| next.for_process(args.feature_gates.clone(), None))
+                .map_err(ErrorList::from_iter),
             None => Ok(policy),
         };
         let now = now.map_err(|refused| failure.absorb(refused));
@@ -148,7 +152,7 @@ impl LoadedPlugins {
         refused.for_each(|refused| failure.add(refused));
         failure.or_ok(())?;
         let disabled = plugins.disabled_names();
-        let skipped = plugins.disabled.iter().map(disabled_by_operator).collect();
+        let skipped = plugins.left_out().collect();
         let named = |(plugin, origin): &(Arc<dyn Plugin>, Origin)| {
             (plugin.info().id.name.clone(), origin.clone())
         };

@@ -15,7 +15,6 @@ use trainyard_render::{ClusterFacts, Renderer};
 use trainyard_sandbox::Loader;
 
 use super::{
-    disabled_by_operator,
     refused::Origin,
     result::{CodeLoading, LoadResult},
 };
@@ -120,7 +119,6 @@ impl NextPlugins {
         let loaded = self.result.loaded.iter();
         let plugins = loaded.map(|(plugin, _)| plugin.clone());
         let renderer = Renderer::new(plugins, self.policy.facts()).ok()?;
-        let disabled = self.result.disabled.iter().map(disabled_by_operator);
-        Some(renderer.with_skipped(disabled.collect()))
+        Some(renderer.with_skipped(self.result.left_out().collect()))
     }
 }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use trainyard_api::Located;
+use trainyard_controller::settings::FeatureGate;
 use trainyard_model::{
     claims::Grants,
     manifest::Manifest,
@@ -14,11 +15,14 @@ use trainyard_model::{
     plugin_info::{PluginError, PluginInfo, Settings},
     text::nearest,
 };
-use trainyard_render::Declared;
-use trainyard_sandbox::{LoadError, LoadProblem, Loader};
+use trainyard_render::{Declared, SkippedPlugin};
+use trainyard_sandbox::{BuiltIn, LoadError, LoadProblem, Loader};
 
 use super::refused::{Origin, Refused};
-use crate::{built_ins::BUILT_INS, policy_file::PolicyFile};
+use crate::{
+    built_ins::{self, BUILT_INS},
+    policy_file::PolicyFile,
+};
 
 /// When the code of the built-in plugins is loaded.
 #[derive(Clone, Copy)]
@@ -40,6 +44,8 @@ pub(super) struct LoadResult {
     pub(super) refused: Vec<Refused>,
     /// The plugins that the policy file disables.
     pub(super) disabled: Vec<Declared>,
+    /// The built-in plugins whose feature gate is off, with its name.
+    pub(super) gated: Vec<(Declared, &'static str)>,
     /// If set, plugins whose claims or digest the settings refuse are loaded with all their claims granted, and this has the refusals.
     pub(super) granted_anyway: Option<Vec<PluginError>>,
 }
@@ -97,6 +103,7 @@ impl LoadResult {
         self.loaded
             .retain(|(plugin, _)| *plugin.info().id.name != *name);
         self.disabled.retain(|disabled| disabled.name != *name);
+        self.gated.retain(|(gated, _)| gated.name != *name);
         let is_other = |refused: &Refused| refused.declared().is_none_or(|one| one.name != *name);
         self.refused.retain(is_other);
         let refusals = self.granted_anyway.iter_mut();
@@ -109,6 +116,7 @@ impl LoadResult {
         self.loaded.extend(other.loaded);
         self.refused.extend(other.refused);
         self.disabled.extend(other.disabled);
+        self.gated.extend(other.gated);
         let refusals = other.granted_anyway.into_iter().flatten();
         if let Some(all) = &mut self.granted_anyway {
             all.extend(refusals);
@@ -146,6 +154,7 @@ impl LoadResult {
         let others = self
             .disabled
             .iter()
+            .chain(self.gated.iter().map(|(declared, _)| declared))
             .chain(self.refused.iter().filter_map(Refused::declared));
         let others = others.map(|declared| (&*declared.name, &declared.active_when));
         // A loaded plugin replaces a refused one of the same name.
@@ -210,6 +219,12 @@ impl LoadResult {
         code: CodeLoading,
     ) {
         for plugin in BUILT_INS {
+            if let Ok(Some(gate)) = built_ins::feature_gate(plugin.name())
+                && !policy.is_on(gate)
+            {
+                self.leave_out(plugin, policy, gate);
+                continue;
+            }
             let defaults = Settings::built_in();
             self.add(Origin::BuiltIn, defaults, policy, |settings| {
                 Ok(match code {
@@ -230,6 +245,31 @@ impl LoadResult {
                 Ok(Arc::new(loader.load_file(path, settings)?))
             });
         }
+    }
+}
+
+impl LoadResult {
+    /// Notes a built-in plugin whose feature gate is off.
+    fn leave_out(&mut self, plugin: &BuiltIn, policy: &PolicyFile, gate: FeatureGate) {
+        // The test of the built-in plugins parses all their manifests.
+        if let Ok(manifest) = Manifest::parse(plugin.manifest().as_bytes()) {
+            let settings = policy.settings(&manifest.name, Settings::built_in());
+            let declared = super::declared(&manifest, &settings);
+            self.gated.push((declared, gate.name()));
+        }
+    }
+
+    /// Returns the plugins that are left out on purpose, for the errors of TrainJobs that name one of them.
+    pub(super) fn left_out(&self) -> impl Iterator<Item = SkippedPlugin> {
+        let gated = self.gated.iter().map(|(declared, gate)| SkippedPlugin {
+            declared: Some(declared.clone()),
+            why: format!("the feature gate {gate} is off"),
+            is_disabled: true,
+        });
+        self.disabled
+            .iter()
+            .map(super::disabled_by_operator)
+            .chain(gated)
     }
 }
 

@@ -15,9 +15,14 @@ use trainyard_api::{FieldPath, Located, Location};
 use trainyard_config::{
     ConfigError, ConfigFile, ConfigProblem, ConfigSchema, MAX_ERRORS, TypeMeta,
 };
+use trainyard_controller::{
+    rbac::NAMESPACE,
+    settings::{FeatureGate, FeatureGates},
+    status_server,
+};
 use trainyard_model::{
     claims::{ClaimPath, Grants},
-    facts::Facts,
+    facts::{Facts, STATUS_CA, STATUS_URL},
     limits::{CompileLimits, Limits},
     manifest::ActiveWhen,
     plugin_info::{DisabledFor, Exemptions, PluginInfo, Settings},
@@ -40,6 +45,9 @@ pub(crate) struct PolicyFile {
     /// The file that it was read from.
     #[serde(skip)]
     location: Location,
+    /// What flags and the controller's configuration say.
+    #[serde(skip)]
+    process: ProcessSettings,
     /// `trainyard.dev/v1alpha1`.
     #[serde(rename = "apiVersion")]
     #[schemars(extend("const" = "trainyard.dev/v1alpha1"))]
@@ -72,6 +80,18 @@ pub(crate) struct PolicyFile {
     #[serde(default)]
     plugins: Vec<PluginPolicy>,
 }
+
+/// The settings for plugins that are not in the policy file.
+#[derive(Debug, Default)]
+struct ProcessSettings {
+    gates: FeatureGates,
+    /// The URL of the status server, up to the path, if it is not the default.
+    status_url: Option<String>,
+}
+
+/// The certificate authorities of the status server, where they are not known.
+const UNKNOWN_AUTHORITY: &str =
+    "# The controller writes the certificate authority of its status server here.\n";
 
 /// Changes of the list of domains whose labels and annotations controllers obey.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -154,6 +174,17 @@ impl PolicyFile {
         Ok((Self { location, ..policy }, text))
     }
 
+    /// Returns it for a process with these feature gates, whose status server has that URL.
+    pub(crate) fn for_process(mut self, gates: FeatureGates, status_url: Option<String>) -> Self {
+        self.process = ProcessSettings { gates, status_url };
+        self
+    }
+
+    /// Whether a feature gate is on.
+    pub(crate) fn is_on(&self, gate: FeatureGate) -> bool {
+        self.process.gates.is_on(gate)
+    }
+
     /// Returns the settings for all TrainJobs.
     pub(crate) fn facts(&self) -> ClusterFacts {
         let mut facts = ClusterFacts::default();
@@ -164,6 +195,14 @@ impl PolicyFile {
             facts.cluster_domain.clone_from(domain);
         }
         facts.facts = Facts::new(self.facts.clone());
+        if self.is_on(FeatureGate::TrainJobStatus) {
+            if facts.facts.get(STATUS_URL).is_none() {
+                let url = self.process.status_url.as_deref();
+                let url = url.map_or_else(|| status_server::url(NAMESPACE), str::to_owned);
+                facts.facts = facts.facts.with(STATUS_URL, &url);
+            }
+            facts.host.set(STATUS_CA, Some(UNKNOWN_AUTHORITY));
+        }
         facts.catalog = self.catalog_namespace.as_deref().map(Into::into);
         facts
     }

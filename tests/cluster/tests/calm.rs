@@ -11,6 +11,7 @@ mod jax_and_xgboost_train_jobs_run;
 mod kubectl_get_shows_why_train_jobs_wait;
 mod mpi_train_jobs_run;
 mod plugins_are_loaded_from_a_folder;
+mod pods_report_progress;
 mod printed_roles_are_sufficient;
 mod released_clients_work;
 mod resource_claims_are_allocated;
@@ -57,6 +58,7 @@ fn main() -> ExitCode {
             printed_roles_are_sufficient::tests(),
         )
         .tests("released_clients_work", released_clients_work::tests())
+        .tests("pods_report_progress", pods_report_progress::tests())
         .tests(
             "changed_lookups_trigger_a_reconcile",
             changed_lookups_trigger_a_reconcile::tests(),

@@ -94,9 +94,13 @@ impl ServedCertificate {
 
     /// Returns the certificates of the certificate authorities that clients have to trust now, as PEM; `None` if there is no certificate yet,
     /// or if it came without them.
-    #[expect(dead_code, reason = "the status server passes it to pods")]
     pub(crate) fn authority(&self) -> Option<Arc<str>> {
         self.served()?.authority
+    }
+
+    /// Whether there is a certificate.
+    pub(crate) fn is_there(&self) -> bool {
+        self.served().is_some()
     }
 
     /// Serves the certificates of `source` until the task is dropped. Until there is a valid one, the process is not ready.

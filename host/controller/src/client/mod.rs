@@ -74,6 +74,19 @@ impl Default for ClientOptions {
 pub struct Rate(Quota);
 
 impl Rate {
+    /// Returns a limit whose burst is by default twice the calls per second; `None` if `qps` is not positive.
+    #[must_use]
+    pub fn with_burst(qps: f64, burst: Option<u32>) -> Option<Self> {
+        // The conversion saturates at the maximum of a u32.
+        let twice = NonZeroU32::new((qps * 2.0).ceil() as u32);
+        let burst = burst.and_then(NonZeroU32::new).or(twice);
+        Self::new(qps, burst.map_or(1, NonZeroU32::get))
+    }
+
+    pub(crate) const fn quota(self) -> Quota {
+        self.0
+    }
+
     /// Returns a limit of `qps` calls per second and bursts of `burst` calls, but at least one; `None` if `qps` is not positive.
     #[must_use]
     pub fn new(qps: f64, burst: u32) -> Option<Self> {

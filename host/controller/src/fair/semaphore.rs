@@ -94,6 +94,12 @@ impl FairSemaphore {
         }
     }
 
+    /// Returns how many acquisitions wait.
+    #[cfg(test)]
+    pub(crate) fn waiting(&self) -> usize {
+        self.state().waiting.len()
+    }
+
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

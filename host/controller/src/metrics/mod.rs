@@ -13,6 +13,7 @@ mod load;
 #[cfg(target_os = "linux")]
 mod process;
 mod shadow;
+mod status;
 mod train_jobs;
 
 use std::{
@@ -37,6 +38,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 use shadow::ShadowMetrics;
+use status::StatusMetrics;
 use train_jobs::TrainJobMetrics;
 pub use train_jobs::{TrainJobCounts, TrainJobLabels};
 use trainyard_model::{
@@ -90,6 +92,7 @@ pub struct Metrics {
     page: OnceLock<Arc<Shadow>>,
     held_text: HeldTextMetrics,
     admission: AdmissionMetrics,
+    status: StatusMetrics,
     certificate: CertificateMetrics,
 }
 
@@ -154,12 +157,14 @@ impl Metrics {
             page: OnceLock::new(),
             held_text: HeldTextMetrics::default(),
             admission: AdmissionMetrics::default(),
+            status: StatusMetrics::default(),
             certificate: CertificateMetrics::default(),
         };
         metrics.register_reconciles();
         metrics.register_plugins();
         metrics.register_process();
         metrics.admission.register(&mut metrics.registry);
+        metrics.status.register(&mut metrics.registry);
         metrics.certificate.register(&mut metrics.registry);
         metrics
             .registry
@@ -428,6 +433,11 @@ impl Metrics {
     #[must_use]
     pub fn shadow_page(&self) -> Option<String> {
         self.page.get().map(|shadow| shadow.page())
+    }
+
+    /// Counts a request of a pod that reports progress.
+    pub fn status_updated(&self, code: u16) {
+        self.status.count(code);
     }
 
     /// Sets when the certificate expires that is served.

@@ -12,7 +12,10 @@ use rules::{Refusal, Rules};
 use trainyard_api::names::{JOB_SET_GROUP, TRAINER_GROUP};
 use trainyard_model::{claims::Claims, record::Field};
 
-use crate::lease::LEASE_NAME;
+use crate::{
+    gates::{FeatureGate, FeatureGates},
+    lease::LEASE_NAME,
+};
 
 /// The name of both roles and of their ServiceAccount, which is the reference's.
 pub const NAME: &str = "kubeflow-trainer-controller-manager";
@@ -43,6 +46,12 @@ const BASE: [(&str, &str, &[&str]); 9] = [
     ),
     (TRAINER_GROUP, "trainjobs/finalizers", &["update"]),
     (TRAINER_GROUP, "trainjobs/status", &["patch"]),
+];
+
+/// The permissions for the status server. It also reads JobSets and writes the status of TrainJobs, which every controller does.
+const STATUS_SERVER: [(&str, &str, &[&str]); 2] = [
+    ("", "pods", &["get"]),
+    ("authentication.k8s.io", "tokenreviews", &["create"]),
 ];
 
 /// The minimal roles for a set of plugins.
@@ -96,14 +105,20 @@ impl fmt::Display for Note {
     }
 }
 
-/// Returns the minimal roles for plugins with these names and claims, and a controller in that namespace.
+/// Returns the minimal roles for plugins with these names and claims, and a controller in that namespace with these feature gates.
 pub fn roles<'p>(
     plugins: impl IntoIterator<Item = (&'p str, &'p Claims)>,
     namespace: &str,
+    gates: &FeatureGates,
 ) -> Roles {
     let mut rules = Rules::default();
     for (group, resource, verbs) in BASE {
         rules.allow(group, resource, verbs);
+    }
+    if gates.is_on(FeatureGate::TrainJobStatus) {
+        for (group, resource, verbs) in STATUS_SERVER {
+            rules.allow(group, resource, verbs);
+        }
     }
     let mut notes = BTreeSet::new();
     for (plugin, claims) in plugins {

@@ -27,8 +27,12 @@ fn beyond(reads: &[&str], writes: &[&str]) -> (Vec<String>, Vec<String>) {
         };
         rules.map(line).collect()
     };
-    let base = text(&roles([], NAMESPACE));
-    let with = roles([("p", &claims(reads, writes))], NAMESPACE);
+    let base = text(&roles([], NAMESPACE, &FeatureGates::default()));
+    let with = roles(
+        [("p", &claims(reads, writes))],
+        NAMESPACE,
+        &FeatureGates::default(),
+    );
     let more = text(&with)
         .into_iter()
         .filter(|rule| !base.contains(rule))
@@ -38,7 +42,7 @@ fn beyond(reads: &[&str], writes: &[&str]) -> (Vec<String>, Vec<String>) {
 
 #[test]
 fn without_plugins_there_is_what_the_controller_calls() {
-    let roles = roles([], "ml");
+    let roles = roles([], "ml", &FeatureGates::default());
     let rules = roles.cluster_role.rules.unwrap();
     assert_eq!(rules.len(), BASE.len());
     let resources = rules
@@ -263,7 +267,9 @@ fn what_is_watched_is_allowed_and_nothing_else_is() {
             .collect();
         let claims = claims(&claimed, &[]);
         let reach = Reach::of([&claims], None);
-        let rules = roles([("p", &claims)], NAMESPACE).cluster_role.rules;
+        let rules = roles([("p", &claims)], NAMESPACE, &FeatureGates::default())
+            .cluster_role
+            .rules;
         let watches = |rule: &&PolicyRule| rule.verbs.contains(&"watch".to_owned());
         let of_nodes = |rule: &&PolicyRule| rule.resources == Some(vec!["nodes".to_owned()]);
         let rules: Vec<_> = rules.iter().flatten().filter(watches).collect();

@@ -46,6 +46,11 @@ pub(crate) fn is_of(uid: &str, object: &ObjectMeta) -> bool {
     controller(object).is_some_and(|owner| is_train_job(owner) && owner.uid == uid)
 }
 
+/// Returns the TrainJob that is the object's controller.
+pub(crate) fn train_job(object: &ObjectMeta) -> Option<&OwnerReference> {
+    controller(object).filter(|owner| is_train_job(owner))
+}
+
 /// Whether the object of that UID, of whatever kind, is the object's controller.
 pub(crate) fn is_controlled_by(uid: &str, object: &ObjectMeta) -> bool {
     controller(object).is_some_and(|owner| owner.uid == uid)

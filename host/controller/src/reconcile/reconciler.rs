@@ -9,6 +9,7 @@ use std::{
 
 use kube::Client;
 use trainyard_api::names;
+use trainyard_model::facts::HostFacts;
 
 use super::{
     deleted_job_sets::DeletedJobSets,
@@ -110,6 +111,11 @@ pub struct Reconciler {
 }
 
 impl Reconciler {
+    /// Returns the host's own facts, with which TrainJobs are rendered.
+    pub(crate) fn host_facts(&self) -> &HostFacts {
+        &self.plugins.renderer.facts().host
+    }
+
     /// Returns a reconciler that uses this client. With `write_defaults`, JobSets have the defaults that JobSet's webhooks would set, for
     /// clusters without these webhooks.
     pub(crate) fn new(

@@ -1,13 +1,16 @@
 //! Bounded connections of a listener: a client could otherwise use up the file descriptors that the watches need.
 
-use std::{collections::HashMap, io, net::IpAddr, pin::pin, time::Duration};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io,
+    net::IpAddr,
+    pin::pin,
+    time::Duration,
+};
 
 use axum::Router;
-use hyper::server::conn::http1;
-use hyper_util::{
-    rt::{TokioIo, TokioTimer},
-    service::TowerToHyperService,
-};
+use hyper::{Request, body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
     io::{AsyncRead, AsyncWrite},
     net::{TcpListener, TcpStream},
@@ -16,14 +19,19 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tokio_util::sync::CancellationToken;
+use tower::Service as _;
+
+/// The address of the client of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Peer(pub(crate) IpAddr);
 
 /// The bounds on the connections of a listener.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// What is served, for the log.
-    what: &'static str,
-    /// The most connections at once. A further one closes the oldest of the address that has the most, so neither clients that send half a
-    /// request nor one that opens many connections block others.
+    pub(super) what: &'static str,
+    /// The most connections at once. A further one closes the oldest of the client that has most of them, so clients that send half a
+    /// request do not block others, and one with many connections does not close those of others.
     most: usize,
     /// How long a client may take to send the head of a request, from the start of the connection or the last answer.
     head: Duration,
@@ -50,6 +58,15 @@ impl Limits {
         most: 512,
         head: Duration::from_secs(120),
         lasts: Duration::from_secs(24 * 3600),
+        last_answer: Duration::from_secs(10),
+    };
+
+    /// Those of the status server. Its clients are the pods of all namespaces.
+    pub(crate) const STATUS: Self = Self {
+        what: "status updates",
+        most: 1024,
+        head: Duration::from_secs(120),
+        lasts: Duration::from_secs(3600),
         last_answer: Duration::from_secs(10),
     };
 }
@@ -108,15 +125,16 @@ pub(crate) async fn serve(
     shutdown: CancellationToken,
 ) {
     let mut running = JoinSet::new();
-    let mut open = Open::default();
+    let mut open = OpenConnections::default();
     loop {
         let accepted = tokio::select! {
             () = shutdown.cancelled() => break,
             Some(_) = running.join_next() => continue,
             accepted = listener.accept() => accepted,
         };
-        let (stream, client) = match accepted {
-            Ok((stream, client)) => (stream, client.ip()),
+        let (stream, peer) = match accepted {
+            // The address of a client over IPv4 has another form if the listener is one of IPv6.
+            Ok((stream, address)) => (stream, Peer(address.ip().to_canonical())),
             Err(error) => {
                 if !is_of_one_client(&error) {
                     tracing::warn!(%error, "a connection to {} cannot be accepted", limits.what);
@@ -129,54 +147,60 @@ pub(crate) async fn serve(
         let (transport, app, shutdown) = (transport.clone(), app.clone(), shutdown.clone());
         let connection = async move {
             if let Some(stream) = transport.accept(stream).await {
-                connection(stream, limits, app, shutdown).await;
+                connection((stream, peer), limits, app, shutdown).await;
             }
         };
-        open.oldest_first.push((client, running.spawn(connection)));
+        open.add(peer, running.spawn(connection));
     }
     drop(listener);
     while running.join_next().await.is_some() {}
 }
 
-/// The open connections of a listener, with the address of each client.
+/// The open connections of a listener, the oldest first.
 #[derive(Default)]
-struct Open {
-    oldest_first: Vec<(IpAddr, AbortHandle)>,
-}
+struct OpenConnections(VecDeque<(Peer, AbortHandle)>);
 
-impl Open {
-    /// Closes a connection if there are already `most`.
+impl OpenConnections {
+    fn add(&mut self, peer: Peer, connection: AbortHandle) {
+        self.0.push_back((peer, connection));
+    }
+
+    /// Closes the oldest connection of the client with most of them, if there are `most` connections. Of clients with as many, it is the
+    /// one with the oldest connection.
     fn make_room(&mut self, most: usize) {
-        self.oldest_first
-            .retain(|(_, connection)| !connection.is_finished());
-        if self.oldest_first.len() < most {
+        self.0.retain(|(_, connection)| !connection.is_finished());
+        if self.0.len() < most {
             return;
         }
-        let mut counts: HashMap<IpAddr, usize> = HashMap::new();
-        for (client, _) in &self.oldest_first {
-            *counts.entry(*client).or_default() += 1;
+        let mut counts: BTreeMap<Peer, usize> = BTreeMap::new();
+        for (peer, _) in &self.0 {
+            *counts.entry(*peer).or_default() += 1;
         }
-        let has_most = |(client, _): &(IpAddr, AbortHandle)| counts.get(client);
-        let most = self.oldest_first.iter().filter_map(has_most).max();
-        let is_oldest = |it: &(IpAddr, AbortHandle)| has_most(it) == most;
-        if let Some(at) = self.oldest_first.iter().position(is_oldest) {
-            let (_, connection) = self.oldest_first.remove(at);
+        let largest = counts.values().copied().max();
+        let mut oldest_first = self.0.iter();
+        let closed = oldest_first.position(|(peer, _)| counts.get(peer).copied() == largest);
+        if let Some((_, connection)) = closed.and_then(|at| self.0.remove(at)) {
             connection.abort();
         }
     }
 }
 
 async fn connection(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send,
+    (stream, peer): (impl AsyncRead + AsyncWrite + Unpin + Send, Peer),
     limits: Limits,
     app: Router,
     shutdown: CancellationToken,
 ) {
+    let answer = service_fn(move |mut request: Request<Incoming>| {
+        request.extensions_mut().insert(peer);
+        // A router is always ready.
+        app.clone().call(request)
+    });
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.head)
         .max_buf_size(HEAD_BYTES)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(app));
+        .serve_connection(TokioIo::new(stream), answer);
     let mut connection = pin!(connection);
     // Errors of a client are ignored, such as a closed connection or a request that is not HTTP.
     tokio::select! {
@@ -196,4 +220,39 @@ fn is_of_one_client(error: &io::Error) -> bool {
             | io::ErrorKind::ConnectionRefused
             | io::ErrorKind::ConnectionReset
     )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use std::future::pending;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_client_with_many_connections_closes_only_its_own() {
+        let mut tasks = JoinSet::new();
+        let mut open = OpenConnections::default();
+        let peer = |last: u8| Peer([10, 0, 0, last].into());
+        let (quiet, greedy, late) = (peer(1), peer(2), peer(3));
+        let mut connect = |peer| {
+            open.make_room(4);
+            open.add(peer, tasks.spawn(pending::<()>()));
+            tokio::task::yield_now()
+        };
+        for peer in [quiet, greedy, greedy, greedy, greedy, late, greedy] {
+            connect(peer).await;
+        }
+        let peers: Vec<_> = open.0.iter().map(|(peer, _)| *peer).collect();
+        assert_eq!(peers, [quiet, greedy, late, greedy]);
+        // Clients with as many connections: the oldest is closed.
+        for other in [peer(4), peer(5)] {
+            open.make_room(4);
+            open.add(other, tasks.spawn(pending::<()>()));
+            tokio::task::yield_now().await;
+        }
+        let peers: Vec<_> = open.0.iter().map(|(peer, _)| *peer).collect();
+        assert_eq!(peers, [late, greedy, peer(4), peer(5)]);
+    }
 }

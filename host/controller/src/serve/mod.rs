@@ -1,7 +1,9 @@
-//! Liveness, readiness and metrics over HTTP, and the bounds on connections, which webhooks share.
+//! Liveness, readiness and metrics over HTTP, and what all servers share: the bounds on connections and bodies, and TLS.
 
 mod authorization;
+pub(crate) mod body;
 mod connections;
+mod lingering;
 
 use std::{
     collections::BTreeMap,
@@ -19,9 +21,10 @@ use axum::{
     response::{IntoResponse, Response},
     routing::get,
 };
-pub(crate) use connections::{Limits, Tls, serve as serve_connections};
+pub(crate) use connections::{Limits, Peer, Tls, serve as serve_connections};
 use connections::{Plain, Transport};
 use http::{StatusCode, header::CONTENT_TYPE};
+pub(crate) use lingering::LingeringServer;
 use serde::Deserialize;
 use thiserror::Error;
 use tokio::{net::TcpListener, task::JoinSet};

@@ -7,7 +7,7 @@ use serde_json::Value;
 use trainyard_api::FieldPath;
 use trainyard_config::FieldError;
 
-use super::LeaderElection;
+use super::{FeatureGate, LeaderElection};
 use crate::serve::BindAddress;
 
 /// The minimum ratio of the renew deadline to the retry period, which has a jitter.
@@ -23,6 +23,18 @@ pub(super) fn check(value: &Value, found: &[FieldError]) -> Vec<FieldError> {
             && let Err(error) = address.parse::<BindAddress>()
         {
             field_errors.push(field_error(pointer, error.to_string()));
+        }
+    }
+    let gates = value.get("featureGates").and_then(Value::as_object);
+    for name in gates.into_iter().flat_map(|gates| gates.keys()) {
+        // The schema of Trainyard's own file lists its gates.
+        let field = FieldPath::of(["featureGates"]).field(name);
+        let is_new = found.iter().all(|found| found.field != field);
+        if let (Err(error), true) = (name.parse::<FeatureGate>(), is_new) {
+            field_errors.push(FieldError {
+                field,
+                problem: error.to_string(),
+            });
         }
     }
     leader_election(value, found, &mut field_errors);

@@ -7,10 +7,14 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{LeaderElection, LogFormat, LogLevel, Logging, SecureServing, Settings};
+use super::{
+    FeatureGate, FeatureGates, LeaderElection, LogFormat, LogLevel, Logging, SecureServing,
+    Settings,
+};
 use crate::{
     certificate::{CertManagement, CipherSuite, TlsSettings, TlsVersion},
     serve::BindAddress,
+    status_server::StatusServerSettings,
     webhook::{PORT, WebhookSettings},
 };
 
@@ -38,6 +42,12 @@ pub(super) struct ControllerConfiguration {
     /// The admission webhooks.
     #[serde(default)]
     webhook: Webhook,
+    /// The status server, to which pods report progress. It is served if the feature gate `TrainJobStatus` is on.
+    #[serde(default)]
+    status_server: StatusServer,
+    /// Features that are on or off.
+    #[serde(default)]
+    feature_gates: Gates,
     /// The certificate that the controller creates and renews for its TLS servers.
     #[serde(default)]
     cert_management: CertManagementFile,
@@ -209,6 +219,53 @@ impl Webhook {
     }
 }
 
+/// Feature gates, with the names of the reference.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+struct Gates {
+    /// Whether pods report progress to the status server. Alpha; default false.
+    #[serde(rename = "TrainJobStatus")]
+    train_job_status: Option<bool>,
+}
+
+impl Gates {
+    fn resolve(&self) -> FeatureGates {
+        let set = self
+            .train_job_status
+            .map(|is_on| (FeatureGate::TrainJobStatus, is_on));
+        set.into_iter().collect()
+    }
+}
+
+/// The status server. The reference's file has the same fields.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+pub(super) struct StatusServer {
+    /// The port of the status server, over HTTPS. Default 10443.
+    #[schemars(range(min = 1, max = 65535))]
+    port: Option<u16>,
+    /// The maximum average rate at which progress is written, per second and replica. 0 means no limit. Default 5.
+    #[schemars(range(min = 0))]
+    qps: Option<f64>,
+    /// The maximum burst of writes. Default 10, or twice `qps` if that is set.
+    #[schemars(range(min = 0))]
+    burst: Option<u32>,
+}
+
+impl StatusServer {
+    pub(super) fn resolve(&self) -> StatusServerSettings {
+        let default = StatusServerSettings::default();
+        StatusServerSettings {
+            bind_address: self
+                .port
+                .map_or(default.bind_address, BindAddress::all_interfaces),
+            qps: self.qps.unwrap_or(default.qps),
+            burst: self.burst.or(default.burst.filter(|_| self.qps.is_none())),
+            ..default
+        }
+    }
+}
+
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct Controller {
@@ -286,6 +343,8 @@ impl ControllerConfiguration {
             },
             metrics_auth: self.metrics.auth.enabled,
             webhook: self.webhook.resolve(),
+            status_server: self.status_server.resolve(),
+            feature_gates: self.feature_gates.resolve(),
             tls: self.tls.resolve(),
             cert_management: self.cert_management.resolve(),
             concurrency: self.controller.concurrency.unwrap_or(default.concurrency),

@@ -9,12 +9,9 @@ mod file;
 mod read;
 mod reference;
 
-use std::{
-    num::{NonZeroU32, NonZeroUsize},
-    path::PathBuf,
-    time::Duration,
-};
+use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
+pub use crate::gates::{FeatureGate, FeatureGateError, FeatureGates};
 use clap::ValueEnum;
 pub use read::LoadedSettings;
 use schemars::JsonSchema;
@@ -26,6 +23,7 @@ use crate::{
     client::Rate,
     lease::{LEASE_NAME, LeaseOptions},
     serve::BindAddress,
+    status_server::StatusServerSettings,
     webhook::WebhookSettings,
 };
 
@@ -50,6 +48,10 @@ pub struct Settings {
     pub health_probe_bind_address: BindAddress,
     /// The admission webhooks. Off by default.
     pub webhook: WebhookSettings,
+    /// The status server, if the feature gate is on.
+    pub status_server: StatusServerSettings,
+    /// The feature gates.
+    pub feature_gates: FeatureGates,
     /// The options of TLS, for all servers.
     pub tls: TlsSettings,
     /// The certificates that the controller creates.
@@ -166,6 +168,8 @@ pub struct Overrides {
     pub webhook_bind_address: Option<BindAddress>,
     /// `--webhook-cert-dir`
     pub webhook_cert_dir: Option<PathBuf>,
+    /// `--feature-gates`
+    pub feature_gates: FeatureGates,
     /// `--cert-management`
     pub cert_management: Option<bool>,
     /// `--concurrency`
@@ -208,6 +212,8 @@ impl Default for Settings {
             metrics_auth: false,
             health_probe_bind_address: BindAddress::all_interfaces(8081),
             webhook: WebhookSettings::default(),
+            status_server: StatusServerSettings::default(),
+            feature_gates: FeatureGates::default(),
             tls: TlsSettings::default(),
             cert_management: CertManagement::default(),
             concurrency: CONCURRENCY,
@@ -240,6 +246,7 @@ impl Settings {
         );
         set(&mut self.webhook.bind_address, flags.webhook_bind_address);
         self.webhook.cert_dir = flags.webhook_cert_dir.or(self.webhook.cert_dir);
+        self.feature_gates = self.feature_gates.with(&flags.feature_gates);
         set(&mut self.cert_management.enable, flags.cert_management);
         set(&mut self.concurrency, flags.concurrency);
         set(&mut self.logging.format, flags.log_format);
@@ -255,11 +262,7 @@ impl Settings {
     /// Returns the rate limit of API calls; `None` means no limit.
     #[must_use]
     pub fn rate(&self) -> Option<Rate> {
-        let qps = self.qps?;
-        // The conversion saturates at the maximum of a u32.
-        let twice = NonZeroU32::new((qps * 2.0).ceil() as u32);
-        let burst = self.burst.and_then(NonZeroU32::new).or(twice);
-        Rate::new(qps, burst.map_or(1, NonZeroU32::get))
+        Rate::with_burst(self.qps?, self.burst)
     }
 }
 

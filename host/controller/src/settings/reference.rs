@@ -8,8 +8,11 @@ use trainyard_api::{FieldPath, Located};
 use trainyard_config::ConfigFile;
 
 use super::{
-    SecureServing, Settings,
-    file::{CertManagementFile, ClientConnection, LeaderElectionFile, MetricsAuth, Tls, Webhook},
+    FeatureGates, SecureServing, Settings,
+    file::{
+        CertManagementFile, ClientConnection, LeaderElectionFile, MetricsAuth, StatusServer, Tls,
+        Webhook,
+    },
 };
 use crate::{serve::BindAddress, webhook::CERT_DIR};
 
@@ -17,9 +20,7 @@ use crate::{serve::BindAddress, webhook::CERT_DIR};
 const TRAIN_JOB: &str = "TrainJob.trainer.kubeflow.org";
 
 /// The fields that have no effect, with the reason.
-const IGNORED: [(&str, &str); 4] = [
-    ("/statusServer", "this controller has no status server"),
-    ("/featureGates", "this controller has no feature gates"),
+const IGNORED: [(&str, &str); 2] = [
     (
         "/health/readinessEndpointName",
         "the endpoint is always /readyz",
@@ -50,6 +51,10 @@ pub(super) struct Configuration {
     controller: Controller,
     #[serde(default)]
     client_connection: ClientConnection,
+    #[serde(default)]
+    status_server: StatusServer,
+    #[serde(default)]
+    feature_gates: BTreeMap<String, bool>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -140,6 +145,9 @@ impl Configuration {
             },
             metrics_auth: self.metrics.auth.enabled,
             webhook: self.webhook.resolve(),
+            status_server: self.status_server.resolve(),
+            // The check has refused unknown gates.
+            feature_gates: FeatureGates::of_file(&self.feature_gates).unwrap_or_default(),
             tls: self.tls.resolve(),
             cert_management: certificates,
             concurrency: concurrency.copied().unwrap_or(default.concurrency),

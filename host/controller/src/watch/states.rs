@@ -158,26 +158,34 @@ impl TrainJobState {
 
     /// Whether another state differs in the controller's own annotation, and in nothing else.
     pub(crate) fn differs_only_in_error(&self, other: &Self) -> bool {
+        self.error != other.error && self.is_same_without_error(other)
+    }
+
+    /// Whether another state differs in its version, and in nothing else that is kept, such as after progress was written.
+    pub(crate) fn differs_only_in_version(&self, other: &Self) -> bool {
+        self.error == other.error && self.is_same_without_error(other)
+    }
+
+    fn is_same_without_error(&self, other: &Self) -> bool {
         let Self {
             uid,
             version: _,
             created,
             deleting,
             status,
-            error,
+            error: _,
             desired,
             object,
         } = self;
-        *error != other.error
-            && (uid, created, deleting, status, desired, object)
-                == (
-                    &other.uid,
-                    &other.created,
-                    &other.deleting,
-                    &other.status,
-                    &other.desired,
-                    &other.object,
-                )
+        (uid, created, deleting, status, desired, object)
+            == (
+                &other.uid,
+                &other.created,
+                &other.deleting,
+                &other.status,
+                &other.desired,
+                &other.object,
+            )
     }
 }
 

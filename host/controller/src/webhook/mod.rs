@@ -26,14 +26,13 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use checks::Checks;
 use server::Server;
-use tokio::{task::JoinSet, time::sleep};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     metrics::Metrics,
     reconcile::Reconciler,
-    serve::{BindAddress, ServeError},
+    serve::{BindAddress, Limits, LingeringServer, ServeError},
 };
 
 /// The directory of the reference in which certificates are mounted.
@@ -122,53 +121,23 @@ impl Webhook {
     }
 }
 
-/// The running webhooks.
-#[derive(Debug)]
-pub(crate) struct WebhookServer {
-    tasks: JoinSet<()>,
-}
-
-impl WebhookServer {
-    /// Serves webhooks over TLS until some time after `stop`. Without it, none are served.
-    ///
-    /// # Errors
-    /// The address cannot be listened on.
-    pub(crate) async fn start(
-        settings: &WebhookSettings,
-        reconciler: &Reconciler,
-        (metrics, tls): (&Arc<Metrics>, Option<TlsAcceptor>),
-        stop: &CancellationToken,
-    ) -> Result<Self, ServeError> {
-        let mut tasks = JoinSet::new();
-        let Some(tls) = tls else {
-            return Ok(Self { tasks });
-        };
-        let Some(listener) = settings.bind_address.listen("webhooks").await? else {
-            return Ok(Self { tasks });
-        };
-        let address = listener.local_addr().ok();
-        let checks = Checks::new(reconciler, settings.deadline);
-        let server = Arc::new(Server::new(checks, metrics.clone()));
-        let ends = CancellationToken::new();
-        let linger = {
-            let (stop, ends, linger) = (stop.clone(), ends.clone(), settings.linger);
-            async move {
-                stop.cancelled().await;
-                sleep(linger).await;
-                ends.cancel();
-            }
-        };
-        tasks.spawn(server.serve(listener, tls, ends));
-        tasks.spawn(linger);
-        let address = address.map(|address| address.to_string());
-        tracing::info!(address, "webhooks are served");
-        Ok(Self { tasks })
-    }
-
-    /// Waits until all requests are answered.
-    pub(crate) async fn ended(mut self) {
-        while self.tasks.join_next().await.is_some() {}
-    }
+/// Serves webhooks over TLS until some time after `stop`. Without it, none are served.
+///
+/// # Errors
+/// The address cannot be listened on.
+pub(crate) async fn serve(
+    settings: &WebhookSettings,
+    reconciler: &Reconciler,
+    (metrics, tls): (&Arc<Metrics>, Option<TlsAcceptor>),
+    stop: &CancellationToken,
+) -> Result<LingeringServer, ServeError> {
+    let Some(tls) = tls else {
+        return Ok(LingeringServer::default());
+    };
+    let checks = Checks::new(reconciler, settings.deadline);
+    let app = Arc::new(Server::new(checks, metrics.clone())).router();
+    let over = (tls, Limits::WEBHOOKS);
+    LingeringServer::start(&settings.bind_address, over, app, settings.linger, stop).await
 }
 
 #[cfg(test)]

@@ -1,7 +1,6 @@
 //! The HTTPS server of the webhooks.
 
 use std::{
-    error::Error,
     panic::AssertUnwindSafe,
     sync::Arc,
     time::{Duration, Instant},
@@ -9,20 +8,13 @@ use std::{
 
 use axum::{
     Router,
-    body::to_bytes,
     extract::Request,
     response::{IntoResponse, Response},
     routing::post,
 };
 use futures_util::FutureExt as _;
-use http::{
-    StatusCode,
-    header::{CONTENT_LENGTH, CONTENT_TYPE},
-};
-use http_body_util::LengthLimitError;
-use tokio::{net::TcpListener, sync::Semaphore, time::timeout};
-use tokio_rustls::TlsAcceptor;
-use tokio_util::sync::CancellationToken;
+use http::{StatusCode, header::CONTENT_TYPE};
+use tokio::{sync::Semaphore, time::timeout};
 
 use super::{
     Webhook,
@@ -31,7 +23,7 @@ use super::{
 };
 use crate::{
     metrics::Metrics,
-    serve::{Limits, Tls, serve_connections},
+    serve::body::{self, BodyError},
     watch::decoded,
 };
 
@@ -66,14 +58,8 @@ pub(super) struct Server {
 /// Why a request has no verdict.
 #[derive(Debug, thiserror::Error)]
 enum RequestError {
-    #[error("the body has more than {LARGEST} bytes")]
-    TooLarge,
-    #[error("the body was not received within {} s", BODY.as_secs())]
-    TooSlow,
-    #[error("the body cannot be read: {0}")]
-    Body(#[source] axum::Error),
-    #[error("the body is not UTF-8")]
-    NotUtf8,
+    #[error(transparent)]
+    Body(#[from] BodyError),
     #[error(transparent)]
     Review(#[from] ReviewError),
     #[error("the check panicked; this is a bug in Trainyard")]
@@ -83,9 +69,8 @@ enum RequestError {
 impl RequestError {
     const fn status(&self) -> StatusCode {
         match self {
-            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::TooSlow => StatusCode::REQUEST_TIMEOUT,
-            Self::Body(_) | Self::NotUtf8 | Self::Review(_) => StatusCode::BAD_REQUEST,
+            Self::Body(error) => error.status(),
+            Self::Review(_) => StatusCode::BAD_REQUEST,
             Self::Panicked => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -101,24 +86,7 @@ impl Server {
         }
     }
 
-    /// Serves until `shutdown`.
-    pub(super) async fn serve(
-        self: Arc<Self>,
-        listener: TcpListener,
-        tls: TlsAcceptor,
-        shutdown: CancellationToken,
-    ) {
-        serve_connections(
-            listener,
-            Tls(tls),
-            Limits::WEBHOOKS,
-            self.router(),
-            shutdown,
-        )
-        .await;
-    }
-
-    fn router(self: Arc<Self>) -> Router {
+    pub(super) fn router(self: Arc<Self>) -> Router {
         let mut router = Router::new();
         for webhook in Webhook::ALL {
             let server = self.clone();
@@ -151,12 +119,7 @@ impl Server {
         request: Request,
     ) -> Result<(&'static str, String), RequestError> {
         let read = async {
-            let length = request.headers().get(CONTENT_LENGTH);
-            let length = length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-            if length.is_some_and(|length| length > LARGEST) {
-                return Err(RequestError::TooLarge);
-            }
-            let length = length.unwrap_or(LARGEST);
+            let length = body::length(&request, LARGEST)?;
             let bodies = match length <= SMALL {
                 true => &self.small_bodies,
                 false => &self.large_bodies,
@@ -164,33 +127,16 @@ impl Server {
             let permits = u32::try_from(length.div_ceil(PERMIT).max(1)).unwrap_or(u32::MAX);
             // The semaphores are never closed.
             let held = bodies.acquire_many(permits).await.ok();
-            let bytes = to_bytes(request.into_body(), LARGEST).await;
-            let bytes = bytes.map_err(|error| match is_too_large(&error) {
-                true => RequestError::TooLarge,
-                false => RequestError::Body(error),
-            })?;
-            let text = String::from_utf8(bytes.into()).map_err(|_| RequestError::NotUtf8)?;
-            Ok((text, held))
+            let text = body::text(request, LARGEST).await?;
+            Ok::<_, BodyError>((text, held))
         };
         let read = timeout(BODY, read)
             .await
-            .map_err(|_| RequestError::TooSlow)?;
+            .map_err(|_| BodyError::TooSlow(BODY.as_secs()))?;
         let (text, _held) = read?;
         let body = decoded(text, move |text| Body::read(webhook, text)).await;
         let body = body.map_err(|_| RequestError::Panicked)??;
         let verdict = self.checks.verdict(webhook, &body).await;
         Ok((verdict.word(), body.answer(verdict).to_string()))
     }
-}
-
-/// Whether reading a body failed because it is too large.
-fn is_too_large(error: &axum::Error) -> bool {
-    let mut cause: Option<&dyn Error> = Some(error);
-    while let Some(error) = cause {
-        if error.is::<LengthLimitError>() {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
 }

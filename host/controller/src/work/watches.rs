@@ -85,7 +85,12 @@ impl Work {
 
     pub(super) fn job_changed(&self, key: &NamespacedName, change: &Change<TrainJobState>) {
         self.reconciler.job_changed(key);
-        if !self.is_about_the_error(key, change) {
+        let is_about_others = match change {
+            // Pods may report progress every second.
+            Change::Updated { before, after } => after.differs_only_in_version(before),
+            _ => false,
+        };
+        if !is_about_others && !self.is_about_the_error(key, change) {
             self.add(key, Duration::ZERO);
         }
     }

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use super::{answer, serve, status};
 
 /// Kind, plural, `apiVersion`, and whether its objects have namespaces.
-const KINDS: [(&str, &str, &str, bool); 17] = [
+const KINDS: [(&str, &str, &str, bool); 19] = [
     (
         "TrainJob",
         "trainjobs",
@@ -43,6 +43,13 @@ const KINDS: [(&str, &str, &str, bool); 17] = [
     ("Secret", "secrets", "v1", true),
     ("Event", "events", "v1", true),
     ("Node", "nodes", "v1", false),
+    ("Pod", "pods", "v1", true),
+    (
+        "TokenReview",
+        "tokenreviews",
+        "authentication.k8s.io/v1",
+        false,
+    ),
     (
         "PersistentVolumeClaim",
         "persistentvolumeclaims",
@@ -111,6 +118,8 @@ struct State {
     traffic: BTreeMap<(String, String), Traffic>,
     /// The kinds whose CRDs are not installed, by their plurals.
     not_served: BTreeSet<&'static str>,
+    /// The tokens that are accepted, with their audience and their user.
+    tokens: BTreeMap<String, (String, Value)>,
 }
 
 /// What the API server stored at a time.
@@ -264,6 +273,31 @@ impl Cluster {
     /// Serves the objects of a kind again.
     pub(crate) fn start_serving(&self, plural: &'static str) {
         self.state.lock().unwrap().not_served.remove(plural);
+    }
+
+    /// Accepts a token for this audience from now on.
+    pub(crate) fn accept(&self, token: &str, audience: &str, user: Value) {
+        let accepted = (audience.to_owned(), user);
+        let mut state = self.state.lock().unwrap();
+        state.tokens.insert(token.to_owned(), accepted);
+    }
+
+    /// Accepts a token no longer, as if its pod were deleted.
+    pub(crate) fn refuse(&self, token: &str) {
+        self.state.lock().unwrap().tokens.remove(token);
+    }
+
+    /// Answers a TokenReview.
+    fn review(&self, mut review: Value) -> Value {
+        let state = self.state.lock().unwrap();
+        let accepted = state.tokens.get(review["spec"]["token"].as_str().unwrap());
+        review["status"] = match accepted {
+            Some((audience, user)) if review["spec"]["audiences"] == json!([audience]) => {
+                json!({"authenticated": true, "user": user, "audiences": [audience]})
+            }
+            _ => json!({"user": {}, "error": "[invalid bearer token]"}),
+        };
+        review
     }
 
     fn serves(&self, plural: &str) -> bool {
@@ -485,6 +519,7 @@ impl Cluster {
                 "watch" => return self.watch(place, partial),
                 "list" => (200, self.list(&place, partial)),
                 "get" => self.found(&place, partial),
+                "create" if place.plural == "tokenreviews" => (201, self.review(body)),
                 "create" => {
                     let (code, object) = self.create(&place, body);
                     (code, shown(&object, partial))
@@ -569,7 +604,8 @@ impl Cluster {
         let id = place.id(place.name.as_deref().unwrap());
         let found = self.state.lock().unwrap().objects.get(&id).cloned();
         let Some(mut object) = found else {
-            return if is_apply {
+            // A subresource is never created.
+            return if is_apply && patch["status"].is_null() {
                 self.create(place, patch.clone())
             } else {
                 (404, Value::Null)
@@ -580,6 +616,10 @@ impl Cluster {
             if !wanted.is_null() && *wanted != object["metadata"][key] {
                 return (409, Value::Null);
             }
+        }
+        if is_apply && patch["status"]["trainerStatus"].is_object() {
+            // What was applied before and is not applied again is removed.
+            object["status"]["trainerStatus"] = json!({});
         }
         merge(&mut object, patch);
         (200, self.write(id, object))

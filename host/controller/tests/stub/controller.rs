@@ -12,10 +12,10 @@ use trainyard_controller::{
     plugins::Plugins,
     queue::{Backoff, Queue},
     serve::BindAddress,
-    settings::Settings,
+    settings::{FeatureGate, Settings},
     threads::{Sizes, Threads},
 };
-use trainyard_model::plugin::Plugin;
+use trainyard_model::{facts::STATUS_URL, plugin::Plugin};
 use trainyard_render::{ClusterFacts, Renderer};
 
 use super::cluster::Cluster;
@@ -69,7 +69,12 @@ impl Controller {
     ) -> Self {
         let queue = Queue::new(Backoff::default()).with_workers(settings.concurrency);
         let metrics = metrics(&queue);
-        let renderer = Renderer::new(plugins(&metrics), ClusterFacts::default());
+        let mut facts = ClusterFacts::default();
+        if settings.feature_gates.is_on(FeatureGate::TrainJobStatus) {
+            let url = settings.status_server.url("kubeflow-system");
+            facts.facts = facts.facts.with(STATUS_URL, &url);
+        }
+        let renderer = Renderer::new(plugins(&metrics), facts);
         let sizes = Sizes {
             threads: count(THREADS),
             share: count(THREADS - 1),

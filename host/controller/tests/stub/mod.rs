@@ -14,6 +14,7 @@ pub(crate) mod controller;
 pub(crate) mod function_plugin;
 pub(crate) mod log;
 pub(crate) mod plugin;
+pub(crate) mod progress;
 pub(crate) mod replica;
 pub(crate) mod train_job;
 pub(crate) mod webhooks;

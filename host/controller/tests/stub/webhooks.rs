@@ -49,6 +49,30 @@ impl Certificates {
         Self { directory, trusted }
     }
 
+    /// Returns a connection to a server, if its certificate is the last one.
+    pub(crate) async fn connect(
+        &self,
+        address: SocketAddr,
+    ) -> std::io::Result<TlsStream<TcpStream>> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.trusted.clone()).unwrap();
+        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let stream = TcpStream::connect(address).await?;
+        let name = ServerName::try_from("localhost").unwrap();
+        let connector = TlsConnector::from(Arc::new(config));
+        connector.connect(name, stream).await
+    }
+
+    /// Writes the last certificate as the authority of the certificates, too.
+    pub(crate) fn write_authority(&self) {
+        let directory = self.directory.path();
+        std::fs::copy(directory.join("tls.crt"), directory.join("ca.crt")).unwrap();
+    }
+
     /// Replaces the certificate and its key.
     pub(crate) fn replace(&mut self) {
         self.trusted = write(self.directory.path());
@@ -177,17 +201,7 @@ impl Webhooks {
 
     /// Returns a connection, if the certificate is the last one.
     pub(crate) async fn connect(&self) -> std::io::Result<TlsStream<TcpStream>> {
-        let mut roots = RootCertStore::empty();
-        roots.add(self.certificates.trusted.clone()).unwrap();
-        let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let stream = TcpStream::connect(self.address).await?;
-        let name = ServerName::try_from("localhost").unwrap();
-        let connector = TlsConnector::from(Arc::new(config));
-        connector.connect(name, stream).await
+        self.certificates.connect(self.address).await
     }
 
     /// Posts a body, and returns the status code and the answer.

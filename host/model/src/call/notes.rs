@@ -3,7 +3,11 @@
 use std::sync::Arc;
 
 use super::{Call, Fault};
-use crate::{contract::handle, facts::HOST_VERSION, phase::Phase};
+use crate::{
+    contract::handle,
+    facts::{HOST_PREFIX, HOST_VERSION},
+    phase::Phase,
+};
 
 /// The charge for a kept text in addition to the bytes of text and key, so that empty texts are not free.
 const PER_TEXT: usize = 32;
@@ -43,6 +47,10 @@ impl Call {
         self.meter.text(name)?;
         if name == HOST_VERSION {
             return self.give(env!("CARGO_PKG_VERSION")).map(Some);
+        }
+        if name.starts_with(HOST_PREFIX) {
+            let facts = self.inputs.job.host_facts.clone();
+            return self.give_some(facts.get(name).map(String::as_str));
         }
         let facts = self.inputs.job.facts.clone();
         let fact = facts.get(name);

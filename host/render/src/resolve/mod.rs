@@ -16,7 +16,7 @@ use serde_json::Value;
 use trainyard_api::{FieldPath, Runtime, TrainJob, names as well_known, runtime::Member};
 use trainyard_model::{
     deadline::Deadline,
-    facts::Facts,
+    facts::{Facts, HostFacts},
     job::{Job, RuntimeRef},
     record::{Accelerators, Record},
 };
@@ -40,6 +40,8 @@ pub struct ClusterFacts {
     pub accelerators: Accelerators,
     /// Other facts that plugins may read.
     pub facts: Facts,
+    /// The host's own facts, which may change while it runs.
+    pub host: HostFacts,
     /// The namespace of the catalog, the objects that TrainJobs of all namespaces share.
     pub catalog: Option<Arc<str>>,
 }
@@ -50,6 +52,7 @@ impl Default for ClusterFacts {
             cluster_domain: "cluster.local".to_owned(),
             accelerators: Accelerators::default(),
             facts: Facts::default(),
+            host: HostFacts::default(),
             catalog: None,
         }
     }
@@ -287,6 +290,7 @@ fn job_facts(
         spec: job.spec.clone(),
         accelerators: facts.accelerators.clone(),
         facts: facts.facts.clone(),
+        host_facts: facts.host.now(),
     }
 }
 

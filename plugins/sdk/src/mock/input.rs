@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use trainyard_api::{Admitted, InputError, Inputs, Located, Location, Object, Source};
-use trainyard_model::{deadline::Deadline, lookup::LookupKey, plugin::Plugin, text::listed};
+use trainyard_model::{
+    deadline::Deadline, facts::HOST_PREFIX, lookup::LookupKey, plugin::Plugin, text::listed,
+};
 use trainyard_render::{Catalog, ClusterFacts, InputJob, Problem, Renderer, Stopped};
 use trainyard_schema::Admission;
 
@@ -116,10 +118,14 @@ impl MockInput {
         self
     }
 
-    /// Sets a fact of the operator's policy file, such as `status/url`.
+    /// Sets a fact of the operator's policy file, such as `status/url`, or one of the host's own, such as `host/status-ca`.
     #[must_use]
     pub fn fact(mut self, name: &str, text: &str) -> Self {
-        self.facts.facts = self.facts.facts.with(name, text);
+        if name.starts_with(HOST_PREFIX) {
+            self.facts.host.set(name, Some(text));
+        } else {
+            self.facts.facts = self.facts.facts.with(name, text);
+        }
         self
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use trainyard_model::{
     claims::Grants,
+    facts::HOST_PREFIX,
     job::Job,
     plugin::Phase,
     record::{Field, Record},
@@ -208,10 +209,15 @@ impl MockJob {
         self
     }
 
-    /// Sets a fact of the operator's policy file, such as `status/url`.
+    /// Sets a fact of the operator's policy file, such as `status/url`, or one of the host's own, such as `host/status-ca`.
     #[must_use]
     pub fn fact(mut self, name: &str, text: &str) -> Self {
-        self.job.facts = self.job.facts.with(name, text);
+        if name.starts_with(HOST_PREFIX) {
+            let facts = Arc::make_mut(&mut self.job.host_facts);
+            facts.insert(name.to_owned(), text.to_owned());
+        } else {
+            self.job.facts = self.job.facts.with(name, text);
+        }
         self
     }
 

@@ -46,7 +46,7 @@ use crate::{
 };
 
 /// The field manager of everything that is written.
-const MANAGER: &str = "trainer";
+pub(crate) const MANAGER: &str = "trainer";
 
 /// The cluster of one reconcile of one TrainJob.
 pub(super) struct LiveCluster<'a> {

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use trainyard_api::{Runtime, TrainJob};
 use trainyard_model::{
     deadline::{Deadline, Overdue},
-    facts::Facts,
+    facts::{Facts, HostFacts},
     lookup::Lookups,
     plan::Plan,
     record::Accelerators,
@@ -144,6 +144,8 @@ impl Snapshot {
             cluster_domain: domain.to_owned(),
             accelerators: Accelerators::new(names?),
             facts: Facts::new(facts?),
+            // They are not pinned.
+            host: HostFacts::default(),
             // The snapshot has the answers to lookups.
             catalog: None,
         })
