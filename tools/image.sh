@@ -8,7 +8,7 @@ zigbuild=0.24.0
 zig=0.17.1
 cyclonedx=0.5.9
 
-# The musl of Rust's targets and Zig's C compiler are the same on each machine, unlike what is installed there.
+# Zig's C compiler, linker and musl are the same on each machine, unlike what is installed there.
 tools=${XDG_CACHE_HOME:-$HOME/.cache}/trainyard/tools
 compilers=$tools/cargo-zigbuild-$zigbuild-zig-$zig
 if [ ! -x "$compilers/bin/cargo-zigbuild" ]; then
@@ -55,16 +55,18 @@ build_program() {
         rustup target add "$target"
     fi
     # Messages of panics contain paths. With an explicit target, these flags do not apply to build scripts and macros. Plugins are built with
-    # their own flags.
+    # their own flags. Without `-pie`, the program would be at a fixed address.
     local home=${CARGO_HOME:-$HOME/.cargo} flags
     flags=CARGO_TARGET_$(tr 'a-z-' 'A-Z_' <<<"$target")_RUSTFLAGS
     env -u RUSTFLAGS -u CARGO_ENCODED_RUSTFLAGS \
-        "$flags=--remap-path-prefix=$home=/cargo --remap-path-prefix=$PWD=/trainyard" \
+        "$flags=--remap-path-prefix=$home=/cargo --remap-path-prefix=$PWD=/trainyard -C link-arg=-pie" \
         CFLAGS="-ffile-prefix-map=$home=/cargo" CARGO_PROFILE_RELEASE_STRIP=symbols \
         "$cargo" zigbuild --locked --release --target "$target" -p trainyard
     install -m 755 "${CARGO_TARGET_DIR:-target}/$target/release/trainyard" "dist/trainyard-linux-$1"
-    if LC_ALL=C readelf --wide --program-headers --dynamic "dist/trainyard-linux-$1" | grep -E 'INTERP|\(NEEDED\)'; then
-        echo "dist/trainyard-linux-$1 is not static: see the lines above" >&2
+    local headers
+    headers=$(LC_ALL=C readelf --wide --file-header --program-headers --dynamic "dist/trainyard-linux-$1")
+    if ! grep -q 'Type: *DYN' <<<"$headers" || grep -E 'INTERP|\(NEEDED\)' <<<"$headers"; then
+        echo "dist/trainyard-linux-$1 is not static and position-independent" >&2
         exit 1
     fi
 }
