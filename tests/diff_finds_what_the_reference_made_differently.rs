@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use trainyard_api::{list, yaml};
 use trainyard_divergences::{
     difference::{Answer, Difference, differences},
-    rows::all,
+    listing::all,
     seen::Documents,
 };
 

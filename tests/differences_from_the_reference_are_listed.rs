@@ -28,8 +28,9 @@ use std::{
 
 use trainyard_divergences::{
     difference::{Answer, Difference, Side, differences},
+    listing::{all, used},
     plugins::PLUGINS as WITH_ROWS,
-    rows::{ROWS, Row, all, used},
+    rows::{ROWS, Row},
     seen::Documents,
     table::{SHARED, page_of, pages, rows_of},
 };

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use trainyard_cluster::{Kueue, RunningOracle};
 use trainyard_divergences::{
     difference::{Difference, Refusal, between},
-    rows,
+    listing,
     seen::Documents,
 };
 
@@ -99,7 +99,8 @@ impl Case {
         let documents = Documents::read(&self.input);
         let listing = |difference: Difference| {
             let seen = documents.see(&difference);
-            let listing = rows::all().filter(|row| rows.contains_key(row.id) && (row.lists)(&seen));
+            let listing =
+                listing::all().filter(|row| rows.contains_key(row.id) && (row.lists)(&seen));
             let listing = listing.map(|row| row.id).collect();
             (difference, listing)
         };

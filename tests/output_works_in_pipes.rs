@@ -30,6 +30,7 @@ fn output_without_a_terminal_has_no_color() {
         ("torch-two-jobs", &["render", "-f", "input.yaml"][..]),
         ("torch-two-jobs", &["explain", "-f", "input.yaml"]),
         ("torch-two-jobs", &["plan", "-f", "input.yaml"]),
+        ("torch-two-jobs", &["diff", "-f", "input.yaml"]),
         ("patch-kueue-finds-nothing", &["render", "-f", "input.yaml"]),
         ("error-all-at-once", &["render", "-f", "input.yaml"]),
         ("error-all-at-once", &["plan", "--nothing"]),

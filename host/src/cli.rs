@@ -62,6 +62,10 @@ enum Command {
     ///
     /// Only reads. Without -f, the cluster of the kubeconfig is compared: for each TrainJob, the objects that the Kubeflow Trainer made with
     /// those that Trainyard renders. Each difference is a row of tests/reference/divergences.md, which says what it means.
+    #[command(
+        mut_arg("kubeconfig", |file| file.conflicts_with("filename")),
+        mut_arg("namespace", |name| name.help("Compare only this namespace of a cluster. Of files: the namespace of objects without one [default: default]"))
+    )]
     Diff(diff::DiffArgs),
     /// Run the controller, which reconciles the TrainJobs of a cluster.
     Controller(controller::ControllerArgs),

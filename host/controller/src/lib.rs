@@ -10,7 +10,8 @@
 //!   `log_shares` gives each namespace its share of the log by a `keyed_limit`, and `census` counts the TrainJobs in each state.
 //!
 //! [`webhook`] checks TrainJobs and runtimes before the API server stores them, as a reconcile reads and renders them. Pods report progress to
-//! [`status_server`]. All TLS servers share one `certificate`.
+//! [`status_server`]. All TLS servers share one `certificate`. [`shadow`] keeps how TrainJobs differ from what another
+//! controller made of them, if nothing may be written.
 //!
 //! Plugins: [`plugins`] has the loaded ones, which are called on their own [`threads`]. `measure` measures their calls, and `guard` pauses a
 //! plugin that keeps exhausting its limits, by its `breaker`.

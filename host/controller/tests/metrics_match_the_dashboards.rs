@@ -385,6 +385,7 @@ fn every_metric_is_documented() {
     metrics.set_unreadable("TrainJob", 1);
     metrics.count_train_jobs_with(|| Some(TrainJobCounts::new()));
     metrics.count_held_text_with(|| vec![("TrainJob", vec![(None, 1)])]);
+    metrics.show_shadow(&Arc::default());
     let text = metrics.text().unwrap();
     let served: BTreeSet<_> = text
         .lines()

@@ -4,13 +4,21 @@
 //! The test `differences_from_the_reference_are_listed` compares what both sides make of the cases and of generated inputs, and fails for a
 //! difference without a row. `trainyard diff` and the controller's shadow mode compare what the reference made in a cluster, with the same
 //! matchers, so that they report what the pages say.
+//!
+//! - `answer`: what a side makes of an input, and what a difference is. `normal` is the form in which objects are compared, and `difference`
+//!   compares them;
+//! - `seen`: a difference with its TrainJob and its runtime, for the matchers;
+//! - `rows`: the matchers, and `plugins` those of the policies. `listing` has all of them, and `table` what the pages say about them;
+//! - `live`: the same for objects of a cluster.
 
 #![allow(
     clippy::indexing_slicing,
     reason = "only JSON values are indexed, which are null where a field is absent"
 )]
 
+pub mod answer;
 pub mod difference;
+pub mod listing;
 pub mod live;
 mod normal;
 pub mod plugins;

@@ -2,10 +2,11 @@
 
 use serde_json::{Map, Value, json};
 
-pub use crate::difference::Difference;
 use crate::{
-    difference::{Answer, differences},
-    rows::{Row, all},
+    answer::{Answer, Difference},
+    difference::differences,
+    listing::all,
+    rows::Row,
     seen::{Seen, Subject},
 };
 

@@ -5,7 +5,7 @@ use std::ops::Deref;
 use serde_json::Value;
 use trainyard_api::yaml;
 
-use crate::difference::{Difference, Refusal};
+use crate::answer::{Difference, Refusal};
 
 /// The documents of an input.
 pub struct Documents(Vec<Value>);

@@ -166,3 +166,36 @@ fn row(line: &str) -> Option<TableRow> {
         cases: quoted(cases),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use super::*;
+
+    #[test]
+    fn rows_with_advice_have_it() {
+        let ids: BTreeSet<_> = [MOVE, KUEUE].into_iter().flat_map(all_ids).collect();
+        assert!(ids.len() > 15, "{ids:?}");
+        for id in ids {
+            assert!(
+                advice(&id).is_some_and(|advice| advice.ends_with('.')),
+                "{id}"
+            );
+        }
+        let refusing: Vec<_> = pages().flat_map(|(_, text)| ids_of(text)).collect();
+        assert!(refusing.len() > 20, "{refusing:?}");
+        assert!(
+            refusing.iter().all(|id| refusal(id).is_some()),
+            "{refusing:?}"
+        );
+        assert_eq!(
+            (advice("no-such-row"), refusal("no-such-row")),
+            (None, None)
+        );
+    }
+
+    fn ids_of(text: &str) -> Vec<String> {
+        ids(text, REFUSING)
+    }
+}

@@ -6,12 +6,12 @@ use std::{
 };
 
 use serde_json::{Value, json};
-use trainyard_api::{Admitted, Inputs, Located, ObjectId, names, runtime::RuntimeKind};
+use trainyard_api::{Admitted, Inputs, Located, names};
 use trainyard_controller::reconcile::Snapshot;
 use trainyard_divergences::{
-    difference::{Answer, Difference, Refusal},
+    difference::{Answer, Refusal},
+    listing::used,
     live::{listed, written},
-    rows::used,
     seen::Subject,
 };
 use trainyard_model::deadline::Deadline;
@@ -21,8 +21,12 @@ use trainyard_schema::Admission;
 use super::{
     cluster::Cluster,
     live::{LiveJob, LiveObjects, is_secret},
-    report::{ComparedWith, DiffReport, Effect, Finding, ObjectReport},
+    objects::{ComparedWith, Effect, Finding, ObjectReport},
+    report::DiffReport,
     source::Source,
+    subject::{
+        Key, add_to, id, job_key, key_of, key_of_id, refusal, refused, runtime_key, with_namespace,
+    },
 };
 use crate::{
     input::{self, errors_of, is_stand_in, locate},
@@ -30,9 +34,6 @@ use crate::{
     output::Progress,
     report::ErrorList,
 };
-
-/// An object by kind, namespace and name.
-type Key = (String, Option<String>, String);
 
 /// The TrainJobs and runtimes to compare.
 pub(super) struct Comparison<'a> {
@@ -165,57 +166,71 @@ impl<'a> Comparison<'a> {
                 loaded
                     .renderer
                     .runtime_problems(&job.train_job, &job.runtime, &job.namespace);
-            let located: Vec<_> = problems
-                .iter()
-                .map(|problem| locate(job, problem))
-                .collect();
-            for located in located {
-                add_to(&mut self.found, &self.originals, &located);
+            for problem in &problems {
+                add_to(&mut self.found, &self.originals, &locate(job, problem));
             }
         }
         let mut report = DiffReport::default();
+        let rendered = self.compare_all(loaded, timeout, &mut report)?;
+        for key in self.originals.keys().filter(|key| !rendered.contains(*key)) {
+            report.add(
+                id(key),
+                ObjectReport::not_rendered().with(self.found_at(key)),
+            );
+        }
+        let gaps = self.cluster.map(Cluster::gaps).unwrap_or_default();
+        report.not_read.extend(self.found_at_others());
+        report.not_read.extend(self.gaps.into_iter().chain(gaps));
+        report.notes = self.notes;
+        report.finish();
+        Ok(report)
+    }
+
+    /// Compares what can be rendered, and returns the TrainJobs and runtimes that were.
+    fn compare_all(
+        &self,
+        loaded: &LoadedPlugins,
+        timeout: Duration,
+        report: &mut DiffReport,
+    ) -> Result<BTreeSet<Key>, ErrorList> {
         let progress = Progress::new("comparing", self.catalog.jobs.len());
         let one = |job: &InputJob| {
             let compared = self.compare(job, &loaded.renderer, timeout);
             progress.step();
             compared
         };
-        let mut done = BTreeSet::new();
-        let taken = loaded.run_in_order(&self.catalog.jobs, one, |job, compared| {
+        let mut rendered = BTreeSet::new();
+        let done = loaded.run_in_order(&self.catalog.jobs, one, |job, compared| {
             let key = match is_stand_in(job) {
                 true => runtime_key(job),
                 false => job_key(job),
             };
             let compared =
                 compared.unwrap_or_else(|panicked| ObjectReport::failed(panicked.to_string()));
-            let known = self.found.get(&key).into_iter().flatten().cloned();
             // A runtime that only a snapshot has is not in the input.
             if self.originals.contains_key(&key) {
-                report.add(id(&key), compared.with(known));
-                done.insert(key);
+                report.add(id(&key), compared.with(self.found_at(&key)));
+                rendered.insert(key);
             }
             Ok(())
         });
         progress.finish();
-        taken?;
-        // Those that were not rendered.
-        for key in self.originals.keys().filter(|key| !done.contains(*key)) {
-            let known = self.found.get(key).into_iter().flatten().cloned();
-            report.add(id(key), ObjectReport::not_rendered().with(known));
-        }
-        report.not_read = self.gaps;
-        // What was found at objects that are neither TrainJobs nor runtimes.
+        done.map(|()| rendered)
+    }
+
+    /// Returns what was found at an object before it was rendered.
+    fn found_at(&self, key: &Key) -> impl Iterator<Item = Finding> {
+        self.found.get(key).into_iter().flatten().cloned()
+    }
+
+    /// Returns what was found at objects that are neither TrainJobs nor runtimes.
+    fn found_at_others(&self) -> Vec<String> {
         let others = self.found.iter();
         let others = others.filter(|(key, _)| !self.originals.contains_key(*key));
         let others = others.flat_map(|(key, found)| found.iter().map(move |one| (key, one)));
-        let others = others.map(|(key, one)| format!("{}: {}", id(key), one.message));
-        report.not_read.extend(others);
-        report
-            .not_read
-            .extend(self.cluster.map(Cluster::gaps).unwrap_or_default());
-        report.notes = self.notes;
-        report.finish();
-        Ok(report)
+        others
+            .map(|(key, one)| format!("{}: {}", id(key), one.message))
+            .collect()
     }
 
     fn compare(&self, job: &InputJob, renderer: &Renderer, timeout: Duration) -> ObjectReport {
@@ -226,13 +241,17 @@ impl<'a> Comparison<'a> {
         let original = self.originals.get(&key).unwrap_or(&stand_in);
         let live = self.live.of(original);
         let snapshot = live.as_ref().and_then(|live| live.runtime.clone());
-        let rendered = match snapshot.clone().map(Snapshot::new) {
-            Some(Ok(snapshot)) => {
+        let (runtime, broken) = match snapshot.clone().map(Snapshot::new).transpose() {
+            Ok(pinned) => (pinned.map(|pinned| pinned.runtime), None),
+            Err(problem) => (None, Some(problem)),
+        };
+        let rendered = match runtime {
+            Some(runtime) => {
                 let mut job = job.clone();
-                job.runtime = snapshot.runtime.clone();
+                job.runtime = runtime;
                 self.render(&job, renderer, &deadline)
             }
-            _ => self.render(job, renderer, &deadline),
+            None => self.render(job, renderer, &deadline),
         };
         if job.of_another().is_some() {
             return ObjectReport::of_another(job.train_job.managed_by.clone());
@@ -272,6 +291,11 @@ impl<'a> Comparison<'a> {
                 |warning: &Finding| current.is_some() && warning.is_warning_of_runtime();
             findings.extend(warnings.filter(|warning| !is_of_known_runtime(warning)));
         }
+        findings.extend(broken.map(|problem| {
+            Finding::failed(format!(
+                "the runtime in its snapshot cannot be read, so the current one was used: {problem}"
+            ))
+        }));
         ObjectReport::new(state(original), with, findings)
     }
 
@@ -356,45 +380,6 @@ impl<'a> Comparison<'a> {
     }
 }
 
-fn add_to(
-    found: &mut BTreeMap<Key, Vec<Finding>>,
-    originals: &BTreeMap<Key, Value>,
-    located: &Located,
-) {
-    let Some(object) = &located.location.object else {
-        return;
-    };
-    let key = key_of_id(object);
-    let findings = refused(subject_of(originals, &key, &[]), vec![refusal(located)]);
-    found.entry(key).or_default().extend(findings);
-}
-
-/// Returns an object with its runtime, if it is a TrainJob.
-fn subject_of<'s>(
-    originals: &'s BTreeMap<Key, Value>,
-    key: &Key,
-    documents: &'s [Value],
-) -> Subject<'s> {
-    let own = originals.get(key).unwrap_or(&Value::Null);
-    if key.0 != names::TRAIN_JOB {
-        return Subject {
-            job: &Value::Null,
-            runtime: own,
-            documents,
-        };
-    }
-    let reference = own.pointer("/spec/runtimeRef");
-    let text = |field: &str| reference?.get(field)?.as_str().map(str::to_owned);
-    let kind = text("kind").unwrap_or_else(|| names::CLUSTER_TRAINING_RUNTIME.to_owned());
-    let namespace = key.1.clone().filter(|_| kind == names::TRAINING_RUNTIME);
-    let runtime = (kind, namespace, text("name").unwrap_or_default());
-    Subject {
-        job: own,
-        runtime: originals.get(&runtime).unwrap_or(&Value::Null),
-        documents,
-    }
-}
-
 /// Returns what is found of a runtime, by a TrainJob that only names it. A runtime need not be able to run such a TrainJob.
 fn of_runtime(
     job: &InputJob,
@@ -419,88 +404,6 @@ fn of_runtime(
     };
     findings.extend(used(subject).map(Finding::of_use));
     ObjectReport::new(None, ComparedWith::Nothing, findings)
-}
-
-/// Returns refusals with the rows that list them.
-fn refused(subject: Subject<'_>, refusals: Vec<Refusal>) -> Vec<Finding> {
-    let answer = Answer {
-        refused: refusals,
-        ..Answer::default()
-    };
-    let found = listed(subject, &answer, &Answer::default()).into_iter();
-    let refusals = found.filter(|it| matches!(it.difference, Difference::RefusedByTrainyard(_)));
-    refusals.map(Finding::of_difference).collect()
-}
-
-fn refusal(located: &Located) -> Refusal {
-    let location = &located.location;
-    Refusal {
-        object: location
-            .object
-            .as_ref()
-            .map(ToString::to_string)
-            .unwrap_or_default(),
-        by: String::new(),
-        field: match location.field.is_root() {
-            true => String::new(),
-            false => location.field.to_string(),
-        },
-        error: located.message.clone(),
-    }
-}
-
-fn key_of(admitted: &Admitted) -> Key {
-    (
-        admitted.object.kind.clone(),
-        admitted.namespace.clone(),
-        admitted.object.metadata.name.clone(),
-    )
-}
-
-fn key_of_id(object: &ObjectId) -> Key {
-    (
-        object.kind.clone(),
-        object.namespace.clone(),
-        object.name.clone(),
-    )
-}
-
-fn job_key(job: &InputJob) -> Key {
-    let name = job.train_job.metadata.name.clone();
-    (
-        names::TRAIN_JOB.to_owned(),
-        Some(job.namespace.clone()),
-        name,
-    )
-}
-
-fn runtime_key(job: &InputJob) -> Key {
-    let reference = &job.train_job.runtime_ref;
-    let is_namespaced = reference.kind == RuntimeKind::Namespaced;
-    (
-        reference.kind.to_string(),
-        is_namespaced.then(|| job.namespace.clone()),
-        reference.name.clone(),
-    )
-}
-
-fn id((kind, namespace, name): &Key) -> ObjectId {
-    ObjectId {
-        kind: kind.clone(),
-        namespace: namespace.clone(),
-        name: name.clone(),
-    }
-}
-
-/// Sets the namespace of an object that has none.
-fn with_namespace(mut object: Value, namespace: Option<&str>) -> Value {
-    let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
-    if let (Some(metadata), Some(namespace)) = (metadata, namespace) {
-        metadata
-            .entry("namespace")
-            .or_insert_with(|| namespace.into());
-    }
-    object
 }
 
 /// Returns what a TrainJob is doing, by its status.

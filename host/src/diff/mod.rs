@@ -3,8 +3,11 @@
 mod cluster;
 mod compare;
 mod live;
+mod objects;
 mod report;
+mod rows;
 mod source;
+mod subject;
 mod text;
 
 use std::process::ExitCode;
@@ -12,10 +15,7 @@ use std::process::ExitCode;
 use clap::Args;
 
 use self::{
-    cluster::Cluster,
-    compare::Comparison,
-    report::{DiffReport, Outcome},
-    source::Source,
+    cluster::Cluster, compare::Comparison, objects::Outcome, report::DiffReport, source::Source,
 };
 use crate::{
     args::{InputArgs, LoadArgs, ReportFormat},

@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 
-use super::report::{
-    ComparedWith, DiffReport, Effect, Finding, Meaning, NamedReport, Outcome, RowReport,
+use super::{
+    objects::{ComparedWith, Effect, Finding, NamedReport, Outcome},
+    report::DiffReport,
+    rows::{Meaning, RowReport},
 };
 use crate::{
     field_changes::shown,

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::{difference::Refusal, seen::Seen};
+use crate::{answer::Refusal, seen::Seen};
 
 fn is_flux(seen: &Seen<'_>) -> bool {
     seen.policy()["flux"].is_object()

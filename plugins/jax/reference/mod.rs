@@ -1,7 +1,7 @@
 //! Differences of JAX from the reference. This is a module of host/divergences.
 
 use super::{Plugin, Row, row};
-use crate::{difference::Refusal, seen::Seen};
+use crate::{answer::Refusal, seen::Seen};
 
 pub(crate) const PLUGIN: Plugin = Plugin {
     rows: ROWS,

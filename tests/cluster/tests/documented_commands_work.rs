@@ -113,8 +113,8 @@ async fn the_kubeflow_trainer_is_stopped_and_its_crds_are_kept(plane: &ControlPl
 
     let keep = commands(
         MOVE,
-        "1. **Keep the CRDs.**",
-        "2. **Stop the old controller**",
+        "2. **Keep the CRDs.**",
+        "3. **Stop the old controller**",
         &namespace,
     )?;
     ensure!(keep.len() == 2, "{keep:?}");
@@ -127,8 +127,8 @@ async fn the_kubeflow_trainer_is_stopped_and_its_crds_are_kept(plane: &ControlPl
 
     let stop = commands(
         MOVE,
-        "2. **Stop the old controller**",
-        "3. **Install Trainyard**",
+        "3. **Stop the old controller**",
+        "4. **Install Trainyard**",
         &namespace,
     )?;
     let [stop, check] = &stop[..] else {
@@ -351,7 +351,7 @@ async fn trainyard_is_installed_and_removed_again(shared: &Replaced) -> Result<(
     run_step(
         plane,
         MOVE,
-        "3. **Install Trainyard**",
+        "4. **Install Trainyard**",
         "### What happens to existing TrainJobs",
     )?;
     let crd = crds

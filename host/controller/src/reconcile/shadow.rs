@@ -6,8 +6,8 @@ use serde_json::Value;
 use trainyard_api::names;
 use trainyard_divergences::{
     difference::{Answer, Refusal},
+    listing::used,
     live::{listed, written},
-    rows::used,
     seen::Subject,
 };
 

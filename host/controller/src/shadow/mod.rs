@@ -196,7 +196,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use serde_json::json;
-    use trainyard_divergences::rows::all;
+    use trainyard_divergences::listing::all;
 
     use super::*;
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::{
-    difference::Refusal,
+    answer::Refusal,
     seen::{Seen, Subject},
 };
 

@@ -10,10 +10,7 @@ mod shipped;
 pub(crate) mod uses;
 
 pub use self::uses::Uses;
-use crate::{
-    plugins::PLUGINS,
-    seen::{Seen, Subject},
-};
+use crate::seen::Seen;
 
 /// A row of the table.
 #[derive(Debug)]
@@ -40,17 +37,6 @@ pub(crate) const fn row(id: &'static str, lists: fn(&Seen<'_>) -> bool) -> Row {
         lists,
         uses: None,
     }
-}
-
-/// Returns the rows that may concern a TrainJob, by what it and its runtime use.
-pub fn used(subject: Subject<'_>) -> impl Iterator<Item = &'static Row> {
-    all().filter(move |row| row.uses.is_some_and(|uses| uses(&subject)))
-}
-
-/// Returns every row, with those of the plugins.
-pub fn all() -> impl Iterator<Item = &'static Row> {
-    let of_plugins = PLUGINS.iter().flat_map(|(_, plugin)| plugin.rows);
-    ROWS.iter().chain(of_plugins)
 }
 
 /// Every row about shipped runtimes, in the order of their table.

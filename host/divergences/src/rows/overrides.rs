@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::frameworks::is_of_accelerators;
 use crate::{
-    difference::Refusal,
+    answer::Refusal,
     seen::{STEP, Seen, is_trainer},
 };
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::{difference::Refusal, seen::Seen};
+use crate::{answer::Refusal, seen::Seen};
 
 /// Returns whether only Trainyard refuses a runtime patch, with this message.
 fn refuses_patch(seen: &Seen<'_>, words: &str) -> bool {

@@ -9,7 +9,7 @@ use crate::differences_from_the_reference_are_listed::generated::{
 };
 
 pub(crate) const GENERATORS: &[Generator] = &[Generator {
-    change: change,
+    change,
     ..Generator::new("flux", runtime)
 }];
 
