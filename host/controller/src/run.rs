@@ -92,7 +92,9 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
     } = &options;
     let readiness = Arc::new(Readiness::new(&WATCHES));
     let source = options.certificates()?;
-    let certificate = source.as_ref().map(|_| ServedCertificate::default());
+    let certificate = source
+        .as_ref()
+        .map(|_| ServedCertificate::new(settings.tls.clone()));
     let servers = serve::start(
         (
             &settings.metrics_bind_address,
@@ -119,26 +121,11 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
     let (recorder, events) = recorder(api.clone(), reporter, metrics.clone());
     let events = AbortOnDropHandle::new(tokio::spawn(events.run()));
     let candidate = options.candidate(&readiness)?;
-    let (webhook, tls) = (
-        options.settings.webhook.clone(),
-        options.settings.tls.clone(),
-    );
+    let webhook = options.settings.webhook.clone();
     let work = Arc::new(work(options, api, recorder, readiness));
-    let tls = certificate
-        .as_ref()
-        .map(|certificate| certificate.acceptor(&tls));
-    let shared = (&work.metrics, tls.transpose().map_err(ServeError::Tls)?);
+    let shared = (&work.metrics, certificate.as_ref());
     let webhooks = WebhookServer::start(&webhook, &work.reconciler, shared, &stop).await?;
-    let counted = Arc::downgrade(&work);
-    let count = move || counted.upgrade()?.count_train_jobs();
-    work.metrics.count_train_jobs_with(count);
-    let counted = Arc::downgrade(&work.stores);
-    let count = move || {
-        counted
-            .upgrade()
-            .map_or_else(Vec::new, |stores| stores.held_text())
-    };
-    work.metrics.count_held_text_with(count);
+    count(&work);
     let mut watches = AbortOnDropHandle::new(tokio::spawn(work.clone().watch()));
     let ended = tokio::select! {
         ended = &mut watches => Err(ended.map_or(ControllerError::WatchesEnded, Into::into)),
@@ -181,7 +168,7 @@ impl Options {
         if settings.metrics_auth && certificate.is_none() {
             return Err(ControllerError::NoCertificate("metrics.auth.enabled"));
         }
-        let tls = certificate.map(|certificate| certificate.acceptor(&settings.tls));
+        let tls = certificate.map(|certificate| certificate.acceptor());
         let authorizer = match settings.metrics_auth {
             true => Some(Arc::new(Authorizer::new(
                 self.client(ClientOptions::default())?,
@@ -236,6 +223,20 @@ impl Options {
         };
         lease.map(candidate).transpose()
     }
+}
+
+/// Lets metrics count what the work holds.
+fn count(work: &Arc<Work>) {
+    let counted = Arc::downgrade(work);
+    let count = move || counted.upgrade()?.count_train_jobs();
+    work.metrics.count_train_jobs_with(count);
+    let counted = Arc::downgrade(&work.stores);
+    let count = move || {
+        counted
+            .upgrade()
+            .map_or_else(Vec::new, |stores| stores.held_text())
+    };
+    work.metrics.count_held_text_with(count);
 }
 
 fn work(options: Options, client: Client, recorder: Recorder, readiness: Arc<Readiness>) -> Work {

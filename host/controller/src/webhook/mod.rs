@@ -27,10 +27,10 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use checks::Checks;
 use server::Server;
 use tokio::{task::JoinSet, time::sleep};
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    certificate::ServedCertificate,
     metrics::Metrics,
     reconcile::Reconciler,
     serve::{BindAddress, ServeError},
@@ -129,24 +129,25 @@ pub(crate) struct WebhookServer {
 }
 
 impl WebhookServer {
-    /// Serves webhooks over TLS until some time after `stop`. Without it, none are served.
+    /// Serves webhooks with a certificate until some time after `stop`. Without one, none are served.
     ///
     /// # Errors
     /// The address cannot be listened on.
     pub(crate) async fn start(
         settings: &WebhookSettings,
         reconciler: &Reconciler,
-        (metrics, tls): (&Arc<Metrics>, Option<TlsAcceptor>),
+        (metrics, certificate): (&Arc<Metrics>, Option<&ServedCertificate>),
         stop: &CancellationToken,
     ) -> Result<Self, ServeError> {
         let mut tasks = JoinSet::new();
-        let Some(tls) = tls else {
+        let Some(certificate) = certificate else {
             return Ok(Self { tasks });
         };
         let Some(listener) = settings.bind_address.listen("webhooks").await? else {
             return Ok(Self { tasks });
         };
         let address = listener.local_addr().ok();
+        let tls = certificate.acceptor().map_err(ServeError::Tls)?;
         let checks = Checks::new(reconciler, settings.deadline);
         let server = Arc::new(Server::new(checks, metrics.clone()));
         let ends = CancellationToken::new();
