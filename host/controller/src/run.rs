@@ -94,7 +94,9 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
     } = &options;
     let readiness = Arc::new(Readiness::new(&WATCHES));
     let source = options.certificates()?;
-    let certificate = source.as_ref().map(|_| ServedCertificate::default());
+    let certificate = source
+        .as_ref()
+        .map(|_| ServedCertificate::new(settings.tls.clone()));
     let servers = serve::start(
         (
             &settings.metrics_bind_address,
@@ -124,31 +126,17 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
     let candidate = options.candidate(&readiness)?;
     let webhook = options.webhook();
     let status = options.settings.status_server.clone();
-    let tls = options.settings.tls.clone();
     let clients = options.status_clients(certificate.as_ref())?;
     if options.settings.shadow {
         tracing::info!("shadow mode: TrainJobs are compared, and nothing is written");
     }
     let work = Arc::new(work(options, api, recorder, readiness));
-    let tls = certificate
-        .as_ref()
-        .map(|certificate| certificate.acceptor(&tls));
-    let tls = tls.transpose().map_err(ServeError::Tls)?;
-    let shared = (&work.metrics, tls.clone());
+    let shared = (&work.metrics, certificate.as_ref());
     let webhooks = webhook::serve(&webhook, &work.reconciler, shared, &stop).await?;
-    let counted = Arc::downgrade(&work);
-    let count = move || counted.upgrade()?.count_train_jobs();
-    work.metrics.count_train_jobs_with(count);
-    let counted = Arc::downgrade(&work.stores);
-    let count = move || {
-        counted
-            .upgrade()
-            .map_or_else(Vec::new, |stores| stores.held_text())
-    };
-    work.metrics.count_held_text_with(count);
-    let status_server = match clients.zip(certificate.zip(tls)) {
-        Some((clients, served)) => {
-            let started = StatusServer::start(&status, clients, served, &work, &stop);
+    count(&work);
+    let status_server = match clients.zip(certificate) {
+        Some((clients, certificate)) => {
+            let started = StatusServer::start(&status, clients, certificate, &work, &stop);
             Some(started.await?)
         }
         None => None,
@@ -239,7 +227,7 @@ impl Options {
         if settings.metrics_auth && certificate.is_none() {
             return Err(ControllerError::NoCertificate("metrics.auth.enabled"));
         }
-        let tls = certificate.map(|certificate| certificate.acceptor(&settings.tls));
+        let tls = certificate.map(|certificate| certificate.acceptor());
         let authorizer = match settings.metrics_auth {
             true => Some(Arc::new(Authorizer::new(
                 self.client(ClientOptions::default())?,
@@ -298,6 +286,20 @@ impl Options {
         };
         lease.map(candidate).transpose()
     }
+}
+
+/// Lets metrics count what the work holds.
+fn count(work: &Arc<Work>) {
+    let counted = Arc::downgrade(work);
+    let count = move || counted.upgrade()?.count_train_jobs();
+    work.metrics.count_train_jobs_with(count);
+    let counted = Arc::downgrade(&work.stores);
+    let count = move || {
+        counted
+            .upgrade()
+            .map_or_else(Vec::new, |stores| stores.held_text())
+    };
+    work.metrics.count_held_text_with(count);
 }
 
 fn work(options: Options, client: Client, recorder: Recorder, readiness: Arc<Readiness>) -> Work {

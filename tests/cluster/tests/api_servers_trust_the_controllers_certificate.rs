@@ -175,6 +175,18 @@ async fn certificate_is_trusted(plane: &ControlPlane) -> Result<()> {
         repaired.await?;
     }
     webhook_answers(plane).await?;
+    // Its rights suffice for watches, so it need not look again and again.
+    for plural in [
+        "secrets",
+        "mutatingwebhookconfigurations",
+        "validatingwebhookconfigurations",
+    ] {
+        let labels = format!("verb=\"watch\",kind=\"{plural}\",code=\"200\"");
+        let watched = controller
+            .metric("trainyard_api_calls_total", &labels)
+            .await?;
+        ensure!(watched >= 1.0, "{plural}");
+    }
     let (_, reasons) = controller.readiness().await?;
     ensure!(!reasons.contains("certificate"), "{reasons}");
     controller.stop().await?;

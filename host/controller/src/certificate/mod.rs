@@ -58,9 +58,12 @@ pub(crate) enum Source {
     Managed(Managed),
 }
 
-/// The certificate that is served. Clones share it.
+/// The certificate that is served, with the options of TLS. Clones share it.
 #[derive(Clone, Default)]
-pub(crate) struct ServedCertificate(Arc<RwLock<Option<Served>>>);
+pub(crate) struct ServedCertificate {
+    settings: Arc<TlsSettings>,
+    served: Arc<RwLock<Option<Served>>>,
+}
 
 /// A certificate, and what its clients have to trust.
 #[derive(Clone)]
@@ -83,12 +86,20 @@ impl ResolvesServerCert for ServedCertificate {
 }
 
 impl ServedCertificate {
+    /// Returns one that is not there yet.
+    pub(crate) fn new(settings: TlsSettings) -> Self {
+        Self {
+            settings: Arc::new(settings),
+            served: Arc::default(),
+        }
+    }
+
     /// Returns what accepts connections with this certificate.
     ///
     /// # Errors
     /// The options contradict each other.
-    pub(crate) fn acceptor(&self, settings: &TlsSettings) -> Result<TlsAcceptor, rustls::Error> {
-        let config = settings.server(Arc::new(self.clone()))?;
+    pub(crate) fn acceptor(&self) -> Result<TlsAcceptor, rustls::Error> {
+        let config = self.settings.server(Arc::new(self.clone()))?;
         Ok(TlsAcceptor::from(Arc::new(config)))
     }
 
@@ -120,12 +131,12 @@ impl ServedCertificate {
     }
 
     fn served(&self) -> Option<Served> {
-        let served = self.0.read();
+        let served = self.served.read();
         served.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn set(&self, next: Served) {
-        let mut served = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        *served = Some(next);
+        let served = self.served.write();
+        *served.unwrap_or_else(PoisonError::into_inner) = Some(next);
     }
 }

@@ -124,12 +124,12 @@ mod tests {
         let provider = ring::default_provider();
         let chain = vec![made.cert.der().clone()];
         let certificate = CertifiedKey::from_der(chain, key, &provider).unwrap();
-        let served = ServedCertificate::default();
+        let served = ServedCertificate::new(settings.clone());
         served.set(Served {
             certificate: Arc::new(certificate),
             authority: None,
         });
-        let acceptor: TlsAcceptor = served.acceptor(settings).unwrap();
+        let acceptor: TlsAcceptor = served.acceptor().unwrap();
         let mut roots = RootCertStore::empty();
         roots.add(made.cert.der().clone()).unwrap();
         let config = ClientConfig::builder_with_provider(Arc::new(provider))

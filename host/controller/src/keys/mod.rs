@@ -1,6 +1,6 @@
 //! Generates the keys of a Secret when the Secret is created.
 //!
-//! Only this module holds keys, for the duration of one call to the API server. No type with a byte of a key implements `Debug`, `Display`,
+//! Only this module holds keys of TrainJobs, for the duration of one call to the API server. No type with a byte of a key implements `Debug`, `Display`,
 //! `Clone` or `Serialize`, and all of them are overwritten when they are dropped. Copies within HTTP and TLS are not overwritten.
 
 mod made;

@@ -24,7 +24,6 @@ use std::{sync::Arc, time::Duration};
 use authority::{ConfigMaps, publish, publish_now};
 use server::Server;
 use tokio::time::sleep;
-use tokio_rustls::TlsAcceptor;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
@@ -115,7 +114,7 @@ impl StatusServer {
     pub(crate) async fn start(
         settings: &StatusServerSettings,
         clients: Clients,
-        (certificate, tls): (ServedCertificate, TlsAcceptor),
+        certificate: ServedCertificate,
         work: &Work,
         stop: &CancellationToken,
     ) -> Result<Self, ServeError> {
@@ -125,6 +124,7 @@ impl StatusServer {
             (work.stores.clone(), work.metrics.clone()),
         );
         let app = Arc::new(server).router();
+        let tls = certificate.acceptor().map_err(ServeError::Tls)?;
         let (address, over) = (&settings.bind_address, (tls, Limits::STATUS));
         let server = LingeringServer::start(address, over, app, settings.linger, stop).await?;
         work.readiness.set(READINESS, true);

@@ -26,10 +26,10 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use checks::Checks;
 use server::Server;
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
+    certificate::ServedCertificate,
     metrics::Metrics,
     reconcile::Reconciler,
     serve::{BindAddress, Limits, LingeringServer, ServeError},
@@ -121,19 +121,20 @@ impl Webhook {
     }
 }
 
-/// Serves webhooks over TLS until some time after `stop`. Without it, none are served.
+/// Serves webhooks with a certificate until some time after `stop`. Without one, none are served.
 ///
 /// # Errors
 /// The address cannot be listened on.
 pub(crate) async fn serve(
     settings: &WebhookSettings,
     reconciler: &Reconciler,
-    (metrics, tls): (&Arc<Metrics>, Option<TlsAcceptor>),
+    (metrics, certificate): (&Arc<Metrics>, Option<&ServedCertificate>),
     stop: &CancellationToken,
 ) -> Result<LingeringServer, ServeError> {
-    let Some(tls) = tls else {
+    let Some(certificate) = certificate else {
         return Ok(LingeringServer::default());
     };
+    let tls = certificate.acceptor().map_err(ServeError::Tls)?;
     let checks = Checks::new(reconciler, settings.deadline);
     let app = Arc::new(Server::new(checks, metrics.clone())).router();
     let over = (tls, Limits::WEBHOOKS);

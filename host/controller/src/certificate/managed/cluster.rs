@@ -1,25 +1,17 @@
 //! The Secret and the webhook configurations in the cluster.
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
-use futures_util::StreamExt as _;
 use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use kube::{
     Api, Client,
-    api::{
-        ApiResource, DynamicObject, GroupVersionKind, PartialObjectMeta, Patch, PatchParams,
-        PostParams, WatchParams,
-    },
+    api::{ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams},
     client::Body,
     core::Request,
 };
 use serde_json::{Map, Value, json};
 use thiserror::Error;
-use tokio::{
-    sync::Notify,
-    time::{sleep, timeout},
-};
 use zeroize::Zeroizing;
 
 use super::{
@@ -27,7 +19,7 @@ use super::{
     plan::{SecretState, TrustedByWebhooks},
 };
 use crate::{
-    client::{message_of, watching, without_content, written},
+    client::{message_of, without_content, written},
     keys::KeyTexts,
     kubernetes::{code, unless_gone},
 };
@@ -46,12 +38,6 @@ pub(super) const CONFIGURATIONS: [(&str, &str); 2] = [
 
 /// The field manager of all writes.
 const MANAGER: &str = "trainyard-certificates";
-
-/// How long a watch lasts, in seconds.
-const WATCH: u32 = 290;
-
-/// The pause before a watch is started again.
-const AGAIN: Duration = Duration::from_secs(5);
 
 /// Why the cluster cannot be read or changed.
 #[derive(Debug, Error)]
@@ -269,59 +255,9 @@ impl Objects {
     fn configuration(&self, kind: &str) -> Api<DynamicObject> {
         Api::all_with(self.client.clone(), &resource(kind))
     }
-
-    /// Notifies `changed` of changes of the objects. If a watch is not allowed, changes are noticed later.
-    pub(super) async fn watch(&self, changed: &Notify) {
-        let secrets = format!("/api/v1/namespaces/{}/secrets", self.namespace);
-        let [mutating, validating] = CONFIGURATIONS.map(|(kind, name)| {
-            let resource = resource(kind);
-            let path = format!("/apis/{}/{}", resource.api_version, resource.plural);
-            async move { self.watch_one(path, name, changed).await }
-        });
-        tokio::join!(
-            self.watch_one(secrets, &self.secret, changed),
-            mutating,
-            validating
-        );
-    }
-
-    async fn watch_one(&self, path: String, name: &str, changed: &Notify) {
-        let request = Request::new(path);
-        let params = WatchParams {
-            timeout: Some(WATCH),
-            ..WatchParams::default()
-        };
-        let params = params.fields(&format!("metadata.name={name}"));
-        loop {
-            if let Err(error) = self.follow(&request, &params, changed).await {
-                let error = without_content(error);
-                tracing::debug!(name, %error, "a watch of certificates failed; it is started again");
-            }
-            sleep(AGAIN).await;
-            changed.notify_one();
-        }
-    }
-
-    async fn follow(
-        &self,
-        request: &Request,
-        params: &WatchParams,
-        changed: &Notify,
-    ) -> Result<(), kube::Error> {
-        let request = request.watch_metadata(params, "0");
-        let request = watching(request.map_err(kube::Error::BuildRequest)?);
-        let events = self.client.request_events::<PartialObjectMeta>(request);
-        let mut events = Box::pin(events.await?);
-        let longest = Duration::from_secs(u64::from(WATCH) + 30);
-        while let Ok(Some(event)) = timeout(longest, events.next()).await {
-            event?;
-            changed.notify_one();
-        }
-        Ok(())
-    }
 }
 
-fn resource(kind: &str) -> ApiResource {
+pub(super) fn resource(kind: &str) -> ApiResource {
     let kind = GroupVersionKind::gvk("admissionregistration.k8s.io", "v1", kind);
     ApiResource::from_gvk(&kind)
 }

@@ -1,24 +1,28 @@
 //! Certificates that the controller creates and rotates itself, in a Secret.
 //!
-//! All replicas do the same: [`cluster`] reads the Secret and the webhook configurations, [`plan`] decides what to do, [`issue`] creates
-//! certificates, and [`material`] is how they are stored. Everything is read again when one of the objects changes.
+//! All replicas do the same: [`cluster`] reads the Secret and the webhook configurations, [`plan`] decides what to do, [`change`] has the
+//! changes of the Secret, [`issue`] creates certificates, and [`material`] is how they are stored. Everything is read again when [`watch`]
+//! notices that one of the objects has changed.
 
+mod change;
 mod cluster;
 mod issue;
 mod material;
 mod plan;
 #[cfg(test)]
 mod tests;
+mod watch;
 
 use std::{
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
+use change::Change;
 use cluster::{ClusterError, Objects};
 use issue::IssueError;
 use material::{Material, bundle};
-use plan::{Change, Observed, SecretState, State};
+use plan::{Observed, SecretState, State};
 use thiserror::Error;
 use tokio::{
     sync::Notify,

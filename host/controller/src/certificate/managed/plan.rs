@@ -14,7 +14,8 @@ use std::{
 };
 
 use super::{
-    issue::{self, BACKDATED, IssueError},
+    change::{Change, MOST_AUTHORITIES},
+    issue::BACKDATED,
     material::{Authority, Material, MaterialError, bundle},
 };
 
@@ -32,9 +33,6 @@ pub(super) const SETTLED: Duration = Duration::from_secs(10);
 
 /// An authority that is this old and is found in all webhook configurations at startup was not written there a moment ago.
 const NOT_NEW: Duration = Duration::from_secs(600);
-
-/// The most authorities of a bundle.
-const MOST_AUTHORITIES: usize = 8;
 
 const DAY: u64 = 24 * 3600;
 
@@ -69,65 +67,6 @@ impl TrustedByWebhooks {
 pub(super) struct Observed {
     pub(super) secret: SecretState,
     pub(super) configurations: Vec<TrustedByWebhooks>,
-}
-
-/// A change of the Secret.
-#[derive(Clone)]
-pub(super) enum Change {
-    /// Creates everything, and keeps trust in authorities of which certificates may still be served.
-    Make { keep: Vec<Authority> },
-    /// Writes what is in memory.
-    Restore(Arc<Material>),
-    /// Signs another certificate.
-    RenewLeaf(Arc<Material>),
-    /// Publishes the authority that will sign next.
-    AddAuthority(Arc<Material>),
-    /// Signs with the next authority from now on.
-    UseNextAuthority(Arc<Material>),
-}
-
-impl Change {
-    /// Returns its name in the log and in metrics.
-    pub(super) const fn name(&self) -> &'static str {
-        match self {
-            Self::Make { .. } => "create",
-            Self::Restore(_) => "restore",
-            Self::RenewLeaf(_) => "renew",
-            Self::AddAuthority(_) => "add-authority",
-            Self::UseNextAuthority(_) => "use-next-authority",
-        }
-    }
-
-    /// Returns the content of the Secret after it.
-    pub(super) fn apply(&self, names: &[String], now: SystemTime) -> Result<Material, IssueError> {
-        let mut material = match self {
-            Self::Make { keep } => Material {
-                others: keep.clone(),
-                ..issue::make(names, now)?
-            },
-            Self::Restore(material) => Material::clone(material),
-            Self::RenewLeaf(material) => Material {
-                leaf: Some(issue::leaf(&material.signer, names, now)?),
-                ..Material::clone(material)
-            },
-            Self::AddAuthority(material) => Material {
-                next: Some(issue::authority(now)?),
-                ..Material::clone(material)
-            },
-            Self::UseNextAuthority(material) => {
-                let mut material = Material::clone(material);
-                if let Some(next) = material.next.take() {
-                    let before = std::mem::replace(&mut material.signer, next);
-                    material.others.insert(0, before.authority);
-                }
-                material.leaf = Some(issue::leaf(&material.signer, names, now)?);
-                material
-            }
-        };
-        material.others.retain(|other| !other.has_expired(now));
-        material.others.truncate(MOST_AUTHORITIES);
-        Ok(material)
-    }
 }
 
 /// What to do now.

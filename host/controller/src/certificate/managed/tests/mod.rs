@@ -1,6 +1,8 @@
-//! Replicas and API servers over years, without calls: [`World`] has a Secret, webhook configurations whose changes API servers notice later,
-//! and replicas that run the decisions of [`super::plan`].
+//! Replicas and API servers over years, without calls: a [`World`] has a Secret, webhook configurations whose changes API servers notice
+//! later, and replicas that run the decisions of [`super::plan`].
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, clippy::panic)]
+
+mod world;
 
 use std::{
     collections::BTreeMap,
@@ -11,18 +13,17 @@ use std::{
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use proptest::prelude::*;
 use trainyard_api::yaml;
+use world::{Replica, World};
 use zeroize::Zeroizing;
 
 use super::{
+    change::Change,
     issue::{self, AUTHORITY_LIFETIME, LEAF_LIFETIME},
     material::{
         Authority, CA_CERTIFICATE, CA_KEY, CERTIFICATE, Data, KEY, Leaf, Material, NEXT_CA_KEY,
         PrivateKey,
     },
-    plan::{
-        AUTHORITY_EARLY, Change, LEAF_EARLY, Observed, PUBLISHED, Plan, SETTLED, SecretState,
-        State, TrustedByWebhooks,
-    },
+    plan::{AUTHORITY_EARLY, LEAF_EARLY, Observed, PUBLISHED, SETTLED, SecretState, State},
 };
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -43,192 +44,6 @@ fn data(material: &Material) -> Data {
     texts
         .map(|(name, text)| (name, Zeroizing::new(text.as_bytes().to_vec())))
         .collect()
-}
-
-/// A replica, and what it serves.
-struct Replica {
-    state: State,
-    served: Option<Arc<Material>>,
-    is_ready: bool,
-    /// What it has read and decided, and not written yet.
-    pending: Option<(Plan, u64)>,
-}
-
-impl Replica {
-    fn new() -> Self {
-        Self {
-            state: State::new(names()),
-            served: None,
-            is_ready: false,
-            pending: None,
-        }
-    }
-}
-
-struct World {
-    now: SystemTime,
-    secret: Option<Data>,
-    /// The number of changes of the Secret.
-    version: u64,
-    /// The bundle of both configurations with all earlier ones, by the time of the change.
-    bundles: [Vec<(SystemTime, String)>; 2],
-    replicas: Vec<Replica>,
-    changes: BTreeMap<&'static str, usize>,
-}
-
-impl World {
-    fn new(replicas: usize) -> Self {
-        let empty = || vec![(SystemTime::UNIX_EPOCH, String::new())];
-        Self {
-            now: start(),
-            secret: None,
-            version: 0,
-            bundles: [empty(), empty()],
-            replicas: (0..replicas).map(|_| Replica::new()).collect(),
-            changes: BTreeMap::new(),
-        }
-    }
-
-    fn observe(&self) -> Observed {
-        let secret = match &self.secret {
-            None => SecretState::Absent,
-            Some(data) if data.is_empty() => SecretState::Empty,
-            Some(data) => match Material::parse(data) {
-                Ok(material) => SecretState::Valid(Arc::new(material)),
-                Err(error) => SecretState::Invalid {
-                    error,
-                    authorities: data
-                        .get(CA_CERTIFICATE)
-                        .map_or_else(Vec::new, |text| Authority::all_of("", text)),
-                },
-            },
-        };
-        let configurations = self.bundles.iter().map(|bundles| {
-            let bundle = Authority::all_of("", bundles.last().unwrap().1.as_bytes());
-            TrustedByWebhooks(vec![bundle.clone(), bundle])
-        });
-        Observed {
-            secret,
-            configurations: configurations.collect(),
-        }
-    }
-
-    /// A replica reads the cluster and decides.
-    fn decide(&mut self, index: usize) -> SystemTime {
-        let (observed, now, version) = (self.observe(), self.now, self.version);
-        let replica = &mut self.replicas[index];
-        let plan = replica.state.plan(&observed, now);
-        if let Some(served) = &plan.serve {
-            replica.served = Some(served.clone());
-        }
-        replica.is_ready = plan.not_ready.is_none();
-        let next = plan.next;
-        replica.pending = Some((plan, version));
-        next
-    }
-
-    /// It writes what it decided. Returns whether anything was written or refused.
-    fn write(&mut self, index: usize) -> bool {
-        let now = self.now;
-        let Some((plan, version)) = self.replicas[index].pending.take() else {
-            return false;
-        };
-        if let Some(change) = &plan.change {
-            if version == self.version {
-                *self.changes.entry(change.name()).or_default() += 1;
-                let material = change.apply(&names(), now).unwrap();
-                self.secret = Some(data(&material));
-                self.version += 1;
-            }
-            return true;
-        }
-        let mut is_written = false;
-        for (bundles, bundle) in self.bundles.iter_mut().zip(plan.bundles) {
-            if let Some(bundle) = bundle {
-                bundles.push((now, bundle));
-                is_written = true;
-            }
-        }
-        is_written
-    }
-
-    /// All replicas act until nothing is left to do. Returns when they look again.
-    fn settle(&mut self) -> SystemTime {
-        for _ in 0..50 {
-            let mut next = Vec::new();
-            for index in 0..self.replicas.len() {
-                next.push(self.decide(index));
-            }
-            self.check();
-            let mut is_written = false;
-            for index in 0..self.replicas.len() {
-                is_written |= self.write(index);
-                self.check();
-            }
-            if !is_written {
-                return next.into_iter().min().unwrap_or(self.now + DAY);
-            }
-        }
-        panic!("the replicas write without end: {:?}", self.changes);
-    }
-
-    /// Lets time pass.
-    fn pass(&mut self, time: Duration) {
-        let end = self.now + time;
-        while self.now < end {
-            let next = self.settle();
-            assert!(next > self.now);
-            self.now = next.min(end);
-        }
-        self.settle();
-    }
-
-    /// API servers that are up to date or late trust every replica that is ready.
-    fn check(&self) {
-        for lag in [0, 1, 5, 9] {
-            let seen = self.now - lag * SECOND;
-            for bundles in &self.bundles {
-                let bundle = bundles.iter().rev().find(|(time, _)| *time <= seen);
-                let bundle = Authority::all_of("", bundle.unwrap().1.as_bytes());
-                for replica in self.replicas.iter().filter(|replica| replica.is_ready) {
-                    let leaf = replica.served.as_ref().unwrap().leaf.as_ref().unwrap();
-                    assert!(
-                        bundle
-                            .iter()
-                            .any(|it| leaf.is_accepted(it, &names(), self.now)),
-                        "{lag} s late, after {:?}, with {:?}",
-                        self.now.duration_since(start()),
-                        self.changes
-                    );
-                }
-            }
-        }
-    }
-
-    /// Somebody else changes the Secret.
-    fn set_secret(&mut self, secret: Option<Data>) {
-        self.secret = secret;
-        self.version += 1;
-    }
-
-    fn all_ready(&self) -> bool {
-        self.replicas.iter().all(|replica| replica.is_ready)
-    }
-
-    fn ready(&self) -> usize {
-        self.replicas.iter().filter(|it| it.is_ready).count()
-    }
-
-    fn stored(&self) -> Material {
-        Material::parse(self.secret.as_ref().unwrap()).unwrap()
-    }
-
-    fn started(replicas: usize) -> Self {
-        let mut world = Self::new(replicas);
-        world.pass(DAY);
-        assert!(world.all_ready());
-        world
-    }
 }
 
 #[test]
@@ -318,7 +133,9 @@ fn parts_of_a_secret_that_are_broken_are_replaced_and_its_authorities_stay_trust
     let text = |text: &str| Zeroizing::new(text.as_bytes().to_vec());
     let other = issue::make(&names(), start()).unwrap();
     let other_leaf = data(&other);
-    let cases: [(&str, Option<Zeroizing<Vec<u8>>>, &str); 10] = [
+    /// A key of the Secret, its new text, and the change that repairs it.
+    type Case = (&'static str, Option<Zeroizing<Vec<u8>>>, &'static str);
+    let cases: [Case; 10] = [
         (CERTIFICATE, None, "renew"),
         (KEY, None, "renew"),
         (KEY, Some(text("x")), "renew"),
@@ -456,7 +273,7 @@ fn an_expired_certificate_is_replaced_after_a_long_stop() {
 
 /// The data of a Secret that the reference made, with RSA keys.
 fn reference() -> Data {
-    let text = include_str!("../../../tests/stub/reference-secret.yaml");
+    let text = include_str!("../../../../tests/stub/reference-secret.yaml");
     let mut documents = yaml::read(text).into_iter();
     let secret = documents.next().unwrap().unwrap().value;
     let texts = secret["data"].as_object().unwrap().iter();
