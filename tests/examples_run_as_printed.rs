@@ -79,7 +79,7 @@ fn all_run(text: &str, at_least: usize) {
     assert!(commands.len() >= at_least, "{commands:#?}");
     for line in commands {
         let is_for_a_cluster =
-            line.contains("trainjob/") || line.starts_with("trainyard controller");
+            line.contains("trainjob/") || line.starts_with("trainyard controller --kubeconfig");
         let output = run(folder.path(), line);
         let printed = String::from_utf8_lossy(&output.stderr);
         let wanted = if is_for_a_cluster { 1 } else { 0 };

@@ -48,6 +48,7 @@ mod plugins_can_be_disabled_and_configured_for_train_jobs;
 mod plugins_in_other_languages_work;
 mod policy_file_errors_name_their_field;
 mod policy_file_is_enforced;
+mod printed_configurations_are_read_back;
 mod render_shows_what_plugins_log;
 mod renderings_have_a_time_limit;
 mod runtimes_are_printed_as_in_deploy;

@@ -125,6 +125,9 @@ pub(crate) struct LoadArgs {
     pub(crate) cache: CacheArgs,
 }
 
+/// The maximum size of the cache by default, in bytes.
+pub(crate) const DEFAULT_CACHE_SIZE: u64 = 512 << 20;
+
 /// The cache of compiled plugins.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct CacheArgs {

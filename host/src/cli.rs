@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::{
-    compile_worker, completions, controller, crds, explain, log, plan, plugin, policy_schema, rbac,
-    render, replay, report, runtimes, validate,
+    compile_worker, completions, controller, crds, explain, log, plan, plugin, rbac, render,
+    replay, report, runtimes, schemas, validate,
 };
 
 /// The end of the help.
@@ -66,6 +66,8 @@ enum Command {
     Runtimes(runtimes::RuntimesArgs),
     /// Print the JSON Schema of the policy file.
     PolicySchema,
+    /// Print the JSON Schema of the controller's configuration file.
+    ConfigSchema,
     /// Print a shell completion script.
     Completions(completions::CompletionsArgs),
     /// Compile a component from standard input. The loader runs it in a process with limits.
@@ -92,7 +94,8 @@ impl Cli {
             Command::Plugin(command) => plugin::run(&command),
             Command::Crds => crds::run(),
             Command::Runtimes(args) => runtimes::run(&args),
-            Command::PolicySchema => policy_schema::run(),
+            Command::PolicySchema => schemas::policy_file(),
+            Command::ConfigSchema => schemas::configuration(),
             Command::Completions(args) => completions::run(&args, Self::command()),
             Command::CompileWorker => return compile_worker::run(),
         };

@@ -19,7 +19,7 @@ use trainyard_controller::{
 pub(crate) struct ClusterArgs {
     /// The kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the service account of the pod].
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
-    kubeconfig: Option<PathBuf>,
+    pub(crate) kubeconfig: Option<PathBuf>,
 }
 
 impl ClusterArgs {

@@ -1,7 +1,8 @@
 //! The `trainyard` command. `cli` lists its commands; each is a module of the same name:
 //! - TrainJobs in files: `render`, `explain` (which also explains live TrainJobs), `plan`, `replay` and `validate`;
 //! - the cluster: `controller`, `rbac`, `crds` and `runtimes`;
-//! - plugins: `plugin`, `policy_schema` and the hidden `compile_worker`;
+//! - plugins: `plugin` and the hidden `compile_worker`;
+//! - the operator's files: `schemas`, with `policy-schema` and `config-schema`;
 //! - the shell: `completions`.
 //!
 //! What several commands share:
@@ -34,13 +35,13 @@ mod output;
 mod plan;
 mod plugin;
 mod policy_file;
-mod policy_schema;
 mod rbac;
 mod recording;
 mod render;
 mod replay;
 mod report;
 mod runtimes;
+mod schemas;
 mod stats;
 mod upgrade;
 mod validate;

@@ -21,6 +21,7 @@ mod objects_that_pods_wait_for_are_reported;
 mod only_one_candidate_leads;
 mod plugin_calls_have_spans;
 mod plugins_that_exhaust_their_limits_are_paused;
+mod printed_configurations_are_equivalent;
 mod probes_and_metrics_are_served;
 mod queue_is_fair_to_namespaces;
 mod reconciles_can_stop_at_any_api_call;
