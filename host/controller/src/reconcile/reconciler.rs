@@ -20,7 +20,7 @@ use super::{
 use crate::{
     fair::{FairSemaphore, MemoryBudget},
     log_shares::LogShares,
-    metrics::HeldText,
+    metrics::{HeldText, Metrics},
     plugins::Plugins,
     queue::NamespacedName,
     rbac::{EmittedKinds, Reach},
@@ -107,6 +107,7 @@ pub struct Reconciler {
     pub(super) resumes: FairSemaphore,
     /// The shares of the log that namespaces have.
     pub(crate) log: Arc<LogShares>,
+    pub(super) metrics: Arc<Metrics>,
 }
 
 impl Reconciler {
@@ -118,6 +119,7 @@ impl Reconciler {
         plugins: Plugins,
         write_defaults: bool,
         log: Arc<LogShares>,
+        metrics: Arc<Metrics>,
     ) -> Self {
         let kinds = Arc::new(Kinds::new(client.clone()));
         let lists = Arc::new(Lists::default());
@@ -152,6 +154,7 @@ impl Reconciler {
             diagnoses: FairSemaphore::new(DIAGNOSES_AT_ONCE, NonZeroUsize::MIN),
             resumes: FairSemaphore::new(RESUMES_AT_ONCE, NonZeroUsize::MIN),
             log,
+            metrics,
         }
     }
 
@@ -182,6 +185,7 @@ impl Reconciler {
                 self.plugins.clone(),
                 self.write_defaults,
                 self.log.clone(),
+                self.metrics.clone(),
             )
         }
     }
