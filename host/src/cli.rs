@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches as _, Parser, Subcommand};
 
 use crate::{
-    compile_worker, completions, controller, crds, explain, log, plan, plugin, rbac, render,
-    replay, report, runtimes, schemas, validate,
+    compile_worker, completions, controller, crds, explain, kubectl, log, plan, plugin, rbac,
+    render, replay, report, runtimes, schemas, validate, why,
 };
 
 /// The end of the help.
@@ -47,6 +47,8 @@ enum Command {
     // A field may follow a file, so `-f` takes one file here.
     #[command(mut_arg("filename", |files| files.num_args(1)))]
     Explain(explain::ExplainArgs),
+    /// Say why a TrainJob of a cluster does not run, or that it does: the error of its reconcile, its admission, its pods and its Events.
+    Why(why::WhyArgs),
     /// Show the order in which plugins run, for all loaded plugins or for each TrainJob.
     Plan(plan::PlanArgs),
     /// Render the TrainJobs of a bundle again, and report the first field that differs from the recorded result.
@@ -76,8 +78,21 @@ enum Command {
 }
 
 impl Cli {
+    /// Reads the command line, and runs its command. Errors of the command line are returned.
+    pub(crate) fn main() -> Result<ExitCode, clap::Error> {
+        let role = kubectl::Role::of(std::env::args_os().next().as_ref());
+        let mut command = role.command(Self::command());
+        if role == kubectl::Role::Completer {
+            let arguments: Vec<_> = std::env::args().skip(1).collect();
+            return Ok(report::exit(kubectl::complete(command, &arguments)));
+        }
+        let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+        let cli = Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+        Ok(cli.run())
+    }
+
     /// Runs the command, prints its errors and returns the exit code.
-    pub(crate) fn run(self) -> ExitCode {
+    fn run(self) -> ExitCode {
         match self.command {
             Command::Controller(_) => {}
             Command::Render(_) => log::to_stderr(log::OF_PLUGINS),
@@ -86,6 +101,7 @@ impl Cli {
         let done = match self.command {
             Command::Render(args) => render::run(&args),
             Command::Explain(args) => explain::run(&args),
+            Command::Why(args) => why::run(&args),
             Command::Plan(args) => plan::run(&args),
             Command::Replay(args) => replay::run(&args),
             Command::Validate(args) => validate::run(&args),

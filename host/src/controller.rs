@@ -251,6 +251,8 @@ impl ControllerArgs {
                 .iter()
                 .map(|file| path("--kubeconfig", file)),
         );
+        let context = self.cluster.context.iter();
+        flags.extend(context.map(|name| ("--context", name.clone())));
         let line = |(flag, value)| format!("{flag}={value} has no key; pass it with --config");
         flags.into_iter().map(line).collect()
     }
