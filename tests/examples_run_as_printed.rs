@@ -78,9 +78,14 @@ fn all_run(text: &str, at_least: usize) {
     let commands = commands(text);
     assert!(commands.len() >= at_least, "{commands:#?}");
     for line in commands {
-        let is_for_a_cluster = ["trainjob/", "--cluster", "controller --kubeconfig"]
-            .iter()
-            .any(|needs| line.contains(needs));
+        let is_for_a_cluster = [
+            "trainjob/",
+            "--cluster",
+            "controller --kubeconfig",
+            "support-bundle",
+        ]
+        .iter()
+        .any(|needs| line.contains(needs));
         let output = run(folder.path(), line);
         let printed = String::from_utf8_lossy(&output.stderr);
         let wanted = if is_for_a_cluster { 1 } else { 0 };

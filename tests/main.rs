@@ -54,6 +54,7 @@ mod render_shows_what_plugins_log;
 mod renderings_have_a_time_limit;
 mod runtimes_are_printed_as_in_deploy;
 mod sdk_is_a_crate;
+mod support_bundles_have_no_credentials;
 mod train_jobs_can_be_selected_and_fail_alone;
 mod train_jobs_say_why_they_wait;
 mod validate_agrees_with_the_api_server;

@@ -6,7 +6,7 @@ use clap::{CommandFactory, FromArgMatches as _, Parser, Subcommand};
 
 use crate::{
     compile_worker, completions, controller, crds, explain, kubectl, log, plan, plugin, rbac,
-    render, replay, report, runtimes, schemas, validate, why,
+    render, replay, report, runtimes, schemas, support, validate, why,
 };
 
 /// The end of the help.
@@ -55,6 +55,8 @@ enum Command {
     Replay(replay::ReplayArgs),
     /// Validate TrainJobs and runtimes without a cluster: the API server's checks and, for TrainJobs whose runtime is in the input, the plugins' checks.
     Validate(validate::ValidateArgs),
+    /// Collect what shows why a cluster's controller or its TrainJobs do not work, without Secrets and credentials, into a file.
+    SupportBundle(support::SupportArgs),
     /// Run the controller, which reconciles the TrainJobs of a cluster.
     Controller(controller::ControllerArgs),
     /// Print a ClusterRole and a Role with only the permissions that the controller needs for the loaded plugins.
@@ -105,6 +107,7 @@ impl Cli {
             Command::Plan(args) => plan::run(&args),
             Command::Replay(args) => replay::run(&args),
             Command::Validate(args) => validate::run(&args),
+            Command::SupportBundle(args) => support::run(&args),
             Command::Controller(args) => controller::run(&args),
             Command::Rbac(args) => rbac::run(&args),
             Command::Plugin(command) => plugin::run(&command),

@@ -13,9 +13,13 @@ use serde_json::Value;
 const PAGE: u32 = 250;
 
 /// The kinds that are read.
+pub(crate) const CLUSTER_RUNTIME: Kind =
+    Kind("trainer.kubeflow.org", "v1alpha1", "ClusterTrainingRuntime");
+pub(crate) const CONFIG_MAP: Kind = Kind("", "v1", "ConfigMap");
 pub(crate) const EVENT: Kind = Kind("", "v1", "Event");
 pub(crate) const POD: Kind = Kind("", "v1", "Pod");
 pub(crate) const JOB_SET: Kind = Kind("jobset.x-k8s.io", "v1alpha2", "JobSet");
+pub(crate) const RUNTIME: Kind = Kind("trainer.kubeflow.org", "v1alpha1", "TrainingRuntime");
 pub(crate) const TRAIN_JOB: Kind = Kind("trainer.kubeflow.org", "v1alpha1", "TrainJob");
 
 /// A kind: its group, version and name.
@@ -27,6 +31,11 @@ pub(crate) struct Kind(
 );
 
 impl Kind {
+    /// Returns the name of its resource.
+    pub(crate) fn plural(self) -> String {
+        self.resource().plural
+    }
+
     fn resource(self) -> ApiResource {
         ApiResource::from_gvk(&GroupVersionKind::gvk(self.0, self.1, self.2))
     }
@@ -41,7 +50,7 @@ pub(crate) struct Selection<'s> {
     pub(crate) most: usize,
 }
 
-/// Reads objects in a namespace. An error is a whole sentence.
+/// Reads objects in a namespace, or of the cluster if its name is empty. An error is a whole sentence.
 #[derive(Clone)]
 pub(crate) struct LiveObjects {
     pub(crate) client: Client,
@@ -50,7 +59,10 @@ pub(crate) struct LiveObjects {
 
 impl LiveObjects {
     fn api(&self, resource: &ApiResource) -> Api<DynamicObject> {
-        Api::namespaced_with(self.client.clone(), &self.namespace, resource)
+        match self.namespace.as_str() {
+            "" => Api::all_with(self.client.clone(), resource),
+            namespace => Api::namespaced_with(self.client.clone(), namespace, resource),
+        }
     }
 
     /// Returns an object; `None` if it does not exist.
@@ -83,11 +95,11 @@ impl LiveObjects {
         selection: Selection<'_>,
     ) -> Result<(Vec<Value>, bool), String> {
         let failed = |error: &dyn Display| {
-            let namespace = &self.namespace;
-            format!(
-                "{} in namespace {namespace} cannot be listed: {error}",
-                resource.plural
-            )
+            let within = match self.namespace.as_str() {
+                "" => "of the cluster".to_owned(),
+                namespace => format!("in namespace {namespace}"),
+            };
+            format!("{} {within} cannot be listed: {error}", resource.plural)
         };
         let mut params = ListParams {
             label_selector: selection.labels.map(str::to_owned),

@@ -1,6 +1,6 @@
 //! The `trainyard` command. `cli` lists its commands; each is a module of the same name:
 //! - TrainJobs in files: `render`, `explain` (which also explains live TrainJobs), `plan`, `replay` and `validate`;
-//! - the cluster: `controller`, `why`, `rbac`, `crds` and `runtimes`;
+//! - the cluster: `controller`, `why`, `support` (`support-bundle`), `rbac`, `crds` and `runtimes`;
 //! - plugins: `plugin` and the hidden `compile_worker`;
 //! - the operator's files: `schemas`, with `policy-schema` and `config-schema`;
 //! - the shell: `completions`, and `kubectl`, whose plugin this program can be.
@@ -46,6 +46,7 @@ mod report;
 mod runtimes;
 mod schemas;
 mod stats;
+mod support;
 mod upgrade;
 mod validate;
 mod why;
