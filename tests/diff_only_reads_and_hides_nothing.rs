@@ -12,9 +12,9 @@ use std::{fs, process::Output};
 
 use serde_json::{Value, json};
 
-use crate::{
-    common::{stderr, trainyard},
-    live_train_jobs_are_explained_from_their_snapshot::{serve, status},
+use crate::common::{
+    api_server::{serve, status},
+    stderr, trainyard,
 };
 
 const TRAINER: &str = "/apis/trainer.kubeflow.org/v1alpha1";

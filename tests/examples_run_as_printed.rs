@@ -80,8 +80,12 @@ fn all_run(text: &str, at_least: usize) {
     assert!(commands.len() >= at_least, "{commands:#?}");
     for line in commands {
         let is_diff = line.starts_with("trainyard diff");
-        let is_for_a_cluster = line.contains("trainjob/")
-            || line.starts_with("trainyard controller")
+        let is_controller =
+            line.starts_with("trainyard controller") && !line.contains("--print-config");
+        let is_for_a_cluster = ["trainjob/", "--cluster", "support-bundle"]
+            .iter()
+            .any(|needs| line.contains(needs))
+            || is_controller
             || is_diff && !line.contains(" -f ");
         let output = run(folder.path(), line);
         let printed = String::from_utf8_lossy(&output.stderr);

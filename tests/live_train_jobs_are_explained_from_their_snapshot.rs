@@ -8,76 +8,19 @@
     missing_docs
 )]
 
-use std::{
-    fs,
-    io::{BufRead as _, BufReader, Write as _},
-    net::{TcpListener, TcpStream},
-    path::Path,
-    process::Output,
-    sync::mpsc,
-    thread,
-};
+use std::{fs, path::Path, process::Output};
 
 use serde_json::{Value, json};
 
-use crate::common::{bundle::replay, runtime, stderr, stdout, trainyard};
-
-/// Serves each call by its path and number, and sends its path to the receiver. Returns the URL.
-pub(crate) fn serve(
-    answer: impl Fn(&str, usize) -> (u16, Value) + Send + 'static,
-) -> (String, mpsc::Receiver<String>) {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}", listener.local_addr().unwrap());
-    let (tell, calls) = mpsc::channel();
-    thread::spawn(move || {
-        for (number, stream) in listener.incoming().enumerate() {
-            let stream = stream.unwrap();
-            let path = path_of(&stream);
-            let (code, body) = answer(&path, number);
-            // The receiver is dropped when the test ends.
-            let _ = tell.send(path);
-            respond(stream, code, &body);
-        }
-    });
-    (url, calls)
-}
-
-fn path_of(stream: &TcpStream) -> String {
-    let mut lines = BufReader::new(stream).lines();
-    let first = lines.next().unwrap().unwrap();
-    // The request ends at the empty line, because it has no body.
-    while !lines.next().unwrap().unwrap().is_empty() {}
-    first.split(' ').nth(1).unwrap().to_owned()
-}
-
-fn respond(mut stream: TcpStream, code: u16, body: &Value) {
-    let body = body.to_string();
-    let head = format!(
-        "HTTP/1.1 {code} answer\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
-        body.len()
-    );
-    stream.write_all(head.as_bytes()).unwrap();
-    stream.write_all(body.as_bytes()).unwrap();
-}
-
-pub(crate) fn status(code: u16, reason: &str) -> (u16, Value) {
-    let message = format!("the server says {reason}");
-    let status = json!({
-        "apiVersion": "v1", "kind": "Status", "metadata": {}, "status": "Failure", "message": message, "reason": reason,
-        "code": code,
-    });
-    (code, status)
-}
+use crate::common::{
+    api_server::{serve, status, write_kubeconfig},
+    bundle::replay,
+    runtime, stderr, stdout, trainyard,
+};
 
 /// Explains the TrainJob `job` of this server, with a local policy file.
 fn explain(url: &str, arguments: &[&str], policy: &str, folder: &Path) -> Output {
-    let kubeconfig = json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "test",
-        "clusters": [{"name": "test", "cluster": {"server": url}}],
-        "contexts": [{"name": "test", "context": {"cluster": "test", "user": "test"}}],
-        "users": [{"name": "test", "user": {}}],
-    });
-    fs::write(folder.join("kubeconfig"), kubeconfig.to_string()).unwrap();
+    write_kubeconfig(folder, &[("test", url)]);
     let policy = format!("apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\n{policy}");
     fs::write(folder.join("policy.yaml"), policy).unwrap();
     let files = ["--kubeconfig", "kubeconfig", "--policy", "policy.yaml"];

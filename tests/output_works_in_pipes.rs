@@ -125,7 +125,13 @@ fn completions_exist_for_every_shell() {
         assert!(output.status.success() && output.stderr.is_empty());
         let script = text(output.stdout);
         assert!(script.starts_with(begins), "{shell}: {script}");
-        for command in ["render", "validate", "policy-schema", "runtimes"] {
+        for command in [
+            "render",
+            "validate",
+            "policy-schema",
+            "config-schema",
+            "runtimes",
+        ] {
             assert!(script.contains(command), "{shell}: {command}");
         }
     }

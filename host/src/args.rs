@@ -110,6 +110,22 @@ pub(crate) fn namespace(text: &str) -> Result<String, String> {
     }
 }
 
+/// Returns the name of a TrainJob in a cluster from `trainjob/NAME`; `None` for other texts.
+pub(crate) fn live_train_job(text: &str) -> Option<&str> {
+    let kinds = ["trainjob/", "trainjobs/"];
+    kinds.iter().find_map(|kind| text.strip_prefix(kind))
+}
+
+/// Parses `trainjob/NAME`, or `NAME`.
+pub(crate) fn train_job(text: &str) -> Result<String, String> {
+    let name = live_train_job(text).unwrap_or(text);
+    let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '.';
+    if name.is_empty() || !name.chars().all(fits) {
+        return Err("must be `trainjob/NAME` with the name of a TrainJob".to_owned());
+    }
+    Ok(name.to_owned())
+}
+
 /// The plugins.
 #[derive(Debug, Args)]
 pub(crate) struct LoadArgs {
@@ -134,6 +150,9 @@ pub(crate) struct LoadArgs {
     #[command(flatten)]
     pub(crate) cache: CacheArgs,
 }
+
+/// The maximum size of the cache by default, in bytes.
+pub(crate) const DEFAULT_CACHE_SIZE: u64 = 512 << 20;
 
 /// The cache of compiled plugins.
 #[derive(Clone, Debug, Args)]

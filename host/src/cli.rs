@@ -2,11 +2,11 @@
 
 use std::process::ExitCode;
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches as _, Parser, Subcommand};
 
 use crate::{
-    compile_worker, completions, controller, crds, diff, explain, log, plan, plugin, policy_schema,
-    rbac, render, replay, report, runtimes, validate,
+    compile_worker, completions, controller, crds, diff, explain, kubectl, log, plan, plugin, rbac,
+    render, replay, report, runtimes, schemas, support, validate, why,
 };
 
 /// The end of the help.
@@ -52,6 +52,8 @@ enum Command {
     // A field may follow a file, so `-f` takes one file here.
     #[command(mut_arg("filename", |files| files.num_args(1)))]
     Explain(explain::ExplainArgs),
+    /// Say why a TrainJob of a cluster does not run, or that it does: the error of its reconcile, its admission, its pods and its Events.
+    Why(why::WhyArgs),
     /// Show the order in which plugins run, for all loaded plugins or for each TrainJob.
     Plan(plan::PlanArgs),
     /// Render the TrainJobs of a bundle again, and report the first field that differs from the recorded result.
@@ -67,6 +69,8 @@ enum Command {
         mut_arg("namespace", |name| name.help("Compare only this namespace of a cluster. Of files: the namespace of objects without one [default: default]"))
     )]
     Diff(diff::DiffArgs),
+    /// Collect what shows why a cluster's controller or its TrainJobs do not work, without Secrets and credentials, into a file.
+    SupportBundle(support::SupportArgs),
     /// Run the controller, which reconciles the TrainJobs of a cluster.
     Controller(controller::ControllerArgs),
     /// Print a ClusterRole and a Role with only the permissions that the controller needs for the loaded plugins.
@@ -80,6 +84,8 @@ enum Command {
     Runtimes(runtimes::RuntimesArgs),
     /// Print the JSON Schema of the policy file.
     PolicySchema,
+    /// Print the JSON Schema of the controller's configuration file.
+    ConfigSchema,
     /// Print a shell completion script.
     Completions(completions::CompletionsArgs),
     /// Compile a component from standard input. The loader runs it in a process with limits.
@@ -88,8 +94,21 @@ enum Command {
 }
 
 impl Cli {
+    /// Reads the command line, and runs its command. Errors of the command line are returned.
+    pub(crate) fn main() -> Result<ExitCode, clap::Error> {
+        let role = kubectl::Role::of(std::env::args_os().next().as_ref());
+        let mut command = role.command(Self::command());
+        if role == kubectl::Role::Completer {
+            let arguments: Vec<_> = std::env::args().skip(1).collect();
+            return Ok(report::exit(kubectl::complete(command, &arguments)));
+        }
+        let matches = command.try_get_matches_from_mut(std::env::args_os())?;
+        let cli = Self::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
+        Ok(cli.run())
+    }
+
     /// Runs the command, prints its errors and returns the exit code.
-    pub(crate) fn run(self) -> ExitCode {
+    fn run(self) -> ExitCode {
         match self.command {
             Command::Controller(_) => {}
             Command::Render(_) => log::to_stderr(log::OF_PLUGINS),
@@ -98,16 +117,19 @@ impl Cli {
         let done = match self.command {
             Command::Render(args) => render::run(&args),
             Command::Explain(args) => explain::run(&args),
+            Command::Why(args) => why::run(&args),
             Command::Plan(args) => plan::run(&args),
             Command::Replay(args) => replay::run(&args),
             Command::Validate(args) => validate::run(&args),
             Command::Diff(args) => return diff::run(&args),
+            Command::SupportBundle(args) => support::run(&args),
             Command::Controller(args) => controller::run(&args),
             Command::Rbac(args) => rbac::run(&args),
             Command::Plugin(command) => plugin::run(&command),
             Command::Crds => crds::run(),
             Command::Runtimes(args) => runtimes::run(&args),
-            Command::PolicySchema => policy_schema::run(),
+            Command::PolicySchema => schemas::policy_file(),
+            Command::ConfigSchema => schemas::configuration(),
             Command::Completions(args) => completions::run(&args, Self::command()),
             Command::CompileWorker => return compile_worker::run(),
         };

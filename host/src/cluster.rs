@@ -19,17 +19,27 @@ use trainyard_controller::{
 pub(crate) struct ClusterArgs {
     /// The kubeconfig file [default: $KUBECONFIG, then ~/.kube/config, then the service account of the pod].
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
-    kubeconfig: Option<PathBuf>,
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig file [default: its current context].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
 }
 
 impl ClusterArgs {
     /// Returns the client configuration, with its default namespace.
     pub(crate) async fn config(&self) -> anyhow::Result<kube::Config> {
+        let options = KubeConfigOptions {
+            context: self.context.clone(),
+            ..KubeConfigOptions::default()
+        };
+        let none = "no cluster is configured; pass a kubeconfig file with --kubeconfig";
         match &self.kubeconfig {
-            Some(path) => from_file(path).await,
-            None => kube::Config::infer()
-                .await
-                .context("no cluster is configured; pass a kubeconfig file with --kubeconfig"),
+            Some(path) => from_file(path, &options).await,
+            // The service account of a pod has no contexts.
+            None if self.context.is_some() => {
+                kube::Config::from_kubeconfig(&options).await.context(none)
+            }
+            None => kube::Config::infer().await.context(none),
         }
     }
 }
@@ -45,9 +55,9 @@ pub(crate) fn client(config: kube::Config) -> Result<kube::Client, ClientError> 
     bounded(config, options, Arc::new(metrics))
 }
 
-async fn from_file(path: &Path) -> anyhow::Result<kube::Config> {
+async fn from_file(path: &Path, options: &KubeConfigOptions) -> anyhow::Result<kube::Config> {
     let file = Kubeconfig::read_from(path).with_context(|| path.display().to_string())?;
-    kube::Config::from_custom_kubeconfig(file, &KubeConfigOptions::default())
+    kube::Config::from_custom_kubeconfig(file, options)
         .await
         .with_context(|| path.display().to_string())
 }

@@ -1,6 +1,10 @@
 //! `trainyard controller`.
 
-use std::{num::NonZeroUsize, path::PathBuf, sync::Arc};
+use std::{
+    num::NonZeroUsize,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::Args;
 use tokio::{
@@ -15,17 +19,19 @@ use trainyard_controller::{
     plugins::Plugins,
     queue::{Backoff, Queue},
     serve::BindAddress,
-    settings::{FeatureGate, LoadedSettings, LogFormat, LogLevel, Overrides, Settings},
+    settings::{
+        FeatureGate, LoadedSettings, LogFormat, LogLevel, MAX_CONCURRENCY, Overrides, Settings,
+    },
     threads::{Sizes, Threads},
     webhook::CERT_DIR,
 };
 use trainyard_model::names::sha256_digest;
 
 use crate::{
-    args::LoadArgs,
+    args::{DEFAULT_CACHE_SIZE, LoadArgs},
     cluster::ClusterArgs,
     load::{self, LenientLoad},
-    log,
+    log, output,
     policy_file::PolicyFile,
     report::{self, ErrorList},
 };
@@ -61,8 +67,11 @@ pub(crate) struct ControllerArgs {
     /// The address that serves admission webhooks over HTTPS, as HOST:PORT or :PORT; used with a certificate [default: :9443].
     #[arg(long, value_name = "ADDRESS")]
     webhook_bind_address: Option<BindAddress>,
-    /// The maximum number of TrainJobs reconciled at the same time [default: 16].
-    #[arg(long, value_name = "N")]
+    /// Print the effective configuration as a configuration file, with all keys that have a value, and exit.
+    #[arg(long)]
+    print_config: bool,
+    /// The maximum number of TrainJobs reconciled at the same time, up to 1024 [default: 16].
+    #[arg(long, value_name = "N", value_parser = concurrency)]
     concurrency: Option<NonZeroUsize>,
     /// The maximum average number of API server calls per second; 0 for no limit [default: no limit].
     #[arg(long, value_name = "N", value_parser = qps)]
@@ -83,6 +92,12 @@ pub(crate) struct ControllerArgs {
     log_level: Option<LogLevel>,
 }
 
+fn concurrency(text: &str) -> Result<NonZeroUsize, String> {
+    let number = text.parse().ok();
+    let number = number.filter(|number: &NonZeroUsize| number.get() <= MAX_CONCURRENCY);
+    number.ok_or_else(|| format!("must be an integer from 1 to {MAX_CONCURRENCY}"))
+}
+
 fn qps(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(qps) if qps >= 0.0 && f64::is_finite(qps) => Ok(qps),
@@ -92,6 +107,9 @@ fn qps(text: &str) -> Result<f64, String> {
 
 pub(crate) fn run(args: &ControllerArgs) -> Result<(), ErrorList> {
     let settings = settings(args)?;
+    if args.print_config {
+        return print_config(args, settings);
+    }
     log::for_controller(settings.logging);
     let queue = Queue::new(Backoff::default()).with_workers(settings.concurrency);
     let metrics = Arc::new(Metrics::new(&queue));
@@ -214,6 +232,56 @@ fn settings(args: &ControllerArgs) -> Result<Settings, ErrorList> {
         log_level: args.log_level,
         shadow: args.shadow,
     }))
+}
+
+/// Prints a configuration file with these settings. Comments name the flags that have no key, and are in effect.
+fn print_config(args: &ControllerArgs, mut settings: Settings) -> Result<(), ErrorList> {
+    let mut comments = args.without_key();
+    match log::named() {
+        Some(Ok(level)) => settings.logging.level = level,
+        Some(Err(filter)) => comments.push(format!(
+            "{}={filter} takes precedence over logging.level",
+            log::LOG_VARIABLE
+        )),
+        None => {}
+    }
+    let file = settings
+        .to_file()
+        .map_err(|error| ErrorList::from_iter([error.to_string()]))?;
+    output::print(&output::commented(&comments, &[file]))
+}
+
+impl ControllerArgs {
+    /// Returns a line for each flag that is set, and that a configuration file has no key for.
+    fn without_key(&self) -> Vec<String> {
+        let path = |flag: &'static str, path: &Path| (flag, path.display().to_string());
+        let cache = &self.load.cache;
+        let plugins = self.load.plugin.iter().map(|file| path("--plugin", file));
+        let mut flags: Vec<_> = plugins.collect();
+        flags.extend(cache.cache_dir.iter().map(|dir| path("--cache-dir", dir)));
+        if cache.cache_size != DEFAULT_CACHE_SIZE {
+            flags.push(("--cache-size", cache.cache_size.to_string()));
+        }
+        flags.extend(
+            cache
+                .compiled_dir
+                .iter()
+                .map(|dir| path("--compiled-dir", dir)),
+        );
+        flags.extend(
+            self.cluster
+                .kubeconfig
+                .iter()
+                .map(|file| path("--kubeconfig", file)),
+        );
+        if self.shadow {
+            flags.push(("--shadow", "true".to_owned()));
+        }
+        let context = self.cluster.context.iter();
+        flags.extend(context.map(|name| ("--context", name.clone())));
+        let line = |(flag, value)| format!("{flag}={value} has no key; pass it with --config");
+        flags.into_iter().map(line).collect()
+    }
 }
 
 /// Exits if the process is stopped while plugins are loading, because a compilation may take minutes and cannot be interrupted.

@@ -7,6 +7,7 @@ use std::{
 };
 
 use anstyle::AnsiColor;
+use clap::ValueEnum as _;
 use serde_json::Value;
 use tracing::{
     Event, Level, Subscriber,
@@ -18,13 +19,13 @@ use tracing_subscriber::{
     fmt::{FormatFields, SubscriberBuilder, format},
     layer::Context,
 };
-use trainyard_controller::settings::{LogFormat, Logging};
+use trainyard_controller::settings::{LogFormat, LogLevel, Logging};
 use trainyard_model::text::{clean_to, json_escaped};
 
 use crate::report;
 
 /// The environment variable that filters the log, in the format of `tracing-subscriber`.
-const LOG_VARIABLE: &str = "TRAINYARD_LOG";
+pub(crate) const LOG_VARIABLE: &str = "TRAINYARD_LOG";
 
 /// The target of the client library, which logs whole API server responses that it cannot decode. They may contain any tenant's data.
 const LOGS_RESPONSES: &str = "kube_client";
@@ -42,6 +43,13 @@ fn filter_of(named: &str, level: &str) -> EnvFilter {
         Ok(off) if !named.contains(LOGS_RESPONSES) => wanted.add_directive(off),
         _ => wanted,
     }
+}
+
+/// Returns what the variable names: a level, or a filter that is more than a level. `None` if the variable has no effect.
+pub(crate) fn named() -> Option<Result<LogLevel, String>> {
+    let named = std::env::var(LOG_VARIABLE).ok();
+    let named = named.filter(|named| !named.is_empty() && EnvFilter::try_new(named).is_ok())?;
+    Some(LogLevel::from_str(&named, true).map_err(|_| named))
 }
 
 /// What plugins log at the level `info`, beside warnings and errors.

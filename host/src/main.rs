@@ -1,8 +1,10 @@
 //! The `trainyard` command. `cli` lists its commands; each is a module of the same name:
 //! - TrainJobs in files: `render`, `explain` (which also explains live TrainJobs), `plan`, `replay` and `validate`;
-//! - the cluster: `controller`, `rbac`, `crds` and `runtimes`; `diff` compares one that the Kubeflow Trainer runs in;
-//! - plugins: `plugin`, `policy_schema` and the hidden `compile_worker`;
-//! - the shell: `completions`.
+//! - the cluster: `controller`, `why`, `support` (`support-bundle`), `rbac`, `crds` and `runtimes`; `diff` compares
+//!   one that the Kubeflow Trainer runs in;
+//! - plugins: `plugin` and the hidden `compile_worker`;
+//! - the operator's files: `schemas`, with `policy-schema` and `config-schema`;
+//! - the shell: `completions`, and `kubectl`, whose plugin this program can be.
 //!
 //! What several commands share:
 //! - `args`: their arguments;
@@ -11,7 +13,7 @@
 //! - `recording` and `bundle`: what `replay` renders again. `difference` finds the first difference between two values, and
 //!   `field_changes` all fields that differ between two renderings;
 //! - `upgrade`: what a new version of a plugin changes, and whom it breaks;
-//! - `cluster`: the client of an interactive command;
+//! - `cluster`: the client of an interactive command. `live_objects` reads objects with it, and `replicas` the controller's pods;
 //! - `output`, `report` and `log`: standard output, the errors with the exit code, and the log.
 
 mod args;
@@ -29,26 +31,29 @@ mod explain;
 mod field_changes;
 mod finding;
 mod input;
+mod kubectl;
+mod live_objects;
 mod load;
 mod log;
 mod output;
 mod plan;
 mod plugin;
 mod policy_file;
-mod policy_schema;
 mod rbac;
 mod recording;
 mod render;
 mod replay;
+mod replicas;
 mod report;
 mod runtimes;
+mod schemas;
 mod stats;
+mod support;
 mod upgrade;
 mod validate;
+mod why;
 
 use std::process::ExitCode;
-
-use clap::Parser;
 
 /// More than a third of a rendering's instructions were in glibc's allocator (docs/benchmarks.md).
 #[global_allocator]
@@ -57,8 +62,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     // rustls needs a default provider before the first connection if several are linked.
     let _ = rustls::crypto::ring::default_provider().install_default();
-    match cli::Cli::try_parse() {
-        Ok(cli) => cli.run(),
+    match cli::Cli::main() {
+        Ok(code) => code,
         Err(error) if error.use_stderr() => report::wrong_usage(&error),
         // Help, or the version.
         Err(error) => error.exit(),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs, unreachable_pub)]
 
 pub mod answers;
+pub mod api_server;
 pub mod bundle;
 pub mod chart;
 pub mod declared_plugin;

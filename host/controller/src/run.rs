@@ -316,6 +316,7 @@ fn work(options: Options, client: Client, recorder: Recorder, readiness: Arc<Rea
             options.plugins,
             defaults,
             recorder.log_shares(),
+            options.metrics.clone(),
         ),
         client,
         stores,

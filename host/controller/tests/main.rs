@@ -25,6 +25,7 @@ mod plugin_calls_have_spans;
 mod plugins_that_exhaust_their_limits_are_paused;
 mod pods_report_only_for_their_own_train_job;
 mod pods_report_progress;
+mod printed_configurations_are_equivalent;
 mod probes_and_metrics_are_served;
 mod queue_is_fair_to_namespaces;
 mod reconciles_can_stop_at_any_api_call;

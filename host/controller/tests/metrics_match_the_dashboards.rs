@@ -3,6 +3,7 @@
 
 use std::{
     collections::BTreeSet,
+    num::NonZeroUsize,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -383,6 +384,7 @@ fn every_metric_is_documented() {
     metrics.status_updated(200);
     metrics.certificate_changed("create");
     metrics.set_unreadable("TrainJob", 1);
+    metrics.watch_heard("TrainJob");
     metrics.count_train_jobs_with(|| Some(TrainJobCounts::new()));
     metrics.count_held_text_with(|| vec![("TrainJob", vec![(None, 1)])]);
     metrics.show_shadow(&Arc::default());
@@ -431,4 +433,83 @@ fn namespaces_with_the_most_text_have_their_own_series() {
     }
     let series = text.matches("trainyard_held_bytes{").count();
     assert_eq!(series, 102);
+}
+
+/// The value of the series that begins so.
+fn seconds(metrics: &Metrics, series: &str) -> f64 {
+    let text = metrics.text().unwrap();
+    let mut values = text.lines().filter_map(|line| line.strip_prefix(series));
+    let value = values.next().expect(series).trim();
+    value.parse().expect(series)
+}
+
+#[tokio::test(start_paused = true)]
+async fn age_of_a_watch_is_the_time_since_something_arrived() {
+    let metrics = Metrics::new(&Queue::new(Backoff::default()));
+    assert!(!metrics.text().unwrap().contains("trainyard_watch_age"));
+    metrics.watch_heard("TrainJob");
+    metrics.watch_heard("JobSet");
+    tokio::time::advance(Duration::from_secs(90)).await;
+    metrics.watch_heard("JobSet");
+    tokio::time::advance(Duration::from_secs(5)).await;
+    let age = |kind| {
+        seconds(
+            &metrics,
+            &format!(r#"trainyard_watch_age_seconds{{kind="{kind}"}}"#),
+        )
+    };
+    assert_eq!((age("TrainJob"), age("JobSet")), (95.0, 5.0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn oldest_train_job_of_the_queue_is_measured() {
+    let queue = Queue::new(Backoff::default()).with_workers(NonZeroUsize::MIN);
+    let metrics = Metrics::new(&queue);
+    let oldest = || seconds(&metrics, "trainyard_queue_oldest_seconds");
+    let pass = |seconds| tokio::time::advance(Duration::from_secs(seconds));
+    assert_eq!(oldest(), 0.0);
+    queue.add(NamespacedName::new("a", "one"));
+    pass(3).await;
+    assert_eq!(oldest(), 3.0);
+    let running = queue.next().await.unwrap();
+    pass(10).await;
+    assert_eq!(oldest(), 0.0, "a worker has taken it");
+    queue.add(NamespacedName::new("a", "two"));
+    queue.add_after(NamespacedName::new("a", "three"), Duration::from_secs(60));
+    pass(4).await;
+    // Adding it again does not make it younger.
+    queue.add(NamespacedName::new("a", "two"));
+    pass(1).await;
+    assert_eq!(oldest(), 5.0);
+    // The key is taken, but no worker is free.
+    {
+        let mut next = std::pin::pin!(queue.next());
+        assert!(futures_util::poll!(next.as_mut()).is_pending());
+        pass(5).await;
+        assert_eq!(oldest(), 10.0);
+        running.succeed();
+        next.await.unwrap().succeed();
+    }
+    assert_eq!(oldest(), 0.0, "the last one is not due yet");
+    pass(60).await;
+    assert_eq!(oldest(), 10.0);
+}
+
+#[test]
+fn creations_of_job_sets_are_counted_by_seconds() {
+    let metrics = Metrics::new(&Queue::new(Backoff::default()));
+    has(
+        &metrics.text().unwrap(),
+        "trainyard_job_set_creation_seconds_count 0",
+    );
+    metrics.job_set_created(Duration::ZERO);
+    metrics.job_set_created(Duration::from_secs(42));
+    let text = metrics.text().unwrap();
+    for line in [
+        "trainyard_job_set_creation_seconds_sum 42.0",
+        r#"trainyard_job_set_creation_seconds_bucket{le="1.0"} 1"#,
+        r#"trainyard_job_set_creation_seconds_bucket{le="60.0"} 2"#,
+    ] {
+        has(&text, line);
+    }
 }

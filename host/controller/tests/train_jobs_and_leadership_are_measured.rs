@@ -47,6 +47,20 @@ async fn each_train_job_is_counted_in_its_state() {
         r#"trainyard_train_jobs{state="waiting",reason=""} 0"#
     ));
     assert!(shows("trainyard_leader 1"));
+    // Of these, only the first one had no reason to wait.
+    let created = "trainyard_job_set_creation_seconds_count 1";
+    cluster.until(created, |_| shows(created)).await;
+    assert!(shows("trainyard_queue_oldest_seconds 0.0"));
+    for kind in [
+        "TrainJob",
+        "JobSet",
+        "TrainingRuntime",
+        "ClusterTrainingRuntime",
+    ] {
+        let text = METRICS.get().unwrap().text().unwrap();
+        let series = format!(r#"trainyard_watch_age_seconds{{kind="{kind}"}}"#);
+        assert!(text.contains(&series), "{text}");
+    }
     cluster.delete("trainjobs", "a", "waits");
     let gone = r#"trainyard_train_jobs{state="waiting",reason="RuntimeNotFound"} 1"#;
     cluster.until("it is gone", |_| !shows(gone)).await;

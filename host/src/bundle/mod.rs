@@ -239,9 +239,26 @@ impl FileEntry {
     }
 }
 
+/// The folder of what `trainyard support-bundle` collects. It is not replayed.
+pub(crate) const CLUSTER_FOLDER: &str = "cluster/";
+
+/// Whether a file belongs to what `trainyard support-bundle` collects.
+fn is_collected(name: &str) -> bool {
+    let is_segment = |segment: &str| {
+        let fits =
+            |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b".-".contains(&byte);
+        segment.starts_with(|c: char| c.is_ascii_alphanumeric()) && segment.bytes().all(fits)
+    };
+    let rest = name.strip_prefix(CLUSTER_FOLDER);
+    rest.is_some_and(|rest| rest.split('/').count() <= 3 && rest.split('/').all(is_segment))
+}
+
 /// Returns the maximum size of a file of this name. `None` if a bundle has no such file. Names are never used as paths, because the files of a
 /// bundle stay in memory.
 fn most_bytes(name: &str) -> Option<u64> {
+    if is_collected(name) {
+        return Some(MAX_JSON_BYTES);
+    }
     let is_label = |text: &str| trainyard_model::names::is_dns_label(text);
     if let Some(plugin) = name
         .strip_prefix("plugins/")

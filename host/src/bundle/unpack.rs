@@ -12,7 +12,10 @@ use thiserror::Error;
 use trainyard_api::{error::InputProblem, inputs::check_regular, yaml};
 use trainyard_model::{names::sha256_digest, text::clean};
 
-use super::{FORM, INDEX, Index, JobEntry, MAX_BYTES, MAX_JSON_BYTES, MAX_TRAIN_JOBS, most_bytes};
+use super::{
+    FORM, INDEX, Index, JobEntry, MAX_BYTES, MAX_JSON_BYTES, MAX_TRAIN_JOBS, is_collected,
+    most_bytes,
+};
 use crate::finding::Finding;
 
 /// An invalid bundle.
@@ -41,6 +44,10 @@ pub(crate) enum BundleProblem {
         "has format version {0}, but this release reads version {FORM}; replay it with the release that recorded it"
     )]
     Form(u64),
+    #[error(
+        "has no rendering to replay, because `trainyard support-bundle` wrote it; record one with `trainyard explain trainjob/NAME --record`"
+    )]
+    Support,
     #[error("`{0}`: is not a file of a bundle")]
     Name(String),
     #[error("`{name}`: is {what}, but a bundle has only regular files")]
@@ -211,6 +218,9 @@ fn index(bytes: &[u8]) -> Result<Index, BundleProblem> {
     }
     let index: Index = serde_path_to_error::deserialize(value)
         .map_err(|error| wrong(format!("{}: {}", error.path(), error.inner())))?;
+    if index.train_jobs.is_empty() && index.files.keys().any(|name| is_collected(name)) {
+        return Err(BundleProblem::Support);
+    }
     if index.train_jobs.is_empty() || index.train_jobs.len() > MAX_TRAIN_JOBS {
         return Err(wrong(format!(
             "trainJobs: must have 1 to {MAX_TRAIN_JOBS} entries, has {}",
@@ -248,7 +258,8 @@ fn check(index: &Index, files: &BTreeMap<String, Vec<u8>>) -> Result<(), BundleP
     if let Some(missing) = needed.find(|name| !files.contains_key(*name)) {
         return Err(BundleProblem::Missing(clean(missing)));
     }
-    match files.keys().find(|name| !used.contains(name)) {
+    let is_unused = |name: &&String| !used.contains(name) && !is_collected(name);
+    match files.keys().find(is_unused) {
         Some(unused) => Err(BundleProblem::Unused(clean(unused))),
         None => Ok(()),
     }

@@ -14,7 +14,7 @@ use trainyard_api::{FieldPath, fields::value_at, names, path::PathError};
 use trainyard_render::{InputJob, NoSuchField, Provenance, Rendered};
 
 use crate::{
-    args::RunArgs,
+    args::{self, RunArgs},
     cluster::ClusterArgs,
     field_changes::without_env_name,
     input,
@@ -72,8 +72,7 @@ enum Subject {
 }
 
 fn subject(text: &str) -> Result<Subject, PathError> {
-    let kinds = ["trainjob/", "trainjobs/"];
-    match kinds.iter().find_map(|kind| text.strip_prefix(kind)) {
+    match args::live_train_job(text) {
         Some(name) => Ok(Subject::Live(name.to_owned())),
         None => path(text).map(Subject::Field),
     }

@@ -70,6 +70,15 @@ pub(crate) fn pretty<T: Serialize>(value: &T) -> Result<String, ErrorList> {
     Ok(escaped.unwrap_or(text))
 }
 
+/// Returns a value as JSON in one line.
+pub(crate) fn compact(value: &Value) -> String {
+    let text = value.to_string();
+    match json_escaped(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(escaped) => escaped,
+    }
+}
+
 /// Returns lines of text without control characters.
 pub(crate) fn cleaned<L: AsRef<str>>(lines: impl IntoIterator<Item = L>) -> String {
     let clean = |line: L| clean_to(line.as_ref(), MAX_LINE) + "\n";

@@ -1,6 +1,7 @@
 //! `trainyard plan`.
 
 mod against;
+mod cluster;
 mod graph;
 mod layout;
 mod matrix;
@@ -18,9 +19,11 @@ pub(crate) use self::report::DisabledReport;
 use self::report::{PlanReport, Relations};
 use crate::{
     args::RunArgs,
+    cluster::ClusterArgs,
     input::{self, Input},
     load::LoadedPlugins,
     output::{self, BufferedList, List},
+    replicas::ReplicaArgs,
     report::ErrorList,
 };
 
@@ -41,6 +44,14 @@ pub(crate) struct PlanArgs {
     /// Show what would change with this policy file, for the loaded plugins or for the plugin of --against.
     #[arg(long, value_name = "NEW-POLICY", value_hint = clap::ValueHint::FilePath)]
     against_policy: Option<PathBuf>,
+    /// Compare the plan of the plugins that are loaded here with the plans of a cluster's controller, by their digests in its metrics. The exit
+    /// code is 1 if they differ. Needs the permissions to list the controller's pods and to get pods/proxy.
+    #[arg(long = "cluster", conflicts_with_all = ["filename", "against", "against_policy", "claims"])]
+    in_cluster: bool,
+    #[command(flatten)]
+    cluster: ClusterArgs,
+    #[command(flatten)]
+    replicas: ReplicaArgs,
     /// The output format.
     #[arg(short, long, value_enum, default_value_t = PlanFormat::Table)]
     output: PlanFormat,
@@ -74,6 +85,9 @@ pub(crate) fn run(args: &PlanArgs) -> Result<(), ErrorList> {
     let (file, policy) = (args.against.as_deref(), args.against_policy.as_deref());
     if file.is_some() || policy.is_some() {
         return against::run(args, file, policy);
+    }
+    if args.in_cluster {
+        return cluster::run(args);
     }
     let mut buffered = BufferedList::new(args.output.list());
     let mut number = 0;

@@ -6,7 +6,7 @@ use rustls::{
     CipherSuite as Suite, ProtocolVersion, ServerConfig, crypto::ring, server::ResolvesServerCert,
 };
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The options of TLS, for all servers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub struct TlsSettings {
 }
 
 /// A version of TLS, with its name in Kubernetes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum TlsVersion {
     /// TLS 1.2.
     #[default]
@@ -30,7 +30,7 @@ pub enum TlsVersion {
 }
 
 /// A cipher suite, with its name in Go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[allow(non_camel_case_types, missing_docs)]
 pub enum CipherSuite {
     TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,

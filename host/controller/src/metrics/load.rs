@@ -6,6 +6,7 @@ use prometheus_client::{
     collector::Collector,
     encoding::{DescriptorEncoder, EncodeMetric},
     metrics::{counter::ConstCounter, gauge::ConstGauge},
+    registry::Unit,
 };
 
 use super::{
@@ -41,6 +42,15 @@ impl Collector for QueueMetrics {
             "Reconciles that are retried after a failure.",
             &ConstCounter::new(self.0.retries()),
         )?;
+        // Without an age, no TrainJob waits.
+        let oldest = self.0.oldest().unwrap_or_default();
+        let oldest = ConstGauge::new(oldest.as_secs_f64());
+        oldest.encode(encoder.encode_descriptor(
+            "trainyard_queue_oldest",
+            "How long the TrainJob that waits longest has been waiting for a worker",
+            Some(&Unit::Seconds),
+            oldest.metric_type(),
+        )?)?;
         let running = gauge(load.running);
         let mut family = encoder.encode_descriptor(
             "controller_runtime_active_workers",

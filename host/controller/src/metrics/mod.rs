@@ -15,6 +15,7 @@ mod process;
 mod shadow;
 mod status;
 mod train_jobs;
+mod watches;
 
 use std::{
     fmt,
@@ -46,6 +47,8 @@ use trainyard_model::{
     plugin_info::PluginId,
 };
 
+use watches::WatchMetrics;
+
 use crate::{queue::Queue, shadow::Shadow};
 
 /// The name of the reference's TrainJob controller, which is a label of its metrics.
@@ -59,6 +62,9 @@ const RECONCILE_SECONDS: [f64; 12] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 10.0,
 ];
 
+/// Seconds from the creation of a TrainJob to that of its JobSet. The API server's timestamps have whole seconds.
+const CREATION_SECONDS: [f64; 10] = [1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600.0];
+
 /// Seconds of a plugin call: tens of microseconds, up to its wall-clock limit.
 const CALL_SECONDS: [f64; 12] = [
     0.000_01, 0.000_025, 0.000_05, 0.000_1, 0.000_25, 0.000_5, 0.001, 0.005, 0.025, 0.1, 0.5, 2.0,
@@ -71,6 +77,7 @@ pub struct Metrics {
     reconcile_errors: Family<ControllerLabels, Counter>,
     reconcile_seconds: Family<ControllerLabels, Histogram, fn() -> Histogram>,
     reconcile_failures: Family<FailureLabels, Counter>,
+    creation_seconds: Histogram,
     plugin_seconds: Family<CallLabels, Histogram, fn() -> Histogram>,
     plugin_fuel: Family<CallLabels, Counter>,
     plugin_writes: Family<CallLabels, Counter>,
@@ -94,6 +101,7 @@ pub struct Metrics {
     admission: AdmissionMetrics,
     status: StatusMetrics,
     certificate: CertificateMetrics,
+    watches: WatchMetrics,
 }
 
 /// How a reconcile ended.
@@ -138,6 +146,7 @@ impl Metrics {
             reconcile_errors: Family::default(),
             reconcile_seconds: Family::new_with_constructor(|| Histogram::new(RECONCILE_SECONDS)),
             reconcile_failures: Family::default(),
+            creation_seconds: Histogram::new(CREATION_SECONDS),
             plugin_seconds: Family::new_with_constructor(|| Histogram::new(CALL_SECONDS)),
             plugin_fuel: Family::default(),
             plugin_writes: Family::default(),
@@ -159,6 +168,7 @@ impl Metrics {
             admission: AdmissionMetrics::default(),
             status: StatusMetrics::default(),
             certificate: CertificateMetrics::default(),
+            watches: WatchMetrics::default(),
         };
         metrics.register_reconciles();
         metrics.register_plugins();
@@ -176,6 +186,8 @@ impl Metrics {
         metrics.registry.register_collector(shadow);
         let held_text = Box::new(metrics.held_text.clone());
         metrics.registry.register_collector(held_text);
+        let watches = Box::new(metrics.watches.clone());
+        metrics.registry.register_collector(watches);
         #[cfg(target_os = "linux")]
         metrics
             .registry
@@ -222,6 +234,12 @@ impl Metrics {
             "trainyard_reconcile_failures",
             "Reconciles that failed, by the kind of the error: no_runtime, render, api and others",
             self.reconcile_failures.clone(),
+        );
+        registry.register_with_unit(
+            "trainyard_job_set_creation",
+            "The time from the creation of a TrainJob to that of its JobSet, without TrainJobs that were suspended or had to be corrected",
+            Unit::Seconds,
+            self.creation_seconds.clone(),
         );
     }
 
@@ -321,6 +339,16 @@ impl Metrics {
         self.reconcile_seconds
             .get_or_create(&ControllerLabels { controller })
             .observe(took.as_secs_f64());
+    }
+
+    /// Counts a JobSet that was created that long after its TrainJob.
+    pub fn job_set_created(&self, delay: Duration) {
+        self.creation_seconds.observe(delay.as_secs_f64());
+    }
+
+    /// Notes that the API server sent something of a watched kind, or that its watch begins.
+    pub fn watch_heard(&self, kind: &'static str) {
+        self.watches.heard(kind);
     }
 
     /// Counts a plugin call.

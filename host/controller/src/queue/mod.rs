@@ -88,8 +88,13 @@ pub struct Load {
 #[derive(Debug, Clone, Copy)]
 enum KeyState {
     Delayed(Instant),
-    Ready,
-    Running { requeue_at: Option<Instant> },
+    /// It has been due since that time.
+    Ready(Instant),
+    Running {
+        requeue_at: Option<Instant>,
+        /// Since when it has been due, if no worker has taken it yet.
+        due: Option<Instant>,
+    },
 }
 
 /// The answer to a caller that asks for a key.
@@ -159,6 +164,7 @@ impl Queue {
                     };
                     // The key is taken first, because a worker that waits for a key would be missing for reconciles that need one again.
                     running.worker.start().await;
+                    shared.state().started(&running.key);
                     return Some(running);
                 }
                 Next::Closed => return None,
@@ -181,6 +187,20 @@ impl Queue {
             waiting: state.ready.len(),
             running: state.ready.in_progress(),
         }
+    }
+
+    /// Returns how long the key that has waited longest for a worker has been due; `None` if no key waits.
+    #[must_use]
+    pub fn oldest(&self) -> Option<Duration> {
+        let now = Instant::now();
+        let state = self.shared.state();
+        let due = state.keys.values().filter_map(|key| match key {
+            KeyState::Delayed(at) => Some(*at),
+            KeyState::Ready(since) => Some(*since),
+            KeyState::Running { due, .. } => *due,
+        });
+        let oldest = due.min().filter(|due| *due <= now)?;
+        Some(now.duration_since(oldest))
     }
 
     /// Returns how many times a failed key was queued again.
@@ -285,7 +305,7 @@ impl Running {
         let mut state = self.shared.state();
         state.ready.done(&self.key.namespace);
         let asked = match state.keys.remove(&self.key) {
-            Some(KeyState::Running { requeue_at }) => requeue_at,
+            Some(KeyState::Running { requeue_at, .. }) => requeue_at,
             _ => None,
         };
         let requeue_at = asked.into_iter().chain(delay.map(|delay| now + delay));
@@ -327,8 +347,8 @@ impl State {
                 entry.insert(KeyState::Delayed(at));
             }
             Entry::Occupied(mut entry) => match entry.get_mut() {
-                KeyState::Ready => return,
-                KeyState::Running { requeue_at } => {
+                KeyState::Ready(_) => return,
+                KeyState::Running { requeue_at, .. } => {
                     *requeue_at = Some(requeue_at.map_or(at, |earlier| earlier.min(at)));
                     return;
                 }
@@ -342,15 +362,22 @@ impl State {
             },
         }
         if at <= now {
-            self.ready(key);
+            self.ready(key, at);
         } else {
             self.delayed.insert((at, key));
         }
     }
 
-    /// Puts a key behind the others of its namespace.
-    fn ready(&mut self, key: NamespacedName) {
-        self.keys.insert(key.clone(), KeyState::Ready);
+    /// Notes that a worker has taken a key.
+    fn started(&mut self, key: &NamespacedName) {
+        if let Some(KeyState::Running { due, .. }) = self.keys.get_mut(key) {
+            *due = None;
+        }
+    }
+
+    /// Puts a key that is due since that time behind the others of its namespace.
+    fn ready(&mut self, key: NamespacedName, since: Instant) {
+        self.keys.insert(key.clone(), KeyState::Ready(since));
         let namespace = Arc::clone(&key.namespace);
         self.ready.push(&namespace, key);
     }
@@ -364,12 +391,17 @@ impl State {
                 self.delayed.insert((at, key));
                 break;
             }
-            self.ready(key);
+            self.ready(key, at);
         }
         match self.ready.take() {
             Some((_, key)) => {
-                self.keys
-                    .insert(key.clone(), KeyState::Running { requeue_at: None });
+                let due = match self.keys.get(&key) {
+                    Some(KeyState::Ready(since)) => Some(*since),
+                    _ => None,
+                };
+                let requeue_at = None;
+                let running = KeyState::Running { requeue_at, due };
+                self.keys.insert(key.clone(), running);
                 Next::Key(key)
             }
             None => Next::Wait(self.delayed.first().map(|(at, _)| *at)),

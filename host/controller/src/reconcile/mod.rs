@@ -33,6 +33,7 @@
 //! [`flow`] documents why this order is safe.
 
 mod cluster;
+mod creation_delay;
 mod defaults;
 mod deleted_job_sets;
 mod dry_run;

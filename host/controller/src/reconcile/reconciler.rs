@@ -21,7 +21,7 @@ use super::{
 use crate::{
     fair::{FairSemaphore, MemoryBudget},
     log_shares::LogShares,
-    metrics::HeldText,
+    metrics::{HeldText, Metrics},
     plugins::Plugins,
     queue::NamespacedName,
     rbac::{EmittedKinds, Reach},
@@ -108,6 +108,7 @@ pub struct Reconciler {
     pub(super) resumes: FairSemaphore,
     /// The shares of the log that namespaces have.
     pub(crate) log: Arc<LogShares>,
+    pub(super) metrics: Arc<Metrics>,
 }
 
 impl Reconciler {
@@ -124,6 +125,7 @@ impl Reconciler {
         plugins: Plugins,
         write_defaults: bool,
         log: Arc<LogShares>,
+        metrics: Arc<Metrics>,
     ) -> Self {
         let kinds = Arc::new(Kinds::new(client.clone()));
         let lists = Arc::new(Lists::default());
@@ -158,6 +160,7 @@ impl Reconciler {
             diagnoses: FairSemaphore::new(DIAGNOSES_AT_ONCE, NonZeroUsize::MIN),
             resumes: FairSemaphore::new(RESUMES_AT_ONCE, NonZeroUsize::MIN),
             log,
+            metrics,
         }
     }
 
@@ -188,6 +191,7 @@ impl Reconciler {
                 self.plugins.clone(),
                 self.write_defaults,
                 self.log.clone(),
+                self.metrics.clone(),
             )
         }
     }

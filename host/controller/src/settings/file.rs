@@ -8,8 +8,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    FeatureGate, FeatureGates, LeaderElection, LogFormat, LogLevel, Logging, SecureServing,
-    Settings,
+    FeatureGate, FeatureGates, LeaderElection, LogFormat, LogLevel, Logging, MAX_CONCURRENCY,
+    SecureServing, Settings,
 };
 use crate::{
     certificate::{CertManagement, CipherSuite, TlsSettings, TlsVersion},
@@ -84,13 +84,13 @@ pub(super) struct LeaderElectionFile {
     /// Whether a leader is elected, so that only one of several replicas reconciles. Default false.
     leader_elect: Option<bool>,
     /// How long after the leader's last renewal another replica can take over; at least one second. Default `15s`.
-    #[schemars(with = "Option<String>", regex(pattern = DURATION), length(max = 32))]
+    #[schemars(with = "Option<String>", regex(pattern = DURATION), length(max = 64))]
     lease_duration: Option<Duration>,
     /// How long the leader tries to renew the Lease before its process exits; less than `leaseDuration`. Default `10s`.
-    #[schemars(with = "Option<String>", regex(pattern = DURATION), length(max = 32))]
+    #[schemars(with = "Option<String>", regex(pattern = DURATION), length(max = 64))]
     renew_deadline: Option<Duration>,
     /// How long the leader waits between attempts; `renewDeadline` must be more than 1.2 times as long. Default `2s`.
-    #[schemars(with = "Option<String>", regex(pattern = DURATION), length(max = 32))]
+    #[schemars(with = "Option<String>", regex(pattern = DURATION), length(max = 64))]
     retry_period: Option<Duration>,
     /// The kind of the lock. Only `leases` is supported.
     #[serde(rename = "resourceLock")]
@@ -195,8 +195,8 @@ struct Health {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct Webhook {
-    /// The port of the webhooks, over HTTPS. Default 9443.
-    #[schemars(range(min = 1, max = 65535))]
+    /// The port of the webhooks, over HTTPS; 0 for any free port. Default 9443.
+    #[schemars(range(min = 0, max = 65535))]
     port: Option<u16>,
     /// The host name or address to listen on. Default: all interfaces.
     host: String,
@@ -270,10 +270,10 @@ impl StatusServer {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct Controller {
     /// How many TrainJobs are reconciled concurrently. Default 16.
-    #[schemars(range(min = 1, max = 1024))]
+    #[schemars(range(min = 1, max = MAX_CONCURRENCY))]
     concurrency: Option<NonZeroUsize>,
     /// How long rendering one TrainJob may take before it is retried with backoff. Default `30s`.
-    #[schemars(with = "Option<String>", regex(pattern = DURATION), length(max = 32))]
+    #[schemars(with = "Option<String>", regex(pattern = DURATION), length(max = 64))]
     render_timeout: Option<Duration>,
 }
 

@@ -6,6 +6,7 @@
 
 mod check;
 mod file;
+mod print;
 mod read;
 mod reference;
 
@@ -13,6 +14,7 @@ use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
 pub use crate::gates::{FeatureGate, FeatureGateError, FeatureGates};
 use clap::ValueEnum;
+pub use print::PrintError;
 pub use read::LoadedSettings;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -29,6 +31,9 @@ use crate::{
 
 /// The default number of TrainJobs that are reconciled concurrently.
 const CONCURRENCY: NonZeroUsize = NonZeroUsize::MIN.saturating_add(15);
+
+/// The maximum number of TrainJobs that are reconciled concurrently.
+pub const MAX_CONCURRENCY: usize = 1024;
 
 /// The default timeout for reading or rendering one TrainJob. A large one takes milliseconds.
 const RENDER_TIMEOUT: Duration = Duration::from_secs(30);
@@ -141,8 +146,19 @@ pub enum LogLevel {
     Trace,
 }
 
+impl LogFormat {
+    /// Returns the name of the format in a configuration file.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::Text => "text",
+        }
+    }
+}
+
 impl LogLevel {
-    /// Returns the name of the level in a log filter.
+    /// Returns the name of the level in a log filter and in a configuration file.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -284,7 +300,8 @@ impl LeaderElection {
     }
 }
 
-/// Returns the JSON Schema of Trainyard's own configuration file.
+/// Returns the JSON Schema of Trainyard's own configuration file. A key without a value counts as absent when a file is read; the schema does
+/// not allow it for a mapping.
 #[must_use]
 pub fn schema() -> Value {
     file::schema()

@@ -11,7 +11,7 @@ use super::{
     reference::{self, Configuration},
 };
 
-const OURS: TypeMeta = TypeMeta {
+pub(super) const OURS: TypeMeta = TypeMeta {
     api_version: "trainyard.dev/v1alpha1",
     kind: "ControllerConfiguration",
 };

@@ -164,7 +164,10 @@ impl LookupWatches {
                     self.wake(self.interests.note_deleted(source, object.hashes()));
                 }
                 // No API server sends an object without metadata.
-                FeedEvent::Watching | FeedEvent::Changed(None) | FeedEvent::Deleted(None) => {}
+                FeedEvent::Watching
+                | FeedEvent::Changed(None)
+                | FeedEvent::Deleted(None)
+                | FeedEvent::Bookmark => {}
                 FeedEvent::Failed(error) if error.is_not_served() => return ControlFlow::Break(()),
                 FeedEvent::Failed(error) => {
                     note_failure(source, &error, std::mem::replace(&mut failing, true));

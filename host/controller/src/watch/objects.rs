@@ -305,6 +305,7 @@ impl Decode for JobSetObject {
         Ok(JobSetState {
             uid,
             version,
+            created: metadata.creation_timestamp.map(|time| time.0),
             owner: metadata.owner_references.and_then(owner),
             deleting: finalizers.is_some(),
             finalizers: short(clean(&finalizers.unwrap_or_default().join(", "))),

@@ -195,6 +195,8 @@ pub struct JobSetState {
     /// `metadata.uid`.
     pub uid: Box<str>,
     pub(super) version: u64,
+    /// `metadata.creationTimestamp`.
+    pub(crate) created: Option<Timestamp>,
     /// The UID of its controlling owner.
     pub owner: Option<Box<str>>,
     /// Whether `metadata.deletionTimestamp` is set.
@@ -245,6 +247,7 @@ impl JobSetState {
         Self {
             uid: Box::default(),
             version: 0,
+            created: None,
             owner: Some(owner),
             deleting: true,
             finalizers: Box::default(),
@@ -330,6 +333,7 @@ impl JobSetState {
         Self {
             uid: "u".into(),
             version: 1,
+            created: None,
             owner: None,
             deleting: false,
             finalizers: Box::default(),

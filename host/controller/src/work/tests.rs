@@ -42,6 +42,7 @@ fn work(client: &Client) -> (Work, EventWriter) {
             plugins,
             false,
             recorder.log_shares(),
+            metrics.clone(),
         ),
         client: client.clone(),
         stores,

@@ -120,6 +120,10 @@ where
     W: Decode,
     C: Fn(&W::Key, Change<W::State>),
 {
+    fn heard(&self) {
+        self.work.metrics.watch_heard(self.part);
+    }
+
     fn health(&self, health: Health) {
         let (work, readiness) = (self.work, &self.work.readiness);
         let is_synced = self.store.is_synced();

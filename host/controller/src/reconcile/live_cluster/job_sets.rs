@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use k8s_openapi::jiff::Timestamp;
 use kube::{
     Api, Resource as _,
     api::{DeleteParams, GetParams, Patch, PatchParams, PostParams, Preconditions},
@@ -20,6 +21,7 @@ use crate::{
     log_shares::AllowedLine,
     reconcile::{
         cluster::{Apply, JobSets, Result, TrainJobs as _},
+        creation_delay::creation_delay,
         error::{ReconcileError, SnapshotError},
         facts::{Owner, SuspendedFacts, WithFacts},
         job_set::{self, SuspendedJobSet},
@@ -85,7 +87,11 @@ impl JobSets for LiveCluster<'_> {
         let mut job_set = to_apply(rendering, how)?;
         let params = PatchParams::apply(MANAGER);
         let Some(over) = how.over else {
-            self.patch(&Patch::Apply(&job_set), &params).await?;
+            let created = self.patch(&Patch::Apply(&job_set), &params).await?;
+            let delay = created.and_then(|created| creation_delay(&self.job, created));
+            if let Some(delay) = delay.filter(|_| !how.recreated) {
+                self.reconciler.metrics.job_set_created(delay);
+            }
             let plan = rendering.snapshot.plan.as_ref();
             let plugins = plan.map(Plan::in_words).unwrap_or_default();
             let (namespace, name) = (&*self.key.namespace, &*self.key.name);
@@ -99,7 +105,8 @@ impl JobSets for LiveCluster<'_> {
             metadata.insert("resourceVersion".to_owned(), json!(over.version));
         }
         // Only over the version that was read.
-        self.patch(&Patch::Apply(&job_set), &params.force()).await
+        let applied = self.patch(&Patch::Apply(&job_set), &params.force()).await;
+        applied.map(drop)
     }
 
     async fn check_creatable(
@@ -171,11 +178,16 @@ impl JobSets for LiveCluster<'_> {
 
 impl LiveCluster<'_> {
     async fn merge(&self, patch: Value) -> Result<()> {
-        self.patch(&Patch::Merge(&patch), &merging()).await
+        let merged = self.patch(&Patch::Merge(&patch), &merging()).await;
+        merged.map(drop)
     }
 
-    /// Patches the JobSet and updates the store.
-    async fn patch(&self, patch: &Patch<&Value>, params: &PatchParams) -> Result<()> {
+    /// Patches the JobSet and updates the store. Returns when the JobSet was created, if the answer can be decoded.
+    async fn patch(
+        &self,
+        patch: &Patch<&Value>,
+        params: &PatchParams,
+    ) -> Result<Option<Timestamp>> {
         let (name, store) = (&self.key.name, &self.reconciler.stores.job_sets);
         let job_sets = objects::<JobSetObject>(&self.key.namespace);
         let request = job_sets.patch(name, params, patch);
@@ -183,10 +195,12 @@ impl LiveCluster<'_> {
         let written = answer::<JobSetObject>(&self.reconciler.client, request).await;
         let written =
             written.map_err(|error| ReconcileError::writing_job_set(name, bytes, error))?;
-        if let Some((key, read)) = written {
-            store.put_read(key, read);
-        }
-        Ok(())
+        let Some((key, read)) = written else {
+            return Ok(None);
+        };
+        let created = read.as_ref().ok().and_then(|job_set| job_set.created);
+        store.put_read(key, read);
+        Ok(created)
     }
 }
 

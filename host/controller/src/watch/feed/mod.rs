@@ -80,6 +80,8 @@ pub(crate) enum FeedEvent<T> {
     Changed(T),
     /// An object was deleted.
     Deleted(T),
+    /// Nothing has changed.
+    Bookmark,
     /// A call failed, and is retried with backoff.
     Failed(FeedError),
 }
@@ -221,7 +223,11 @@ impl<E, F: Into<FeedError>> From<F> for Stop<E> {
 impl<T: Send + 'static, E, S: FnMut(FeedEvent<T>) -> ControlFlow<E>> RunningFeed<'_, T, S> {
     fn show(&mut self, event: FeedEvent<T>) -> Result<(), Stop<E>> {
         // The other events do not show that an earlier error is over.
-        if let FeedEvent::ListEnds(_) | FeedEvent::Changed(_) | FeedEvent::Deleted(_) = event {
+        if let FeedEvent::ListEnds(_)
+        | FeedEvent::Changed(_)
+        | FeedEvent::Deleted(_)
+        | FeedEvent::Bookmark = event
+        {
             self.pauses = backoff(AGAIN);
         }
         match (self.show)(event) {
@@ -297,9 +303,8 @@ impl<T: Send + 'static, E, S: FnMut(FeedEvent<T>) -> ControlFlow<E>> RunningFeed
             }
             // A bookmark only has a version.
             _ => {
-                self.pauses = backoff(AGAIN);
                 self.version = version.or(self.version.take());
-                return Ok(());
+                return self.show(FeedEvent::Bookmark);
             }
         };
         let read = self.feed.read.clone();

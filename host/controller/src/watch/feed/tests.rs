@@ -39,6 +39,7 @@ async fn timed_news(feed: &Feed<String>, count: usize) -> Vec<(String, Instant)>
             FeedEvent::Watching => "watching".to_owned(),
             FeedEvent::Changed(name) => format!("changed {name}"),
             FeedEvent::Deleted(name) => format!("deleted {name}"),
+            FeedEvent::Bookmark => "bookmark".to_owned(),
             FeedEvent::Failed(error) => format!("error: {error}"),
         };
         words.push((word, Instant::now()));
@@ -90,7 +91,7 @@ async fn a_list_comes_in_pages_and_changes_follow_from_its_version() {
     ]);
     let feed = feed(&script);
     assert_eq!(
-        news(&feed, 10).await,
+        news(&feed, 11).await,
         [
             "list",
             "page a b",
@@ -99,6 +100,7 @@ async fn a_list_comes_in_pages_and_changes_follow_from_its_version() {
             "watching",
             "changed d",
             "changed a",
+            "bookmark",
             "deleted b",
             "watching",
             "changed e"

@@ -62,6 +62,8 @@ pub(crate) enum Change<S> {
 
 /// The receiver of the events of a watch.
 pub(crate) trait Follower<W: Decode> {
+    /// Called when the watch begins, and when the API server sent objects, an event or a bookmark.
+    fn heard(&self);
     /// Called when the health of the watch changes.
     fn health(&self, health: Health);
     /// Called when an object was created, changed or deleted.
@@ -83,6 +85,7 @@ pub(crate) async fn follow<W: Decode>(
         listed: Vec::new(),
         before: 0,
     };
+    follower.heard();
     loop {
         watch.wait_until_served(client).await;
         if let Err(replaced) = watch.follow_while_served(client).await {
@@ -211,6 +214,13 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
     }
 
     fn event(&mut self, event: FeedEvent<Item<W>>) -> ControlFlow<End> {
+        // That a watch was accepted does not show that its events arrive.
+        if !matches!(
+            event,
+            FeedEvent::ListBegins | FeedEvent::Watching | FeedEvent::Failed(_)
+        ) {
+            self.follower.heard();
+        }
         match event {
             FeedEvent::ListBegins => {
                 self.listed.clear();
@@ -241,6 +251,7 @@ impl<W: Decode, F: Follower<W>> Watch<'_, W, F> {
             }
             FeedEvent::Changed(item) => self.changed(item),
             FeedEvent::Deleted(item) => self.deleted(item),
+            FeedEvent::Bookmark => {}
             FeedEvent::Failed(error) if error.is_not_served() => {
                 return ControlFlow::Break(End::NotServed);
             }

@@ -58,6 +58,8 @@ fn deep(name: &str, version: u64, spec: &Value, levels: usize) -> String {
 struct RecordingFollower<'s> {
     store: &'s Jobs,
     health: Mutex<Vec<Health>>,
+    /// How often the API server sent something, and once for the start.
+    heard: Mutex<usize>,
     /// How often each object changed.
     changed: Mutex<BTreeMap<String, usize>>,
     /// The deleted objects, and whether the deletions were observed.
@@ -65,6 +67,10 @@ struct RecordingFollower<'s> {
 }
 
 impl Follower<TrainJobObject> for RecordingFollower<'_> {
+    fn heard(&self) {
+        *self.heard.lock().unwrap() += 1;
+    }
+
     fn health(&self, health: Health) {
         self.health.lock().unwrap().push(health);
     }
@@ -93,6 +99,7 @@ async fn followed<'s>(script: &Script, store: &'s Jobs) -> RecordingFollower<'s>
     let recorded = RecordingFollower {
         store,
         health: Mutex::default(),
+        heard: Mutex::default(),
         changed: Mutex::default(),
         gone: Mutex::default(),
     };
@@ -269,6 +276,7 @@ async fn a_list_of_a_restored_state_ends_the_watch() {
     let recorded = RecordingFollower {
         store: &store,
         health: Mutex::default(),
+        heard: Mutex::default(),
         changed: Mutex::default(),
         gone: Mutex::default(),
     };
@@ -385,4 +393,25 @@ fn little_is_kept_of_a_job_set_with_long_metadata() {
     assert!(state.owner.is_some() && state.finalizers.starts_with("example.com/"));
     let kept = format!("{state:?}").len();
     assert!(kept < 4_000, "{kept}");
+}
+
+/// A connection that was accepted may be held back by a proxy, so only what the API server sends counts.
+#[tokio::test(start_paused = true)]
+async fn objects_events_and_bookmarks_show_that_a_watch_works() {
+    let heard = async |answers: Vec<Answer>| {
+        let script = Script::new(answers);
+        let store = Jobs::default();
+        let recorded = followed(&script, &store).await;
+        *recorded.heard.lock().unwrap()
+    };
+    assert_eq!(heard(Vec::new()).await, 1, "the start");
+    assert_eq!(heard(vec![served(), Answer::status(403)]).await, 1);
+    let list = || Answer::ok(page(&[&object("a", 1, &json!({}))], 9, ""));
+    let silent = Answer::hangs(String::new());
+    // The page, and the end of the list.
+    assert_eq!(heard(vec![served(), list(), silent]).await, 3);
+    let bookmark = line("BOOKMARK", &object("", 12, &json!({})));
+    let event = line("MODIFIED", &object("a", 11, &json!({})));
+    let watch = Answer::hangs(event + &bookmark);
+    assert_eq!(heard(vec![served(), list(), watch]).await, 5);
 }
