@@ -10,7 +10,7 @@ use kube::{
 use serde_json::Value;
 
 /// The most objects of a page.
-const PAGE: u32 = 250;
+const PAGE: u32 = 100;
 
 /// The kinds that are read.
 pub(crate) const CLUSTER_RUNTIME: Kind =
@@ -42,12 +42,25 @@ impl Kind {
 }
 
 /// Which objects are listed.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Selection<'s> {
     pub(crate) labels: Option<&'s str>,
     pub(crate) fields: Option<&'s str>,
     /// The most objects.
     pub(crate) most: usize,
+    /// The most bytes of all objects together.
+    pub(crate) most_bytes: usize,
+}
+
+impl Default for Selection<'_> {
+    fn default() -> Self {
+        Self {
+            labels: None,
+            fields: None,
+            most: 500,
+            most_bytes: 32 << 20,
+        }
+    }
 }
 
 /// Reads objects in a namespace, or of the cluster if its name is empty. An error is a whole sentence.
@@ -107,15 +120,17 @@ impl LiveObjects {
             limit: Some(PAGE),
             ..ListParams::default()
         };
-        let mut objects = Vec::new();
+        let (mut objects, mut bytes) = (Vec::new(), 0);
         loop {
             let page = self.api(resource).list(&params).await;
             let page = page.map_err(|error| failed(&error))?;
             for object in page.items {
-                if objects.len() == selection.most {
+                let object = serde_json::to_value(object).map_err(|error| failed(&error))?;
+                bytes += object.to_string().len();
+                if objects.len() == selection.most || bytes > selection.most_bytes {
                     return Ok((objects, true));
                 }
-                objects.push(serde_json::to_value(object).map_err(|error| failed(&error))?);
+                objects.push(object);
             }
             match page.metadata.continue_ {
                 Some(next) if !next.is_empty() => params.continue_token = Some(next),

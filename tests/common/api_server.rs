@@ -1,6 +1,11 @@
 //! An API server for commands that read a cluster: it answers each call by its path.
 
-#![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    missing_docs,
+    unreachable_pub
+)]
 
 use std::{
     fs,

@@ -57,6 +57,9 @@ pub(super) struct Scope {
     pub(super) replicas: ReplicaArgs,
 }
 
+/// The files of a bundle by their names.
+type Files = BTreeMap<String, Vec<u8>>;
+
 /// A file of the bundle.
 enum Content {
     Value(Value),
@@ -181,6 +184,7 @@ impl Collection {
     async fn list(&mut self, objects: &LiveObjects, kind: Kind, file: &str) {
         let selection = Selection {
             most: MOST_OBJECTS,
+            most_bytes: MOST_FILE_BYTES,
             ..Selection::default()
         };
         let listed = objects.list(kind, selection).await;
@@ -189,7 +193,8 @@ impl Collection {
         };
         if more {
             self.unread.push(format!(
-                "{file} has the first {MOST_OBJECTS} objects; there are more"
+                "{file} has the first {} objects; there are more",
+                found.len()
             ));
         }
         self.add(file, json!(found));
@@ -239,9 +244,9 @@ impl Collection {
     }
 
     /// Returns the files of the bundle, and what could not be read. Values that were removed in one file are removed from the others too.
-    pub(super) fn files(self) -> Result<(BTreeMap<String, Vec<u8>>, Vec<String>), ErrorList> {
+    pub(super) fn files(self) -> Result<(Files, Vec<String>), ErrorList> {
         let everywhere = self.redactor.everywhere();
-        let mut files = BTreeMap::new();
+        let mut files = Files::new();
         let mut removals = BTreeMap::new();
         for (file, (content, mut removed)) in self.files {
             let bytes = match content {

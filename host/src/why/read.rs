@@ -6,9 +6,6 @@ use trainyard_api::names::QUEUE_LABEL;
 
 use crate::live_objects::{EVENT, JOB_SET, LiveObjects, POD, Selection, TRAIN_JOB, text};
 
-/// The most pods and Events that are read.
-const MOST: usize = 500;
-
 /// A TrainJob and the objects around it.
 #[derive(Debug, Default)]
 pub(super) struct Facts {
@@ -51,7 +48,6 @@ impl Facts {
             let labels = format!("jobset.sigs.k8s.io/jobset-name={name}");
             let selection = Selection {
                 labels: Some(&labels),
-                most: MOST,
                 ..Selection::default()
             };
             let pods = objects.list(POD, selection).await;
@@ -71,7 +67,6 @@ impl Facts {
         let fields = format!("involvedObject.name={name}");
         let selection = Selection {
             fields: Some(&fields),
-            most: MOST,
             ..Selection::default()
         };
         let events = objects.list(EVENT, selection).await;
@@ -102,7 +97,6 @@ async fn workloads(objects: &LiveObjects, uid: &str) -> Result<Vec<Value>, Strin
     let labels = format!("kueue.x-k8s.io/job-uid={uid}");
     let selection = Selection {
         labels: Some(&labels),
-        most: MOST,
         ..Selection::default()
     };
     let listed = objects.list_resource(&resource, selection).await;

@@ -125,6 +125,9 @@ impl Redactor {
                         ("env", Value::Array(variables)) => {
                             self.variables(variables, &path, removed);
                         }
+                        ("env", Value::Object(variables)) => {
+                            self.variables_by_name(variables, &path, removed);
+                        }
                         ("annotations", Value::Object(annotations)) => {
                             self.annotations(annotations, &path, removed);
                         }
@@ -190,6 +193,23 @@ impl Redactor {
                 self.visit(variable, &path, removed);
             } else if let Some(value) = variable.get_mut("value") {
                 self.remove(value, &format!("{path}/value"), Why::Env, removed);
+            }
+        }
+    }
+
+    /// The same for variables by their names, as in configurations of plugins.
+    fn variables_by_name(
+        &mut self,
+        variables: &mut serde_json::Map<String, Value>,
+        path: &str,
+        removed: &mut RemovedFrom,
+    ) {
+        for (name, value) in variables {
+            let path = format!("{path}/{name}");
+            let is_known = VARIABLES.iter().any(|start| name.starts_with(start));
+            match is_known && !is_credential(name) {
+                true => self.visit(value, &path, removed),
+                false => self.remove(value, &path, Why::Env, removed),
             }
         }
     }
@@ -324,6 +344,7 @@ mod tests {
                 ],
                 "args": ["--password", "hunter2", "--nodes", "4", "--token=x1", "--token", "--flag"],
             }]},
+            "config": {"env": {"A": "x", "PET_B": "y"}, "credentials": {"user": "u", "name": "n"}},
         });
         let removed = Redactor::default().value(&mut object);
         let expected = json!({
@@ -344,6 +365,10 @@ mod tests {
                 ],
                 "args": ["--password", REMOVED, "--nodes", "4", format!("--token={REMOVED}"), "--token", "--flag"],
             }]},
+            "config": {
+                "env": {"A": REMOVED, "PET_B": "y"},
+                "credentials": {"user": REMOVED, "name": "n"},
+            },
         });
         assert_eq!(object, expected);
         let why = |path: &str| removed.paths.get(path).copied();
