@@ -156,7 +156,7 @@ growth: setup ## Check that the cost of a rendering grows linearly; needs valgri
 	fi
 
 .PHONY: image
-image: setup ## Build the image for amd64 and arm64 in dist/image, without Docker; needs qemu-user, takes 20 minutes.
+image: setup ## Build the image for amd64 and arm64 in dist/image, without Docker; needs qemu-user, takes half an hour.
 	@tools/image.sh
 
 .PHONY: release
@@ -165,7 +165,7 @@ release: setup ## Make the files of a release in dist/release from a clean check
 	@PUBLISHED='$(PUBLISHED)' tools/release.sh
 
 .PHONY: test-release
-test-release: setup ## Check that two clones give the same release, byte for byte; takes an hour.
+test-release: setup ## Check that two clones give the same release, byte for byte; takes hours.
 	@tools/test-release.sh
 
 .PHONY: audit
