@@ -103,7 +103,8 @@ impl Replica {
         loop {
             let replica = Self::try_start(cluster, clock).await;
             while !replica.controller.has_ended() {
-                if TcpStream::connect(replica.address).await.is_ok() {
+                let listens = TcpStream::connect(replica.address).await.is_ok();
+                if listens && replica.probe().await.starts_with("HTTP/1.1") {
                     return replica;
                 }
                 tokio::time::sleep(Duration::from_millis(5)).await;
@@ -112,8 +113,7 @@ impl Replica {
     }
 
     async fn try_start(cluster: &Cluster, clock: &TestClock) -> Self {
-        let [address, health] = free_addresses().await;
-        let [metrics_address, _] = free_addresses().await;
+        let [address, health, metrics_address] = free_addresses().await;
         let settings = Settings {
             metrics_bind_address: at(metrics_address),
             metrics_secure_serving: SecureServing::Always,
@@ -162,6 +162,7 @@ impl Replica {
     pub(crate) async fn until_probe(&self, wanted: &str, meanwhile: impl Fn()) {
         let waiting = async {
             while !self.probe().await.contains(wanted) {
+                assert!(!self.controller.has_ended(), "the controller has ended");
                 meanwhile();
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }

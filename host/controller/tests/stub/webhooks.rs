@@ -56,12 +56,14 @@ fn write(directory: &Path) -> CertificateDer<'static> {
     cert.der().clone()
 }
 
-/// Returns two addresses that were free a moment ago.
-pub(crate) async fn free_addresses() -> [SocketAddr; 2] {
-    let any = "127.0.0.1:0";
-    let bind = async || tokio::net::TcpListener::bind(any).await.unwrap();
-    let free = [bind().await, bind().await];
-    free.each_ref().map(|free| free.local_addr().unwrap())
+/// Returns addresses that were free a moment ago.
+pub(crate) async fn free_addresses<const N: usize>() -> [SocketAddr; N] {
+    let mut free = Vec::new();
+    for _ in 0..N {
+        free.push(tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap());
+    }
+    let addresses: Vec<_> = free.iter().map(|free| free.local_addr().unwrap()).collect();
+    addresses.try_into().unwrap()
 }
 
 pub(crate) fn at(address: SocketAddr) -> BindAddress {
