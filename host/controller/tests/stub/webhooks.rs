@@ -1,6 +1,12 @@
 //! The webhooks of a controller in this process, and a client that calls them as an API server does.
 
-use std::{net::SocketAddr, path::Path, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeSet,
+    net::SocketAddr,
+    path::Path,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use rcgen::{CertifiedKey, generate_simple_self_signed};
 use rustls::{
@@ -56,13 +62,17 @@ fn write(directory: &Path) -> CertificateDer<'static> {
     cert.der().clone()
 }
 
-/// Returns addresses that were free a moment ago.
+/// Returns addresses that were free a moment ago, and that no other test of this process gets.
 pub(crate) async fn free_addresses<const N: usize>() -> [SocketAddr; N] {
-    let mut free = Vec::new();
-    for _ in 0..N {
-        free.push(tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap());
+    static GIVEN: Mutex<BTreeSet<SocketAddr>> = Mutex::new(BTreeSet::new());
+    let mut addresses = Vec::new();
+    while addresses.len() < N {
+        let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = free.local_addr().unwrap();
+        if GIVEN.lock().unwrap().insert(address) {
+            addresses.push(address);
+        }
     }
-    let addresses: Vec<_> = free.iter().map(|free| free.local_addr().unwrap()).collect();
     addresses.try_into().unwrap()
 }
 
