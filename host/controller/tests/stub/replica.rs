@@ -127,7 +127,7 @@ impl Replica {
         };
         let clock = Arc::new(clock.clone());
         let controller = Controller::start_at(cluster, clock, settings, metrics, plugins).await;
-        until_listening(&[address]).await;
+        until_listening(&[address, health]).await;
         Self {
             metrics: kept.unwrap(),
             address,

@@ -14,20 +14,19 @@ mod tests;
 mod watch;
 
 use std::{
+    num::NonZeroU32,
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
 use change::Change;
 use cluster::{ClusterError, Objects};
+use governor::{DefaultDirectRateLimiter, Quota};
 use issue::IssueError;
 use material::{Material, bundle};
 use plan::{Observed, SecretState, State};
 use thiserror::Error;
-use tokio::{
-    sync::Notify,
-    time::{Instant, sleep_until},
-};
+use tokio::{sync::Notify, time::sleep};
 
 use super::{CertManagement, Clock, READINESS, Served, ServedCertificate};
 use crate::{metrics::Metrics, serve::Readiness};
@@ -41,8 +40,12 @@ const SERVICES: [&str; 2] = [
 /// The pause before a failed call is repeated.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// The least time between two writes of the webhook configurations, in case another controller writes them, too.
-const BETWEEN_WRITES: Duration = Duration::from_millis(500);
+/// The pause after another replica was faster.
+const CONFLICT: Duration = Duration::from_millis(50);
+
+/// How often webhook configurations are written, after a burst, in case another controller keeps overwriting them.
+const WRITE_EVERY: Duration = Duration::from_secs(10);
+const BURST: NonZeroU32 = NonZeroU32::MIN.saturating_add(9);
 
 /// What certificates are created with.
 pub(crate) struct Managed {
@@ -70,8 +73,8 @@ struct Manager<'a> {
     served: &'a ServedCertificate,
     readiness: &'a Readiness,
     state: State,
-    /// When webhook configurations may be written again.
-    may_write: Instant,
+    /// Limits writes of webhook configurations.
+    writes: DefaultDirectRateLimiter,
 }
 
 /// Creates and rotates certificates, and serves them.
@@ -83,13 +86,13 @@ pub(super) async fn follow(served: &ServedCertificate, managed: Managed, readine
         clock,
         metrics,
     } = managed;
-    let mut services = vec![settings.webhook_service_name];
-    services.extend(SERVICES.map(str::to_owned));
-    let mut names: Vec<_> = services
-        .iter()
-        .map(|service| format!("{service}.{namespace}.svc"))
-        .collect();
-    names.dedup();
+    let own = settings.webhook_service_name.as_str();
+    let others = SERVICES.into_iter().filter(|service| *service != own);
+    let names = std::iter::once(own).chain(others);
+    let names = names.map(|service| format!("{service}.{namespace}.svc"));
+    let names = names.collect();
+    let quota = Quota::with_period(WRITE_EVERY).unwrap_or_else(|| Quota::per_minute(BURST));
+    let quota = quota.allow_burst(BURST);
     let manager = Manager {
         objects: Objects {
             client,
@@ -101,7 +104,7 @@ pub(super) async fn follow(served: &ServedCertificate, managed: Managed, readine
         served,
         readiness,
         state: State::new(names),
-        may_write: Instant::now(),
+        writes: DefaultDirectRateLimiter::direct(quota),
     };
     let objects = manager.objects.clone();
     let changed = Notify::new();
@@ -117,7 +120,10 @@ impl Manager<'_> {
                     last_error = None;
                     next
                 }
-                Err(ManageError::Cluster(error)) if error.is_conflict() => None,
+                Err(ManageError::Cluster(error)) if error.is_conflict() => {
+                    sleep(CONFLICT).await;
+                    None
+                }
                 Err(error) => {
                     let why = error.to_string();
                     if last_error.as_ref() != Some(&why) {
@@ -166,7 +172,7 @@ impl Manager<'_> {
         let mut is_done = true;
         for (configuration, bundle) in configurations.iter().zip(&plan.bundles) {
             if let Some(bundle) = bundle {
-                sleep_until(self.may_write).await;
+                self.writes.until_ready().await;
                 self.objects.inject(configuration, bundle).await?;
                 self.metrics.certificate_changed("inject");
                 tracing::info!(
@@ -175,9 +181,6 @@ impl Manager<'_> {
                 );
                 is_done = false;
             }
-        }
-        if !is_done {
-            self.may_write = Instant::now() + BETWEEN_WRITES;
         }
         Ok(is_done.then_some(plan.next))
     }
