@@ -78,7 +78,7 @@ async fn a_train_job_that_reports_too_often_is_told_to_wait() {
             break;
         }
     }
-    let (code, body) = refused.expect("it is refused at some time");
+    let (code, body) = refused.unwrap();
     assert_eq!(body["details"]["retryAfterSeconds"], 5);
     refusal((code, body), 429, "TooManyRequests");
     assert_eq!(server.post(&path("ml", "gpt"), &quiet, HALF).await.0, 200);
