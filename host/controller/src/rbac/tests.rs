@@ -317,7 +317,7 @@ fn shadow_mode_may_only_read_and_no_secrets() {
         "objects[scheduling.x-k8s.io/v1alpha1/PodGroup/]",
     ];
     let claims = claims(&["lookups[v1/LimitRange/*]"], &emitted);
-    let role = shadow_role(roles([("p", &claims)], NAMESPACE));
+    let role = shadow_role(roles([("p", &claims)], NAMESPACE, &FeatureGates::default()));
     assert_eq!(role.metadata.name.as_deref(), Some(SHADOW_NAME));
     let mut allowed = BTreeSet::new();
     for rule in role.rules.unwrap() {
