@@ -6,13 +6,14 @@ use serde_json::Value;
 
 use crate::{plugins, runtimes};
 
-/// Returns the constants of the built-in plugins as native plugins: one for each, and `BUILT_INS`.
+/// Returns the constants of the built-in plugins as native plugins: one for each, and `BUILT_INS` with those that are loaded without a
+/// feature gate.
 ///
 /// # Errors
 /// A folder cannot be read.
 pub fn native_plugins(root: &Path) -> io::Result<String> {
     let (mut table, mut all) = (String::new(), String::new());
-    for name in plugins(root)?.into_keys() {
+    for (name, folder) in plugins(root)? {
         let module = module(&name);
         let constant = module.to_uppercase();
         add(
@@ -21,7 +22,9 @@ pub fn native_plugins(root: &Path) -> io::Result<String> {
                 "/// The plugin in `plugins/{name}`.\npub const {constant}: BuiltInParts = (\"plugins/{name}\", &trainyard_plugin_{module}::PLUGIN);\n"
             ),
         );
-        add(&mut all, format_args!("{constant}, "));
+        if !folder.join("feature-gate").is_file() {
+            add(&mut all, format_args!("{constant}, "));
+        }
     }
     Ok(format!(
         "{table}/// The built-in plugins, by name.\npub const BUILT_INS: &[BuiltInParts] = &[{all}];\n"
