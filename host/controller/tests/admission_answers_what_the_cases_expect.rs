@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use trainyard_api::{Inputs, yaml};
 use trainyard_model::{names::without_digests, plugin::Plugin, plugin_info::Settings};
-use trainyard_policies::{BUILT_INS, TRAIN_JOB_STATUS};
+use trainyard_policies::BUILT_INS;
 use trainyard_sdk::native::NativePlugin;
 
 use crate::stub::{
@@ -38,12 +38,9 @@ fn rules() -> Vec<Rule> {
     serde_json::from_value(document.value).unwrap()
 }
 
-/// The built-in plugins, native instead of sandboxed, without the one of a feature gate that is off.
+/// The built-in plugins, native instead of sandboxed.
 fn plugins() -> Vec<Arc<dyn Plugin>> {
-    let enabled = BUILT_INS
-        .iter()
-        .filter(|(name, _)| *name != TRAIN_JOB_STATUS.0);
-    let native = enabled.map(|(_, parts)| {
+    let native = BUILT_INS.iter().map(|(_, parts)| {
         let plugin = NativePlugin::new(parts, Settings::built_in()).unwrap();
         Arc::new(plugin) as Arc<dyn Plugin>
     });
