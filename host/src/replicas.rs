@@ -66,8 +66,16 @@ impl Replicas {
         let port = port.and_then(|port| port.get("containerPort")?.as_u64());
         let port = port.ok_or_else(|| format!("pod {name} has no port `metrics`"))?;
         let namespace = &self.objects.namespace;
-        let path = format!("/api/v1/namespaces/{namespace}/pods/{name}:{port}/proxy/metrics");
-        self.objects.text(&path).await
+        let path = |pod: String| format!("/api/v1/namespaces/{namespace}/pods/{pod}/proxy/metrics");
+        let plain = self.objects.text(&path(format!("{name}:{port}"))).await;
+        // With `metrics.secureServing`, they are served over TLS only.
+        match plain {
+            Ok(text) => Ok(text),
+            Err(error) => {
+                let secure = path(format!("https:{name}:{port}"));
+                self.objects.text(&secure).await.map_err(|_| error)
+            }
+        }
     }
 }
 

@@ -20,7 +20,7 @@ use crate::{
     plugins::Plugins,
     queue::Queue,
     reconcile::{Reconciler, Stores},
-    serve::{self, Authorizer, MetricsAccess, Readiness, ServeError},
+    serve::{self, MetricsAccess, MetricsAuthorizer, Readiness, ServeError},
     settings::{FeatureGate, SecureServing, Settings},
     shadow::Shadow,
     status_server::{Clients, StatusServer},
@@ -229,7 +229,7 @@ impl Options {
         }
         let tls = certificate.map(|certificate| certificate.acceptor());
         let authorizer = match settings.metrics_auth {
-            true => Some(Arc::new(Authorizer::new(
+            true => Some(Arc::new(MetricsAuthorizer::new(
                 self.client(ClientOptions::default())?,
             ))),
             false => None,

@@ -19,7 +19,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 use trainyard_controller::{
     metrics::Metrics,
-    serve::{Authorizer, BindAddress, MetricsAccess, Readiness, start},
+    serve::{BindAddress, MetricsAccess, MetricsAuthorizer, Readiness, start},
     settings::{SecureServing, Settings},
 };
 
@@ -71,7 +71,7 @@ async fn get(address: SocketAddr, authorization: &str) -> String {
 async fn served(client: kube::Client) -> SocketAddr {
     let access = MetricsAccess {
         tls: None,
-        authorizer: Some(Arc::new(Authorizer::new(client))),
+        authorizer: Some(Arc::new(MetricsAuthorizer::new(client))),
     };
     let any = ":0".parse().unwrap();
     let servers = start(

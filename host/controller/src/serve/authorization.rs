@@ -16,14 +16,13 @@ use http::{
     HeaderMap, HeaderValue, StatusCode,
     header::{AUTHORIZATION, WWW_AUTHENTICATE},
 };
-use k8s_openapi::api::{
-    authentication::v1::{TokenReview, TokenReviewSpec},
-    authorization::v1::{NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec},
+use k8s_openapi::api::authorization::v1::{
+    NonResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
 use kube::{Api, Client, api::PostParams};
-use sha2::{Digest as _, Sha256};
 use tokio::{sync::Semaphore, time::Instant};
 
+use super::bearer;
 use crate::kubernetes::code;
 
 /// How long an answer is used again. Rights that were taken away last for as long.
@@ -36,8 +35,8 @@ const MOST: usize = 256;
 /// The most questions to the API server at once, so that clients with invalid tokens do not load it.
 const AT_ONCE: usize = 4;
 
-/// The longest token. Those of ServiceAccounts have about a kilobyte.
-const LONGEST: usize = 8 << 10;
+/// What a client has to be allowed to get. The page of the shadow mode says as much as metrics.
+const METRICS: &str = "/metrics";
 
 /// Whether a client may read metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,20 +47,20 @@ enum Verdict {
 }
 
 /// Asks the API server about the tokens of clients.
-pub struct Authorizer {
+pub struct MetricsAuthorizer {
     client: Client,
     /// By the digest of the token.
     answers: Mutex<HashMap<[u8; 32], (Verdict, Instant)>>,
     questions: Semaphore,
 }
 
-impl fmt::Debug for Authorizer {
+impl fmt::Debug for MetricsAuthorizer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Authorizer").finish_non_exhaustive()
+        f.debug_struct("MetricsAuthorizer").finish_non_exhaustive()
     }
 }
 
-impl Authorizer {
+impl MetricsAuthorizer {
     /// Returns an authorizer that asks with that client.
     #[must_use]
     pub fn new(client: Client) -> Self {
@@ -72,16 +71,14 @@ impl Authorizer {
         }
     }
 
-    async fn verdict(&self, path: &str, headers: &HeaderMap) -> Result<Verdict, kube::Error> {
-        let Some(token) = token(headers) else {
+    async fn verdict(&self, headers: &HeaderMap) -> Result<Verdict, kube::Error> {
+        let header = headers
+            .get(AUTHORIZATION)
+            .and_then(|value| value.to_str().ok());
+        let Some(token) = header.and_then(bearer::bearer) else {
             return Ok(Verdict::Unknown);
         };
-        let digest = Sha256::new()
-            .chain_update(path.len().to_be_bytes())
-            .chain_update(path)
-            .chain_update(token)
-            .finalize()
-            .into();
+        let digest = bearer::digest(token);
         if let Some(known) = self.known(&digest) {
             return Ok(known);
         }
@@ -90,7 +87,7 @@ impl Authorizer {
         if let Some(known) = self.known(&digest) {
             return Ok(known);
         }
-        let verdict = self.ask(path, token).await?;
+        let verdict = self.ask(token).await?;
         self.remember(digest, verdict);
         Ok(verdict)
     }
@@ -117,17 +114,8 @@ impl Authorizer {
         }
     }
 
-    async fn ask(&self, path: &str, token: &str) -> Result<Verdict, kube::Error> {
-        let review = TokenReview {
-            spec: TokenReviewSpec {
-                token: token.to_owned(),
-                ..TokenReviewSpec::default()
-            },
-            ..TokenReview::default()
-        };
-        let reviews = Api::<TokenReview>::all(self.client.clone());
-        let review = reviews.create(&PostParams::default(), &review).await?;
-        let status = review.status.unwrap_or_default();
+    async fn ask(&self, token: &str) -> Result<Verdict, kube::Error> {
+        let status = bearer::review(&self.client, token, None).await?;
         let Some(user) = status.user.filter(|_| status.authenticated == Some(true)) else {
             return Ok(Verdict::Unknown);
         };
@@ -138,7 +126,7 @@ impl Authorizer {
                 uid: user.uid,
                 extra: user.extra,
                 non_resource_attributes: Some(NonResourceAttributes {
-                    path: Some(path.to_owned()),
+                    path: Some(METRICS.to_owned()),
                     verb: Some("get".to_owned()),
                 }),
                 ..SubjectAccessReviewSpec::default()
@@ -160,12 +148,11 @@ impl Authorizer {
 
 /// Answers requests of clients that may read the path.
 pub(super) async fn authorize(
-    State(authorizer): State<std::sync::Arc<Authorizer>>,
+    State(authorizer): State<std::sync::Arc<MetricsAuthorizer>>,
     request: Request,
     next: Next,
 ) -> Response {
-    let path = request.uri().path().to_owned();
-    match authorizer.verdict(&path, request.headers()).await {
+    match authorizer.verdict(request.headers()).await {
         Ok(Verdict::Allowed) => next.run(request).await,
         Ok(Verdict::Unknown) => {
             let bearer = [(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))];
@@ -173,7 +160,7 @@ pub(super) async fn authorize(
             (StatusCode::UNAUTHORIZED, bearer, text).into_response()
         }
         Ok(Verdict::Forbidden) => {
-            let text = format!("the user may not get the nonResourceURL {path}");
+            let text = format!("the user may not get the nonResourceURL {METRICS}");
             (StatusCode::FORBIDDEN, text).into_response()
         }
         Err(error) => {
@@ -186,13 +173,4 @@ pub(super) async fn authorize(
             (StatusCode::INTERNAL_SERVER_ERROR, text).into_response()
         }
     }
-}
-
-/// Returns the token of a request.
-fn token(headers: &HeaderMap) -> Option<&str> {
-    let value = headers.get(AUTHORIZATION)?.to_str().ok()?;
-    let (scheme, token) = value.split_once(' ')?;
-    let token = token.trim();
-    let is_token = scheme.eq_ignore_ascii_case("bearer") && !token.is_empty();
-    (is_token && token.len() <= LONGEST).then_some(token)
 }

@@ -1,6 +1,7 @@
 //! Liveness, readiness and metrics over HTTP, and what all servers share: the bounds on connections and bodies, and TLS.
 
 mod authorization;
+pub(crate) mod bearer;
 pub(crate) mod body;
 mod connections;
 mod lingering;
@@ -13,7 +14,7 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
-pub use authorization::Authorizer;
+pub use authorization::MetricsAuthorizer;
 use axum::{
     Router,
     extract::State,
@@ -236,7 +237,7 @@ pub struct MetricsAccess {
     /// What encrypts connections.
     pub tls: Option<TlsAcceptor>,
     /// Who may read them; `None` for everybody.
-    pub authorizer: Option<Arc<Authorizer>>,
+    pub authorizer: Option<Arc<MetricsAuthorizer>>,
 }
 
 impl fmt::Debug for MetricsAccess {

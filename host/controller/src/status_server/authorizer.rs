@@ -10,25 +10,19 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use k8s_openapi::api::{
-    authentication::v1::{TokenReview, TokenReviewSpec, TokenReviewStatus},
-    core::v1::Pod,
-};
-use kube::{
-    Api, Client,
-    api::{ObjectMeta, PostParams},
-};
+use k8s_openapi::api::{authentication::v1::TokenReviewStatus, core::v1::Pod};
+use kube::{Api, Client, api::ObjectMeta};
 use thiserror::Error;
 use tokio::time::Instant;
 
 use super::{
-    token::{self, BoundPod, Claims},
+    token::{BoundPod, Claims},
     turns::Turns,
 };
 use crate::{
-    client::{Rate, without_content},
+    client::Rate,
     reconcile::owner,
-    serve::Peer,
+    serve::{Peer, bearer},
     watch::JobSetObject,
 };
 
@@ -117,12 +111,12 @@ impl Authorizer {
         header: Option<&str>,
         target: &Target,
     ) -> Result<Arc<str>, AuthError> {
-        let token = header.and_then(token::bearer).ok_or(AuthError::NoToken)?;
+        let token = header.and_then(bearer::bearer).ok_or(AuthError::NoToken)?;
         let claims = Claims::of(token).ok_or(AuthError::OtherToken)?;
         let pod = claims.pod_in(&target.namespace);
         let pod = pod.filter(|_| claims.is_for(&target.audience()));
         let pod = pod.ok_or(AuthError::OtherToken)?;
-        let digest = token::digest(token);
+        let digest = bearer::digest(token);
         let known = self.confirmed().get(&*pod.uid).cloned();
         if let Some(known) = known
             && known.digest == digest
@@ -154,16 +148,9 @@ impl Authorizer {
     /// Checks that the API server accepts the token for the TrainJob, and that it is bound to this pod.
     async fn confirm(&self, token: &str, target: &Target, pod: &BoundPod) -> Result<(), AuthError> {
         let audience = target.audience();
-        let review = TokenReview {
-            spec: TokenReviewSpec {
-                token: token.to_owned(),
-                audiences: Some(vec![audience.clone()]),
-            },
-            ..TokenReview::default()
-        };
-        let reviews = Api::<TokenReview>::all(self.client.clone());
-        let reviewed = reviews.create(&PostParams::default(), &review).await;
-        let status = reviewed.map_err(api_error)?.status.unwrap_or_default();
+        let audiences = Some(vec![audience.clone()]);
+        let reviewed = bearer::review(&self.client, token, audiences).await;
+        let status = reviewed.map_err(AuthError::Api)?;
         let is_confirmed = is_accepted(&status, &audience) && is_bound_to(&status, target, pod);
         is_confirmed.then_some(()).ok_or(AuthError::InvalidToken)
     }
@@ -172,14 +159,20 @@ impl Authorizer {
     async fn train_job_of(&self, target: &Target, pod: &BoundPod) -> Result<Arc<str>, AuthError> {
         let Target { namespace, name } = target;
         let pods = Api::<Pod>::namespaced(self.client.clone(), namespace);
-        let found = pods.get_metadata_opt(&pod.name).await.map_err(api_error)?;
+        let found = pods
+            .get_metadata_opt(&pod.name)
+            .await
+            .map_err(AuthError::Api)?;
         let labels = found.and_then(|found| labels_of(found.metadata, pod));
         let labels = labels.ok_or(AuthError::OtherPod)?;
         if labels.get(JOB_SET_NAME).map(String::as_str) != Some(&**name) {
             return Err(AuthError::OtherPod);
         }
         let job_sets = Api::<JobSetObject>::namespaced(self.client.clone(), namespace);
-        let found = job_sets.get_metadata_opt(name).await.map_err(api_error)?;
+        let found = job_sets
+            .get_metadata_opt(name)
+            .await
+            .map_err(AuthError::Api)?;
         let job_set = found.ok_or(AuthError::OtherPod)?.metadata;
         // Pods of a JobSet that was replaced may still be terminating. Early versions of JobSet do not set the label.
         let uid = labels.get(JOB_SET_UID);
@@ -205,11 +198,6 @@ impl Authorizer {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// The answer to a TokenReview repeats the token.
-fn api_error(error: kube::Error) -> AuthError {
-    AuthError::Api(without_content(error))
 }
 
 /// Returns the labels of the pod, if it is the one of the token.

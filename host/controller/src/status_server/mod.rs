@@ -36,9 +36,6 @@ use crate::{
 /// The port of the reference's status server.
 const PORT: u16 = 10443;
 
-/// The part of readiness.
-pub(crate) const READINESS: &str = "status-server";
-
 /// How often it is checked whether there is a certificate.
 const RETRY: Duration = Duration::from_millis(100);
 
@@ -127,7 +124,6 @@ impl StatusServer {
         let tls = certificate.acceptor().map_err(ServeError::Tls)?;
         let (address, over) = (&settings.bind_address, (tls, Limits::STATUS));
         let server = LingeringServer::start(address, over, app, settings.linger, stop).await?;
-        work.readiness.set(READINESS, true);
         let facts = work.reconciler.host_facts().clone();
         let publishes = tokio::spawn(publish(certificate.clone(), facts.clone()));
         Ok(Self {

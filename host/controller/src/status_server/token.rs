@@ -2,25 +2,6 @@
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde::Deserialize;
-use sha2::{Digest as _, Sha256};
-
-/// The most bytes of a token. Those of API servers have about one KiB.
-const LARGEST: usize = 8 << 10;
-
-/// Returns the credential of a header `Authorization`, if it is exactly one bearer token. As in the reference, the scheme has any case, and
-/// any white space may surround both words.
-pub(super) fn bearer(header: &str) -> Option<&str> {
-    let mut words = header.split_whitespace();
-    let scheme = words.next()?;
-    let token = words.next()?;
-    let is_bearer = scheme.eq_ignore_ascii_case("bearer") && words.next().is_none();
-    (is_bearer && token.len() <= LARGEST).then_some(token)
-}
-
-/// Returns the digest by which a token is remembered.
-pub(super) fn digest(token: &str) -> [u8; 32] {
-    Sha256::digest(token).into()
-}
 
 /// The claims of a token, which anybody can write.
 #[derive(Debug, Deserialize)]
@@ -94,31 +75,6 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-
-    /// The cases of the reference's tests.
-    #[test]
-    fn a_header_has_exactly_one_bearer_token() {
-        for header in [
-            "Bearer token",
-            "bearer token",
-            "Bearer \t token",
-            "  Bearer token  ",
-        ] {
-            assert_eq!(bearer(header), Some("token"), "{header}");
-        }
-        for header in [
-            "",
-            "   ",
-            "Bearer",
-            "token",
-            "Basic dXNlcjpwYXNz",
-            "Bearerx token",
-            "Bearer token another",
-        ] {
-            assert_eq!(bearer(header), None, "{header}");
-        }
-        assert_eq!(bearer(&format!("Bearer {}", "a".repeat(LARGEST + 1))), None);
-    }
 
     fn token(claims: &Value) -> String {
         let claims = URL_SAFE_NO_PAD.encode(claims.to_string());

@@ -62,7 +62,7 @@ pub(super) enum ClusterError {
 const fn advice(code: Option<u16>) -> &'static str {
     match code {
         Some(403) => {
-            "grant the permissions of docs/admission.md to the controller, or set certManagement.enable to false"
+            "grant the permissions of docs/secrets.md#certificates to the controller, or set certManagement.enable to false"
         }
         _ => "retrying",
     }
