@@ -186,7 +186,7 @@ impl Reporting {
         let plane = self.plane();
         let outcome = self
             .client
-            .call(&plane.kubeconfig(), plane.folder(), arguments)
+            .call(plane.kubeconfig(), plane.folder(), arguments)
             .await?;
         Ok(outcome.result)
     }

@@ -20,7 +20,7 @@ use trainyard_sdk::native::NativePlugin;
 use super::{
     cluster::Cluster,
     controller::{Controller, job, runtime},
-    webhooks::{Certificates, answer, at, own_address},
+    webhooks::{Certificates, PORT, answer, at, own_address},
 };
 
 /// A body with progress.
@@ -119,7 +119,7 @@ impl StatusServer {
         settings: StatusServerSettings,
         certificates: Certificates,
     ) -> Self {
-        let address = SocketAddr::from((own_address(), 10443));
+        let address = SocketAddr::from((own_address(), PORT));
         let settings = Settings {
             metrics_bind_address: BindAddress::Off,
             health_probe_bind_address: BindAddress::Off,

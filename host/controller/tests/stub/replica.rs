@@ -34,7 +34,7 @@ use super::{
     clock::TestClock,
     cluster::Cluster,
     controller::{Controller, job},
-    webhooks::{answer, at, own_address, until_listening},
+    webhooks::{HEALTH_PORT, METRICS_PORT, PORT, answer, at, own_address, until_listening},
 };
 
 /// The webhook that clients call.
@@ -102,7 +102,7 @@ impl Replica {
     pub(crate) async fn start(cluster: &Cluster, clock: &TestClock) -> Self {
         let own = own_address();
         let [address, metrics_address, health] =
-            [9443, 8443, 8081].map(|port| SocketAddr::from((own, port)));
+            [PORT, METRICS_PORT, HEALTH_PORT].map(|port| SocketAddr::from((own, port)));
         let settings = Settings {
             metrics_bind_address: at(metrics_address),
             metrics_secure_serving: SecureServing::Always,

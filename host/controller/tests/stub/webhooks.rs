@@ -88,6 +88,12 @@ fn write(directory: &Path) -> CertificateDer<'static> {
     cert.der().clone()
 }
 
+/// Ports of tests. They are not those of the controller, which another one on this machine may have on all addresses, and below those that
+/// the system gives to clients.
+pub(crate) const PORT: u16 = 21443;
+pub(crate) const METRICS_PORT: u16 = 21444;
+pub(crate) const HEALTH_PORT: u16 = 21081;
+
 /// Returns an address of this machine that nothing else uses, so that no other test can take its ports: every address that begins with 127
 /// is one.
 pub(crate) fn own_address() -> Ipv4Addr {
@@ -151,8 +157,8 @@ impl Webhooks {
         deadline: Duration,
     ) -> Self {
         let own = own_address();
-        let address = SocketAddr::from((own, 9443));
-        let health = SocketAddr::from((own, 8081));
+        let address = SocketAddr::from((own, PORT));
+        let health = SocketAddr::from((own, HEALTH_PORT));
         let settings = Settings {
             metrics_bind_address: BindAddress::Off,
             health_probe_bind_address: at(health),
