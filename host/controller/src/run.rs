@@ -20,7 +20,7 @@ use crate::{
     plugins::Plugins,
     queue::Queue,
     reconcile::{Reconciler, Stores},
-    serve::{self, MetricsAccess, MetricsAuthorizer, Readiness, ServeError},
+    serve::{self, BindAddress, MetricsAccess, MetricsAuthorizer, Readiness, ServeError},
     settings::{FeatureGate, SecureServing, Settings},
     shadow::Shadow,
     status_server::{Clients, StatusServer},
@@ -71,9 +71,15 @@ pub enum ControllerError {
     Serve(#[from] ServeError),
     /// A setting requires TLS.
     #[error(
-        "{0}: it requires a certificate; set certManagement.enable to true, or mount one and set webhook.certDir to its directory"
+        "{0}: it requires a certificate; set certManagement.enable to true, except in the shadow mode, or mount one and set webhook.certDir to its directory"
     )]
     NoCertificate(&'static str),
+    /// The shadow mode cannot ask the API server about tokens.
+    #[error(
+        "metrics.auth.enabled: the shadow mode creates nothing, so it cannot ask the API server who may read metrics; turn it off, and \
+         restrict the port by a NetworkPolicy"
+    )]
+    ShadowAuth,
     /// Another process leads.
     #[error("the Lease is lost; another process is the leader")]
     LeaseLost,
@@ -181,7 +187,10 @@ impl Options {
     /// The settings of the webhooks, which the shadow mode does not serve.
     fn webhook(&self) -> WebhookSettings {
         match self.settings.shadow {
-            true => WebhookSettings::default(),
+            true => WebhookSettings {
+                bind_address: BindAddress::Off,
+                ..WebhookSettings::default()
+            },
             false => self.settings.webhook.clone(),
         }
     }
@@ -224,6 +233,9 @@ impl Options {
                 Some(certificate.ok_or(ControllerError::NoCertificate("metrics.secureServing"))?)
             }
         };
+        if settings.metrics_auth && settings.shadow {
+            return Err(ControllerError::ShadowAuth);
+        }
         if settings.metrics_auth && certificate.is_none() {
             return Err(ControllerError::NoCertificate("metrics.auth.enabled"));
         }

@@ -4,6 +4,7 @@
 
 use std::{
     collections::BTreeSet,
+    net::{SocketAddr, TcpStream},
     sync::{Arc, OnceLock},
 };
 
@@ -13,6 +14,7 @@ use trainyard_controller::{
     queue::Queue,
     serve::BindAddress,
     settings::{LeaderElection, Settings},
+    webhook::WebhookSettings,
 };
 use trainyard_model::{plugin::Plugin, plugin_info::Settings as PluginSettings};
 use trainyard_policies::TORCH;
@@ -21,6 +23,7 @@ use trainyard_sdk::native::NativePlugin;
 use crate::stub::{
     cluster::Cluster,
     controller::{Controller, job, runtime},
+    webhooks::{Certificates, PORT, at, own_address},
 };
 
 static METRICS: OnceLock<Arc<Metrics>> = OnceLock::new();
@@ -91,6 +94,8 @@ async fn rows_are_shown_and_only_reads_are_sent() {
     cluster.put(job("a", "waits", "missing", false));
     cluster.put(job("a", "new", "torch", true));
     // Neither leads it, nor serves webhooks, whatever the file says.
+    let certificates = Certificates::new();
+    let address = SocketAddr::from((own_address(), PORT));
     let settings = Settings {
         shadow: true,
         leader_election: LeaderElection {
@@ -99,6 +104,11 @@ async fn rows_are_shown_and_only_reads_are_sent() {
         },
         metrics_bind_address: BindAddress::Off,
         health_probe_bind_address: BindAddress::Off,
+        webhook: WebhookSettings {
+            bind_address: at(address),
+            cert_dir: Some(certificates.directory.path().to_owned()),
+            ..WebhookSettings::default()
+        },
         ..Settings::default()
     };
     let controller = Controller::start_with(&cluster, settings, metrics, |_| torch()).await;
@@ -115,6 +125,7 @@ async fn rows_are_shown_and_only_reads_are_sent() {
         );
         cluster.until(&what, |_| counts(outcome, count)).await;
     }
+    assert!(TcpStream::connect(address).is_err());
     for line in [
         // The new TrainJob may show it.
         r#"trainyard_shadow_rows{row="env-without-trainer"} 3"#,

@@ -19,20 +19,29 @@ use crate::{
 
 /// A setting cannot be written to a configuration file.
 #[derive(Debug, Error, PartialEq, Eq)]
-#[error(
-    "the configuration cannot be printed: {key}: the path {} is not valid UTF-8; rename the file or the directory", path.display()
-)]
-pub struct PrintError {
-    /// The key of the configuration file.
-    key: &'static str,
-    path: PathBuf,
+pub enum PrintError {
+    /// A path is not text.
+    #[error(
+        "the configuration cannot be printed: {key}: the path {} is not valid UTF-8; rename the file or the directory", path.display()
+    )]
+    NotUtf8 {
+        /// The key of the configuration file.
+        key: &'static str,
+        /// The path.
+        path: PathBuf,
+    },
+    /// No key says that webhooks are off although there is a certificate.
+    #[error(
+        "the configuration cannot be printed: --webhook-bind-address=0 has no key; to serve no webhooks, leave out the certificate"
+    )]
+    WebhooksOff,
 }
 
 impl Settings {
     /// Returns a configuration file with these settings. All keys that have a value are in it, including those with their default.
     ///
     /// # Errors
-    /// A path is not valid UTF-8.
+    /// A setting cannot be written.
     pub fn to_file(&self) -> Result<Value, PrintError> {
         // Without `..`, because a new setting has to be written too.
         let Self {
@@ -76,7 +85,7 @@ impl Settings {
                 "auth": {"enabled": metrics_auth},
             },
             "health": {"healthProbeBindAddress": health_probe_bind_address.to_string()},
-            "webhook": webhook_file(webhook)?,
+            "webhook": webhook_file(webhook, cert_management.enable)?,
             "statusServer": status_server_file(status_server),
             "featureGates": {
                 FeatureGate::TrainJobStatus.name(): feature_gates.is_on(FeatureGate::TrainJobStatus),
@@ -115,7 +124,7 @@ fn leader_election_file(settings: &LeaderElection) -> Value {
     })
 }
 
-fn webhook_file(settings: &WebhookSettings) -> Result<Value, PrintError> {
+fn webhook_file(settings: &WebhookSettings, is_managed: bool) -> Result<Value, PrintError> {
     let WebhookSettings {
         bind_address,
         cert_dir,
@@ -124,8 +133,11 @@ fn webhook_file(settings: &WebhookSettings) -> Result<Value, PrintError> {
         linger: _,
     } = settings;
     Ok(match bind_address {
-        // The address has no key that disables it; without a certificate, no webhooks are served either.
-        BindAddress::Off => json!({"port": PORT, "host": ""}),
+        // Without a certificate, no webhooks are served either.
+        BindAddress::Off if cert_dir.is_none() && !is_managed => {
+            json!({"port": PORT, "host": ""})
+        }
+        BindAddress::Off => return Err(PrintError::WebhooksOff),
         BindAddress::At { host, port } => json!({
             "port": port,
             "host": host,
@@ -164,7 +176,7 @@ fn cert_management_file(settings: &CertManagement) -> Value {
 
 fn path<'p>(key: &'static str, path: Option<&'p Path>) -> Result<Option<&'p str>, PrintError> {
     let Some(path) = path else { return Ok(None) };
-    path.to_str().map(Some).ok_or_else(|| PrintError {
+    path.to_str().map(Some).ok_or_else(|| PrintError::NotUtf8 {
         key,
         path: path.to_owned(),
     })
