@@ -101,7 +101,7 @@ prop_compose! {
         resource_namespace in option::of("[a-z]{1,9}"),
     ) -> LeaderElection {
         let second = Duration::from_secs(1);
-        let retry_period = retry_period.max(Duration::from_nanos(1)) / 4;
+        let retry_period = retry_period.max(Duration::from_nanos(4)) / 4;
         LeaderElection {
             leader_elect,
             retry_period,
@@ -202,6 +202,8 @@ proptest! {
     #[test]
     fn printed_settings_are_read_back(settings in settings()) {
         let mut expected = settings.clone();
+        // A mounted certificate takes precedence.
+        expected.cert_management.enable &= expected.webhook.cert_dir.is_none();
         if expected.webhook.bind_address == BindAddress::Off {
             if expected.webhook.cert_dir.is_some() || expected.cert_management.enable {
                 let error = settings.to_file().unwrap_err().to_string();
@@ -220,7 +222,9 @@ proptest! {
         settings in settings(),
         changes in vec((any::<prop::sample::Index>(), any::<prop::sample::Index>()), 0..3),
     ) {
-        let mut file = settings.to_file().unwrap();
+        let Ok(mut file) = settings.to_file() else {
+            return Ok(());
+        };
         let values = [
             json!(null), json!(0), json!(-1), json!(1.5), json!("0"), json!(""), json!("15s"), json!(true), json!([]), json!({}),
             json!({"a": 1}), json!("info"), json!(70_000),

@@ -90,7 +90,7 @@ impl Settings {
             "featureGates": {
                 FeatureGate::TrainJobStatus.name(): feature_gates.is_on(FeatureGate::TrainJobStatus),
             },
-            "certManagement": cert_management_file(cert_management),
+            "certManagement": cert_management_file(cert_management, webhook.cert_dir.is_some()),
             "tls": {"minVersion": min_version, "cipherSuites": cipher_suites},
             "controller": {"concurrency": concurrency, "renderTimeout": duration(*render_timeout)},
             "clientConnection": {"qps": qps, "burst": burst},
@@ -161,14 +161,15 @@ fn status_server_file(settings: &StatusServerSettings) -> Value {
     json!({"port": port, "qps": qps, "burst": burst})
 }
 
-fn cert_management_file(settings: &CertManagement) -> Value {
+fn cert_management_file(settings: &CertManagement, is_mounted: bool) -> Value {
     let CertManagement {
         enable,
         webhook_service_name,
         webhook_secret_name,
     } = settings;
     json!({
-        "enable": enable,
+        // A mounted certificate takes precedence.
+        "enable": *enable && !is_mounted,
         "webhookServiceName": webhook_service_name,
         "webhookSecretName": webhook_secret_name,
     })
