@@ -111,6 +111,10 @@ pub(crate) fn run(args: &ControllerArgs) -> Result<(), ErrorList> {
         return print_config(args, settings);
     }
     log::for_controller(settings.logging);
+    // Servers bound their connections, by more than the usual soft limit.
+    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
+        tracing::warn!(%error, "the limit of open files cannot be raised");
+    }
     let queue = Queue::new(Backoff::default()).with_workers(settings.concurrency);
     let metrics = Arc::new(Metrics::new(&queue));
     let runtime = tokio::runtime::Builder::new_multi_thread()

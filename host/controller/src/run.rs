@@ -6,7 +6,7 @@ use std::{
 };
 
 use kube::Client;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 use trainyard_api::names;
 
@@ -36,6 +36,9 @@ const WATCHES: [&str; 4] = [
     names::TRAINING_RUNTIME,
     names::CLUSTER_TRAINING_RUNTIME,
 ];
+
+/// How long a reconcile waits for a certificate, without which pods cannot report progress. A broken one must not stop TrainJobs.
+const CERTIFICATE: Duration = Duration::from_secs(60);
 
 /// How long pending Events may take when the process stops.
 const LAST_EVENTS: Duration = Duration::from_secs(5);
@@ -366,6 +369,9 @@ async fn lead(
         tokio::select! {
             () = stop.cancelled() => return Ok(()),
             () = status_server.until_ready() => {}
+            () = sleep(CERTIFICATE) => tracing::error!(
+                "TrainJobs are reconciled without a certificate; those that start until there is one cannot report progress"
+            ),
         }
     }
     let follow = || status_server.map(StatusServer::follow);

@@ -188,3 +188,32 @@ async fn large_bodies_do_not_delay_small_ones() {
     }
     webhooks.abandon();
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_that_send_slowly_do_not_delay_others() {
+    let webhooks = Webhooks::start(&cluster(), Vec::new()).await;
+    let address = own_address();
+    // More of each size than there is room for.
+    let mut slow = Vec::new();
+    for at in 0..200 {
+        let length = if at < 190 { 64 << 10 } else { 7 << 20 };
+        let head = format!(
+            "POST {VALIDATE} HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Length: {length}\r\n\r\n{{"
+        );
+        let stream = webhooks.connect_from(address).await.unwrap();
+        let mut stream = webhooks.secured(stream).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        stream.flush().await.unwrap();
+        slow.push(stream);
+    }
+    let [first, .., last] = &mut slow[..] else {
+        panic!("there are 200");
+    };
+    tokio::select! {
+        biased;
+        (code, text) = answer(first) => panic!("the first body is answered: {code} {text}"),
+        (code, text) = answer(last) => panic!("the last body is answered: {code} {text}"),
+        admitted = admits(&webhooks) => assert!(admitted),
+    }
+    webhooks.abandon();
+}

@@ -6,6 +6,7 @@
 mod clock;
 mod managed;
 mod mounted;
+mod pem;
 mod tls;
 
 use std::{

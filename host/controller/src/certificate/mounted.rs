@@ -143,7 +143,10 @@ impl Files {
             path: directory.join(name),
             problem,
         };
-        let of_pem = |name, error: pem::Error| invalid(name, format!("is not valid PEM: {error}"));
+        let of_pem = |name, error: pem::Error| {
+            let problem = super::pem::problem(&error);
+            invalid(name, format!("is not valid PEM: {problem}"))
+        };
         let certificates = |name, text| {
             let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
             let chain = chain.map_err(|error| of_pem(name, error))?;

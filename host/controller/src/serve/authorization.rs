@@ -8,6 +8,7 @@ use std::{
 };
 
 use axum::{
+    Extension,
     extract::{Request, State},
     middleware::Next,
     response::{IntoResponse, Response},
@@ -22,8 +23,8 @@ use k8s_openapi::api::authorization::v1::{
 use kube::{Api, Client, api::PostParams};
 use tokio::{sync::Semaphore, time::Instant};
 
-use super::bearer;
-use crate::kubernetes::code;
+use super::{Peer, bearer};
+use crate::{client::Rate, kubernetes::code, status_server::turns::Turns};
 
 /// How long an answer is used again. Rights that were taken away last for as long.
 const ALLOWED: Duration = Duration::from_secs(60);
@@ -34,6 +35,9 @@ const MOST: usize = 256;
 
 /// The most questions to the API server at once, so that clients with invalid tokens do not load it.
 const AT_ONCE: usize = 4;
+
+/// The maximum rate of questions per second, and of their bursts. Clients take turns by their address.
+const QUESTIONS: (f64, u32) = (20.0, 40);
 
 /// What a client has to be allowed to get. The page of the shadow mode says as much as metrics.
 const METRICS: &str = "/metrics";
@@ -52,6 +56,7 @@ pub struct MetricsAuthorizer {
     /// By the digest of the token.
     answers: Mutex<HashMap<[u8; 32], (Verdict, Instant)>>,
     questions: Semaphore,
+    turns: Turns,
 }
 
 impl fmt::Debug for MetricsAuthorizer {
@@ -68,10 +73,11 @@ impl MetricsAuthorizer {
             client,
             answers: Mutex::default(),
             questions: Semaphore::new(AT_ONCE),
+            turns: Turns::new(Rate::new(QUESTIONS.0, QUESTIONS.1)),
         }
     }
 
-    async fn verdict(&self, headers: &HeaderMap) -> Result<Verdict, kube::Error> {
+    async fn verdict(&self, peer: Peer, headers: &HeaderMap) -> Result<Verdict, kube::Error> {
         let header = headers
             .get(AUTHORIZATION)
             .and_then(|value| value.to_str().ok());
@@ -82,6 +88,7 @@ impl MetricsAuthorizer {
         if let Some(known) = self.known(&digest) {
             return Ok(known);
         }
+        self.turns.take(&peer.0.to_string().into()).await;
         // The semaphore is never closed.
         let _question = self.questions.acquire().await.ok();
         if let Some(known) = self.known(&digest) {
@@ -149,10 +156,11 @@ impl MetricsAuthorizer {
 /// Answers requests of clients that may read the path.
 pub(super) async fn authorize(
     State(authorizer): State<std::sync::Arc<MetricsAuthorizer>>,
+    Extension(peer): Extension<Peer>,
     request: Request,
     next: Next,
 ) -> Response {
-    match authorizer.verdict(request.headers()).await {
+    match authorizer.verdict(peer, request.headers()).await {
         Ok(Verdict::Allowed) => next.run(request).await,
         Ok(Verdict::Unknown) => {
             let bearer = [(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"))];

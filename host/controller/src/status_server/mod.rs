@@ -16,7 +16,7 @@ mod authority;
 mod authorizer;
 mod server;
 mod token;
-mod turns;
+pub(crate) mod turns;
 mod update;
 
 use std::{sync::Arc, time::Duration};

@@ -8,7 +8,7 @@ use crate::{client::Rate, fair::FairSemaphore};
 
 /// A rate of calls. Those who wait take turns, so that one with many requests delays the others by one turn each.
 #[derive(Debug)]
-pub(super) struct Turns {
+pub(crate) struct Turns {
     /// Whoever holds its only permit is the next.
     next: FairSemaphore,
     limiter: Option<DefaultDirectRateLimiter>,
@@ -16,7 +16,7 @@ pub(super) struct Turns {
 
 impl Turns {
     /// Returns turns with that rate; `None` means no limit.
-    pub(super) fn new(rate: Option<Rate>) -> Self {
+    pub(crate) fn new(rate: Option<Rate>) -> Self {
         Self {
             next: FairSemaphore::new(1, NonZeroUsize::MAX),
             limiter: rate.map(|rate| DefaultDirectRateLimiter::direct(rate.quota())),
@@ -24,7 +24,7 @@ impl Turns {
     }
 
     /// Waits until it is the turn of this namespace or client, and the rate allows a call.
-    pub(super) async fn take(&self, of: &Arc<str>) {
+    pub(crate) async fn take(&self, of: &Arc<str>) {
         let Some(limiter) = &self.limiter else {
             return;
         };

@@ -1,13 +1,14 @@
 //! The HTTPS server of the webhooks.
 
 use std::{
+    num::NonZeroUsize,
     panic::AssertUnwindSafe,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use axum::{
-    Router,
+    Extension, Router,
     extract::Request,
     response::{IntoResponse, Response},
     routing::post,
@@ -22,8 +23,12 @@ use super::{
     review::{Body, ReviewError},
 };
 use crate::{
+    fair::FairSemaphore,
     metrics::Metrics,
-    serve::body::{self, BodyError},
+    serve::{
+        Peer,
+        body::{self, BodyError},
+    },
     watch::decoded,
 };
 
@@ -51,8 +56,11 @@ pub(super) struct Server {
     checks: Checks,
     metrics: Arc<Metrics>,
     /// A permit for each [`PERMIT`] bytes of bodies.
-    large_bodies: Semaphore,
-    small_bodies: Semaphore,
+    large_bodies: Arc<Semaphore>,
+    small_bodies: Arc<Semaphore>,
+    /// The places of clients that send bodies, for which they take turns by their address, so that slow ones do not delay others.
+    large_readers: FairSemaphore,
+    small_readers: FairSemaphore,
 }
 
 /// Why a request has no verdict.
@@ -81,8 +89,10 @@ impl Server {
         Self {
             checks,
             metrics,
-            large_bodies: Semaphore::new(LARGE_BODIES / PERMIT),
-            small_bodies: Semaphore::new(SMALL_BODIES / PERMIT),
+            large_bodies: Arc::new(Semaphore::new(LARGE_BODIES / PERMIT)),
+            small_bodies: Arc::new(Semaphore::new(SMALL_BODIES / PERMIT)),
+            large_readers: FairSemaphore::new(2, NonZeroUsize::MIN),
+            small_readers: FairSemaphore::new(64, NonZeroUsize::MIN.saturating_add(31)),
         }
     }
 
@@ -90,13 +100,17 @@ impl Server {
         let mut router = Router::new();
         for webhook in Webhook::ALL {
             let server = self.clone();
-            let handler = post(async move |request: Request| server.answer(webhook, request).await);
+            let handler = post(
+                async move |Extension(peer): Extension<Peer>, request: Request| {
+                    server.answer(webhook, (peer, request)).await
+                },
+            );
             router = router.route(webhook.path(), handler);
         }
         router
     }
 
-    async fn answer(&self, webhook: Webhook, request: Request) -> Response {
+    async fn answer(&self, webhook: Webhook, request: (Peer, Request)) -> Response {
         let started = Instant::now();
         let answered = AssertUnwindSafe(self.review(webhook, request)).catch_unwind();
         let answered = answered.await.unwrap_or(Err(RequestError::Panicked));
@@ -116,26 +130,29 @@ impl Server {
     async fn review(
         &self,
         webhook: Webhook,
-        request: Request,
+        (peer, request): (Peer, Request),
     ) -> Result<(&'static str, String), RequestError> {
         let read = async {
             let length = body::length(&request, LARGEST)?;
-            let bodies = match length <= SMALL {
-                true => &self.small_bodies,
-                false => &self.large_bodies,
+            let (bodies, readers) = match length <= SMALL {
+                true => (&self.small_bodies, &self.small_readers),
+                false => (&self.large_bodies, &self.large_readers),
             };
+            let _reads = readers.acquire(&peer.0.to_string().into(), 1).await;
             let permits = u32::try_from(length.div_ceil(PERMIT).max(1)).unwrap_or(u32::MAX);
             // The semaphores are never closed.
-            let held = bodies.acquire_many(permits).await.ok();
+            let held = bodies.clone().acquire_many_owned(permits).await.ok();
             let text = body::text(request, LARGEST).await?;
             Ok::<_, BodyError>((text, held))
         };
         let read = timeout(BODY, read)
             .await
             .map_err(|_| BodyError::TooSlow(BODY.as_secs()))?;
-        let (text, _held) = read?;
-        let body = decoded(text, move |text| Body::read(webhook, text)).await;
-        let body = body.map_err(|_| RequestError::Panicked)??;
+        let (text, held) = read?;
+        // Decoding goes on if the client goes away, so it holds the permits.
+        let body = decoded(text, move |text| (Body::read(webhook, text), held)).await;
+        let (body, _held) = body.map_err(|_| RequestError::Panicked)?;
+        let body = body?;
         let verdict = self.checks.verdict(webhook, &body).await;
         Ok((verdict.word(), body.answer(verdict).to_string()))
     }

@@ -54,6 +54,11 @@ impl Certificates {
         &self,
         address: SocketAddr,
     ) -> std::io::Result<TlsStream<TcpStream>> {
+        self.secured(TcpStream::connect(address).await?).await
+    }
+
+    /// Returns a TLS connection over this one.
+    async fn secured(&self, stream: TcpStream) -> std::io::Result<TlsStream<TcpStream>> {
         let mut roots = RootCertStore::empty();
         roots.add(self.trusted.clone()).unwrap();
         let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -61,7 +66,6 @@ impl Certificates {
             .unwrap()
             .with_root_certificates(roots)
             .with_no_client_auth();
-        let stream = TcpStream::connect(address).await?;
         let name = ServerName::try_from("localhost").unwrap();
         let connector = TlsConnector::from(Arc::new(config));
         connector.connect(name, stream).await
@@ -208,6 +212,11 @@ impl Webhooks {
     /// Returns a connection, if the certificate is the last one.
     pub(crate) async fn connect(&self) -> std::io::Result<TlsStream<TcpStream>> {
         self.certificates.connect(self.address).await
+    }
+
+    /// Returns a TLS connection over this one.
+    pub(crate) async fn secured(&self, stream: TcpStream) -> std::io::Result<TlsStream<TcpStream>> {
+        self.certificates.secured(stream).await
     }
 
     /// Posts a body, and returns the status code and the answer.

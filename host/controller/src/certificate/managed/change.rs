@@ -63,6 +63,12 @@ impl Change {
                 material
             }
         };
+        if let Some(leaf) = &material.leaf
+            && !matches!(self, Self::AddAuthority(_))
+            && !leaf.is_accepted(&material.signer.authority, names, now)
+        {
+            return Err(IssueError::NotAccepted(names.join(", ")));
+        }
         material.others.retain(|other| !other.has_expired(now));
         material.others.truncate(MOST_AUTHORITIES);
         Ok(material)

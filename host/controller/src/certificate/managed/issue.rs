@@ -17,6 +17,7 @@ use super::material::{
     AUTHORITY_NAME, Authority, CA_CERTIFICATE, CA_KEY, Leaf, Material, MaterialError, PrivateKey,
     SigningAuthority,
 };
+use crate::certificate::pem::problem as pem_problem;
 
 /// The lifetimes of the reference's.
 pub(super) const AUTHORITY_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
@@ -32,6 +33,11 @@ pub(super) enum IssueError {
     Create(#[from] rcgen::Error),
     #[error("a certificate that was just created is invalid: {0}; this is a bug in Trainyard")]
     Created(#[from] MaterialError),
+    #[error(
+        "the authority in {CA_CERTIFICATE} can sign no certificate that clients accept for {0}: its constraints, its dates or these names \
+         do not allow it; delete the Secret for another authority, or correct certManagement.webhookServiceName"
+    )]
+    NotAccepted(String),
     #[error("{CA_KEY} cannot sign: {0}")]
     Key(String),
 }
@@ -80,7 +86,7 @@ impl Signer {
 
     fn new(signer: &SigningAuthority) -> Result<Self, IssueError> {
         let key = signer.key.parse();
-        let key = key.map_err(|error| IssueError::Key(error.to_string()))?;
+        let key = key.map_err(|error| IssueError::Key(pem_problem(&error).to_owned()))?;
         let key = ring::sign::any_supported_type(&key);
         let key = key.map_err(|error| IssueError::Key(error.to_string()))?;
         let mut schemes = Self::SCHEMES.into_iter();

@@ -24,6 +24,8 @@ use thiserror::Error;
 use x509_parser::parse_x509_certificate;
 use zeroize::Zeroizing;
 
+use crate::certificate::pem::problem as pem_problem;
+
 /// The keys of the Secret.
 pub(super) const CA_CERTIFICATE: &str = "ca.crt";
 pub(super) const CA_KEY: &str = "ca.key";
@@ -78,7 +80,7 @@ impl PrivateKey {
     ) -> Result<CertifiedKey, String> {
         let key = self.parse().map_err(|error| match error {
             pem::Error::NoItemsFound => "it is not a private key".to_owned(),
-            error => format!("it is not valid PEM: {error}"),
+            error => format!("it is not valid PEM: {}", pem_problem(&error)),
         })?;
         let provider = ring::default_provider();
         CertifiedKey::from_der(chain, key, &provider).map_err(|error| error.to_string())
@@ -340,7 +342,7 @@ fn certificates(
 ) -> Result<Vec<CertificateDer<'static>>, MaterialError> {
     let text = data.get(name).ok_or(MaterialError::Missing(name))?;
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
-    let found = found.map_err(|error| MaterialError::Pem(name, error.to_string()))?;
+    let found = found.map_err(|error| MaterialError::Pem(name, pem_problem(&error).to_owned()))?;
     match found.is_empty() {
         true => Err(MaterialError::NoCertificate(name)),
         false => Ok(found),

@@ -47,6 +47,9 @@ const CONFLICT: Duration = Duration::from_millis(50);
 const WRITE_EVERY: Duration = Duration::from_secs(10);
 const BURST: NonZeroU32 = NonZeroU32::MIN.saturating_add(9);
 
+/// The burst of writes of the Secret, in case the clocks of two replicas differ by months and each replaces the certificate of the other.
+const SECRET_BURST: NonZeroU32 = NonZeroU32::MIN.saturating_add(99);
+
 /// What certificates are created with.
 pub(crate) struct Managed {
     pub(crate) client: kube::Client,
@@ -73,8 +76,9 @@ struct Manager<'a> {
     served: &'a ServedCertificate,
     readiness: &'a Readiness,
     state: State,
-    /// Limits writes of webhook configurations.
+    /// Limit writes of webhook configurations and of the Secret.
     writes: DefaultDirectRateLimiter,
+    secret_writes: DefaultDirectRateLimiter,
 }
 
 /// Creates and rotates certificates, and serves them.
@@ -105,6 +109,7 @@ pub(super) async fn follow(served: &ServedCertificate, managed: Managed, readine
         readiness,
         state: State::new(names),
         writes: DefaultDirectRateLimiter::direct(quota),
+        secret_writes: DefaultDirectRateLimiter::direct(quota.allow_burst(SECRET_BURST)),
     };
     let objects = manager.objects.clone();
     let changed = Notify::new();
@@ -165,6 +170,7 @@ impl Manager<'_> {
         if let Some(change) = &plan.change {
             self.log(&observed.secret, change);
             let material = change.apply(self.state.names(), now)?;
+            self.secret_writes.until_ready().await;
             self.objects.write(&secret, &material).await?;
             self.metrics.certificate_changed(change.name());
             return Ok(None);

@@ -164,7 +164,8 @@ impl State {
             let known = self.trusted.iter().find(|(known, _)| known == authority);
             let is_old = authority.not_before + BACKDATED + NOT_NEW <= now;
             let since = match known {
-                Some((_, since)) => *since,
+                // The clock may have been set back.
+                Some((_, since)) => (*since).min(now),
                 None if configurations.is_empty() || (is_old && !self.has_observed) => {
                     SystemTime::UNIX_EPOCH
                 }
@@ -189,7 +190,11 @@ impl State {
 
     fn is_servable(&self, material: &Material, now: SystemTime) -> bool {
         let leaf = material.leaf.as_ref();
-        leaf.is_some_and(|leaf| leaf.is_accepted(&material.signer.authority, &self.names, now))
+        // API servers check this of authorities, unlike the library that checks the certificate.
+        let is_valid_yet = material.signer.authority.not_before <= now;
+        is_valid_yet
+            && leaf
+                .is_some_and(|leaf| leaf.is_accepted(&material.signer.authority, &self.names, now))
     }
 
     /// Serves the certificate of the Secret, if clients trust it.
@@ -259,6 +264,10 @@ impl State {
 
     fn renewal(&self, material: &Arc<Material>, now: SystemTime) -> Option<Change> {
         let signer = &material.signer.authority;
+        if signer.not_before > now {
+            // A clock was ahead when it was made. Its certificates are refused until then.
+            return Some(Change::Make { keep: Vec::new() });
+        }
         let next = material.next.as_ref().map(|next| &next.authority);
         match next.filter(|next| !next.has_expired(now)) {
             Some(next) => {
