@@ -118,8 +118,8 @@ fn kept_runtime(text: &str, reference: &Key) -> Result<Value, String> {
     let namespace = reference.1.as_deref();
     let is_referenced = text("/kind") == Some(&reference.0)
         && text("/metadata/name") == Some(&reference.2)
-        // Without a namespace, it is that of the TrainJob.
-        && text("/metadata/namespace").is_none_or(|own| Some(own) == namespace);
+        // Without a namespace, it is that of the TrainJob. A cluster-scoped runtime has none, and API servers ignore any that is written.
+        && (namespace.is_none() || text("/metadata/namespace").is_none_or(|own| Some(own) == namespace));
     match is_referenced {
         true => Ok(runtime),
         false => Err(format!(
