@@ -133,6 +133,23 @@ fn one_namespace_can_be_compared_alone() {
 }
 
 #[test]
+fn namespace_without_train_jobs_is_reported() {
+    let (output, _) = diff(
+        |path| match plain(path).strip_prefix(TRAINER) {
+            Some("/namespaces/typo/trainingruntimes" | "/namespaces/typo/trainjobs") => {
+                list(json!([]))
+            }
+            _ => cluster(path),
+        },
+        &["-n", "typo"],
+    );
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    let note = "note: there are no TrainJobs in the namespace typo";
+    assert!(text.contains(note), "{text}");
+}
+
+#[test]
 fn cluster_without_the_crds_is_an_error() {
     let (output, _) = diff(|_| status(404, "NotFound"), &[]);
     assert_eq!(output.status.code(), Some(2));

@@ -46,7 +46,22 @@ pub fn written(object: &Value) -> Value {
     if is_job_set && let Some(spec) = written.get_mut("spec") {
         without_defaults(spec);
     }
-    written.into()
+    let mut written = written.into();
+    without_certificate(&mut written);
+    written
+}
+
+/// Removes the certificate of the status server from the ConfigMap that pods report their progress with: each controller has its own.
+fn without_certificate(object: &mut Value) {
+    let name = object.pointer("/metadata/name").and_then(Value::as_str);
+    let is_of_status = name.is_some_and(|name| name.ends_with("-tls-config"));
+    let is_config_map = object.get("kind").is_some_and(|kind| kind == "ConfigMap");
+    if is_config_map
+        && is_of_status
+        && let Some(data) = object.get_mut("data").and_then(Value::as_object_mut)
+    {
+        data.remove("ca.crt");
+    }
 }
 
 /// The annotations of clients that change nothing.
@@ -156,5 +171,17 @@ mod tests {
         assert_eq!(written(&stored), expected);
         let set = json!({"kind": "JobSet", "metadata": {}, "spec": {"suspend": true, "successPolicy": {"operator": "Any"}}});
         assert_eq!(written(&set), set);
+    }
+
+    #[test]
+    fn certificates_of_status_servers_are_no_difference() {
+        let of = |name: &str| {
+            json!({
+                "kind": "ConfigMap", "metadata": {"name": name}, "data": {"ca.crt": "PEM", "other": "a"},
+            })
+        };
+        let expected = json!({"kind": "ConfigMap", "metadata": {"name": "a-tls-config"}, "data": {"other": "a"}});
+        assert_eq!(written(&of("a-tls-config")), expected);
+        assert_eq!(written(&of("a-config")), of("a-config"));
     }
 }

@@ -3,6 +3,8 @@
 //! Lists that Kubernetes merges by a key become maps by that key. If the order of such a list matters, its meaning is added: the order of
 //! init containers and of replicated jobs, and what each env var can expand.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde_json::{Map, Value, json};
 use trainyard_model::quantity::Quantity;
 
@@ -147,30 +149,29 @@ fn by_key(key: &str, items: &[Value]) -> Option<Map<String, Value>> {
     Some(map)
 }
 
-/// Returns, for each env var that references others of its list, those that it can expand because they precede it.
+/// Adds, to each env var that references others of its list, those that it can expand because they precede it. The time is linear in the
+/// bytes of the list.
 fn add_expansions(keyed: &mut Map<String, Value>, items: &[Value]) {
-    for (place, item) in items.iter().enumerate() {
-        let Some(value) = item["value"].as_str() else {
+    let places = items.iter().enumerate();
+    let places: BTreeMap<_, _> = places
+        .filter_map(|(place, item)| Some((item["name"].as_str()?, place)))
+        .collect();
+    for (&name, &own) in &places {
+        let value = items.get(own).and_then(|item| item["value"].as_str());
+        // `$$` is an escaped `$`.
+        let value = value.unwrap_or_default().replace("$$", "");
+        let references = value.split("$(").skip(1);
+        let references =
+            references.filter_map(|rest| places.get_key_value(rest.split_once(')')?.0));
+        let references: BTreeSet<_> = references.map(|(name, place)| (place, name)).collect();
+        if references.is_empty() {
             continue;
-        };
-        let named = |other: &&Value| {
-            let name = other["name"].as_str().unwrap_or_default();
-            // `$$` is an escaped `$`.
-            let value = value.replace("$$", "");
-            value.contains(&format!("$({name})"))
-        };
-        let expands: Vec<_> = items
-            .iter()
-            .take(place)
-            .filter(named)
-            .map(|other| other["name"].clone())
-            .collect();
-        if items.iter().any(|other| named(&other)) {
-            let name = item["name"].as_str().unwrap_or_default();
-            let item = keyed.get_mut(&format!("[{name}]"));
-            if let Some(item) = item.and_then(Value::as_object_mut) {
-                item.insert("expands".to_owned(), json!(expands));
-            }
+        }
+        let expands = references.iter().filter(|(place, _)| **place < own);
+        let expands: Vec<_> = expands.map(|(_, name)| *name).collect();
+        let item = keyed.get_mut(&format!("[{name}]"));
+        if let Some(item) = item.and_then(Value::as_object_mut) {
+            item.insert("expands".to_owned(), json!(expands));
         }
     }
 }
@@ -190,4 +191,48 @@ fn quantity(value: &Value) -> Value {
         return "0".into();
     }
     exact.unwrap_or(text).into()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::indexing_slicing)]
+
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    /// Returns the normal form of env vars.
+    fn env(items: &[Value]) -> Value {
+        below("", &json!({"env": items}))["env"].take()
+    }
+
+    #[test]
+    fn env_vars_expand_those_before_them() {
+        let items = [
+            json!({"name": "A", "value": "$(C)"}),
+            json!({"name": "B", "value": "$$(A) $(NONE) $(A"}),
+            json!({"name": "C", "value": "$(B)$(A)$(B) $$$(D) $(C)"}),
+            json!({"name": "D"}),
+        ];
+        let env = env(&items);
+        let expands = |name: &str| env[format!("[{name}]")].get("expands").cloned();
+        assert_eq!(expands("A"), Some(json!([])));
+        assert_eq!(expands("B"), None);
+        assert_eq!(expands("C"), Some(json!(["A", "B"])));
+        assert_eq!(expands("D"), None);
+    }
+
+    /// With a search for each name in each value, this takes minutes.
+    #[test]
+    fn many_long_env_vars_are_read_in_linear_time() {
+        let value = "$(V0) text ".repeat(100);
+        let items: Vec<_> = (0..10_000)
+            .map(|number| json!({"name": format!("V{number}"), "value": value}))
+            .collect();
+        let started = Instant::now();
+        let env = env(&items);
+        assert_eq!(env["[V0]"]["expands"], json!([]));
+        assert_eq!(env["[V9999]"]["expands"], json!(["V0"]));
+        assert!(started.elapsed() < Duration::from_secs(20));
+    }
 }

@@ -26,7 +26,7 @@ use super::{
     live::KINDS,
     source::{Source, without_server_fields},
 };
-use crate::{cluster, output::Reading, report::ErrorList};
+use crate::{cluster, input, output::Reading, report::ErrorList};
 
 /// The file that errors name for objects of a cluster.
 const CLUSTER: &str = "the cluster";
@@ -112,6 +112,15 @@ impl Cluster {
                 Err(error) if is_not_served(&error) && kind == "PodGroup" => {}
                 Err(error) => source.gaps.push(gap(api_version, kind, &error)),
             }
+        }
+        if let Some(namespace) = namespace
+            && !source.objects.iter().any(input::is_train_job)
+        {
+            // This may be a typo.
+            source.notes.push(format!(
+                "there are no TrainJobs in the namespace {}",
+                clean(namespace)
+            ));
         }
         Ok(source)
     }

@@ -20,13 +20,12 @@ use trainyard_schema::Admission;
 
 use super::{
     cluster::Cluster,
-    live::{LiveJob, LiveObjects, is_secret},
+    keys::{Key, id, job_key, key_of, key_of_id, reference_of, runtime_key},
+    live::{LiveJob, Maker, OwnedObjects, is_secret},
     objects::{ComparedWith, Effect, Finding, ObjectReport},
     report::DiffReport,
     source::Source,
-    subject::{
-        Key, add_to, id, job_key, key_of, key_of_id, refusal, refused, runtime_key, with_namespace,
-    },
+    subject::{add_to, refusal, refused, with_namespace},
 };
 use crate::{
     input::{self, errors_of, is_stand_in, locate},
@@ -39,7 +38,7 @@ use crate::{
 pub(super) struct Comparison<'a> {
     catalog: Catalog,
     cluster: Option<&'a Cluster>,
-    live: LiveObjects,
+    live: OwnedObjects,
     /// TrainJobs and runtimes as their authors wrote them.
     originals: BTreeMap<Key, Value>,
     /// The LimitRanges of the input.
@@ -92,50 +91,72 @@ impl<'a> Comparison<'a> {
             gaps,
             notes,
         };
-        comparison.add_kept_runtimes(&admission, &mut admitted, namespace)?;
         for form in admitted.iter_mut().flat_map(Admitted::take_file_forms) {
             comparison.add(Effect::Fails, &form);
         }
+        let kept = comparison.with_kept_runtimes(&admission, &mut admitted, namespace)?;
         admitted.extend(input::stand_ins(&admitted, namespace)?);
-        let (catalog, errors) = Catalog::new(admitted);
-        errors
-            .iter()
-            .for_each(|error| comparison.add(Effect::Fails, error));
-        catalog
-            .without_runtime
-            .iter()
-            .for_each(|error| comparison.add(Effect::NotCompared, error));
-        catalog
-            .warnings
-            .iter()
-            .for_each(|warning| comparison.add(Effect::Warns, warning));
-        comparison.catalog = catalog;
+        comparison.catalog = comparison.cataloged(admitted);
+        for objects in kept {
+            let catalog = comparison.cataloged(objects);
+            comparison.catalog.jobs.extend(catalog.jobs);
+        }
         Ok(comparison)
     }
 
-    /// Adds the runtimes that only snapshots have, because someone deleted them: their TrainJobs are rendered from the snapshots.
-    fn add_kept_runtimes(
+    /// Returns a catalog, and adds what was found at its objects.
+    fn cataloged(&mut self, objects: Vec<Admitted>) -> Catalog {
+        let (catalog, errors) = Catalog::new(objects);
+        let missing = catalog.without_runtime.iter();
+        let warnings = catalog.warnings.iter();
+        let found = errors.iter().map(|error| (Effect::Fails, error));
+        let found = found.chain(missing.map(|error| (Effect::NotCompared, error)));
+        let found = found.chain(warnings.map(|warning| (Effect::Warns, warning)));
+        found.for_each(|(effect, located)| self.add(effect, located));
+        catalog
+    }
+
+    /// Takes each TrainJob whose runtime was deleted and is kept in its snapshot, with this runtime and the queues that it may be in. The
+    /// snapshot of one TrainJob, which its author can write, says nothing about other TrainJobs.
+    fn with_kept_runtimes(
         &self,
         admission: &Admission,
         admitted: &mut Vec<Admitted>,
         namespace: &str,
-    ) -> Result<(), ErrorList> {
-        let mut known: BTreeSet<Key> = self.originals.keys().cloned().collect();
-        let mut kept = Vec::new();
-        for job in self.originals.values() {
-            let runtime = self.live.of(job).and_then(|live| live.runtime);
-            let Some(runtime) = runtime else { continue };
+    ) -> Result<Vec<Vec<Admitted>>, ErrorList> {
+        let is_queue = |one: &&Admitted| one.object.kind == "LocalQueue";
+        let queues: Vec<_> = admitted.iter().filter(is_queue).cloned().collect();
+        let (mut kept, mut others) = (Vec::new(), Vec::new());
+        for one in std::mem::take(admitted) {
+            let Some(runtime) = self.kept_runtime(&one) else {
+                others.push(one);
+                continue;
+            };
+            let of_job = one.namespace.clone();
+            let mut objects = queues.clone();
+            objects.push(one);
             let file = "the snapshot of a TrainJob";
             for object in Inputs::read_text(file, &runtime.to_string()).objects {
-                let one = admission.admit(object, None, namespace);
-                let one = one.map_err(|error| ErrorList::from_iter([error]))?;
-                if known.insert(key_of(&one)) {
-                    kept.push(one);
-                }
+                let runtime = admission.admit(object, None, of_job.as_deref().unwrap_or(namespace));
+                let mut runtime = runtime.map_err(|error| ErrorList::from_iter([error]))?;
+                // It was accepted when the snapshot was made.
+                runtime.errors.clear();
+                objects.push(runtime);
             }
+            kept.push(objects);
         }
-        admitted.extend(kept);
-        Ok(())
+        *admitted = others;
+        Ok(kept)
+    }
+
+    /// Returns the runtime in the snapshot of a TrainJob, if there is no other one.
+    fn kept_runtime(&self, one: &Admitted) -> Option<Value> {
+        let is_job = input::is_train_job(&one.object);
+        let job = self.originals.get(&key_of(one)).filter(|_| is_job)?;
+        let reference = reference_of(job, one.namespace.as_deref()?);
+        let runtime = self.live.of(job)?.runtime?.ok()?;
+        let is_needed = !self.originals.contains_key(&reference);
+        (is_needed && Snapshot::new(runtime.clone()).is_ok()).then_some(runtime)
     }
 
     /// Adds what was found at an object.
@@ -173,9 +194,15 @@ impl<'a> Comparison<'a> {
         let mut report = DiffReport::default();
         let rendered = self.compare_all(loaded, timeout, &mut report)?;
         for key in self.originals.keys().filter(|key| !rendered.contains(*key)) {
+            let found: Vec<_> = self.found_at(key).collect();
+            let says_why = found.iter().any(|it| it.effect >= Effect::NotCompared);
+            let why = (!says_why).then(|| {
+                let why = "it was not rendered because of the errors of another object, such as its runtime";
+                Finding::failed(why.to_owned())
+            });
             report.add(
                 id(key),
-                ObjectReport::not_rendered().with(self.found_at(key)),
+                ObjectReport::not_rendered().with(found.into_iter().chain(why)),
             );
         }
         let gaps = self.cluster.map(Cluster::gaps).unwrap_or_default();
@@ -207,11 +234,8 @@ impl<'a> Comparison<'a> {
             };
             let compared =
                 compared.unwrap_or_else(|panicked| ObjectReport::failed(panicked.to_string()));
-            // A runtime that only a snapshot has is not in the input.
-            if self.originals.contains_key(&key) {
-                report.add(id(&key), compared.with(self.found_at(&key)));
-                rendered.insert(key);
-            }
+            report.add(id(&key), compared.with(self.found_at(&key)));
+            rendered.insert(key);
             Ok(())
         });
         progress.finish();
@@ -241,14 +265,15 @@ impl<'a> Comparison<'a> {
         let original = self.originals.get(&key).unwrap_or(&stand_in);
         let live = self.live.of(original);
         let snapshot = live.as_ref().and_then(|live| live.runtime.clone());
-        let (runtime, broken) = match snapshot.clone().map(Snapshot::new).transpose() {
-            Ok(pinned) => (pinned.map(|pinned| pinned.runtime), None),
+        let snapshot = snapshot.map(|kept| kept.and_then(Snapshot::new));
+        let (snapshot, broken) = match snapshot.transpose() {
+            Ok(snapshot) => (snapshot, None),
             Err(problem) => (None, Some(problem)),
         };
-        let rendered = match runtime {
-            Some(runtime) => {
+        let rendered = match &snapshot {
+            Some(snapshot) => {
                 let mut job = job.clone();
-                job.runtime = runtime;
+                job.runtime = snapshot.runtime.clone();
                 self.render(&job, renderer, &deadline)
             }
             None => self.render(job, renderer, &deadline),
@@ -260,7 +285,11 @@ impl<'a> Comparison<'a> {
         let current = self.originals.get(&runtime_key(job));
         let subject = Subject {
             job: original,
-            runtime: snapshot.as_ref().or(current).unwrap_or(&Value::Null),
+            runtime: snapshot
+                .as_ref()
+                .map(Snapshot::runtime_object)
+                .or(current)
+                .unwrap_or(&Value::Null),
             documents: &ranges,
         };
         if is_stand_in(job) {
@@ -271,11 +300,14 @@ impl<'a> Comparison<'a> {
                 let refusals = self.errors(job, stopped);
                 (ComparedWith::of(live.as_ref()), refused(subject, refusals))
             }
-            (Ok(_), Some(live)) if live.is_of_trainyard => (ComparedWith::Trainyard, Vec::new()),
-            (Ok(rendered), Some(live)) => (
-                ComparedWith::JobSet,
-                self.differences(subject, rendered, live),
-            ),
+            (Ok(rendered), Some(live)) => {
+                let findings = match &live.maker {
+                    Maker::Reference => self.differences(subject, rendered, live),
+                    Maker::Trainyard => Vec::new(),
+                    Maker::Unknown(problem) => vec![Finding::failed(problem.clone())],
+                };
+                (ComparedWith::of(Some(live)), findings)
+            }
             (Ok(_), None) => (
                 ComparedWith::Nothing,
                 used(subject).map(Finding::of_use).collect(),

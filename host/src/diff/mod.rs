@@ -2,6 +2,7 @@
 
 mod cluster;
 mod compare;
+mod keys;
 mod live;
 mod objects;
 mod report;
@@ -46,7 +47,7 @@ pub(crate) struct DiffArgs {
 pub(crate) fn run(args: &DiffArgs) -> ExitCode {
     match diff(args) {
         Ok(outcome) => ending::exit_with(outcome.code()),
-        Err(failure) => ending::exit_with_errors(&failure, Outcome::Unlisted.code()),
+        Err(failure) => ending::exit_with_errors(&failure, Outcome::NotCompared.code()),
     }
 }
 

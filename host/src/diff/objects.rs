@@ -12,7 +12,7 @@ use trainyard_divergences::{
 };
 use trainyard_model::text::{MAX_LINE, clean_to};
 
-use super::live::LiveJob;
+use super::live::{LiveJob, Maker};
 
 /// The outcome of a comparison, from the least to the most severe.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -23,7 +23,9 @@ pub(super) enum Outcome {
     Same,
     /// Something differs or may differ, as rows list.
     Listed,
-    /// Something differs without a row, or could not be compared.
+    /// Something could not be compared.
+    NotCompared,
+    /// Something differs without a row.
     Unlisted,
     /// Something would fail.
     Fails,
@@ -35,7 +37,7 @@ impl Outcome {
         match self {
             Self::Same => 0,
             Self::Listed => 1,
-            Self::Unlisted | Self::Fails => 2,
+            Self::NotCompared | Self::Unlisted | Self::Fails => 2,
         }
     }
 }
@@ -81,15 +83,18 @@ pub(super) enum ComparedWith {
     Nothing,
     /// Nothing: Trainyard made the JobSet.
     Trainyard,
+    /// Nothing: it is not known which controller made the JobSet.
+    Unknown,
     /// Nothing: this controller manages the TrainJob.
     OtherManager(String),
 }
 
 impl ComparedWith {
     pub(super) fn of(live: Option<&LiveJob<'_>>) -> Self {
-        match live {
-            Some(live) if live.is_of_trainyard => Self::Trainyard,
-            Some(_) => Self::JobSet,
+        match live.map(|live| &live.maker) {
+            Some(Maker::Reference) => Self::JobSet,
+            Some(Maker::Trainyard) => Self::Trainyard,
+            Some(Maker::Unknown(_)) => Self::Unknown,
             None => Self::Nothing,
         }
     }
@@ -299,7 +304,7 @@ impl Finding {
             Effect::Warns | Effect::MayDiffer => Outcome::Listed,
             Effect::Differs if self.rows.is_empty() => Outcome::Unlisted,
             Effect::Differs => Outcome::Listed,
-            Effect::NotCompared => Outcome::Unlisted,
+            Effect::NotCompared => Outcome::NotCompared,
             Effect::Fails => Outcome::Fails,
         }
     }

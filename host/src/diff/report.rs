@@ -41,7 +41,7 @@ impl DiffReport {
         let outcomes = self.objects.iter().map(|object| object.report.outcome);
         self.outcome = outcomes.max().unwrap_or_default();
         if !self.not_read.is_empty() {
-            self.outcome = self.outcome.max(Outcome::Unlisted);
+            self.outcome = self.outcome.max(Outcome::NotCompared);
         }
         self.rows = rows::found(&self.objects);
     }

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use trainyard_api::{Inputs, Object, names};
 
-use super::live::{KINDS, LiveObjects, is_secret};
+use super::live::{KINDS, OwnedObjects, is_secret};
 use crate::{
     args::InputArgs,
     input,
@@ -16,7 +16,7 @@ pub(super) struct Source {
     /// TrainJobs, runtimes, and what plugins look up.
     pub(super) objects: Vec<Object>,
     /// What the reference made.
-    pub(super) live: LiveObjects,
+    pub(super) live: OwnedObjects,
     /// What could not be read, so that something is not compared.
     pub(super) gaps: Vec<String>,
     /// What was not in the input. This is no error, because the input is whatever the user wants to compare.

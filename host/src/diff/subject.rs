@@ -1,20 +1,19 @@
-//! The compared objects by name, and what is refused of them.
+//! What is refused of the compared objects.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
-use trainyard_api::{Admitted, Located, ObjectId, names, runtime::RuntimeKind};
+use trainyard_api::{Located, names};
 use trainyard_divergences::{
     difference::{Answer, Difference, Refusal},
     live::listed,
     seen::Subject,
 };
-use trainyard_render::InputJob;
 
-use super::objects::Finding;
-
-/// An object by kind, namespace and name.
-pub(super) type Key = (String, Option<String>, String);
+use super::{
+    keys::{Key, key_of_id, reference_of},
+    objects::Finding,
+};
 
 /// Adds a refusal to what was found at its object.
 pub(super) fn add_to(
@@ -44,11 +43,7 @@ pub(super) fn subject_of<'s>(
             documents,
         };
     }
-    let reference = own.pointer("/spec/runtimeRef");
-    let text = |field: &str| reference?.get(field)?.as_str().map(str::to_owned);
-    let kind = text("kind").unwrap_or_else(|| names::CLUSTER_TRAINING_RUNTIME.to_owned());
-    let namespace = key.1.clone().filter(|_| kind == names::TRAINING_RUNTIME);
-    let runtime = (kind, namespace, text("name").unwrap_or_default());
+    let runtime = reference_of(own, key.1.as_deref().unwrap_or_default());
     Subject {
         job: own,
         runtime: originals.get(&runtime).unwrap_or(&Value::Null),
@@ -81,49 +76,6 @@ pub(super) fn refusal(located: &Located) -> Refusal {
             false => location.field.to_string(),
         },
         error: located.message.clone(),
-    }
-}
-
-pub(super) fn key_of(admitted: &Admitted) -> Key {
-    (
-        admitted.object.kind.clone(),
-        admitted.namespace.clone(),
-        admitted.object.metadata.name.clone(),
-    )
-}
-
-pub(super) fn key_of_id(object: &ObjectId) -> Key {
-    (
-        object.kind.clone(),
-        object.namespace.clone(),
-        object.name.clone(),
-    )
-}
-
-pub(super) fn job_key(job: &InputJob) -> Key {
-    let name = job.train_job.metadata.name.clone();
-    (
-        names::TRAIN_JOB.to_owned(),
-        Some(job.namespace.clone()),
-        name,
-    )
-}
-
-pub(super) fn runtime_key(job: &InputJob) -> Key {
-    let reference = &job.train_job.runtime_ref;
-    let is_namespaced = reference.kind == RuntimeKind::Namespaced;
-    (
-        reference.kind.to_string(),
-        is_namespaced.then(|| job.namespace.clone()),
-        reference.name.clone(),
-    )
-}
-
-pub(super) fn id((kind, namespace, name): &Key) -> ObjectId {
-    ObjectId {
-        kind: kind.clone(),
-        namespace: namespace.clone(),
-        name: name.clone(),
     }
 }
 

@@ -63,6 +63,7 @@ fn title(object: &NamedReport) -> String {
         ComparedWith::Trainyard => {
             "rendered by Trainyard, so there is nothing to compare with".to_owned()
         }
+        ComparedWith::Unknown => "it is not known which controller made its JobSet".to_owned(),
         ComparedWith::OtherManager(manager) => {
             format!("managed by {manager}, which creates its objects")
         }
@@ -224,7 +225,7 @@ fn short(row: &RowReport) -> String {
     let Some(meaning) = &row.meaning else {
         let what = match row.effect {
             Effect::Fails => "refused, although no row lists it; please report it",
-            Effect::NotCompared => "not known, because it cannot be rendered here",
+            Effect::NotCompared => "not known, because it could not be compared",
             _ => "differs, although no row lists it; please report it",
         };
         return what.to_owned();
@@ -251,6 +252,7 @@ fn outcomes(objects: &[&NamedReport]) -> String {
     let parts = [
         (count(Outcome::Fails), "would fail"),
         (count(Outcome::Unlisted), "differ without a row"),
+        (count(Outcome::NotCompared), "could not be compared"),
         (count(Outcome::Listed), "differ or may differ as listed"),
         (count(Outcome::Same), "do not differ"),
     ];

@@ -10,6 +10,8 @@ use trainyard_divergences::{
     live::{listed, written},
     seen::Subject,
 };
+use trainyard_model::deadline::Deadline;
+use trainyard_render::Renderer;
 
 use super::{
     Reconciler,
@@ -190,7 +192,18 @@ impl Run<'_> {
             objects,
             ..Answer::default()
         };
-        let found = listed(self.subject(runtime), &answer(ours), &answer(theirs));
+        let (ours, theirs) = (answer(ours), answer(theirs));
+        let (job, runtime) = (self.object.clone(), runtime.clone());
+        // The objects can have many fields.
+        let compare = move |_: &Renderer, _: &Deadline| {
+            let subject = Subject {
+                job: &job,
+                runtime: &runtime,
+                documents: &[],
+            };
+            listed(subject, &ours, &theirs)
+        };
+        let found = self.cluster.on_thread(compare).await?;
         Ok(ShadowedJob::of_differences(found))
     }
 

@@ -174,8 +174,8 @@ impl<'a> LiveCluster<'a> {
         found.map_err(|error| ReconcileError::api(what(), error))
     }
 
-    /// Runs a task on a blocking thread, such as parsing or rendering. Other reconciles can use the worker in the meantime.
-    async fn on_thread<T: Send + 'static>(
+    /// Runs a task on a blocking thread, such as parsing, rendering or comparing. Other reconciles can use the worker in the meantime.
+    pub(super) async fn on_thread<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Renderer, &Deadline) -> T + Send + 'static,
     ) -> Result<T, ReconcileError> {
