@@ -3,7 +3,11 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, missing_docs)]
 
-use std::{os::unix::fs::symlink, path::Path, process::Command};
+use std::{
+    os::unix::{ffi::OsStrExt, fs::symlink, process::CommandExt},
+    path::Path,
+    process::Command,
+};
 
 use serde_json::json;
 
@@ -112,6 +116,11 @@ fn completions_have_the_format_that_kubectl_reads() {
     let all = complete(&[""]);
     assert!(all.contains(&"why".to_owned()), "{all:?}");
     assert!(!all.contains(&"compile-worker".to_owned()), "{all:?}");
+    // What is typed need not be UTF-8.
+    let mut typed = command(&[]);
+    typed.arg0("kubectl_complete-trainyard");
+    typed.arg(std::ffi::OsStr::from_bytes(b"\xff"));
+    assert_eq!(stdout(&typed.output().unwrap()), ":0\n");
     let described = stdout(&run("kubectl_complete-trainyard", folder.path(), &["wh"]));
     assert!(described.starts_with("why\tSay why"), "{described}");
 }
@@ -131,8 +140,11 @@ fn plans_of_replicas_are_compared_with_the_local_one() {
             "spec": {"containers": [{"name": "manager", "ports": [{"name": "metrics", "containerPort": 8080}]}]},
         })
     };
-    let pods = json!({"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": [pod("a"), pod("b")]});
-    let cluster = |digest: String| {
+    // An evicted pod is not a replica.
+    let mut evicted = pod("evicted");
+    evicted["status"] = json!({"phase": "Failed"});
+    let pods = json!({"apiVersion": "v1", "kind": "PodList", "metadata": {}, "items": [pod("a"), pod("b"), evicted]});
+    let cluster = |digest: String, second: &'static str| {
         let pods = pods.clone();
         let (url, _calls) = serve(move |path, _| {
             let metrics = |digest: &str| {
@@ -146,24 +158,24 @@ fn plans_of_replicas_are_compared_with_the_local_one() {
                 (200, pods.clone())
             } else if path == of("a") {
                 metrics(&digest)
-            } else if path == of("b") {
-                metrics("sha256:other")
+            } else if path == of("b") && !second.is_empty() {
+                metrics(second)
             } else {
                 status(404, "NotFound")
             }
         });
         url
     };
-    let unknown = plan(&cluster("sha256:unknown".to_owned()));
-    assert_eq!(unknown.status.code(), Some(1));
-    let text = String::from_utf8(unknown.stdout.clone()).unwrap();
+    let both = plan(&cluster("sha256:another".to_owned(), "sha256:other"));
+    assert_eq!(both.status.code(), Some(1));
+    let text = String::from_utf8(both.stdout.clone()).unwrap();
     let here = text.lines().next().unwrap().strip_prefix("here: ").unwrap();
     assert!(
-        stderr(&unknown).contains("2 of 2 replicas"),
+        stderr(&both).contains("2 of 2 replicas"),
         "{}",
-        stderr(&unknown)
+        stderr(&both)
     );
-    let one = plan(&cluster(here.to_owned()));
+    let one = plan(&cluster(here.to_owned(), "sha256:other"));
     let text = String::from_utf8(one.stdout.clone()).unwrap();
     assert!(
         text.contains(&format!("pod a: {here} (the same)")),
@@ -171,4 +183,25 @@ fn plans_of_replicas_are_compared_with_the_local_one() {
     );
     assert!(text.contains("pod b: sha256:other"), "{text}");
     assert!(stderr(&one).contains("1 of 2 replicas"), "{}", stderr(&one));
+    // A replica whose plan is not known does not run other plugins.
+    let unknown = plan(&cluster(here.to_owned(), ""));
+    let warned = stderr(&unknown);
+    assert_eq!(unknown.status.code(), Some(0), "{warned}");
+    assert!(
+        warned.contains("the plans of 1 of 2 replicas are not known"),
+        "{warned}"
+    );
+    assert!(!warned.contains("run other plugins"), "{warned}");
+    let (none, _calls) = serve(move |path, _| match path.contains("/pods?") {
+        true => (200, pods.clone()),
+        false => status(404, "NotFound"),
+    });
+    let none = plan(&none);
+    assert_eq!(none.status.code(), Some(1));
+    let error = stderr(&none);
+    assert!(
+        error.contains("the plans of 2 of 2 replicas are not known"),
+        "{error}"
+    );
+    assert!(!error.contains("run other plugins"), "{error}");
 }

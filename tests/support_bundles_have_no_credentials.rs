@@ -14,7 +14,7 @@ use crate::common::{
 };
 
 /// Planted values. Each has to be removed wherever it appears.
-const SECRETS: [&str; 16] = [
+const SECRETS: [&str; 34] = [
     "env-Pl4nted-value",
     "line-two-0f-a-value",
     "annotation-Pl4nted",
@@ -31,6 +31,24 @@ const SECRETS: [&str; 16] = [
     "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY1",
     "patch-hunter2",
     "quoted\\\"Pl4nted",
+    "item-hunter2",
+    "member-hunter2",
+    "below-hunter2",
+    "7341902855",
+    "dash-hunter2",
+    "phrase-hunter2",
+    "header-hunter2",
+    "probe-hunter2",
+    "cookie-hunter2",
+    "sla/sh-hunter2",
+    "w0rd-hunter2",
+    "comma-hunter2",
+    "paren-hunter2",
+    "escaped-hunter2",
+    "block-hunter2",
+    "spaced-hunter2",
+    "hf_Pl4ntedK3yPl4nted",
+    "and-a-t4il",
 ];
 
 fn list(kind: &str, items: &[Value]) -> Value {
@@ -48,9 +66,14 @@ fn template() -> Value {
                 {"name": "LINES", "value": "a first line\nline-two-0f-a-value\n"},
                 {"name": "QUOTED", "value": "quoted\"Pl4nted"},
                 {"name": "PET_NNODES", "value": "4"},
+                "WANDB_API_KEY=item-hunter2",
+                {"key": "X", "value2": "member-hunter2"},
+                {"name": "LONGER", "value": "env-Pl4nted-value-and-a-t4il"},
                 {"name": "NCCL_DEBUG", "value": "INFO"},
             ],
-            "args": ["--password", "arg-hunter2", "--api-key=flag-hunter2", "--repo", "https://me:url-hunter2@example.com/x"],
+            "args": ["--password", "arg-hunter2", "--api-key=flag-hunter2", "--repo", "https://me:url-hunter2@example.com/x", "--token", "-dash-hunter2"],
+            "command": ["sh", "-c", "train --password 'two phrase-hunter2'"],
+            "livenessProbe": {"httpGet": {"httpHeaders": [{"name": "Authorization", "value": "Token probe-hunter2"}]}},
         }],
     }})
 }
@@ -67,7 +90,8 @@ fn train_job() -> Value {
                 "kubectl.kubernetes.io/last-applied-configuration": applied.to_string(),
                 "example.com/note": "annotation-Pl4nted",
                 "trainyard.dev/reconcile-error": "RuntimeNotFound: ClusterTrainingRuntime `x` does not exist",
-                "trainyard.dev/plugin-parameters": json!({"tracer": {"token": "patch-hunter2"}}).to_string(),
+                "trainyard.dev/plugin-parameters": json!({"tracer": {"token": "patch-hunter2", "credentials": {"key": "below-hunter2", "pin": 7_341_902_855_u64}}}).to_string(),
+                "trainyard.dev/note": " {\"hf_Pl4ntedK3yPl4nted\": {\"password\": \"spaced-hunter2\"}}",
             },
         },
         "spec": {
@@ -99,7 +123,15 @@ fn log() -> String {
         // In none of these does anything show that they are credentials, except that they were removed elsewhere.
         r#"{"level":"WARN","fields":{"error":"the image says env-Pl4nted-value and line-two-0f-a-value"}}"#,
         r#"{"level":"WARN","fields":{"error":"quoted\"Pl4nted and annotation-Pl4nted"}}"#,
+        "the image says env-Pl4nted-value-and-a-t4il",
         "Authorization: Bearer bearer-hunter2.x",
+        "Authorization: Token header-hunter2",
+        "Set-Cookie: a=b; c=cookie-hunter2",
+        "postgres://me:sla/sh-hunter2@w0rd-hunter2@db/x",
+        "PASSWORD=abc,comma-hunter2",
+        "PASSWORD=abc)paren-hunter2",
+        r#"{"level":"INFO","password":"a\"escaped-hunter2"}"#,
+        "password: |\n  first\n  block-hunter2",
         "-----BEGIN EC PRIVATE KEY-----\npem-hunter2\n-----END EC PRIVATE KEY-----",
         "wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEY1",
     ];

@@ -99,7 +99,11 @@ impl Cli {
         let role = kubectl::Role::of(std::env::args_os().next().as_ref());
         let mut command = role.command(Self::command());
         if role == kubectl::Role::Completer {
-            let arguments: Vec<_> = std::env::args().skip(1).collect();
+            // The shell passes what is typed so far, which need not be UTF-8.
+            let arguments = std::env::args_os().skip(1);
+            let arguments: Vec<_> = arguments
+                .map(|argument| argument.to_string_lossy().into_owned())
+                .collect();
             return Ok(report::exit(kubectl::complete(command, &arguments)));
         }
         let matches = command.try_get_matches_from_mut(std::env::args_os())?;

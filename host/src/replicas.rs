@@ -44,10 +44,12 @@ impl Replicas {
             most: MOST,
             ..Selection::default()
         };
-        let (pods, _) = objects.list(POD, selection).await?;
+        let (mut pods, _) = objects.list(POD, selection).await?;
+        // Evicted and completed pods remain beside those that replace them, and run nothing.
+        pods.retain(|pod| !matches!(text(pod, "/status/phase"), Some("Failed" | "Succeeded")));
         if pods.is_empty() {
             return Err(format!(
-                "no pod in namespace {} has the labels of the controller ({LABELS}); use --controller-namespace for another namespace",
+                "no running pod in namespace {} has the labels of the controller ({LABELS}); use --controller-namespace for another namespace",
                 objects.namespace
             ));
         }

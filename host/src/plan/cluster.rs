@@ -11,7 +11,7 @@ use crate::{
     load::LoadedPlugins,
     output::{self, counted},
     replicas::{Replicas, series},
-    report::ErrorList,
+    report::{self, ErrorList},
 };
 
 /// The plans of the replicas beside the one that is loaded here.
@@ -63,14 +63,7 @@ pub(super) fn run(args: &PlanArgs) -> Result<(), ErrorList> {
         PlanFormat::Json => output::json(&plans)?,
         _ => output::lines(plans.lines())?,
     }
-    let others = plans.replicas.iter().filter(|replica| !replica.is_same);
-    match others.count() {
-        0 => Ok(()),
-        count => Err(ErrorList::from_iter([format!(
-            "{count} of {} run other plugins, or other settings of them, than those that are loaded here",
-            counted(plans.replicas.len(), "replica")
-        )])),
-    }
+    plans.check()
 }
 
 async fn read(
@@ -148,6 +141,34 @@ fn differences(here: &Plugins, there: &Plugins) -> Vec<String> {
 }
 
 impl ClusterPlans {
+    /// Compares the plans. A replica whose plan is not known is only warned of, unless no plan is known.
+    ///
+    /// # Errors
+    /// A plan differs, or no plan is known.
+    fn check(&self) -> Result<(), ErrorList> {
+        let all = counted(self.replicas.len(), "replica");
+        let count = |is: fn(&&ReplicaPlan) -> bool| self.replicas.iter().filter(is).count();
+        let unknown = count(|replica| replica.digest.is_none());
+        let others = count(|replica| replica.digest.is_some() && !replica.is_same);
+        let mut errors = Vec::new();
+        if others > 0 {
+            errors.push(format!(
+                "{others} of {all} run other plugins, or other settings of them, than those that are loaded here"
+            ));
+        }
+        if unknown > 0 {
+            let line = format!("the plans of {unknown} of {all} are not known");
+            match unknown == self.replicas.len() {
+                true => errors.push(line),
+                false => report::warn(&line),
+            }
+        }
+        match errors.is_empty() {
+            true => Ok(()),
+            false => Err(errors.into_iter().collect()),
+        }
+    }
+
     fn lines(&self) -> Vec<String> {
         let mut lines = vec![format!("here: {}", self.digest)];
         for replica in &self.replicas {

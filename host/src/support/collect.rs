@@ -248,7 +248,15 @@ impl Collection {
         let everywhere = self.redactor.everywhere();
         let mut files = Files::new();
         let mut removals = BTreeMap::new();
+        let mut unread = self.unread;
         for (file, (content, mut removed)) in self.files {
+            let is_text = matches!(content, Content::Text(_)) || file.ends_with("events.json");
+            if is_text && !everywhere.is_complete() {
+                unread.push(format!(
+                    "{file} was left out, because there are more removed values than can be searched for in it; collect fewer namespaces at once"
+                ));
+                continue;
+            }
             let bytes = match content {
                 Content::Value(mut value) => {
                     everywhere.value(&mut value, &mut removed);
@@ -264,8 +272,11 @@ impl Collection {
                 removals.insert(file, removed);
             }
         }
-        let unread = self.unread.into_iter();
+        let unread = unread.into_iter();
         let unread: Vec<_> = unread.map(|line| cleaned(line, &everywhere)).collect();
+        // Paths have keys, in which values may appear too.
+        let mut removals = json!(removals);
+        everywhere.value(&mut removals, &mut RemovedFrom::default());
         let removals = output::pretty(&removals)?;
         files.insert(REMOVED_FILE.to_owned(), removals.into_bytes());
         files.insert(

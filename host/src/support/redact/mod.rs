@@ -6,9 +6,9 @@ pub(crate) mod text;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use aho_corasick::AhoCorasick;
+use aho_corasick::{AhoCorasick, MatchKind};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use self::text::{REMOVED, is_credential, without_credentials};
 
@@ -38,13 +38,29 @@ const ANNOTATIONS: [&str; 5] = [
 ];
 
 /// The fields of references to Secrets and of their volumes, which say where a credential is.
-const REFERENCES: [&str; 5] = ["key", "name", "namespace", "path", "secretName"];
+const REFERENCES: [&str; 9] = [
+    "audience",
+    "defaultMode",
+    "expirationSeconds",
+    "key",
+    "mode",
+    "name",
+    "namespace",
+    "path",
+    "secretName",
+];
+
+/// The ends of the names of such references.
+const REFERENCE_NAMES: [&str; 3] = ["Ref", "Selector", "Secrets"];
 
 /// The shortest value that is removed everywhere. Shorter ones are parts of other words.
 const SHORTEST: usize = 8;
 
-/// The most values that are removed everywhere.
-const MOST: usize = 20_000;
+/// The most bytes of a value that are removed everywhere. Longer values are known by their beginning.
+const LONGEST: usize = 1 << 10;
+
+/// The most bytes of values that are removed everywhere.
+const MOST_BYTES: usize = 16 << 20;
 
 /// Why a value was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -91,6 +107,9 @@ impl RemovedFrom {
 #[derive(Debug, Default)]
 pub(crate) struct Redactor {
     values: BTreeSet<String>,
+    bytes: usize,
+    /// Whether there were more values than are remembered.
+    is_full: bool,
 }
 
 impl Redactor {
@@ -110,7 +129,14 @@ impl Redactor {
 
     /// Returns what removes the values that were removed so far from texts in which nothing shows that they are credentials.
     pub(crate) fn everywhere(&self) -> Everywhere {
-        Everywhere(AhoCorasick::new(&self.values).ok())
+        // The longest, because the rest of a value would stay after another one that is its beginning.
+        let mut builder = AhoCorasick::builder();
+        let values = builder.match_kind(MatchKind::LeftmostLongest);
+        let values = values.build(&self.values).ok();
+        Everywhere {
+            is_complete: values.is_some() && !self.is_full,
+            values,
+        }
     }
 
     fn visit(&mut self, value: &mut Value, path: &str, removed: &mut RemovedFrom) {
@@ -119,33 +145,49 @@ impl Redactor {
             Value::Array(items) => self.list(items, path, removed),
             Value::Object(members) => {
                 members.remove("managedFields");
-                for (key, value) in members {
-                    let path = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
-                    match (key.as_str(), value) {
-                        ("env", Value::Array(variables)) => {
-                            self.variables(variables, &path, removed);
-                        }
+                // Such as the headers of a probe.
+                let name = members.get("name").and_then(Value::as_str);
+                let is_named = name.is_some_and(is_credential);
+                self.members(
+                    members,
+                    path,
+                    removed,
+                    |all, key, value, path, removed| match (key, value) {
+                        ("env", Value::Array(variables)) => all.variables(variables, path, removed),
                         ("env", Value::Object(variables)) => {
-                            self.variables_by_name(variables, &path, removed);
+                            all.chosen(variables, path, (&VARIABLES, Why::Env), removed);
                         }
                         ("annotations", Value::Object(annotations)) => {
-                            self.annotations(annotations, &path, removed);
+                            all.chosen(annotations, path, (&ANNOTATIONS, Why::Annotation), removed);
                         }
-                        (key, value @ (Value::String(_) | Value::Number(_)))
-                            if is_credential(key) =>
-                        {
-                            self.remove(value, &path, Why::Name, removed);
-                        }
-                        (key, value) if is_credential(key) => self.below(value, &path, removed),
-                        (_, value) => self.visit(value, &path, removed),
-                    }
-                }
+                        (key, value) if is_credential(key) => all.below(value, path, removed),
+                        ("value", value) if is_named => all.below(value, path, removed),
+                        (_, value) => all.visit(value, path, removed),
+                    },
+                );
             }
             _ => {}
         }
     }
 
-    /// Removes the texts below a key whose name is that of a credential, except for references to objects.
+    /// Calls `visit` for each member of an object with its key and its path. Keys are texts too, and are in paths.
+    fn members(
+        &mut self,
+        members: &mut Map<String, Value>,
+        path: &str,
+        removed: &mut RemovedFrom,
+        mut visit: impl FnMut(&mut Self, &str, &mut Value, &str, &mut RemovedFrom),
+    ) {
+        let visited = std::mem::take(members).into_iter().map(|(key, mut value)| {
+            let kept = self.scrub(&key, path, removed);
+            let path = format!("{path}/{}", kept.replace('~', "~0").replace('/', "~1"));
+            visit(self, &key, &mut value, &path, removed);
+            (kept, value)
+        });
+        *members = visited.collect();
+    }
+
+    /// Removes the texts and numbers below a key whose name is that of a credential, except for references to objects.
     fn below(&mut self, value: &mut Value, path: &str, removed: &mut RemovedFrom) {
         match value {
             Value::Array(items) => {
@@ -154,15 +196,19 @@ impl Redactor {
                 }
             }
             Value::Object(members) => {
-                for (key, value) in members {
-                    let path = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
-                    match REFERENCES.contains(&key.as_str()) {
-                        true => self.visit(value, &path, removed),
-                        false => self.below(value, &path, removed),
+                let is_index = |name: &&str| name.bytes().all(|byte| byte.is_ascii_digit());
+                let parent = path.rsplit('/').find(|name| !is_index(name));
+                let parent = parent.unwrap_or_default();
+                let is_reference = path.contains("/volumes/")
+                    || REFERENCE_NAMES.iter().any(|end| parent.ends_with(end));
+                self.members(members, path, removed, |all, key, value, path, removed| {
+                    match is_reference && REFERENCES.contains(&key) {
+                        true => all.visit(value, path, removed),
+                        false => all.below(value, path, removed),
                     }
-                }
+                });
             }
-            Value::String(_) => self.remove(value, path, Why::Name, removed),
+            Value::String(_) | Value::Number(_) => self.remove(value, path, Why::Name, removed),
             _ => {}
         }
     }
@@ -172,9 +218,9 @@ impl Redactor {
         let mut is_value = false;
         for (at, item) in items.iter_mut().enumerate() {
             let path = format!("{path}/{at}");
-            let flag = item.as_str().filter(|text| text.starts_with('-'));
-            let names_next = flag.is_some_and(|flag| is_credential(flag.trim_start_matches('-')));
-            if is_value && item.is_string() && flag.is_none() {
+            let text = item.as_str().unwrap_or_default();
+            let names_next = text.starts_with('-') && is_credential(text.trim_start_matches('-'));
+            if is_value && item.is_string() && !text.starts_with("--") {
                 self.remove(item, &path, Why::Name, removed);
             } else {
                 self.visit(item, &path, removed);
@@ -186,59 +232,62 @@ impl Redactor {
     fn variables(&mut self, variables: &mut [Value], path: &str, removed: &mut RemovedFrom) {
         for (at, variable) in variables.iter_mut().enumerate() {
             let path = format!("{path}/{at}");
-            let name = variable.get("name").and_then(Value::as_str);
-            let name = name.unwrap_or_default();
-            let is_known = VARIABLES.iter().any(|start| name.starts_with(start));
-            if is_known && !is_credential(name) {
+            let text = variable.as_str().map(str::to_owned);
+            let pair = text.as_deref();
+            let pair = pair.map(|text| text.split_once('=').unwrap_or(("", text)));
+            let name = pair.map(|(name, _)| name);
+            let name = name.or_else(|| variable.get("name")?.as_str());
+            if name.is_some_and(|name| is_known(name, &VARIABLES)) {
                 self.visit(variable, &path, removed);
-            } else if let Some(value) = variable.get_mut("value") {
-                self.remove(value, &format!("{path}/value"), Why::Env, removed);
+            } else if let Some((name, value)) = pair {
+                self.remember(value);
+                removed.note(&path, Why::Env);
+                *variable = format!("{name}={REMOVED}").into();
+            } else if let Value::Object(members) = variable {
+                self.members(
+                    members,
+                    &path,
+                    removed,
+                    |all, key, value, path, removed| match key {
+                        "name" | "key" | "valueFrom" => all.visit(value, path, removed),
+                        _ => all.remove(value, path, Why::Env, removed),
+                    },
+                );
+            } else {
+                self.remove(variable, &path, Why::Env, removed);
             }
         }
     }
 
-    /// The same for variables by their names, as in configurations of plugins.
-    fn variables_by_name(
+    /// Removes the values of members, except for those whose keys begin like one of `known`.
+    fn chosen(
         &mut self,
-        variables: &mut serde_json::Map<String, Value>,
+        members: &mut Map<String, Value>,
         path: &str,
+        (known, why): (&[&str], Why),
         removed: &mut RemovedFrom,
     ) {
-        for (name, value) in variables {
-            let path = format!("{path}/{name}");
-            let is_known = VARIABLES.iter().any(|start| name.starts_with(start));
-            match is_known && !is_credential(name) {
-                true => self.visit(value, &path, removed),
-                false => self.remove(value, &path, Why::Env, removed),
-            }
-        }
-    }
-
-    fn annotations(
-        &mut self,
-        annotations: &mut serde_json::Map<String, Value>,
-        path: &str,
-        removed: &mut RemovedFrom,
-    ) {
-        for (key, value) in annotations {
-            let path = format!("{path}/{}", key.replace('~', "~0").replace('/', "~1"));
-            let is_known = ANNOTATIONS.iter().any(|domain| key.starts_with(domain));
-            match is_known && !is_credential(key) {
-                true => self.visit(value, &path, removed),
-                false => self.remove(value, &path, Why::Annotation, removed),
-            }
-        }
+        self.members(
+            members,
+            path,
+            removed,
+            |all, key, value, path, removed| match is_known(key, known) {
+                true => all.visit(value, path, removed),
+                false => all.remove(value, path, why, removed),
+            },
+        );
     }
 
     /// Returns a string without credentials. JSON in it is read, because a name and its value may be far apart in a text.
     fn string(&mut self, text: &str, path: &str, removed: &mut RemovedFrom) -> String {
-        let is_json = text.starts_with(['{', '[']);
+        let is_json = text.trim_start().starts_with(['{', '[']);
         match is_json.then(|| serde_json::from_str::<Value>(text)) {
             Some(Ok(mut inner)) => {
                 let mut within = RemovedFrom::default();
                 self.visit(&mut inner, path, &mut within);
                 if within.is_empty() {
-                    return text.to_owned();
+                    // A key that appears twice has lost its first value.
+                    return self.scrub(text, path, removed);
                 }
                 for (why, count) in within.counts {
                     *removed.counts.entry(why).or_default() += count;
@@ -252,8 +301,19 @@ impl Redactor {
 
     fn scrub(&mut self, text: &str, path: &str, removed: &mut RemovedFrom) -> String {
         without_credentials(text, |value| {
-            self.remember(value);
             removed.note(path, Why::Form);
+            if value.contains(REMOVED) {
+                return;
+            }
+            self.remember(value);
+            // More than the value may have been removed, and it may follow the scheme of a header.
+            let start = value.split(['"', '\'', '\\', ',', ';', ')', '\n']).next();
+            let start = start.unwrap_or_default();
+            self.remember(start);
+            start
+                .split_whitespace()
+                .take(2)
+                .for_each(|word| self.remember(word));
         })
     }
 
@@ -269,40 +329,83 @@ impl Redactor {
 
     /// Remembers a removed value, its lines, and the password after a user, unless it is too short, or a word or a path that other texts contain too.
     fn remember(&mut self, value: &str) {
-        let password = value.split_once(':').map(|(_, password)| password);
-        let whole = std::iter::once(value).chain(password);
-        for part in whole.chain(value.lines()) {
-            let part = part.trim();
-            let is_plain = |byte: u8| byte.is_ascii_lowercase() || b"/._- ".contains(&byte);
-            if part.len() >= SHORTEST && !part.bytes().all(is_plain) && self.values.len() < MOST {
-                // Logs quote texts.
-                let quoted = Value::from(part).to_string();
-                self.values.insert(quoted.trim_matches('"').to_owned());
-                self.values.insert(part.to_owned());
+        // It may be quoted where it was found.
+        let unquoted = serde_json::from_str::<String>(&format!("\"{value}\"")).ok();
+        for value in [Some(value), unquoted.as_deref()].into_iter().flatten() {
+            let password = value.split_once(':').map(|(_, password)| password);
+            let whole = std::iter::once(value).chain(password);
+            for part in whole.chain(value.lines()) {
+                self.remember_part(part.trim());
             }
+        }
+    }
+
+    fn remember_part(&mut self, part: &str) {
+        let is_plain = |byte: u8| byte.is_ascii_lowercase() || b"/._- ".contains(&byte);
+        if part.len() < SHORTEST || part.bytes().all(is_plain) {
+            return;
+        }
+        let part = part.get(..part.floor_char_boundary(LONGEST));
+        let part = part.unwrap_or_default();
+        // Logs quote texts.
+        let quoted = Value::from(part).to_string();
+        for text in [part, quoted.trim_matches('"')] {
+            if self.values.contains(text) {
+                continue;
+            }
+            if self.bytes + text.len() > MOST_BYTES {
+                self.is_full = true;
+                return;
+            }
+            self.bytes += text.len();
+            self.values.insert(text.to_owned());
         }
     }
 }
 
+/// Whether the value of a key stays, because the key begins like one of `known`.
+fn is_known(key: &str, known: &[&str]) -> bool {
+    known.iter().any(|start| key.starts_with(start)) && !is_credential(key)
+}
+
 /// Removes known values from texts.
-pub(crate) struct Everywhere(Option<AhoCorasick>);
+pub(crate) struct Everywhere {
+    values: Option<AhoCorasick>,
+    is_complete: bool,
+}
 
 impl Everywhere {
-    /// Removes the values from the strings of a value.
+    /// Whether all values are known. If not, texts in which they may appear must not be written.
+    pub(crate) fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    /// Removes the values from the keys and the strings of a value, and messages if not all values are known.
     pub(crate) fn value(&self, value: &mut Value, removed: &mut RemovedFrom) {
         match value {
             Value::String(text) => self.text(text, removed),
             Value::Array(items) => items.iter_mut().for_each(|item| self.value(item, removed)),
-            Value::Object(members) => members
-                .values_mut()
-                .for_each(|member| self.value(member, removed)),
+            Value::Object(members) => {
+                let cleaned = std::mem::take(members)
+                    .into_iter()
+                    .map(|(mut key, mut value)| {
+                        match key == "message" && value.is_string() && !self.is_complete {
+                            true => value = REMOVED.into(),
+                            false => self.value(&mut value, removed),
+                        }
+                        self.text(&mut key, removed);
+                        (key, value)
+                    });
+                *members = cleaned.collect();
+            }
             _ => {}
         }
     }
 
     /// Removes the values from a text.
     pub(crate) fn text(&self, text: &mut String, removed: &mut RemovedFrom) {
-        let Some(values) = self.0.as_ref().filter(|values| values.is_match(&**text)) else {
+        let values = self.values.as_ref();
+        let Some(values) = values.filter(|values| values.is_match(&**text)) else {
             return;
         };
         let mut replaced = String::with_capacity(text.len());
@@ -344,7 +447,14 @@ mod tests {
                 ],
                 "args": ["--password", "hunter2", "--nodes", "4", "--token=x1", "--token", "--flag"],
             }]},
-            "config": {"env": {"A": "x", "PET_B": "y"}, "credentials": {"user": "u", "name": "n"}},
+            "config": {"env": {"A": "x", "PET_B": "y"}, "credentials": {"user": "u", "name": "n", "pin": 7}},
+            "lists": {"env": ["A=x", "PET_B=y", {"key": "C", "value2": "z"}]},
+            "headers": [{"name": "Authorization", "value": "Token x"}],
+            "volumes": [{"secret": {"secretName": "s", "defaultMode": 420, "items": [{"key": "k", "path": "p"}]}}],
+            "imagePullSecrets": [{"name": "pull"}],
+            "text": " {\"password\": \"x\"}",
+            "hf_Pl4ntedPl4nted": 1,
+            "tail": ["--password", "-X"],
         });
         let removed = Redactor::default().value(&mut object);
         let expected = json!({
@@ -367,8 +477,15 @@ mod tests {
             }]},
             "config": {
                 "env": {"A": REMOVED, "PET_B": "y"},
-                "credentials": {"user": REMOVED, "name": "n"},
+                "credentials": {"user": REMOVED, "name": REMOVED, "pin": REMOVED},
             },
+            "lists": {"env": ["A=(removed)", "PET_B=y", {"key": "C", "value2": REMOVED}]},
+            "headers": [{"name": "Authorization", "value": REMOVED}],
+            "volumes": [{"secret": {"secretName": "s", "defaultMode": 420, "items": [{"key": "k", "path": "p"}]}}],
+            "imagePullSecrets": [{"name": "pull"}],
+            "text": "{\"password\":\"(removed)\"}",
+            REMOVED: 1,
+            "tail": ["--password", REMOVED],
         });
         assert_eq!(object, expected);
         let why = |path: &str| removed.paths.get(path).copied();
@@ -398,5 +515,36 @@ mod tests {
         let mut event = json!({"message": ["x s3cr3t-pl4nted"]});
         everywhere.value(&mut event, &mut removed);
         assert_eq!(event, json!({"message": ["x (removed)"]}));
+    }
+
+    #[test]
+    fn longer_values_are_removed_as_a_whole() {
+        let mut redactor = Redactor::default();
+        redactor.remember("Pl4nted-1");
+        redactor.remember("Pl4nted-1-and-a-tail");
+        let mut log = "x Pl4nted-1-and-a-tail".to_owned();
+        redactor
+            .everywhere()
+            .text(&mut log, &mut RemovedFrom::default());
+        assert_eq!(log, "x (removed)");
+    }
+
+    #[test]
+    fn values_are_bounded_and_never_forgotten_silently() {
+        let mut redactor = Redactor::default();
+        for number in 0..25_000 {
+            redactor.remember(&format!("Value-{number}"));
+        }
+        assert!(redactor.everywhere().is_complete());
+        redactor.values.clear();
+        redactor.remember(&"Long1".repeat(100_000));
+        assert!(redactor.values.iter().all(|value| value.len() == LONGEST));
+        redactor.bytes = MOST_BYTES;
+        redactor.remember("one-Value-too-many");
+        let everywhere = redactor.everywhere();
+        assert!(!everywhere.is_complete());
+        let mut object = json!({"message": "one-Value-too-many", "reason": "Failed"});
+        everywhere.value(&mut object, &mut RemovedFrom::default());
+        assert_eq!(object, json!({"message": REMOVED, "reason": "Failed"}));
     }
 }

@@ -23,25 +23,46 @@ static CAMEL_CASE: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"[a-z0-9](?:Keys?|Auth|Authorization|Bearer|Cookie|Credentials?|Pass(?:phrase|word|wd)?|Pwd|Secrets?|Tokens?)$").ok()
 });
 
-/// Values that follow such a name in a text, and values that are credentials by their form.
-static VALUES: LazyLock<Vec<Regex>> = LazyLock::new(|| {
+/// The end of a name in a text, with its closing quote. Texts have more names than [`is_credential`] knows, such as `token_of_user`.
+const NAME_END: &str = r#"[a-z0-9_.-]*\\*["']?[ \t]*"#;
+
+/// A text in quotes, to its end: in double quotes, in escaped ones, in those that are escaped more than once (up to the end of the line), or in
+/// single quotes.
+const QUOTED: &str = r#""(?:[^"\\]|\\.)*"?|\\"(?:[^"\\]|\\\\(?:\\.|[^\\])|\\[^"\\])*(?:\\")?|\\{2,}"[^\n]*|'(?:[^'\\]|\\.)*'?"#;
+
+/// A character of a word. A quote is one too, unless it ends a string of JSON.
+const CHARACTER: &str = r#"(?:\\.|[^\s"\\]|"[^\s,:;}\])\\])"#;
+
+/// A line feed, which logs quote.
+const LINE_FEED: &str = r"(?:\n|\\+n)";
+
+/// Values that follow such a name in a text, and values that are credentials by their form. The order is that in which they are applied.
+static VALUES: LazyLock<Option<Vec<Regex>>> = LazyLock::new(|| {
     let patterns = [
         // Keys in PEM.
-        r"(?s)-----BEGIN (?:[A-Z0-9 ]*PRIVATE KEY)-----(?P<value>.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)".to_owned(),
-        // The user and the password of a URL.
-        r"(?i)(?:[a-z][a-z0-9+.-]*://)(?P<value>[^\s/@\x22']+)@".to_owned(),
+        r"-----BEGIN (?:[A-Z0-9 ]*PRIVATE KEY)-----(?P<value>.*?)(?:-----END [A-Z0-9 ]*PRIVATE KEY-----|\z)".to_owned(),
+        // The user and the password of a URL, which may have slashes and more of `@`.
+        format!(r"[a-z][a-z0-9+.-]*://(?P<value>{CHARACTER}+)@"),
+        // Headers up to the end of the line.
+        format!(r#"(?:authorization|cookie)\\*["']?\s*[:=]+\s*(?P<value>{QUOTED}|\[[^\]\n]*|[^\n]+)"#),
         // The scheme and the credentials of a header.
-        r"(?i)(?:\b(?:basic|bearer)[ +]+)(?P<value>[a-z0-9._~+/=-]{6,})".to_owned(),
-        // A name, and its value after `=` or `:`, with or without quotes.
-        format!(r#"(?i)(?:[a-z0-9_.-]*(?:{WORDS})[a-z0-9_.-]*\\*["']?\s*[=:]\s*)(?P<value>\\*"(?:[^"\\]|\\[^"])*|'[^']*|[^\s"',;&}}\])]+)"#),
-        // A flag, and its value after a space.
-        format!(r"(?i)(?:--?[a-z0-9-]*(?:{WORDS})[ ]+)(?P<value>[^\s-]\S*)"),
+        r"\b(?:basic|bearer)[ +]+(?P<value>[a-z0-9._~+/=-]{6,})".to_owned(),
+        // A block of YAML: the indented lines after the name.
+        format!(r"(?:{WORDS}){NAME_END}:[ \t]*[|>][^\n\\]*(?P<value>(?:{LINE_FEED}+[ \t]+(?:[^\n\\]|\\[^n\\])*)+)"),
+        // A line of YAML.
+        format!(r#"(?m:^)[ \t"'-]*[a-z0-9_.-]*(?:{WORDS}){NAME_END}:[ \t]+(?P<value>[^\n]+)"#),
+        // A name with `:`, and its value.
+        format!(r"(?:{WORDS}){NAME_END}\s*:+\s*(?P<value>{QUOTED}|[\[{{][^\]}}\n]*|{CHARACTER}+)"),
+        // A name with `=`, and its value up to white space.
+        format!(r"(?:{WORDS}){NAME_END}\s*[:=]*=>?\s*(?P<value>(?:{QUOTED}|{CHARACTER}){CHARACTER}*)"),
+        // A flag, and its value after a space, or in the list of arguments.
+        format!(r#"--?[a-z0-9_-]*(?:{WORDS})\\*["']?[ \t,]+(?P<value>{QUOTED}|-?(?:\\.|[^\s"\\-]){CHARACTER}*)"#),
         // Forms of tokens: GitHub, GitLab, Hugging Face, Slack, AWS, Google, OpenAI, and JSON Web Tokens.
-        r"(?P<value>\b(?:gh[pousr]_|github_pat_|glpat-|hf_|xox[abprs]-|AKIA|ASIA|AIza|sk-|eyJ)[A-Za-z0-9._-]{10,})".to_owned(),
+        r"(?P<value>\b(?-i:gh[pousr]_|github_pat_|glpat-|hf_|xox[abprs]-|AKIA|ASIA|AIza|sk-|eyJ)[A-Za-z0-9._-]{10,})".to_owned(),
     ];
     let compiled = patterns
         .iter()
-        .filter_map(|pattern| Regex::new(pattern).ok());
+        .map(|pattern| Regex::new(&format!("(?is){pattern}")).ok());
     compiled.collect()
 });
 
@@ -60,39 +81,42 @@ pub(crate) fn is_credential(name: &str) -> bool {
 
 /// Whether the patterns can be used. Without them, nothing could be collected.
 pub(crate) fn is_ready() -> bool {
-    NAME.is_some() && CAMEL_CASE.is_some() && LONG.is_some() && VALUES.len() == 6
+    NAME.is_some() && CAMEL_CASE.is_some() && LONG.is_some() && VALUES.is_some()
 }
 
 /// Returns a text without what looks like a credential, and calls `removed` with each value.
 pub(crate) fn without_credentials(text: &str, mut removed: impl FnMut(&str)) -> String {
+    let (Some(values), Some(long)) = (&*VALUES, &*LONG) else {
+        return REMOVED.to_owned();
+    };
     let mut text = text.to_owned();
-    for pattern in VALUES.iter() {
+    for pattern in values {
         let replaced = pattern.replace_all(&text, |found: &Captures<'_>| {
             let whole = whole(found);
-            let Some(value) = found.name("value").map(|value| value.as_str()) else {
+            let Some(value) = found.name("value") else {
                 return whole.to_owned();
             };
-            let (before, after) = whole.rsplit_once(value).unwrap_or_default();
-            if value.is_empty() || value.contains(REMOVED) {
+            let from = found.get(0).map_or(0, |found| found.start());
+            let before = whole.get(..value.start() - from).unwrap_or_default();
+            let after = whole.get(value.end() - from..).unwrap_or_default();
+            let value = value.as_str().trim_matches(['"', '\'', '\\']);
+            if value.is_empty() || value == REMOVED {
                 return whole.to_owned();
             }
-            removed(value.trim_matches(['"', '\'', '\\']));
+            removed(value);
             format!("{before}{REMOVED}{after}")
         });
         text = replaced.into_owned();
     }
-    if let Some(long) = LONG.as_ref() {
-        let replaced = long.replace_all(&text, |found: &Captures<'_>| {
-            let word = whole(found);
-            if !is_random(word) {
-                return word.to_owned();
-            }
-            removed(word);
-            REMOVED.to_owned()
-        });
-        text = replaced.into_owned();
-    }
-    text
+    let replaced = long.replace_all(&text, |found: &Captures<'_>| {
+        let word = whole(found);
+        if !is_random(word) {
+            return word.to_owned();
+        }
+        removed(word);
+        REMOVED.to_owned()
+    });
+    replaced.into_owned()
 }
 
 fn whole<'t>(found: &Captures<'t>) -> &'t str {
@@ -166,6 +190,32 @@ mod tests {
             ),
             ("-----BEGIN PRIVATE KEY-----\nhunter2", "hunter2"),
             ("curl -H 'X-Auth-Token: hunter2'", "hunter2"),
+            ("Authorization: Token hunter2", "hunter2"),
+            ("Authorization: ApiKey a hunter2", "hunter2"),
+            (r#"curl -H "Cookie: a=b; c=hunter2""#, "hunter2"),
+            ("Set-Cookie: a=\"b\", c=hunter2; Path=/", "hunter2"),
+            (r#"{"Authorization":["Token hunter2"]}"#, "hunter2"),
+            ("map[Authorization:[Token hunter2]]", "hunter2"),
+            ("postgres://me:pa/hunter2@word@db/x", "hunter2"),
+            ("postgres://me:pa/ss@hunter2@db/x", "hunter2"),
+            ("postgres://me:pa\"ss'hunter2@db/x", "hunter2"),
+            ("PASSWORD=abc,hunter2", "hunter2"),
+            ("PASSWORD=abc)hunter2", "hunter2"),
+            ("PASSWORD='it'\\''s-hunter2'", "hunter2"),
+            (r#"PASSWORD="a b",hunter2"#, "hunter2"),
+            (r#"{"password": "a\"hunter2", "b": 1}"#, "hunter2"),
+            (r#"{\"password\": \"a\\\"hunter2\", \"b\": 1}"#, "hunter2"),
+            (r#"{\\\"password\\\": \\\"a hunter2\\\"}"#, "hunter2"),
+            ("passphrase: 'correct horse hunter2'", "hunter2"),
+            ("passphrase: correct horse hunter2", "hunter2"),
+            ("password: |\n  first\n\n  hunter2\nb: 1", "hunter2"),
+            (
+                r#"{"m":"password: |\n  first\n  hunter2\nb: 1"}"#,
+                "hunter2",
+            ),
+            ("--password 'two hunter2'", "hunter2"),
+            ("--password -hunter2", "hunter2"),
+            (r#"["--password","hunter2","--rest"]"#, "hunter2"),
         ] {
             let mut removed = Vec::new();
             let text = without_credentials(text, |value| removed.push(value.to_owned()));
