@@ -58,6 +58,7 @@ fn list(kind: &str, items: &[Value]) -> Value {
 /// A template with planted credentials.
 fn template() -> Value {
     json!({"spec": {
+        "nodeSelector": {"hf_Pl4ntedK3yPl4nted": "x"},
         "initContainers": [{"name": "init", "env": [{"name": "X", "value": "init-hunter2"}]}],
         "containers": [{
             "name": "node", "image": "example.com/node:1",
@@ -91,7 +92,7 @@ fn train_job() -> Value {
                 "example.com/note": "annotation-Pl4nted",
                 "trainyard.dev/reconcile-error": "RuntimeNotFound: ClusterTrainingRuntime `x` does not exist",
                 "trainyard.dev/plugin-parameters": json!({"tracer": {"token": "patch-hunter2", "credentials": {"key": "below-hunter2", "pin": 7_341_902_855_u64}}}).to_string(),
-                "trainyard.dev/note": " {\"hf_Pl4ntedK3yPl4nted\": {\"password\": \"spaced-hunter2\"}}",
+                "trainyard.dev/note": " {\"credentials\": {\"user\": \"spaced-hunter2\"}}",
             },
         },
         "spec": {

@@ -66,6 +66,14 @@ static VALUES: LazyLock<Option<Vec<Regex>>> = LazyLock::new(|| {
     compiled.collect()
 });
 
+/// What each of these patterns needs. Most texts have none of it, and are searched only once.
+static CUES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(&format!(
+        "(?i)(?:{WORDS})|PRIVATE KEY|://|basic|gh[pousr]_|github_pat_|glpat-|hf_|xox|AKIA|ASIA|AIza|sk-|eyJ"
+    ))
+    .ok()
+});
+
 /// Long words that may be random: they have capitals, small letters and digits.
 static LONG: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"[A-Za-z0-9+/_=-]{32,}").ok());
 
@@ -81,16 +89,21 @@ pub(crate) fn is_credential(name: &str) -> bool {
 
 /// Whether the patterns can be used. Without them, nothing could be collected.
 pub(crate) fn is_ready() -> bool {
-    NAME.is_some() && CAMEL_CASE.is_some() && LONG.is_some() && VALUES.is_some()
+    NAME.is_some() && CAMEL_CASE.is_some() && LONG.is_some() && VALUES.is_some() && CUES.is_some()
 }
 
 /// Returns a text without what looks like a credential, and calls `removed` with each value.
 pub(crate) fn without_credentials(text: &str, mut removed: impl FnMut(&str)) -> String {
-    let (Some(values), Some(long)) = (&*VALUES, &*LONG) else {
+    let (Some(values), Some(long), Some(cues)) = (&*VALUES, &*LONG, &*CUES) else {
         return REMOVED.to_owned();
     };
     let mut text = text.to_owned();
-    for pattern in values {
+    let needed = if cues.is_match(&text) {
+        values
+    } else {
+        &Vec::new()
+    };
+    for pattern in needed {
         let replaced = pattern.replace_all(&text, |found: &Captures<'_>| {
             let whole = whole(found);
             let Some(value) = found.name("value") else {
