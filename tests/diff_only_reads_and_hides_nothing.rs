@@ -111,6 +111,37 @@ fn all_pages_are_compared_and_no_secret_is_requested() {
 }
 
 #[test]
+fn pages_that_are_too_large_are_requested_with_fewer_objects() {
+    let (output, calls) = diff(
+        |path| {
+            let is_large = path.starts_with(&format!("{TRAINER}/trainjobs?"))
+                && path.contains("continue=second")
+                && (path.contains("limit=500") || path.contains("limit=250"));
+            match is_large {
+                true => (200, " ".repeat((64 << 20) + 1).into()),
+                false => cluster(path),
+            }
+        },
+        &[],
+    );
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}{:?}", output.stderr);
+    assert!(text.contains("2 TrainJobs: 2 do not differ"), "{text}");
+    let second = calls.iter().filter(|path| path.contains("continue=second"));
+    let limits: Vec<_> = second
+        .map(|path| {
+            path.split("limit=")
+                .nth(1)
+                .unwrap()
+                .split('&')
+                .next()
+                .unwrap()
+        })
+        .collect();
+    assert_eq!(limits, ["500", "250", "125"]);
+}
+
+#[test]
 fn one_namespace_can_be_compared_alone() {
     let (output, calls) = diff(
         |path| match plain(path).strip_prefix(TRAINER) {

@@ -3,14 +3,15 @@
 use std::fmt::Display;
 
 use kube::{
-    Api, Client,
+    Api, Client, Resource as _,
     api::{ApiResource, DynamicObject, ListParams},
-    core::GroupVersionKind,
+    core::{GroupVersionKind, Request},
 };
 use serde_json::Value;
+use trainyard_controller::client::is_too_large;
 
 /// The most objects of a page.
-const PAGE: u32 = 100;
+const PAGE: u32 = 500;
 
 /// The kinds that are read.
 pub(crate) const CLUSTER_RUNTIME: Kind =
@@ -114,29 +115,24 @@ impl LiveObjects {
             };
             format!("{} {within} cannot be listed: {error}", resource.plural)
         };
-        let mut params = ListParams {
+        let params = ListParams {
             label_selector: selection.labels.map(str::to_owned),
             field_selector: selection.fields.map(str::to_owned),
-            limit: Some(PAGE),
             ..ListParams::default()
         };
+        let namespace = Some(self.namespace.as_str()).filter(|name| !name.is_empty());
+        let mut pages = Pages::new(&self.client, resource, namespace, params);
         let (mut objects, mut bytes) = (Vec::new(), 0);
-        loop {
-            let page = self.api(resource).list(&params).await;
-            let page = page.map_err(|error| failed(&error))?;
-            for object in page.items {
-                let object = serde_json::to_value(object).map_err(|error| failed(&error))?;
+        while let Some(page) = pages.next().await.map_err(|error| failed(&error))? {
+            for object in page {
                 bytes += object.to_string().len();
                 if objects.len() == selection.most || bytes > selection.most_bytes {
                     return Ok((objects, true));
                 }
                 objects.push(object);
             }
-            match page.metadata.continue_ {
-                Some(next) if !next.is_empty() => params.continue_token = Some(next),
-                _ => return Ok((objects, false)),
-            }
         }
+        Ok((objects, false))
     }
 
     /// Returns the text of the answer to a GET.
@@ -146,6 +142,69 @@ impl LiveObjects {
         let request = request.map_err(|error| failed(&error))?;
         let text = self.client.request_text(request).await;
         text.map_err(|error| failed(&error))
+    }
+}
+
+/// The pages of a list. A page that is too large for the client is requested again with fewer objects.
+pub(crate) struct Pages {
+    client: Client,
+    resource: ApiResource,
+    request: Request,
+    /// Of the next page; `None` after the last one.
+    params: Option<ListParams>,
+}
+
+impl Pages {
+    /// Returns the pages of a kind in a namespace, or of all namespaces.
+    pub(crate) fn new(
+        client: &Client,
+        resource: &ApiResource,
+        namespace: Option<&str>,
+        params: ListParams,
+    ) -> Self {
+        Self {
+            client: client.clone(),
+            resource: resource.clone(),
+            request: Request::new(DynamicObject::url_path(resource, namespace)),
+            params: Some(params.limit(PAGE)),
+        }
+    }
+
+    /// Returns the objects of the next page, in the order of their names.
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Value>>, kube::Error> {
+        let Some(mut params) = self.params.take() else {
+            return Ok(None);
+        };
+        let mut answer = self.answer(&mut params).await?;
+        let more = text(&answer, "/metadata/continue").filter(|token| !token.is_empty());
+        if let Some(token) = more {
+            self.params = Some(params.continue_token(token));
+        }
+        let Some(Value::Array(mut items)) = answer.get_mut("items").map(Value::take) else {
+            return Ok(Some(Vec::new()));
+        };
+        for item in items.iter_mut().filter_map(Value::as_object_mut) {
+            // The items of a list do not have their kind.
+            let ApiResource {
+                api_version, kind, ..
+            } = &self.resource;
+            item.insert("apiVersion".to_owned(), api_version.as_str().into());
+            item.insert("kind".to_owned(), kind.as_str().into());
+        }
+        Ok(Some(items))
+    }
+
+    async fn answer(&self, params: &mut ListParams) -> Result<Value, kube::Error> {
+        loop {
+            let request = self.request.list(params);
+            let request = request.map_err(kube::Error::BuildRequest)?;
+            match (self.client.request(request).await, params.limit) {
+                (Err(error), Some(limit)) if limit > 1 && is_too_large(&error) => {
+                    params.limit = Some(limit / 2);
+                }
+                (answer, _) => return answer,
+            }
+        }
     }
 }
 

@@ -26,13 +26,10 @@ use super::{
     live::KINDS,
     source::{Source, without_server_fields},
 };
-use crate::{cluster, input, output::Reading, report::ErrorList};
+use crate::{cluster, input, live_objects::Pages, output::Reading, report::ErrorList};
 
 /// The file that errors name for objects of a cluster.
 const CLUSTER: &str = "the cluster";
-
-/// The most objects of a page.
-const PAGE: u32 = 500;
 
 /// A cluster, with what plugins looked up in it.
 pub(super) struct Cluster {
@@ -135,31 +132,13 @@ impl Cluster {
     ) -> Result<(), kube::Error> {
         let resource = ApiResource::from_gvk(&kind_of(api_version, kind));
         let reading = Reading::new(resource.plural.clone());
-        let request = Request::new(DynamicObject::url_path(&resource, namespace));
-        let mut page = ListParams::default().limit(PAGE);
-        loop {
-            let request = request.list(&page).map_err(kube::Error::BuildRequest)?;
-            let mut answer: Value = self.runtime.block_on(self.client.request(request))?;
-            let items = answer.get_mut("items").map(Value::take);
-            let items = match items {
-                Some(Value::Array(items)) => items,
-                _ => Vec::new(),
-            };
-            reading.add(items.len());
-            for mut item in items {
-                // The items of a list do not have their kind.
-                if let Some(item) = item.as_object_mut() {
-                    item.insert("apiVersion".to_owned(), api_version.into());
-                    item.insert("kind".to_owned(), kind.into());
-                }
-                read(item);
-            }
-            let more = answer.pointer("/metadata/continue").and_then(Value::as_str);
-            match more.filter(|token| !token.is_empty()) {
-                Some(token) => page = ListParams::default().limit(PAGE).continue_token(token),
-                None => return Ok(()),
-            }
+        let params = ListParams::default();
+        let mut pages = Pages::new(&self.client, &resource, namespace, params);
+        while let Some(page) = self.runtime.block_on(pages.next())? {
+            reading.add(page.len());
+            page.into_iter().for_each(&mut read);
         }
+        Ok(())
     }
 
     /// Returns the answer to a lookup of a TrainJob's plugins.

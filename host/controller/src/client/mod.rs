@@ -5,14 +5,14 @@
 
 mod calls;
 
-use std::{num::NonZeroU32, sync::Arc, time::Duration};
+use std::{error::Error, iter::successors, num::NonZeroU32, sync::Arc, time::Duration};
 
 use governor::{DefaultDirectRateLimiter, Quota};
 use http::{
     Request,
     header::{ACCEPT, HeaderValue},
 };
-use http_body_util::BodyExt as _;
+use http_body_util::{BodyExt as _, LengthLimitError};
 use kube::{
     client::{Body, ClientBuilder},
     core::Status,
@@ -35,6 +35,13 @@ const LARGEST_ANSWER: usize = 64 << 20;
 
 /// The timeout for the start of a watch. A running watch has no deadline here; its reader ends one that hangs.
 const WATCH_START: Duration = Duration::from_secs(30);
+
+/// Whether the answer to a call had more than 64 MiB. A list can be requested again with fewer objects on a page.
+#[must_use]
+pub fn is_too_large(error: &kube::Error) -> bool {
+    let causes = successors(Some(error as &dyn Error), |error| (*error).source());
+    causes.into_iter().any(<dyn Error>::is::<LengthLimitError>)
+}
 
 /// The limits of a client.
 #[derive(Debug, Clone, Copy)]
