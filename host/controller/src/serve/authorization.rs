@@ -23,8 +23,8 @@ use k8s_openapi::api::authorization::v1::{
 use kube::{Api, Client, api::PostParams};
 use tokio::{sync::Semaphore, time::Instant};
 
-use super::{Peer, bearer};
-use crate::{client::Rate, kubernetes::code, status_server::turns::Turns};
+use super::{Peer, bearer, turns::Turns};
+use crate::{client::Rate, kubernetes::code};
 
 /// How long an answer is used again. Rights that were taken away last for as long.
 const ALLOWED: Duration = Duration::from_secs(60);

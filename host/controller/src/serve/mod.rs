@@ -5,6 +5,7 @@ pub(crate) mod bearer;
 pub(crate) mod body;
 mod connections;
 mod lingering;
+pub(crate) mod turns;
 
 use std::{
     collections::BTreeMap,

@@ -15,14 +15,11 @@ use kube::{Api, Client, api::ObjectMeta};
 use thiserror::Error;
 use tokio::time::Instant;
 
-use super::{
-    token::{BoundPod, Claims},
-    turns::Turns,
-};
+use super::token::{BoundPod, Claims};
 use crate::{
     client::Rate,
     reconcile::owner,
-    serve::{Peer, bearer},
+    serve::{Peer, bearer, turns::Turns},
     watch::JobSetObject,
 };
 

@@ -7,7 +7,7 @@
 //!    TrainJob.
 //! 3. [`update`] reads the body, and writes `status.trainerStatus` of the TrainJob.
 //!
-//! [`turns`] bounds the calls to the API server. Clients that are not known yet take turns by their addresses, and the others by their
+//! [`turns`](crate::serve::turns) bounds the calls to the API server. Clients that are not known yet take turns by their addresses, and the others by their
 //! namespaces, so that none of them delays those of others by more than its turn.
 //!
 //! The plugin `train-job-status` passes the URL, the token and the certificate authority to the pods. [`authority`] keeps the latter current.
@@ -16,7 +16,6 @@ mod authority;
 mod authorizer;
 mod server;
 mod token;
-pub(crate) mod turns;
 mod update;
 
 use std::{sync::Arc, time::Duration};

@@ -28,7 +28,6 @@ use trainyard_model::{names::is_dns_label, text::clean};
 use super::{
     StatusServerSettings,
     authorizer::{AuthError, Authorizer, Target},
-    turns::Turns,
     update::StatusUpdate,
 };
 use crate::{
@@ -42,6 +41,7 @@ use crate::{
     serve::{
         Peer,
         body::{self, BodyError},
+        turns::Turns,
     },
 };
 
