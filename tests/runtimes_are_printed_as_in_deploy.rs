@@ -1,14 +1,17 @@
-//! `trainyard runtimes` contains the runtimes in the folders of the plugins, unchanged, and its table fits on a page.
+//! `trainyard runtimes` contains the runtimes in the folders of the plugins, unchanged, applies them, and its table fits on a page.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, missing_docs)]
 
 use std::{collections::BTreeMap, fs};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use trainyard_api::yaml;
 use trainyard_plugin_folders::runtimes;
 
-use crate::common::{command, root, stderr, stdout, trainyard_with_input};
+use crate::common::{
+    api_server::{serve, write_kubeconfig},
+    command, root, stderr, stdout, trainyard_with_input,
+};
 
 /// Returns the texts of the runtimes by name.
 fn files() -> BTreeMap<String, String> {
@@ -116,4 +119,29 @@ fn runtimes_are_not_printed_if_they_cannot_be_applied() {
         "{}",
         stderr(&output)
     );
+}
+
+#[test]
+fn runtimes_are_applied() {
+    let applied = json!({
+        "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "ClusterTrainingRuntime", "metadata": {"name": "applied"},
+    });
+    let (url, calls) = serve(move |_, _| (200, applied.clone()));
+    let folder = tempfile::tempdir().unwrap();
+    write_kubeconfig(folder.path(), &[("here", &url)]);
+    let names = ["jax-distributed", "torch-distributed"];
+    let output = command(&["runtimes", names[0], names[1], "--apply", "--kubeconfig"])
+        .arg(folder.path().join("kubeconfig"))
+        .output()
+        .unwrap();
+    assert_eq!(
+        stdout(&output),
+        "jax-distributed applied\ntorch-distributed applied\n",
+        "{}",
+        stderr(&output)
+    );
+    for (name, call) in names.iter().zip(calls) {
+        let path = "/apis/trainer.kubeflow.org/v1alpha1/clustertrainingruntimes/";
+        assert!(call.starts_with(&format!("{path}{name}?")), "{call}");
+    }
 }

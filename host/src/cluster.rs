@@ -7,12 +7,18 @@ use std::{
 
 use anyhow::Context as _;
 use clap::Args;
-use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{
+    Client, Config,
+    config::{KubeConfigOptions, Kubeconfig},
+};
+pub(crate) use trainyard_controller::client::Access;
 use trainyard_controller::{
-    client::{Access, ClientError, ClientOptions, client as bounded},
+    client::{ClientError, ClientOptions, client as bounded},
     metrics::Metrics,
     queue::{Backoff, Queue},
 };
+
+use crate::report::ErrorList;
 
 /// The cluster.
 #[derive(Debug, Args)]
@@ -26,8 +32,25 @@ pub(crate) struct ClusterArgs {
 }
 
 impl ClusterArgs {
+    /// Runs what a command does in the cluster, which gets a client and the default namespace.
+    pub(crate) fn run<T>(
+        &self,
+        access: Access,
+        command: impl AsyncFnOnce(Client, String) -> Result<T, ErrorList>,
+    ) -> Result<T, ErrorList> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        runtime.block_on(async {
+            let config = self.config().await?;
+            let namespace = config.default_namespace.clone();
+            let client = client(config, access).map_err(anyhow::Error::from)?;
+            command(client, namespace).await
+        })
+    }
+
     /// Returns the client configuration, with its default namespace.
-    pub(crate) async fn config(&self) -> anyhow::Result<kube::Config> {
+    pub(crate) async fn config(&self) -> anyhow::Result<Config> {
         let options = KubeConfigOptions {
             context: self.context.clone(),
             ..KubeConfigOptions::default()
@@ -36,28 +59,26 @@ impl ClusterArgs {
         match &self.kubeconfig {
             Some(path) => from_file(path, &options).await,
             // The service account of a pod has no contexts.
-            None if self.context.is_some() => {
-                kube::Config::from_kubeconfig(&options).await.context(none)
-            }
-            None => kube::Config::infer().await.context(none),
+            None if self.context.is_some() => Config::from_kubeconfig(&options).await.context(none),
+            None => Config::infer().await.context(none),
         }
     }
 }
 
-/// Returns a client for an interactive command: it only reads, and makes each call once, with a deadline.
-pub(crate) fn client(config: kube::Config) -> Result<kube::Client, ClientError> {
+/// Returns a client for an interactive command: it makes each call once, with a deadline.
+pub(crate) fn client(config: Config, access: Access) -> Result<Client, ClientError> {
     // A command does not serve metrics.
     let metrics = Metrics::new(&Queue::new(Backoff::default()));
     let options = ClientOptions {
-        access: Access::Read,
+        access,
         ..ClientOptions::default()
     };
     bounded(config, options, Arc::new(metrics))
 }
 
-async fn from_file(path: &Path, options: &KubeConfigOptions) -> anyhow::Result<kube::Config> {
+async fn from_file(path: &Path, options: &KubeConfigOptions) -> anyhow::Result<Config> {
     let file = Kubeconfig::read_from(path).with_context(|| path.display().to_string())?;
-    kube::Config::from_custom_kubeconfig(file, options)
+    Config::from_custom_kubeconfig(file, options)
         .await
         .with_context(|| path.display().to_string())
 }

@@ -17,7 +17,7 @@ use trainyard_api::{
 };
 
 use crate::{
-    cluster::{self, ClusterArgs},
+    cluster::{Access, ClusterArgs},
     output::{self, Table},
     report::ErrorList,
 };
@@ -66,21 +66,16 @@ pub(crate) fn run(args: &RuntimesArgs) -> Result<(), ErrorList> {
         |runtime: &&Runtime| args.all || args.name.iter().any(|name| name == runtime.name);
     let selected = RUNTIMES.iter().filter(is_selected);
     if args.apply {
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        return runtime.block_on(apply(selected, &args.cluster));
+        return args
+            .cluster
+            .run(Access::Any, |client, _| apply(selected, client));
     }
     let texts: Vec<_> = selected.map(|runtime| runtime.text).collect();
     output::print(&texts.join("---\n"))
 }
 
 /// Applies runtimes to the cluster, and prints a line for each of them.
-async fn apply(
-    selected: impl Iterator<Item = &Runtime>,
-    cluster: &ClusterArgs,
-) -> Result<(), ErrorList> {
-    let client = cluster::client(cluster.config().await?).map_err(anyhow::Error::from)?;
+async fn apply(selected: impl Iterator<Item = &Runtime>, client: Client) -> Result<(), ErrorList> {
     let mut errors = ErrorList::default();
     for runtime in selected {
         match runtime.apply(client.clone()).await {

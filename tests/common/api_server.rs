@@ -9,7 +9,7 @@
 
 use std::{
     fs,
-    io::{BufRead as _, BufReader, Write as _},
+    io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{TcpListener, TcpStream},
     path::Path,
     sync::mpsc,
@@ -39,10 +39,18 @@ pub fn serve(
 }
 
 fn path_of(stream: &TcpStream) -> String {
-    let mut lines = BufReader::new(stream).lines();
-    let first = lines.next().unwrap().unwrap();
-    // The request ends at the empty line, because it has no body.
-    while !lines.next().unwrap().unwrap().is_empty() {}
+    let mut reader = BufReader::new(stream);
+    let mut head = reader.by_ref().lines().map(Result::unwrap);
+    let first = head.next().unwrap();
+    let headers = head.take_while(|line| !line.is_empty());
+    let lengths = headers.filter_map(|line| {
+        let (name, value) = line.split_once(": ")?;
+        let is_length = name.eq_ignore_ascii_case("content-length");
+        is_length.then(|| value.parse::<usize>().unwrap())
+    });
+    // A client does not read the answer to a body that was not received.
+    let mut body = vec![0; lengths.sum()];
+    reader.read_exact(&mut body).unwrap();
     first.split(' ').nth(1).unwrap().to_owned()
 }
 

@@ -26,7 +26,13 @@ use super::{
     live::KINDS,
     source::{Source, without_server_fields},
 };
-use crate::{cluster, input, live_objects::Pages, output::Reading, report::ErrorList};
+use crate::{
+    cluster::{self, Access},
+    input,
+    live_objects::Pages,
+    output::Reading,
+    report::ErrorList,
+};
 
 /// The file that errors name for objects of a cluster.
 const CLUSTER: &str = "the cluster";
@@ -68,7 +74,7 @@ impl Cluster {
         let config = runtime.block_on(args.cluster.config())?;
         let client = {
             let _entered = runtime.enter();
-            cluster::client(config)
+            cluster::client(config, Access::Read)
         };
         let client = client.map_err(|error| ErrorList::from_iter([error.to_string()]))?;
         let cluster = Self {

@@ -20,7 +20,7 @@ use super::{
 };
 use crate::{
     bundle::InputKind,
-    cluster,
+    cluster::Access,
     load::LoadedPlugins,
     output::BufferedList,
     recording::{self, RecordedInput, Recording},
@@ -48,11 +48,12 @@ pub(super) fn explain(
             .collect());
     }
     let loaded = LoadedPlugins::load(&args.run.load)?;
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let train_job = runtime.block_on(LiveTrainJob::read(args, name, loaded))?;
-    let job_set = runtime.block_on(train_job.job_set(args.record.is_some()))?;
+    let read = async |client, default| {
+        let train_job = LiveTrainJob::read(args, name, loaded, (client, default)).await?;
+        let job_set = train_job.job_set(args.record.is_some()).await?;
+        Ok((train_job, job_set))
+    };
+    let (train_job, job_set) = args.cluster.run(Access::Read, read)?;
     let deadline = Deadline::after(args.run.input.limit.timeout);
     let (rendered, cause) = train_job.render(args.record.is_some(), &deadline)?;
     if let Some(bundle) = &args.record {
@@ -102,11 +103,9 @@ impl LiveTrainJob {
         args: &ExplainArgs,
         name: &str,
         mut loaded: LoadedPlugins,
+        (client, default): (Client, String),
     ) -> Result<Self, ErrorList> {
-        let config = args.cluster.config().await?;
-        let namespace = args.run.input.namespace.clone();
-        let namespace = namespace.unwrap_or_else(|| config.default_namespace.clone());
-        let client = cluster::client(config).map_err(|error| failed(&error))?;
+        let namespace = args.run.input.namespace.clone().unwrap_or(default);
         let live = live(client.clone(), &namespace, name).await;
         let live = live.map_err(|error| failed(&error))?;
         if let Some(facts) = live.snapshot.facts() {

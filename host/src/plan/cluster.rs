@@ -2,15 +2,16 @@
 
 use std::collections::BTreeMap;
 
+use kube::Client;
 use serde::Serialize;
 
 use super::{PlanArgs, PlanFormat};
 use crate::{
-    cluster,
+    cluster::Access,
     live_objects::text,
     load::LoadedPlugins,
     output::{self, counted},
-    replicas::{Replicas, series},
+    replicas::{ReplicaArgs, Replicas, series},
     report::{self, ErrorList},
 };
 
@@ -54,10 +55,8 @@ pub(super) fn run(args: &PlanArgs) -> Result<(), ErrorList> {
             (id.name.to_string(), format!("{} {}", id.version, id.digest))
         })
         .collect();
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let replicas = runtime.block_on(read(args, &digest, &here))?;
+    let read = |client, _| read(client, &args.replicas, &digest, &here);
+    let replicas = args.cluster.run(Access::Read, read)?;
     let plans = ClusterPlans { digest, replicas };
     match args.output {
         PlanFormat::Json => output::json(&plans)?,
@@ -67,12 +66,12 @@ pub(super) fn run(args: &PlanArgs) -> Result<(), ErrorList> {
 }
 
 async fn read(
-    args: &PlanArgs,
+    client: Client,
+    args: &ReplicaArgs,
     digest: &str,
     here: &Plugins,
 ) -> Result<Vec<ReplicaPlan>, ErrorList> {
-    let client = cluster::client(args.cluster.config().await?).map_err(anyhow::Error::from)?;
-    let replicas = Replicas::list(client, &args.replicas).await;
+    let replicas = Replicas::list(client, args).await;
     let replicas = replicas.map_err(|error| ErrorList::from_iter([error]))?;
     let mut plans = Vec::new();
     for pod in &replicas.pods {

@@ -11,7 +11,7 @@ use self::collect::{Collection, Scope};
 use crate::{
     args,
     bundle::{self, Cluster, Host, Index},
-    cluster::{self, ClusterArgs},
+    cluster::{Access, ClusterArgs},
     output::{self, counted},
     replicas::ReplicaArgs,
     report::{self, ErrorList},
@@ -34,16 +34,11 @@ pub(crate) struct SupportArgs {
 }
 
 pub(crate) fn run(args: &SupportArgs) -> Result<(), ErrorList> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let collection = runtime.block_on(async {
-        let config = args.cluster.config().await?;
+    let collection = args.cluster.run(Access::Read, async |client, default| {
         let mut namespaces = args.namespace.clone();
         if namespaces.is_empty() {
-            namespaces.push(config.default_namespace.clone());
+            namespaces.push(default);
         }
-        let client = cluster::client(config).map_err(anyhow::Error::from)?;
         let scope = Scope {
             client,
             namespaces,

@@ -10,7 +10,7 @@ use clap::Args;
 use self::{answer::Answer, read::Facts};
 use crate::{
     args,
-    cluster::{self, ClusterArgs},
+    cluster::{Access, ClusterArgs},
     live_objects::LiveObjects,
     output,
     report::ErrorList,
@@ -42,14 +42,8 @@ enum WhyFormat {
 }
 
 pub(crate) fn run(args: &WhyArgs) -> Result<(), ErrorList> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()?;
-    let facts = runtime.block_on(async {
-        let config = args.cluster.config().await?;
-        let namespace = args.namespace.clone();
-        let namespace = namespace.unwrap_or_else(|| config.default_namespace.clone());
-        let client = cluster::client(config).map_err(anyhow::Error::from)?;
+    let facts = args.cluster.run(Access::Read, async |client, default| {
+        let namespace = args.namespace.clone().unwrap_or(default);
         let objects = LiveObjects { client, namespace };
         let facts = Facts::read(&objects, &args.train_job).await;
         facts.map_err(|error| ErrorList::from_iter([error]))
