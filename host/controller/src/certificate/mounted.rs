@@ -9,24 +9,19 @@ use std::{
 
 use rustls::{
     crypto::{CryptoProvider, ring},
-    pki_types::{CertificateDer, PrivateKeyDer, pem, pem::PemObject as _},
     sign::CertifiedKey,
 };
 use thiserror::Error;
 use tokio::{task::spawn_blocking, time::sleep};
 
-use super::{READINESS, Served, ServedCertificate};
+use super::{
+    READINESS, Served, ServedCertificate,
+    pem::{self, AUTHORITIES, CERTIFICATE, KEY, Problem},
+};
 use crate::serve::Readiness;
 
 /// How often the files are read. A Secret that is mounted changes about a minute after it was written, long before a certificate expires.
 const EVERY: Duration = Duration::from_secs(2);
-
-/// The files of a Secret of type `kubernetes.io/tls`.
-const CERTIFICATE: &str = "tls.crt";
-const KEY: &str = "tls.key";
-
-/// The file in which cert-manager has the certificate authority. It may be missing or empty.
-const AUTHORITY: &str = "ca.crt";
 
 /// Why a certificate cannot be served.
 #[derive(Debug, Error)]
@@ -52,6 +47,7 @@ enum CertificateError {
 struct Files {
     certificate: Vec<u8>,
     key: Vec<u8>,
+    /// The file may be missing or empty.
     authority: Option<Vec<u8>>,
 }
 
@@ -120,7 +116,7 @@ impl Files {
                 let path = directory.join(name);
                 fs::read(&path).map_err(|source| CertificateError::Read { path, source })
             };
-            let authority = match read(AUTHORITY) {
+            let authority = match read(AUTHORITIES) {
                 Err(CertificateError::Read { source, .. })
                     if source.kind() == io::ErrorKind::NotFound =>
                 {
@@ -139,34 +135,26 @@ impl Files {
 
     /// Returns the certificate with its key, if they belong together.
     fn parse(&self, directory: &Path) -> Result<Served, CertificateError> {
-        let invalid = |name: &str, problem: String| CertificateError::Invalid {
+        let invalid = |name: &str, what: &str, problem| CertificateError::Invalid {
             path: directory.join(name),
-            problem,
-        };
-        let of_pem = |name, error: pem::Error| {
-            let problem = super::pem::problem(&error);
-            invalid(name, format!("is not valid PEM: {problem}"))
+            problem: match problem {
+                Problem::Missing => format!("has no {what}"),
+                Problem::Invalid(why) => format!("is not valid PEM: {why}"),
+            },
         };
         let certificates = |name, text| {
-            let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
-            let chain = chain.map_err(|error| of_pem(name, error))?;
-            if chain.is_empty() {
-                return Err(invalid(name, "has no certificate".to_owned()));
-            }
-            Ok(chain)
+            pem::certificates(text).map_err(|problem| invalid(name, "certificate", problem))
         };
         let chain = certificates(CERTIFICATE, &self.certificate)?;
         let authority = match &self.authority {
             None => None,
             Some(text) => {
-                certificates(AUTHORITY, text)?;
+                certificates(AUTHORITIES, text)?;
                 Some(String::from_utf8_lossy(text).into())
             }
         };
-        let key = PrivateKeyDer::from_pem_slice(&self.key).map_err(|error| match error {
-            pem::Error::NoItemsFound => invalid(KEY, "has no private key".to_owned()),
-            error => of_pem(KEY, error),
-        })?;
+        let key = pem::private_key(&self.key);
+        let key = key.map_err(|problem| invalid(KEY, "private key", problem))?;
         let provider: CryptoProvider = ring::default_provider();
         let certificate = CertifiedKey::from_der(chain, key, &provider).map_err(|problem| {
             CertificateError::Mismatch {

@@ -1,17 +1,62 @@
-//! Why a text is not PEM, without quoting it: the errors of the parser have lines of the text, which may be a private key.
+//! Texts in PEM. What is wrong with one is said without quoting it: the errors of the parser have lines of the text, which may be a private key.
 
-use rustls::pki_types::pem::Error;
+use ::pem::{EncodeConfig, LineEnding, Pem, encode_config};
+use rustls::pki_types::{
+    CertificateDer, PrivateKeyDer,
+    pem::{Error, PemObject as _},
+};
+use thiserror::Error as ThisError;
 
-/// Returns what is wrong.
-pub(super) const fn problem(error: &Error) -> &'static str {
-    match error {
-        Error::NoItemsFound => "there is no section of this kind",
-        Error::MissingSectionEnd { .. } | Error::IllegalSectionStart { .. } => {
-            "a BEGIN or END line is incomplete; were its line breaks lost?"
+/// The files and keys of a Secret of type `kubernetes.io/tls`, and the one in which cert-manager and the reference have the authorities.
+pub(super) const CERTIFICATE: &str = "tls.crt";
+pub(super) const KEY: &str = "tls.key";
+pub(super) const AUTHORITIES: &str = "ca.crt";
+
+/// Why a text cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ThisError)]
+pub(super) enum Problem {
+    /// It has no section of the wanted kind.
+    #[error("there is no section of this kind")]
+    Missing,
+    /// It is not PEM, with the reason.
+    #[error("{0}")]
+    Invalid(&'static str),
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::NoItemsFound => Self::Missing,
+            Error::MissingSectionEnd { .. } | Error::IllegalSectionStart { .. } => {
+                Self::Invalid("a BEGIN or END line is incomplete; were its line breaks lost?")
+            }
+            Error::Base64Decode(_) => Self::Invalid("it is not base64"),
+            _ => Self::Invalid("it cannot be read"),
         }
-        Error::Base64Decode(_) => "it is not base64",
-        _ => "it cannot be read",
     }
+}
+
+/// Returns the certificates in a text, of which there is at least one.
+pub(super) fn certificates(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, Problem> {
+    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
+    match found {
+        Ok(found) if found.is_empty() => Err(Problem::Missing),
+        found => Ok(found?),
+    }
+}
+
+/// Returns the private key in a text.
+pub(super) fn private_key(text: &[u8]) -> Result<PrivateKeyDer<'static>, Problem> {
+    Ok(PrivateKeyDer::from_pem_slice(text)?)
+}
+
+/// Returns certificates as a text.
+pub(super) fn text<'a>(certificates: impl IntoIterator<Item = &'a CertificateDer<'a>>) -> String {
+    let line_feeds = EncodeConfig::new().set_line_ending(LineEnding::LF);
+    let section = |certificate: &CertificateDer<'_>| {
+        encode_config(&Pem::new("CERTIFICATE", certificate.as_ref()), line_feeds)
+    };
+    certificates.into_iter().map(section).collect()
 }
 
 #[cfg(test)]
@@ -19,7 +64,6 @@ mod tests {
     #![allow(clippy::unwrap_used)]
 
     use rcgen::KeyPair;
-    use rustls::pki_types::{PrivateKeyDer, pem::PemObject as _};
 
     use super::*;
 
@@ -31,8 +75,8 @@ mod tests {
         // The parser's own text has its bytes as numbers.
         assert!(error.to_string().len() > line.len());
         assert_eq!(
-            problem(&error),
-            "a BEGIN or END line is incomplete; were its line breaks lost?"
+            private_key(line.as_bytes()).unwrap_err(),
+            Problem::Invalid("a BEGIN or END line is incomplete; were its line breaks lost?")
         );
     }
 }

@@ -17,7 +17,6 @@ use super::material::{
     AUTHORITY_NAME, Authority, CA_CERTIFICATE, CA_KEY, Leaf, Material, MaterialError, PrivateKey,
     SigningAuthority,
 };
-use crate::certificate::pem::problem as pem_problem;
 
 /// The lifetimes of the reference's.
 pub(super) const AUTHORITY_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
@@ -86,7 +85,7 @@ impl Signer {
 
     fn new(signer: &SigningAuthority) -> Result<Self, IssueError> {
         let key = signer.key.parse();
-        let key = key.map_err(|error| IssueError::Key(pem_problem(&error).to_owned()))?;
+        let key = key.map_err(|problem| IssueError::Key(problem.to_string()))?;
         let key = ring::sign::any_supported_type(&key);
         let key = key.map_err(|error| IssueError::Key(error.to_string()))?;
         let mut schemes = Self::SCHEMES.into_iter();

@@ -14,26 +14,21 @@ use rustls::{
     RootCertStore,
     client::{WebPkiServerVerifier, danger::ServerCertVerifier as _},
     crypto::ring,
-    pki_types::{
-        CertificateDer, PrivateKeyDer, ServerName, UnixTime,
-        pem::{self, PemObject as _},
-    },
+    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject as _},
     sign::CertifiedKey,
 };
 use thiserror::Error;
 use x509_parser::parse_x509_certificate;
 use zeroize::Zeroizing;
 
-use crate::certificate::pem::problem as pem_problem;
+use crate::certificate::pem::{self, Problem};
+pub(super) use crate::certificate::pem::{AUTHORITIES as CA_CERTIFICATE, CERTIFICATE, KEY};
 
-/// The keys of the Secret.
-pub(super) const CA_CERTIFICATE: &str = "ca.crt";
+/// The other keys of the Secret.
 pub(super) const CA_KEY: &str = "ca.key";
 pub(super) const NEXT_CA_KEY: &str = "next-ca.key";
-pub(super) const CERTIFICATE: &str = "tls.crt";
-pub(super) const KEY: &str = "tls.key";
 
-/// All of them.
+/// All keys of the Secret.
 pub(super) const KEYS: [&str; 5] = [CA_CERTIFICATE, CA_KEY, NEXT_CA_KEY, CERTIFICATE, KEY];
 
 /// The common name of the reference's authority, and of ours.
@@ -45,7 +40,7 @@ pub(super) enum MaterialError {
     #[error("{0} is missing")]
     Missing(&'static str),
     #[error("{0} is not valid PEM: {1}")]
-    Pem(&'static str, String),
+    Pem(&'static str, &'static str),
     #[error("{0} has no certificate")]
     NoCertificate(&'static str),
     #[error("{0} is not an X.509 certificate")]
@@ -69,8 +64,8 @@ impl PrivateKey {
         &self.0
     }
 
-    pub(super) fn parse(&self) -> Result<PrivateKeyDer<'static>, pem::Error> {
-        PrivateKeyDer::from_pem_slice(self.0.as_bytes())
+    pub(super) fn parse(&self) -> Result<PrivateKeyDer<'static>, Problem> {
+        pem::private_key(self.0.as_bytes())
     }
 
     /// Returns the certificate of this key with the key.
@@ -79,8 +74,8 @@ impl PrivateKey {
         chain: Vec<CertificateDer<'static>>,
     ) -> Result<CertifiedKey, String> {
         let key = self.parse().map_err(|error| match error {
-            pem::Error::NoItemsFound => "it is not a private key".to_owned(),
-            error => format!("it is not valid PEM: {}", pem_problem(&error)),
+            Problem::Missing => "it is not a private key".to_owned(),
+            Problem::Invalid(why) => format!("it is not valid PEM: {why}"),
         })?;
         let provider = ring::default_provider();
         CertifiedKey::from_der(chain, key, &provider).map_err(|error| error.to_string())
@@ -131,12 +126,12 @@ impl Authority {
         found.collect()
     }
 
-    pub(super) fn has_expired(&self, now: SystemTime) -> bool {
-        self.not_after <= now
+    pub(super) fn pem(&self) -> String {
+        pem::text([&self.der])
     }
 
-    pub(super) fn pem(&self) -> String {
-        pem_of(&self.der)
+    pub(super) fn has_expired(&self, now: SystemTime) -> bool {
+        self.not_after <= now
     }
 }
 
@@ -153,24 +148,6 @@ fn lifetime(
         at(validity.not_before.timestamp()),
         at(validity.not_after.timestamp()),
     )
-}
-
-fn pem_of(der: &CertificateDer<'_>) -> String {
-    use base64::{Engine as _, prelude::BASE64_STANDARD};
-    let text = BASE64_STANDARD.encode(der);
-    let mut pem = "-----BEGIN CERTIFICATE-----\n".to_owned();
-    let mut rest = text.as_str();
-    while let Some((line, after)) = rest.split_at_checked(64) {
-        pem.push_str(line);
-        pem.push('\n');
-        rest = after;
-    }
-    if !rest.is_empty() {
-        pem.push_str(rest);
-        pem.push('\n');
-    }
-    pem.push_str("-----END CERTIFICATE-----\n");
-    pem
 }
 
 /// Returns authorities as PEM.
@@ -297,7 +274,7 @@ impl Material {
     pub(super) fn data(&self) -> BTreeMap<&'static str, Option<Zeroizing<String>>> {
         let text = |text: &str| Some(Zeroizing::new(text.to_owned()));
         let leaf = self.leaf.as_ref();
-        let chain = leaf.map(|leaf| leaf.chain.iter().map(pem_of).collect::<String>());
+        let chain = leaf.map(|leaf| pem::text(&leaf.chain));
         BTreeMap::from([
             (CA_CERTIFICATE, text(&bundle(self.authorities()))),
             (CA_KEY, text(self.signer.key.pem())),
@@ -332,7 +309,7 @@ fn private_key(data: &Data, name: &'static str) -> Result<PrivateKey, MaterialEr
     let bytes = data.get(name).ok_or(MaterialError::Missing(name))?;
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(PrivateKey::new(text.to_owned())),
-        Err(_) => Err(MaterialError::Pem(name, "it is not UTF-8".to_owned())),
+        Err(_) => Err(MaterialError::Pem(name, "it is not UTF-8")),
     }
 }
 
@@ -341,10 +318,8 @@ fn certificates(
     name: &'static str,
 ) -> Result<Vec<CertificateDer<'static>>, MaterialError> {
     let text = data.get(name).ok_or(MaterialError::Missing(name))?;
-    let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(text).collect();
-    let found = found.map_err(|error| MaterialError::Pem(name, pem_problem(&error).to_owned()))?;
-    match found.is_empty() {
-        true => Err(MaterialError::NoCertificate(name)),
-        false => Ok(found),
-    }
+    pem::certificates(text).map_err(|problem| match problem {
+        Problem::Missing => MaterialError::NoCertificate(name),
+        Problem::Invalid(why) => MaterialError::Pem(name, why),
+    })
 }
