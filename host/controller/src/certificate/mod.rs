@@ -9,11 +9,7 @@ mod mounted;
 mod pem;
 mod tls;
 
-use std::{
-    fmt,
-    path::PathBuf,
-    sync::{Arc, PoisonError, RwLock},
-};
+use std::{fmt, future::pending, path::PathBuf, sync::Arc};
 
 pub use clock::{Clock, SystemClock};
 pub(crate) use managed::Managed;
@@ -22,6 +18,7 @@ use rustls::{
     sign::CertifiedKey,
 };
 pub use tls::{CipherSuite, TlsSettings, TlsVersion};
+use tokio::sync::watch;
 use tokio_rustls::TlsAcceptor;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -63,7 +60,20 @@ pub(crate) enum Source {
 #[derive(Clone, Default)]
 pub(crate) struct ServedCertificate {
     settings: Arc<TlsSettings>,
-    served: Arc<RwLock<Option<Served>>>,
+    served: watch::Sender<Option<Served>>,
+}
+
+/// The changes of the certificate that is served.
+pub(crate) struct Changes(watch::Receiver<Option<Served>>);
+
+impl Changes {
+    /// Waits for a change since the last one.
+    pub(crate) async fn next(&mut self) {
+        if self.0.changed().await.is_err() {
+            // Nobody can change it any more.
+            pending::<()>().await;
+        }
+    }
 }
 
 /// A certificate, and what its clients have to trust.
@@ -91,7 +101,7 @@ impl ServedCertificate {
     pub(crate) fn new(settings: TlsSettings) -> Self {
         Self {
             settings: Arc::new(settings),
-            served: Arc::default(),
+            served: watch::Sender::default(),
         }
     }
 
@@ -112,7 +122,12 @@ impl ServedCertificate {
 
     /// Whether there is a certificate.
     pub(crate) fn is_there(&self) -> bool {
-        self.served().is_some()
+        self.served.borrow().is_some()
+    }
+
+    /// Returns the changes from now on.
+    pub(crate) fn changes(&self) -> Changes {
+        Changes(self.served.subscribe())
     }
 
     /// Serves the certificates of `source` until the task is dropped. Until there is a valid one, the process is not ready.
@@ -132,12 +147,10 @@ impl ServedCertificate {
     }
 
     fn served(&self) -> Option<Served> {
-        let served = self.served.read();
-        served.unwrap_or_else(PoisonError::into_inner).clone()
+        self.served.borrow().clone()
     }
 
     fn set(&self, next: Served) {
-        let served = self.served.write();
-        *served.unwrap_or_else(PoisonError::into_inner) = Some(next);
+        self.served.send_replace(Some(next));
     }
 }

@@ -11,7 +11,7 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use serde_json::json;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, timeout_at};
 use trainyard_model::facts::{HostFacts, STATUS_CA};
 
 use crate::{
@@ -21,9 +21,6 @@ use crate::{
     queue::NamespacedName,
     reconcile::{MANAGER, Stores, owner, status},
 };
-
-/// How often it is checked whether the authorities have changed.
-const EVERY: Duration = Duration::from_secs(2);
 
 /// How long after a change the ConfigMaps are checked once more. A reconcile that had read the earlier authorities has created its ConfigMap
 /// by then.
@@ -35,9 +32,10 @@ const KEY: &str = "ca.crt";
 
 /// Keeps the fact current with which TrainJobs are rendered.
 pub(super) async fn publish(certificate: ServedCertificate, facts: HostFacts) {
+    let mut changes = certificate.changes();
     loop {
         publish_now(&certificate, &facts);
-        sleep(EVERY).await;
+        changes.next().await;
     }
 }
 
@@ -63,6 +61,7 @@ pub(super) struct ConfigMaps {
 impl ConfigMaps {
     /// Keeps the ConfigMaps current.
     pub(super) async fn follow(self) {
+        let mut changes = self.certificate.changes();
         let mut known: Option<Arc<str>> = None;
         let mut again: Option<Instant> = None;
         loop {
@@ -76,7 +75,10 @@ impl ConfigMaps {
                     known = Some(authority);
                 }
             }
-            sleep(EVERY).await;
+            match again {
+                Some(at) => drop(timeout_at(at, changes.next()).await),
+                None => changes.next().await,
+            }
         }
     }
 

@@ -22,7 +22,6 @@ use std::{sync::Arc, time::Duration};
 
 use authority::{ConfigMaps, publish, publish_now};
 use server::Server;
-use tokio::time::sleep;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
@@ -34,9 +33,6 @@ use crate::{
 
 /// The port of the reference's status server.
 const PORT: u16 = 10443;
-
-/// How often it is checked whether there is a certificate.
-const RETRY: Duration = Duration::from_millis(100);
 
 /// The settings of the status server.
 #[derive(Debug, Clone, PartialEq)]
@@ -142,8 +138,9 @@ impl StatusServer {
         let ConfigMaps {
             certificate, facts, ..
         } = &self.config_maps;
+        let mut changes = certificate.changes();
         while !publish_now(certificate, facts) {
-            sleep(RETRY).await;
+            changes.next().await;
         }
     }
 
