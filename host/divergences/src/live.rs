@@ -34,6 +34,13 @@ pub fn listed(subject: Subject<'_>, trainyard: &Answer, reference: &Answer) -> V
     found.into_iter().map(with_rows).collect()
 }
 
+/// Whether objects of this kind are not compared. Neither the Secrets of a cluster nor those in files are read: their names are in the
+/// volumes of the JobSet.
+#[must_use]
+pub fn is_secret(api_version: &str, kind: &str) -> bool {
+    (api_version, kind) == ("v1", "Secret")
+}
+
 /// Returns the part of an object that a controller writes.
 #[must_use]
 pub fn written(object: &Value) -> Value {

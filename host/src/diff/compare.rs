@@ -11,7 +11,7 @@ use trainyard_controller::reconcile::Snapshot;
 use trainyard_divergences::{
     difference::{Answer, Refusal},
     listing::used,
-    live::{listed, written},
+    live::{is_secret, listed, written},
     seen::Subject,
 };
 use trainyard_model::deadline::Deadline;
@@ -21,7 +21,7 @@ use trainyard_schema::Admission;
 use super::{
     cluster::Cluster,
     keys::{Key, id, job_key, key_of, key_of_id, reference_of, runtime_key},
-    live::{LiveJob, Maker, OwnedObjects, is_secret},
+    live::{LiveJob, Maker, OwnedObjects},
     objects::{ComparedWith, Effect, Finding, ObjectReport},
     report::DiffReport,
     source::Source,

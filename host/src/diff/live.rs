@@ -17,12 +17,6 @@ pub(super) const KINDS: [(&str, &str); 4] = [
     ("scheduling.volcano.sh/v1beta1", "PodGroup"),
 ];
 
-/// Whether objects of this kind are not compared. Neither the Secrets of a cluster nor those in files are read: their names are in the
-/// volumes of the JobSet.
-pub(super) fn is_secret(api_version: &str, kind: &str) -> bool {
-    (api_version, kind) == ("v1", "Secret")
-}
-
 /// The namespace and the name of a TrainJob.
 pub(super) type JobKey = (String, String);
 

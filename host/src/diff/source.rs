@@ -3,7 +3,7 @@
 use serde_json::Value;
 use trainyard_api::{Inputs, Object, names};
 
-use super::live::{KINDS, OwnedObjects, is_secret};
+use super::live::{KINDS, OwnedObjects};
 use crate::{
     args::InputArgs,
     input,

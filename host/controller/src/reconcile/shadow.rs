@@ -7,7 +7,7 @@ use trainyard_api::names;
 use trainyard_divergences::{
     difference::{Answer, Refusal},
     listing::used,
-    live::{listed, written},
+    live::{is_secret, listed, written},
     seen::Subject,
 };
 use trainyard_model::deadline::Deadline;
@@ -181,8 +181,7 @@ impl Run<'_> {
         let others = facts.objects.iter().map(|object| &object.rendered.value);
         let (mut ours, mut theirs) = (Vec::new(), Vec::new());
         for object in others.chain([value.job_set()]) {
-            if is_secret(object) {
-                // Neither its keys nor its name, which is in the JobSet's volumes, have to be read.
+            if is_secret(text(object, "/apiVersion"), text(object, "/kind")) {
                 continue;
             }
             theirs.extend(self.live(object).await?);
@@ -209,14 +208,8 @@ impl Run<'_> {
 
     /// Reads the object of the cluster with the name of a rendered one; `None` if there is none.
     async fn live(&self, rendered: &Value) -> Result<Option<Value>> {
-        let text = |field: &str| {
-            rendered
-                .pointer(field)
-                .and_then(Value::as_str)
-                .unwrap_or_default()
-        };
-        let (api_version, kind, name) =
-            (text("/apiVersion"), text("/kind"), text("/metadata/name"));
+        let [api_version, kind, name] =
+            ["/apiVersion", "/kind", "/metadata/name"].map(|field| text(rendered, field));
         let failed = |error| ReconcileError::api(format!("reading {kind} `{name}`"), error);
         let found: Result<DynamicObject, _> =
             self.cluster.of_kind(api_version, kind).get(name).await;
@@ -232,7 +225,9 @@ impl Run<'_> {
     }
 }
 
-fn is_secret(object: &Value) -> bool {
-    let is = |field: &str, value: &str| object.get(field).is_some_and(|it| it == value);
-    is("apiVersion", "v1") && is("kind", "Secret")
+fn text<'v>(object: &'v Value, field: &str) -> &'v str {
+    object
+        .pointer(field)
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }

@@ -88,7 +88,7 @@ impl MetricsAuthorizer {
         if let Some(known) = self.known(&digest) {
             return Ok(known);
         }
-        self.turns.take(&peer.0.to_string().into()).await;
+        self.turns.take(&peer.key()).await;
         // The semaphore is never closed.
         let _question = self.questions.acquire().await.ok();
         if let Some(known) = self.known(&digest) {

@@ -5,6 +5,7 @@ use std::{
     io,
     net::IpAddr,
     pin::pin,
+    sync::Arc,
     time::Duration,
 };
 
@@ -24,6 +25,13 @@ use tower::Service as _;
 /// The address of the client of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Peer(pub(crate) IpAddr);
+
+impl Peer {
+    /// Returns the key by which clients take turns.
+    pub(crate) fn key(self) -> Arc<str> {
+        self.0.to_string().into()
+    }
+}
 
 /// The bounds on the connections of a listener.
 #[derive(Clone, Copy, Debug)]

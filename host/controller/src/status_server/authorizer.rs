@@ -122,7 +122,7 @@ impl Authorizer {
         {
             return Ok(known.train_job);
         }
-        self.turns.take(&peer.0.to_string().into()).await;
+        self.turns.take(&peer.key()).await;
         self.confirm(token, target, pod).await?;
         let train_job = self.train_job_of(target, pod).await?;
         self.remember(

@@ -55,12 +55,25 @@ const BODY: Duration = Duration::from_secs(10);
 pub(super) struct Server {
     checks: Checks,
     metrics: Arc<Metrics>,
+    large: Room,
+    small: Room,
+}
+
+/// The room for bodies of one size.
+struct Room {
     /// A permit for each [`PERMIT`] bytes of bodies.
-    large_bodies: Arc<Semaphore>,
-    small_bodies: Arc<Semaphore>,
+    bodies: Arc<Semaphore>,
     /// The places of clients that send bodies, for which they take turns by their address, so that slow ones do not delay others.
-    large_readers: FairSemaphore,
-    small_readers: FairSemaphore,
+    readers: FairSemaphore,
+}
+
+impl Room {
+    fn new(bytes: usize, (readers, share): (usize, NonZeroUsize)) -> Self {
+        Self {
+            bodies: Arc::new(Semaphore::new(bytes / PERMIT)),
+            readers: FairSemaphore::new(readers, share),
+        }
+    }
 }
 
 /// Why a request has no verdict.
@@ -89,10 +102,8 @@ impl Server {
         Self {
             checks,
             metrics,
-            large_bodies: Arc::new(Semaphore::new(LARGE_BODIES / PERMIT)),
-            small_bodies: Arc::new(Semaphore::new(SMALL_BODIES / PERMIT)),
-            large_readers: FairSemaphore::new(2, NonZeroUsize::MIN),
-            small_readers: FairSemaphore::new(64, NonZeroUsize::MIN.saturating_add(31)),
+            large: Room::new(LARGE_BODIES, (2, NonZeroUsize::MIN)),
+            small: Room::new(SMALL_BODIES, (64, NonZeroUsize::MIN.saturating_add(31))),
         }
     }
 
@@ -134,11 +145,11 @@ impl Server {
     ) -> Result<(&'static str, String), RequestError> {
         let read = async {
             let length = body::length(&request, LARGEST)?;
-            let (bodies, readers) = match length <= SMALL {
-                true => (&self.small_bodies, &self.small_readers),
-                false => (&self.large_bodies, &self.large_readers),
+            let Room { bodies, readers } = match length <= SMALL {
+                true => &self.small,
+                false => &self.large,
             };
-            let _reads = readers.acquire(&peer.0.to_string().into(), 1).await;
+            let _reads = readers.acquire(&peer.key(), 1).await;
             let permits = u32::try_from(length.div_ceil(PERMIT).max(1)).unwrap_or(u32::MAX);
             // The semaphores are never closed.
             let held = bodies.clone().acquire_many_owned(permits).await.ok();
