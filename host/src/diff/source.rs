@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use trainyard_api::{Inputs, Object, names};
+use trainyard_divergences::live::is_secret;
 
 use super::live::{KINDS, OwnedObjects};
 use crate::{
