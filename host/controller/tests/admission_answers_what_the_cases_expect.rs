@@ -18,6 +18,7 @@ use trainyard_sdk::native::NativePlugin;
 
 use crate::stub::{
     cluster::Cluster,
+    conditions::Condition,
     webhooks::{Webhooks, patched},
 };
 
@@ -100,6 +101,11 @@ async fn every_case_is_answered_as_it_is_rendered() {
     let mut wrong = Vec::new();
     let (mut refused, mut accepted) = (BTreeSet::new(), BTreeSet::new());
     let mut warned = BTreeSet::new();
+    let mutates = Condition::deployed(
+        "defaulter.trainjob.trainer.kubeflow.org",
+        "has-patches-or-old-forms",
+    );
+    let mut called = BTreeSet::new();
     for case in cases() {
         let case_name = case.file_name().unwrap().to_str().unwrap().to_owned();
         let objects = objects(&case);
@@ -134,7 +140,14 @@ async fn every_case_is_answered_as_it_is_rendered() {
             let expected = expected(&case, &name);
             let mutated = webhooks.review(MUTATE, &job, None).await;
             assert_eq!(mutated["allowed"], true, "{case_name}");
-            let job = patched(&job, &mutated);
+            let changed = patched(&job, &mutated);
+            let is_called = mutates.is_met_by(&job);
+            assert!(
+                changed == job || is_called,
+                "{case_name}: the API server does not ask"
+            );
+            called.insert(is_called);
+            let job = changed;
             let response = webhooks.review(VALIDATE, &job, None).await;
             let message = comparable(response["status"]["message"].as_str().unwrap_or_default());
             let warnings = comparable(&response["warnings"].to_string());
@@ -162,6 +175,7 @@ async fn every_case_is_answered_as_it_is_rendered() {
         webhooks.abandon();
     }
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
+    assert_eq!(called.len(), 2, "{called:?}");
     // Plugins that are not loaded, objects that do not exist yet, and nothing else.
     let is_later =
         |error: &&String| error.contains(" needs ") || error.contains("no loaded plugin");

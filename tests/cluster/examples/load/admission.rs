@@ -8,14 +8,14 @@ use std::{
 
 use anyhow::{Context as _, Result};
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use kube::{Client, api::PostParams};
+use kube::api::PostParams;
 use serde_json::json;
 use trainyard_cluster::{
     ControlPlane, Oracle, Port, Reference, ReferenceLimits, Webhooks, chart, define_kinds,
 };
 
 use crate::{
-    measured::Trainyard,
+    measured::{Measured, Trainyard, api_server_cpu},
     objects::{self, TRAIN_JOB, api},
 };
 
@@ -32,6 +32,14 @@ enum Serves {
     Reference,
 }
 
+/// What a round measured.
+struct Creations {
+    /// The sorted latencies.
+    times: Vec<Duration>,
+    /// The CPU time for one creation of the API server and of what serves the webhooks, in milliseconds.
+    cpu: [f64; 2],
+}
+
 /// Measures the creation of this many TrainJobs, [`AT_ONCE`] at once and as a dry run, which calls webhooks too. In each of three rounds,
 /// an API server calls no webhooks, ours, and the reference's.
 pub(crate) fn creations(program: &Path, count: usize) -> Result<()> {
@@ -43,14 +51,16 @@ pub(crate) fn creations(program: &Path, count: usize) -> Result<()> {
         let all = [Serves::Nobody, Serves::Trainyard, Serves::Reference];
         for round in 1..=3 {
             for serves in all {
-                let times = measured(&plane, &namespace, (serves, program), count).await?;
-                let [median, p99] = [times.get(count / 2), times.get(count * 99 / 100)];
-                let ms =
-                    |time: Option<&Duration>| time.map_or(f64::NAN, |it| it.as_secs_f64() * 1e3);
+                let Creations { times, cpu } =
+                    measured(&plane, &namespace, (serves, program), count).await?;
+                let ms = |time: Option<&Duration>| {
+                    time.map_or(f64::NAN, |time| time.as_secs_f64() * 1e3)
+                };
+                let [median, p99] = [times.get(count / 2), times.get(count * 99 / 100)].map(ms);
+                let [api_server, webhooks] = cpu;
                 println!(
-                    "round {round}, {serves:?}: median {:.1} ms, 99th percentile {:.1} ms",
-                    ms(median),
-                    ms(p99)
+                    "round {round}, {serves:?}: median {median:.1} ms, 99th percentile {p99:.1} ms, \
+                     CPU for each {api_server:.2} ms of the API server, {webhooks:.2} ms of the webhooks"
                 );
             }
         }
@@ -58,42 +68,33 @@ pub(crate) fn creations(program: &Path, count: usize) -> Result<()> {
     })
 }
 
-/// Returns the sorted latencies.
 async fn measured(
     plane: &ControlPlane,
     namespace: &str,
     (serves, program): (Serves, &Path),
     count: usize,
-) -> Result<Vec<Duration>> {
-    match serves {
-        Serves::Nobody => create(plane.client(), namespace, count).await,
+) -> Result<Creations> {
+    let shipped = chart().join("files/webhooks.yaml");
+    let (measured, file, port) = match serves {
+        Serves::Nobody => return create(plane, namespace, (None, count)).await,
         Serves::Trainyard => {
             let port = Port::find()?;
             let config = format!("--config={}", config(plane, &port)?.display());
-            let _serves = Trainyard::start(plane, program, &[config]).await?;
-            let file = chart().join("files/webhooks.yaml");
-            let webhooks = Webhooks::read(&file, plane, port.number())?;
-            through(plane, namespace, &webhooks, count).await
+            let started = Trainyard::start(plane, program, &[config]).await?;
+            (Measured::Trainyard(started), shipped, port.number())
         }
         Serves::Reference => {
-            let reference = Reference::start(plane, ReferenceLimits::SHIPPED).await?;
+            let started = Reference::start(plane, ReferenceLimits::SHIPPED).await?;
+            let port = started.webhook_port();
             let file = Oracle::reference()?.join("manifests/base/webhook/manifests.yaml");
-            let webhooks = Webhooks::read(&file, plane, reference.webhook_port())?;
-            through(plane, namespace, &webhooks, count).await
+            (Measured::Reference(started), file, port)
         }
-    }
-}
-
-async fn through(
-    plane: &ControlPlane,
-    namespace: &str,
-    webhooks: &Webhooks,
-    count: usize,
-) -> Result<Vec<Duration>> {
+    };
+    let webhooks = Webhooks::read(&file, plane, port)?;
     webhooks.install(plane).await?;
-    let times = create(plane.client(), namespace, count).await;
+    let created = create(plane, namespace, (Some(&measured), count)).await;
     webhooks.remove(plane).await?;
-    times
+    created
 }
 
 /// Writes the configuration of our controller.
@@ -109,13 +110,37 @@ fn config(plane: &ControlPlane, port: &Port) -> Result<PathBuf> {
     Ok(file)
 }
 
-async fn create(client: &Client, namespace: &str, count: usize) -> Result<Vec<Duration>> {
-    let jobs = api(client, namespace, TRAIN_JOB);
+async fn create(
+    plane: &ControlPlane,
+    namespace: &str,
+    (webhooks, count): (Option<&Measured>, usize),
+) -> Result<Creations> {
+    some(plane, namespace, WARM_UP).await?;
+    let cpu = async || {
+        let webhooks = match webhooks {
+            Some(controller) => controller.cpu().await?,
+            None => 0.0,
+        };
+        anyhow::Ok([api_server_cpu(plane).await?, webhooks])
+    };
+    let [api_server, of_webhooks] = cpu().await?;
+    let mut times = some(plane, namespace, count).await?;
+    times.sort();
+    let [api_server_now, of_webhooks_now] = cpu().await?;
+    let used = [api_server_now - api_server, of_webhooks_now - of_webhooks];
+    let created = u32::try_from(count)?;
+    let cpu = used.map(|seconds| seconds * 1e3 / f64::from(created));
+    Ok(Creations { times, cpu })
+}
+
+/// Creates this many TrainJobs, and returns how long each took.
+async fn some(plane: &ControlPlane, namespace: &str, count: usize) -> Result<Vec<Duration>> {
+    let jobs = api(plane.client(), namespace, TRAIN_JOB);
     let dry_run = PostParams {
         dry_run: true,
         ..PostParams::default()
     };
-    let created = stream::iter(0..WARM_UP + count).map(async |number| {
+    let created = stream::iter(0..count).map(async |number| {
         let job = json!({
             "apiVersion": "trainer.kubeflow.org/v1alpha1", "kind": "TrainJob",
             "metadata": {"name": objects::job(number)},
@@ -126,8 +151,5 @@ async fn create(client: &Client, namespace: &str, count: usize) -> Result<Vec<Du
         jobs.create(&dry_run, &job).await?;
         anyhow::Ok(started.elapsed())
     });
-    let times: Vec<_> = created.buffered(AT_ONCE).try_collect().await?;
-    let mut times = times.into_iter().skip(WARM_UP).collect::<Vec<_>>();
-    times.sort();
-    Ok(times)
+    created.buffered(AT_ONCE).try_collect().await
 }

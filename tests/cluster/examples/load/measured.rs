@@ -9,6 +9,9 @@ use trainyard_cluster::{
 
 use crate::AT_ONCE;
 
+/// The metric of Prometheus' clients for the CPU time of a process.
+const CPU: &str = "process_cpu_seconds_total";
+
 /// The implementation of the controller.
 pub(crate) enum Contender<'a> {
     Trainyard(&'a Path),
@@ -50,7 +53,7 @@ impl Measured {
 
     /// Returns the CPU time so far, in seconds.
     pub(crate) async fn cpu(&self) -> Result<f64> {
-        self.sum("process_cpu_seconds_total").await
+        self.sum(CPU).await
     }
 
     /// Returns its current memory in MiB.
@@ -78,19 +81,28 @@ impl Measured {
         Ok(waiting + self.sum("controller_runtime_active_workers").await? == 0.0)
     }
 
-    /// Returns the sum of a metric over all label sets.
     async fn sum(&self, name: &str) -> Result<f64> {
-        let text = self.metrics().await?;
-        let lines = text.lines().filter(|line| {
-            let metric = line.split(['{', ' ']).next();
-            metric == Some(name)
-        });
-        let values = lines.map(|line| line.rsplit(' ').next().and_then(|value| value.parse().ok()));
-        let values: Option<Vec<f64>> = values.collect();
-        let values = values.filter(|values| !values.is_empty());
-        let values = values.with_context(|| format!("the controller has no metric {name}"))?;
-        Ok(values.iter().sum())
+        sum(&self.metrics().await?, name)
     }
+}
+
+/// Returns the CPU time that the API server used so far, in seconds.
+pub(crate) async fn api_server_cpu(plane: &ControlPlane) -> Result<f64> {
+    let request = http::Request::get("/metrics").body(Vec::new())?;
+    sum(&plane.client().request_text(request).await?, CPU)
+}
+
+/// Returns the sum of a metric over all label sets.
+fn sum(metrics: &str, name: &str) -> Result<f64> {
+    let lines = metrics.lines().filter(|line| {
+        let metric = line.split(['{', ' ']).next();
+        metric == Some(name)
+    });
+    let values = lines.map(|line| line.rsplit(' ').next().and_then(|value| value.parse().ok()));
+    let values: Option<Vec<f64>> = values.collect();
+    let values = values.filter(|values| !values.is_empty());
+    let values = values.with_context(|| format!("the process has no metric {name}"))?;
+    Ok(values.iter().sum())
 }
 
 impl Trainyard {
