@@ -6,7 +6,7 @@ use kube::Client;
 use serde_json::{Value, json};
 use trainyard_api::yaml;
 
-use super::redact::{Everywhere, Redactor, RemovedFrom, text::is_ready};
+use super::redact::{Redactor, RemovedFrom, known::Everywhere, text::is_ready};
 use crate::{
     bundle::CLUSTER_FOLDER,
     live_objects::{

@@ -2,15 +2,18 @@
 //! variables of containers, and annotations. Everything else loses what looks like a credential by its name or its form. Values that were
 //! removed in one place are removed everywhere.
 
+pub(crate) mod known;
 pub(crate) mod text;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use aho_corasick::{AhoCorasick, MatchKind};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use self::text::{REMOVED, is_credential, without_credentials};
+use self::{
+    known::{Everywhere, Known},
+    text::{REMOVED, is_credential, without_credentials},
+};
 
 /// The first characters of variables that the built-in policies and frameworks set. Their values say how processes find each other.
 const VARIABLES: [&str; 12] = [
@@ -52,15 +55,6 @@ const REFERENCES: [&str; 9] = [
 
 /// The ends of the names of such references.
 const REFERENCE_NAMES: [&str; 3] = ["Ref", "Selector", "Secrets"];
-
-/// The shortest value that is removed everywhere. Shorter ones are parts of other words.
-const SHORTEST: usize = 8;
-
-/// The most bytes of a value that are removed everywhere. Longer values are known by their beginning.
-const LONGEST: usize = 1 << 10;
-
-/// The most bytes of values that are removed everywhere.
-const MOST_BYTES: usize = 16 << 20;
 
 /// Why a value was removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -106,10 +100,7 @@ impl RemovedFrom {
 /// Removes credentials, and remembers them.
 #[derive(Debug, Default)]
 pub(crate) struct Redactor {
-    values: BTreeSet<String>,
-    bytes: usize,
-    /// Whether there were more values than are remembered.
-    is_full: bool,
+    known: Known,
 }
 
 impl Redactor {
@@ -129,14 +120,7 @@ impl Redactor {
 
     /// Returns what removes the values that were removed so far from texts in which nothing shows that they are credentials.
     pub(crate) fn everywhere(&self) -> Everywhere {
-        // The longest, because the rest of a value would stay after another one that is its beginning.
-        let mut builder = AhoCorasick::builder();
-        let values = builder.match_kind(MatchKind::LeftmostLongest);
-        let values = values.build(&self.values).ok();
-        Everywhere {
-            is_complete: values.is_some() && !self.is_full,
-            values,
-        }
+        self.known.everywhere()
     }
 
     fn visit(&mut self, value: &mut Value, path: &str, removed: &mut RemovedFrom) {
@@ -240,7 +224,7 @@ impl Redactor {
             if name.is_some_and(|name| is_known(name, &VARIABLES)) {
                 self.visit(variable, &path, removed);
             } else if let Some((name, value)) = pair {
-                self.remember(value);
+                self.known.remember(value);
                 removed.note(&path, Why::Env);
                 *variable = format!("{name}={REMOVED}").into();
             } else if let Value::Object(members) = variable {
@@ -305,117 +289,32 @@ impl Redactor {
             if value.contains(REMOVED) {
                 return;
             }
-            self.remember(value);
+            self.known.remember(value);
             // More than the value may have been removed, and it may follow the scheme of a header.
             let start = value.split(['"', '\'', '\\', ',', ';', ')', '\n']).next();
             let start = start.unwrap_or_default();
-            self.remember(start);
+            self.known.remember(start);
             start
                 .split_whitespace()
                 .take(2)
-                .for_each(|word| self.remember(word));
+                .for_each(|word| self.known.remember(word));
         })
     }
 
     fn remove(&mut self, value: &mut Value, path: &str, why: Why, removed: &mut RemovedFrom) {
         match value.as_str() {
             Some("") => return,
-            Some(text) => self.remember(text),
-            None => self.remember(&value.to_string()),
+            Some(text) => self.known.remember(text),
+            None => self.known.remember(&value.to_string()),
         }
         *value = REMOVED.into();
         removed.note(path, why);
-    }
-
-    /// Remembers a removed value, its lines, and the password after a user, unless it is too short, or a word or a path that other texts contain too.
-    fn remember(&mut self, value: &str) {
-        // It may be quoted where it was found.
-        let unquoted = serde_json::from_str::<String>(&format!("\"{value}\"")).ok();
-        for value in [Some(value), unquoted.as_deref()].into_iter().flatten() {
-            let password = value.split_once(':').map(|(_, password)| password);
-            let whole = std::iter::once(value).chain(password);
-            for part in whole.chain(value.lines()) {
-                self.remember_part(part.trim());
-            }
-        }
-    }
-
-    fn remember_part(&mut self, part: &str) {
-        let is_plain = |byte: u8| byte.is_ascii_lowercase() || b"/._- ".contains(&byte);
-        if part.len() < SHORTEST || part.bytes().all(is_plain) {
-            return;
-        }
-        let part = part.get(..part.floor_char_boundary(LONGEST));
-        let part = part.unwrap_or_default();
-        // Logs quote texts.
-        let quoted = Value::from(part).to_string();
-        for text in [part, quoted.trim_matches('"')] {
-            if self.values.contains(text) {
-                continue;
-            }
-            if self.bytes + text.len() > MOST_BYTES {
-                self.is_full = true;
-                return;
-            }
-            self.bytes += text.len();
-            self.values.insert(text.to_owned());
-        }
     }
 }
 
 /// Whether the value of a key stays, because the key begins like one of `known`.
 fn is_known(key: &str, known: &[&str]) -> bool {
     known.iter().any(|start| key.starts_with(start)) && !is_credential(key)
-}
-
-/// Removes known values from texts.
-pub(crate) struct Everywhere {
-    values: Option<AhoCorasick>,
-    is_complete: bool,
-}
-
-impl Everywhere {
-    /// Whether all values are known. If not, texts in which they may appear must not be written.
-    pub(crate) fn is_complete(&self) -> bool {
-        self.is_complete
-    }
-
-    /// Removes the values from the keys and the strings of a value, and messages if not all values are known.
-    pub(crate) fn value(&self, value: &mut Value, removed: &mut RemovedFrom) {
-        match value {
-            Value::String(text) => self.text(text, removed),
-            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item, removed)),
-            Value::Object(members) => {
-                let cleaned = std::mem::take(members)
-                    .into_iter()
-                    .map(|(mut key, mut value)| {
-                        match key == "message" && value.is_string() && !self.is_complete {
-                            true => value = REMOVED.into(),
-                            false => self.value(&mut value, removed),
-                        }
-                        self.text(&mut key, removed);
-                        (key, value)
-                    });
-                *members = cleaned.collect();
-            }
-            _ => {}
-        }
-    }
-
-    /// Removes the values from a text.
-    pub(crate) fn text(&self, text: &mut String, removed: &mut RemovedFrom) {
-        let values = self.values.as_ref();
-        let Some(values) = values.filter(|values| values.is_match(&**text)) else {
-            return;
-        };
-        let mut replaced = String::with_capacity(text.len());
-        values.replace_all_with(text, &mut replaced, |_, _, to| {
-            to.push_str(REMOVED);
-            removed.note("", Why::Elsewhere);
-            true
-        });
-        *text = replaced;
-    }
 }
 
 #[cfg(test)]
@@ -515,36 +414,5 @@ mod tests {
         let mut event = json!({"message": ["x s3cr3t-pl4nted"]});
         everywhere.value(&mut event, &mut removed);
         assert_eq!(event, json!({"message": ["x (removed)"]}));
-    }
-
-    #[test]
-    fn longer_values_are_removed_as_a_whole() {
-        let mut redactor = Redactor::default();
-        redactor.remember("Pl4nted-1");
-        redactor.remember("Pl4nted-1-and-a-tail");
-        let mut log = "x Pl4nted-1-and-a-tail".to_owned();
-        redactor
-            .everywhere()
-            .text(&mut log, &mut RemovedFrom::default());
-        assert_eq!(log, "x (removed)");
-    }
-
-    #[test]
-    fn values_are_bounded_and_never_forgotten_silently() {
-        let mut redactor = Redactor::default();
-        for number in 0..25_000 {
-            redactor.remember(&format!("Value-{number}"));
-        }
-        assert!(redactor.everywhere().is_complete());
-        redactor.values.clear();
-        redactor.remember(&"Long1".repeat(100_000));
-        assert!(redactor.values.iter().all(|value| value.len() == LONGEST));
-        redactor.bytes = MOST_BYTES;
-        redactor.remember("one-Value-too-many");
-        let everywhere = redactor.everywhere();
-        assert!(!everywhere.is_complete());
-        let mut object = json!({"message": "one-Value-too-many", "reason": "Failed"});
-        everywhere.value(&mut object, &mut RemovedFrom::default());
-        assert_eq!(object, json!({"message": REMOVED, "reason": "Failed"}));
     }
 }
