@@ -4,17 +4,16 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 cargo=${CARGO:-cargo}
-zigbuild=0.24.0
-zig=0.17.1
 cyclonedx=0.5.9
 
 # Zig's C compiler, linker and musl are the same on each machine, unlike what is installed there.
 tools=${XDG_CACHE_HOME:-$HOME/.cache}/trainyard/tools
-compilers=$tools/cargo-zigbuild-$zigbuild-zig-$zig
+requirements=$PWD/tools/image-requirements.txt
+compilers=$tools/zigbuild-$(sha256sum "$requirements" | cut -c1-16)
 if [ ! -x "$compilers/bin/cargo-zigbuild" ]; then
     echo "installing Zig and cargo-zigbuild into $compilers" >&2
     python3 -m venv "$compilers"
-    "$compilers/bin/pip" install --quiet cargo-zigbuild==$zigbuild ziglang==$zig
+    "$compilers/bin/pip" install --quiet --require-hashes --only-binary=:all: --requirement "$requirements"
 fi
 bills=$tools/cargo-cyclonedx-$cyclonedx
 if [ ! -x "$bills/bin/cargo-cyclonedx" ]; then
