@@ -327,6 +327,21 @@ fn size_is_bounded() {
     );
 }
 
+#[test]
+fn mistyped_namespaces_are_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let (output, calls) = collect(folder.path(), |path| {
+        match path.ends_with("/namespaces/team") {
+            true => status(404, "NotFound"),
+            false => answer(path),
+        }
+    });
+    let warned = stderr(&output);
+    assert!(warned.contains("there is no namespace team; "), "{warned}");
+    let team = |path: &String| path.contains("/namespaces/team/");
+    assert!(!calls.iter().any(team), "{calls:?}");
+}
+
 /// A cluster that answers nothing gives an error and no bundle.
 #[test]
 fn nothing_is_written_if_nothing_can_be_read() {

@@ -139,6 +139,16 @@ Events:
 }
 
 #[test]
+fn train_jobs_wait_while_all_of_their_pods_do() {
+    let [pending, running] = ["Pending", "Running"].map(|phase| json!({"phase": phase}));
+    for (second, expected) in [(&pending, "waiting"), (&running, "running")] {
+        let all = pods(&[("a", pending.clone()), ("b", second.clone())]);
+        let (state, _) = because(vec![job(&json!({})), job_set(false), all, no_events()]);
+        assert_eq!(state, expected);
+    }
+}
+
+#[test]
 fn errors_of_the_controller_come_first() {
     let error = "RuntimeNotFound: ClusterTrainingRuntime `x` does not exist";
     let annotated = json!({"metadata/annotations": {"trainyard.dev/reconcile-error": error}});

@@ -1,14 +1,12 @@
 //! Objects of a cluster, read as they are.
 
-use std::fmt::Display;
-
 use kube::{
     Api, Client, Resource as _,
     api::{ApiResource, DynamicObject, ListParams},
     core::{GroupVersionKind, Request},
 };
 use serde_json::Value;
-use trainyard_controller::client::is_too_large;
+use trainyard_controller::client::{is_too_large, message_of};
 
 /// The most objects of a page.
 const PAGE: u32 = 500;
@@ -18,6 +16,7 @@ pub(crate) const CLUSTER_RUNTIME: Kind =
     Kind("trainer.kubeflow.org", "v1alpha1", "ClusterTrainingRuntime");
 pub(crate) const CONFIG_MAP: Kind = Kind("", "v1", "ConfigMap");
 pub(crate) const EVENT: Kind = Kind("", "v1", "Event");
+pub(crate) const NAMESPACE: Kind = Kind("", "v1", "Namespace");
 pub(crate) const POD: Kind = Kind("", "v1", "Pod");
 pub(crate) const JOB_SET: Kind = Kind("jobset.x-k8s.io", "v1alpha2", "JobSet");
 pub(crate) const RUNTIME: Kind = Kind("trainer.kubeflow.org", "v1alpha1", "TrainingRuntime");
@@ -81,16 +80,14 @@ impl LiveObjects {
 
     /// Returns an object; `None` if it does not exist.
     pub(crate) async fn get(&self, kind: Kind, name: &str) -> Result<Option<Value>, String> {
-        let failed = |error: &dyn Display| {
-            format!(
-                "{} {}/{name} cannot be read: {error}",
-                kind.2, self.namespace
-            )
+        let failed = |error: String| {
+            let namespace = &self.namespace;
+            format!("{} {namespace}/{name} cannot be read: {error}", kind.2)
         };
         let found = self.api(&kind.resource()).get_opt(name).await;
-        let found = found.map_err(|error| failed(&error))?;
+        let found = found.map_err(|error| failed(message_of(&error)))?;
         let value = found.map(serde_json::to_value).transpose();
-        value.map_err(|error| failed(&error))
+        value.map_err(|error| failed(error.to_string()))
     }
 
     /// Returns objects of a kind in the order of their names, and whether there are more.
@@ -108,11 +105,12 @@ impl LiveObjects {
         resource: &ApiResource,
         selection: Selection<'_>,
     ) -> Result<(Vec<Value>, bool), String> {
-        let failed = |error: &dyn Display| {
+        let failed = |error: &kube::Error| {
             let within = match self.namespace.as_str() {
                 "" => "of the cluster".to_owned(),
                 namespace => format!("in namespace {namespace}"),
             };
+            let error = message_of(error);
             format!("{} {within} cannot be listed: {error}", resource.plural)
         };
         let params = ListParams {
@@ -137,11 +135,11 @@ impl LiveObjects {
 
     /// Returns the text of the answer to a GET.
     pub(crate) async fn text(&self, path: &str) -> Result<String, String> {
-        let failed = |error: &dyn Display| format!("{path} cannot be read: {error}");
+        let failed = |error: String| format!("{path} cannot be read: {error}");
         let request = http::Request::get(path).body(Vec::new());
-        let request = request.map_err(|error| failed(&error))?;
+        let request = request.map_err(|error| failed(error.to_string()))?;
         let text = self.client.request_text(request).await;
-        text.map_err(|error| failed(&error))
+        text.map_err(|error| failed(message_of(&error)))
     }
 }
 

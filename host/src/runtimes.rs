@@ -15,6 +15,7 @@ use trainyard_api::{
     },
     yaml,
 };
+use trainyard_controller::client::message_of;
 
 use crate::{
     cluster::{Access, ClusterArgs},
@@ -126,8 +127,11 @@ impl Runtime {
                     "{CLUSTER_TRAINING_RUNTIME} is not served; apply the CRDs, which `trainyard crds` prints"
                 )
             }
-            error => anyhow::Error::from(error)
-                .context(format!("{CLUSTER_TRAINING_RUNTIME} {} cannot be applied", self.name)),
+            error => anyhow!(
+                "{CLUSTER_TRAINING_RUNTIME} {} cannot be applied: {}",
+                self.name,
+                message_of(&error)
+            ),
         })
     }
 }

@@ -35,7 +35,7 @@ async fn the_reason_is_there_while_the_runtime_is_missing() {
     waits["metadata"]["annotations"] = json!({"example.com/ticket": "42"});
     cluster.put(waits);
     let controller = start(&cluster).await;
-    let wanted = "RuntimeNotFound: spec.runtimeRef.name: there is no ClusterTrainingRuntime `plain`; create it, and the TrainJob is reconciled";
+    let wanted = "RuntimeNotFound: spec.runtimeRef.name: there is no ClusterTrainingRuntime `plain`; create it, or recreate the TrainJob with another `spec.runtimeRef`";
     cluster
         .until("the reason is written", |cluster| error(cluster) == wanted)
         .await;

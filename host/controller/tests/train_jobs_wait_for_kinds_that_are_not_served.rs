@@ -76,11 +76,11 @@ async fn a_train_job_continues_once_the_crd_is_installed() {
     cluster.until("the reason is reported", is_reported).await;
     assert_eq!(
         event(&cluster),
-        "PodGroup `job` is needed, but the API server does not serve PodGroup (scheduling.x-k8s.io/v1alpha1); install its CRD, and the TrainJob is reconciled"
+        "PodGroup `job` is needed, but the API server does not serve PodGroup (scheduling.x-k8s.io/v1alpha1); install its CRD, and the TrainJob continues"
     );
     assert_eq!(
         error(&cluster),
-        "KindNotServed: PodGroup `job` is needed, but the API server does not serve PodGroup (scheduling.x-k8s.io/v1alpha1); install its CRD, and the TrainJob is reconciled"
+        "KindNotServed: PodGroup `job` is needed, but the API server does not serve PodGroup (scheduling.x-k8s.io/v1alpha1); install its CRD, and the TrainJob continues"
     );
     // Without its PodGroup, no pod of the gang may be created.
     assert_eq!(cluster.count("jobsets"), 0);

@@ -14,7 +14,7 @@ use kube::{
 use serde_json::Value;
 use tokio::runtime::{Builder, Runtime};
 use trainyard_api::{Object, Source as ObjectSource, names};
-use trainyard_controller::watch::discover;
+use trainyard_controller::{client::message_of, watch::discover};
 use trainyard_model::{
     lookup::{LookupAnswer, LookupKey, Requester},
     text::clean,
@@ -204,7 +204,7 @@ impl Cluster {
             let (api_version, kind) = key.api_version_and_kind();
             gaps.insert(format!(
                 "{kind} ({api_version}), which plugins look up, cannot be read in the namespace {namespace}: {}; what depends on it is not compared",
-                message(&error)
+                message_of(&error)
             ));
             Found::Unknown
         });
@@ -269,13 +269,6 @@ fn is_not_served(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == 404)
 }
 
-fn message(error: &kube::Error) -> String {
-    match error {
-        kube::Error::Api(status) => clean(&status.message),
-        other => clean(&other.to_string()),
-    }
-}
-
 /// Returns the error for a kind without which nothing can be compared.
 fn needed(kind: &str, error: &kube::Error) -> String {
     let group = names::TRAINER_API_VERSION;
@@ -286,7 +279,7 @@ fn needed(kind: &str, error: &kube::Error) -> String {
     }
     format!(
         "cannot list the kind {kind} ({group}): {}; with permissions for one namespace only, pass it with -n",
-        message(error)
+        message_of(error)
     )
 }
 
@@ -303,6 +296,6 @@ fn gap(api_version: &str, kind: &str, error: &kube::Error) -> String {
     };
     format!(
         "cannot list the kind {kind} ({api_version}): {}; {what}",
-        message(error)
+        message_of(error)
     )
 }

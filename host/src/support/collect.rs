@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use kube::Client;
 use serde_json::{Value, json};
 use trainyard_api::yaml;
+use trainyard_model::text::clean;
 
 use super::redact::{Redactor, RemovedFrom, known::Everywhere, text::is_ready};
 use crate::{
     bundle::CLUSTER_FOLDER,
     live_objects::{
-        CLUSTER_RUNTIME, CONFIG_MAP, EVENT, JOB_SET, Kind, LiveObjects, POD, RUNTIME, Selection,
-        TRAIN_JOB, items, text,
+        CLUSTER_RUNTIME, CONFIG_MAP, EVENT, JOB_SET, Kind, LiveObjects, NAMESPACE, POD, RUNTIME,
+        Selection, TRAIN_JOB, items, text,
     },
     output,
     replicas::{ReplicaArgs, Replicas, series},
@@ -96,6 +97,14 @@ impl Collection {
             .await;
         let namespaces: BTreeSet<_> = scope.namespaces.iter().collect();
         for namespace in namespaces {
+            // A role for one namespace may not allow to read it.
+            if let Ok(None) = of_cluster.get(NAMESPACE, namespace).await {
+                all.unread.push(format!(
+                    "there is no namespace {}; pass the namespaces of TrainJobs with -n",
+                    clean(namespace)
+                ));
+                continue;
+            }
             let objects = LiveObjects {
                 client: scope.client.clone(),
                 namespace: namespace.clone(),

@@ -126,7 +126,13 @@ fn decide(facts: &Facts) -> (&'static str, Vec<String>) {
             return ("waiting", vec![error, pod_counts(facts)]);
         }
         Some(error) => return ("running", vec![error, pod_counts(facts)]),
-        None if runs => return ("running", vec![pod_counts(facts)]),
+        None if runs => {
+            let state = match pods::all_wait(&facts.pods.0) {
+                true => "waiting",
+                false => "running",
+            };
+            return (state, vec![pod_counts(facts)]);
+        }
         None => {}
     }
     let why = match job_set {

@@ -31,6 +31,12 @@ pub(super) fn phases(pods: &[Value]) -> BTreeMap<&str, usize> {
     phases
 }
 
+/// Whether there are pods, and all of them are pending.
+pub(super) fn all_wait(pods: &[Value]) -> bool {
+    let mut phases = phases(pods).into_keys();
+    phases.next() == Some("Pending") && phases.next().is_none()
+}
+
 /// Returns the pods that do not run, by reason; the most frequent reasons first.
 pub(super) fn groups(pods: &[Value]) -> Vec<PodGroup> {
     let mut by_reason = BTreeMap::<String, Vec<&str>>::new();

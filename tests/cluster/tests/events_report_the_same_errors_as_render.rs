@@ -236,8 +236,10 @@ impl Created<'_> {
             };
             let found = events.until_all(&what, all_said).await?;
             // The watch of runtimes can lag behind that of TrainJobs.
-            let waits =
-                |message: &String| message.contains("; create it, and the TrainJob is reconciled");
+            let waits = |message: &String| {
+                message.contains("spec.runtimeRef.name: there is no ")
+                    || message.contains("; create it, and the TrainJob continues")
+            };
             for message in messages(&found).into_iter().filter(|it| !waits(it)) {
                 let rest = expected
                     .iter()

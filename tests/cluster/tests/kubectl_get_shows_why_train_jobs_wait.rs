@@ -52,7 +52,7 @@ async fn a_train_job_without_its_runtime_says_so_until_it_runs(shared: &Shared) 
         .until("waits", "it says why it waits", is_annotated)
         .await?;
 
-    let wanted = "RuntimeNotFound: spec.runtimeRef.name: there is no ClusterTrainingRuntime `later`; create it, and the TrainJob is reconciled";
+    let wanted = "RuntimeNotFound: spec.runtimeRef.name: there is no ClusterTrainingRuntime `later`; create it, or recreate the TrainJob with another `spec.runtimeRef`";
     ensure!(cell(&namespace, "waits", "Error").await? == wanted);
     ensure!(cell(&namespace, "runs", "Error").await?.is_empty());
     ensure!(cell(&namespace, "waits", "State").await?.is_empty());

@@ -175,7 +175,8 @@ pub(crate) fn without_content(error: kube::Error) -> kube::Error {
 }
 
 /// Returns an error's message for users. `kube::Error` would show the message of the API server twice.
-pub(crate) fn message_of(error: &kube::Error) -> String {
+#[must_use]
+pub fn message_of(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) if status.message.is_empty() => {
             format!(

@@ -164,7 +164,7 @@ fn indexes(problems: &mut FieldProblems, at: &StackPath<'_>, job: &Value) {
     let number = |member: &str| get(job, member).and_then(Value::as_i64);
     if let Some(pods) = number("parallelism").filter(|pods| *pods > INDEXED_PODS) {
         let message = format!(
-            "is {pods}, but must be at most {INDEXED_PODS} for pods with an index; lower it, or use `completionMode: NonIndexed`"
+            "is {pods}, but must be at most {INDEXED_PODS} for pods with an index; lower it"
         );
         problems.add(&at.field("parallelism"), message);
     }

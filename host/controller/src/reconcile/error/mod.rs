@@ -40,7 +40,7 @@ pub enum ReconcileError {
     },
     /// The runtime does not exist.
     #[error(
-        "spec.runtimeRef.name: there is no {kind} `{name}`; create it, and the TrainJob is reconciled"
+        "spec.runtimeRef.name: there is no {kind} `{name}`; create it, or recreate the TrainJob with another `spec.runtimeRef`"
     )]
     NoRuntime { kind: String, name: String },
     /// The runtime is invalid.
@@ -58,7 +58,7 @@ pub enum ReconcileError {
     #[error("{}", texts_of(.0).join("; "))]
     Busy(Vec<Problem>),
     /// An object that a plugin looks up does not exist yet.
-    #[error("{0}, which does not exist; create it, and the TrainJob is reconciled")]
+    #[error("{0}, which does not exist; create it, and the TrainJob continues")]
     NoObject(Box<PendingLookup>),
     /// A plugin looked up a Secret.
     #[error(
@@ -75,7 +75,7 @@ pub enum ReconcileError {
     },
     /// The API server does not serve the kind of an object that the TrainJob needs.
     #[error(
-        "{kind} `{name}` is needed, but the API server does not serve {kind} ({api_version}); install its CRD, and the TrainJob is reconciled"
+        "{kind} `{name}` is needed, but the API server does not serve {kind} ({api_version}); install its CRD, and the TrainJob continues"
     )]
     NotServed {
         api_version: String,
@@ -97,7 +97,7 @@ pub enum ReconcileError {
     },
     /// An object of an earlier TrainJob of the same name has not been garbage-collected yet.
     #[error(
-        "{kind} `{name}` belongs to a deleted TrainJob of the same name, and has not been garbage-collected yet; the TrainJob is reconciled once it is gone"
+        "{kind} `{name}` belongs to a deleted TrainJob of the same name, and has not been garbage-collected yet; the TrainJob continues once it is gone"
     )]
     Stale { kind: String, name: String },
     /// An object of the TrainJob is being deleted.

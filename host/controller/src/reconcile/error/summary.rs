@@ -195,7 +195,7 @@ mod tests {
         let missing = ReconcileError::NoRuntime { kind, name };
         assert_eq!(
             text(&missing),
-            "RuntimeNotFound: spec.runtimeRef.name: there is no ClusterTrainingRuntime `torch`; create it, and the TrainJob is reconciled"
+            "RuntimeNotFound: spec.runtimeRef.name: there is no ClusterTrainingRuntime `torch`; create it, or recreate the TrainJob with another `spec.runtimeRef`"
         );
         let sentences = ["spec.a: is 0; set it to 1", "spec.b: is 0; set it to 2"];
         let refused = ReconcileError::TrainJob(sentences.map(str::to_owned).into());
@@ -275,7 +275,7 @@ mod tests {
                 },
                 [
                     "there is no TrainingRuntime `big`",
-                    "; create it, and the TrainJob is reconciled",
+                    "; create it, or recreate the TrainJob with another `spec.runtimeRef`",
                 ],
             ),
             (
@@ -332,7 +332,7 @@ mod tests {
                 },
                 [
                     "PodGroup `big` is needed",
-                    "install its CRD, and the TrainJob is reconciled",
+                    "install its CRD, and the TrainJob continues",
                 ],
             ),
         ] {
