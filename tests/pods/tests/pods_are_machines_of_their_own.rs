@@ -4,8 +4,8 @@
 
 use std::{
     env, fs,
-    io::{BufRead as _, BufReader},
-    net::Ipv4Addr,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{Ipv4Addr, TcpListener},
     path::Path,
     process::{Command, Stdio},
     thread,
@@ -99,6 +99,47 @@ fn pods_reach_each_other_and_share_no_memory_or_processes() {
         });
         let heard = server.wait_with_output().unwrap().stdout;
         assert_eq!(String::from_utf8(heard).unwrap().trim(), "hello");
+    }
+}
+
+#[test]
+fn pods_reach_only_forwarded_ports_of_this_machine() {
+    const HOST: Ipv4Addr = Ipv4Addr::new(10, 255, 255, 254);
+    let [open, closed] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let port = |listener: &TcpListener| listener.local_addr().unwrap().port();
+    let (number, other) = (port(&open), port(&closed));
+    thread::spawn(move || {
+        for stream in open.incoming() {
+            let mut stream = stream.unwrap();
+            let mut text = String::new();
+            stream.read_to_string(&mut text).unwrap();
+            stream.write_all(text.to_uppercase().as_bytes()).unwrap();
+        }
+    });
+    for machine in machines() {
+        let folder = TempDir::new().unwrap();
+        let (pod, _hosts) = start(&machine, 1, folder.path(), "10.255.255.254 host\n");
+        machine.forward(HOST, number).unwrap();
+        let ask = |port: u16| {
+            format!(
+                "import socket; s = socket.create_connection(('host', {port})); s.sendall(b'hello'); \
+                 s.shutdown(socket.SHUT_WR); print(s.recv(9).decode())"
+            )
+        };
+        for _ in 0..2 {
+            assert_eq!(
+                output(&pod, &format!("python3 -c \"{}\"", ask(number))),
+                "HELLO"
+            );
+        }
+        let refused = format!("python3 -c \"{}\" 2>&1 || true", ask(other));
+        let refused = output(&pod, &refused);
+        assert!(refused.contains("Connection refused"), "{refused}");
+        let twice = machine.forward(HOST, number).unwrap_err();
+        assert!(
+            format!("{twice:#}").contains("Address already in use"),
+            "{twice:#}"
+        );
     }
 }
 

@@ -25,7 +25,7 @@ use tokio::{
 };
 
 use super::{
-    Runs,
+    HOST, Runs,
     container::{Process, Volumes},
     facts::{Facts, Objects},
     fetch,
@@ -38,9 +38,6 @@ use super::{
     volumes::{self, Contents},
 };
 use crate::kubelet::AGAIN_AFTER;
-
-/// The address of every node.
-const HOST_IP: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 255, 255, 254));
 
 /// What happens to a pod.
 #[derive(Debug)]
@@ -273,7 +270,7 @@ impl PodRun {
         Facts {
             pod: &self.pod,
             pod_ip: self.own_ip(),
-            host_ip: HOST_IP,
+            host_ip: HOST.into(),
             objects: &self.state.objects,
         }
     }
