@@ -10,7 +10,7 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::{cache::Entry, process::Process, wait::PAUSE};
+use crate::{cache::Entry, kubelet::Image, process::Process, wait::PAUSE};
 
 /// The folder of the clients' scripts.
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/clients");
@@ -69,6 +69,17 @@ impl Packages {
     /// Returns their folder, which is the value of `PYTHONPATH`.
     pub(crate) fn folder(&self) -> &Path {
         &self.0
+    }
+
+    /// Returns what pods have whose scripts, in this folder, use these packages.
+    pub(crate) fn image(&self, scripts: &Path) -> Image {
+        // A clone or a cache in /tmp is not visible in pods, which have a /tmp of their own.
+        Image::default()
+            .file(scripts, scripts)
+            .file(&self.0, &self.0)
+            .path(self.0.join("bin"))
+            .env("PYTHONPATH", self.0.display().to_string())
+            .env("PYTHONDONTWRITEBYTECODE", "1")
     }
 
     /// Returns a command that runs a script with these packages.
@@ -137,6 +148,17 @@ impl PythonClient {
             )?,
             script: scripts.join("nemo_run_client.py"),
         })
+    }
+
+    /// Returns what pods have whose program is a script in `clients/` that uses the client, and the command that runs the script.
+    #[must_use]
+    pub fn in_pods(&self, script: &str) -> (Image, Vec<String>) {
+        let scripts = Path::new(SCRIPTS);
+        let script = scripts.join(script).display().to_string();
+        (
+            self.packages.image(scripts),
+            vec!["python3".to_owned(), script],
+        )
     }
 
     /// Makes a call with a kubeconfig file, and writes a log to the folder.

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use anyhow::{Context as _, Result};
 
 use super::{Installed, PROGRAMS, program};
-use crate::{kubelet::Image, python::Packages};
+use crate::python::Packages;
 
 /// A framework's packages and program.
 pub(super) struct Requirements {
@@ -60,17 +60,10 @@ impl Requirements {
                 )
             })?;
         let script = program(&format!("{file}_sum.py"));
-        let folder = packages.folder();
         Ok(Installed {
             version,
             command: vec![self.launcher.to_owned(), script.display().to_string()],
-            // A clone or a cache in /tmp is not visible in pods, which have a /tmp of their own.
-            image: Image::default()
-                .file(PROGRAMS, PROGRAMS)
-                .file(folder, folder)
-                .path(folder.join("bin").display().to_string())
-                .env("PYTHONPATH", folder.display().to_string())
-                .env("PYTHONDONTWRITEBYTECODE", "1"),
+            image: packages.image(Path::new(PROGRAMS)),
         })
     }
 }

@@ -175,6 +175,8 @@ impl PodRun {
         if self.state.sandbox.is_none() {
             let sandbox = block_in_place(|| self.start_sandbox());
             self.state.sandbox = Some(sandbox?);
+            // A program that looks up the name of a Service once would fail.
+            self.runs.names.until_listed().await;
         }
         let objects = fetch::objects(&self.runs.client, &self.pod).await;
         let objects = objects.map_err(|error| Problem::Missing(format!("{error:#}")));
