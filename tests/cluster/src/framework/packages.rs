@@ -38,7 +38,38 @@ impl Requirements {
         size: "60 MB to download, 250 MB on disk",
     };
 
+    /// Hugging Face's Trainer, without the packages of [`Self::TORCH`], which it needs.
+    const TRANSFORMERS: Self = Self {
+        name: "Transformers",
+        file: "transformers",
+        launcher: "torchrun",
+        size: "60 MB to download, 195 MB on disk, beside PyTorch",
+    };
+
     pub(super) fn install(&self) -> Result<Installed> {
+        let (version, packages) = self.packages(&[])?;
+        let script = program(&format!("{}_sum.py", self.file));
+        Ok(self.installed(version, &packages, &script))
+    }
+
+    /// Installs Hugging Face's Trainer. The command trains with it.
+    pub(super) fn install_transformers() -> Result<Installed> {
+        let (_, torch) = Self::TORCH.packages(&[])?;
+        let (version, packages) = Self::TRANSFORMERS.packages(&["--no-deps"])?;
+        let script = program("transformers_train.py");
+        Ok(Self::TRANSFORMERS.installed(version, &packages.with(torch), &script))
+    }
+
+    fn installed(&self, version: String, packages: &Packages, script: &Path) -> Installed {
+        Installed {
+            version,
+            command: vec![self.launcher.to_owned(), script.display().to_string()],
+            image: packages.image(Path::new(PROGRAMS)),
+        }
+    }
+
+    /// Installs the packages with further options of pip, and returns them with the name and the version of the first one.
+    fn packages(&self, options: &[&str]) -> Result<(String, Packages)> {
         let file = self.file;
         let requirements = program(&format!("{file}.txt"));
         let version = version(&requirements)?;
@@ -50,7 +81,7 @@ impl Requirements {
                 self.size
             );
         };
-        let options = ["--no-cache-dir", "--root-user-action=ignore"];
+        let options = [&["--no-cache-dir", "--root-user-action=ignore"], options].concat();
         let cached = format!("framework-{file}");
         let packages = Packages::install(&cached, &requirements, &options, announce)
             .with_context(|| {
@@ -59,12 +90,7 @@ impl Requirements {
                     self.size
                 )
             })?;
-        let script = program(&format!("{file}_sum.py"));
-        Ok(Installed {
-            version,
-            command: vec![self.launcher.to_owned(), script.display().to_string()],
-            image: packages.image(Path::new(PROGRAMS)),
-        })
+        Ok((version, packages))
     }
 }
 
