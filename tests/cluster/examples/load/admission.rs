@@ -1,17 +1,16 @@
 //! The latency of creating TrainJobs through admission webhooks.
 
 use std::{
-    fs,
-    path::{Path, PathBuf},
+    path::Path,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use kube::{Client, api::PostParams};
 use serde_json::json;
 use trainyard_cluster::{
-    ControlPlane, Oracle, Port, Reference, ReferenceLimits, Webhooks, chart, define_kinds,
+    ControlPlane, Oracle, Port, Reference, ReferenceLimits, Webhooks, define_kinds,
 };
 
 use crate::{
@@ -69,10 +68,10 @@ async fn measured(
         Serves::Nobody => create(plane.client(), namespace, count).await,
         Serves::Trainyard => {
             let port = Port::find()?;
-            let config = format!("--config={}", config(plane, &port)?.display());
+            let config = Webhooks::controller_configuration(plane, &port)?;
+            let config = format!("--config={}", config.display());
             let _serves = Trainyard::start(plane, program, &[config]).await?;
-            let file = chart().join("files/webhooks.yaml");
-            let webhooks = Webhooks::read(&file, plane, port.number())?;
+            let webhooks = Webhooks::of_chart(plane, &port)?;
             through(plane, namespace, &webhooks, count).await
         }
         Serves::Reference => {
@@ -94,19 +93,6 @@ async fn through(
     let times = create(plane.client(), namespace, count).await;
     webhooks.remove(plane).await?;
     times
-}
-
-/// Writes the configuration of our controller.
-fn config(plane: &ControlPlane, port: &Port) -> Result<PathBuf> {
-    let configuration = json!({
-        "apiVersion": "trainyard.dev/v1alpha1", "kind": "ControllerConfiguration",
-        "webhook": {
-            "host": "127.0.0.1", "port": port.number(), "certDir": plane.serving_certificate(),
-        },
-    });
-    let file = plane.folder().join("webhooks.yaml");
-    fs::write(&file, configuration.to_string()).context("cannot write the configuration")?;
-    Ok(file)
 }
 
 async fn create(client: &Client, namespace: &str, count: usize) -> Result<Vec<Duration>> {
