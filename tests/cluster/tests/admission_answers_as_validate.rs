@@ -18,7 +18,7 @@ use trainyard_cluster::{
     deploy, eventually,
 };
 use trainyard_model::names::without_digests;
-use trainyard_plugin_folders::{of_each, root};
+use trainyard_plugin_folders::{cases, root};
 use trainyard_schema::documents::Kind;
 
 use crate::common::{kind, runtime};
@@ -89,19 +89,9 @@ async fn start(plane: &ControlPlane, port: &Port) -> Result<Trainyard> {
     Trainyard::start(plane, &account, [format!("--config={}", file.display())]).await
 }
 
-/// The folders of all cases.
-fn cases() -> Result<Vec<PathBuf>> {
-    let folders = of_each(&root(), "cases")?;
-    let mut cases: Vec<_> = folders.into_iter().collect();
-    for case in fs::read_dir(root().join("tests/cases"))? {
-        cases.push(case?.path());
-    }
-    Ok(cases)
-}
-
 /// Returns the folder of a case.
 fn case(name: &str) -> Result<PathBuf> {
-    let found = cases()?.into_iter().find(|case| case.ends_with(name));
+    let found = cases(&root())?.remove(name);
     found.with_context(|| format!("there is no case {name}"))
 }
 
