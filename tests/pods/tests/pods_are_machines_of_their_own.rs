@@ -184,6 +184,19 @@ fn signals_reach_a_process_in_a_pod() {
     }
 }
 
+/// Returns the processes that any thread of a process started.
+fn children(of: u32) -> Vec<u32> {
+    let tasks = fs::read_dir(format!("/proc/{of}/task")).unwrap();
+    let files = tasks.map(|task| task.unwrap().path().join("children"));
+    let texts: String = files
+        .map(|file| fs::read_to_string(file).unwrap())
+        .collect();
+    texts
+        .split_whitespace()
+        .map(|pid| pid.parse().unwrap())
+        .collect()
+}
+
 /// The variable that tells this program to start a pod and wait, because another one will kill it.
 const IS_KILLED: &str = "TRAINYARD_PODS_IS_KILLED";
 
@@ -193,6 +206,11 @@ fn no_process_outlives_a_killed_program() {
         let machine = Machine::start().unwrap();
         let folder = TempDir::new().unwrap();
         let (pod, _hosts) = start(&machine, 1, folder.path(), "");
+        let open = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = open.local_addr().unwrap().port();
+        machine
+            .forward(Ipv4Addr::new(10, 255, 255, 254), port)
+            .unwrap();
         let mut command = pod.enter();
         command.args(["setsid", "unshare", "--pid", "--fork", "sleep", "1000"]);
         let mut command = command.spawn().unwrap();
@@ -214,7 +232,11 @@ fn no_process_outlives_a_killed_program() {
     });
     let pid = pid.unwrap();
     assert!(exists(pid));
+    let mut started = children(program.id());
+    // The machine, the pod, the forwarder, and the command in the pod.
+    assert_eq!(started.len(), 4);
+    started.push(pid);
     program.kill().unwrap();
     program.wait().unwrap();
-    wait(|| !exists(pid));
+    wait(|| !started.iter().any(|pid| exists(*pid)));
 }
