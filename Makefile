@@ -110,7 +110,7 @@ test-chart: build ## Test the Helm chart with helm 3 and 4, promtool and a real 
 	fi
 
 .PHONY: setup-frameworks
-setup-frameworks: ## Install PyTorch, JAX, XGBoost, Open MPI and MPICH for test-frameworks, if they are missing; needs 6.5 GB.
+setup-frameworks: ## Install PyTorch, Transformers, JAX, XGBoost, Open MPI and MPICH for test-frameworks, if they are missing; needs 6.7 GB.
 	$(CARGO) build --locked --workspace --example cluster
 	@target/debug/examples/cluster --install-frameworks
 

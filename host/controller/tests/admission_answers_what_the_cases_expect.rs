@@ -2,17 +2,13 @@
 //! words. Errors that its author cannot correct are warnings.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{collections::BTreeSet, fs, path::Path, sync::Arc};
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 use trainyard_api::{Inputs, yaml};
 use trainyard_model::{names::without_digests, plugin::Plugin, plugin_info::Settings};
+use trainyard_plugin_folders::{cases, root};
 use trainyard_policies::BUILT_INS;
 use trainyard_sdk::native::NativePlugin;
 
@@ -48,20 +44,7 @@ fn plugins() -> Vec<Arc<dyn Plugin>> {
     native.collect()
 }
 
-fn cases() -> Vec<PathBuf> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let policies = fs::read_dir(root.join("plugins")).unwrap();
-    let policies = policies.map(|policy| policy.unwrap().path().join("cases"));
-    let folders = policies.chain([root.join("tests/cases")]);
-    let folders = folders
-        .filter_map(|folder| fs::read_dir(folder).ok())
-        .flatten();
-    let mut cases: Vec<_> = folders.map(|case| case.unwrap().path()).collect();
-    cases.sort();
-    cases
-}
-
-/// The object of a case.
+/// The objects of a case.
 fn objects(case: &Path) -> Vec<Value> {
     let inputs = Inputs::read(&[case.join("input.yaml")], std::io::empty());
     let values = inputs.objects.into_iter().map(|object| object.value);
@@ -106,8 +89,7 @@ async fn every_case_is_answered_as_it_is_rendered() {
         "has-patches-or-old-forms",
     );
     let mut called = BTreeSet::new();
-    for case in cases() {
-        let case_name = case.file_name().unwrap().to_str().unwrap().to_owned();
+    for (case_name, case) in cases(&root()).unwrap() {
         let objects = objects(&case);
         let kind = |object: &Value| object["kind"].as_str().unwrap_or_default().to_owned();
         let is_job = |object: &&Value| kind(object) == "TrainJob";

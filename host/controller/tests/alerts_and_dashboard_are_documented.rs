@@ -126,7 +126,8 @@ fn labels_of(legend: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Each query of the dashboard has metrics and labels that docs/metrics.md describes, and its legend shows labels by which it is grouped.
+/// Each query of the dashboard has metrics and labels that docs/metrics.md describes, and its legend shows labels by which it is grouped. It selects the
+/// controller's series, because other controllers have metrics of the same names.
 #[test]
 fn queries_of_the_dashboard_are_documented() {
     let page = include_str!("../../../docs/metrics.md");
@@ -139,6 +140,8 @@ fn queries_of_the_dashboard_are_documented() {
             let expression = target["expr"].as_str().unwrap();
             is_described(expression, page);
             let metrics = metrics_of(expression);
+            let selects = expression.matches(r#"{job=~"$job""#).count();
+            assert_eq!(selects, metrics.len(), "{expression}");
             let legend = labels_of(target["legendFormat"].as_str().unwrap());
             if expression.contains("by (") {
                 let grouped = metrics.values().flatten().cloned().collect();

@@ -144,18 +144,21 @@ async fn watches_outlive_the_call_deadline() {
     assert!(metrics.contains(line), "{metrics}");
 }
 
+/// A server that answers each call with this code, and the number of calls.
+async fn refusing(code: StatusCode) -> (kube::Config, Arc<AtomicUsize>) {
+    let calls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&calls);
+    let config = serve(move |_| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async move { code.into_response() })
+    });
+    (config.await, calls)
+}
+
 #[tokio::test]
 async fn refused_call_is_not_retried() {
     for code in [429_u16, 500, 503, 504] {
-        let calls = Arc::new(AtomicUsize::new(0));
-        let config = serve({
-            let calls = Arc::clone(&calls);
-            move |_| {
-                calls.fetch_add(1, Ordering::SeqCst);
-                Box::pin(async move { StatusCode::from_u16(code).unwrap().into_response() })
-            }
-        })
-        .await;
+        let (config, calls) = refusing(StatusCode::from_u16(code).unwrap()).await;
         let client = client(config, options(5_000), metrics()).unwrap();
         let maps: Api<ConfigMap> = Api::namespaced(client, "a");
         let map = ConfigMap {
@@ -173,15 +176,7 @@ async fn refused_call_is_not_retried() {
 
 #[tokio::test]
 async fn rate_limit_delays_calls() {
-    let calls = Arc::new(AtomicUsize::new(0));
-    let config = serve({
-        let calls = Arc::clone(&calls);
-        move |_| {
-            calls.fetch_add(1, Ordering::SeqCst);
-            Box::pin(async { StatusCode::NOT_FOUND.into_response() })
-        }
-    })
-    .await;
+    let (config, calls) = refusing(StatusCode::NOT_FOUND).await;
     let options = ClientOptions {
         rate: Rate::new(0.001, 3),
         ..options(5_000)
@@ -241,15 +236,7 @@ async fn lists_have_their_own_limit() {
 /// A client that only reads sends no other call, whatever asks it to.
 #[tokio::test]
 async fn client_that_only_reads_sends_no_writes() {
-    let calls = Arc::new(AtomicUsize::new(0));
-    let config = serve({
-        let calls = Arc::clone(&calls);
-        move |_| {
-            calls.fetch_add(1, Ordering::SeqCst);
-            Box::pin(async { StatusCode::NOT_FOUND.into_response() })
-        }
-    })
-    .await;
+    let (config, calls) = refusing(StatusCode::NOT_FOUND).await;
     let options = ClientOptions {
         access: Access::Read,
         ..options(5_000)

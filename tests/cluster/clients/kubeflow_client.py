@@ -94,26 +94,6 @@ def events(client, name):
     ]
 
 
-def report(client, url, ca_cert, token, percent, seconds, loss):
-    import os
-
-    from kubeflow.trainer.backends.kubernetes.utils import update_trainjob_status
-
-    os.environ["KUBEFLOW_TRAINER_SERVER_URL"] = url
-    os.environ["KUBEFLOW_TRAINER_SERVER_CA_CERT"] = ca_cert
-    os.environ["KUBEFLOW_TRAINER_SERVER_TOKEN"] = token
-    return update_trainjob_status(int(percent), int(seconds), {"loss": float(loss)})
-
-
-def post(client, url, ca_cert, token, body):
-    import requests
-
-    with open(token) as file:
-        headers = {"Authorization": f"Bearer {file.read()}"}
-    answer = requests.post(url, data=body, headers=headers, verify=ca_cert, timeout=60)
-    return {"code": answer.status_code, "body": answer.json()}
-
-
 def list_jobs(client):
     return [job(found) for found in client.list_jobs()]
 
@@ -131,8 +111,6 @@ CALLS = {
         get,
         wait,
         events,
-        report,
-        post,
         list_jobs,
         delete,
     )

@@ -15,6 +15,8 @@ use sha2::{Digest, Sha256};
 
 const SERVING: &str = "serving";
 const TOKENS: &str = "tokens.csv";
+/// The name by which pods reach the controller's status server.
+const STATUS_SERVER: &str = "kubeflow-trainer-controller-manager.kubeflow-system.svc";
 
 /// The files of one control plane, and the token of its administrator.
 #[derive(Debug)]
@@ -97,7 +99,8 @@ fn authority() -> Result<(rcgen::Certificate, Issuer<'static, KeyPair>, Vec<u8>)
 }
 
 fn server_params() -> Result<CertificateParams> {
-    let mut params = CertificateParams::new(["localhost".to_owned(), "127.0.0.1".to_owned()])?;
+    let names = ["localhost", "127.0.0.1", STATUS_SERVER];
+    let mut params = CertificateParams::new(names.map(str::to_owned))?;
     params
         .distinguished_name
         .push(DnType::CommonName, "trainyard tests");

@@ -10,11 +10,11 @@ use anyhow::{Context as _, Result, anyhow};
 use futures_util::future::try_join_all;
 use k8s_openapi::api::core::v1::{Node, ServiceAccount};
 use kube::{Client, api::ListParams};
-use serde_json::Value;
+use serde_json::{Value, json};
 use trainyard_schema::documents::Kind;
 
 use crate::{
-    api::Api,
+    api::{Api, Write},
     binaries::Binaries,
     certificates::Certificates,
     clear::clear,
@@ -24,7 +24,7 @@ use crate::{
     jobset::{self, JobSetController},
     kept::{self, Kept},
     kubeconfig::client_of,
-    kubelet::{Kubelet, NodeSpec},
+    kubelet::{Isolation, Kubelet, NodeSpec},
     ports::Port,
     process::Process,
     resource::Resource,
@@ -179,6 +179,42 @@ impl Cluster {
         let what = format!("the ServiceAccount default of namespace {name}");
         eventually(&what, async || Ok(accounts.get_opt("default").await?)).await?;
         Ok(name)
+    }
+
+    /// Applies a Service without a cluster IP, whose endpoint is a port of this machine, so that pods whose containers run as processes, and are
+    /// kept apart in this way, reach a server on it by the name of the Service.
+    ///
+    /// # Errors
+    /// The port cannot be forwarded, or the API server refused an object.
+    pub async fn publish(
+        &self,
+        (namespace, name): (&str, &str),
+        port: u16,
+        isolation: Isolation,
+    ) -> Result<()> {
+        let address = self.kubelet.expose(port, isolation)?;
+        let service = json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
+            "spec": {"clusterIP": "None", "ports": [{"port": port}]},
+        });
+        let slice = json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+            "metadata": {"name": name, "labels": {"kubernetes.io/service-name": name}},
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": [address]}],
+            "ports": [{"port": port}],
+        });
+        for (path, plural, object) in [
+            ("/api/v1", "services", service),
+            ("/apis/discovery.k8s.io/v1", "endpointslices", slice),
+        ] {
+            let resource = Resource::namespaced(path, plural);
+            let api = self.api(&resource, namespace);
+            // A kept cluster has those of earlier tests.
+            let write = Write::by("test");
+            api.apply(&object, &write).await?.accepted()?;
+        }
+        Ok(())
     }
 
     /// Checks that all processes are running.

@@ -10,14 +10,14 @@ use std::{
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
 
-use crate::{cache::Entry, process::Process, wait::PAUSE};
+use crate::{cache::Entry, kubelet::Image, process::Process, wait::PAUSE};
 
 /// The folder of the clients' scripts.
 const SCRIPTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/clients");
 
-/// A folder with the packages of a requirements file.
+/// Folders with the packages of requirements files.
 #[derive(Debug)]
-pub(crate) struct Packages(PathBuf);
+pub(crate) struct Packages(Vec<PathBuf>);
 
 impl Packages {
     /// The Kubeflow SDK, with the models of Trainer's objects.
@@ -46,7 +46,7 @@ impl Packages {
         let entry = Entry::of(name, &files, &version)?;
         let packages = entry.folder.join("packages");
         if packages.is_dir() {
-            return Ok(Self(packages));
+            return Ok(Self(vec![packages]));
         }
         let _lock = entry.lock()?;
         if !packages.is_dir() {
@@ -63,12 +63,31 @@ impl Packages {
             output(pip.arg("--requirement").arg(requirements))?;
             fs::rename(&target, &packages)?;
         }
-        Ok(Self(packages))
+        Ok(Self(vec![packages]))
     }
 
-    /// Returns their folder, which is the value of `PYTHONPATH`.
-    pub(crate) fn folder(&self) -> &Path {
-        &self.0
+    /// Adds the packages that these need.
+    pub(crate) fn with(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
+        self
+    }
+
+    /// Returns the value of `PYTHONPATH`.
+    fn path(&self) -> String {
+        let folders = self.0.iter().map(|folder| folder.display().to_string());
+        folders.collect::<Vec<_>>().join(":")
+    }
+
+    /// Returns what pods have whose scripts, in this folder, use these packages.
+    pub(crate) fn image(&self, scripts: &Path) -> Image {
+        // A clone or a cache in /tmp is not visible in pods, which have a /tmp of their own.
+        let image = Image::default()
+            .file(scripts, scripts)
+            .env("PYTHONPATH", self.path())
+            .env("PYTHONDONTWRITEBYTECODE", "1");
+        self.0.iter().fold(image, |image, folder| {
+            image.file(folder, folder).path(folder.join("bin"))
+        })
     }
 
     /// Returns a command that runs a script with these packages.
@@ -76,7 +95,7 @@ impl Packages {
         let mut command = Command::new("python3");
         command
             .arg(script)
-            .env("PYTHONPATH", &self.0)
+            .env("PYTHONPATH", self.path())
             .env("PYTHONDONTWRITEBYTECODE", "1");
         command
     }
@@ -137,6 +156,17 @@ impl PythonClient {
             )?,
             script: scripts.join("nemo_run_client.py"),
         })
+    }
+
+    /// Returns what pods have whose program is a script in `clients/` that uses the client, and the command that runs the script.
+    #[must_use]
+    pub fn in_pods(&self, script: &str) -> (Image, Vec<String>) {
+        let scripts = Path::new(SCRIPTS);
+        let script = scripts.join(script).display().to_string();
+        (
+            self.packages.image(scripts),
+            vec!["python3".to_owned(), script],
+        )
     }
 
     /// Makes a call with a kubeconfig file, and writes a log to the folder.

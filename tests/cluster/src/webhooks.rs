@@ -1,6 +1,9 @@
 //! Webhook configurations that call a process of this machine.
 
-use std::{fs, path::Path};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context as _, Result};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
@@ -11,6 +14,8 @@ use trainyard_api::yaml;
 use crate::{
     api::{Api, Write},
     control_plane::ControlPlane,
+    helm::chart,
+    ports::Port,
     resource::Resource,
 };
 
@@ -48,6 +53,31 @@ impl Webhooks {
             configurations.push(configuration);
         }
         Ok(Self(configurations))
+    }
+
+    /// Reads those of the chart in the same way.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn of_chart(plane: &ControlPlane, port: &Port) -> Result<Self> {
+        Self::read(&chart().join("files/webhooks.yaml"), plane, port.number())
+    }
+
+    /// Writes a configuration file for a controller that serves them on this port. Returns its path.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn controller_configuration(plane: &ControlPlane, port: &Port) -> Result<PathBuf> {
+        let configuration = json!({
+            "apiVersion": "trainyard.dev/v1alpha1", "kind": "ControllerConfiguration",
+            "webhook": {
+                "host": "127.0.0.1", "port": port.number(), "certDir": plane.serving_certificate(),
+            },
+        });
+        let file = plane.folder().join("webhooks.yaml");
+        fs::write(&file, configuration.to_string())
+            .with_context(|| format!("cannot write {}", file.display()))?;
+        Ok(file)
     }
 
     /// Creates them.

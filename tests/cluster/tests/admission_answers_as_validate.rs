@@ -14,11 +14,11 @@ use anyhow::{Context as _, Result, bail, ensure};
 use serde_json::{Value, json};
 use trainyard_api::{Inputs, yaml};
 use trainyard_cluster::{
-    Answer, ControlPlane, Port, Resource, Shared, Test, Trainyard, Webhooks, Write, chart,
-    define_kinds, deploy, eventually,
+    Answer, ControlPlane, Port, Resource, Shared, Test, Trainyard, Webhooks, Write, define_kinds,
+    deploy, eventually,
 };
 use trainyard_model::names::without_digests;
-use trainyard_plugin_folders::{of_each, root};
+use trainyard_plugin_folders::{cases, root};
 use trainyard_schema::documents::Kind;
 
 use crate::common::{kind, runtime};
@@ -55,11 +55,6 @@ impl Shared for Unserved {
     }
 }
 
-/// The webhooks of the chart, which call this port.
-fn webhooks(plane: &ControlPlane, port: &Port) -> Result<Webhooks> {
-    Webhooks::read(&chart().join("files/webhooks.yaml"), plane, port.number())
-}
-
 impl Shared for Admitting {
     fn start() -> Result<Self> {
         let plane = ControlPlane::start()?;
@@ -67,7 +62,7 @@ impl Shared for Admitting {
         let controller = plane.block_on(async {
             define_kinds(&plane).await?;
             let controller = start(&plane, &port).await?;
-            webhooks(&plane, &port)?.install(&plane).await?;
+            Webhooks::of_chart(&plane, &port)?.install(&plane).await?;
             anyhow::Ok(controller)
         })?;
         Ok(Self {
@@ -89,31 +84,14 @@ impl Shared for Admitting {
 
 /// Starts a controller with the rights of deploy/ that serves webhooks on this port.
 async fn start(plane: &ControlPlane, port: &Port) -> Result<Trainyard> {
-    let configuration = json!({
-        "apiVersion": "trainyard.dev/v1alpha1", "kind": "ControllerConfiguration",
-        "webhook": {
-            "host": "127.0.0.1", "port": port.number(), "certDir": plane.serving_certificate(),
-        },
-    });
-    let file = plane.folder().join("webhooks.yaml");
-    fs::write(&file, configuration.to_string())?;
+    let file = Webhooks::controller_configuration(plane, port)?;
     let account = deploy(plane).await?;
     Trainyard::start(plane, &account, [format!("--config={}", file.display())]).await
 }
 
-/// The folders of all cases.
-fn cases() -> Result<Vec<PathBuf>> {
-    let folders = of_each(&root(), "cases")?;
-    let mut cases: Vec<_> = folders.into_iter().collect();
-    for case in fs::read_dir(root().join("tests/cases"))? {
-        cases.push(case?.path());
-    }
-    Ok(cases)
-}
-
 /// Returns the folder of a case.
 fn case(name: &str) -> Result<PathBuf> {
-    let found = cases()?.into_iter().find(|case| case.ends_with(name));
+    let found = cases(&root())?.remove(name);
     found.with_context(|| format!("there is no case {name}"))
 }
 
@@ -423,7 +401,7 @@ async fn train_jobs_can_be_stopped_while_nobody_serves_the_webhooks(
     jobs.create(&job, &Write::strict()).await?.accepted()?;
     // Nothing listens on this port.
     let nobody = Port::find()?;
-    let unserved = webhooks(plane, &nobody)?;
+    let unserved = Webhooks::of_chart(plane, &nobody)?;
     unserved.install(plane).await?;
     let mut second = job.clone();
     second["metadata"]["name"] = "second".into();

@@ -4,6 +4,7 @@ mod api_servers_trust_the_controllers_certificate;
 mod chart_is_accepted_by_the_api_server;
 mod chart_keeps_train_jobs;
 mod common;
+mod dashboard_shows_what_a_controller_did;
 
 use std::process::ExitCode;
 
@@ -20,5 +21,9 @@ fn main() -> ExitCode {
             api_servers_trust_the_controllers_certificate::tests(),
         )
         .tests("chart_keeps_train_jobs", chart_keeps_train_jobs::tests())
+        .tests(
+            "dashboard_shows_what_a_controller_did",
+            dashboard_shows_what_a_controller_did::tests(),
+        )
         .run()
 }

@@ -8,6 +8,10 @@ use std::{fs, process::Command, time::Duration};
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    net::TcpListener,
+};
 use trainyard_cluster::{Cluster, Isolation, Resource, Test, eventually};
 
 use running::{Running, images};
@@ -130,6 +134,42 @@ async fn pods_of_a_job_set_find_each_other_by_name(
     );
     let greeted = "greeted by greet-node-0-0\ngreeted by greet-node-0-1\n";
     ensure!(logs == [greeted, greeted], "{logs:?}");
+    Ok(())
+}
+
+/// Answers each connection with the request's first line.
+async fn echo(listener: TcpListener) {
+    while let Ok((stream, _)) = listener.accept().await {
+        let mut stream = BufReader::new(stream);
+        let mut line = String::new();
+        // A client that went away gets no answer.
+        let _ = stream.read_line(&mut line).await;
+        let _ = stream.write_all(line.as_bytes()).await;
+    }
+}
+
+async fn pods_reach_published_ports_of_this_machine(
+    cluster: &Cluster,
+    isolation: Isolation,
+) -> Result<()> {
+    let test = Running::new(cluster).await?;
+    let kubelet = cluster.kubelet();
+    kubelet.run_with(&test.namespace, images(), isolation);
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let port = listener.local_addr()?.port();
+    let server = tokio::spawn(echo(listener));
+    let service = (test.namespace.as_str(), "echo");
+    cluster.publish(service, port, isolation).await?;
+    // The name may be known a moment after the pod has started.
+    let script = format!(
+        "until exec 3<>/dev/tcp/echo.{}.svc/{port}; do sleep 0.1; done; echo hello >&3; cat <&3",
+        test.namespace
+    );
+    test.start("client", &script, json!({})).await?;
+    let pod = test.until_phase("client", "Succeeded").await?;
+    let log = test.log("client", "node");
+    ensure!(log.ends_with("hello\n"), "{log}\n{pod:#}");
+    server.abort();
     Ok(())
 }
 
@@ -302,6 +342,12 @@ pub(crate) fn tests() -> Vec<Test<Cluster>> {
                 format!("pods_of_a_job_set_find_each_other_by_name_{place}"),
                 async move |cluster: &Cluster| {
                     pods_of_a_job_set_find_each_other_by_name(cluster, isolation).await
+                },
+            ));
+            tests.push(Test::new(
+                format!("pods_reach_published_ports_of_this_machine_{place}"),
+                async move |cluster: &Cluster| {
+                    pods_reach_published_ports_of_this_machine(cluster, isolation).await
                 },
             ));
         }

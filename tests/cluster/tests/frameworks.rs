@@ -6,17 +6,21 @@
 mod common;
 mod elastic_torch_goes_on_without_a_node;
 mod frameworks_form_their_groups;
+mod trainers_report_progress;
 
 use std::{env, process::ExitCode};
 
 use anyhow::{Context as _, Result, ensure};
 use elastic_torch_goes_on_without_a_node as elastic;
 use frameworks_form_their_groups::{Guarantee, tests};
+use trainers_report_progress as progress;
 use trainyard_cluster::{Framework, Installed, Isolation, Program};
 
 const FILE: &str = "frameworks_form_their_groups";
 /// More tests of PyTorch.
 const ELASTIC: &str = "elastic_torch_goes_on_without_a_node";
+/// A test of Hugging Face's Trainer.
+const PROGRESS: &str = "trainers_report_progress";
 
 fn main() -> ExitCode {
     let mut program = Program::default();
@@ -46,6 +50,16 @@ fn main() -> ExitCode {
             }
         }
     }
+    if Program::runs(PROGRESS, progress::NAME) {
+        match prepare_transformers() {
+            Ok(installed) => program = program.tests(PROGRESS, progress::tests(&installed)),
+            Err(error) => {
+                println!("skipped: {error:#}");
+                missing += 1;
+                program = program.ignored(PROGRESS, progress::NAME);
+            }
+        }
+    }
     if missing > 0 && env::var_os("TRAINYARD_FRAMEWORKS_REQUIRED").is_some() {
         println!("{missing} frameworks are missing, and TRAINYARD_FRAMEWORKS_REQUIRED is set");
         return ExitCode::FAILURE;
@@ -63,5 +77,17 @@ fn prepare(framework: Framework) -> Result<Installed> {
     );
     let installed = framework.install().context("cannot be installed")?;
     println!("{}: {}", framework.runtime(), installed.version);
+    Ok(installed)
+}
+
+/// Installs Hugging Face's Trainer for pods, whose volumes need namespaces.
+fn prepare_transformers() -> Result<Installed> {
+    let is_separate = Isolation::detect() != Isolation::Loopback;
+    ensure!(
+        is_separate,
+        "Transformers needs pods with namespaces of their own; run this as root"
+    );
+    let installed = Installed::transformers().context("cannot be installed")?;
+    println!("{}", installed.version);
     Ok(installed)
 }

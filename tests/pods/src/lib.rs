@@ -2,7 +2,8 @@
 //!
 //! A [`Machine`] is a set of namespaces that no process outlives, with a bridge. A [`Pod`] in it has its own host name, address,
 //! `/etc/hosts` and shared memory, and sees the files of this machine. Both are made by `unshare`, `nsenter`, `mount` and `ip`, so they
-//! need util-linux and iproute2, and either root or the permission to create user namespaces.
+//! need util-linux and iproute2, and either root or the permission to create user namespaces. Pods reach nothing outside of the machine but
+//! the ports that are [forwarded](Machine::forward).
 
 mod hosts;
 mod machine;

@@ -1,6 +1,7 @@
 //! The namespaces that the pods of a test program share.
 
 use std::{
+    net::Ipv4Addr,
     process::{Command, Stdio},
     sync::{
         Mutex, PoisonError,
@@ -26,10 +27,14 @@ echo ready
 read -r _
 ";
 
+/// The program that forwards the connections of pods.
+const FORWARD: &str = include_str!("forward.py");
+
 /// A network for pods, and a PID namespace: when this value is dropped or this program ends in any way, the kernel kills all their processes.
 #[derive(Debug)]
 pub struct Machine {
     shell: Mutex<Option<Shell>>,
+    forwards: Mutex<Vec<Shell>>,
     pid: u32,
     rights: Rights,
     pods: AtomicU32,
@@ -64,6 +69,7 @@ impl Machine {
         Ok(Self {
             pid: shell.pid,
             shell: Mutex::new(Some(shell)),
+            forwards: Mutex::default(),
             rights,
             pods: AtomicU32::new(0),
         })
@@ -86,8 +92,33 @@ impl Machine {
         Ok(pod)
     }
 
+    /// Makes a port of this machine's loopback interface reachable for pods at an address in 10.0.0.0/8, until the machine is stopped. This
+    /// needs Python.
+    ///
+    /// # Errors
+    /// A program failed: with what it printed.
+    pub fn forward(&self, address: Ipv4Addr, port: u16) -> Result<()> {
+        ip(
+            self.enter(self.pid, &["--net"]),
+            &format!("addr replace {address}/8 dev pods"),
+        )?;
+        let enter = self.enter(self.pid, &["--net"]);
+        let mut forward = Command::new("python3");
+        forward
+            .args(["-c", FORWARD, &address.to_string(), &port.to_string()])
+            .arg(enter.get_program())
+            .args(enter.get_args());
+        let shell = Shell::start(&mut forward, 0)
+            .with_context(|| format!("cannot forward port {port} of this machine to pods"))?;
+        let mut forwards = self.forwards.lock().unwrap_or_else(PoisonError::into_inner);
+        forwards.push(shell);
+        Ok(())
+    }
+
     /// Kills all processes in all pods, and waits until they have exited.
     pub fn stop(&self) {
+        let mut forwards = self.forwards.lock().unwrap_or_else(PoisonError::into_inner);
+        forwards.clear();
         let mut shell = self.shell.lock().unwrap_or_else(PoisonError::into_inner);
         drop(shell.take());
     }

@@ -4,8 +4,8 @@
 
 use std::{
     env, fs,
-    io::{BufRead as _, BufReader},
-    net::Ipv4Addr,
+    io::{BufRead as _, BufReader, Read as _, Write as _},
+    net::{Ipv4Addr, TcpListener},
     path::Path,
     process::{Command, Stdio},
     thread,
@@ -103,6 +103,47 @@ fn pods_reach_each_other_and_share_no_memory_or_processes() {
 }
 
 #[test]
+fn pods_reach_only_forwarded_ports_of_this_machine() {
+    const HOST: Ipv4Addr = Ipv4Addr::new(10, 255, 255, 254);
+    let [open, closed] = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").unwrap());
+    let port = |listener: &TcpListener| listener.local_addr().unwrap().port();
+    let (number, other) = (port(&open), port(&closed));
+    thread::spawn(move || {
+        for stream in open.incoming() {
+            let mut stream = stream.unwrap();
+            let mut text = String::new();
+            stream.read_to_string(&mut text).unwrap();
+            stream.write_all(text.to_uppercase().as_bytes()).unwrap();
+        }
+    });
+    for machine in machines() {
+        let folder = TempDir::new().unwrap();
+        let (pod, _hosts) = start(&machine, 1, folder.path(), "10.255.255.254 host\n");
+        machine.forward(HOST, number).unwrap();
+        let ask = |port: u16| {
+            format!(
+                "import socket; s = socket.create_connection(('host', {port})); s.sendall(b'hello'); \
+                 s.shutdown(socket.SHUT_WR); print(s.recv(9).decode())"
+            )
+        };
+        for _ in 0..2 {
+            assert_eq!(
+                output(&pod, &format!("python3 -c \"{}\"", ask(number))),
+                "HELLO"
+            );
+        }
+        let refused = format!("python3 -c \"{}\" 2>&1 || true", ask(other));
+        let refused = output(&pod, &refused);
+        assert!(refused.contains("Connection refused"), "{refused}");
+        let twice = machine.forward(HOST, number).unwrap_err();
+        assert!(
+            format!("{twice:#}").contains("Address already in use"),
+            "{twice:#}"
+        );
+    }
+}
+
+#[test]
 fn dropped_pods_and_machines_leave_no_process() {
     for machine in machines() {
         let folder = TempDir::new().unwrap();
@@ -143,6 +184,19 @@ fn signals_reach_a_process_in_a_pod() {
     }
 }
 
+/// Returns the processes that any thread of a process started.
+fn children(of: u32) -> Vec<u32> {
+    let tasks = fs::read_dir(format!("/proc/{of}/task")).unwrap();
+    let files = tasks.map(|task| task.unwrap().path().join("children"));
+    let texts: String = files
+        .map(|file| fs::read_to_string(file).unwrap())
+        .collect();
+    texts
+        .split_whitespace()
+        .map(|pid| pid.parse().unwrap())
+        .collect()
+}
+
 /// The variable that tells this program to start a pod and wait, because another one will kill it.
 const IS_KILLED: &str = "TRAINYARD_PODS_IS_KILLED";
 
@@ -152,6 +206,11 @@ fn no_process_outlives_a_killed_program() {
         let machine = Machine::start().unwrap();
         let folder = TempDir::new().unwrap();
         let (pod, _hosts) = start(&machine, 1, folder.path(), "");
+        let open = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = open.local_addr().unwrap().port();
+        machine
+            .forward(Ipv4Addr::new(10, 255, 255, 254), port)
+            .unwrap();
         let mut command = pod.enter();
         command.args(["setsid", "unshare", "--pid", "--fork", "sleep", "1000"]);
         let mut command = command.spawn().unwrap();
@@ -173,7 +232,11 @@ fn no_process_outlives_a_killed_program() {
     });
     let pid = pid.unwrap();
     assert!(exists(pid));
+    let mut started = children(program.id());
+    // The machine, the pod, the forwarder, and the command in the pod.
+    assert_eq!(started.len(), 4);
+    started.push(pid);
     program.kill().unwrap();
     program.wait().unwrap();
-    wait(|| !exists(pid));
+    wait(|| !started.iter().any(|pid| exists(*pid)));
 }

@@ -64,8 +64,9 @@ fn main() -> Result<()> {
 /// Installs what can be installed, and fails if anything is missing then.
 fn install_all() -> Result<()> {
     let mut missing = 0;
-    for framework in Framework::ALL {
-        match framework.install() {
+    let frameworks = Framework::ALL.map(Framework::install);
+    for installed in frameworks.into_iter().chain([Installed::transformers()]) {
+        match installed {
             Ok(installed) => println!("{}: installed", installed.version),
             Err(error) => {
                 missing += 1;

@@ -1,17 +1,16 @@
 //! The latency of creating TrainJobs through admission webhooks.
 
 use std::{
-    fs,
-    path::{Path, PathBuf},
+    path::Path,
     time::{Duration, Instant},
 };
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use kube::api::PostParams;
 use serde_json::json;
 use trainyard_cluster::{
-    ControlPlane, Oracle, Port, Reference, ReferenceLimits, Webhooks, chart, define_kinds,
+    ControlPlane, Oracle, Port, Reference, ReferenceLimits, Webhooks, define_kinds,
 };
 
 use crate::{
@@ -74,40 +73,29 @@ async fn measured(
     (serves, program): (Serves, &Path),
     count: usize,
 ) -> Result<Creations> {
-    let shipped = chart().join("files/webhooks.yaml");
-    let (measured, file, port) = match serves {
+    let port = Port::find()?;
+    let (measured, webhooks) = match serves {
         Serves::Nobody => return create(plane, namespace, (None, count)).await,
         Serves::Trainyard => {
-            let port = Port::find()?;
-            let config = format!("--config={}", config(plane, &port)?.display());
+            let config = Webhooks::controller_configuration(plane, &port)?;
+            let config = format!("--config={}", config.display());
             let started = Trainyard::start(plane, program, &[config]).await?;
-            (Measured::Trainyard(started), shipped, port.number())
+            (
+                Measured::Trainyard(started),
+                Webhooks::of_chart(plane, &port)?,
+            )
         }
         Serves::Reference => {
             let started = Reference::start(plane, ReferenceLimits::SHIPPED).await?;
-            let port = started.webhook_port();
             let file = Oracle::reference()?.join("manifests/base/webhook/manifests.yaml");
-            (Measured::Reference(started), file, port)
+            let webhooks = Webhooks::read(&file, plane, started.webhook_port())?;
+            (Measured::Reference(started), webhooks)
         }
     };
-    let webhooks = Webhooks::read(&file, plane, port)?;
     webhooks.install(plane).await?;
     let created = create(plane, namespace, (Some(&measured), count)).await;
     webhooks.remove(plane).await?;
     created
-}
-
-/// Writes the configuration of our controller.
-fn config(plane: &ControlPlane, port: &Port) -> Result<PathBuf> {
-    let configuration = json!({
-        "apiVersion": "trainyard.dev/v1alpha1", "kind": "ControllerConfiguration",
-        "webhook": {
-            "host": "127.0.0.1", "port": port.number(), "certDir": plane.serving_certificate(),
-        },
-    });
-    let file = plane.folder().join("webhooks.yaml");
-    fs::write(&file, configuration.to_string()).context("cannot write the configuration")?;
-    Ok(file)
 }
 
 async fn create(

@@ -95,6 +95,17 @@ impl Framework {
     }
 }
 
+impl Installed {
+    /// Returns Hugging Face's Trainer on PyTorch, which are installed if they are missing, with a program that trains with it. Before that, the
+    /// required space is printed.
+    ///
+    /// # Errors
+    /// They cannot be installed: with what to install by hand.
+    pub fn transformers() -> Result<Self> {
+        Requirements::install_transformers()
+    }
+}
+
 /// Returns the path of a file in the folder of the programs.
 fn program(name: &str) -> PathBuf {
     Path::new(PROGRAMS).join(name)

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use anyhow::{Context as _, Result};
 
 use super::{Installed, PROGRAMS, program};
-use crate::{kubelet::Image, python::Packages};
+use crate::python::Packages;
 
 /// A framework's packages and program.
 pub(super) struct Requirements {
@@ -38,7 +38,38 @@ impl Requirements {
         size: "60 MB to download, 250 MB on disk",
     };
 
+    /// Hugging Face's Trainer, without the packages of [`Self::TORCH`], which it needs.
+    const TRANSFORMERS: Self = Self {
+        name: "Transformers",
+        file: "transformers",
+        launcher: "torchrun",
+        size: "60 MB to download, 195 MB on disk, beside PyTorch",
+    };
+
     pub(super) fn install(&self) -> Result<Installed> {
+        let (version, packages) = self.packages(&[])?;
+        let script = program(&format!("{}_sum.py", self.file));
+        Ok(self.installed(version, &packages, &script))
+    }
+
+    /// Installs Hugging Face's Trainer. The command trains with it.
+    pub(super) fn install_transformers() -> Result<Installed> {
+        let (_, torch) = Self::TORCH.packages(&[])?;
+        let (version, packages) = Self::TRANSFORMERS.packages(&["--no-deps"])?;
+        let script = program("transformers_train.py");
+        Ok(Self::TRANSFORMERS.installed(version, &packages.with(torch), &script))
+    }
+
+    fn installed(&self, version: String, packages: &Packages, script: &Path) -> Installed {
+        Installed {
+            version,
+            command: vec![self.launcher.to_owned(), script.display().to_string()],
+            image: packages.image(Path::new(PROGRAMS)),
+        }
+    }
+
+    /// Installs the packages with further options of pip, and returns them with the name and the version of the first one.
+    fn packages(&self, options: &[&str]) -> Result<(String, Packages)> {
         let file = self.file;
         let requirements = program(&format!("{file}.txt"));
         let version = version(&requirements)?;
@@ -50,7 +81,7 @@ impl Requirements {
                 self.size
             );
         };
-        let options = ["--no-cache-dir", "--root-user-action=ignore"];
+        let options = [&["--no-cache-dir", "--root-user-action=ignore"], options].concat();
         let cached = format!("framework-{file}");
         let packages = Packages::install(&cached, &requirements, &options, announce)
             .with_context(|| {
@@ -59,19 +90,7 @@ impl Requirements {
                     self.size
                 )
             })?;
-        let script = program(&format!("{file}_sum.py"));
-        let folder = packages.folder();
-        Ok(Installed {
-            version,
-            command: vec![self.launcher.to_owned(), script.display().to_string()],
-            // A clone or a cache in /tmp is not visible in pods, which have a /tmp of their own.
-            image: Image::default()
-                .file(PROGRAMS, PROGRAMS)
-                .file(folder, folder)
-                .path(folder.join("bin").display().to_string())
-                .env("PYTHONPATH", folder.display().to_string())
-                .env("PYTHONDONTWRITEBYTECODE", "1"),
-        })
+        Ok((version, packages))
     }
 }
 

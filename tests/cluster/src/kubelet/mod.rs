@@ -30,7 +30,11 @@ use run::Runs;
 pub use run::{Image, Images, Isolation};
 use serde_json::json;
 use step::{Here, Step};
-use tokio::{runtime::Handle, sync::mpsc, task::JoinHandle};
+use tokio::{
+    runtime::Handle,
+    sync::mpsc,
+    task::{JoinHandle, block_in_place},
+};
 
 /// The interval between renewals of a node's lease.
 const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -125,6 +129,12 @@ impl Kubelet {
     pub fn run_everywhere(&self, images: Images) {
         self.shared.runs.set(None, images, None);
         self.set_default_fate(Fate::Run);
+    }
+
+    /// Makes a port of this machine's loopback interface reachable for pods that are kept apart in this way, until the kubelet stops. Returns
+    /// the address for them, which is that of their node.
+    pub(crate) fn expose(&self, port: u16, isolation: Isolation) -> Result<Ipv4Addr> {
+        block_in_place(|| self.shared.runs.expose(port, isolation))
     }
 
     /// Returns how pods whose containers run are kept apart.

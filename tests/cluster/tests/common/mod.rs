@@ -17,6 +17,7 @@ mod handover;
 pub mod keys;
 mod namespace;
 pub mod parts;
+mod reporting;
 pub mod roles;
 pub mod runtimes;
 mod scenario;
@@ -32,6 +33,7 @@ pub use creations::Creations;
 pub use disturbed::Disturbed;
 pub use handover::{GANG, Handover, hold_after_initializers};
 pub use namespace::{Namespace, Objects};
+pub use reporting::{Reporting, progress};
 pub use scenario::Scenario;
 use serde_json::{Value, json};
 pub use status::{

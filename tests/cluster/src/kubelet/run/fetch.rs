@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use k8s_openapi::api::{
-    authentication::v1::{TokenRequest, TokenRequestSpec},
+    authentication::v1::{BoundObjectReference, TokenRequest, TokenRequestSpec},
     core::v1::{ConfigMap, Node, Pod, Secret, ServiceAccount},
 };
 use kube::{Api, Client, ResourceExt as _, api::PostParams};
@@ -43,6 +43,12 @@ pub(super) async fn objects(client: &Client, pod: &Pod) -> anyhow::Result<Object
         let request = TokenRequest {
             spec: Some(TokenRequestSpec {
                 audiences: (!audience.is_empty()).then(|| vec![audience.clone()]),
+                bound_object_ref: Some(BoundObjectReference {
+                    api_version: Some("v1".to_owned()),
+                    kind: Some("Pod".to_owned()),
+                    name: Some(pod.name_any()),
+                    uid: pod.uid(),
+                }),
                 ..TokenRequestSpec::default()
             }),
             ..TokenRequest::default()

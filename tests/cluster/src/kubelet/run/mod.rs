@@ -39,6 +39,8 @@ use tokio::{
 };
 use trainyard_pods::{Machine, Rights};
 
+/// The address of every node, and of this machine for its pods.
+const HOST: Ipv4Addr = Ipv4Addr::new(10, 255, 255, 254);
 /// The number of failed containers whose logs are shown.
 const SHOWN: usize = 4;
 /// The number of lines of a log that are shown.
@@ -241,6 +243,14 @@ impl Runs {
         let machine = machine
             .get_or_init(|| Machine::start_with(rights).map_err(|error| format!("{error:#}")));
         machine.as_ref().map_err(|error| anyhow!("{error}"))
+    }
+
+    /// Makes a port of this machine's loopback interface reachable for pods that are kept apart in this way. Returns the address for them.
+    pub(super) fn expose(&self, port: u16, isolation: Isolation) -> Result<Ipv4Addr> {
+        if isolation != Isolation::Loopback {
+            self.machine(isolation)?.forward(HOST, port)?;
+        }
+        Ok(HOST)
     }
 
     /// Watches the names that pods resolve, from the first pod on.

@@ -12,6 +12,7 @@ use kube::{
     Api, Client, ResourceExt as _,
     runtime::watcher::{self, Event},
 };
+use tokio::sync::watch;
 use trainyard_pods::HostsFile;
 
 use super::{isolation::Isolation, sandbox::on_loopback};
@@ -28,6 +29,7 @@ type Records = BTreeMap<(String, String), Vec<(IpAddr, Vec<String>)>>;
 #[derive(Debug, Default)]
 pub(super) struct Names {
     state: Mutex<State>,
+    are_listed: watch::Sender<bool>,
 }
 
 #[derive(Debug, Default)]
@@ -132,10 +134,17 @@ impl Names {
                     self.change(|all| all.insert(key(&slice), records(&slice)));
                 }
                 Ok(Event::Delete(slice)) => self.change(|all| all.remove(&key(&slice))),
-                Ok(Event::Init | Event::InitDone) => {}
+                Ok(Event::Init) => {}
+                Ok(Event::InitDone) => drop(self.are_listed.send_replace(true)),
                 Err(_) => tokio::time::sleep(crate::kubelet::AGAIN_AFTER).await,
             }
         }
+    }
+
+    /// Waits until those of all Services that exist are known.
+    pub(super) async fn until_listed(&self) {
+        // The sender is in this value.
+        let _ = self.are_listed.subscribe().wait_for(|are| *are).await;
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut Records) -> T) {

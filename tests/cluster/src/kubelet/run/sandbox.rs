@@ -10,7 +10,7 @@ use std::{
 
 use trainyard_pods::{Child, Pod};
 
-use super::{problem::Problem, script::Setup};
+use super::{HOST, problem::Problem, script::Setup};
 
 /// The library of Debian's package libnss-wrapper, which maps names for programs that use the C library.
 const WRAPPER: &str = "libnss_wrapper.so";
@@ -42,9 +42,10 @@ pub(super) struct Loopback {
     host_name: String,
 }
 
-/// Returns the address that a pod with this address has on the loopback interface.
+/// Returns the address that a pod or node with this address has on the loopback interface.
 pub(super) fn on_loopback(ip: IpAddr) -> IpAddr {
     match ip {
+        IpAddr::V4(HOST) => Ipv4Addr::LOCALHOST.into(),
         IpAddr::V4(ip) => {
             let [_, b, c, d] = ip.octets();
             IpAddr::V4(Ipv4Addr::new(127, b, c, d))

@@ -25,7 +25,7 @@ use tokio::{
 };
 
 use super::{
-    Runs,
+    HOST, Runs,
     container::{Process, Volumes},
     facts::{Facts, Objects},
     fetch,
@@ -38,9 +38,6 @@ use super::{
     volumes::{self, Contents},
 };
 use crate::kubelet::AGAIN_AFTER;
-
-/// The address of every node.
-const HOST_IP: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 255, 255, 254));
 
 /// What happens to a pod.
 #[derive(Debug)]
@@ -178,6 +175,8 @@ impl PodRun {
         if self.state.sandbox.is_none() {
             let sandbox = block_in_place(|| self.start_sandbox());
             self.state.sandbox = Some(sandbox?);
+            // A program that looks up the name of a Service once would fail.
+            self.runs.names.until_listed().await;
         }
         let objects = fetch::objects(&self.runs.client, &self.pod).await;
         let objects = objects.map_err(|error| Problem::Missing(format!("{error:#}")));
@@ -273,7 +272,7 @@ impl PodRun {
         Facts {
             pod: &self.pod,
             pod_ip: self.own_ip(),
-            host_ip: HOST_IP,
+            host_ip: HOST.into(),
             objects: &self.state.objects,
         }
     }

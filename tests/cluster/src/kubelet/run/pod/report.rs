@@ -6,10 +6,11 @@ use kube::{
 };
 use serde_json::json;
 
-use super::{HOST_IP, PodRun, now};
+use super::{PodRun, now};
 use crate::kubelet::{
     AGAIN_AFTER,
     run::{
+        HOST,
         problem::Problem,
         status::{self, About},
     },
@@ -24,7 +25,7 @@ impl PodRun {
         let about = About {
             now: now(),
             pod_ip: self.state.sandbox.as_ref().map(|_| self.address.into()),
-            host_ip: HOST_IP,
+            host_ip: HOST.into(),
             has_ended,
         };
         let before = self.state.written.clone();
