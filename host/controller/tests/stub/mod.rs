@@ -9,6 +9,7 @@
 
 pub(crate) mod clock;
 pub(crate) mod cluster;
+pub(crate) mod collector;
 pub(crate) mod controller;
 #[path = "../../../../tests/common/function_plugin.rs"]
 pub(crate) mod function_plugin;
