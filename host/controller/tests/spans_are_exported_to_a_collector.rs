@@ -17,7 +17,10 @@ use trainyard_controller::{
     metrics::Metrics,
     spans::{Endpoint, ExportLimits, Process, SpanExport, TracingSettings},
 };
-use trainyard_model::plugin::{CallFailure, Plugin};
+use trainyard_model::{
+    plugin::{CallFailure, Plugin},
+    value::Failure,
+};
 
 use crate::stub::{
     cluster::Cluster,
@@ -29,6 +32,14 @@ use crate::stub::{
 
 /// What no exported byte may contain.
 const MARKER: &str = "marker-of-a-secret";
+
+/// A refusal whose message quotes an object, as that of a plugin may.
+fn refusal() -> CallFailure {
+    CallFailure::Refused(Failure {
+        message: format!("{MARKER} is wrong"),
+        field: None,
+    })
+}
 
 /// An export whose spans are those of this thread.
 struct Export {
@@ -113,10 +124,10 @@ async fn spans_have_parents_and_attributes_and_no_content_of_objects() {
     let export = Export::start(collector.serve().await, ExportLimits::default());
     let cluster = Cluster::new();
     let mut of_plugins = runtime("runtime", &["quota"]);
-    let containers =
-        "/spec/template/spec/replicatedJobs/0/template/spec/template/spec/containers/0";
-    of_plugins.pointer_mut(containers).unwrap()["env"] =
-        json!([{"name": "TOKEN", "value": MARKER}]);
+    let node = &mut of_plugins["spec"]["template"]["spec"]["replicatedJobs"][0]["template"];
+    node["metadata"]["labels"] = json!({"trainer.kubeflow.org/trainjob-ancestor-step": "trainer"});
+    let container = &mut node["spec"]["template"]["spec"]["containers"][0];
+    container["env"] = json!([{"name": "TOKEN", "value": MARKER}]);
     cluster.put(of_plugins);
     cluster.put(runtime("refusing", &["refuses"]));
     let mut good = job("a", "good", "runtime", false);
@@ -124,7 +135,7 @@ async fn spans_have_parents_and_attributes_and_no_content_of_objects() {
     good["metadata"]["annotations"] = json!({"note": MARKER});
     cluster.put(good);
     cluster.put(job("a", "bad", "refusing", false));
-    let refuse = |_: &mut _| Err(CallFailure::Refused(format!("{MARKER} is wrong").into()));
+    let refuse = |_: &mut _| Err(refusal());
     let plugins = vec![
         plugin("quota", &[], |_| Ok(())),
         plugin("refuses", &[], refuse),

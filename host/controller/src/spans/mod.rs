@@ -14,9 +14,12 @@ mod collector;
 mod endpoint;
 mod export;
 mod queue;
+#[cfg(test)]
+mod tests;
 
 use std::{sync::Arc, time::Duration};
 
+use collector::LastFailure;
 pub use endpoint::{Endpoint, EndpointError};
 use export::{Exporter, State};
 use opentelemetry::{
@@ -27,7 +30,7 @@ use opentelemetry_otlp::{ExporterBuildError, WithExportConfig as _, WithHttpConf
 use opentelemetry_sdk::{
     Resource,
     resource::{EnvResourceDetector, TelemetryResourceDetector},
-    trace::{Sampler, SdkTracer, SdkTracerProvider, SpanExporter as _},
+    trace::{Sampler, SdkTracer, SdkTracerProvider, SpanExporter},
 };
 use queue::SpanQueue;
 use thiserror::Error;
@@ -144,17 +147,32 @@ impl SpanExport {
         let Some(endpoint) = &settings.endpoint else {
             return Ok(None);
         };
-        let limits = settings.limits.clone();
-        let (collector, failure) = collector::connect(endpoint, limits.timeout)?;
+        let timeout = settings.limits.timeout;
+        let (collector, failure) = collector::connect(endpoint, timeout)?;
         let mut otlp = opentelemetry_otlp::SpanExporter::builder()
             .with_http()
             .with_http_client(collector)
             .with_protocol(opentelemetry_otlp::Protocol::HttpBinary)
             .with_endpoint(endpoint.traces())
-            .with_timeout(limits.timeout)
+            .with_timeout(timeout)
             .build()?;
         let resource = resource(process);
         otlp.set_resource(&resource);
+        let otlp = (otlp, failure);
+        Ok(Some(Self::with(
+            otlp, endpoint, settings, resource, metrics,
+        )))
+    }
+
+    /// Starts the export to this exporter.
+    fn with<E: SpanExporter + 'static>(
+        (otlp, failure): (E, LastFailure),
+        endpoint: &Endpoint,
+        settings: &TracingSettings,
+        resource: Resource,
+        metrics: &Arc<Metrics>,
+    ) -> Self {
+        let limits = settings.limits.clone();
         let (sender, spans) = mpsc::channel(limits.queue);
         let queue = SpanQueue::new(sender, metrics.clone());
         let exporter = Exporter {
@@ -176,12 +194,12 @@ impl SpanExport {
             let ratio = Sampler::TraceIdRatioBased(ratio);
             provider = provider.with_sampler(Sampler::ParentBased(Box::new(ratio)));
         }
-        Ok(Some(Self {
+        Self {
             tracer: provider.build().tracer("trainyard"),
             exporter,
             stop,
             limits,
-        }))
+        }
     }
 
     /// Returns the layer of a subscriber that exports its spans. The log's filter must not apply to it.
