@@ -485,7 +485,7 @@ impl Metrics {
     }
 
     /// Counts spans that were not exported.
-    pub(crate) fn spans_dropped(&self, reason: &'static str, count: usize) {
+    pub fn spans_dropped(&self, reason: &'static str, count: usize) {
         self.spans.count_dropped(reason, count);
     }
 
