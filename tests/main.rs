@@ -14,6 +14,7 @@ mod chart_renders_deploy;
 mod chart_serves_webhooks;
 mod common;
 mod components_of_every_contract_version_run;
+mod controller_exports_spans_only_if_asked;
 mod controller_logs_what_it_loaded;
 mod controller_stops_on_sigterm;
 mod crates_respect_their_layers;

@@ -22,6 +22,7 @@ use trainyard_controller::{
     settings::{
         FeatureGate, LoadedSettings, LogFormat, LogLevel, MAX_CONCURRENCY, Overrides, Settings,
     },
+    spans::{Endpoint, EndpointError, Process, SpanExport},
     threads::{Sizes, Threads},
     webhook::CERT_DIR,
 };
@@ -35,6 +36,9 @@ use crate::{
     policy_file::PolicyFile,
     report::{self, ErrorList},
 };
+
+/// The standard environment variable with the URL of a collector.
+const ENDPOINT_VARIABLE: &str = "OTEL_EXPORTER_OTLP_ENDPOINT";
 
 /// Arguments of `controller`. Flags override the configuration file.
 #[derive(Debug, Args)]
@@ -90,6 +94,10 @@ pub(crate) struct ControllerArgs {
     /// The log level; the environment variable TRAINYARD_LOG overrides it [default: info].
     #[arg(long, value_enum)]
     log_level: Option<LogLevel>,
+    /// Export spans to this collector of OpenTelemetry, by OTLP over HTTP; by default to that of the environment variable
+    /// OTEL_EXPORTER_OTLP_ENDPOINT, if it is set.
+    #[arg(long, value_name = "URL", value_hint = clap::ValueHint::Url)]
+    tracing_endpoint: Option<Endpoint>,
 }
 
 fn concurrency(text: &str) -> Result<NonZeroUsize, String> {
@@ -110,16 +118,17 @@ pub(crate) fn run(args: &ControllerArgs) -> Result<(), ErrorList> {
     if args.print_config {
         return print_config(args, settings);
     }
-    log::for_controller(settings.logging);
-    // Servers bound their connections, by more than the usual soft limit.
-    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
-        tracing::warn!(%error, "the limit of open files cannot be raised");
-    }
     let queue = Queue::new(Backoff::default()).with_workers(settings.concurrency);
     let metrics = Arc::new(Metrics::new(&queue));
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
+    let spans = runtime.block_on(export_spans(args, &settings, &metrics))?;
+    log::for_controller(settings.logging, spans.as_ref());
+    // Servers bound their connections, by more than the usual soft limit.
+    if let Err(error) = rlimit::increase_nofile_limit(u64::MAX) {
+        tracing::warn!(%error, "the limit of open files cannot be raised");
+    }
     let (stop, loaded) = (CancellationToken::new(), CancellationToken::new());
     let signals = Signals::listen(&runtime);
     runtime.spawn(stop_on_signal(signals, stop.clone()));
@@ -137,19 +146,44 @@ pub(crate) fn run(args: &ControllerArgs) -> Result<(), ErrorList> {
         let options = Options {
             cluster: args.cluster.config().await?,
             settings,
-            instance: std::env::var("HOSTNAME").unwrap_or_else(|_| "trainyard".to_owned()),
+            instance: instance(),
             plugins,
             queue,
             metrics,
             clock: Arc::new(SystemClock),
         };
-        trainyard_controller::run(options, stop)
-            .await
-            .map_err(|error| ErrorList::from_iter([error]))
+        let ended = trainyard_controller::run(options, stop).await;
+        if let Some(spans) = spans {
+            spans.finish().await;
+        }
+        ended.map_err(|error| ErrorList::from_iter([error]))
     });
     // Does not wait for the threads, so a long plugin call does not delay the exit.
     runtime.shutdown_background();
     ended
+}
+
+/// Returns the name of this process.
+fn instance() -> String {
+    std::env::var("HOSTNAME").unwrap_or_else(|_| "trainyard".to_owned())
+}
+
+/// Starts the export of spans, if there is a collector.
+async fn export_spans(
+    args: &ControllerArgs,
+    settings: &Settings,
+    metrics: &Arc<Metrics>,
+) -> Result<Option<SpanExport>, ErrorList> {
+    if settings.tracing.endpoint.is_none() {
+        return Ok(None);
+    }
+    let process = Process {
+        version: env!("CARGO_PKG_VERSION"),
+        pod: instance(),
+        namespace: args.cluster.config().await?.default_namespace,
+    };
+    let started = SpanExport::start(&settings.tracing, process, metrics);
+    started.map_err(|error| ErrorList::from_iter([error]))
 }
 
 /// Loads the plugins. Refused plugins are logged, counted and skipped.
@@ -234,8 +268,21 @@ fn settings(args: &ControllerArgs) -> Result<Settings, ErrorList> {
         plugin_dir: args.load.plugin_dir.clone(),
         log_format: args.log_format,
         log_level: args.log_level,
+        tracing_endpoint: tracing_endpoint(args)?,
         shadow: args.shadow,
     }))
+}
+
+/// Returns the collector of the flag, or else of the environment variable.
+fn tracing_endpoint(args: &ControllerArgs) -> Result<Option<Endpoint>, ErrorList> {
+    let named = std::env::var(ENDPOINT_VARIABLE).ok();
+    let named = named.filter(|text| !text.is_empty() && args.tracing_endpoint.is_none());
+    let Some(text) = named else {
+        return Ok(args.tracing_endpoint.clone());
+    };
+    let refused =
+        |error: EndpointError| ErrorList::from_iter([format!("{ENDPOINT_VARIABLE}: {error}")]);
+    text.parse().map(Some).map_err(refused)
 }
 
 /// Prints a configuration file with these settings. Comments name the flags that have no key, and are in effect.

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use serde::Serialize;
 use trainyard_api::{Located, Location, error::InputError};
 use trainyard_config::{ConfigError, ConfigProblem};
-use trainyard_controller::{ControllerError, rbac::Note};
+use trainyard_controller::{ControllerError, rbac::Note, spans::SpanExportError};
 use trainyard_model::{
     plan::PlanError,
     text::{MAX_LINE, clean_to},
@@ -116,6 +116,7 @@ impl Finding for str {}
 impl Finding for String {}
 impl Finding for std::io::Error {}
 impl Finding for ControllerError {}
+impl Finding for SpanExportError {}
 impl Finding for DocumentError {}
 impl Finding for LoadError {}
 impl Finding for NoSuchField {}

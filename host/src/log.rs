@@ -14,12 +14,12 @@ use tracing::{
     field::{Field, Visit},
 };
 use tracing_subscriber::{
-    EnvFilter, Layer,
-    field::MakeExt,
-    fmt::{FormatFields, SubscriberBuilder, format},
-    layer::Context,
+    EnvFilter, Layer, fmt::format, layer::Context, prelude::*, registry::LookupSpan,
 };
-use trainyard_controller::settings::{LogFormat, LogLevel, Logging};
+use trainyard_controller::{
+    settings::{LogFormat, LogLevel, Logging},
+    spans::SpanExport,
+};
 use trainyard_model::text::{clean_to, json_escaped};
 
 use crate::report;
@@ -57,7 +57,6 @@ pub(crate) const OF_PLUGINS: &str = "warn,trainyard::plugin=info";
 
 /// Prints the log of libraries and plugins like the command's own messages: what `TRAINYARD_LOG` selects, or else `levels`.
 pub(crate) fn to_stderr(levels: &str) {
-    use tracing_subscriber::prelude::*;
     tracing_subscriber::registry()
         .with(filter(levels))
         .with(SentenceLayer)
@@ -111,28 +110,55 @@ impl Visit for Sentence {
     }
 }
 
-/// Writes the controller's log to standard error, as configured by its settings or `TRAINYARD_LOG`.
-pub(crate) fn for_controller(settings: Logging) {
+/// Writes the controller's log to standard error, as configured by its settings or `TRAINYARD_LOG`, and exports spans.
+pub(crate) fn for_controller(settings: Logging, spans: Option<&SpanExport>) {
     let is_colored = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    let log = logging(settings.level.name()).with_ansi(is_colored);
-    match settings.format {
-        LogFormat::Json => log
-            .json()
-            .with_writer(|| EscapedJson(std::io::stderr()))
+    let filter = filter(settings.level.name());
+    match spans {
+        // A filter of the log alone would cost 0.1 µs for each span.
+        None => tracing_subscriber::registry()
+            .with(filter)
+            .with(log(settings.format, is_colored))
             .init(),
-        LogFormat::Text => text_log(log).with_writer(std::io::stderr).init(),
+        // Spans are exported at any level of the log.
+        Some(spans) => tracing_subscriber::registry()
+            .with(spans.layer())
+            .with(log(settings.format, is_colored).with_filter(filter))
+            .init(),
     }
 }
 
-type Log<Fields> = SubscriberBuilder<Fields, format::Format, EnvFilter>;
+/// Returns the log on standard error in this format.
+fn log<S>(format: LogFormat, is_colored: bool) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+{
+    match format {
+        LogFormat::Json => json_log(std::io::stderr).boxed(),
+        LogFormat::Text => text_log(is_colored, std::io::stderr).boxed(),
+    }
+}
 
-fn logging(level: &str) -> Log<format::DefaultFields> {
-    tracing_subscriber::fmt().with_env_filter(filter(level))
+/// Returns a log of JSON lines without hidden characters.
+fn json_log<S, W>(writer: impl Fn() -> W + Send + Sync + 'static) -> impl Layer<S>
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+    W: Write + 'static,
+{
+    let log = tracing_subscriber::fmt::layer().json();
+    log.with_writer(move || EscapedJson(writer()))
 }
 
 /// Returns a text log without hidden characters.
-fn text_log(log: Log<format::DefaultFields>) -> Log<impl for<'w> FormatFields<'w> + 'static> {
-    log.fmt_fields(format::debug_fn(write_field).delimited(" "))
+fn text_log<S, W>(is_colored: bool, writer: impl Fn() -> W + Send + Sync + 'static) -> impl Layer<S>
+where
+    S: Subscriber + for<'span> LookupSpan<'span>,
+    W: Write + 'static,
+{
+    tracing_subscriber::fmt::layer()
+        .with_ansi(is_colored)
+        .fmt_fields(format::debug_fn(write_field).delimited(" "))
+        .with_writer(writer)
 }
 
 /// Writes a field of an event or a span to a text log, cleaned.
@@ -197,8 +223,6 @@ mod tests {
 
     use std::sync::{Arc, Mutex};
 
-    use tracing_subscriber::prelude::*;
-
     use super::*;
 
     /// The output of a log.
@@ -223,7 +247,7 @@ mod tests {
 
     const HIDDEN: &str = "a\u{1b}[31m\u{202e}\u{200b}\u{9b}\u{e0041}\nb";
 
-    fn log() {
+    fn write() {
         let span = tracing::info_span!("reconcile", name = %HIDDEN, other = HIDDEN);
         let _entered = span.entered();
         tracing::warn!(quoted = HIDDEN, plain = %HIDDEN, "it says {HIDDEN}");
@@ -233,9 +257,8 @@ mod tests {
     fn text_log_has_no_hidden_characters() {
         let written = Written::default();
         let into = written.clone();
-        let log_as_text =
-            text_log(logging("info").with_ansi(false)).with_writer(move || into.clone());
-        tracing::subscriber::with_default(log_as_text.finish(), log);
+        let log_as_text = text_log(false, move || into.clone());
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(log_as_text), write);
         let text = written.text();
         assert_eq!(text.matches('\n').count(), 1, "{text:?}");
         assert_eq!(
@@ -252,10 +275,8 @@ mod tests {
     fn json_log_has_no_hidden_characters() {
         let written = Written::default();
         let into = written.clone();
-        let log_as_json = logging("info")
-            .json()
-            .with_writer(move || EscapedJson(into.clone()));
-        tracing::subscriber::with_default(log_as_json.finish(), log);
+        let log_as_json = json_log(move || into.clone());
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(log_as_json), write);
         let text = written.text();
         let is_hidden = |c| trainyard_model::text::is_hidden(c) && c != '\n';
         assert!(!text.contains(is_hidden), "{text:?}");
@@ -266,7 +287,7 @@ mod tests {
 
     #[test]
     fn texts_of_a_log_are_truncated() {
-        let log = || {
+        let write = || {
             let long = "é\u{202e}".repeat(500_000);
             let span = tracing::info_span!("reconcile", name = %long);
             let _entered = span.entered();
@@ -274,14 +295,11 @@ mod tests {
         };
         let (json, text) = (Written::default(), Written::default());
         let into = json.clone();
-        let log_as_json = logging("info")
-            .json()
-            .with_writer(move || EscapedJson(into.clone()));
-        tracing::subscriber::with_default(log_as_json.finish(), log);
+        let log_as_json = json_log(move || into.clone());
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(log_as_json), write);
         let into = text.clone();
-        let log_as_text =
-            text_log(logging("info").with_ansi(false)).with_writer(move || into.clone());
-        tracing::subscriber::with_default(log_as_text.finish(), log);
+        let log_as_text = text_log(false, move || into.clone());
+        tracing::subscriber::with_default(tracing_subscriber::registry().with(log_as_text), write);
         // Four texts, one of them of the span twice; a hidden character is six bytes as an escape.
         let most = 6 * 6 * MAX_FIELD;
         for written in [&json, &text] {

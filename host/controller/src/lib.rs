@@ -13,6 +13,8 @@
 //! [`status_server`]. All TLS servers share one `certificate`. [`shadow`] keeps how TrainJobs differ from what another
 //! controller made of them, if nothing may be written.
 //!
+//! [`spans`] exports what a reconcile, a call or a request took, if there is a collector.
+//!
 //! Plugins: [`plugins`] has the loaded ones, which are called on their own [`threads`]. `measure` measures their calls, and `guard` pauses a
 //! plugin that keeps exhausting its limits, by its `breaker`.
 //!
@@ -45,6 +47,7 @@ mod run;
 pub mod serve;
 pub mod settings;
 pub mod shadow;
+pub mod spans;
 pub mod status_server;
 pub mod threads;
 pub mod watch;

@@ -8,7 +8,10 @@ use trainyard_model::{
     plugin_info::PluginInfo,
 };
 
-use crate::metrics::{Metrics, PluginCall};
+use crate::{
+    metrics::{Metrics, PluginCall},
+    spans,
+};
 
 /// A plugin with a span and metrics for each call.
 struct MeasuredPlugin {
@@ -55,6 +58,15 @@ impl Plugin for MeasuredPlugin {
             tracing::debug!(parent: &span, %error, "the call failed");
         }
         tracing::debug!(parent: &span, ?took, fuel = finished.fuel, "the plugin call ended");
+        let outcome = finished
+            .end
+            .as_ref()
+            .map_or_else(CallFailure::kind, |()| "ok");
+        spans::end(
+            &span,
+            ("outcome", outcome),
+            outcome != "ok" && outcome != "missing",
+        );
         finished
     }
 }

@@ -321,6 +321,8 @@ fn work(options: Options, client: Client, recorder: Recorder, readiness: Arc<Rea
     let stores = Arc::new(Stores::default());
     let defaults = options.settings.write_job_set_defaults;
     let shadow = options.settings.shadow.then(Arc::<Shadow>::default);
+    let renderer = &options.plugins.renderer;
+    let plan = renderer.generation().digest(&renderer.facts().facts);
     if let Some(shadow) = &shadow {
         options.metrics.show_shadow(shadow);
     }
@@ -341,6 +343,7 @@ fn work(options: Options, client: Client, recorder: Recorder, readiness: Arc<Rea
         readiness,
         failures: Failures::default(),
         shadow,
+        plan: plan.into(),
         leads: AtomicBool::new(false),
     }
 }

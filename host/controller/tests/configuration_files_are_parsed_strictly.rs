@@ -15,6 +15,7 @@ use trainyard_controller::{
         FeatureGate, LeaderElection, LoadedSettings, LogFormat, LogLevel, Logging, Overrides,
         SecureServing, Settings, schema,
     },
+    spans::TracingSettings,
     status_server::StatusServerSettings,
     webhook::WebhookSettings,
 };
@@ -129,6 +130,7 @@ jobSet: {writeDefaults: on}
 policyFile: /etc/policy.yaml
 pluginDir: /plugins
 logging: {format: text, level: debug}
+tracing: {endpoint: https://otel:4318, samplingRatio: 0.1}
 statusServer: {port: 444, qps: 1.5, burst: 3}
 featureGates: {TrainJobStatus: true}
 webhook: {port: 443, host: 10.0.0.1}
@@ -191,6 +193,11 @@ webhook: {port: 443, host: 10.0.0.1}
             logging: Logging {
                 format: LogFormat::Text,
                 level: LogLevel::Debug
+            },
+            tracing: TracingSettings {
+                endpoint: Some("https://otel:4318".parse().unwrap()),
+                sampling_ratio: Some(0.1),
+                ..TracingSettings::default()
             },
             shadow: false,
         }
@@ -267,6 +274,7 @@ fn flags_override_the_file() {
         plugin_dir: Some("d".into()),
         log_format: Some(LogFormat::Text),
         log_level: None,
+        tracing_endpoint: Some("http://otel".parse().unwrap()),
         shadow: true,
     };
     let settings = settings.with(flags);
@@ -286,6 +294,8 @@ fn flags_override_the_file() {
     );
     assert_eq!(settings.plugin_dir, Some("d".into()));
     assert_eq!(settings.policy_file, Some("p".into()));
+    let endpoint = settings.tracing.endpoint.unwrap().to_string();
+    assert_eq!(endpoint, "http://otel");
     assert_eq!(settings.logging.format, LogFormat::Text);
     assert_eq!(settings.logging.level, LogLevel::Warn);
 }
@@ -378,6 +388,7 @@ controller: {{concurrency: 0, groupKindConcurrency: {{}}, renderTimeout: 999ms}}
 clientConnection: {{qps: -1, burst: 1.5}}
 jobSet: {{writeDefaults: 1}}
 logging: {{level: loud}}
+tracing: {{endpoint: otel:4318, samplingRatio: 1.5}}
 pluginsDir: /plugins
 "
     );
@@ -397,6 +408,8 @@ pluginsDir: /plugins
             "logging.level",
             "metrics.bindAddress",
             "pluginsDir",
+            "tracing.endpoint",
+            "tracing.samplingRatio",
         ]
     );
     let mut all = errors(&text);
@@ -405,7 +418,9 @@ pluginsDir: /plugins
         all,
         [
             "c.yaml:10: logging.level: must be `error`, `warn`, `info`, `debug` or `trace`; found `loud`",
-            "c.yaml:11: pluginsDir: unknown field; did you mean `pluginDir`?",
+            "c.yaml:11: tracing.endpoint: `otel:4318` is not the URL of a collector; use a URL such as http://collector:4318",
+            "c.yaml:11: tracing.samplingRatio: must be at most 1; found 1.5",
+            "c.yaml:12: pluginsDir: unknown field; did you mean `pluginDir`?",
             "c.yaml:4: leaderElection.leaderElect: must be true or false; found `sometimes`",
             "c.yaml:4: leaderElection.leaseDuration: must be a string; found 5",
             "c.yaml:4: leaderElection.retryPeriod: is 1s; renewDeadline, which is 1s, must be more than 1.2 times as long",
@@ -624,7 +639,7 @@ fn manual_names_every_key_and_its_example_is_valid() {
     }
     let mut keys = Vec::new();
     add(&schema, &schema["properties"], "", &mut keys);
-    assert_eq!(keys.len(), 35, "{keys:?}");
+    assert_eq!(keys.len(), 37, "{keys:?}");
     for key in keys {
         let named = manual.contains(&format!("| `{key}` |"));
         assert!(named || key == "apiVersion" || key == "kind", "{key}");

@@ -36,6 +36,7 @@ mod shadow_mode_writes_nothing_and_shows_differences;
 mod slow_lists_do_not_delay_other_namespaces;
 mod slow_plugins_do_not_delay_other_train_jobs;
 mod snapshots_can_be_deleted_or_marked_late;
+mod spans_are_exported_to_a_collector;
 mod status_requests_are_bounded;
 mod stub;
 mod suspended_means_no_pods_run;

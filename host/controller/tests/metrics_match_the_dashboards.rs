@@ -382,6 +382,7 @@ fn every_metric_is_documented() {
         Duration::ZERO,
     );
     metrics.status_updated(200);
+    metrics.spans_dropped("full", 1);
     metrics.certificate_changed("create");
     metrics.set_unreadable("TrainJob", 1);
     metrics.watch_heard("TrainJob");

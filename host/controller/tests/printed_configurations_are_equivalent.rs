@@ -13,6 +13,7 @@ use trainyard_controller::{
         FeatureGate, LeaderElection, LoadedSettings, LogFormat, LogLevel, Logging, MAX_CONCURRENCY,
         SecureServing, Settings, schema,
     },
+    spans::TracingSettings,
     status_server::StatusServerSettings,
     webhook::WebhookSettings,
 };
@@ -59,6 +60,7 @@ fn defaults_are_printed() {
         "clientConnection": {},
         "jobSet": {"writeDefaults": false},
         "logging": {"format": "json", "level": "info"},
+        "tracing": {},
     });
     assert_eq!(file, expected);
 }
@@ -163,6 +165,7 @@ prop_compose! {
         write_job_set_defaults: bool,
         paths in (option::of(path()), option::of(path())),
         logging in (prop::bool::ANY, 0..5_usize),
+        tracing in (option::of("https?://[a-z]{1,9}(:4318)?/?"), option::of(0.0..=1.0)),
         servers in (status_server(), certificates(), tls()),
         flags in (any::<bool>(), any::<bool>(), any::<bool>()),
     ) -> Settings {
@@ -193,6 +196,11 @@ prop_compose! {
             logging: Logging {
                 format: if logging.0 { LogFormat::Json } else { LogFormat::Text },
                 level: *levels.get(logging.1).unwrap(),
+            },
+            tracing: TracingSettings {
+                endpoint: tracing.0.map(|url| url.parse().unwrap()),
+                sampling_ratio: tracing.1,
+                ..TracingSettings::default()
             },
         }
     }

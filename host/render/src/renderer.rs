@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
+use tracing::span::EnteredSpan;
 use trainyard_api::{Runtime, TrainJob};
 use trainyard_model::{
     claims::Variables,
@@ -204,6 +205,7 @@ impl Renderer {
         deadline: &Deadline,
     ) -> Result<Rendered, Stopped> {
         let in_time = |step: &str| Problem::in_time(deadline, || step.to_owned());
+        let span = phase_span("resolve");
         let mut patched = resolve::patch_template(job, runtime, &self.facts, deadline)?;
         let planned = match self.plan_with(job, runtime, namespace, &patched.record) {
             Ok(planned) => planned,
@@ -217,6 +219,7 @@ impl Renderer {
         let (mut resolved, mut problems) =
             resolve::resolve(job, runtime, patched, active, namespace, &self.facts);
         in_time("the TrainJob's overrides were applied")?;
+        drop(span);
         let plan = self.stages(active);
         let mut session = Session::new(resolved.job.clone(), std::mem::take(&mut resolved.record))
             .with_lookups(lookups.clone());
@@ -252,6 +255,7 @@ impl Renderer {
             authors.locate(stopped.problems_mut());
             return Err(stopped);
         }
+        let _span = phase_span("assemble");
         let rendered = Rendered::assemble(
             (job, runtime),
             namespace,
@@ -367,7 +371,13 @@ impl Renderer {
     }
 }
 
+/// Returns the span of a phase, until it is dropped. The controller can export it. It is in the log only at the level `trace`.
+fn phase_span(phase: &'static str) -> EnteredSpan {
+    tracing::trace_span!("phase", phase).entered()
+}
+
 fn run_phase(pipeline: &Pipeline<'_>, session: &mut Session, phase: Phase) -> Result<(), Stopped> {
+    let _span = phase_span(phase.name());
     let ended = pipeline.run(session, phase);
     ended.map_err(|stopped| stopped.map(Problem::from))
 }

@@ -16,9 +16,10 @@ use http_body_util::{BodyExt as _, Either, Full, Limited};
 use kube::client::Body;
 use tokio::time::{Instant, timeout_at};
 use tower::{BoxError, Service};
+use tracing::Instrument as _;
 
 use super::{Access, LARGEST_ANSWER, NoAnswer, NotSent, WATCH_START, Watching};
-use crate::{metrics::Metrics, wire};
+use crate::{metrics::Metrics, spans, wire};
 
 /// A service that limits and counts the calls of the client below it.
 #[derive(Debug, Clone)]
@@ -65,7 +66,14 @@ where
         let answer = self.inner.call(request);
         let limiter = self.limiter.clone();
         let metrics = Arc::clone(&self.metrics);
-        Box::pin(async move {
+        let span = tracing::trace_span!(
+            "api call",
+            otel.kind = "client",
+            verb = call.verb,
+            kind = call.kind
+        );
+        let ending = span.clone();
+        let answered = async move {
             if let Some(limiter) = limiter {
                 limiter.until_ready().await;
             }
@@ -81,6 +89,10 @@ where
             };
             let code = answer.as_ref().ok().map(|answer| answer.status().as_u16());
             metrics.api_called(call.verb, &call.kind, code);
+            match code {
+                Some(code) => spans::end(&ending, ("code", i64::from(code)), code >= 500),
+                None => spans::end(&ending, ("code", "<error>"), true),
+            }
             let answer = answer?;
             if call.verb == WATCH {
                 return Ok(answer.map(Either::Right));
@@ -96,7 +108,8 @@ where
                 without_managed_fields(body)
             };
             Ok(Response::from_parts(parts, Either::Left(Full::new(body))))
-        })
+        };
+        Box::pin(answered.instrument(span))
     }
 }
 

@@ -13,6 +13,7 @@ mod load;
 #[cfg(target_os = "linux")]
 mod process;
 mod shadow;
+mod spans;
 mod status;
 mod train_jobs;
 mod watches;
@@ -39,6 +40,7 @@ use prometheus_client::{
     registry::{Registry, Unit},
 };
 use shadow::ShadowMetrics;
+use spans::SpanMetrics;
 use status::StatusMetrics;
 use train_jobs::TrainJobMetrics;
 pub use train_jobs::{TrainJobCounts, TrainJobLabels};
@@ -100,6 +102,7 @@ pub struct Metrics {
     held_text: HeldTextMetrics,
     admission: AdmissionMetrics,
     status: StatusMetrics,
+    spans: SpanMetrics,
     certificate: CertificateMetrics,
     watches: WatchMetrics,
 }
@@ -113,6 +116,18 @@ pub enum Outcome {
     RequeueAfter,
     /// It failed with an error of this kind, and is retried.
     Error(&'static str),
+}
+
+impl Outcome {
+    /// Returns the kind of the error, or else the value of the metric's label `result`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::RequeueAfter => "requeue_after",
+            Self::Error(kind) => kind,
+        }
+    }
 }
 
 /// One call of a plugin.
@@ -167,6 +182,7 @@ impl Metrics {
             held_text: HeldTextMetrics::default(),
             admission: AdmissionMetrics::default(),
             status: StatusMetrics::default(),
+            spans: SpanMetrics::default(),
             certificate: CertificateMetrics::default(),
             watches: WatchMetrics::default(),
         };
@@ -175,6 +191,7 @@ impl Metrics {
         metrics.register_process();
         metrics.admission.register(&mut metrics.registry);
         metrics.status.register(&mut metrics.registry);
+        metrics.spans.register(&mut metrics.registry);
         metrics.certificate.register(&mut metrics.registry);
         metrics
             .registry
@@ -321,8 +338,7 @@ impl Metrics {
     pub fn reconciled(&self, outcome: Outcome, took: Duration) {
         let controller = CONTROLLER;
         let result = match outcome {
-            Outcome::Success => "success",
-            Outcome::RequeueAfter => "requeue_after",
+            Outcome::Success | Outcome::RequeueAfter => outcome.name(),
             Outcome::Error(kind) => {
                 self.reconcile_errors
                     .get_or_create(&ControllerLabels { controller })
@@ -466,6 +482,11 @@ impl Metrics {
     /// Counts a request of a pod that reports progress.
     pub fn status_updated(&self, code: u16) {
         self.status.count(code);
+    }
+
+    /// Counts spans that were not exported.
+    pub fn spans_dropped(&self, reason: &'static str, count: usize) {
+        self.spans.count_dropped(reason, count);
     }
 
     /// Sets when the certificate expires that is served.

@@ -8,12 +8,14 @@ use trainyard_api::FieldPath;
 use trainyard_config::FieldError;
 
 use super::{FeatureGate, LeaderElection};
-use crate::serve::BindAddress;
+use crate::{serve::BindAddress, spans::Endpoint};
 
 /// The minimum ratio of the renew deadline to the retry period, which has a jitter.
 const JITTER: f64 = 1.2;
 
 const RENDER_TIMEOUT: &str = "/controller/renderTimeout";
+
+const ENDPOINT: &str = "/tracing/endpoint";
 
 /// Returns the errors of a value that its schema cannot express. `found` are the errors of the schema.
 pub(super) fn check(value: &Value, found: &[FieldError]) -> Vec<FieldError> {
@@ -24,6 +26,11 @@ pub(super) fn check(value: &Value, found: &[FieldError]) -> Vec<FieldError> {
         {
             field_errors.push(field_error(pointer, error.to_string()));
         }
+    }
+    if let Some(endpoint) = value.pointer(ENDPOINT).and_then(Value::as_str)
+        && let Err(error) = endpoint.parse::<Endpoint>()
+    {
+        field_errors.push(field_error(ENDPOINT, error.to_string()));
     }
     let gates = value.get("featureGates").and_then(Value::as_object);
     for name in gates.into_iter().flat_map(|gates| gates.keys()) {

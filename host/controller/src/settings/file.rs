@@ -14,6 +14,7 @@ use super::{
 use crate::{
     certificate::{CertManagement, CipherSuite, TlsSettings, TlsVersion},
     serve::BindAddress,
+    spans::{Endpoint, TracingSettings},
     status_server::StatusServerSettings,
     webhook::{PORT, WebhookSettings},
 };
@@ -75,6 +76,9 @@ pub(super) struct ControllerConfiguration {
     /// The log.
     #[serde(default)]
     logging: LoggingFile,
+    /// The export of spans to a collector of OpenTelemetry.
+    #[serde(default)]
+    tracing: Tracing,
 }
 
 /// Leader election, with the fields of Kubernetes' `LeaderElectionConfiguration`. The reference's file has the same fields.
@@ -305,6 +309,29 @@ struct LoggingFile {
     level: LogLevel,
 }
 
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
+struct Tracing {
+    /// The URL of the collector, such as `http://collector.observability:4318`, to which spans are sent by OTLP over HTTP. Without it, no spans
+    /// are exported.
+    #[schemars(with = "Option<String>")]
+    endpoint: Option<Endpoint>,
+    /// The share of traces that are exported, from 0 to 1. By default, all are, unless the environment variable `OTEL_TRACES_SAMPLER` says
+    /// otherwise.
+    #[schemars(range(min = 0, max = 1))]
+    sampling_ratio: Option<f64>,
+}
+
+impl Tracing {
+    fn resolve(self) -> TracingSettings {
+        TracingSettings {
+            endpoint: self.endpoint,
+            sampling_ratio: self.sampling_ratio,
+            ..TracingSettings::default()
+        }
+    }
+}
+
 impl LeaderElectionFile {
     pub(super) fn resolve(self) -> LeaderElection {
         let default = LeaderElection::default();
@@ -361,6 +388,7 @@ impl ControllerConfiguration {
                 format: self.logging.format,
                 level: self.logging.level,
             },
+            tracing: self.tracing.resolve(),
             // Only a flag turns it on, so that a file that two processes share does not.
             shadow: default.shadow,
         }

@@ -25,6 +25,7 @@ use crate::{
     client::Rate,
     lease::{LEASE_NAME, LeaseOptions},
     serve::BindAddress,
+    spans::{Endpoint, TracingSettings},
     status_server::StatusServerSettings,
     webhook::WebhookSettings,
 };
@@ -77,6 +78,8 @@ pub struct Settings {
     pub plugin_dir: Option<PathBuf>,
     /// The log.
     pub logging: Logging,
+    /// The export of spans. Off by default.
+    pub tracing: TracingSettings,
     /// Whether TrainJobs are only compared with what another controller made, and nothing is written.
     pub shadow: bool,
 }
@@ -202,6 +205,8 @@ pub struct Overrides {
     pub log_format: Option<LogFormat>,
     /// `--log-level`
     pub log_level: Option<LogLevel>,
+    /// `--tracing-endpoint`
+    pub tracing_endpoint: Option<Endpoint>,
     /// `--shadow`
     pub shadow: bool,
 }
@@ -240,6 +245,7 @@ impl Default for Settings {
             policy_file: None,
             plugin_dir: None,
             logging: Logging::default(),
+            tracing: TracingSettings::default(),
             shadow: false,
         }
     }
@@ -267,6 +273,7 @@ impl Settings {
         set(&mut self.concurrency, flags.concurrency);
         set(&mut self.logging.format, flags.log_format);
         set(&mut self.logging.level, flags.log_level);
+        self.tracing.endpoint = flags.tracing_endpoint.or(self.tracing.endpoint);
         self.qps = flags.qps.or(self.qps);
         self.burst = flags.burst.or(self.burst);
         self.policy_file = flags.policy_file.or(self.policy_file);

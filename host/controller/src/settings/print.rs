@@ -13,6 +13,7 @@ use super::{FeatureGate, LeaderElection, Logging, SecureServing, Settings, read:
 use crate::{
     certificate::{CertManagement, TlsSettings},
     serve::BindAddress,
+    spans::TracingSettings,
     status_server::StatusServerSettings,
     webhook::{PORT, WebhookSettings},
 };
@@ -67,6 +68,13 @@ impl Settings {
             policy_file,
             plugin_dir,
             logging: Logging { format, level },
+            tracing:
+                TracingSettings {
+                    endpoint,
+                    sampling_ratio,
+                    // These have no key.
+                    limits: _,
+                },
             // It is a flag without a key.
             shadow: _,
         } = self;
@@ -98,6 +106,10 @@ impl Settings {
             "policyFile": path("policyFile", policy_file.as_deref())?,
             "pluginDir": path("pluginDir", plugin_dir.as_deref())?,
             "logging": {"format": format.name(), "level": level.name()},
+            "tracing": {
+                "endpoint": endpoint.as_ref().map(ToString::to_string),
+                "samplingRatio": sampling_ratio,
+            },
         });
         nulls::drop_nulls(&mut file);
         Ok(file)

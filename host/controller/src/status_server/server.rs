@@ -23,6 +23,7 @@ use kube::Client;
 use serde_json::json;
 use thiserror::Error;
 use tokio::time::timeout;
+use tracing::Instrument as _;
 use trainyard_model::{names::is_dns_label, text::clean};
 
 use super::{
@@ -43,6 +44,7 @@ use crate::{
         body::{self, BodyError},
         turns::Turns,
     },
+    spans,
 };
 
 /// The path of the reference, which is that of the API server.
@@ -179,9 +181,17 @@ impl Server {
                                   request: Request| {
             let [namespace, name] = [namespace, name].map(Into::into);
             let target = Target { namespace, name };
+            let (namespace, job) = (&*target.namespace, &*target.name);
+            let span = tracing::trace_span!("status request", otel.kind = "server", namespace, job);
             let answered = AssertUnwindSafe(server.update(peer, &target, request)).catch_unwind();
-            let answered = answered.await.unwrap_or(Err(RequestError::Panicked));
-            server.answer(answered, Some(&target))
+            let answered = answered.instrument(span.clone()).await;
+            let response = server.answer(
+                answered.unwrap_or(Err(RequestError::Panicked)),
+                Some(&target),
+            );
+            let code = response.status().as_u16();
+            spans::end(&span, ("code", i64::from(code)), code >= 500);
+            response
         };
         let unknown = async move || other.answer(Err(RequestError::NoSuchPath), None);
         Router::new()

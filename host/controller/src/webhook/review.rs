@@ -101,6 +101,16 @@ impl Body {
         })))
     }
 
+    /// Returns the namespace and the name of the object. They are empty for an object of the cluster, and one without a name yet.
+    pub(super) fn object(&self) -> (&str, &str) {
+        let request = match self {
+            Self::Review(review) => &review.request,
+            Self::Other(request) => request,
+        };
+        let namespace = request.namespace.as_deref().unwrap_or_default();
+        (namespace, &request.name)
+    }
+
     /// Returns the answer with that verdict.
     pub(super) fn answer(&self, verdict: Verdict) -> Value {
         let request = match self {

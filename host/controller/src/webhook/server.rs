@@ -16,6 +16,7 @@ use axum::{
 use futures_util::FutureExt as _;
 use http::{StatusCode, header::CONTENT_TYPE};
 use tokio::{sync::Semaphore, time::timeout};
+use tracing::{Instrument as _, Span};
 
 use super::{
     Webhook,
@@ -29,6 +30,7 @@ use crate::{
         Peer,
         body::{self, BodyError},
     },
+    spans,
     watch::decoded,
 };
 
@@ -124,14 +126,17 @@ impl Server {
     async fn answer(&self, webhook: Webhook, request: (Peer, Request)) -> Response {
         let started = Instant::now();
         let answered = AssertUnwindSafe(self.review(webhook, request)).catch_unwind();
-        let answered = answered.await.unwrap_or(Err(RequestError::Panicked));
+        let name = webhook.name();
+        let span = tracing::trace_span!("admission request", otel.kind = "server", webhook = name);
+        let answered = answered.instrument(span.clone()).await;
+        let answered = answered.unwrap_or(Err(RequestError::Panicked));
         let word = answered.as_ref().map_or("error", |(word, _)| word);
-        self.metrics
-            .admitted(webhook.name(), word, started.elapsed());
+        spans::end(&span, ("verdict", word), answered.is_err());
+        self.metrics.admitted(name, word, started.elapsed());
         match answered {
             Ok((_, answer)) => ([(CONTENT_TYPE, "application/json")], answer).into_response(),
             Err(error) => {
-                tracing::warn!(webhook = webhook.name(), %error, "a request to a webhook is not answered");
+                tracing::warn!(webhook = name, %error, "a request to a webhook is not answered");
                 (error.status(), error.to_string()).into_response()
             }
         }
@@ -164,6 +169,9 @@ impl Server {
         let body = decoded(text, move |text| (Body::read(webhook, text), held)).await;
         let (body, _held) = body.map_err(|_| RequestError::Panicked)?;
         let body = body?;
+        let (namespace, name) = body.object();
+        spans::note(&Span::current(), "namespace", namespace.to_owned());
+        spans::note(&Span::current(), "name", name.to_owned());
         let verdict = self.checks.verdict(webhook, &body).await;
         Ok((verdict.word(), body.answer(verdict).to_string()))
     }

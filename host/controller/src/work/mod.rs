@@ -32,6 +32,7 @@ use crate::{
     reconcile::{ReconcileError, ReconcileOutcome, Reconciler, Stores, TEMPORARY, waits},
     serve::Readiness,
     shadow::Shadow,
+    spans,
 };
 
 /// The reason of the Event when a reconcile fails. It is the reference's.
@@ -62,6 +63,8 @@ pub(crate) struct Work {
     pub(crate) failures: Failures,
     /// What the shadow mode finds. In it, TrainJobs are not reconciled.
     pub(crate) shadow: Option<Arc<Shadow>>,
+    /// The digest of the plan, for exported spans.
+    pub(crate) plan: Arc<str>,
     /// Whether TrainJobs are queued: only by the leader.
     pub(crate) leads: AtomicBool,
 }
@@ -113,6 +116,9 @@ impl Work {
         }
         let key = running.key().clone();
         let span = tracing::info_span!("reconcile", namespace = &*key.namespace, job = &*key.name);
+        let uid = self.stores.jobs.get(&key).map(|job| job.uid.to_string());
+        spans::note(&span, "uid", uid.unwrap_or_default());
+        spans::note(&span, "plan", self.plan.clone());
         let started = Instant::now();
         // The state that a reconciler keeps between reconciles is updated in single steps, so a panic leaves it consistent.
         let failing_for = running.failing().now;
@@ -159,6 +165,8 @@ impl Work {
                 Outcome::Error("panic")
             }
         });
+        let failed = matches!(outcome, Outcome::Error(_));
+        spans::end(&span, ("outcome", outcome.name()), failed);
         self.metrics.reconciled(outcome, started.elapsed());
     }
 

@@ -52,6 +52,7 @@ fn work(client: &Client) -> (Work, EventWriter) {
         readiness: Arc::new(Readiness::default()),
         failures: Failures::default(),
         shadow: None,
+        plan: "plan".into(),
         leads: AtomicBool::new(true),
     };
     (work, writer)

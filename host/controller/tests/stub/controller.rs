@@ -79,7 +79,13 @@ impl Controller {
             threads: count(THREADS),
             share: count(THREADS - 1),
         };
-        let spawn = Arc::new(|task| drop(std::thread::spawn(task)));
+        // The spans and lines of the threads go where those of the test go.
+        let dispatch = tracing::dispatcher::get_default(Clone::clone);
+        let spawn = Arc::new(move |task| {
+            let dispatch = dispatch.clone();
+            let task = move || tracing::dispatcher::with_default(&dispatch, task);
+            drop(std::thread::spawn(task));
+        });
         let options = Options {
             cluster: cluster.serve().await,
             plugins: Plugins {

@@ -9,6 +9,7 @@
 
 pub(crate) mod clock;
 pub(crate) mod cluster;
+pub(crate) mod collector;
 pub(crate) mod conditions;
 pub(crate) mod controller;
 #[path = "../../../../tests/common/function_plugin.rs"]
