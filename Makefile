@@ -6,7 +6,7 @@ EXAMPLE := -f examples/torch-llama
 # Selected beside a package, it gives its dependencies the features that the whole workspace uses, so that none is built twice.
 FEATURES := -p trainyard-features
 # Crates whose tests need no plugin, child process or cluster.
-FAST := text release api structural schema config model render controller sdk policies bindings $(patsubst plugins/%/manifest.json,plugin-%,$(wildcard plugins/*/manifest.json))
+FAST := text release api structural schema config model oci render controller sdk policies bindings $(patsubst plugins/%/manifest.json,plugin-%,$(wildcard plugins/*/manifest.json))
 
 # The crates that can be published.
 PUBLISHED := api model render schema sdk sdk-derive structural text
@@ -109,6 +109,14 @@ test-chart: build ## Test the Helm chart with helm 3 and 4, promtool and a real 
 	  echo "skipped: test-chart needs Go (https://go.dev/dl); make test checks that deploy/ was rendered from the chart"; \
 	fi
 
+.PHONY: test-registry
+test-registry: setup ## Push, pull and copy plugins with a real registry; needs Go, builds the registry first for 3 minutes.
+	@if command -v go >/dev/null; then \
+	  $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --include-ignored plugins_travel_through_registries::; \
+	else \
+	  echo "skipped: test-registry needs Go (https://go.dev/dl); make test has the tests with folders and hostile servers"; \
+	fi
+
 .PHONY: setup-frameworks
 setup-frameworks: ## Install PyTorch, Transformers, JAX, XGBoost, Open MPI and MPICH for test-frameworks, if they are missing; needs 6.7 GB.
 	$(CARGO) build --locked --workspace --example cluster
@@ -134,8 +142,8 @@ test-semver: ## Check that the SDK's public API only grows; builds cargo-semver-
 	@tools/semver.sh
 
 .PHONY: test-nightly
-test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, conformance, the chart, real MPI and frameworks, languages, gangs, the SDK's API, the site, the harness, two releases; hours.
-	@$(MAKE) --no-print-directory --keep-going test-reference test-chart test-conform test-harness test-gangs test-mpi test-languages test-semver test-frameworks growth docs audit test-release
+test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, conformance, the chart, a registry, real MPI and frameworks, languages, gangs, the SDK's API, the site, the harness, two releases; hours.
+	@$(MAKE) --no-print-directory --keep-going test-reference test-chart test-registry test-conform test-harness test-gangs test-mpi test-languages test-semver test-frameworks growth docs audit test-release
 
 .PHONY: bench
 bench: setup ## Measure plugin calls, renderings and starts (docs/benchmarks.md); takes minutes on an idle machine.

@@ -69,6 +69,11 @@ fn no_crate_depends_on_a_forbidden_layer() {
             [KUBERNETES, WASM].concat(),
         ),
         (
+            "trainyard-oci",
+            &["trainyard-api", "trainyard-config", "trainyard-model"],
+            [KUBERNETES, WASM].concat(),
+        ),
+        (
             "trainyard-render",
             &["trainyard-api", "trainyard-model"],
             [KUBERNETES, WASM].concat(),
@@ -174,6 +179,7 @@ fn only_the_controller_generates_keys() {
     assert_eq!(makes("trainyard-controller"), [true; 3]);
     for package in [
         "trainyard-model",
+        "trainyard-oci",
         "trainyard-render",
         "trainyard-sandbox",
         "trainyard-sdk",

@@ -398,6 +398,7 @@ fn file_and_policy_errors_have_no_hidden_characters() {
         fs::create_dir(folder.path().join(&inside)).unwrap();
         fs::write(folder.path().join(&inside).join("a.yaml"), "a: [").unwrap();
         let missing = format!("{name}m");
+        let layout = format!("oci:{missing}");
         for args in [
             &["validate", "-f", name.as_str()][..],
             &["validate", "-f", &inside],
@@ -410,6 +411,8 @@ fn file_and_policy_errors_have_no_hidden_characters() {
             &["plan", "--against", name],
             &["plan", "--against-policy", name],
             &["plugin", "inspect", name],
+            &["plugin", "inspect", &layout],
+            &["plugin", "pull", &layout],
             &["plugin", "diff", name, &missing],
             &["plugin", "check", &missing],
             &["plugin", "test", &missing, "--cases", &missing],
@@ -427,7 +430,7 @@ fn file_and_policy_errors_have_no_hidden_characters() {
         let output = trainyard(folder.path(), &["plan", "--policy", "policy.yaml"]);
         outputs.push((policy, output));
     }
-    assert_eq!(outputs.len(), 42);
+    assert_eq!(outputs.len(), 46);
     let mut wrong = Vec::new();
     for (what, output) in outputs {
         let (leaked, seen) = leaks(&[output.stdout, output.stderr].concat());

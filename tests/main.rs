@@ -52,6 +52,7 @@ mod plugins_are_built_by_their_script;
 mod plugins_can_be_compiled_before_they_are_needed;
 mod plugins_can_be_disabled_and_configured_for_train_jobs;
 mod plugins_in_other_languages_work;
+mod plugins_travel_through_registries;
 mod policy_file_errors_name_their_field;
 mod policy_file_is_enforced;
 mod printed_configurations_are_read_back;

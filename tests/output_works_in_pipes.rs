@@ -39,6 +39,11 @@ fn output_without_a_terminal_has_no_color() {
             &["plan", "-f", "input.yaml", "--against", &team],
         ),
         ("torch-two-jobs", &["plugin", "diff", &team, &team]),
+        ("torch-two-jobs", &["plugin", "pull", "oci:missing"]),
+        (
+            "torch-two-jobs",
+            &["plugin", "push", &team, "no-registry:1"],
+        ),
         ("torch-two-jobs", &["render", "--help"]),
         ("torch-two-jobs", &["runtimes"]),
         ("torch-two-jobs", &["runtimes", "--all"]),

@@ -90,7 +90,7 @@ impl InputArgs {
 const MOST_DIGITS: usize = 12;
 
 /// Parses a time limit.
-fn timeout(text: &str) -> Result<Duration, String> {
+pub(crate) fn timeout(text: &str) -> Result<Duration, String> {
     // More digits can be more seconds than the type has, for which parsing panics.
     let is_short = text.bytes().filter(u8::is_ascii_digit).count() <= MOST_DIGITS;
     let duration = is_short.then(|| text.parse::<kube::core::Duration>().ok());

@@ -14,6 +14,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use serde_json::Value;
 use trainyard_model::text::{MAX_LINE, clean, clean_to, json_escaped};
+use trainyard_oci::Step;
 
 pub(crate) use self::{
     buffered::{BufferedList, List},
@@ -165,6 +166,43 @@ impl Progress {
     }
 
     pub(crate) fn finish(&self) {
+        self.0.finish_and_clear();
+    }
+}
+
+/// A progress bar of bytes on standard error, if that is a terminal and there are many.
+pub(crate) struct Transfer(ProgressBar);
+
+impl Transfer {
+    /// The number of bytes from which the bar is shown.
+    const MANY: u64 = 1 << 20;
+
+    pub(crate) fn new(what: &'static str) -> Self {
+        let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
+        if let Ok(style) = ProgressStyle::with_template("{msg} {wide_bar} {bytes}/{total_bytes}") {
+            bar.set_style(style);
+        }
+        bar.set_message(what);
+        Self(bar)
+    }
+
+    /// Returns what a client tells of its transfer.
+    pub(crate) fn progress(&self) -> trainyard_oci::Progress {
+        let bar = self.0.clone();
+        trainyard_oci::Progress::new(move |step| match step {
+            Step::Expect(bytes) => {
+                bar.inc_length(bytes);
+                if bar.length().is_some_and(|length| length >= Self::MANY) {
+                    bar.set_draw_target(ProgressDrawTarget::stderr());
+                }
+            }
+            Step::Advance(bytes) => bar.inc(bytes),
+        })
+    }
+}
+
+impl Drop for Transfer {
+    fn drop(&mut self) {
         self.0.finish_and_clear();
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 
-use super::inspect::screened;
+use super::screened::screened;
 use crate::{
     args::ReportFormat,
     output,

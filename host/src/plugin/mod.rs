@@ -10,6 +10,8 @@ mod conform;
 mod diff;
 mod inspect;
 mod new;
+mod registry;
+mod screened;
 mod script;
 mod template;
 mod test;
@@ -24,8 +26,8 @@ use crate::report::ErrorList;
 /// `trainyard plugin`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginCommand {
-    /// Show what a plugin file declares and imports, and why it would not be loaded, or print the policy file that several plugins need. None of
-    /// their phases run.
+    /// Show what a plugin file, or a plugin in a registry, declares and imports, and why it would not be loaded, or print the policy file that
+    /// several plugins need. None of their phases run.
     Inspect(inspect::InspectArgs),
     /// Create a new plugin that works, in Rust, C, Go, JavaScript or Python, with a case.
     New(new::NewArgs),
@@ -46,6 +48,12 @@ pub(crate) enum PluginCommand {
     Conform(conform::ConformArgs),
     /// Show what a new version of a plugin declares differently, and whom that breaks. The exit code is 1 if its version is too low for that.
     Diff(diff::DiffArgs),
+    /// Push a plugin file to an OCI registry, or into a directory of the OCI image layout, and print its reference with its digest.
+    Push(registry::PushArgs),
+    /// Pull a plugin from an OCI registry or such a directory into a file, and print its reference with its digest.
+    Pull(registry::PullArgs),
+    /// Copy a plugin from one registry or directory to another, with its signatures, SBOM and provenance.
+    Copy(registry::CopyArgs),
     /// Compile the built-in plugins and plugin files before they are needed, such as when an image is built, so that no pod waits for it.
     ///
     /// The code fits this build of Trainyard and the architecture of this machine, whatever its processor.
@@ -66,6 +74,9 @@ pub(crate) fn run(command: &PluginCommand) -> Result<(), ErrorList> {
         PluginCommand::Claims(args) => claims::run(args),
         PluginCommand::Conform(args) => conform::run(args),
         PluginCommand::Diff(args) => diff::run(args),
+        PluginCommand::Push(args) => registry::push(args),
+        PluginCommand::Pull(args) => registry::pull(args),
+        PluginCommand::Copy(args) => registry::copy(args),
         PluginCommand::Compile(args) => compile::run(args),
         PluginCommand::Wrap(args) => wrap::run(args),
         PluginCommand::Wit(args) => wit::run(args),

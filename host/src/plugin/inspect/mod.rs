@@ -1,10 +1,11 @@
 //! `trainyard plugin inspect`.
 
 mod policy;
+mod source;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use clap::Args;
@@ -14,23 +15,22 @@ use trainyard_model::{
     manifest::Manifest,
     record::{Field, ObeyedDomains, Permission},
 };
-use trainyard_sandbox::{
-    LoadLimits,
-    screen::{self, Screened},
-};
+use trainyard_sandbox::screen::Screened;
 
+use self::source::{ArtifactReport, Source};
+use super::registry::RegistryArgs;
 use crate::{
     args::{CacheArgs, ReportFormat},
-    compile_worker, load, output,
+    load, output,
     report::ErrorList,
 };
 
 /// Arguments of `plugin inspect`.
 #[derive(Debug, Args)]
 pub(crate) struct InspectArgs {
-    /// The plugin files.
-    #[arg(value_name = "FILE.wasm", required = true, value_hint = clap::ValueHint::FilePath)]
-    files: Vec<PathBuf>,
+    /// The plugins: files, or references to plugins in a registry or in a directory (`oci:DIR`).
+    #[arg(value_name = "FILE.wasm|REFERENCE", required = true, value_hint = clap::ValueHint::FilePath)]
+    plugins: Vec<PathBuf>,
     /// Print a policy file with the grants that the plugins need.
     #[arg(long, conflicts_with = "output")]
     policy: bool,
@@ -39,21 +39,25 @@ pub(crate) struct InspectArgs {
     output: ReportFormat,
     #[command(flatten)]
     cache: CacheArgs,
+    #[command(flatten)]
+    registry: RegistryArgs,
 }
 
 pub(super) fn run(args: &InspectArgs) -> Result<(), ErrorList> {
     if args.policy {
         return output::lines(policy::lines(&policy_plugins(args)?));
     }
-    let [file] = args.files.as_slice() else {
+    let [plugin] = args.plugins.as_slice() else {
         return Err(ErrorList::from_iter([
-            "pass one plugin file; only --policy takes several",
+            "pass one plugin; only --policy takes several",
         ]));
     };
-    let refusals = load::refusals(file, &args.cache)?;
-    let screened = screened(file)?;
+    let source = Source::find(plugin, &args.registry)?;
+    let screened = source.screened()?;
+    let refusals = load::refusals(source.path(), &args.cache)?;
     let inspected = Inspection {
-        file: output::path(file),
+        file: source.name(),
+        artifact: source.artifact(),
         needed_grants: screened.manifest.needed_grants(&ObeyedDomains::default()),
         bytes: screened.bytes.len(),
         digest: screened.digest,
@@ -71,16 +75,20 @@ pub(super) fn run(args: &InspectArgs) -> Result<(), ErrorList> {
 fn policy_plugins(args: &InspectArgs) -> Result<Vec<Screened>, ErrorList> {
     let mut failure = ErrorList::default();
     let (mut plugins, mut files) = (Vec::new(), BTreeMap::new());
-    for file in &args.files {
-        let loaded = load::refusals(file, &args.cache).and_then(|_| screened(file));
-        let plugin = match loaded {
+    for plugin in &args.plugins {
+        let source = Source::find(plugin, &args.registry);
+        let loaded = source.and_then(|source| {
+            let plugin = source.screened()?;
+            load::refusals(source.path(), &args.cache)?;
+            Ok((source.name(), plugin))
+        });
+        let (shown, plugin) = match loaded {
             Ok(plugin) => plugin,
             Err(refused) => {
                 failure.absorb(refused);
                 continue;
             }
         };
-        let shown = output::path(file);
         let name = &plugin.manifest.name;
         match files.get(name) {
             Some(other) => failure.add(format!(
@@ -100,6 +108,9 @@ fn policy_plugins(args: &InspectArgs) -> Result<Vec<Screened>, ErrorList> {
 #[serde(rename_all = "camelCase")]
 struct Inspection {
     file: String,
+    /// What its registry or directory says of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    artifact: Option<ArtifactReport>,
     bytes: usize,
     digest: String,
     manifest: Manifest,
@@ -108,15 +119,6 @@ struct Inspection {
     imports: Vec<String>,
     /// Why it would not be loaded beside the built-in plugins without a policy file.
     refusals: Vec<String>,
-}
-
-/// Checks a plugin file without running it.
-pub(super) fn screened(file: &Path) -> Result<Screened, ErrorList> {
-    let name = output::path(file);
-    let (limits, compiler) = (LoadLimits::default(), compile_worker::compiler()?);
-    screen::read(file, &limits)
-        .and_then(|bytes| screen::screen(bytes, &limits, &compiler))
-        .map_err(|error| ErrorList::from_iter([format!("{name}: {error}")]))
 }
 
 impl Inspection {
@@ -133,6 +135,9 @@ impl Inspection {
             format!("size:        {} bytes", self.bytes),
             format!("digest:      {}", self.digest),
         ];
+        if let Some(artifact) = &self.artifact {
+            lines.extend(artifact.lines());
+        }
         if !manifest.excludes.is_empty() {
             lines.push(format!("excludes:    {}", manifest.excludes.join(", ")));
         }
@@ -194,6 +199,7 @@ mod tests {
             "phases": ["transform"], "nodeSets": [{"podSet": "launcher", "when": "/runs"}]}"#;
         let inspected = Inspection {
             file: "mpi.wasm".to_owned(),
+            artifact: None,
             bytes: 1,
             digest: "sha256:0".to_owned(),
             needed_grants: BTreeSet::new(),

@@ -1,0 +1,352 @@
+//! What users ask for: pull, push, copy and inspect.
+
+mod results;
+
+use std::{fmt::Display, sync::Arc};
+
+use tokio::time::timeout;
+
+pub use self::results::{Inspected, Origin, Pulled, Pushed, Referrer};
+use crate::{
+    artifact::{Artifact, Manifest},
+    cache::Cache,
+    copy::{self, Copied},
+    credentials::Credentials,
+    error::{OciError, Problem, RegistryError},
+    layout::Layout,
+    limits::Limits,
+    progress::Progress,
+    reference::{LayoutReference, Location, Reference},
+    registries::Registries,
+    registry::{Endpoint, Repository, Wire},
+    store::{Fetched, Store},
+    transport::Transport,
+};
+
+/// A client of registries and folders.
+#[derive(Debug)]
+pub struct Client {
+    wire: Wire,
+    registries: Registries,
+    plain_http: bool,
+}
+
+impl Client {
+    /// Returns a client. With `plain_http`, registries that are not on this machine are reached without TLS, too.
+    pub fn new(
+        transport: Arc<dyn Transport>,
+        credentials: Credentials,
+        registries: Registries,
+        limits: Limits,
+        plain_http: bool,
+    ) -> Self {
+        Self {
+            wire: Wire::new(transport, credentials, limits),
+            registries,
+            plain_http,
+        }
+    }
+
+    /// Pulls a plugin. A reference with a digest is first looked up in the cache; one with only a tag comes from there if the registry does
+    /// not answer.
+    ///
+    /// # Errors
+    /// Why there is no plugin. Nothing was written then.
+    pub async fn pull(
+        &self,
+        location: &Location,
+        cache: Option<&Cache>,
+        progress: &Progress,
+    ) -> Result<Pulled, OciError> {
+        let found = match location {
+            Location::Registry(reference) => self.cached(reference, cache, progress).await,
+            Location::Layout(_) => {
+                let found = self.within(self.fetch(location, None, progress)).await;
+                found.map(|(plugin, store)| (plugin, Origin::Source(name_of(&store))))
+            }
+        };
+        match found {
+            Ok((plugin, origin)) => Ok(Pulled::of(plugin, origin)),
+            Err(problem) => Err(OciError::new(location, problem)),
+        }
+    }
+
+    /// Pushes a plugin under a tag.
+    ///
+    /// # Errors
+    /// Why it is not there.
+    pub async fn push(
+        &self,
+        artifact: &Artifact,
+        target: &Location,
+        progress: &Progress,
+    ) -> Result<Pushed, OciError> {
+        self.limited(target, async {
+            let (store, name) = self.target(target, None)?;
+            let plugin = Fetched::of(artifact, &self.wire.limits)?;
+            let copied =
+                copy::write(&plugin, None, &store, &name, &self.wire.limits, progress).await?;
+            Ok(Pushed {
+                digest: copied.digest,
+            })
+        })
+        .await
+    }
+
+    /// Copies a plugin with what refers to it, such as signatures, SBOM and provenance.
+    ///
+    /// # Errors
+    /// Why it is not there. Its name is then what it was before.
+    pub async fn copy(
+        &self,
+        source: &Location,
+        target: &Location,
+        progress: &Progress,
+    ) -> Result<Copied, OciError> {
+        let limits = &self.wire.limits;
+        let (plugin, from) = self
+            .limited(source, self.fetch(source, None, progress))
+            .await?;
+        self.limited(target, async {
+            let (to, name) = self.target(target, Some(source))?;
+            copy::write(&plugin, Some(&from), &to, &name, limits, progress).await
+        })
+        .await
+    }
+
+    /// Returns a plugin with what refers to it.
+    ///
+    /// # Errors
+    /// Why there is no plugin.
+    pub async fn inspect(
+        &self,
+        location: &Location,
+        progress: &Progress,
+    ) -> Result<Inspected, OciError> {
+        self.limited(location, async {
+            let (plugin, from) = self.fetch(location, None, progress).await?;
+            let referrers =
+                copy::referrers(&plugin.manifest.digest, &from, &self.wire.limits).await?;
+            let origin = Origin::Source(name_of(&from));
+            Ok(Inspected {
+                plugin: Pulled::of(plugin, origin),
+                referrers: referrers.into_iter().map(Referrer::of).collect(),
+            })
+        })
+        .await
+    }
+
+    /// Ends an operation at the deadline, and names the reference in its error.
+    async fn limited<T>(
+        &self,
+        subject: &(dyn Display + Sync),
+        operation: impl Future<Output = Result<T, Problem>>,
+    ) -> Result<T, OciError> {
+        let done = self.within(operation).await;
+        done.map_err(|problem| OciError::new(subject, problem))
+    }
+
+    /// Ends an operation at the deadline.
+    async fn within<T>(
+        &self,
+        operation: impl Future<Output = Result<T, Problem>>,
+    ) -> Result<T, Problem> {
+        let after = self.wire.limits.total;
+        let done = timeout(after, operation).await;
+        done.unwrap_or(Err(Problem::Deadline { after }))
+    }
+
+    async fn cached(
+        &self,
+        reference: &Reference,
+        cache: Option<&Cache>,
+        progress: &Progress,
+    ) -> Result<(Fetched, Origin), Problem> {
+        let limits = &self.wire.limits;
+        if let (Some(cache), Some(digest)) = (cache, reference.digest())
+            && let Some(plugin) = cache.by_digest(digest, limits).await
+        {
+            return Ok((plugin, Origin::Cache { outage: None }));
+        }
+        // The cache is read even if the time is up.
+        let found = self.within(self.ask_registry(reference, cache, progress));
+        match found.await {
+            Ok((plugin, store)) => {
+                if let Some(cache) = cache {
+                    cache.keep(reference, &plugin);
+                }
+                Ok((plugin, Origin::Source(name_of(&store))))
+            }
+            Err(problem) if problem.is_outage() => {
+                let kept = match cache {
+                    Some(cache) => cache.by_tag(reference, limits).await,
+                    None => None,
+                };
+                let Some(plugin) = kept else {
+                    return Err(problem);
+                };
+                let outage = Some(problem.to_string());
+                Ok((plugin, Origin::Cache { outage }))
+            }
+            Err(problem) => Err(problem),
+        }
+    }
+
+    /// Returns a plugin with the place that has it.
+    async fn fetch(
+        &self,
+        location: &Location,
+        cache: Option<&Cache>,
+        progress: &Progress,
+    ) -> Result<(Fetched, Store<'_>), Problem> {
+        match location {
+            Location::Registry(reference) => self.ask_registry(reference, cache, progress).await,
+            Location::Layout(LayoutReference {
+                folder,
+                name,
+                digest,
+            }) => {
+                let layout = Layout::new(folder);
+                let manifest = layout.find(name.as_deref(), digest.as_ref())?;
+                let store = Store::Layout(layout);
+                let plugin = store.plugin(manifest, &self.wire.limits, progress).await?;
+                Ok((plugin, store))
+            }
+        }
+    }
+
+    /// Asks the mirrors of a registry in order, and then the registry.
+    async fn ask_registry(
+        &self,
+        reference: &Reference,
+        cache: Option<&Cache>,
+        progress: &Progress,
+    ) -> Result<(Fetched, Store<'_>), Problem> {
+        let mut mirrors = Vec::new();
+        for url in self.registries.mirrors(reference.registry()) {
+            let Some(endpoint) = Endpoint::of_mirror(&url, reference.registry()) else {
+                continue;
+            };
+            let host = endpoint.host();
+            match self
+                .ask_endpoint(endpoint, reference, cache, progress)
+                .await
+            {
+                Ok(found) => return Ok(found),
+                Err(problem) => {
+                    tracing::warn!(%reference, mirror = host, %problem, "a mirror does not have a plugin; asking the next one, or the registry");
+                    mirrors.push(problem.to_string());
+                }
+            }
+        }
+        let endpoint = self.endpoint(reference)?;
+        let found = self
+            .ask_endpoint(endpoint, reference, cache, progress)
+            .await;
+        found.map_err(|registry| match mirrors.is_empty() {
+            true => registry,
+            false => Problem::Everywhere {
+                registry: Box::new(registry),
+                mirrors,
+            },
+        })
+    }
+
+    async fn ask_endpoint(
+        &self,
+        endpoint: Endpoint,
+        reference: &Reference,
+        cache: Option<&Cache>,
+        progress: &Progress,
+    ) -> Result<(Fetched, Store<'_>), Problem> {
+        let repository = self.repository(endpoint, reference, false);
+        let manifest = manifest(&repository, reference).await?;
+        let limits = &self.wire.limits;
+        if let Some(cache) = cache
+            && let Some(plugin) = cache.by_digest(&manifest.digest, limits).await
+        {
+            return Ok((plugin, Store::Registry(repository)));
+        }
+        let store = Store::Registry(repository);
+        let plugin = store.plugin(manifest, limits, progress).await?;
+        Ok((plugin, store))
+    }
+
+    fn endpoint(&self, reference: &Reference) -> Result<Endpoint, Problem> {
+        let endpoint = Endpoint::of(reference.registry(), self.plain_http);
+        let missing = || RegistryError::NotFound {
+            host: reference.registry().to_owned(),
+            what: "valid port".to_owned(),
+        };
+        Ok(endpoint.ok_or_else(missing)?)
+    }
+
+    fn repository(
+        &self,
+        endpoint: Endpoint,
+        reference: &Reference,
+        pushes: bool,
+    ) -> Repository<'_> {
+        Repository {
+            wire: &self.wire,
+            endpoint,
+            name: reference.repository().to_owned(),
+            pushes,
+        }
+    }
+
+    /// Returns where a plugin is written, and under which name.
+    fn target(
+        &self,
+        target: &Location,
+        source: Option<&Location>,
+    ) -> Result<(Store<'_>, String), Problem> {
+        match target {
+            Location::Registry(reference) => {
+                let tag = reference.tag().filter(|_| reference.digest().is_none());
+                let tag = tag.ok_or(Problem::TargetDigest)?.to_owned();
+                // Never a mirror, which would only copy it.
+                let repository = self.repository(self.endpoint(reference)?, reference, true);
+                Ok((Store::Registry(repository), tag))
+            }
+            Location::Layout(LayoutReference {
+                digest: Some(_), ..
+            }) => Err(Problem::TargetDigest),
+            Location::Layout(LayoutReference { folder, name, .. }) => {
+                let store = Store::Layout(Layout::new(folder));
+                let of_source = || match source? {
+                    Location::Registry(reference) => Some(reference.to_string()),
+                    Location::Layout(layout) => layout.name.clone(),
+                };
+                let name = name.clone().or_else(of_source);
+                Ok((store, name.unwrap_or_else(|| UNNAMED.to_owned())))
+            }
+        }
+    }
+}
+
+/// The name in a folder of what has none.
+const UNNAMED: &str = "latest";
+
+/// Returns the manifest of a reference. A tag beside a digest must name the same manifest.
+async fn manifest(repository: &Repository<'_>, reference: &Reference) -> Result<Manifest, Problem> {
+    let (Some(tag), Some(wanted)) = (reference.tag(), reference.digest()) else {
+        return repository.manifest(reference.wanted()).await;
+    };
+    let manifest = repository.manifest(tag).await?;
+    if manifest.digest != *wanted {
+        return Err(Problem::TagMoved {
+            tag: tag.to_owned(),
+            wanted: wanted.clone(),
+            found: manifest.digest,
+        });
+    }
+    Ok(manifest)
+}
+
+fn name_of(store: &Store<'_>) -> String {
+    match store {
+        Store::Registry(repository) => repository.endpoint.host(),
+        Store::Layout(layout) => layout.to_string(),
+    }
+}

@@ -1,0 +1,81 @@
+//! What operations return.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::{artifact::Blob, digest::Digest, store::Fetched};
+
+/// A plugin that was pulled.
+#[derive(Clone, Debug)]
+pub struct Pulled {
+    /// The file.
+    pub file: Vec<u8>,
+    /// The digest of the manifest, which pins the plugin in a reference.
+    pub digest: Digest,
+    /// The annotations of the manifest.
+    pub annotations: BTreeMap<String, String>,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+/// Where a plugin came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// From this registry, mirror or folder.
+    Source(String),
+    /// From the cache.
+    Cache {
+        /// Why the registry could not be asked, if the reference has no digest.
+        outage: Option<String>,
+    },
+}
+
+/// A plugin that was pushed.
+#[derive(Clone, Debug, Serialize)]
+pub struct Pushed {
+    /// The digest of the manifest.
+    pub digest: Digest,
+}
+
+/// A plugin with what refers to it.
+#[derive(Clone, Debug)]
+pub struct Inspected {
+    /// The plugin.
+    pub plugin: Pulled,
+    /// What refers to it, such as signatures.
+    pub referrers: Vec<Referrer>,
+}
+
+/// What refers to a plugin.
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Referrer {
+    /// What kind of artifact it is, such as `application/vnd.dev.sigstore.bundle.v0.3+json`.
+    pub artifact_type: String,
+    /// The digest of its manifest.
+    pub digest: Digest,
+    /// Its annotations.
+    pub annotations: BTreeMap<String, String>,
+}
+
+impl Pulled {
+    pub(super) fn of(plugin: Fetched, origin: Origin) -> Self {
+        Self {
+            digest: plugin.manifest.digest.clone(),
+            annotations: plugin.manifest.annotations(),
+            file: plugin.file.into(),
+            origin,
+        }
+    }
+}
+
+impl Referrer {
+    pub(super) fn of(blob: Blob) -> Self {
+        Self {
+            artifact_type: blob.artifact_type.unwrap_or(blob.media_type),
+            digest: blob.digest,
+            annotations: blob.annotations,
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! Credentials of registries: Docker's config.json, credential helpers, and pull secrets of Kubernetes.
+//!
+//! A credential belongs to the registry that its document names, and is sent to no other host, except to the token server that this registry
+//! names. No error and no log contains one.
+
+mod document;
+mod helper;
+
+use std::{
+    env, fmt, fs, io,
+    path::{Path, PathBuf},
+};
+
+use serde::{Deserialize, Deserializer};
+use thiserror::Error;
+use zeroize::Zeroizing;
+
+use self::document::Document;
+use crate::reference::Reference;
+
+/// A credential.
+#[derive(Clone)]
+pub enum Secret {
+    /// A user with a password.
+    Password {
+        /// The user.
+        user: String,
+        /// The password.
+        password: Zeroizing<String>,
+    },
+    /// A token that the registry's token server exchanges for others.
+    IdentityToken(Zeroizing<String>),
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// Reads a secret, which is overwritten when it is not needed any more.
+pub(crate) fn secret_text<'de, D: Deserializer<'de>>(
+    text: D,
+) -> Result<Option<Zeroizing<String>>, D::Error> {
+    let text = Option::<String>::deserialize(text)?;
+    Ok(text.map(Zeroizing::new))
+}
+
+/// Why credentials cannot be read.
+#[derive(Debug, Error)]
+pub enum CredentialError {
+    /// A file cannot be read.
+    #[error("{}: cannot be read: {source}; correct --registry-config or DOCKER_CONFIG", .file.display())]
+    File {
+        /// The file.
+        file: PathBuf,
+        /// The reason.
+        source: io::Error,
+    },
+    /// A document is not of Docker's form.
+    #[error(
+        "{document}: is not a config.json of Docker: wrong at line {line}, column {column}; write it with `docker login`"
+    )]
+    Form {
+        /// The document's name.
+        document: String,
+        /// The line.
+        line: usize,
+        /// The column.
+        column: usize,
+    },
+    /// The entry of a registry is not readable.
+    #[error(
+        "{document}: the entry of {registry} is not base64 of USER:PASSWORD; write it with `docker login {registry}`"
+    )]
+    Entry {
+        /// The document's name.
+        document: String,
+        /// The registry.
+        registry: String,
+    },
+    /// The helper does not work.
+    #[error(
+        "{document}: the credential helper {program} {problem}; run `echo {registry} | {program} get` to see why"
+    )]
+    Helper {
+        /// The document's name.
+        document: String,
+        /// The program.
+        program: String,
+        /// The registry.
+        registry: String,
+        /// What is wrong, without its output.
+        problem: String,
+    },
+    /// The helper's name is not one of a program.
+    #[error(
+        "{document}: the credential helper of {registry} is not a name of letters, digits, `.`, `_` and `-`; correct `credHelpers` or `credsStore`"
+    )]
+    HelperName {
+        /// The document's name.
+        document: String,
+        /// The registry.
+        registry: String,
+    },
+}
+
+/// The most bytes of a document, which is that of a Secret.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Where credentials are looked up, in order.
+#[derive(Debug, Default)]
+pub struct Credentials {
+    documents: Vec<Document>,
+}
+
+impl Credentials {
+    /// Returns the credentials of a user: of that file, or else of `config.json` in `$DOCKER_CONFIG` or `~/.docker`, if there is one.
+    ///
+    /// # Errors
+    /// The file cannot be read, or has another form.
+    pub fn of_user(file: Option<&Path>) -> Result<Self, CredentialError> {
+        let default = || {
+            let home = || env::var_os("HOME").map(|home| Path::new(&home).join(".docker"));
+            let folder = env::var_os("DOCKER_CONFIG")
+                .map(PathBuf::from)
+                .or_else(home);
+            folder.map(|folder| folder.join("config.json"))
+        };
+        let path = file.map(Path::to_owned).or_else(default);
+        let Some(path) = path else {
+            return Ok(Self::default());
+        };
+        let failure = |source| CredentialError::File {
+            file: path.clone(),
+            source,
+        };
+        let text = match read(&path) {
+            Ok(text) => text,
+            Err(error) if file.is_none() && error.kind() == io::ErrorKind::NotFound => {
+                return Ok(Self::default());
+            }
+            Err(error) => return Err(failure(error)),
+        };
+        let document = Document::parse(path.display().to_string(), &text)?;
+        Ok(Self {
+            documents: vec![document.with_helpers()],
+        })
+    }
+
+    /// Adds a pull secret of Kubernetes: its `.dockerconfigjson`. Credential helpers in it are not run, because whoever may write a Secret
+    /// must not choose programs.
+    ///
+    /// # Errors
+    /// It has another form.
+    pub fn add_pull_secret(&mut self, name: &str, document: &[u8]) -> Result<(), CredentialError> {
+        let document = Document::parse(name.to_owned(), document)?;
+        self.documents.push(document);
+        Ok(())
+    }
+
+    /// Returns the credential of a registry, for a repository in it.
+    ///
+    /// # Errors
+    /// The registry has an entry that cannot be used.
+    pub(crate) fn of(
+        &self,
+        registry: &str,
+        repository: &str,
+    ) -> Result<Option<Secret>, CredentialError> {
+        for document in &self.documents {
+            if let Some(secret) = document.of(registry, repository)? {
+                return Ok(Some(secret));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether there is a credential for a reference. It does not run helpers.
+    #[must_use]
+    pub fn know(&self, reference: &Reference) -> bool {
+        let (registry, repository) = (reference.registry(), reference.repository());
+        let mut documents = self.documents.iter();
+        documents.any(|document| document.knows(registry, repository))
+    }
+}
+
+fn read(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
+    use io::Read as _;
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::other("it is not a regular file"));
+    }
+    let mut bytes = Zeroizing::new(Vec::new());
+    fs::File::open(path)?
+        .take(MAX_BYTES + 1)
+        .read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(io::Error::other(format!(
+            "it has more than {MAX_BYTES} bytes"
+        )));
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,105 @@
+//! The error of an operation.
+
+mod layout;
+mod registry;
+
+use std::{fmt::Display, time::Duration};
+
+use thiserror::Error;
+use trainyard_text::clean;
+
+pub use self::{layout::LayoutError, registry::RegistryError};
+use crate::{
+    artifact::ArtifactError, credentials::CredentialError, digest::Digest,
+    transport::TransportError,
+};
+
+/// Why an operation failed, with the reference.
+#[derive(Debug, Error)]
+#[error("{subject}: {problem}")]
+pub struct OciError {
+    /// The reference.
+    pub subject: String,
+    /// What is wrong.
+    #[source]
+    pub problem: Problem,
+}
+
+impl OciError {
+    pub(crate) fn new(subject: &dyn Display, problem: Problem) -> Self {
+        Self {
+            subject: clean(&subject.to_string()),
+            problem,
+        }
+    }
+
+    /// Whether the registry could not answer, so that another attempt may succeed.
+    #[must_use]
+    pub fn is_outage(&self) -> bool {
+        self.problem.is_outage()
+    }
+}
+
+/// What is wrong with an operation.
+#[derive(Debug, Error)]
+pub enum Problem {
+    /// The manifest does not describe a plugin, or its content is not one.
+    #[error(transparent)]
+    Artifact(#[from] ArtifactError),
+    /// The registry refused, or sent something wrong.
+    #[error(transparent)]
+    Registry(#[from] RegistryError),
+    /// There was no answer.
+    #[error(transparent)]
+    Transport(#[from] TransportError),
+    /// The credentials cannot be read.
+    #[error(transparent)]
+    Credential(#[from] CredentialError),
+    /// The folder is not in the layout, or has no such plugin.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// The operation took too long as a whole.
+    #[error(
+        "not done within {after:?}; the network or the registry is too slow, so try again, or raise the limit"
+    )]
+    Deadline {
+        /// The limit.
+        after: Duration,
+    },
+    /// The tag and the digest of a reference disagree.
+    #[error(
+        "the tag {tag} now has the digest {found}, but {wanted} is wanted: another file was pushed under this tag; \
+         find out why, and write the reference without the tag to use what has the wanted digest"
+    )]
+    TagMoved {
+        /// The tag.
+        tag: String,
+        /// The digest in the reference.
+        wanted: Digest,
+        /// The tag's digest in the registry.
+        found: Digest,
+    },
+    /// Neither the mirrors nor the registry have it.
+    #[error("{registry} (mirrors failed, too: {})", .mirrors.join("; "))]
+    Everywhere {
+        /// The registry's problem.
+        #[source]
+        registry: Box<Self>,
+        /// The mirrors, each with its problem.
+        mirrors: Vec<String>,
+    },
+    /// The target of a push or a copy has a digest but no tag.
+    #[error("has a digest, which the content decides; write the target with a tag only")]
+    TargetDigest,
+}
+
+impl Problem {
+    pub(crate) fn is_outage(&self) -> bool {
+        match self {
+            Self::Transport(_) | Self::Deadline { .. } => true,
+            Self::Registry(error) => error.is_outage(),
+            Self::Everywhere { registry, .. } => registry.is_outage(),
+            _ => false,
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! What a registry and a folder have in common.
+
+use bytes::Bytes;
+
+use crate::{
+    artifact::{Artifact, ArtifactError, Blob, Manifest, check_file, check_size},
+    digest::Digest,
+    error::{LayoutError, Problem},
+    layout::Layout,
+    limits::Limits,
+    progress::Progress,
+    registry::Repository,
+};
+
+/// A repository in a registry, or a folder.
+#[derive(Debug)]
+pub(crate) enum Store<'w> {
+    Registry(Repository<'w>),
+    Layout(Layout),
+}
+
+/// A plugin with everything that its manifest names, each of the size and digest that the manifest says.
+#[derive(Clone, Debug)]
+pub(crate) struct Fetched {
+    pub(crate) manifest: Manifest,
+    pub(crate) config: Bytes,
+    pub(crate) layer: Blob,
+    pub(crate) file: Bytes,
+}
+
+impl Fetched {
+    /// Returns an artifact that is pushed.
+    pub(crate) fn of(artifact: &Artifact, limits: &Limits) -> Result<Self, ArtifactError> {
+        let manifest = Manifest::parse(artifact.manifest.clone(), None)?;
+        let (_, layer) = manifest.plugin(limits.file_bytes)?;
+        Ok(Self {
+            manifest,
+            config: artifact.config.clone(),
+            layer,
+            file: artifact.file.clone(),
+        })
+    }
+}
+
+impl Store<'_> {
+    /// Returns the plugin of a manifest.
+    pub(crate) async fn plugin(
+        &self,
+        manifest: Manifest,
+        limits: &Limits,
+        progress: &Progress,
+    ) -> Result<Fetched, Problem> {
+        let (config, layer) = manifest.plugin(limits.file_bytes)?;
+        progress.expect(layer.size);
+        let config = self.content(&config, &Progress::NONE).await?;
+        let file = self.content(&layer, progress).await?;
+        check_file(&file)?;
+        Ok(Fetched {
+            manifest,
+            config,
+            layer,
+            file,
+        })
+    }
+
+    pub(crate) async fn manifest(&self, blob: &Blob) -> Result<Manifest, Problem> {
+        match self {
+            Self::Registry(repository) => repository.manifest(blob.digest.as_str()).await,
+            Self::Layout(layout) => layout.manifest(blob),
+        }
+    }
+
+    /// Returns content that is not larger than the limit.
+    pub(crate) async fn limited(&self, blob: &Blob, limit: u64) -> Result<Bytes, Problem> {
+        check_size("content", blob.size, limit)?;
+        self.content(blob, &Progress::NONE).await
+    }
+
+    async fn content(&self, blob: &Blob, progress: &Progress) -> Result<Bytes, Problem> {
+        match self {
+            Self::Registry(repository) => Ok(repository.blob(blob, progress).await?.into()),
+            Self::Layout(layout) => {
+                let bytes = layout.content(&blob.digest, blob.size)?;
+                if bytes.len() as u64 != blob.size {
+                    return Err(LayoutError::Size {
+                        path: layout.path(&blob.digest),
+                        declared: blob.size,
+                    }
+                    .into());
+                }
+                progress.advance(bytes.len());
+                Ok(bytes.into())
+            }
+        }
+    }
+
+    pub(crate) async fn put(
+        &self,
+        digest: &Digest,
+        bytes: Bytes,
+        progress: &Progress,
+    ) -> Result<(), Problem> {
+        match self {
+            Self::Registry(repository) => repository.put_blob(digest, bytes, progress).await,
+            Self::Layout(layout) => {
+                progress.advance(bytes.len());
+                Ok(layout.put(&bytes)?)
+            }
+        }
+    }
+
+    /// Writes a manifest that only its digest names.
+    pub(crate) async fn put_unnamed(&self, manifest: &Manifest) -> Result<(), Problem> {
+        match self {
+            Self::Registry(repository) => {
+                repository
+                    .put_manifest(manifest.digest.as_str(), manifest)
+                    .await
+            }
+            Self::Layout(layout) if manifest.subject().is_some() => {
+                layout.put_manifest(manifest, None)
+            }
+            // What has a name is listed under it alone.
+            Self::Layout(layout) => Ok(layout.put(&manifest.bytes)?),
+        }
+    }
+
+    /// Writes a manifest under a name: a tag in a registry, any name in a folder.
+    pub(crate) async fn put_named(&self, name: &str, manifest: &Manifest) -> Result<(), Problem> {
+        match self {
+            Self::Registry(repository) => repository.put_manifest(name, manifest).await,
+            Self::Layout(layout) => layout.put_manifest(manifest, Some(name)),
+        }
+    }
+
+    pub(crate) async fn referrers(&self, digest: &Digest) -> Result<Vec<Blob>, Problem> {
+        match self {
+            Self::Registry(repository) => repository.referrers(digest).await,
+            Self::Layout(layout) => layout.referrers(digest),
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! `trainyard plugin pull`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use trainyard_model::plugin_info::PluginId;
+use trainyard_oci::Location;
+use trainyard_sandbox::{LoadLimits, screen};
+
+use super::{RegistryArgs, location};
+use crate::{
+    compile_worker,
+    output::{self, Transfer},
+    report::ErrorList,
+};
+
+/// Arguments of `plugin pull`.
+#[derive(Debug, Args)]
+pub(crate) struct PullArgs {
+    /// The plugin: REGISTRY/REPOSITORY with `:TAG`, `@DIGEST` or both, or oci:DIR[:NAME] for a directory.
+    #[arg(value_name = "REFERENCE", value_parser = location)]
+    source: Location,
+    /// The file to write [default: NAME.wasm in the current directory].
+    #[arg(short, long, value_name = "FILE.wasm", value_hint = clap::ValueHint::FilePath)]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    registry: RegistryArgs,
+}
+
+pub(crate) fn run(args: &PullArgs) -> Result<(), ErrorList> {
+    let transfer = Transfer::new("pulling");
+    let pulled = args.registry.run(async |client| {
+        let pulled = client.pull(&args.source, None, &transfer.progress()).await;
+        pulled.map_err(|error| ErrorList::from_iter([error.to_string()]))
+    })?;
+    drop(transfer);
+    // Nothing is written that is not a plugin.
+    let screened = screen::screen(
+        pulled.file,
+        &LoadLimits::default(),
+        &compile_worker::compiler()?,
+    )
+    .map_err(|error| ErrorList::from_iter([format!("{}: {error}", args.source)]))?;
+    let manifest = &screened.manifest;
+    let path = args
+        .output
+        .clone()
+        .unwrap_or_else(|| PathBuf::from(format!("{}.wasm", manifest.name)));
+    let shown = output::path(&path);
+    output::replace(&path, &screened.bytes)
+        .map_err(|error| ErrorList::from_iter([format!("{shown}: cannot be written: {error}")]))?;
+    let id = PluginId {
+        name: manifest.name.as_str().into(),
+        version: manifest.version.as_str().into(),
+        digest: screened.digest.as_str().into(),
+    };
+    let bytes = screened.bytes.len();
+    output::lines([
+        format!("{shown}: plugin {id}, {bytes} bytes"),
+        args.source.pinned(&pulled.digest),
+    ])
+}
