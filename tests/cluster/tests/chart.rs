@@ -3,6 +3,7 @@
 mod api_servers_trust_the_controllers_certificate;
 mod chart_is_accepted_by_the_api_server;
 mod chart_keeps_train_jobs;
+mod charts_replace_each_other;
 mod common;
 
 use std::process::ExitCode;
@@ -20,5 +21,9 @@ fn main() -> ExitCode {
             api_servers_trust_the_controllers_certificate::tests(),
         )
         .tests("chart_keeps_train_jobs", chart_keeps_train_jobs::tests())
+        .tests(
+            "charts_replace_each_other",
+            charts_replace_each_other::tests(),
+        )
         .run()
 }
