@@ -78,6 +78,10 @@ const VARIANTS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "shadow mode",
+        &["shadow.enabled=true", "serviceMonitor.enabled=true"],
+    ),
+    (
         "pods",
         &[
             "image={\"digest\":\"sha256:0000000000000000000000000000000000000000000000000000000000000000\",\"pullSecrets\":[{\"name\":\"pull\"}]}",

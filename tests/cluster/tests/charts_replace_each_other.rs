@@ -160,6 +160,34 @@ async fn rehearse(charts: &Charts<'_>, namespace: &Namespace<'_>) -> Result<()> 
     Ok(())
 }
 
+/// Runs the shadow mode as the page says, with the values for the reference. It finds what `trainyard diff` finds, and changes nothing.
+async fn shadow(charts: &Charts<'_>) -> Result<()> {
+    let commands = step(MOVE, "With the chart, the shadow mode", "Without the chart")?;
+    let [values, install, remove] = &commands[..] else {
+        anyhow::bail!("{commands:?}");
+    };
+    charts.shell(values).await?;
+    charts.hold_the_shadow();
+    // It takes over nothing.
+    ensure!(!install.contains("--take-ownership"), "{install}");
+    charts.shell(&format!("{install} --wait --timeout 5m")).await?;
+    let trainyard = charts.shadow().await?;
+    let count = async |outcome: &str| {
+        let label = format!("outcome=\"{outcome}\"");
+        trainyard.metric("trainyard_shadow_train_jobs", &label).await
+    };
+    eventually("the shadow has compared all", async || {
+        let compared = count("listed").await? + count("same").await?;
+        Ok((compared >= JOBS.len() as f64).then_some(()))
+    })
+    .await?;
+    for outcome in ["unlisted", "refused", "not-compared"] {
+        ensure!(count(outcome).await? == 0.0, "some are {outcome}");
+    }
+    trainyard.stop().await?;
+    charts.shell(remove).await.map(drop)
+}
+
 /// Replaces the reference by Trainyard, as the page says.
 async fn over(charts: &Charts<'_>, reference: Reference) -> Result<Trainyard> {
     const STOP: &str = "3. **Stop the old controller**";
@@ -177,7 +205,7 @@ async fn over(charts: &Charts<'_>, reference: Reference) -> Result<Trainyard> {
     drop(reference);
     let left = charts.shell(check).await?;
     ensure!(left.is_empty(), "{left}");
-    let install = step(MOVE, INSTALL, "### What happens to existing")?;
+    let install = step(MOVE, INSTALL, "The commands of these steps")?;
     let install = helm_install(charts, install)?;
     charts.install_trainyard(charts.shell(&install)).await
 }
@@ -336,6 +364,9 @@ async fn over_and_back(shared: &Gangs, helm: Helm) -> Result<()> {
     let (theirs, before) = run_all(cluster).await.context("with the reference")?;
 
     rehearse(&charts, &theirs).await?;
+    shadow(&charts).await.context("the shadow mode")?;
+    let touched = changed(&before, &settled(&theirs).await?);
+    ensure!(touched.is_empty(), "the rehearsal changed {touched:?}");
     let trainyard = over(&charts, reference).await?;
     nothing_of_the_reference_is_left(&charts).await?;
     // It leads when these run.

@@ -21,6 +21,8 @@ use trainyard_schema::documents::Kind;
 pub const NAMESPACE: &str = "kubeflow-system";
 /// The Deployment, the ServiceAccount and the role of both controllers.
 pub const MANAGER: &str = "kubeflow-trainer-controller-manager";
+/// The release of the shadow mode, its namespace, and its objects.
+pub const SHADOW: &str = "trainyard-shadow";
 /// The Job of each chart that applies its runtimes.
 pub const RUNTIMES: &str = "kubeflow-trainer-runtimes";
 const REFERENCES_RUNTIMES: &str = "kubeflow-trainer-runtimes-installer";
@@ -175,11 +177,29 @@ impl<'a> Charts<'a> {
     /// Starts the controller as the Deployment of Trainyard's chart describes it, and waits until it is ready. If the chart has webhooks, API
     /// servers call them.
     pub async fn trainyard(&self) -> Result<Trainyard> {
+        let config = self.config("controller.yaml").await?;
+        self.start(NAMESPACE, self.deployment().await?, &config)
+            .await
+    }
+
+    /// Starts what the shadow mode of Trainyard's chart runs.
+    pub async fn shadow(&self) -> Result<Trainyard> {
+        let get = async |root: &str, plural: &str, name: &str| {
+            let resource = Resource::namespaced(root, plural);
+            let found = self.cluster.api(&resource, SHADOW).get(name).await?;
+            anyhow::Ok(found.accepted()?)
+        };
+        let deployment = get("/apis/apps/v1", "deployments", SHADOW).await?;
+        let map = get("/api/v1", "configmaps", "trainyard-shadow-config").await?;
+        let config = map["data"]["controller.yaml"].as_str();
+        self.start(SHADOW, deployment, config.context("no file")?)
+            .await
+    }
+
+    async fn start(&self, namespace: &str, deployment: Value, config: &str) -> Result<Trainyard> {
         let plane = self.cluster.plane();
         let files = tempfile::tempdir_in(self.folder.path())?.keep();
-        let config = self.config("controller.yaml").await?;
-        fs::write(files.join("controller.yaml"), &config)?;
-        let deployment = self.deployment().await?;
+        fs::write(files.join("controller.yaml"), config)?;
         let pod = &deployment["spec"]["template"]["spec"];
         let mounts = [("/etc/trainyard", &files), ("/var/trainyard", &files)];
         let place = |argument: String| {
@@ -198,7 +218,7 @@ impl<'a> Charts<'a> {
             self.route_webhooks(port).await?;
         }
         let account = pod["serviceAccountName"].as_str().context("no account")?;
-        let account = plane.kubeconfig_for_service_account(NAMESPACE, account);
+        let account = plane.kubeconfig_for_service_account(namespace, account);
         Trainyard::start(plane, &account.await?, arguments).await
     }
 
@@ -306,6 +326,11 @@ impl<'a> Charts<'a> {
         let map = maps.get("kubeflow-trainer-config").await?.accepted()?;
         let text = map["data"][file].as_str();
         Ok(text.context("no file")?.to_owned())
+    }
+
+    /// Lets the pod of the shadow mode run.
+    pub fn hold_the_shadow(&self) {
+        self.cluster.kubelet().decide(SHADOW, |_| Fate::Hold);
     }
 
     /// Waits until the pods of the controllers and of the hooks are gone.
