@@ -1,6 +1,7 @@
 //! The Helm chart on a real API server: `make test-chart`. It builds helm from Go modules, which takes minutes.
 
 mod api_servers_trust_the_controllers_certificate;
+mod chart_installs_jobset;
 mod chart_is_accepted_by_the_api_server;
 mod chart_keeps_train_jobs;
 mod charts_replace_each_other;
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
             "api_servers_trust_the_controllers_certificate",
             api_servers_trust_the_controllers_certificate::tests(),
         )
+        .tests("chart_installs_jobset", chart_installs_jobset::tests())
         .tests("chart_keeps_train_jobs", chart_keeps_train_jobs::tests())
         .tests(
             "charts_replace_each_other",
