@@ -66,7 +66,10 @@ fn release_of_the_shadow_mode_writes_nothing() {
             let reads = [json!("get"), json!("list"), json!("watch")];
             assert!(verbs.iter().all(|verb| reads.contains(verb)), "{rule}");
             let resources = rule["resources"].to_string();
-            assert!(!resources.contains("secrets") && !resources.contains('*'), "{rule}");
+            assert!(
+                !resources.contains("secrets") && !resources.contains('*'),
+                "{rule}"
+            );
         }
         let binding = &rendered["rbac/bindings.yaml"][0];
         assert_eq!(binding["roleRef"]["name"], "trainyard-shadow");
@@ -111,5 +114,8 @@ fn values_that_let_the_shadow_mode_write_are_refused() {
     ];
     template(Helm::Three, &auth).unwrap();
     let error = refusal(Helm::Three, &[&auth[..], &[SHADOW]].concat());
-    assert!(error.contains("manager.config.metrics.auth.enabled: the shadow mode"), "{error}");
+    assert!(
+        error.contains("manager.config.metrics.auth.enabled: the shadow mode"),
+        "{error}"
+    );
 }

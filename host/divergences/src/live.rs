@@ -49,7 +49,10 @@ pub fn written(object: &Value) -> Value {
     let metadata = written.get("metadata").and_then(Value::as_object);
     let metadata = metadata.map(metadata_of);
     written.insert("metadata".to_owned(), metadata.unwrap_or_default().into());
-    let kind = written.get("kind").and_then(Value::as_str).map(str::to_owned);
+    let kind = written
+        .get("kind")
+        .and_then(Value::as_str)
+        .map(str::to_owned);
     if let Some(spec) = written.get_mut("spec") {
         match kind.as_deref() {
             Some("JobSet") => without_defaults(spec),

@@ -156,7 +156,11 @@ impl BackReport {
                     "" => String::new(),
                     field => format!("{field}: "),
                 };
-                lines.push(format!("  {:<15}{field}{}", finding.action.text(), finding.why));
+                lines.push(format!(
+                    "  {:<15}{field}{}",
+                    finding.action.text(),
+                    finding.why
+                ));
             }
             lines.push(String::new());
         }
@@ -244,7 +248,9 @@ fn of_train_job(
     };
     let of_runtime = unknown_fields(&key.0, runtime).into_iter();
     let of_runtime = of_runtime.map(|field| format!("{}: {field}", id(&key)));
-    let unknown = unknown_fields(names::TRAIN_JOB, job).into_iter().chain(of_runtime);
+    let unknown = unknown_fields(names::TRAIN_JOB, job)
+        .into_iter()
+        .chain(of_runtime);
     let mut findings: Vec<_> = unknown
         .map(|field| Finding {
             action: Action::Wait,
@@ -295,7 +301,9 @@ fn of_suspended(subject: Subject<'_>) -> Option<(Action, &'static str)> {
 }
 
 fn has(object: &Value, pointer: &str) -> bool {
-    object.pointer(pointer).is_some_and(|value| !value.is_null())
+    object
+        .pointer(pointer)
+        .is_some_and(|value| !value.is_null())
 }
 
 /// Returns the fields of an object that the reference does not know.

@@ -17,7 +17,8 @@ use std::process::ExitCode;
 use clap::Args;
 
 use self::{
-    back::BackReport, cluster::Cluster, compare::Comparison, objects::Outcome, report::DiffReport, source::Source,
+    back::BackReport, cluster::Cluster, compare::Comparison, objects::Outcome, report::DiffReport,
+    source::Source,
 };
 use crate::{
     args::{InputArgs, LoadArgs, ReportFormat},

@@ -86,10 +86,7 @@ impl Reference {
         let ports = ReferencePorts::find()?;
         let mut configuration = ports.configuration();
         for (key, value) in [
-            (
-                "apiVersion",
-                json!("config.trainer.kubeflow.org/v1alpha1"),
-            ),
+            ("apiVersion", json!("config.trainer.kubeflow.org/v1alpha1")),
             ("kind", json!("Configuration")),
             ("leaderElection", json!({"leaderElect": false})),
             (

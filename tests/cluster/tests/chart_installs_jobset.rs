@@ -44,8 +44,7 @@ impl Shared for WithoutJobSet {
 
 /// Returns the chart as a release packages it.
 fn packaged(folder: &Path) -> Result<PathBuf> {
-    let script =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/chart-with-jobset.sh");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/chart-with-jobset.sh");
     let done = Command::new(script).arg(folder).status()?;
     ensure!(done.success());
     let chart = folder.join("trainyard");
@@ -92,9 +91,17 @@ async fn jobset_is_installed_and_its_objects_are_kept(shared: &WithoutJobSet) ->
         let controller = deployments.get("jobset-controller").await?.accepted()?;
         let image = &controller["spec"]["template"]["spec"]["containers"][0]["image"];
         ensure!(image == "registry.k8s.io/jobset/jobset:v0.12.0", "{image}");
-        let rendered = run(helm, plane, &[&["template", "trainyard", chart], &VALUES[..]].concat())?;
-        let objects = Inputs::read_text("the chart", &rendered).into_result()?.objects;
-        let of_jobset = objects.iter().filter(|object| object.metadata.name.starts_with("jobset"));
+        let rendered = run(
+            helm,
+            plane,
+            &[&["template", "trainyard", chart], &VALUES[..]].concat(),
+        )?;
+        let objects = Inputs::read_text("the chart", &rendered)
+            .into_result()?
+            .objects;
+        let of_jobset = objects
+            .iter()
+            .filter(|object| object.metadata.name.starts_with("jobset"));
         ensure!(of_jobset.count() > 5, "{rendered}");
         for object in &objects {
             apply(plane, object, true).await?;

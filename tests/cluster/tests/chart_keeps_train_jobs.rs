@@ -12,7 +12,9 @@ use std::{
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use trainyard_api::yaml;
-use trainyard_cluster::{Cluster, Helm, Oracle, Port, Resource, Test, Trainyard, Write, eventually};
+use trainyard_cluster::{
+    Cluster, Helm, Oracle, Port, Resource, Test, Trainyard, Write, eventually,
+};
 use trainyard_schema::documents::Kind;
 
 use crate::common::{
@@ -192,9 +194,16 @@ async fn steps(cluster: &Cluster, helm: Helm, progress: bool) -> Result<()> {
     let release = Release::new(cluster, helm, progress).await?;
     let next = release.next()?;
     let waits = ["--wait", "--timeout", "5m"];
-    let install = ["install", "trainyard", "charts/trainyard", "--create-namespace"];
+    let install = [
+        "install",
+        "trainyard",
+        "charts/trainyard",
+        "--create-namespace",
+    ];
     let takes = release.charts.taking_over();
-    release.install(&[&install, takes, &waits], "installed").await?;
+    release
+        .install(&[&install, takes, &waits], "installed")
+        .await?;
     crds_are_ours(cluster).await?;
 
     let changes = [
@@ -202,13 +211,18 @@ async fn steps(cluster: &Cluster, helm: Helm, progress: bool) -> Result<()> {
         "manager.replicas=3,manager.config.controller.concurrency=3",
     ];
     let upgrade = ["upgrade", "trainyard", argument(&next)?];
-    release.install(&[&upgrade, &changes, &waits], "upgraded").await?;
+    release
+        .install(&[&upgrade, &changes, &waits], "upgraded")
+        .await?;
     ensure!(release.crd_has_column().await?, "the CRD was not upgraded");
     ensure!(release.charts.deployment().await?["spec"]["replicas"] == 3);
     ensure!(release.config().await?.contains("concurrency: 3"));
 
     let rollback = ["rollback", "trainyard", "1"];
-    release.charts.helm(&[&rollback[..], &waits].concat()).await?;
+    release
+        .charts
+        .helm(&[&rollback[..], &waits].concat())
+        .await?;
     ensure!(!release.crd_has_column().await?);
     ensure!(release.charts.deployment().await?["spec"]["replicas"] == 2);
     ensure!(!release.config().await?.contains("concurrency"));
@@ -246,8 +260,14 @@ async fn everything_of_users_is_kept(release: &Release<'_>) -> Result<()> {
 async fn nothing_else_is_left(cluster: &Cluster) -> Result<()> {
     for (root, plural) in [
         ("/apis/rbac.authorization.k8s.io/v1", "clusterroles"),
-        ("/apis/admissionregistration.k8s.io/v1", "mutatingwebhookconfigurations"),
-        ("/apis/admissionregistration.k8s.io/v1", "validatingwebhookconfigurations"),
+        (
+            "/apis/admissionregistration.k8s.io/v1",
+            "mutatingwebhookconfigurations",
+        ),
+        (
+            "/apis/admissionregistration.k8s.io/v1",
+            "validatingwebhookconfigurations",
+        ),
     ] {
         let resource = Resource::cluster_wide(root, plural);
         let objects = cluster.api(&resource, "").items().await?;

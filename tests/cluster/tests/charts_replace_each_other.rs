@@ -15,8 +15,11 @@ use trainyard_cluster::{
 use trainyard_schema::documents::Kind;
 
 use crate::common::{
-    Namespace, Objects, charts::{self, Charts, MANAGER, NAMESPACE}, hold_after_initializers, is_running, kind,
-    pages::{self, MOVE}, runtimes,
+    Namespace, Objects,
+    charts::{self, Charts, MANAGER, NAMESPACE},
+    hold_after_initializers, is_running, kind,
+    pages::{self, MOVE},
+    runtimes,
 };
 
 /// TrainJobs, each named after its runtime. The first three are of runtimes that both charts install.
@@ -70,14 +73,19 @@ fn step(page: &str, from: &str, to: &str) -> Result<Vec<String>> {
             .replace("NAMESPACE_OF_THE_RELEASE", NAMESPACE)
             .replace("RELEASE", "kubeflow-trainer")
             .replace("REGISTRY/", "example.com/")
-            .replace("oci://ghcr.io/kubeflow/charts/kubeflow-trainer --version 2.3.0", "charts/kubeflow-trainer")
+            .replace(
+                "oci://ghcr.io/kubeflow/charts/kubeflow-trainer --version 2.3.0",
+                "charts/kubeflow-trainer",
+            )
     });
     Ok(named.collect())
 }
 
 /// Returns the only command of helm among others, which waits until its pods are ready.
 fn helm_install(charts: &Charts<'_>, commands: Vec<String>) -> Result<String> {
-    let mut installs = commands.into_iter().filter(|command| command.starts_with("helm install"));
+    let mut installs = commands
+        .into_iter()
+        .filter(|command| command.starts_with("helm install"));
     let install = installs.next().context("no command of helm")?;
     ensure!(installs.next().is_none());
     let takes = charts.taking_over().join(" ");
@@ -96,7 +104,10 @@ async fn create_runtimes(cluster: &Cluster) -> Result<()> {
         runtimes::mpi("launcher-node", true),
         runtimes::flux(),
     ] {
-        let write = Write { force: true, ..Write::by("test") };
+        let write = Write {
+            force: true,
+            ..Write::by("test")
+        };
         api.apply(&runtime, &write).await?.accepted()?;
     }
     Ok(())
@@ -144,11 +155,20 @@ fn changed(before: &Objects, now: &Objects) -> BTreeSet<String> {
 
 /// Runs `trainyard diff` as the page prints it, for the whole cluster and for a namespace. It finds only what rows list.
 async fn rehearse(charts: &Charts<'_>, namespace: &Namespace<'_>) -> Result<()> {
-    let (_, section) = MOVE.split_once("### Rehearse the move\n").context("no rehearsal")?;
-    let block = section.split("```text\n").nth(1).and_then(|block| block.split("```").next());
+    let (_, section) = MOVE
+        .split_once("### Rehearse the move\n")
+        .context("no rehearsal")?;
+    let block = section
+        .split("```text\n")
+        .nth(1)
+        .and_then(|block| block.split("```").next());
     let mut outputs = Vec::new();
     for line in block.context("no commands")?.lines() {
-        let command = line.split('#').next().unwrap_or_default().replace("team-a", &namespace.name);
+        let command = line
+            .split('#')
+            .next()
+            .unwrap_or_default()
+            .replace("team-a", &namespace.name);
         outputs.push(charts.shell(&format!("{command} || test $? -eq 1")).await?);
     }
     ensure!(outputs.len() == 4, "{outputs:?}");
@@ -156,7 +176,10 @@ async fn rehearse(charts: &Charts<'_>, namespace: &Namespace<'_>) -> Result<()> 
     let objects = report["objects"].as_array().into_iter().flatten();
     let compared = objects.filter(|object| object["comparedWith"] == "jobSet");
     ensure!(compared.count() == JOBS.len(), "{report:#}");
-    ensure!(report["notRead"] == json!([]) && report["outcome"] == "listed", "{report:#}");
+    ensure!(
+        report["notRead"] == json!([]) && report["outcome"] == "listed",
+        "{report:#}"
+    );
     Ok(())
 }
 
@@ -170,11 +193,15 @@ async fn shadow(charts: &Charts<'_>) -> Result<()> {
     charts.hold_the_shadow();
     // It takes over nothing.
     ensure!(!install.contains("--take-ownership"), "{install}");
-    charts.shell(&format!("{install} --wait --timeout 5m")).await?;
+    charts
+        .shell(&format!("{install} --wait --timeout 5m"))
+        .await?;
     let trainyard = charts.shadow().await?;
     let count = async |outcome: &str| {
         let label = format!("outcome=\"{outcome}\"");
-        trainyard.metric("trainyard_shadow_train_jobs", &label).await
+        trainyard
+            .metric("trainyard_shadow_train_jobs", &label)
+            .await
     };
     eventually("the shadow has compared all", async || {
         let compared = count("listed").await? + count("same").await?;
@@ -211,7 +238,11 @@ async fn over(charts: &Charts<'_>, reference: Reference) -> Result<Trainyard> {
 }
 
 /// Replaces Trainyard by the reference, as the page says.
-async fn back(charts: &Charts<'_>, trainyard: Trainyard, ports: ReferencePorts) -> Result<Reference> {
+async fn back(
+    charts: &Charts<'_>,
+    trainyard: Trainyard,
+    ports: ReferencePorts,
+) -> Result<Reference> {
     const INSTALL: &str = "3. **Install the Kubeflow Trainer**";
     let (_, page) = MOVE.split_once(BACK).context("no way back")?;
     let remove = step(page, "2. **Remove Trainyard", INSTALL)?;
@@ -223,7 +254,9 @@ async fn back(charts: &Charts<'_>, trainyard: Trainyard, ports: ReferencePorts) 
     trainyard.stop().await?;
     let install = step(page, INSTALL, "4. **Delete the JobSets")?;
     let install = helm_install(charts, install)?;
-    charts.install_the_reference(charts.shell(&install), ports).await
+    charts
+        .install_the_reference(charts.shell(&install), ports)
+        .await
 }
 
 /// Waits until the reference leads and has reconciled this many TrainJobs.
@@ -231,7 +264,9 @@ async fn until_reconciled(reference: &Reference, count: usize) -> Result<()> {
     eventually("the reference has reconciled all TrainJobs", async || {
         let metrics = reference.metrics().await?;
         let ended = metrics.lines().filter(|line| {
-            line.starts_with("controller_runtime_reconcile_total{controller=\"trainjob_controller\"")
+            line.starts_with(
+                "controller_runtime_reconcile_total{controller=\"trainjob_controller\"",
+            )
         });
         let ended = ended.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
         Ok((ended.sum::<f64>() >= count as f64).then_some(()))
@@ -250,7 +285,9 @@ async fn rehearse_back(charts: &Charts<'_>) -> Result<Said> {
         anyhow::bail!("{rehearsal:?}");
     };
     charts.shell(list).await?;
-    let report = charts.shell(&format!("{rehearse} -o json || test $? -eq 1")).await?;
+    let report = charts
+        .shell(&format!("{rehearse} -o json || test $? -eq 1"))
+        .await?;
     let report: Value = serde_json::from_str(&report)?;
     ensure!(report["notRead"] == json!([]), "{report:#}");
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -277,7 +314,11 @@ async fn suspend_some(cluster: &Cluster) -> Result<Namespace<'_>> {
 
 /// Deletes the JobSet of the suspended TrainJob of which the rehearsal said so, as the page says, and resumes all. They run to their end.
 async fn resume(charts: &Charts<'_>, held: &Namespace<'_>) -> Result<()> {
-    let delete = step(MOVE, "4. **Delete the JobSets of suspended", "These commands are tested")?;
+    let delete = step(
+        MOVE,
+        "4. **Delete the JobSets of suspended",
+        "These commands are tested",
+    )?;
     let [delete] = &delete[..] else {
         anyhow::bail!("{delete:?}");
     };
@@ -294,7 +335,9 @@ async fn resume(charts: &Charts<'_>, held: &Namespace<'_>) -> Result<()> {
 fn only_said_objects_are_rewritten(touched: &BTreeSet<String>) -> Result<()> {
     for key in touched {
         let (kind, name) = key.split_once(' ').context("no kind")?;
-        let is_said = REWRITTEN.iter().any(|job| name.starts_with(&format!("{job}-")));
+        let is_said = REWRITTEN
+            .iter()
+            .any(|job| name.starts_with(&format!("{job}-")));
         let is_mounted = ["ConfigMap", "Secret"].contains(&kind);
         ensure!(is_said && is_mounted, "the reference changed {touched:?}");
     }
@@ -327,7 +370,14 @@ async fn nothing_of_the_reference_is_left(charts: &Charts<'_>) -> Result<()> {
     ensure!(left.is_empty(), "{left}");
     let listed = charts.helm(&["list", "--short"]).await?;
     ensure!(listed.trim() == "trainyard", "{listed}");
-    ensure!(charts.deployment().await?.to_string().contains("example.com/trainyard"), "{MANAGER}");
+    ensure!(
+        charts
+            .deployment()
+            .await?
+            .to_string()
+            .contains("example.com/trainyard"),
+        "{MANAGER}"
+    );
     Ok(())
 }
 
@@ -381,7 +431,11 @@ async fn over_and_back(shared: &Gangs, helm: Helm) -> Result<()> {
     let mut expected: Said = REWRITTEN
         .map(|name| (ours.name.clone(), name.to_owned(), "wait".to_owned()))
         .into();
-    expected.insert((held.name.clone(), SUSPENDED[1].to_owned(), "deleteJobSet".to_owned()));
+    expected.insert((
+        held.name.clone(),
+        SUSPENDED[1].to_owned(),
+        "deleteJobSet".to_owned(),
+    ));
     ensure!(said == expected, "{said:?}");
 
     let reference = back(&charts, trainyard, ports).await?;

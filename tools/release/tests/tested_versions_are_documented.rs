@@ -69,8 +69,6 @@ fn table_has_the_versions_of_the_modules() {
 fn chart_installs_the_jobset_that_is_tested() {
     let version = module("tests/cluster/tools/go.mod", "sigs.k8s.io/jobset");
     let values = read("charts/trainyard/values.yaml");
-    let image = format!(
-        "    repository: registry.k8s.io/jobset/jobset\n    tag: v{version}\n"
-    );
+    let image = format!("    repository: registry.k8s.io/jobset/jobset\n    tag: v{version}\n");
     assert!(values.contains(&image), "{image}");
 }

@@ -103,7 +103,8 @@ impl<'a> Charts<'a> {
 
     /// Runs a shell command with the permissions of a kubeconfig file. Returns its output.
     async fn shell_as(&self, kubeconfig: &Path, command: &str) -> Result<String> {
-        let folders = env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect::<Vec<_>>();
+        let folders =
+            env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect::<Vec<_>>();
         let path = env::join_paths([self.path("bin")].into_iter().chain(folders))?;
         let mut shell = Command::new("sh");
         shell
@@ -130,10 +131,12 @@ impl<'a> Charts<'a> {
             let labels = pod.metadata.labels.as_ref();
             labels.is_some_and(|labels| labels.contains_key(JOB))
         };
-        self.cluster.kubelet().decide(NAMESPACE, move |pod| match is_of_hook(pod) {
-            true => fate,
-            false => Fate::Hold,
-        });
+        self.cluster
+            .kubelet()
+            .decide(NAMESPACE, move |pod| match is_of_hook(pod) {
+                true => fate,
+                false => Fate::Hold,
+            });
     }
 
     /// Runs what installs or upgrades a chart, and meanwhile `hook` with the pod of a Job, as soon as it runs.
@@ -211,7 +214,10 @@ impl<'a> Charts<'a> {
         let arguments = strings(&pod["containers"][0]["args"]);
         let mut arguments: Vec<_> = arguments.into_iter().skip(1).map(place).collect();
         let ports = pod["containers"][0]["ports"].as_array();
-        let webhooks = ports.into_iter().flatten().find(|port| port["name"] == "webhook");
+        let webhooks = ports
+            .into_iter()
+            .flatten()
+            .find(|port| port["name"] == "webhook");
         if let Some(port) = webhooks {
             let port = &port["containerPort"];
             arguments.push(format!("--webhook-bind-address=127.0.0.1:{port}"));
@@ -239,15 +245,25 @@ impl<'a> Charts<'a> {
     /// Changes each webhook of both configurations.
     async fn change_webhooks(&self, change: impl Fn(&mut Value)) -> Result<()> {
         for (plural, name) in [
-            ("mutatingwebhookconfigurations", "defaulter.trainer.kubeflow.org"),
-            ("validatingwebhookconfigurations", "validator.trainer.kubeflow.org"),
+            (
+                "mutatingwebhookconfigurations",
+                "defaulter.trainer.kubeflow.org",
+            ),
+            (
+                "validatingwebhookconfigurations",
+                "validator.trainer.kubeflow.org",
+            ),
         ] {
             let resource = Resource::cluster_wide("/apis/admissionregistration.k8s.io/v1", plural);
             let configurations = self.cluster.api(&resource, "");
             // A controller may write its authority meanwhile.
             eventually("the webhooks are changed", async || {
                 let mut found = configurations.get(name).await?.accepted()?;
-                found["webhooks"].as_array_mut().into_iter().flatten().for_each(&change);
+                found["webhooks"]
+                    .as_array_mut()
+                    .into_iter()
+                    .flatten()
+                    .for_each(&change);
                 let written = configurations.replace(&found, &Write::by("test")).await?;
                 Ok(written.accepted().ok().map(drop))
             })
@@ -267,14 +283,19 @@ impl<'a> Charts<'a> {
             let plane = self.cluster.plane();
             let deployment = self.deployment().await?;
             let manager = &deployment["spec"]["template"]["spec"];
-            let account = manager["serviceAccountName"].as_str().context("no account")?;
-            let account = plane.kubeconfig_for_service_account(NAMESPACE, account).await?;
+            let account = manager["serviceAccountName"]
+                .as_str()
+                .context("no account")?;
+            let account = plane
+                .kubeconfig_for_service_account(NAMESPACE, account)
+                .await?;
             let config = self.config("controller_manager_config.yaml").await?;
             let reference = Reference::start_with(plane, &account, &config, ports).await?;
             self.route_the_references_webhooks(&reference).await?;
             let installer = pod["serviceAccountName"].as_str().context("no account")?;
             let installer = plane.kubeconfig_for_service_account(NAMESPACE, installer);
-            self.apply_the_references_runtimes(&pod, &installer.await?).await?;
+            self.apply_the_references_runtimes(&pod, &installer.await?)
+                .await?;
             Ok(reference)
         };
         self.with_hook(installs, REFERENCES_RUNTIMES, hook).await
@@ -298,9 +319,15 @@ impl<'a> Charts<'a> {
     /// Runs the script of the Job, which finds the runtimes in a mounted ConfigMap, and installs kubectl first.
     async fn apply_the_references_runtimes(&self, pod: &Value, account: &Path) -> Result<()> {
         let maps = Resource::namespaced("/api/v1", "configmaps");
-        let map = self.cluster.api(&maps, NAMESPACE).get(REFERENCES_RUNTIMES).await?;
+        let map = self
+            .cluster
+            .api(&maps, NAMESPACE)
+            .get(REFERENCES_RUNTIMES)
+            .await?;
         let map = map.accepted()?;
-        let runtimes = map["data"]["runtimes.yaml"].as_str().context("no runtimes")?;
+        let runtimes = map["data"]["runtimes.yaml"]
+            .as_str()
+            .context("no runtimes")?;
         let files = self.path("manifests");
         fs::create_dir_all(&files)?;
         fs::write(files.join("runtimes.yaml"), runtimes)?;
