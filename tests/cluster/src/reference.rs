@@ -84,21 +84,17 @@ impl Reference {
     /// Go is missing, the build failed, or the program exited or was not ready in time.
     pub async fn start(plane: &ControlPlane, limits: ReferenceLimits) -> Result<Self> {
         let ports = ReferencePorts::find()?;
-        let mut configuration = ports.configuration();
-        for (key, value) in [
-            ("apiVersion", json!("config.trainer.kubeflow.org/v1alpha1")),
-            ("kind", json!("Configuration")),
-            ("leaderElection", json!({"leaderElect": false})),
-            (
-                "controller",
-                json!({"groupKindConcurrency": {"TrainJob.trainer.kubeflow.org": limits.at_once}}),
-            ),
-            (
-                "clientConnection",
-                json!({"qps": limits.rate, "burst": 2 * limits.rate}),
-            ),
-        ] {
-            configuration[key] = value;
+        let mut configuration = json!({
+            "apiVersion": "config.trainer.kubeflow.org/v1alpha1",
+            "kind": "Configuration",
+            "leaderElection": {"leaderElect": false},
+            "controller": {"groupKindConcurrency": {"TrainJob.trainer.kubeflow.org": limits.at_once}},
+            "clientConnection": {"qps": limits.rate, "burst": 2 * limits.rate},
+        });
+        if let (Value::Object(all), Value::Object(of_ports)) =
+            (&mut configuration, ports.configuration())
+        {
+            all.extend(of_ports);
         }
         let configuration = configuration.to_string();
         Self::start_with(plane, plane.kubeconfig(), &configuration, ports).await

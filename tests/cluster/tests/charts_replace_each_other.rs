@@ -3,6 +3,8 @@
 //! which TrainJobs are touched, and the JobSets, pods, ConfigMaps and Secrets of all others stay as they are, byte for byte.
 #![allow(clippy::indexing_slicing)]
 
+mod rehearsals;
+
 use std::{collections::BTreeSet, fs};
 
 use anyhow::{Context as _, Result, ensure};
@@ -153,68 +155,6 @@ fn changed(before: &Objects, now: &Objects) -> BTreeSet<String> {
     all.filter(differs).cloned().collect()
 }
 
-/// Runs `trainyard diff` as the page prints it, for the whole cluster and for a namespace. It finds only what rows list.
-async fn rehearse(charts: &Charts<'_>, namespace: &Namespace<'_>) -> Result<()> {
-    let (_, section) = MOVE
-        .split_once("### Rehearse the move\n")
-        .context("no rehearsal")?;
-    let block = section
-        .split("```text\n")
-        .nth(1)
-        .and_then(|block| block.split("```").next());
-    let mut outputs = Vec::new();
-    for line in block.context("no commands")?.lines() {
-        let command = line
-            .split('#')
-            .next()
-            .unwrap_or_default()
-            .replace("team-a", &namespace.name);
-        outputs.push(charts.shell(&format!("{command} || test $? -eq 1")).await?);
-    }
-    ensure!(outputs.len() == 4, "{outputs:?}");
-    let report: Value = serde_json::from_slice(&fs::read(charts.path("diff.json"))?)?;
-    let objects = report["objects"].as_array().into_iter().flatten();
-    let compared = objects.filter(|object| object["comparedWith"] == "jobSet");
-    ensure!(compared.count() == JOBS.len(), "{report:#}");
-    ensure!(
-        report["notRead"] == json!([]) && report["outcome"] == "listed",
-        "{report:#}"
-    );
-    Ok(())
-}
-
-/// Runs the shadow mode as the page says, with the values for the reference. It finds what `trainyard diff` finds, and changes nothing.
-async fn shadow(charts: &Charts<'_>) -> Result<()> {
-    let commands = step(MOVE, "With the chart, the shadow mode", "Without the chart")?;
-    let [values, install, remove] = &commands[..] else {
-        anyhow::bail!("{commands:?}");
-    };
-    charts.shell(values).await?;
-    charts.hold_the_shadow();
-    // It takes over nothing.
-    ensure!(!install.contains("--take-ownership"), "{install}");
-    charts
-        .shell(&format!("{install} --wait --timeout 5m"))
-        .await?;
-    let trainyard = charts.shadow().await?;
-    let count = async |outcome: &str| {
-        let label = format!("outcome=\"{outcome}\"");
-        trainyard
-            .metric("trainyard_shadow_train_jobs", &label)
-            .await
-    };
-    eventually("the shadow has compared all", async || {
-        let compared = count("listed").await? + count("same").await?;
-        Ok((compared >= JOBS.len() as f64).then_some(()))
-    })
-    .await?;
-    for outcome in ["unlisted", "refused", "not-compared"] {
-        ensure!(count(outcome).await? == 0.0, "some are {outcome}");
-    }
-    trainyard.stop().await?;
-    charts.shell(remove).await.map(drop)
-}
-
 /// Replaces the reference by Trainyard, as the page says.
 async fn over(charts: &Charts<'_>, reference: Reference) -> Result<Trainyard> {
     const STOP: &str = "3. **Stop the old controller**";
@@ -274,32 +214,6 @@ async fn until_reconciled(reference: &Reference, count: usize) -> Result<()> {
     .await
 }
 
-/// What the rehearsal of the way back says: namespaces and names of TrainJobs, with what to do.
-type Said = BTreeSet<(String, String, String)>;
-
-/// Rehearses the way back, as the page says.
-async fn rehearse_back(charts: &Charts<'_>) -> Result<Said> {
-    let (_, page) = MOVE.split_once(BACK).context("no way back")?;
-    let rehearsal = step(page, "1. **Rehearse.**", "2. **Remove Trainyard")?;
-    let [rehearse, list] = &rehearsal[..] else {
-        anyhow::bail!("{rehearsal:?}");
-    };
-    charts.shell(list).await?;
-    let report = charts
-        .shell(&format!("{rehearse} -o json || test $? -eq 1"))
-        .await?;
-    let report: Value = serde_json::from_str(&report)?;
-    ensure!(report["notRead"] == json!([]), "{report:#}");
-    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let objects = report["objects"].as_array().into_iter().flatten();
-    let found = objects.flat_map(|object| {
-        let findings = object["findings"].as_array().into_iter().flatten();
-        let place = (text(&object["namespace"]), text(&object["name"]));
-        findings.map(move |finding| (place.0.clone(), place.1.clone(), text(&finding["action"])))
-    });
-    Ok(found.collect())
-}
-
 /// Creates TrainJobs that are suspended, in a namespace of their own, and waits until they have their JobSets.
 async fn suspend_some(cluster: &Cluster) -> Result<Namespace<'_>> {
     let namespace = Namespace::new(cluster).await?;
@@ -342,7 +256,7 @@ fn only_said_objects_are_rewritten(touched: &BTreeSet<String>) -> Result<()> {
         ensure!(is_said && is_mounted, "the reference changed {touched:?}");
     }
     let is_touched = |job: &&str| touched.iter().any(|key| key.contains(&format!(" {job}-")));
-    ensure!(REWRITTEN.iter().all(|job| is_touched(&job)), "{touched:?}");
+    ensure!(REWRITTEN.iter().all(is_touched), "{touched:?}");
     Ok(())
 }
 
@@ -413,8 +327,10 @@ async fn over_and_back(shared: &Gangs, helm: Helm) -> Result<()> {
     create_runtimes(cluster).await?;
     let (theirs, before) = run_all(cluster).await.context("with the reference")?;
 
-    rehearse(&charts, &theirs).await?;
-    shadow(&charts).await.context("the shadow mode")?;
+    rehearsals::of_the_way_there(&charts, &theirs).await?;
+    rehearsals::by_the_shadow_mode(&charts)
+        .await
+        .context("the shadow mode")?;
     let touched = changed(&before, &settled(&theirs).await?);
     ensure!(touched.is_empty(), "the rehearsal changed {touched:?}");
     let trainyard = over(&charts, reference).await?;
@@ -427,8 +343,8 @@ async fn over_and_back(shared: &Gangs, helm: Helm) -> Result<()> {
 
     let held = suspend_some(cluster).await?;
     trainyard.until_idle().await?;
-    let said = rehearse_back(&charts).await?;
-    let mut expected: Said = REWRITTEN
+    let said = rehearsals::of_the_way_back(&charts).await?;
+    let mut expected: rehearsals::Said = REWRITTEN
         .map(|name| (ours.name.clone(), name.to_owned(), "wait".to_owned()))
         .into();
     expected.insert((

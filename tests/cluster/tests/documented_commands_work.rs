@@ -116,7 +116,7 @@ async fn the_kubeflow_trainer_is_stopped_and_its_crds_are_kept(plane: &ControlPl
 
     let keep = commands(
         MOVE,
-        "2. **Keep the CRDs.**",
+        "2. **Keep the values and the CRDs.**",
         "3. **Stop the old controller**",
         &namespace,
     )?;

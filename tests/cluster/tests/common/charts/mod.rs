@@ -1,6 +1,8 @@
 //! Helm charts on a cluster: helm runs as users run it, and what pods of the charts would run are processes of this machine, with the
 //! arguments, files and permissions of the pods.
 
+mod reference;
+
 use std::{
     env, fs,
     os::unix::fs::symlink,
@@ -12,8 +14,7 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use trainyard_cluster::{
-    Cluster, Fate, Helm, Reference, ReferencePorts, Resource, Trainyard, Write, chart, eventually,
-    jobset_chart, kubectl, reference_chart,
+    Cluster, Fate, Helm, Resource, Trainyard, Write, chart, eventually, kubectl,
 };
 use trainyard_schema::documents::Kind;
 
@@ -23,9 +24,8 @@ pub const NAMESPACE: &str = "kubeflow-system";
 pub const MANAGER: &str = "kubeflow-trainer-controller-manager";
 /// The release of the shadow mode, its namespace, and its objects.
 pub const SHADOW: &str = "trainyard-shadow";
-/// The Job of each chart that applies its runtimes.
+/// The Job of Trainyard's chart that applies its runtimes.
 pub const RUNTIMES: &str = "kubeflow-trainer-runtimes";
-const REFERENCES_RUNTIMES: &str = "kubeflow-trainer-runtimes-installer";
 /// The label of a Job's pods with its name.
 const JOB: &str = "batch.kubernetes.io/job-name";
 
@@ -62,23 +62,6 @@ impl<'a> Charts<'a> {
         replace(&ours.join("Chart.yaml"), version, "")?;
         charts.copy_the_references()?;
         Ok(charts)
-    }
-
-    /// Copies the reference's chart, with JobSet's in it. That of LeaderWorkerSet, which is also off by default, is in no module.
-    fn copy_the_references(&self) -> Result<()> {
-        let theirs = self.path("charts/kubeflow-trainer");
-        copied(&reference_chart()?, &theirs)?;
-        // Files in the cache of modules are read-only.
-        let writable = Command::new("chmod")
-            .args(["-R", "u+w"])
-            .arg(&theirs)
-            .status()?;
-        ensure!(writable.success());
-        let lws = "- name: lws\n  repository: oci://registry.k8s.io/lws/charts\n  version: 0.8.0\n  \
-                   condition: dataCache.enabled,dataCache.lws.install\n";
-        replace(&theirs.join("Chart.yaml"), lws, "")?;
-        fs::create_dir(theirs.join("charts"))?;
-        copied(&jobset_chart()?, &theirs.join("charts/jobset"))
     }
 
     /// Returns a path in the folder.
@@ -270,73 +253,6 @@ impl<'a> Charts<'a> {
             .await?;
         }
         Ok(())
-    }
-
-    /// Runs what installs the reference's chart, whose values have [these](ReferencePorts::configuration) members. Before the hook applies
-    /// the runtimes, the reference starts as its Deployment describes it, and API servers call its webhooks.
-    pub async fn install_the_reference(
-        &self,
-        installs: impl Future<Output = Result<String>>,
-        ports: ReferencePorts,
-    ) -> Result<Reference> {
-        let hook = async |pod: Value| {
-            let plane = self.cluster.plane();
-            let deployment = self.deployment().await?;
-            let manager = &deployment["spec"]["template"]["spec"];
-            let account = manager["serviceAccountName"]
-                .as_str()
-                .context("no account")?;
-            let account = plane
-                .kubeconfig_for_service_account(NAMESPACE, account)
-                .await?;
-            let config = self.config("controller_manager_config.yaml").await?;
-            let reference = Reference::start_with(plane, &account, &config, ports).await?;
-            self.route_the_references_webhooks(&reference).await?;
-            let installer = pod["serviceAccountName"].as_str().context("no account")?;
-            let installer = plane.kubeconfig_for_service_account(NAMESPACE, installer);
-            self.apply_the_references_runtimes(&pod, &installer.await?)
-                .await?;
-            Ok(reference)
-        };
-        self.with_hook(installs, REFERENCES_RUNTIMES, hook).await
-    }
-
-    async fn route_the_references_webhooks(&self, reference: &Reference) -> Result<()> {
-        use base64::{Engine as _, engine::general_purpose::STANDARD};
-        let certificates = self.cluster.plane().serving_certificate();
-        let authority = STANDARD.encode(fs::read(certificates.join("ca.crt"))?);
-        let port = reference.webhook_port();
-        self.change_webhooks(|webhook| {
-            let client = &mut webhook["clientConfig"];
-            if let Some(path) = client["service"]["path"].as_str() {
-                let url = format!("https://127.0.0.1:{port}{path}");
-                *client = json!({"url": url, "caBundle": authority});
-            }
-        })
-        .await
-    }
-
-    /// Runs the script of the Job, which finds the runtimes in a mounted ConfigMap, and installs kubectl first.
-    async fn apply_the_references_runtimes(&self, pod: &Value, account: &Path) -> Result<()> {
-        let maps = Resource::namespaced("/api/v1", "configmaps");
-        let map = self
-            .cluster
-            .api(&maps, NAMESPACE)
-            .get(REFERENCES_RUNTIMES)
-            .await?;
-        let map = map.accepted()?;
-        let runtimes = map["data"]["runtimes.yaml"]
-            .as_str()
-            .context("no runtimes")?;
-        let files = self.path("manifests");
-        fs::create_dir_all(&files)?;
-        fs::write(files.join("runtimes.yaml"), runtimes)?;
-        let script = strings(&pod["containers"][0]["command"]).pop();
-        let script = script.context("no script")?;
-        let script = script
-            .replace("apk add", "true apk add")
-            .replace("/manifests/", &format!("{}/", files.display()));
-        self.shell_as(account, &script).await.map(drop)
     }
 
     /// Returns the Deployment of the controller.
