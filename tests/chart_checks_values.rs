@@ -33,6 +33,14 @@ fn chart_passes_lint() {
 /// Values, and texts of the errors with which helm refuses them.
 const WRONG: &[(&[&str], &[&str])] = &[
     (
+        &["jobset.install=true"],
+        &["jobset.install: only the package of a release contains JobSet's chart"],
+    ),
+    (
+        &["jobset.install=\"yes\""],
+        &["at '/jobset/install': got string, want boolean"],
+    ),
+    (
         &["manager.replica=3"],
         &["at '/manager': additional properties 'replica' not allowed"],
     ),

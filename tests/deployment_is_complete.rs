@@ -184,6 +184,14 @@ fn roles_match_the_rbac_command() {
     }
 }
 
+#[test]
+fn roles_match_the_rbac_command_of_the_shadow_mode() {
+    let file = root().join("charts/trainyard/files/shadow-role.yaml");
+    let cache = tempfile::tempdir().unwrap();
+    let output = trainyard(&["rbac", "--shadow"], cache.path());
+    expect_file(&file, &stdout(&output));
+}
+
 /// Returns the controller's verbs in the Role and the ClusterRole, by resource.
 fn verbs_of_the_roles() -> BTreeMap<String, BTreeSet<String>> {
     let mut verbs = BTreeMap::<String, BTreeSet<String>>::new();

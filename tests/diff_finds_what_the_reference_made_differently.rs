@@ -210,11 +210,11 @@ fn every_case_prints_what_its_folder_has() {
     for entry in fs::read_dir(root().join("tests/diff")).unwrap() {
         let folder = entry.unwrap().path();
         let json = folder.join("expected.json").exists();
-        let args: &[&str] = match json {
-            true => &["diff", "-f", "input.yaml", "-o", "json"],
-            false => &["diff", "-f", "input.yaml"],
-        };
-        let output = command(args).current_dir(&folder).output().unwrap();
+        let mut args = vec!["diff", "-f", "input.yaml"];
+        args.extend(json.then_some("--output=json"));
+        let name = folder.file_name().unwrap().to_str().unwrap();
+        args.extend(name.starts_with("back-").then_some("--back"));
+        let output = command(&args).current_dir(&folder).output().unwrap();
         let code = output.status.code().unwrap();
         let stderr = String::from_utf8(output.stderr).unwrap();
         let text = format!(

@@ -12,6 +12,7 @@ mod chart_lets_pods_report_progress;
 mod chart_reads_values_of_the_reference;
 mod chart_renders_deploy;
 mod chart_serves_webhooks;
+mod chart_shadow_mode_only_reads;
 mod common;
 mod components_of_every_contract_version_run;
 mod controller_exports_spans_only_if_asked;

@@ -16,17 +16,19 @@ version=$(tool --version | cut -d' ' -f2)
 
 mv dist/trainyard-linux-amd64 dist/trainyard-linux-arm64 dist/*.cdx.json $release
 tool archive --output "$release/trainyard-image-$version.tar" dist/image
-tool chart --output "$release/trainyard-$version.tgz" charts/trainyard
+packages=$(mktemp -d)
+trap 'rm -rf "$packages"' EXIT
+tools/chart-with-jobset.sh "$packages"
+tool chart --output "$release/trainyard-$version.tgz" "$packages/trainyard"
 program=$release/trainyard-linux-amd64
 if [ "$(uname -m)" = aarch64 ]; then program=$release/trainyard-linux-arm64; fi
 "$program" crds >$release/crds.yaml
 "$program" runtimes --all >$release/runtimes.yaml
-{ echo "REGISTRY/trainyard:$version@$(cat dist/digest)" && cat deploy/images.txt; } >$release/images.txt
+jobset=$(sed -n '/^jobset:/,/^$/s/^    \(repository\|tag\): //p' charts/trainyard/values.yaml | paste -sd:)
+{ echo "REGISTRY/trainyard:$version@$(cat dist/digest)" && echo "$jobset" && cat deploy/images.txt; } >$release/images.txt
 cp LICENSE $release
 tool notes CHANGELOG.md >$release/NOTES.md
 
-packages=$(mktemp -d)
-trap 'rm -rf "$packages"' EXIT
 published=()
 for name in ${PUBLISHED:?is set by make release}; do published+=(--package "trainyard-$name"); done
 # The tests build a plugin from these packages.

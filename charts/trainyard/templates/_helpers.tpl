@@ -1,17 +1,29 @@
-{{/* The name of the controller's objects, which is that of the Kubeflow Trainer. */}}
+{{/* The name of the controller's objects, which is that of the Kubeflow Trainer. The shadow mode runs beside it. */}}
 {{- define "trainyard.name" -}}
-kubeflow-trainer-controller-manager
+{{- ternary "trainyard-shadow" "kubeflow-trainer-controller-manager" .Values.shadow.enabled -}}
+{{- end -}}
+
+{{/* What the names of its ConfigMaps begin with. */}}
+{{- define "trainyard.prefix" -}}
+{{- ternary "trainyard-shadow" "kubeflow-trainer" .Values.shadow.enabled -}}
+{{- end -}}
+
+{{/* The labels that nobody can change. Services of the Kubeflow Trainer must not select pods of the shadow mode. */}}
+{{- define "trainyard.fixedLabels" -}}
+app.kubernetes.io/name: trainer
+app.kubernetes.io/component: {{ ternary "shadow" "manager" .Values.shadow.enabled }}
+app.kubernetes.io/part-of: kubeflow
 {{- end -}}
 
 {{/* The labels that select the controller's pods. */}}
 {{- define "trainyard.selector" -}}
-{{- $fixed := dict "app.kubernetes.io/name" "trainer" "app.kubernetes.io/component" "manager" "app.kubernetes.io/part-of" "kubeflow" -}}
+{{- $fixed := fromYaml (include "trainyard.fixedLabels" .) -}}
 {{- toYaml (merge $fixed .Values.manager.selectorLabels) -}}
 {{- end -}}
 
 {{/* The labels of all objects except CRDs. */}}
 {{- define "trainyard.labels" -}}
-{{- $fixed := dict "app.kubernetes.io/name" "trainer" "app.kubernetes.io/component" "manager" "app.kubernetes.io/part-of" "kubeflow" -}}
+{{- $fixed := fromYaml (include "trainyard.fixedLabels" .) -}}
 {{- toYaml (merge $fixed .Values.commonLabels) -}}
 {{- end -}}
 
@@ -37,9 +49,9 @@ kubeflow-trainer-controller-manager
 {{- (.Values.manager.config.webhook | default dict).port | default 9443 -}}
 {{- end -}}
 
-{{/* Not empty if pods report progress to the controller. */}}
+{{/* Not empty if pods report progress to the controller. Those of the shadow mode do not. */}}
 {{- define "trainyard.progress" -}}
-{{- if (.Values.manager.config.featureGates | default dict).TrainJobStatus }}yes{{ end -}}
+{{- if and (.Values.manager.config.featureGates | default dict).TrainJobStatus (not .Values.shadow.enabled) }}yes{{ end -}}
 {{- end -}}
 
 {{/* The port to which pods report progress, which is by default that of the Kubeflow Trainer. */}}
@@ -50,11 +62,11 @@ kubeflow-trainer-controller-manager
 {{/* The Secret with the certificate that the controller creates; empty if it creates none. */}}
 {{- define "trainyard.managedSecret" -}}
 {{- with .Values.manager.config.certManagement | default dict -}}
-{{- if .enable }}{{ .webhookSecretName | default "kubeflow-trainer-webhook-cert" }}{{ end -}}
+{{- if and .enable (not $.Values.shadow.enabled) }}{{ .webhookSecretName | default "kubeflow-trainer-webhook-cert" }}{{ end -}}
 {{- end -}}
 {{- end -}}
 
-{{/* The Secret with the certificate of the webhooks; empty if there are no webhooks. */}}
+{{/* The Secret with the certificate of the webhooks and of metrics; empty if there is none. */}}
 {{- define "trainyard.webhookSecret" -}}
 {{- .Values.webhooks.certSecret | default (include "trainyard.managedSecret" .) -}}
 {{- end -}}
@@ -101,7 +113,8 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{/* The arguments that select the runtimes of the values, as a list. */}}
 {{- define "trainyard.runtimes" -}}
 {{- $runtimes := .Values.runtimes -}}
-{{- if kindIs "string" $runtimes.install -}}
+{{- if .Values.shadow.enabled -}}
+{{- else if kindIs "string" $runtimes.install -}}
 - --all
 {{- else -}}
 {{- $names := $runtimes.install -}}

@@ -49,9 +49,17 @@ pub fn written(object: &Value) -> Value {
     let metadata = written.get("metadata").and_then(Value::as_object);
     let metadata = metadata.map(metadata_of);
     written.insert("metadata".to_owned(), metadata.unwrap_or_default().into());
-    let is_job_set = written.get("kind").is_some_and(|kind| kind == "JobSet");
-    if is_job_set && let Some(spec) = written.get_mut("spec") {
-        without_defaults(spec);
+    let kind = written
+        .get("kind")
+        .and_then(Value::as_str)
+        .map(str::to_owned);
+    if let Some(spec) = written.get_mut("spec") {
+        match kind.as_deref() {
+            Some("JobSet") => without_defaults(spec),
+            // The default of Volcano's CRD. PodGroups of coscheduling have no queue.
+            Some("PodGroup") => remove(spec, "queue", &json!("default")),
+            _ => {}
+        }
     }
     let mut written = written.into();
     without_certificate(&mut written);
@@ -178,6 +186,11 @@ mod tests {
         assert_eq!(written(&stored), expected);
         let set = json!({"kind": "JobSet", "metadata": {}, "spec": {"suspend": true, "successPolicy": {"operator": "Any"}}});
         assert_eq!(written(&set), set);
+        let group = |spec: Value| json!({"kind": "PodGroup", "metadata": {}, "spec": spec});
+        let stored = group(json!({"minMember": 2, "queue": "default"}));
+        assert_eq!(written(&stored), group(json!({"minMember": 2})));
+        let queued = group(json!({"queue": "research"}));
+        assert_eq!(written(&queued), queued);
     }
 
     #[test]

@@ -105,6 +105,22 @@ pub fn refusal(id: &str) -> Option<&'static str> {
     of_row.last().copied()
 }
 
+/// Returns the paths of the fields of a kind that the reference's CRD does not have, such as `.spec.plugins`. Lists have `[]` behind
+/// their name. The page lists all of them, which a test of `trainyard-schema` checks.
+pub fn fields_without_reference(kind: &str) -> impl Iterator<Item = &'static str> {
+    let section = SHARED_TEXT.split("\n## CRDs\n").nth(1);
+    let section = section.unwrap_or_default().split("\n## ").next();
+    let kinds = match kind.ends_with("Runtime") {
+        true => "| both runtimes |",
+        false => "| TrainJob |",
+    };
+    let lines = section.unwrap_or_default().lines();
+    let lines = lines.filter(move |line| line.starts_with(kinds));
+    let quoted = lines.flat_map(|line| line.split('`').skip(1).step_by(2));
+    let added = quoted.filter_map(|place| place.strip_suffix(" added"));
+    added.filter(|path| path.starts_with('.'))
+}
+
 /// Returns the IDs in the first column of the tables in a section.
 #[must_use]
 pub fn ids(text: &str, section: &str) -> Vec<String> {

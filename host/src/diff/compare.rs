@@ -439,7 +439,7 @@ fn of_runtime(
 }
 
 /// Returns what a TrainJob is doing, by its status.
-fn state(job: &Value) -> Option<&'static str> {
+pub(super) fn state(job: &Value) -> Option<&'static str> {
     let conditions = job.pointer("/status/conditions").and_then(Value::as_array);
     let is = |kind: &str| {
         let mut all = conditions.into_iter().flatten();

@@ -1,5 +1,6 @@
 //! `trainyard diff`: what would fail, or differ from the reference, if Trainyard replaced it.
 
+mod back;
 mod cluster;
 mod compare;
 mod keys;
@@ -16,7 +17,8 @@ use std::process::ExitCode;
 use clap::Args;
 
 use self::{
-    cluster::Cluster, compare::Comparison, objects::Outcome, report::DiffReport, source::Source,
+    back::BackReport, cluster::Cluster, compare::Comparison, objects::Outcome, report::DiffReport,
+    source::Source,
 };
 use crate::{
     args::{InputArgs, LoadArgs, ReportFormat},
@@ -36,6 +38,10 @@ pub(crate) struct DiffArgs {
     /// Print only the counts of each row, and not what differs in each TrainJob.
     #[arg(long)]
     summary: bool,
+    /// Print what the Kubeflow Trainer would do to TrainJobs if it replaced Trainyard: those that use what it does not know, and those
+    /// whose objects it would touch.
+    #[arg(long, conflicts_with = "summary")]
+    back: bool,
     /// The output format.
     #[arg(short, long, value_enum, default_value_t = ReportFormat::Table)]
     output: ReportFormat,
@@ -46,24 +52,43 @@ pub(crate) struct DiffArgs {
 /// Runs the command, prints its errors and returns the exit code.
 pub(crate) fn run(args: &DiffArgs) -> ExitCode {
     match diff(args) {
-        Ok(outcome) => ending::exit_with(outcome.code()),
+        Ok(code) => ending::exit_with(code),
         Err(failure) => ending::exit_with_errors(&failure, Outcome::NotCompared.code()),
     }
 }
 
-fn diff(args: &DiffArgs) -> Result<Outcome, ErrorList> {
+/// Returns the exit code.
+fn diff(args: &DiffArgs) -> Result<u8, ErrorList> {
+    if args.back {
+        return back(args);
+    }
     let loaded = LoadedPlugins::load(&args.load)?;
-    let report = if args.input.filename.is_empty() {
-        let (cluster, source) = Cluster::read(args)?;
-        compared(args, &loaded, source, Some(&cluster))?
-    } else {
-        compared(args, &loaded, source::of_files(&args.input)?, None)?
-    };
+    let (cluster, source) = read(args)?;
+    let report = compared(args, &loaded, source, cluster.as_ref())?;
     match args.output {
         ReportFormat::Json => output::json(&report)?,
         ReportFormat::Table => output::lines(text::lines(&report, args.summary))?,
     }
-    Ok(report.outcome)
+    Ok(report.outcome.code())
+}
+
+fn back(args: &DiffArgs) -> Result<u8, ErrorList> {
+    let (_, source) = read(args)?;
+    let report = BackReport::new(&source);
+    match args.output {
+        ReportFormat::Json => output::json(&report)?,
+        ReportFormat::Table => output::lines(report.lines())?,
+    }
+    Ok(report.code())
+}
+
+/// Reads files, or a cluster if there are none.
+fn read(args: &DiffArgs) -> Result<(Option<Cluster>, Source), ErrorList> {
+    if args.input.filename.is_empty() {
+        let (cluster, source) = Cluster::read(args)?;
+        return Ok((Some(cluster), source));
+    }
+    Ok((None, source::of_files(&args.input)?))
 }
 
 fn compared(

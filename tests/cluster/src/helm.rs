@@ -8,10 +8,13 @@ use std::{
 
 use anyhow::{Context as _, Result, bail, ensure};
 
-use crate::go;
+use crate::{go, oracle::Oracle};
 
 /// The folder of the modules with their versions.
 const MODULES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/helm");
+/// The folder of the module that requires JobSet's.
+const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tools");
+const JOBSET: &str = "sigs.k8s.io/jobset";
 /// The oldest Kubernetes that the chart supports. Without official build flags, helm assumes an even older one.
 const KUBERNETES: &str = "1.33.0";
 /// What precedes the name of a template in a rendered document.
@@ -94,6 +97,22 @@ impl Helm {
 #[must_use]
 pub fn chart() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../charts/trainyard")
+}
+
+/// Returns the folder of JobSet's own chart, in its Go module.
+///
+/// # Errors
+/// Go is missing, or the download failed.
+pub fn jobset_chart() -> Result<PathBuf> {
+    Ok(go::source(Path::new(TOOLS), JOBSET)?.join("charts/jobset"))
+}
+
+/// Returns the folder of the reference's chart, in its Go module. The charts that it depends on are not in it.
+///
+/// # Errors
+/// Go is missing, or the download failed.
+pub fn reference_chart() -> Result<PathBuf> {
+    Ok(Oracle::reference()?.join("charts/kubeflow-trainer"))
 }
 
 /// Splits the output of `helm template`. Templates are named relative to the folder `templates`.

@@ -4,10 +4,11 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::Command,
+    sync::Arc,
 };
 
 use anyhow::Result;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     control_plane::ControlPlane, go, ports::Port, process::Process, trainyard::http_get,
@@ -35,35 +36,83 @@ impl ReferenceLimits {
     };
 }
 
-/// The reference's controller, with all permissions, until this value is dropped. Nothing calls its webhooks by itself.
+/// The ports of the reference on this machine. In a cluster, its pods have fixed ones.
+#[derive(Clone)]
+pub struct ReferencePorts {
+    probes: Arc<Port>,
+    metrics: Arc<Port>,
+    webhooks: Arc<Port>,
+}
+
+impl ReferencePorts {
+    /// Finds free ports.
+    ///
+    /// # Errors
+    /// There are none.
+    pub fn find() -> Result<Self> {
+        Ok(Self {
+            probes: Arc::new(Port::find()?),
+            metrics: Arc::new(Port::find()?),
+            webhooks: Arc::new(Port::find()?),
+        })
+    }
+
+    /// Returns the members of its configuration, and of `manager.config` in the values of its chart, that make it use these ports and no
+    /// certificate of its own.
+    #[must_use]
+    pub fn configuration(&self) -> Value {
+        let address = |port: &Port| format!("127.0.0.1:{}", port.number());
+        json!({
+            "health": {"healthProbeBindAddress": address(&self.probes)},
+            "metrics": {"bindAddress": address(&self.metrics), "secureServing": false},
+            "webhook": {"host": "127.0.0.1", "port": self.webhooks.number()},
+            "certManagement": {"enable": false},
+        })
+    }
+}
+
+/// The reference's controller, until this value is dropped. Nothing calls its webhooks by itself.
 pub struct Reference {
     process: Process,
-    probes: Port,
-    metrics: Port,
-    webhooks: Port,
+    ports: ReferencePorts,
 }
 
 impl Reference {
-    /// Starts it, and waits until it is ready. The program is built if it is not in the cache, which takes minutes.
+    /// Starts it with all permissions, and waits until it is ready. The program is built if it is not in the cache, which takes minutes.
     ///
     /// # Errors
     /// Go is missing, the build failed, or the program exited or was not ready in time.
     pub async fn start(plane: &ControlPlane, limits: ReferenceLimits) -> Result<Self> {
-        let [probes, metrics, webhooks] = [Port::find()?, Port::find()?, Port::find()?];
-        let address = |port: &Port| format!("127.0.0.1:{}", port.number());
-        let configuration = json!({
+        let ports = ReferencePorts::find()?;
+        let mut configuration = json!({
             "apiVersion": "config.trainer.kubeflow.org/v1alpha1",
             "kind": "Configuration",
-            "health": {"healthProbeBindAddress": address(&probes)},
-            "metrics": {"bindAddress": address(&metrics), "secureServing": false},
-            "webhook": {"host": "127.0.0.1", "port": webhooks.number()},
             "leaderElection": {"leaderElect": false},
             "controller": {"groupKindConcurrency": {"TrainJob.trainer.kubeflow.org": limits.at_once}},
-            "certManagement": {"enable": false},
             "clientConnection": {"qps": limits.rate, "burst": 2 * limits.rate},
         });
+        if let (Value::Object(all), Value::Object(of_ports)) =
+            (&mut configuration, ports.configuration())
+        {
+            all.extend(of_ports);
+        }
+        let configuration = configuration.to_string();
+        Self::start_with(plane, plane.kubeconfig(), &configuration, ports).await
+    }
+
+    /// Starts it with the permissions of a kubeconfig file and with this configuration, which has [these](ReferencePorts::configuration)
+    /// members. Waits until it is ready.
+    ///
+    /// # Errors
+    /// Go is missing, the build failed, or the program exited or was not ready in time.
+    pub async fn start_with(
+        plane: &ControlPlane,
+        kubeconfig: &Path,
+        configuration: &str,
+        ports: ReferencePorts,
+    ) -> Result<Self> {
         let file = plane.folder().join("reference.yaml");
-        fs::write(&file, configuration.to_string())?;
+        fs::write(&file, configuration)?;
         let mut command = Command::new(go::program(
             "reference-controller",
             Path::new(FOLDER),
@@ -72,12 +121,10 @@ impl Reference {
         command
             .arg(format!("--config={}", file.display()))
             .env("TMPDIR", with_certificates(plane)?)
-            .env("KUBECONFIG", plane.kubeconfig());
+            .env("KUBECONFIG", kubeconfig);
         let started = Self {
             process: Process::start("reference", &command, plane.folder())?,
-            probes,
-            metrics,
-            webhooks,
+            ports,
         };
         started.until_ready().await?;
         Ok(started)
@@ -86,7 +133,7 @@ impl Reference {
     async fn until_ready(&self) -> Result<()> {
         eventually("the reference is ready", async || {
             self.process.still_runs()?;
-            Ok(http_get(self.probes.number(), "/readyz").await.ok())
+            Ok(http_get(self.ports.probes.number(), "/readyz").await.ok())
         })
         .await
         .map(drop)
@@ -97,12 +144,12 @@ impl Reference {
     /// # Errors
     /// It does not serve any.
     pub async fn metrics(&self) -> Result<String> {
-        http_get(self.metrics.number(), "/metrics").await
+        http_get(self.ports.metrics.number(), "/metrics").await
     }
 
     /// Returns the port of its webhooks.
     pub fn webhook_port(&self) -> u16 {
-        self.webhooks.number()
+        self.ports.webhooks.number()
     }
 
     /// Returns the process.

@@ -1,8 +1,10 @@
 //! The Helm chart on a real API server: `make test-chart`. It builds helm from Go modules, which takes minutes.
 
 mod api_servers_trust_the_controllers_certificate;
+mod chart_installs_jobset;
 mod chart_is_accepted_by_the_api_server;
 mod chart_keeps_train_jobs;
+mod charts_replace_each_other;
 mod common;
 mod dashboard_shows_what_a_controller_did;
 
@@ -20,7 +22,12 @@ fn main() -> ExitCode {
             "api_servers_trust_the_controllers_certificate",
             api_servers_trust_the_controllers_certificate::tests(),
         )
+        .tests("chart_installs_jobset", chart_installs_jobset::tests())
         .tests("chart_keeps_train_jobs", chart_keeps_train_jobs::tests())
+        .tests(
+            "charts_replace_each_other",
+            charts_replace_each_other::tests(),
+        )
         .tests(
             "dashboard_shows_what_a_controller_did",
             dashboard_shows_what_a_controller_did::tests(),

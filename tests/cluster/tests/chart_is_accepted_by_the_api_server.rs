@@ -5,7 +5,7 @@
 use anyhow::{Context as _, Result, ensure};
 use kube::{
     Api,
-    api::{ApiResource, DynamicObject, PostParams},
+    api::{ApiResource, DynamicObject, Patch, PatchParams, PostParams},
 };
 use serde_json::{Value, json};
 use trainyard_api::{Inputs, Object};
@@ -76,6 +76,10 @@ const VARIANTS: &[(&str, &[&str])] = &[
             "plugins.volume={\"persistentVolumeClaim\":{\"claimName\":\"plugins\",\"readOnly\":true}}",
             "runtimes.defaultEnabled=true",
         ],
+    ),
+    (
+        "shadow mode",
+        &["shadow.enabled=true", "serviceMonitor.enabled=true"],
     ),
     (
         "pods",
@@ -150,9 +154,10 @@ async fn every_variant_is_accepted(plane: &ControlPlane) -> Result<()> {
         "apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": NAMESPACE, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}},
     });
-    namespaces
-        .create(&PostParams::default(), &serde_json::from_value(namespace)?)
-        .await?;
+    // Another test may have created it.
+    let params = PatchParams::apply("test").force();
+    let patch = Patch::Apply(&namespace);
+    namespaces.patch(NAMESPACE, &params, &patch).await?;
     for plural in ["servicemonitors", "prometheusrules"] {
         install(
             plane,

@@ -18,19 +18,22 @@ use trainyard_cluster::{
 };
 use trainyard_schema::documents::Kind;
 
-const MOVE: &str = include_str!("../../../docs/move.md");
+use crate::common::pages::{self, MOVE};
+
 const BACKUP: &str = include_str!("../../../docs/backup.md");
 
-/// Returns the shell commands between two headings or steps of a page, with names for its placeholders.
+/// Returns the commands of kubectl between two headings or steps of a page, with names for its placeholders.
+/// `charts_replace_each_other` runs those of helm and trainyard.
 fn commands(page: &str, from: &str, to: &str, namespace: &str) -> Result<Vec<String>> {
-    let (_, section) = page.split_once(from).with_context(|| from.to_owned())?;
-    let (section, _) = section.split_once(to).with_context(|| to.to_owned())?;
-    let blocks = section.split("```sh\n").skip(1);
-    let blocks = blocks.filter_map(|block| block.split("```").next());
-    let named = |block: &str| {
+    let blocks = pages::commands(page, from, to)?.into_iter();
+    let blocks = blocks.filter(|block| {
+        let program = block.split_whitespace().next();
+        !matches!(program, Some("helm" | "trainyard"))
+    });
+    let named = |block: String| {
         block
             .replace("NAMESPACE_OF_THE_RELEASE", namespace)
-            .replace("name=RELEASE", "name=trainer")
+            .replace("=RELEASE", "=trainer")
     };
     Ok(blocks.map(named).collect())
 }
@@ -113,7 +116,7 @@ async fn the_kubeflow_trainer_is_stopped_and_its_crds_are_kept(plane: &ControlPl
 
     let keep = commands(
         MOVE,
-        "2. **Keep the CRDs.**",
+        "2. **Keep the values and the CRDs.**",
         "3. **Stop the old controller**",
         &namespace,
     )?;
@@ -131,9 +134,11 @@ async fn the_kubeflow_trainer_is_stopped_and_its_crds_are_kept(plane: &ControlPl
         "4. **Install Trainyard**",
         &namespace,
     )?;
-    let [stop, check] = &stop[..] else {
+    let [webhooks, of_chart, stop, check] = &stop[..] else {
         anyhow::bail!("{stop:?}");
     };
+    run(plane, webhooks)?;
+    run(plane, of_chart)?;
     // The Deployment was never created here.
     run(
         plane,
@@ -374,7 +379,7 @@ async fn trainyard_is_installed_and_removed_again(shared: &Replaced) -> Result<(
     let (_, back) = MOVE
         .split_once("## Move back to the Kubeflow Trainer\n")
         .context("no such section")?;
-    let suspended = run_step(plane, back, "1. **Prepare.**", "2. **Remove Trainyard")?;
+    let suspended = run_step(plane, back, "1. **Rehearse.**", "2. **Remove Trainyard")?;
     // Another test creates TrainJobs too, which are not suspended.
     ensure!(suspended == format!("{namespace} held\n"), "{suspended}");
     run_step(

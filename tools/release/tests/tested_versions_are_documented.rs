@@ -63,3 +63,12 @@ fn table_has_the_versions_of_the_modules() {
         assert!(line.contains(&version), "{file} has {version}: {line}");
     }
 }
+
+/// The package of the chart has JobSet's chart of this module.
+#[test]
+fn chart_installs_the_jobset_that_is_tested() {
+    let version = module("tests/cluster/tools/go.mod", "sigs.k8s.io/jobset");
+    let values = read("charts/trainyard/values.yaml");
+    let image = format!("    repository: registry.k8s.io/jobset/jobset\n    tag: v{version}\n");
+    assert!(values.contains(&image), "{image}");
+}

@@ -8,6 +8,7 @@
 )]
 
 mod case;
+pub mod charts;
 mod controlled;
 mod creations;
 mod disturbed;
@@ -16,6 +17,7 @@ pub mod flavors;
 mod handover;
 pub mod keys;
 mod namespace;
+pub mod pages;
 pub mod parts;
 mod reporting;
 pub mod roles;

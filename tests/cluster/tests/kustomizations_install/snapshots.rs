@@ -1,4 +1,5 @@
-//! The snapshots of TrainJobs that the admission policy in deploy/ lets the controller write, and denies to other clients.
+//! The ConfigMaps of TrainJobs, which the admission policy in deploy/ lets the controller write, and denies to other clients: snapshots,
+//! scripts, and the certificate authorities of the status server.
 
 use anyhow::{Context as _, Result, ensure};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -16,7 +17,7 @@ use super::{
 
 const REFUSED: &str = "only accounts that can patch the status of TrainJobs";
 
-/// The controllers of Kubernetes that delete snapshots with their TrainJob and their namespace.
+/// The controllers of Kubernetes that delete ConfigMaps with their TrainJob and their namespace.
 const KUBERNETES: [&str; 2] = ["generic-garbage-collector", "namespace-controller"];
 
 /// The ConfigMaps of a namespace, accessed by a ServiceAccount.
@@ -104,9 +105,19 @@ pub(super) async fn of_train_jobs_are_the_controllers(
     let refused = controller.merge("job-runtime-snapshot", &marked).await?;
     is_allowed("the controller marks it", refused)?;
 
-    // Other ConfigMaps are free, until they become snapshots.
+    // So are those that pods trust or run. Without the policy, an account that may only write ConfigMaps could choose their contents.
+    for name in ["job-tls-config", "job-flux-entrypoint"] {
+        let planted = user.create(&map(name, Some(true))).await?;
+        is_refused("plant it", planted)?;
+        let created = controller.create(&map(name, Some(true))).await?;
+        is_allowed("the controller creates", created)?;
+        is_refused("change it", user.merge(name, &forged).await?)?;
+        is_refused("delete it", user.delete(name).await?)?;
+    }
+
+    // Other ConfigMaps are free, until a TrainJob controls them.
     for (name, controller) in [
-        ("other", Some(true)),
+        ("other", None),
         ("free-runtime-snapshot", None),
         ("in-part-runtime-snapshot", Some(false)),
     ] {
@@ -115,7 +126,7 @@ pub(super) async fn of_train_jobs_are_the_controllers(
     }
     let taken = json!({"metadata": {"ownerReferences": snapshot["metadata"]["ownerReferences"]}});
     let refused = user.merge("free-runtime-snapshot", &taken).await?;
-    is_refused("make one of it", refused)?;
+    is_refused("give it to a TrainJob", refused)?;
 
     let accounts = Resource::service_accounts();
     let accounts = plane.api(&accounts, "kube-system");
