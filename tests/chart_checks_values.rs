@@ -75,6 +75,24 @@ const WRONG: &[(&[&str], &[&str])] = &[
         ],
     ),
     (
+        &["image.repository=\"registry.example.com:5000/trainyard:1.0\""],
+        &[
+            "image.repository: registry.example.com:5000/trainyard:1.0 has a tag; set image.tag to 1.0",
+        ],
+    ),
+    (
+        &["image.repository=\"https://registry.example.com/trainyard\""],
+        &["image.repository: https://registry.example.com/trainyard is a URL"],
+    ),
+    (
+        &["manager.resources.limits.memory=\"lots\""],
+        &["at '/manager/resources/limits/memory'"],
+    ),
+    (
+        &["plugins.policy=\"policy.yaml\""],
+        &["plugins.policy: is no policy file"],
+    ),
+    (
         &["runtimes.install=[\"torch\"]"],
         &["at '/runtimes/install'", "'torch-distributed'"],
     ),

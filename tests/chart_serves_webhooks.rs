@@ -209,7 +209,7 @@ fn metrics_are_protected_with_the_same_certificate() {
     assert!(!off.contains_key("rbac/certificates.yaml"));
     assert_eq!(
         off["monitoring.yaml"][0]["spec"]["endpoints"],
-        json!([{"port": "monitoring-port"}])
+        json!([{"port": "monitoring-port", "honorLabels": true}])
     );
     for (values, why) in [
         (
