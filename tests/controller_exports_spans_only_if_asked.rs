@@ -46,8 +46,8 @@ fn run(mut controller: Command) -> String {
         }
     }
     let pid = controller.id().to_string();
-    let told = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
-    assert!(told.success());
+    let signaled = Command::new("kill").args(["-TERM", &pid]).status().unwrap();
+    assert!(signaled.success());
     log.extend(lines.map_while(Result::ok));
     let status = controller.wait().unwrap();
     assert_eq!(status.code(), Some(0), "{status}: {log}");
@@ -124,14 +124,20 @@ fn nothing_is_connected_without_an_endpoint() {
 #[test]
 fn wrong_endpoints_are_refused_without_their_password() {
     let folder = tempfile::tempdir().unwrap();
-    let mut controller = controller(folder.path());
-    controller.env("OTEL_EXPORTER_OTLP_ENDPOINT", "http://user:hidden@otel");
-    let output = controller.output().unwrap();
-    let error = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(1), "{error}");
-    let expected = "error: OTEL_EXPORTER_OTLP_ENDPOINT: must be a URL without a user name";
-    assert!(
-        error.contains(expected) && !error.contains("hidden"),
-        "{error}"
-    );
+    let url = "http://user:hidden@otel";
+    for name in ["OTEL_EXPORTER_OTLP_ENDPOINT", "--tracing-endpoint"] {
+        let mut controller = controller(folder.path());
+        match name.starts_with('-') {
+            true => controller.arg(format!("{name}={url}")),
+            false => controller.env(name, url),
+        };
+        let output = controller.output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        let expected = format!("error: {name}: must be a URL without a user name");
+        assert!(
+            error.contains(&expected) && !error.contains("hidden"),
+            "{error}"
+        );
+    }
 }

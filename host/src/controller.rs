@@ -97,7 +97,7 @@ pub(crate) struct ControllerArgs {
     /// Export spans to this collector of OpenTelemetry, by OTLP over HTTP; by default to that of the environment variable
     /// OTEL_EXPORTER_OTLP_ENDPOINT, if it is set.
     #[arg(long, value_name = "URL", value_hint = clap::ValueHint::Url)]
-    tracing_endpoint: Option<Endpoint>,
+    tracing_endpoint: Option<String>,
 }
 
 fn concurrency(text: &str) -> Result<NonZeroUsize, String> {
@@ -273,15 +273,17 @@ fn settings(args: &ControllerArgs) -> Result<Settings, ErrorList> {
     }))
 }
 
-/// Returns the collector of the flag, or else of the environment variable.
+/// Returns the collector of the flag, or else of the environment variable. clap would quote a URL that it refuses, which may have a password.
 fn tracing_endpoint(args: &ControllerArgs) -> Result<Option<Endpoint>, ErrorList> {
-    let named = std::env::var(ENDPOINT_VARIABLE).ok();
-    let named = named.filter(|text| !text.is_empty() && args.tracing_endpoint.is_none());
-    let Some(text) = named else {
-        return Ok(args.tracing_endpoint.clone());
+    let flag = args.tracing_endpoint.clone();
+    let flag = flag.map(|text| ("--tracing-endpoint", text));
+    let variable = std::env::var(ENDPOINT_VARIABLE).ok();
+    let variable = variable.filter(|text| !text.is_empty());
+    let variable = variable.map(|text| (ENDPOINT_VARIABLE, text));
+    let Some((name, text)) = flag.or(variable) else {
+        return Ok(None);
     };
-    let refused =
-        |error: EndpointError| ErrorList::from_iter([format!("{ENDPOINT_VARIABLE}: {error}")]);
+    let refused = |error: EndpointError| ErrorList::from_iter([format!("{name}: {error}")]);
     text.parse().map(Some).map_err(refused)
 }
 

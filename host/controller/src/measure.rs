@@ -50,9 +50,10 @@ impl Plugin for MeasuredPlugin {
             writes: finished.call.writes().len() as u64,
             error: finished.end.as_ref().err(),
         });
-        if let Err(error) = &finished.end
-            && !matches!(error, CallFailure::Missing(_))
-        {
+        // After the lookup, the plugin is called again.
+        let failed = finished.end.as_ref().err();
+        let failed = failed.filter(|error| !matches!(error, CallFailure::Missing(_)));
+        if let Some(error) = failed {
             // The line of the reconcile has the whole error.
             tracing::info!(parent: &span, kind = error.kind(), "the call failed and its writes are discarded");
             tracing::debug!(parent: &span, %error, "the call failed");
@@ -62,11 +63,7 @@ impl Plugin for MeasuredPlugin {
             .end
             .as_ref()
             .map_or_else(CallFailure::kind, |()| "ok");
-        spans::end(
-            &span,
-            ("outcome", outcome),
-            outcome != "ok" && outcome != "missing",
-        );
+        spans::end(&span, ("outcome", outcome), failed.is_some());
         finished
     }
 }

@@ -28,6 +28,7 @@ use crate::stub::{
     controller::{Controller, job, runtime},
     metrics,
     plugin::plugin,
+    progress::{HALF, StatusServer, path, put_pod, put_train_job, token, unlimited},
 };
 
 /// What no exported byte may contain.
@@ -296,6 +297,33 @@ async fn spans_that_a_collector_refuses_are_counted_and_later_ones_arrive() {
     cluster.until("later spans arrive", arrived).await;
     controller.stop().await;
     export.export.finish().await;
+}
+
+/// Anybody can send requests with any path, and pods of the cluster with their own tokens.
+#[tokio::test]
+async fn only_authorized_status_requests_leave_spans() {
+    let collector = Collector::default();
+    let export = Export::start(collector.serve().await, ExportLimits::default());
+    let cluster = Cluster::new();
+    put_train_job(&cluster, "team", "job");
+    let server = StatusServer::start(&cluster, unlimited()).await;
+    put_pod(&cluster, "team", "pod", "job");
+    let path = path("team", "job");
+    assert_eq!(server.post(&path, MARKER, HALF).await.0, 403);
+    let token = token(&cluster, "team", "pod", "job");
+    assert_eq!(server.post(&path, &token, HALF).await.0, 200);
+    assert_eq!(server.post(&path, &token, "text").await.0, 422);
+    server.stop().await;
+    export.export.finish().await;
+    let spans = collector.spans();
+    for (count, code) in [(0, "403"), (1, "200"), (1, "422")] {
+        let attributes = [("namespace", "team"), ("job", "job"), ("code", code)];
+        assert_eq!(
+            of(&spans, "status request", &attributes).len(),
+            count,
+            "{code}"
+        );
+    }
 }
 
 #[tokio::test]

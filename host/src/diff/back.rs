@@ -86,8 +86,9 @@ struct Touched {
 #[serde(rename_all = "camelCase")]
 pub(super) struct BackReport {
     objects: Vec<Touched>,
-    /// TrainJobs that have not ended, and runtimes.
+    /// The number of TrainJobs that have not ended.
     train_jobs: usize,
+    /// The number of runtimes.
     runtimes: usize,
     /// What could not be read.
     not_read: Vec<String>,
@@ -172,8 +173,8 @@ impl BackReport {
             self.objects.iter().filter(is).count()
         };
         lines.push(format!(
-            "{} that have not ended: {} to wait for, {} whose JobSet has to be deleted after the move, {} to recreate",
-            counted(self.train_jobs, "TrainJob"),
+            "{}: {} to wait for, {} whose JobSet has to be deleted after the move, {} to recreate",
+            counted(self.train_jobs, "unfinished TrainJob"),
             of(Action::Wait),
             of(Action::DeleteJobSet),
             of(Action::Recreate),
@@ -196,7 +197,7 @@ fn notes(live: &OwnedObjects) -> Vec<String> {
         ),
         (
             ("v1", "ConfigMap"),
-            "the input has no ConfigMaps: the current runtimes were read, and not those in the snapshots of TrainJobs",
+            "the input has no ConfigMaps: the current runtimes were read, and not those in the snapshots of TrainJobs, and each JobSet counts as Trainyard's",
         ),
     ];
     let is_missing = |&((api_version, kind), _): &(_, &str)| !live.has_read(api_version, kind);
@@ -258,14 +259,16 @@ fn of_train_job(
             why: "the Kubeflow Trainer does not know it",
         })
         .collect();
-    let is_trainyards = owned.is_some_and(|owned| owned.maker != Maker::Reference);
+    // Without ConfigMaps, nothing says who made a JobSet.
+    let may_be_trainyards = !live.has_read("v1", "ConfigMap")
+        || owned.is_some_and(|owned| owned.maker != Maker::Reference);
     let subject = Subject {
         job,
         runtime,
         documents: &[],
     };
     let of_state = match state {
-        "running" if is_trainyards => of_running(subject),
+        "running" if may_be_trainyards => of_running(subject),
         "suspended" if has_job_set => of_suspended(subject),
         _ => None,
     };

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use crate::{
@@ -84,18 +84,16 @@ impl Reference {
     /// Go is missing, the build failed, or the program exited or was not ready in time.
     pub async fn start(plane: &ControlPlane, limits: ReferenceLimits) -> Result<Self> {
         let ports = ReferencePorts::find()?;
-        let mut configuration = json!({
+        let mut configuration = ports.configuration();
+        let others = json!({
             "apiVersion": "config.trainer.kubeflow.org/v1alpha1",
             "kind": "Configuration",
             "leaderElection": {"leaderElect": false},
             "controller": {"groupKindConcurrency": {"TrainJob.trainer.kubeflow.org": limits.at_once}},
             "clientConnection": {"qps": limits.rate, "burst": 2 * limits.rate},
         });
-        if let (Value::Object(all), Value::Object(of_ports)) =
-            (&mut configuration, ports.configuration())
-        {
-            all.extend(of_ports);
-        }
+        let all = configuration.as_object_mut().context("no object")?;
+        all.extend(others.as_object().cloned().unwrap_or_default());
         let configuration = configuration.to_string();
         Self::start_with(plane, plane.kubeconfig(), &configuration, ports).await
     }

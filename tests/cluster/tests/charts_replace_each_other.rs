@@ -18,7 +18,7 @@ use trainyard_schema::documents::Kind;
 
 use crate::common::{
     Namespace, Objects,
-    charts::{self, Charts, MANAGER, NAMESPACE},
+    charts::{self, Charts, NAMESPACE},
     hold_after_initializers, is_running, kind,
     pages::{self, MOVE},
     runtimes,
@@ -199,17 +199,22 @@ async fn back(
         .await
 }
 
-/// Waits until the reference leads and has reconciled this many TrainJobs.
+/// Waits until the reference leads, has ended this many reconciles of TrainJobs, and has nothing more to do.
 async fn until_reconciled(reference: &Reference, count: usize) -> Result<()> {
     eventually("the reference has reconciled all TrainJobs", async || {
         let metrics = reference.metrics().await?;
-        let ended = metrics.lines().filter(|line| {
-            line.starts_with(
-                "controller_runtime_reconcile_total{controller=\"trainjob_controller\"",
-            )
-        });
-        let ended = ended.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
-        Ok((ended.sum::<f64>() >= count as f64).then_some(()))
+        let of = |name: &str, label: &str| {
+            let start = format!("{name}{{");
+            let label = format!("{label}=\"trainjob_controller\"");
+            let lines = metrics.lines();
+            let lines = lines.filter(|line| line.starts_with(&start) && line.contains(&label));
+            let values = lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+            values.sum::<f64>()
+        };
+        let ended = of("controller_runtime_reconcile_total", "controller");
+        let waits_or_runs =
+            of("workqueue_depth", "name") + of("controller_runtime_active_workers", "controller");
+        Ok((ended >= count as f64 && waits_or_runs == 0.0).then_some(()))
     })
     .await
 }
@@ -284,14 +289,8 @@ async fn nothing_of_the_reference_is_left(charts: &Charts<'_>) -> Result<()> {
     ensure!(left.is_empty(), "{left}");
     let listed = charts.helm(&["list", "--short"]).await?;
     ensure!(listed.trim() == "trainyard", "{listed}");
-    ensure!(
-        charts
-            .deployment()
-            .await?
-            .to_string()
-            .contains("example.com/trainyard"),
-        "{MANAGER}"
-    );
+    let deployment = charts.deployment().await?.to_string();
+    ensure!(deployment.contains("example.com/trainyard"), "{deployment}");
     Ok(())
 }
 

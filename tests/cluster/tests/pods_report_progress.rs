@@ -155,8 +155,7 @@ async fn pods_report_for_no_other_train_job(shared: &Reporting) -> Result<()> {
     const BODY: &str = r#"{"trainerStatus": {"progressPercentage": 99, "lastUpdatedTime": "2026-11-27T09:00:00Z"}}"#;
     let reports = Reports::new(shared).await?;
     let namespace = &reports.namespace;
-    let outcomes = reports.run("gpt", &torch(), &[]).await?;
-    ensure!(outcomes.is_empty(), "{outcomes:#?}");
+    reports.run("gpt", &torch(), &[]).await?;
     namespace.create_runtime(curious(&namespace.name)).await?;
     let runtime = json!({"name": "curious", "kind": "TrainingRuntime"});
     let steps = [

@@ -42,7 +42,11 @@ impl FromStr for Endpoint {
         let is_http = |uri: &Uri| {
             let scheme = uri.scheme();
             let is_known = scheme == Some(&Scheme::HTTP) || scheme == Some(&Scheme::HTTPS);
-            is_known && uri.host().is_some_and(|host| !host.is_empty())
+            // Clients take port 80 or 443 instead of one that is not a number.
+            let has_valid_port = uri.authority().is_some_and(|it| {
+                it.as_str() == it.host() || it.port_u16().is_some_and(|port| port > 0)
+            });
+            is_known && has_valid_port && uri.host().is_some_and(|host| !host.is_empty())
         };
         match uri.filter(is_http) {
             Some(uri) => Ok(Self {
@@ -142,6 +146,11 @@ mod tests {
             "http://",
             "http:///v1",
             "/v1/traces",
+            "http://otel:99999",
+            "http://otel:abc",
+            "http://otel:",
+            "http://[::1]x",
+            "http://otel:0",
         ] {
             let error = text.parse::<Endpoint>().unwrap_err();
             assert_eq!(error, EndpointError::NotAUrl(text.to_owned()), "{text}");

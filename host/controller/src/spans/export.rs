@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc,
-    atomic::{AtomicU64, Ordering},
+    atomic::{AtomicBool, Ordering},
 };
 
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
@@ -20,8 +20,8 @@ pub(super) struct Exporter<E> {
     pub(super) endpoint: Endpoint,
     pub(super) limits: ExportLimits,
     pub(super) spans: Receiver<SpanData>,
-    /// How many spans were dropped because the queue was full.
-    pub(super) full: Arc<AtomicU64>,
+    /// Whether spans were dropped because the queue was full.
+    pub(super) has_dropped: Arc<AtomicBool>,
     pub(super) metrics: Arc<Metrics>,
     pub(super) state: State,
 }
@@ -85,7 +85,7 @@ impl<E: SpanExporter> Exporter<E> {
         if failed.is_some() {
             self.metrics.spans_dropped("error", count);
         }
-        let dropped = self.full.swap(0, Ordering::Relaxed) > 0;
+        let dropped = self.has_dropped.swap(false, Ordering::Relaxed);
         let state = match &failed {
             Some(_) => State::Fails,
             None if dropped => State::Behind,

@@ -119,11 +119,14 @@ pub enum SpanExportError {
         /// The cause.
         source: Box<kube::Error>,
     },
-    /// An environment variable has a value that is not supported.
-    #[error(
-        "cannot export spans: {0}; correct the environment variable whose name begins with OTEL_EXPORTER_OTLP_"
-    )]
-    Variable(#[from] ExporterBuildError),
+    /// The library refuses the endpoint.
+    #[error("cannot export spans to {endpoint}: {source}; use another URL")]
+    Exporter {
+        /// The collector.
+        endpoint: Endpoint,
+        /// The cause.
+        source: Box<ExporterBuildError>,
+    },
 }
 
 /// The running export of spans.
@@ -155,7 +158,11 @@ impl SpanExport {
             .with_protocol(opentelemetry_otlp::Protocol::HttpBinary)
             .with_endpoint(endpoint.traces())
             .with_timeout(timeout)
-            .build()?;
+            .build()
+            .map_err(|source| SpanExportError::Exporter {
+                endpoint: endpoint.clone(),
+                source: Box::new(source),
+            })?;
         let resource = resource(process);
         otlp.set_resource(&resource);
         let otlp = (otlp, failure);
@@ -181,7 +188,7 @@ impl SpanExport {
             endpoint: endpoint.clone(),
             limits: limits.clone(),
             spans,
-            full: queue.full(),
+            has_dropped: queue.has_dropped(),
             metrics: metrics.clone(),
             state: State::default(),
         };

@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
     },
     time::Duration,
 };
@@ -44,8 +44,8 @@ const LONGEST: usize = 256;
 #[derive(Debug)]
 pub(super) struct SpanQueue {
     spans: Sender<SpanData>,
-    /// How many spans were dropped because the queue was full, since this was last read.
-    full: Arc<AtomicU64>,
+    /// Whether spans were dropped because the queue was full, since this was last read.
+    has_dropped: Arc<AtomicBool>,
     metrics: Arc<Metrics>,
 }
 
@@ -55,14 +55,14 @@ impl SpanQueue {
         metrics.spans_dropped("error", 0);
         Self {
             spans,
-            full: Arc::default(),
+            has_dropped: Arc::default(),
             metrics,
         }
     }
 
-    /// Returns how many spans were dropped because the queue was full.
-    pub(super) fn full(&self) -> Arc<AtomicU64> {
-        self.full.clone()
+    /// Returns whether spans were dropped because the queue was full. The reader resets it.
+    pub(super) fn has_dropped(&self) -> Arc<AtomicBool> {
+        self.has_dropped.clone()
     }
 }
 
@@ -74,7 +74,7 @@ impl SpanProcessor for SpanQueue {
         match self.spans.try_send(span) {
             Ok(()) => {}
             Err(TrySendError::Full(_)) => {
-                self.full.fetch_add(1, Ordering::Relaxed);
+                self.has_dropped.store(true, Ordering::Relaxed);
                 self.metrics.spans_dropped("full", 1);
             }
             Err(TrySendError::Closed(_)) => self.metrics.spans_dropped("closed", 1),

@@ -181,17 +181,9 @@ impl Server {
                                   request: Request| {
             let [namespace, name] = [namespace, name].map(Into::into);
             let target = Target { namespace, name };
-            let (namespace, job) = (&*target.namespace, &*target.name);
-            let span = tracing::trace_span!("status request", otel.kind = "server", namespace, job);
             let answered = AssertUnwindSafe(server.update(peer, &target, request)).catch_unwind();
-            let answered = answered.instrument(span.clone()).await;
-            let response = server.answer(
-                answered.unwrap_or(Err(RequestError::Panicked)),
-                Some(&target),
-            );
-            let code = response.status().as_u16();
-            spans::end(&span, ("code", i64::from(code)), code >= 500);
-            response
+            let answered = answered.await.unwrap_or(Err(RequestError::Panicked));
+            server.answer(answered, Some(&target))
         };
         let unknown = async move || other.answer(Err(RequestError::NoSuchPath), None);
         Router::new()
@@ -246,6 +238,31 @@ impl Server {
         let authorized = timeout(ANSWER, authorized).await;
         let uid =
             authorized.map_err(|_| RequestError::Busy("too many tokens are being checked"))??;
+        // Only pods whose token was checked leave a span, because anybody can send as many other requests, with any path, as they want.
+        let (namespace, job) = (&**namespace, &**name);
+        let span = tracing::trace_span!("status request", otel.kind = "server", namespace, job);
+        let accepted = self
+            .accept(target, request, &uid)
+            .instrument(span.clone())
+            .await;
+        let code = accepted.as_ref().err();
+        let code = code.map_or(StatusCode::OK, |error| error.status().0);
+        spans::end(
+            &span,
+            ("code", i64::from(code.as_u16())),
+            code.is_server_error(),
+        );
+        accepted
+    }
+
+    /// Writes what an authorized pod of the TrainJob with this UID reports, and returns it.
+    async fn accept(
+        &self,
+        target: &Target,
+        request: Request,
+        uid: &str,
+    ) -> Result<StatusUpdate, RequestError> {
+        let Target { namespace, name } = target;
         let update = self.read(target, request).await?;
         if update.is_empty() {
             return Ok(update);
@@ -257,7 +274,7 @@ impl Server {
         let written = async {
             self.writes.take(namespace).await;
             // A pod may outlive its TrainJob, and another one may have its name by now.
-            if !self.may_exist(target, &uid) {
+            if !self.may_exist(target, uid) {
                 return Err(RequestError::Gone);
             }
             let written = update.write(&self.client, (namespace, name)).await;
@@ -266,7 +283,7 @@ impl Server {
         let written = timeout(ANSWER, written).await;
         let written = written.map_err(|_| RequestError::Busy("too much progress is reported"))?;
         if matches!(written, Err(RequestError::Gone)) {
-            self.authorizer.forget(&uid);
+            self.authorizer.forget(uid);
         }
         written.map(|()| update)
     }
