@@ -93,6 +93,26 @@ const WRONG: &[(&[&str], &[&str])] = &[
         &["plugins.policy: is no policy file"],
     ),
     (
+        &["image.tag=\"v2.3.0\""],
+        &["image.tag: v2.3.0 is a version of the Kubeflow Trainer"],
+    ),
+    (
+        &[
+            "image.registry=\"ghcr.io\"",
+            "image.repository=\"registry.example.com/trainyard\"",
+        ],
+        &["image.registry: ghcr.io would stand before registry.example.com/trainyard"],
+    ),
+    (
+        &[
+            "shadow.enabled=true",
+            "manager.config.metrics.secureServing=true",
+        ],
+        &[
+            "manager.config.metrics.secureServing: it requires a certificate; the shadow mode has none",
+        ],
+    ),
+    (
         &["runtimes.install=[\"torch\"]"],
         &["at '/runtimes/install'", "'torch-distributed'"],
     ),

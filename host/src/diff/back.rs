@@ -17,11 +17,12 @@ use super::{
 };
 use crate::{input, output::counted};
 
-/// The MPI implementations that the reference's CRD accepts.
-const IMPLEMENTATIONS: [&str; 2] = ["", "OpenMPI"];
+/// The MPI implementations with which the reference can reconcile a TrainJob.
+const IMPLEMENTATIONS: [&str; 1] = ["OpenMPI"];
 
 /// Annotations of TrainJobs and runtimes that the reference does not read.
-const ANNOTATIONS: [&str; 4] = [
+const ANNOTATIONS: [&str; 5] = [
+    "trainyard.dev/exclude-resource-claims",
     names::PLUGINS_ANNOTATION,
     names::DISABLED_PLUGINS_ANNOTATION,
     names::PLUGIN_PARAMETERS_ANNOTATION,
@@ -29,7 +30,7 @@ const ANNOTATIONS: [&str; 4] = [
 ];
 
 /// The rows about the hostfile.
-const HOSTFILE: [&str; 2] = ["mpi-own-line", "mpi-slots"];
+const HOSTFILE: [&str; 3] = ["mpi-own-line", "mpi-runtime-nodes", "mpi-slots"];
 
 /// What to do about an object before or after the move back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -135,7 +136,10 @@ impl BackReport {
 
     /// Returns the exit code: 0 if there is nothing to do, 1 if there is, and 2 if something could not be read.
     pub(super) fn code(&self) -> u8 {
-        match (self.not_read.is_empty(), self.objects.is_empty()) {
+        // Nothing can be done about the fields that runtimes lose.
+        let mut findings = self.objects.iter().flat_map(|object| &object.findings);
+        let is_done = findings.all(|finding| finding.action == Action::Loses);
+        match (self.not_read.is_empty(), is_done) {
             (false, _) => 2,
             (true, false) => 1,
             (true, true) => 0,
@@ -270,6 +274,17 @@ fn of_train_job(
     let of_state = match state {
         "running" if may_be_trainyards => of_running(subject),
         "suspended" if has_job_set => of_suspended(subject),
+        "waiting"
+            if has(
+                job,
+                &format!("/metadata/annotations/{}", pointer(names::ERROR_ANNOTATION)),
+            ) =>
+        {
+            Some((
+                Action::Wait,
+                "Trainyard does not start it, for the reason in its column ERROR, but the Kubeflow Trainer may; or delete it",
+            ))
+        }
         _ => None,
     };
     findings.extend(of_state.map(|(action, why)| Finding {
@@ -298,9 +313,16 @@ fn of_suspended(subject: Subject<'_>) -> Option<(Action, &'static str)> {
         let why = "the Kubeflow Trainer cannot start the suspended JobSet of a runtime with volumeClaimPolicies";
         return Some((Action::Recreate, why));
     }
-    let is_same = has(subject.runtime, "/spec/mlPolicy/torch") && has(subject.job, "/spec/trainer");
+    let is_same = has(subject.runtime, "/spec/mlPolicy/torch")
+        && has(subject.job, "/spec/trainer")
+        && used(subject).next().is_none();
     let why = "the Kubeflow Trainer cannot start a JobSet that it would render differently, so it has to create a new one";
     (!is_same).then_some((Action::DeleteJobSet, why))
+}
+
+/// Returns a key as a part of a JSON pointer.
+fn pointer(key: &str) -> String {
+    key.replace('~', "~0").replace('/', "~1")
 }
 
 fn has(object: &Value, pointer: &str) -> bool {
@@ -313,7 +335,19 @@ fn has(object: &Value, pointer: &str) -> bool {
 fn unknown_fields(kind: &str, object: &Value) -> Vec<String> {
     let mut found = Vec::new();
     for path in fields_without_reference(kind) {
-        add_fields(object, path.trim_start_matches('.'), "", &mut found);
+        let mut places = Vec::new();
+        add_fields(object, path.trim_start_matches('.'), "", &mut places);
+        let more = places.len().saturating_sub(1);
+        let first = places.into_iter().next();
+        found.extend(first.map(|place| match more {
+            0 => place,
+            more => format!("{place} and {more} more"),
+        }));
+    }
+    // Its controller panics for each reconcile of such a TrainJob.
+    let group = object.pointer("/spec/runtimeRef/apiGroup");
+    if group.is_some_and(|group| group != names::TRAINER_GROUP) {
+        found.push("spec.runtimeRef.apiGroup".to_owned());
     }
     let annotations = object.pointer("/metadata/annotations");
     for name in ANNOTATIONS {
