@@ -4,30 +4,25 @@
 #![allow(clippy::unwrap_used, missing_docs)]
 
 use std::{
-    fs,
     io::{BufRead as _, BufReader, Read as _, Write as _},
     net::{TcpListener, TcpStream},
     path::Path,
     process::{Command, Stdio},
 };
 
-use crate::common::command;
+use crate::common::{api_server::write_kubeconfig, command};
 
 /// Returns a controller without an API server, whose calls fail.
 fn controller(folder: &Path) -> Command {
-    let kubeconfig = folder.join("kubeconfig");
-    let cluster = "{name: c, cluster: {server: 'http://127.0.0.1:9'}}";
-    let text = format!(
-        "{{apiVersion: v1, kind: Config, current-context: c, clusters: [{cluster}], \
-         contexts: [{{name: c, context: {{cluster: c, user: u}}}}], users: [{{name: u, user: {{}}}}]}}"
-    );
-    fs::write(&kubeconfig, text).unwrap();
+    write_kubeconfig(folder, &[("none", "http://127.0.0.1:9")]);
     let mut controller = command(&[
         "controller",
         "--metrics-bind-address=0",
         "--health-probe-bind-address=0",
     ]);
-    controller.arg("--kubeconfig").arg(kubeconfig);
+    controller
+        .arg("--kubeconfig")
+        .arg(folder.join("kubeconfig"));
     controller.env_remove("TRAINYARD_LOG");
     controller.env_remove("OTEL_EXPORTER_OTLP_ENDPOINT");
     controller

@@ -10,7 +10,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use crate::common::command;
+use crate::common::{api_server::write_kubeconfig, command};
 
 #[test]
 fn sigterm_is_handled_while_plugins_compile() {
@@ -18,20 +18,14 @@ fn sigterm_is_handled_while_plugins_compile() {
     let _ = fs::remove_dir_all(&folder);
     fs::create_dir_all(&folder).unwrap();
     // No server listens there, so the steps after loading plugins fail.
-    let kubeconfig = folder.join("kubeconfig");
-    let cluster = "{name: c, cluster: {server: 'http://127.0.0.1:9'}}";
-    let text = format!(
-        "{{apiVersion: v1, kind: Config, current-context: c, clusters: [{cluster}], \
-         contexts: [{{name: c, context: {{cluster: c, user: u}}}}], users: [{{name: u, user: {{}}}}]}}"
-    );
-    fs::write(&kubeconfig, text).unwrap();
+    write_kubeconfig(&folder, &[("none", "http://127.0.0.1:9")]);
     let mut controller = command(&[
         "controller",
         "--metrics-bind-address=0",
         "--health-probe-bind-address=0",
     ])
     .arg("--kubeconfig")
-    .arg(&kubeconfig)
+    .arg(folder.join("kubeconfig"))
     // The cache is empty, so the plugins are compiled.
     .arg("--cache-dir")
     .arg(folder.join("cache"))

@@ -11,8 +11,8 @@ use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
 use tokio::sync::Mutex;
 use trainyard_cluster::{
-    Cluster, ControlPlane, Fate, Helm, PodGroups, Reference, ReferencePorts, Shared, Test,
-    Trainyard, Write, eventually,
+    Cluster, ControlPlane, Helm, PodGroups, Reference, ReferencePorts, Shared, Test, Trainyard,
+    Write, eventually,
 };
 use trainyard_schema::documents::Kind;
 
@@ -247,7 +247,7 @@ async fn resume(charts: &Charts<'_>, held: &Namespace<'_>) -> Result<()> {
         held.job_set(name).await?;
         held.patch(name, &json!({"suspend": false})).await?;
     }
-    complete(held, &SUSPENDED).await
+    held.complete(&SUSPENDED).await
 }
 
 /// Checks that only ConfigMaps and Secrets of the TrainJobs are different of which the rehearsal said that they are written again.
@@ -262,20 +262,6 @@ fn only_said_objects_are_rewritten(touched: &BTreeSet<String>) -> Result<()> {
     }
     let is_touched = |job: &&str| touched.iter().any(|key| key.contains(&format!(" {job}-")));
     ensure!(REWRITTEN.iter().all(is_touched), "{touched:?}");
-    Ok(())
-}
-
-/// Lets the TrainJobs succeed, and waits until they are complete.
-async fn complete(namespace: &Namespace<'_>, names: &[&str]) -> Result<()> {
-    // The SSH servers of MPI's nodes do not exit.
-    namespace.decide_pods(|pod| {
-        let is_mpi = ["own-launcher", "launcher-node"].contains(&runtimes::job_set(pod));
-        let ends = !is_mpi || runtimes::replicated_job(pod) == "launcher";
-        if ends { Fate::Succeed } else { Fate::Hold }
-    });
-    for name in names {
-        namespace.until_complete(name).await?;
-    }
     Ok(())
 }
 
@@ -361,7 +347,7 @@ async fn over_and_back(shared: &Gangs, helm: Helm) -> Result<()> {
     only_said_objects_are_rewritten(&touched)?;
     resume(&charts, &held).await?;
     for namespace in [&theirs, &ours] {
-        complete(namespace, &JOBS).await?;
+        namespace.complete(&JOBS).await?;
     }
     drop(reference);
     Ok(())

@@ -73,20 +73,6 @@ fn specs_are_unchanged(before: &Objects, now: &Objects, kinds: &[&str]) -> Resul
     Ok(())
 }
 
-/// Lets the TrainJobs succeed, and waits until they are complete.
-async fn complete(namespace: &Namespace<'_>) -> Result<()> {
-    // The SSH servers of MPI's nodes do not exit.
-    namespace.decide_pods(|pod| {
-        let is_mpi = ["own-launcher", "launcher-node"].contains(&runtimes::job_set(pod));
-        let ends = !is_mpi || runtimes::replicated_job(pod) == "launcher";
-        if ends { Fate::Succeed } else { Fate::Hold }
-    });
-    for name in JOBS {
-        namespace.until_complete(name).await?;
-    }
-    Ok(())
-}
-
 async fn running_train_jobs_keep_their_pods(shared: &Handover) -> Result<()> {
     let _turn = shared.turn.lock().await;
     let namespace = Namespace::new(&shared.cluster).await?;
@@ -104,7 +90,7 @@ async fn running_train_jobs_keep_their_pods(shared: &Handover) -> Result<()> {
         let secret = format!("Secret {name}-mpi-ssh-auth");
         ensure!(before[&secret]["data"] == now[&secret]["data"], "{name}");
     }
-    complete(&namespace).await?;
+    namespace.complete(&JOBS).await?;
     drop(reference);
     Ok(())
 }
@@ -128,7 +114,7 @@ async fn suspended_train_jobs_run_after_their_job_sets_are_deleted(
         let annotations = job_set["metadata"]["annotations"].to_string();
         ensure!(!annotations.contains("trainyard.dev"), "{annotations}");
     }
-    complete(&namespace).await?;
+    namespace.complete(&JOBS).await?;
     drop(reference);
     Ok(())
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use trainyard_cluster::{Api, Cluster, Fate, Resource, Write, eventually};
 use trainyard_schema::documents::Kind;
 
-use super::{is, kind};
+use super::{is, kind, runtimes};
 
 /// Objects by their kind and name, such as `Pod bert-node-0-0-x7z2p`.
 pub type Objects = BTreeMap<String, Value>;
@@ -188,6 +188,19 @@ impl<'a> Namespace<'a> {
     pub async fn until_complete(&self, name: &str) -> Result<Value> {
         let is_complete = |job: &Value| is(job, "Complete", "True");
         self.until(name, "it is complete", is_complete).await
+    }
+
+    /// Lets all pods succeed but SSH servers of MPI's nodes, which do not exit, and waits until these TrainJobs are complete.
+    pub async fn complete(&self, names: &[&str]) -> Result<()> {
+        self.decide_pods(|pod| {
+            let is_mpi = ["own-launcher", "launcher-node"].contains(&runtimes::job_set(pod));
+            let ends = !is_mpi || runtimes::replicated_job(pod) == "launcher";
+            if ends { Fate::Succeed } else { Fate::Hold }
+        });
+        for name in names {
+            self.until_complete(name).await?;
+        }
+        Ok(())
     }
 
     /// Waits until this many nodes of the job run.
