@@ -30,7 +30,10 @@ const ANNOTATIONS: [&str; 5] = [
 ];
 
 /// The rows about the hostfile.
-const HOSTFILE: [&str; 3] = ["mpi-own-line", "mpi-runtime-nodes", "mpi-slots"];
+const HOSTFILE: [&str; 2] = ["mpi-own-line", "mpi-slots"];
+
+/// The row about the hostfile of a TrainJob that leaves the number of nodes to its runtime.
+const HOSTFILE_OF_RUNTIME: &str = "mpi-runtime-nodes";
 
 /// What to do about an object before or after the move back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -302,7 +305,9 @@ fn of_running(subject: Subject<'_>) -> Option<(Action, &'static str)> {
         let why = "the Kubeflow Trainer replaces its scripts and its key under the running pods";
         return Some((Action::Wait, why));
     }
-    let has_another_hostfile = used(subject).any(|row| HOSTFILE.contains(&row.id));
+    let own_nodes = has(subject.job, "/spec/trainer/numNodes");
+    let has_another_hostfile = used(subject)
+        .any(|row| HOSTFILE.contains(&row.id) || (row.id == HOSTFILE_OF_RUNTIME && !own_nodes));
     let why = "the Kubeflow Trainer replaces its hostfile, which a launcher reads again if it is restarted";
     has_another_hostfile.then_some((Action::Wait, why))
 }

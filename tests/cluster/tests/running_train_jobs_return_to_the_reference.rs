@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 
 use anyhow::{Result, ensure};
 use serde_json::{Value, json};
-use trainyard_cluster::{Fate, Reference, ReferenceLimits, Shared as _, Test, Trainyard, Write};
+use trainyard_cluster::{Reference, ReferenceLimits, Shared as _, Test, Trainyard, Write};
 
 use crate::common::{
-    Handover, Namespace, Objects, counts, hold_after_initializers, is, is_running, runtimes,
+    Handover, Namespace, Objects, counts, hold_after_initializers, is, is_running,
 };
 
 /// TrainJobs, each named after its runtime.
