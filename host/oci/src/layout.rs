@@ -1,7 +1,7 @@
 //! A folder in the OCI image layout, such as one that a site without a network gets. Nothing in it is used without its digest.
 
 use std::{
-    fmt, fs,
+    fs,
     io::{self, Read as _, Write as _},
     path::{Path, PathBuf},
 };
@@ -46,12 +46,6 @@ pub(crate) struct Entry {
 impl Entry {
     pub(crate) fn name(&self) -> Option<&str> {
         self.blob.annotations.get(NAME).map(String::as_str)
-    }
-}
-
-impl fmt::Display for Layout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.folder.display())
     }
 }
 
@@ -204,33 +198,7 @@ impl Layout {
         Ok(found)
     }
 
-    /// Returns the bytes of all content.
-    pub(crate) fn bytes(&self) -> Result<u64, LayoutError> {
-        let files = self.files()?.into_iter();
-        Ok(files
-            .filter_map(|path| Some(path.metadata().ok()?.len()))
-            .sum())
-    }
-
-    /// Removes content, and what an earlier process did not finish.
-    pub(crate) fn retain(&self, is_kept: impl Fn(&Digest) -> bool) -> Result<(), LayoutError> {
-        for path in self.files()? {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let digest = format!("sha256:{name}").parse().ok();
-            if !digest.is_some_and(|digest| is_kept(&digest)) {
-                fs::remove_file(&path).map_err(|source| io_error(&path, source))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn files(&self) -> Result<Vec<PathBuf>, LayoutError> {
-        let blobs = self.folder.join(BLOBS);
-        let files = fs::read_dir(&blobs).map_err(|source| io_error(&blobs, source))?;
-        Ok(files.filter_map(|file| Some(file.ok()?.path())).collect())
-    }
-
-    pub(crate) fn write_index(&self, entries: &[Entry]) -> Result<(), LayoutError> {
+    fn write_index(&self, entries: &[Entry]) -> Result<(), LayoutError> {
         let manifests: Vec<Value> = entries.iter().map(|entry| entry.blob.to_json()).collect();
         let index = json!({"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": manifests});
         self.write(INDEX, index.to_string().as_bytes())

@@ -1,6 +1,5 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
-mod cache_replaces_a_registry_that_is_down;
 mod common;
 mod credentials_reach_only_their_registry;
 mod folders_carry_plugins_with_their_signatures;

@@ -1,4 +1,4 @@
-//! Credentials of registries: Docker's config.json, credential helpers, and pull secrets of Kubernetes.
+//! Credentials of registries: Docker's config.json and credential helpers.
 //!
 //! A credential belongs to the registry that its document names, and is sent to no other host, except to the token server that this registry
 //! names. No error and no log contains one.
@@ -16,7 +16,6 @@ use thiserror::Error;
 use zeroize::Zeroizing;
 
 use self::document::Document;
-use crate::reference::Reference;
 
 /// A credential.
 #[derive(Clone)]
@@ -105,13 +104,13 @@ pub enum CredentialError {
     },
 }
 
-/// The most bytes of a document, which is that of a Secret.
+/// The most bytes of a document.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Where credentials are looked up, in order.
+/// The credentials of a user.
 #[derive(Debug, Default)]
 pub struct Credentials {
-    documents: Vec<Document>,
+    document: Option<Document>,
 }
 
 impl Credentials {
@@ -144,19 +143,8 @@ impl Credentials {
         };
         let document = Document::parse(path.display().to_string(), &text)?;
         Ok(Self {
-            documents: vec![document.with_helpers()],
+            document: Some(document),
         })
-    }
-
-    /// Adds a pull secret of Kubernetes: its `.dockerconfigjson`. Credential helpers in it are not run, because whoever may write a Secret
-    /// must not choose programs.
-    ///
-    /// # Errors
-    /// It has another form.
-    pub fn add_pull_secret(&mut self, name: &str, document: &[u8]) -> Result<(), CredentialError> {
-        let document = Document::parse(name.to_owned(), document)?;
-        self.documents.push(document);
-        Ok(())
     }
 
     /// Returns the credential of a registry, for a repository in it.
@@ -168,20 +156,10 @@ impl Credentials {
         registry: &str,
         repository: &str,
     ) -> Result<Option<Secret>, CredentialError> {
-        for document in &self.documents {
-            if let Some(secret) = document.of(registry, repository)? {
-                return Ok(Some(secret));
-            }
+        match &self.document {
+            Some(document) => document.of(registry, repository),
+            None => Ok(None),
         }
-        Ok(None)
-    }
-
-    /// Whether there is a credential for a reference. It does not run helpers.
-    #[must_use]
-    pub fn know(&self, reference: &Reference) -> bool {
-        let (registry, repository) = (reference.registry(), reference.repository());
-        let mut documents = self.documents.iter();
-        documents.any(|document| document.knows(registry, repository))
     }
 }
 

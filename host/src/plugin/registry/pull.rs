@@ -30,7 +30,7 @@ pub(crate) struct PullArgs {
 pub(crate) fn run(args: &PullArgs) -> Result<(), ErrorList> {
     let transfer = Transfer::new("pulling");
     let pulled = args.registry.run(async |client| {
-        let pulled = client.pull(&args.source, None, &transfer.progress()).await;
+        let pulled = client.pull(&args.source, &transfer.progress()).await;
         pulled.map_err(|error| ErrorList::from_iter([error.to_string()]))
     })?;
     drop(transfer);
