@@ -4,7 +4,7 @@
 //! - `artifact` is the layout of a plugin: the WebAssembly artifact of the CNCF. It is pure: it makes a manifest, and checks one.
 //! - `registry` is the client of one repository: authorization, redirects, blobs, manifests and referrers. It sends its requests with a
 //!   `transport`, which is HTTPS except in tests, and within `limits` of size and time.
-//! - `layout` is a folder in the OCI image layout. `store` is what a registry and a folder have in common, and `copy` writes a plugin to
+//! - `layout` is a folder in the OCI image layout, and `index` a list of manifests in either. `store` is what a registry and a folder have in common, and `copy` writes a plugin to
 //!   either, with what refers to it.
 //! - `client` does what users ask for, with their `credentials` and the mirrors of the operator's `registries`.
 //! - `progress` says how far it is, and `error` why it failed.
@@ -22,6 +22,7 @@ mod copy;
 mod credentials;
 mod digest;
 mod error;
+mod index;
 mod layout;
 mod limits;
 mod progress;

@@ -2,9 +2,11 @@
 
 mod common;
 mod credentials_reach_only_their_registry;
+mod folders_are_written_by_one_at_a_time;
 mod folders_carry_plugins_with_their_signatures;
 mod mirrors_are_asked_first;
 mod plugins_are_pushed_and_pulled;
 mod references_are_complete;
+mod referrers_are_those_of_their_plugin;
 mod registries_that_lie_are_refused;
 mod transfers_are_bounded;

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 pub use self::results::{Inspected, Pulled, Pushed, Referrer};
 use crate::{
     artifact::{Artifact, Manifest},
-    copy::{self, Copied},
+    copy::{self, Copied, CopyError},
     credentials::Credentials,
     error::{OciError, Problem, RegistryError},
     layout::Layout,
@@ -68,10 +68,9 @@ impl Client {
         self.limited(target, async {
             let (store, name) = self.target(target, None)?;
             let plugin = Fetched::of(artifact, &self.wire.limits)?;
-            let copied =
-                copy::write(&plugin, None, &store, &name, &self.wire.limits, progress).await?;
+            copy::push(&plugin, &store, &name, progress).await?;
             Ok(Pushed {
-                digest: copied.digest,
+                digest: plugin.manifest.digest,
             })
         })
         .await
@@ -87,11 +86,16 @@ impl Client {
         target: &Location,
         progress: &Progress,
     ) -> Result<Copied, OciError> {
-        let limits = &self.wire.limits;
-        let (plugin, from) = self.limited(source, self.fetch(source, progress)).await?;
-        self.limited(target, async {
-            let (to, name) = self.target(target, Some(source))?;
-            copy::write(&plugin, Some(&from), &to, &name, limits, progress).await
+        let of_source = |problem| OciError::new(source, problem);
+        let of_target = |problem| OciError::new(target, problem);
+        self.within(source, async {
+            let (to, name) = self.target(target, Some(source)).map_err(of_target)?;
+            let (plugin, from) = self.fetch(source, progress).await.map_err(of_source)?;
+            let copied = copy::write(&plugin, &from, &to, &name, &self.wire.limits, progress);
+            copied.await.map_err(|error| match error {
+                CopyError::Source(problem) => of_source(problem),
+                CopyError::Target(problem) => of_target(problem),
+            })
         })
         .await
     }
@@ -107,11 +111,12 @@ impl Client {
     ) -> Result<Inspected, OciError> {
         self.limited(location, async {
             let (plugin, from) = self.fetch(location, progress).await?;
-            let referrers =
-                copy::referrers(&plugin.manifest.digest, &from, &self.wire.limits).await?;
+            let limit = self.wire.limits.referrers;
+            let listed = from.referrers(&plugin.manifest.digest, limit).await?;
             Ok(Inspected {
                 plugin: Pulled::of(plugin),
-                referrers: referrers.into_iter().map(Referrer::of).collect(),
+                has_more_referrers: listed.len() > limit,
+                referrers: listed.into_iter().take(limit).map(Referrer::of).collect(),
             })
         })
         .await
@@ -123,10 +128,23 @@ impl Client {
         subject: &(dyn Display + Sync),
         operation: impl Future<Output = Result<T, Problem>>,
     ) -> Result<T, OciError> {
+        let named = async {
+            operation
+                .await
+                .map_err(|problem| OciError::new(subject, problem))
+        };
+        self.within(subject, named).await
+    }
+
+    /// Ends an operation at the deadline.
+    async fn within<T>(
+        &self,
+        subject: &(dyn Display + Sync),
+        operation: impl Future<Output = Result<T, OciError>>,
+    ) -> Result<T, OciError> {
         let after = self.wire.limits.total;
-        let done = timeout(after, operation).await;
-        let done = done.unwrap_or(Err(Problem::Deadline { after }));
-        done.map_err(|problem| OciError::new(subject, problem))
+        let late = |_| OciError::new(subject, Problem::Deadline { after });
+        timeout(after, operation).await.map_err(late)?
     }
 
     /// Returns a plugin with the place that has it.

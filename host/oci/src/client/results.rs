@@ -31,6 +31,8 @@ pub struct Inspected {
     pub plugin: Pulled,
     /// What refers to it, such as signatures.
     pub referrers: Vec<Referrer>,
+    /// Whether more refers to it than is listed.
+    pub has_more_referrers: bool,
 }
 
 /// What refers to a plugin.
