@@ -183,8 +183,21 @@ impl Transport for Https {
 
 /// Returns the host of a URI, for messages.
 pub(crate) fn host(uri: &http::Uri) -> String {
-    uri.authority()
-        .map_or_else(String::new, |authority| clean(authority.as_str()))
+    uri.authority().map_or_else(String::new, host_of)
+}
+
+/// Returns a host with its port, without a user.
+pub(crate) fn host_of(authority: &http::uri::Authority) -> String {
+    clean(after_user(authority.as_str()))
+}
+
+/// Returns a URL for messages: without a user, and without a query, which may be a signature.
+pub(crate) fn shown_url(url: &str) -> String {
+    clean(after_user(url.split('?').next().unwrap_or_default()))
+}
+
+fn after_user(text: &str) -> &str {
+    text.rsplit_once('@').map_or(text, |(_, rest)| rest)
 }
 
 /// Sends content in pieces, so that progress can be seen.

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, missing_docs)]
 
-use std::{fs, sync::Arc, time::Duration};
+use std::{fs, sync::Arc};
 
 use serde_json::{Value, json};
 use trainyard_oci::{
@@ -207,20 +207,37 @@ async fn bytes_of_all_referrers_are_bounded() {
     }
 }
 
+/// Returns how often a future let others run before it ended.
+async fn pauses(future: impl Future) -> usize {
+    let mut future = std::pin::pin!(future);
+    let mut pauses = 0;
+    std::future::poll_fn(|context| {
+        let polled = future.as_mut().poll(context);
+        pauses += usize::from(polled.is_pending());
+        polled.map(drop)
+    })
+    .await;
+    pauses
+}
+
 #[tokio::test]
-async fn folder_with_many_entries_is_left_at_the_deadline_and_reads_each_once() {
+async fn each_manifest_of_a_folder_is_read_once_and_the_deadline_is_noticed_in_between() {
     let net = Net::of(&[]);
     let folder = tempfile::tempdir().unwrap();
     let name = format!("oci:{}:1.0", folder.path().display());
     push(&net, &name, "one").await;
-    let limits = Limits {
-        total: Duration::ZERO,
-        ..Limits::default()
-    };
-    let client = client_with(&net, limits);
-    let inspected = client.inspect(&at(&name), &Progress::NONE).await;
-    let error = inspected.unwrap_err().to_string();
-    assert!(error.contains("not done within"), "{error}");
+    let file = folder.path().join("index.json");
+    let index: Value = serde_json::from_slice(&fs::read(&file).unwrap()).unwrap();
+    let plugin = index.pointer("/manifests/0").unwrap();
+    let (same, others): (Vec<_>, Vec<_>) = (0..1500)
+        .map(|number| (plugin.clone(), entry(&format!("sha256:{number:064}"))))
+        .unzip();
+    let (client, name) = (client(&net), at(&name));
+    for (manifests, expected) in [(same, 1), ([vec![plugin.clone()], others].concat(), 1501)] {
+        fs::write(&file, json!({"manifests": manifests}).to_string()).unwrap();
+        let inspected = pauses(client.inspect(&name, &Progress::NONE));
+        assert_eq!(inspected.await, expected);
+    }
 }
 
 #[tokio::test]

@@ -7,7 +7,9 @@ mod document;
 mod helper;
 
 use std::{
-    env, fmt, fs, io,
+    env,
+    ffi::OsString,
+    fmt, fs, io,
     path::{Path, PathBuf},
 };
 
@@ -119,13 +121,7 @@ impl Credentials {
     /// # Errors
     /// The file cannot be read, or has another form.
     pub fn of_user(file: Option<&Path>) -> Result<Self, CredentialError> {
-        let default = || {
-            let home = || env::var_os("HOME").map(|home| Path::new(&home).join(".docker"));
-            let folder = env::var_os("DOCKER_CONFIG")
-                .map(PathBuf::from)
-                .or_else(home);
-            folder.map(|folder| folder.join("config.json"))
-        };
+        let default = || default_file(|name| env::var_os(name));
         let path = file.map(Path::to_owned).or_else(default);
         let Some(path) = path else {
             return Ok(Self::default());
@@ -163,6 +159,14 @@ impl Credentials {
     }
 }
 
+/// Returns Docker's file. A variable that is empty counts as missing, because the file would be one of the current directory otherwise.
+fn default_file(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let folder = |name| variable(name).filter(|value| !value.is_empty());
+    let docker = folder("DOCKER_CONFIG").map(PathBuf::from);
+    let home = || folder("HOME").map(|home| Path::new(&home).join(".docker"));
+    Some(docker.or_else(home)?.join("config.json"))
+}
+
 fn read(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
     use io::Read as _;
     if !fs::metadata(path)?.is_file() {
@@ -178,4 +182,31 @@ fn read(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
         )));
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_variables_do_not_name_the_current_directory() {
+        for (docker, home, expected) in [
+            (Some("/d"), Some("/h"), Some("/d/config.json")),
+            (Some(""), Some("/h"), Some("/h/.docker/config.json")),
+            (None, Some("/h"), Some("/h/.docker/config.json")),
+            (Some(""), Some(""), None),
+            (None, None, None),
+        ] {
+            let variable = |name: &str| match name {
+                "DOCKER_CONFIG" => docker.map(OsString::from),
+                _ => home.map(OsString::from),
+            };
+            let found = default_file(variable);
+            assert_eq!(
+                found.as_deref(),
+                expected.map(Path::new),
+                "{docker:?} {home:?}"
+            );
+        }
+    }
 }

@@ -181,10 +181,7 @@ impl Repository<'_> {
     fn upload_uri(&self, begun: &Received, digest: &Digest) -> Result<http::Uri, RegistryError> {
         let location = begun.header(header::LOCATION.as_str()).unwrap_or_default();
         let uri = resolved(&begun.uri, location);
-        let uri = uri.filter(|uri| {
-            uri.scheme_str() == Some("https")
-                || (self.endpoint.is_plain() && uri.scheme_str() == Some("http"))
-        });
+        let uri = uri.filter(|uri| self.endpoint.may_send_to(uri));
         let uri = uri.and_then(|uri| with_query(&uri, &[("digest", digest.as_str())]));
         uri.ok_or_else(|| RegistryError::Upload {
             host: self.endpoint.host(),
