@@ -1,5 +1,6 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
+mod authorities_are_trusted_for_their_host;
 mod common;
 mod credentials_reach_only_their_registry;
 mod folders_are_written_by_one_at_a_time;

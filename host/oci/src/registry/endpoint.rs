@@ -8,13 +8,10 @@ use http::{
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-use crate::transport::host_of;
+use crate::transport::{DOCKER_HUB, host_of};
 
 /// The path of the API.
 const API: &str = "/v2";
-
-/// Docker Hub answers under another name.
-const DOCKER_HUB: (&str, &str) = ("docker.io", "registry-1.docker.io");
 
 /// The characters that are escaped in a query.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
