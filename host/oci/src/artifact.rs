@@ -9,7 +9,7 @@ use serde_json::json;
 use thiserror::Error;
 use trainyard_text::clean;
 
-use crate::{digest::Digest, index::Listed};
+use crate::digest::Digest;
 
 /// The media type of the manifest.
 pub const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -278,17 +278,6 @@ impl Manifest {
     pub(crate) fn subject(&self) -> Option<String> {
         let subject = self.parsed.subject().as_ref();
         subject.map(|subject| subject.digest().to_string())
-    }
-
-    /// Returns the entry with which it is listed, without annotations.
-    pub(crate) fn listed(&self) -> Listed {
-        Listed {
-            media_type: MANIFEST_TYPE.to_owned(),
-            digest: self.digest.to_string(),
-            size: self.bytes.len() as u64,
-            artifact_type: Some(self.artifact_type()),
-            annotations: None,
-        }
     }
 
     /// Returns what kind of artifact it is.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::{
-    artifact::{ArtifactError, Blob, INDEX_TYPE, MANIFEST_TYPE, check_size, digest},
+    artifact::{ArtifactError, Blob, INDEX_TYPE, MANIFEST_TYPE, Manifest, check_size, digest},
     limits::MANIFEST_BYTES,
 };
 
@@ -34,6 +34,17 @@ struct Index {
 }
 
 impl Listed {
+    /// Returns the entry of a manifest, without annotations.
+    pub(crate) fn of(manifest: &Manifest) -> Self {
+        Self {
+            media_type: MANIFEST_TYPE.to_owned(),
+            digest: manifest.digest.to_string(),
+            size: manifest.bytes.len() as u64,
+            artifact_type: Some(manifest.artifact_type()),
+            annotations: None,
+        }
+    }
+
     pub(crate) fn name(&self) -> Option<&str> {
         let annotations = self.annotations.as_ref()?;
         annotations.get(NAME).map(String::as_str)

@@ -167,7 +167,7 @@ impl Layout {
         let annotations = name.map(|name| [(NAME.to_owned(), name.to_owned())].into());
         entries.push(Listed {
             annotations,
-            ..manifest.listed()
+            ..Listed::of(manifest)
         });
         self.write_index(&entries)
     }

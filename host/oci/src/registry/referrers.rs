@@ -104,7 +104,7 @@ impl Repository<'_> {
         annotations.remove(NAME);
         listed.push(Listed {
             annotations: (!annotations.is_empty()).then_some(annotations),
-            ..manifest.listed()
+            ..Listed::of(manifest)
         });
         let index = index::write(&listed)?;
         self.put(&fallback_tag(subject), &index, INDEX_TYPE).await?;
