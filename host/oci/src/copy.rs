@@ -150,7 +150,7 @@ impl ReferrersCopy<'_, '_> {
     fn spend(&mut self, bytes: u64) -> Result<(), CopyError> {
         let limit = self.limits.referrer_bytes;
         let used = (limit - self.rest).saturating_add(bytes);
-        check_size("signatures and attestations", used, limit)
+        check_size("set of referrers", used, limit)
             .map_err(|problem| CopyError::Source(problem.into()))?;
         self.rest = limit - used;
         Ok(())

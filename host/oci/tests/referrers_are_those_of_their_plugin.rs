@@ -202,7 +202,7 @@ async fn bytes_of_all_referrers_are_bounded() {
         let error = copied.err().map(|error| error.to_string());
         assert_eq!(error.is_none(), is_enough, "{error:?}");
         assert!(error.is_none_or(|error| {
-            error.starts_with(&format!("{REFERENCE}: its signatures and attestations has"))
+            error.starts_with(&format!("{REFERENCE}: its set of referrers has"))
         }));
     }
 }
