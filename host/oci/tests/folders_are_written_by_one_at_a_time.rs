@@ -18,37 +18,39 @@ fn listed(folder: &Path) -> Vec<Value> {
     index.get("manifests").unwrap().as_array().unwrap().clone()
 }
 
-/// Puts a plugin with these annotations into a registry.
-fn annotated(registry: &Registry, tag: &str, annotations: &Value) {
+/// Puts a plugin into a registry whose manifest has as many bytes as one may have, nearly all of them in an annotation.
+fn largest(registry: &Registry, tag: &str) {
     let (config, layer) = (
         registry.put_blob("team/x", b"{}"),
         registry.put_blob("team/x", WASM),
     );
-    let manifest = json!({
-        "schemaVersion": 2,
-        "mediaType": MANIFEST_TYPE,
-        "config": {"mediaType": CONFIG_TYPE, "digest": config, "size": 2},
-        "layers": [{"mediaType": LAYER_TYPE, "digest": layer, "size": WASM.len()}],
-        "annotations": annotations,
-    });
-    registry.put_manifest("team/x", tag, &manifest.to_string());
+    let manifest = |annotation: &str| {
+        json!({
+            "schemaVersion": 2,
+            "mediaType": MANIFEST_TYPE,
+            "config": {"mediaType": CONFIG_TYPE, "digest": config, "size": 2},
+            "layers": [{"mediaType": LAYER_TYPE, "digest": layer, "size": WASM.len()}],
+            "annotations": {"a": annotation},
+        })
+        .to_string()
+    };
+    let rest = (4 << 20) - manifest("").len();
+    registry.put_manifest("team/x", tag, &manifest(&"x".repeat(rest)));
 }
 
 #[tokio::test]
 async fn annotations_of_one_plugin_do_not_fill_the_index_of_all() {
     let net = Net::of(&[HOST]);
-    push(&net, REFERENCE, "one").await;
-    annotated(
-        net.registry(HOST),
-        "large",
-        &json!({"a": "x".repeat((4 << 20) - 1000)}),
-    );
     let folder = tempfile::tempdir().unwrap();
     let target = at(&format!("oci:{}", folder.path().display()));
+    for name in ["a", "b", "c"] {
+        push(&net, &format!("{target}:{name}"), name).await;
+    }
+    push(&net, REFERENCE, "one").await;
+    largest(net.registry(HOST), "large");
     for source in [REFERENCE, "r.example.com/team/x:large", REFERENCE] {
-        let copied = client(&net)
-            .copy(&at(source), &target, &Progress::NONE)
-            .await;
+        let client = client(&net);
+        let copied = client.copy(&at(source), &target, &Progress::NONE).await;
         copied.unwrap();
     }
     let source = format!("{target}:{REFERENCE}");
