@@ -114,6 +114,61 @@ fn folder_carries_a_plugin_as_it_was() {
 }
 
 #[test]
+fn pull_overwrites_no_file_whose_name_the_plugin_chose() {
+    let (site, team) = (Site::new(), test_plugin("team"));
+    stdout(&site.run(&["plugin", "push", &team, "oci:folder:1.0"]));
+    site.write("team.wasm", "precious");
+    let error = site.error(&["plugin", "pull", "oci:folder"]);
+    assert!(
+        error.contains("team.wasm: exists") && error.contains("choose the file with -o"),
+        "{error}"
+    );
+    let file = site.path().join("team.wasm");
+    assert_eq!(fs::read(&file).unwrap(), b"precious");
+    stdout(&site.run(&["plugin", "pull", "oci:folder", "-o", "team.wasm"]));
+    assert_eq!(fs::read(&file).unwrap(), fs::read(&team).unwrap());
+    let error = site.error(&["plugin", "pull", "oci:folder", "-o", "missing/x.wasm"]);
+    assert!(
+        error.contains("missing/x.wasm: the directory missing does not exist"),
+        "{error}"
+    );
+}
+
+#[test]
+fn inspect_says_whether_it_took_a_file_or_a_reference() {
+    let (site, team) = (Site::new(), test_plugin("team"));
+    let error = site.error(&["plugin", "inspect", "registry.invalid/team/x"]);
+    assert!(
+        error.contains("has neither a tag nor a digest; add `:TAG`"),
+        "{error}"
+    );
+    let reference = "registry.invalid/team/x:1.0";
+    fs::create_dir_all(site.path().join("registry.invalid/team")).unwrap();
+    fs::copy(&team, site.path().join(reference)).unwrap();
+    let output = site.run(&["plugin", "inspect", reference]);
+    let warning = stderr(&output);
+    assert!(output.status.success(), "{warning}");
+    assert!(
+        warning.contains("this is the file of that name, and not the plugin in the registry"),
+        "{warning}"
+    );
+}
+
+#[test]
+fn credential_helper_that_hangs_does_not_delay_the_end() {
+    const ASKS: &[u8] = b"HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"x\"\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    let site = Site::new();
+    let reference = format!("127.0.0.1:{}/team/x:1.0", server(ASKS));
+    site.helper("hangs", "sleep 25 & wait");
+    site.write(".docker/config.json", "{\"credsStore\": \"hangs\"}");
+    let begun = std::time::Instant::now();
+    let pull = ["plugin", "pull", reference.as_str(), "-o", "x.wasm"];
+    let error = site.error(&[&pull[..], &["--registry-timeout", "1s"]].concat());
+    assert!(error.contains("not done within 1s"), "{error}");
+    assert!(begun.elapsed().as_secs() < 20, "{:?}", begun.elapsed());
+}
+
+#[test]
 fn inspect_shows_a_reference_as_it_shows_a_file() {
     let (site, team) = (Site::new(), test_plugin("team"));
     let annotation = "org.opencontainers.image.source=https://git.example.com/team";
@@ -418,5 +473,5 @@ fn mirror_with_a_private_authority_is_used() {
         mirror.host()
     );
     site.write("registries.yaml", &configs);
-    stdout(&site.run(&pull));
+    stdout(&site.run(&[&pull[..], &["-o", "again.wasm"]].concat()));
 }

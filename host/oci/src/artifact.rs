@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use oci_spec::image;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use thiserror::Error;
 use trainyard_text::clean;
 
@@ -95,6 +95,14 @@ pub enum ArtifactError {
     Digest {
         /// The digest.
         found: String,
+    },
+    /// It refers to another manifest.
+    #[error(
+        "its manifest refers to {subject}, as only signatures and attestations do; a copy of it would appear as one of {subject}, so push it with `trainyard plugin push`"
+    )]
+    Subject {
+        /// The digest of the other manifest.
+        subject: String,
     },
     /// A declared size is beyond the limit.
     #[error("its {what} has {bytes} bytes, but at most {limit} are accepted")]
@@ -200,38 +208,17 @@ pub(crate) struct Blob {
 
 impl Blob {
     pub(crate) fn of(descriptor: &image::Descriptor) -> Result<Self, ArtifactError> {
-        let digest = descriptor.digest().to_string();
         let annotations = descriptor.annotations().iter().flatten();
         let artifact_type = descriptor.artifact_type().as_ref();
         Ok(Self {
             media_type: descriptor.media_type().to_string(),
-            digest: digest.parse().map_err(|_| ArtifactError::Digest {
-                found: clean(&digest),
-            })?,
+            digest: digest(descriptor.digest().as_ref())?,
             size: descriptor.size(),
             annotations: annotations
                 .map(|(key, value)| (key.clone(), value.clone()))
                 .collect(),
             artifact_type: artifact_type.map(ToString::to_string),
         })
-    }
-
-    /// Returns the descriptor.
-    pub(crate) fn to_json(&self) -> Value {
-        let mut descriptor = json!({
-            "mediaType": self.media_type,
-            "digest": self.digest.as_str(),
-            "size": self.size,
-        });
-        if let Some(members) = descriptor.as_object_mut() {
-            if let Some(artifact_type) = &self.artifact_type {
-                members.insert("artifactType".to_owned(), json!(artifact_type));
-            }
-            if !self.annotations.is_empty() {
-                members.insert("annotations".to_owned(), json!(self.annotations));
-            }
-        }
-        descriptor
     }
 }
 
@@ -248,7 +235,13 @@ pub(crate) struct Manifest {
 #[serde(rename_all = "camelCase")]
 struct Kind {
     media_type: Option<String>,
-    manifests: Option<Vec<Value>>,
+    manifests: Option<Vec<Named>>,
+}
+
+/// What an error says of a manifest in an index.
+#[derive(Deserialize)]
+struct Named {
+    digest: Option<String>,
 }
 
 impl Manifest {
@@ -287,17 +280,6 @@ impl Manifest {
         subject.map(|subject| subject.digest().to_string())
     }
 
-    /// Returns the descriptor with which it is listed.
-    pub(crate) fn descriptor(&self) -> Blob {
-        Blob {
-            media_type: MANIFEST_TYPE.to_owned(),
-            digest: self.digest.clone(),
-            size: self.bytes.len() as u64,
-            annotations: self.annotations(),
-            artifact_type: Some(self.artifact_type()),
-        }
-    }
-
     /// Returns what kind of artifact it is.
     pub(crate) fn artifact_type(&self) -> String {
         let own = self.parsed.artifact_type().as_ref();
@@ -317,6 +299,11 @@ impl Manifest {
     /// # Errors
     /// It does not describe a plugin, or one that is too large.
     pub(crate) fn plugin(&self, file_bytes: u64) -> Result<(Blob, Blob), ArtifactError> {
+        if let Some(subject) = self.subject() {
+            return Err(ArtifactError::Subject {
+                subject: clean(&subject),
+            });
+        }
         let config = Blob::of(self.parsed.config())?;
         if config.media_type != CONFIG_TYPE {
             return Err(ArtifactError::ConfigType {
@@ -344,6 +331,12 @@ impl Manifest {
         check_size("file", layer.size, file_bytes)?;
         Ok((config, layer))
     }
+}
+
+/// Reads a digest.
+pub(crate) fn digest(text: &str) -> Result<Digest, ArtifactError> {
+    text.parse()
+        .map_err(|_| ArtifactError::Digest { found: clean(text) })
 }
 
 /// Refuses a declared size that is beyond the limit.
@@ -379,11 +372,11 @@ fn json_error(error: &serde_json::Error) -> ArtifactError {
     })
 }
 
-fn index_error(manifests: &[Value]) -> ArtifactError {
+fn index_error(manifests: &[Named]) -> ArtifactError {
     const LISTED: usize = 4;
     let digests = manifests
         .iter()
-        .filter_map(|manifest| manifest.get("digest").and_then(Value::as_str));
+        .filter_map(|manifest| manifest.digest.as_deref());
     let listed: Vec<_> = digests.take(LISTED).map(clean).collect();
     ArtifactError::Index {
         manifests: manifests.len(),

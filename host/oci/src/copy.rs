@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::{
-    artifact::{Blob, MANIFEST_TYPE},
+    artifact::{Blob, check_size},
     digest::Digest,
     error::{Problem, RegistryError},
     limits::Limits,
@@ -23,30 +23,45 @@ pub struct Copied {
     pub referrers: usize,
 }
 
-/// Writes a plugin. The name comes last, when everything is there, so that nobody finds a plugin without its signatures.
+/// What is wrong with a copy, and with which of its ends.
+pub(crate) enum CopyError {
+    Source(Problem),
+    Target(Problem),
+}
+
+/// Writes a plugin that nothing refers to yet.
+pub(crate) async fn push(
+    plugin: &Fetched,
+    to: &Store<'_>,
+    name: &str,
+    progress: &Progress,
+) -> Result<(), Problem> {
+    put_plugin(plugin, to, progress).await?;
+    to.put_named(name, &plugin.manifest).await
+}
+
+/// Writes a plugin with what refers to it. The name comes last, when everything is there, so that nobody finds a plugin without its signatures.
 pub(crate) async fn write(
     plugin: &Fetched,
-    from: Option<&Store<'_>>,
+    from: &Store<'_>,
     to: &Store<'_>,
     name: &str,
     limits: &Limits,
     progress: &Progress,
-) -> Result<Copied, Problem> {
-    if let Store::Layout(layout) = to {
-        layout.create()?;
-    }
-    progress.expect(plugin.layer.size);
-    let config = Digest::of(&plugin.config);
-    to.put(&config, plugin.config.clone(), &Progress::NONE)
-        .await?;
-    to.put(&plugin.layer.digest, plugin.file.clone(), progress)
-        .await?;
-    to.put_unnamed(&plugin.manifest).await?;
-    let referrers = match from {
-        Some(from) => copy_referrers(&plugin.manifest.digest, from, to, limits).await?,
-        None => 0,
+) -> Result<Copied, CopyError> {
+    put_plugin(plugin, to, progress)
+        .await
+        .map_err(CopyError::Target)?;
+    let mut referrers = ReferrersCopy {
+        from,
+        to,
+        limits,
+        rest: limits.referrer_bytes,
     };
-    to.put_named(name, &plugin.manifest).await?;
+    let referrers = referrers.all(&plugin.manifest.digest).await?;
+    to.put_named(name, &plugin.manifest)
+        .await
+        .map_err(CopyError::Target)?;
     Ok(Copied {
         digest: plugin.manifest.digest.clone(),
         bytes: plugin.layer.size,
@@ -54,62 +69,90 @@ pub(crate) async fn write(
     })
 }
 
-/// Copies what refers to a manifest, and what refers to that, such as the signature of an SBOM. Returns how many there are.
-async fn copy_referrers(
-    digest: &Digest,
-    from: &Store<'_>,
-    to: &Store<'_>,
-    limits: &Limits,
-) -> Result<usize, Problem> {
-    let mut found: Vec<Digest> = vec![digest.clone()];
-    let mut next = 0;
-    while let Some(subject) = found.get(next).cloned() {
-        next += 1;
-        for referrer in referrers(&subject, from, limits).await? {
-            // A digest cannot refer to itself, but two lists may name the same one.
-            if found.contains(&referrer.digest) {
-                continue;
+async fn put_plugin(plugin: &Fetched, to: &Store<'_>, progress: &Progress) -> Result<(), Problem> {
+    if let Store::Layout(layout) = to {
+        layout.create().await?;
+    }
+    progress.expect(plugin.layer.size);
+    let config = Digest::of(&plugin.config);
+    to.put(&config, plugin.config.clone(), &Progress::NONE)
+        .await?;
+    to.put(&plugin.layer.digest, plugin.file.clone(), progress)
+        .await?;
+    to.put_unnamed(&plugin.manifest).await
+}
+
+/// A copy of what refers to a plugin.
+struct ReferrersCopy<'c, 'w> {
+    from: &'c Store<'w>,
+    to: &'c Store<'w>,
+    limits: &'c Limits,
+    /// How many bytes may still be read.
+    rest: u64,
+}
+
+impl ReferrersCopy<'_, '_> {
+    /// Copies what refers to a manifest, and what refers to that, such as the signature of an SBOM. Returns how many there are.
+    async fn all(&mut self, digest: &Digest) -> Result<usize, CopyError> {
+        let limit = self.limits.referrers;
+        let too_many = || CopyError::Source(RegistryError::ManyReferrers { limit }.into());
+        let mut found: Vec<Digest> = vec![digest.clone()];
+        let mut next = 0;
+        while let Some(subject) = found.get(next).cloned() {
+            next += 1;
+            let listed = self.from.referrers(&subject, limit).await;
+            let listed = listed.map_err(CopyError::Source)?;
+            if listed.len() > limit {
+                return Err(too_many());
             }
-            if found.len() > limits.referrers {
-                return Err(too_many(limits).into());
+            for referrer in listed {
+                // A digest cannot refer to itself, but two lists may name the same one.
+                if found.contains(&referrer.digest) {
+                    continue;
+                }
+                if found.len() > limit {
+                    return Err(too_many());
+                }
+                if self.one(&subject, &referrer).await? {
+                    found.push(referrer.digest);
+                }
             }
-            copy_one(&referrer, from, to, limits).await?;
-            found.push(referrer.digest);
         }
+        Ok(found.len() - 1)
     }
-    Ok(found.len() - 1)
-}
 
-/// Returns what refers to a manifest, up to the limit. What is not an image manifest is left out.
-pub(crate) async fn referrers(
-    digest: &Digest,
-    store: &Store<'_>,
-    limits: &Limits,
-) -> Result<Vec<Blob>, Problem> {
-    let mut found = store.referrers(digest).await?;
-    found.retain(|blob| blob.media_type == MANIFEST_TYPE);
-    if found.len() > limits.referrers {
-        return Err(too_many(limits).into());
+    /// Copies a manifest with its content. Returns whether it refers to the subject, as the list says.
+    async fn one(&mut self, subject: &Digest, referrer: &Blob) -> Result<bool, CopyError> {
+        let manifest = self.from.manifest(referrer).await;
+        let manifest = manifest.map_err(CopyError::Source)?;
+        self.spend(manifest.bytes.len() as u64)?;
+        let signed = manifest.subject();
+        if signed.as_deref() != Some(subject.as_str()) {
+            tracing::warn!(
+                referrer = %referrer.digest, %subject, signed,
+                "the source lists a manifest as a referrer that refers to another subject; it is not copied"
+            );
+            return Ok(false);
+        }
+        let blobs = manifest.blobs();
+        for blob in blobs.map_err(|problem| CopyError::Source(problem.into()))? {
+            self.spend(blob.size)?;
+            let content = self.from.limited(&blob, self.limits.blob_bytes).await;
+            let content = content.map_err(CopyError::Source)?;
+            let put = self.to.put(&blob.digest, content, &Progress::NONE).await;
+            put.map_err(CopyError::Target)?;
+        }
+        let put = self.to.put_unnamed(&manifest).await;
+        put.map_err(CopyError::Target)?;
+        Ok(true)
     }
-    Ok(found)
-}
 
-fn too_many(limits: &Limits) -> RegistryError {
-    RegistryError::ManyReferrers {
-        limit: limits.referrers,
+    fn spend(&mut self, bytes: u64) -> Result<(), CopyError> {
+        let limit = self.limits.referrer_bytes;
+        let used = (limit - self.rest).saturating_add(bytes);
+        check_size("set of referrers", used, limit)
+            .map_err(|problem| CopyError::Source(problem.into()))?;
+        self.rest = limit - used;
+        Ok(())
     }
-}
-
-async fn copy_one(
-    referrer: &Blob,
-    from: &Store<'_>,
-    to: &Store<'_>,
-    limits: &Limits,
-) -> Result<(), Problem> {
-    let manifest = from.manifest(referrer).await?;
-    for blob in manifest.blobs()? {
-        let content = from.limited(&blob, limits.blob_bytes).await?;
-        to.put(&blob.digest, content, &Progress::NONE).await?;
-    }
-    to.put_unnamed(&manifest).await
 }

@@ -1,28 +1,29 @@
 //! A folder in the OCI image layout, such as one that a site without a network gets. Nothing in it is used without its digest.
 
 use std::{
-    fmt, fs,
+    fs,
     io::{self, Read as _, Write as _},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
-use oci_spec::image;
-use serde::Deserialize;
-use serde_json::{Value, json};
 use trainyard_text::{clean, listed};
 
 use crate::{
-    artifact::{Blob, INDEX_TYPE, Manifest},
+    artifact::{Blob, Manifest},
     digest::Digest,
     error::{LayoutError, Problem},
+    index::{self, Listed, NAME},
     limits::MANIFEST_BYTES,
 };
 
-/// The annotation with the name of a manifest.
-const NAME: &str = "org.opencontainers.image.ref.name";
 const MARKER: &str = "oci-layout";
+/// The content of the marker.
+const VERSION: &[u8] = br#"{"imageLayoutVersion":"1.0.0"}"#;
 const INDEX: &str = "index.json";
 const BLOBS: &str = "blobs/sha256";
+/// How long to wait before another attempt to lock the index.
+const LOCK_PAUSE: Duration = Duration::from_millis(20);
 /// The most names in an error.
 const NAMES: usize = 8;
 
@@ -32,29 +33,6 @@ pub(crate) struct Layout {
     folder: PathBuf,
 }
 
-#[derive(Deserialize)]
-struct Index {
-    manifests: Vec<image::Descriptor>,
-}
-
-/// A manifest in the index, with its name if it has one.
-#[derive(Clone, Debug)]
-pub(crate) struct Entry {
-    pub(crate) blob: Blob,
-}
-
-impl Entry {
-    pub(crate) fn name(&self) -> Option<&str> {
-        self.blob.annotations.get(NAME).map(String::as_str)
-    }
-}
-
-impl fmt::Display for Layout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.folder.display())
-    }
-}
-
 impl Layout {
     pub(crate) fn new(folder: &Path) -> Self {
         let folder = folder.to_owned();
@@ -62,13 +40,20 @@ impl Layout {
     }
 
     /// Creates the folder, if it does not exist.
-    pub(crate) fn create(&self) -> Result<(), LayoutError> {
+    pub(crate) async fn create(&self) -> Result<(), Problem> {
         let blobs = self.folder.join(BLOBS);
         fs::create_dir_all(&blobs).map_err(|source| io_error(&blobs, source))?;
         let marker = self.folder.join(MARKER);
         if !marker.exists() {
-            self.write(MARKER, br#"{"imageLayoutVersion":"1.0.0"}"#)?;
+            // Another process may be as fast, and hold the lock already.
+            let file = self.unfinished(&marker, VERSION);
+            let written = file.and_then(|file| Ok(file.persist_noclobber(&marker)?));
+            let is_new = |error: &io::Error| error.kind() != io::ErrorKind::AlreadyExists;
+            if let Some(source) = written.err().filter(is_new) {
+                return Err(io_error(&marker, source).into());
+            }
         }
+        let _lock = self.lock().await?;
         if !self.folder.join(INDEX).exists() {
             self.write_index(&[])?;
         }
@@ -76,23 +61,17 @@ impl Layout {
     }
 
     /// Returns what its index lists.
-    pub(crate) fn entries(&self) -> Result<Vec<Entry>, Problem> {
+    pub(crate) fn entries(&self) -> Result<Vec<Listed>, LayoutError> {
         let failure = |what| LayoutError::NotALayout {
             folder: self.folder.clone(),
             what,
         };
         if !self.folder.join(MARKER).exists() {
-            return Err(failure(MARKER).into());
+            return Err(failure(MARKER));
         }
         let path = self.folder.join(INDEX);
         let bytes = read(&path, MANIFEST_BYTES)?;
-        let index: Index = serde_json::from_slice(&bytes).map_err(|_| failure(INDEX))?;
-        let entry = |descriptor| {
-            Ok(Entry {
-                blob: Blob::of(descriptor)?,
-            })
-        };
-        index.manifests.iter().map(entry).collect()
+        index::parse(&bytes).map_err(|_| failure(INDEX))
     }
 
     /// Returns the manifest with that name or digest, or the only one that has a name.
@@ -102,17 +81,20 @@ impl Layout {
         digest: Option<&Digest>,
     ) -> Result<Manifest, Problem> {
         let entries = self.entries()?;
-        let fits = |entry: &&Entry| {
-            name.is_none_or(|name| entry.name() == Some(name))
-                && digest.is_none_or(|digest| entry.blob.digest == *digest)
+        // What was copied by its digest has the digest in its name.
+        let with_digest = name.zip(digest);
+        let with_digest = with_digest.map(|(name, digest)| format!("{name}@{digest}"));
+        let fits = |entry: &&Listed| {
+            let is_named = |name| entry.name() == Some(name);
+            (name.is_none_or(is_named) || with_digest.as_deref().is_some_and(is_named))
+                && digest.is_none_or(|digest| entry.digest == digest.as_str())
                 && (name.is_some() || digest.is_some() || entry.name().is_some())
         };
         let mut fitting = entries.iter().filter(fits);
         let found = fitting.next();
-        let is_one =
-            fitting.all(|other| Some(&other.blob.digest) == found.map(|found| &found.blob.digest));
+        let is_one = fitting.all(|other| Some(&other.digest) == found.map(|found| &found.digest));
         let names = || {
-            let names: Vec<_> = entries.iter().filter_map(Entry::name).map(clean).collect();
+            let names: Vec<_> = entries.iter().filter_map(Listed::name).map(clean).collect();
             if names.is_empty() {
                 "none".to_owned()
             } else {
@@ -120,7 +102,7 @@ impl Layout {
             }
         };
         match found {
-            Some(entry) if is_one => self.manifest(&entry.blob),
+            Some(entry) if is_one => self.manifest(&entry.blob()?),
             Some(_) => Err(LayoutError::Several { names: names() }.into()),
             None => {
                 let digest = digest.map(Digest::to_string);
@@ -168,88 +150,92 @@ impl Layout {
         self.write(&format!("{BLOBS}/{}", digest.hex()), bytes)
     }
 
-    /// Writes a manifest, and lists it: under a name that no other has then, or without a name as what refers to another.
-    pub(crate) fn put_manifest(
+    /// Writes a manifest, and lists it: under a name that no other has then, or without a name as what refers to another. Nothing of what it
+    /// says itself is in the list, which all plugins of the folder share.
+    pub(crate) async fn put_manifest(
         &self,
         manifest: &Manifest,
         name: Option<&str>,
     ) -> Result<(), Problem> {
         self.put(&manifest.bytes)?;
+        let _lock = self.lock().await?;
         let mut entries = self.entries()?;
         entries.retain(|entry| match name {
             Some(name) => entry.name() != Some(name),
-            None => entry.blob.digest != manifest.digest || entry.name().is_some(),
+            None => entry.digest != manifest.digest.as_str() || entry.name().is_some(),
         });
-        let mut blob = manifest.descriptor();
-        if let Some(name) = name {
-            blob.annotations.insert(NAME.to_owned(), name.to_owned());
-        }
-        entries.push(Entry { blob });
-        Ok(self.write_index(&entries)?)
+        let annotations = name.map(|name| [(NAME.to_owned(), name.to_owned())].into());
+        entries.push(Listed {
+            annotations,
+            ..Listed::of(manifest)
+        });
+        self.write_index(&entries)
     }
 
-    /// Returns the descriptors of what refers to a manifest.
-    pub(crate) fn referrers(&self, digest: &Digest) -> Result<Vec<Blob>, Problem> {
+    /// Returns the descriptors of what refers to a manifest, and at most one more than so many.
+    pub(crate) async fn referrers(
+        &self,
+        digest: &Digest,
+        limit: usize,
+    ) -> Result<Vec<Blob>, Problem> {
         let mut found = Vec::new();
-        for entry in self.entries()? {
+        for blob in index::manifests(self.entries()?) {
+            // Reading files never waits, so that the deadline would not be noticed.
+            tokio::task::yield_now().await;
             // Other kinds of manifests in the folder are none of ours.
-            let refers = self
-                .manifest(&entry.blob)
-                .ok()
-                .and_then(|manifest| manifest.subject());
-            if refers.as_deref() == Some(digest.as_str()) {
-                found.push(entry.blob);
+            let Ok(manifest) = self.manifest(&blob) else {
+                continue;
+            };
+            if manifest.subject().as_deref() == Some(digest.as_str()) {
+                found.push(Blob {
+                    annotations: manifest.annotations(),
+                    artifact_type: Some(manifest.artifact_type()),
+                    ..blob
+                });
+            }
+            if found.len() > limit {
+                break;
             }
         }
         Ok(found)
     }
 
-    /// Returns the bytes of all content.
-    pub(crate) fn bytes(&self) -> Result<u64, LayoutError> {
-        let files = self.files()?.into_iter();
-        Ok(files
-            .filter_map(|path| Some(path.metadata().ok()?.len()))
-            .sum())
-    }
-
-    /// Removes content, and what an earlier process did not finish.
-    pub(crate) fn retain(&self, is_kept: impl Fn(&Digest) -> bool) -> Result<(), LayoutError> {
-        for path in self.files()? {
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let digest = format!("sha256:{name}").parse().ok();
-            if !digest.is_some_and(|digest| is_kept(&digest)) {
-                fs::remove_file(&path).map_err(|source| io_error(&path, source))?;
+    /// Waits until no other process writes the list.
+    async fn lock(&self) -> Result<fs::File, LayoutError> {
+        let path = self.folder.join(MARKER);
+        // A network file system lets only those lock a file that may write it.
+        let file = fs::File::options().read(true).write(true).open(&path);
+        let file = file.map_err(|source| io_error(&path, source))?;
+        loop {
+            match file.try_lock() {
+                Ok(()) => return Ok(file),
+                Err(fs::TryLockError::WouldBlock) => tokio::time::sleep(LOCK_PAUSE).await,
+                Err(fs::TryLockError::Error(source)) => return Err(io_error(&path, source)),
             }
         }
-        Ok(())
     }
 
-    fn files(&self) -> Result<Vec<PathBuf>, LayoutError> {
-        let blobs = self.folder.join(BLOBS);
-        let files = fs::read_dir(&blobs).map_err(|source| io_error(&blobs, source))?;
-        Ok(files.filter_map(|file| Some(file.ok()?.path())).collect())
-    }
-
-    pub(crate) fn write_index(&self, entries: &[Entry]) -> Result<(), LayoutError> {
-        let manifests: Vec<Value> = entries.iter().map(|entry| entry.blob.to_json()).collect();
-        let index = json!({"schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": manifests});
-        self.write(INDEX, index.to_string().as_bytes())
+    fn write_index(&self, entries: &[Listed]) -> Result<(), Problem> {
+        Ok(self.write(INDEX, &index::write(entries)?)?)
     }
 
     /// Replaces a file as a whole.
     fn write(&self, name: &str, bytes: &[u8]) -> Result<(), LayoutError> {
         let path = self.folder.join(name);
-        let write = || -> io::Result<()> {
-            let folder = path.parent().unwrap_or(&self.folder);
-            let mut file = tempfile::Builder::new();
-            file.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
-            let mut file = file.prefix(UNFINISHED).tempfile_in(folder)?;
-            file.write_all(bytes)?;
-            file.as_file().sync_all()?;
-            file.persist(&path)?;
-            Ok(())
-        };
-        write().map_err(|source| io_error(&path, source))
+        let file = self.unfinished(&path, bytes);
+        let written = file.and_then(|file| Ok(file.persist(&path)?));
+        written.map_err(|source| io_error(&path, source)).map(drop)
+    }
+
+    /// Writes a file that does not have its name yet.
+    fn unfinished(&self, path: &Path, bytes: &[u8]) -> io::Result<tempfile::NamedTempFile> {
+        let folder = path.parent().unwrap_or(&self.folder);
+        let mut file = tempfile::Builder::new();
+        file.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o644));
+        let mut file = file.prefix(UNFINISHED).tempfile_in(folder)?;
+        file.write_all(bytes)?;
+        file.as_file().sync_all()?;
+        Ok(file)
     }
 }
 

@@ -1,12 +1,12 @@
-//! Plugins in OCI registries: push, pull, copy and inspect, with a cache by digest.
+//! Plugins in OCI registries: push, pull, copy and inspect.
 //!
 //! - `reference` and `digest` name what is in a registry or in a folder.
 //! - `artifact` is the layout of a plugin: the WebAssembly artifact of the CNCF. It is pure: it makes a manifest, and checks one.
 //! - `registry` is the client of one repository: authorization, redirects, blobs, manifests and referrers. It sends its requests with a
 //!   `transport`, which is HTTPS except in tests, and within `limits` of size and time.
-//! - `layout` is a folder in the OCI image layout. `store` is what a registry and a folder have in common, and `copy` writes a plugin to
+//! - `layout` is a folder in the OCI image layout, and `index` a list of manifests in either. `store` is what a registry and a folder have in common, and `copy` writes a plugin to
 //!   either, with what refers to it.
-//! - `client` does what users ask for, with their `credentials`, the mirrors of the operator's `registries`, and the `cache`.
+//! - `client` does what users ask for, with their `credentials` and the mirrors of the operator's `registries`.
 //! - `progress` says how far it is, and `error` why it failed.
 //!
 //! Nothing that a registry says is trusted but what has the digest that was asked for.
@@ -17,12 +17,12 @@
 )]
 
 mod artifact;
-mod cache;
 mod client;
 mod copy;
 mod credentials;
 mod digest;
 mod error;
+mod index;
 mod layout;
 mod limits;
 mod progress;
@@ -33,8 +33,7 @@ mod store;
 mod transport;
 
 pub use artifact::{Artifact, ArtifactError, CONFIG_TYPE, LAYER_TYPE, MANIFEST_TYPE, Release};
-pub use cache::Cache;
-pub use client::{Client, Inspected, Origin, Pulled, Pushed, Referrer};
+pub use client::{Client, Inspected, Pulled, Pushed, Referrer};
 pub use copy::Copied;
 pub use credentials::{CredentialError, Credentials, Secret};
 pub use digest::{Digest, DigestError};

@@ -15,6 +15,8 @@ pub struct Limits {
     pub total: Duration,
     /// Referrers of a plugin that are listed or copied, such as signatures. Default 64.
     pub referrers: usize,
+    /// Bytes of all referrers of a plugin that are copied, with their content. Default 256 MiB.
+    pub referrer_bytes: u64,
 }
 
 impl Default for Limits {
@@ -25,6 +27,7 @@ impl Default for Limits {
             answer: Duration::from_secs(15),
             total: Duration::from_secs(300),
             referrers: 64,
+            referrer_bytes: 256 << 20,
         }
     }
 }

@@ -97,15 +97,6 @@ impl Reference {
         self.digest.as_ref()
     }
 
-    /// Returns the reference of this digest in the same repository, without a tag.
-    #[must_use]
-    pub fn at(&self, digest: &Digest) -> Self {
-        Self {
-            parsed: self.parsed.clone_with_digest(digest.to_string()),
-            digest: Some(digest.clone()),
-        }
-    }
-
     /// Returns what the registry is asked for: the digest, or else the tag.
     pub(crate) fn wanted(&self) -> &str {
         let digest = self.digest.as_ref().map(Digest::as_str);

@@ -118,7 +118,7 @@ impl Store<'_> {
                     .await
             }
             Self::Layout(layout) if manifest.subject().is_some() => {
-                layout.put_manifest(manifest, None)
+                layout.put_manifest(manifest, None).await
             }
             // What has a name is listed under it alone.
             Self::Layout(layout) => Ok(layout.put(&manifest.bytes)?),
@@ -129,14 +129,19 @@ impl Store<'_> {
     pub(crate) async fn put_named(&self, name: &str, manifest: &Manifest) -> Result<(), Problem> {
         match self {
             Self::Registry(repository) => repository.put_manifest(name, manifest).await,
-            Self::Layout(layout) => layout.put_manifest(manifest, Some(name)),
+            Self::Layout(layout) => layout.put_manifest(manifest, Some(name)).await,
         }
     }
 
-    pub(crate) async fn referrers(&self, digest: &Digest) -> Result<Vec<Blob>, Problem> {
+    /// Returns the descriptors of what refers to a manifest, and at most one more than so many.
+    pub(crate) async fn referrers(
+        &self,
+        digest: &Digest,
+        limit: usize,
+    ) -> Result<Vec<Blob>, Problem> {
         match self {
-            Self::Registry(repository) => repository.referrers(digest).await,
-            Self::Layout(layout) => layout.referrers(digest),
+            Self::Registry(repository) => repository.referrers(digest, limit).await,
+            Self::Layout(layout) => layout.referrers(digest, limit).await,
         }
     }
 }

@@ -1,10 +1,17 @@
 //! How requests are sent: HTTP/1.1 over TLS, with the machine's certificate authorities and the operator's.
 
-use std::{fmt, path::PathBuf, pin::Pin, sync::Arc, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fmt,
+    path::{Path, PathBuf},
+    pin::Pin,
+    sync::Arc,
+    time::Duration,
+};
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt as _, future::BoxFuture, stream};
-use http::{Request, Response, header};
+use http::{Request, Response, header, uri::Authority};
 use http_body_util::{BodyExt as _, Empty, StreamBody, combinators::UnsyncBoxBody};
 use hyper::body::Frame;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
@@ -19,7 +26,10 @@ use rustls::{
 use thiserror::Error;
 use trainyard_text::clean;
 
-use crate::progress::Progress;
+use crate::{progress::Progress, registries::Registries};
+
+/// Docker Hub answers under another name.
+pub(crate) const DOCKER_HUB: (&str, &str) = ("docker.io", "registry-1.docker.io");
 
 /// The size of the pieces in which content is sent, in bytes.
 const PIECE: usize = 64 << 10;
@@ -96,9 +106,13 @@ pub enum HttpsError {
 
 type Body = UnsyncBoxBody<Bytes, std::convert::Infallible>;
 
+type HttpsClient = Client<HttpsConnector<HttpConnector>, Body>;
+
 /// The transport of programs: TLS, or plain HTTP where the URI says so.
 pub struct Https {
-    client: Client<HttpsConnector<HttpConnector>, Body>,
+    /// The clients of hosts that have certificate authorities of their own, by host and port.
+    of_hosts: BTreeMap<String, HttpsClient>,
+    of_others: HttpsClient,
 }
 
 impl fmt::Debug for Https {
@@ -108,11 +122,16 @@ impl fmt::Debug for Https {
 }
 
 impl Https {
-    /// Returns a transport that trusts this machine's certificate authorities and those of these files.
+    /// Returns a transport that trusts this machine's certificate authorities, those of these files, and for each host those that the
+    /// operator's registries have for it alone.
     ///
     /// # Errors
     /// A file is not a list of certificates.
-    pub fn new(ca_files: &[PathBuf], connect: Duration) -> Result<Self, HttpsError> {
+    pub fn new(
+        registries: &Registries,
+        ca_files: &[PathBuf],
+        connect: Duration,
+    ) -> Result<Self, HttpsError> {
         let mut roots = RootCertStore::empty();
         // Without any, only files and plain HTTP work; connections then say that the issuer is unknown.
         let of_machine = rustls_native_certs::load_native_certs().certs;
@@ -120,28 +139,59 @@ impl Https {
         for file in ca_files {
             add(&mut roots, file)?;
         }
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let tls = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let mut http = HttpConnector::new();
-        http.enforce_http(false);
-        http.set_connect_timeout(Some(connect));
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls)
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(http);
+        let client = |file: Option<&Path>| {
+            let mut roots = roots.clone();
+            if let Some(file) = file {
+                add(&mut roots, file)?;
+            }
+            client(roots, connect)
+        };
+        let of_hosts = registries
+            .hosts()
+            .map(|(host, file)| Ok((with_port(&host), client(file)?)));
         Ok(Self {
-            client: Client::builder(TokioExecutor::new()).build(connector),
+            of_hosts: of_hosts.collect::<Result<_, HttpsError>>()?,
+            of_others: client(registries.ca_file_of_others())?,
         })
+    }
+
+    fn client(&self, uri: &http::Uri) -> &HttpsClient {
+        let host = uri.authority().map(with_port);
+        let own = host.and_then(|host| self.of_hosts.get(&host));
+        own.unwrap_or(&self.of_others)
     }
 }
 
-fn add(roots: &mut RootCertStore, file: &PathBuf) -> Result<(), HttpsError> {
+/// Returns a host with its port, by which clients are found.
+fn with_port(host: &Authority) -> String {
+    let port = host.port_u16().unwrap_or(443);
+    let name = host.host().to_ascii_lowercase();
+    // Docker Hub answers under another name.
+    let (hub, answers) = DOCKER_HUB;
+    let name = if name == hub { answers } else { &name };
+    format!("{name}:{port}")
+}
+
+fn client(roots: RootCertStore, connect: Duration) -> Result<HttpsClient, HttpsError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let tls = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let mut http = HttpConnector::new();
+    http.enforce_http(false);
+    http.set_connect_timeout(Some(connect));
+    let connector = HttpsConnectorBuilder::new()
+        .with_tls_config(tls)
+        .https_or_http()
+        .enable_http1()
+        .wrap_connector(http);
+    Ok(Client::builder(TokioExecutor::new()).build(connector))
+}
+
+fn add(roots: &mut RootCertStore, file: &Path) -> Result<(), HttpsError> {
     let failure = |reason: String| HttpsError::Authorities {
-        file: file.clone(),
+        file: file.to_owned(),
         reason,
     };
     let read = CertificateDer::pem_file_iter(file).map_err(|error| failure(error.to_string()))?;
@@ -164,7 +214,7 @@ impl Transport for Https {
         let host = host(request.uri());
         let request = request.map(body);
         Box::pin(async move {
-            let answer = self.client.request(request).await;
+            let answer = self.client(request.uri()).request(request).await;
             let answer = answer.map_err(|error| TransportError::Unreachable {
                 host: host.clone(),
                 reason: clean(&causes(&error)),
@@ -183,8 +233,21 @@ impl Transport for Https {
 
 /// Returns the host of a URI, for messages.
 pub(crate) fn host(uri: &http::Uri) -> String {
-    uri.authority()
-        .map_or_else(String::new, |authority| clean(authority.as_str()))
+    uri.authority().map_or_else(String::new, host_of)
+}
+
+/// Returns a host with its port, without a user.
+pub(crate) fn host_of(authority: &Authority) -> String {
+    clean(after_user(authority.as_str()))
+}
+
+/// Returns a URL for messages: without a user, and without a query, which may be a signature.
+pub(crate) fn shown_url(url: &str) -> String {
+    clean(after_user(url.split('?').next().unwrap_or_default()))
+}
+
+fn after_user(text: &str) -> &str {
+    text.rsplit_once('@').map_or(text, |(_, rest)| rest)
 }
 
 /// Sends content in pieces, so that progress can be seen.

@@ -225,7 +225,8 @@ async fn token_servers_without_encryption_get_nothing() {
         let error = pull(&client, REFERENCE).await.unwrap_err();
         assert!(
             error.contains(&format!(
-                "asks to send credentials to `{realm}`, which is not https"
+                "asks to send credentials to `{}`, which is not https",
+                realm.rsplit('@').next().unwrap()
             )),
             "{error}"
         );
@@ -329,4 +330,97 @@ async fn refused_credentials_are_told_apart_from_missing_ones() {
         error.contains("refuses access to team/x without a credential"),
         "{error}"
     );
+}
+
+#[tokio::test]
+async fn messages_that_repeat_the_credential_are_left_out() {
+    let net = Net::with([(
+        HOST,
+        Registry::for_holders_of(Access::Basic(BASIC.to_owned())),
+    )]);
+    let client = with_credentials(&net, Registries::default());
+    for (message, is_shown) in [
+        (format!("unexpected header Authorization: {BASIC}"), false),
+        ("robot:hunter2 may not".to_owned(), false),
+        ("robot may not".to_owned(), true),
+    ] {
+        let shown = message.clone();
+        net.answer(move |seen| {
+            let body = json!({"errors": [{"message": message}]}).to_string();
+            seen.authorization.as_ref()?;
+            Some(Reply::new(400, body))
+        });
+        let error = pull(&client, REFERENCE).await.unwrap_err();
+        assert!(error.contains("r.example.com answered 400"), "{error}");
+        assert_eq!(error.contains(&shown), is_shown, "{error}");
+        assert!(SECRETS.iter().all(|secret| !error.contains(secret)));
+    }
+}
+
+#[tokio::test]
+async fn users_in_urls_are_not_shown() {
+    let net = Net::of(&[HOST]);
+    for (location, expected) in [
+        (
+            "ftp://key:hunter2@cdn.example.com/x",
+            "to `cdn.example.com/x`",
+        ),
+        (
+            "https://key:hunter2@cdn.example.com/x",
+            "cdn.example.com answered 500",
+        ),
+    ] {
+        net.answer(move |seen| {
+            Some(if seen.url.contains("cdn.example.com") {
+                Reply::new(500, "")
+            } else {
+                Reply::new(302, "").header("location", location)
+            })
+        });
+        let error = pull(&crate::common::client(&net), REFERENCE)
+            .await
+            .unwrap_err();
+        assert!(
+            error.contains(expected) && !error.contains("hunter2"),
+            "{error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn token_that_everybody_gets_is_not_a_configured_credential() {
+    let net = with_tokens("https://auth.example.com/token");
+    let client = crate::common::client(&net);
+    client
+        .push(&plugin("one"), &at(REFERENCE), &Progress::NONE)
+        .await
+        .unwrap();
+    net.answer(|seen| {
+        if seen.url.contains("/token") {
+            return Some(Reply::new(200, r#"{"token": "token"}"#));
+        }
+        seen.url.contains("/blobs/").then(|| Reply::new(403, "{}"))
+    });
+    let error = pull(&client, REFERENCE).await.unwrap_err();
+    assert!(
+        error.contains("refuses access to team/x without a credential"),
+        "{error}"
+    );
+}
+
+#[tokio::test]
+async fn registry_on_this_machine_sends_nothing_in_clear_text_to_others() {
+    const HERE: &str = "localhost:5000";
+    let challenge = "Bearer realm=\"http://auth.example.com/token\"".to_owned();
+    let net = Net::with([(HERE, Registry::for_holders_of(Access::Bearer(challenge)))]);
+    let document = json!({"auths": {HERE: {"username": "robot", "password": "hunter2"}}});
+    let client = client_of(&net, credentials(&document), Registries::default());
+    let error = pull(&client, "localhost:5000/team/x:1.0")
+        .await
+        .unwrap_err();
+    assert!(
+        error.contains("asks to send credentials to `http://auth.example.com/token`"),
+        "{error}"
+    );
+    assert_eq!(holders(&net), []);
 }

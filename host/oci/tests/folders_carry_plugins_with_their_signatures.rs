@@ -167,14 +167,17 @@ async fn number_of_referrers_is_bounded() {
         "application/json",
         list,
     );
-    let error = client(&net)
-        .inspect(&at(REFERENCE), &Progress::NONE)
-        .await
-        .unwrap_err();
+    let inspected = client(&net).inspect(&at(REFERENCE), &Progress::NONE).await;
+    let inspected = inspected.unwrap();
+    assert_eq!(inspected.referrers.len(), 64);
+    assert!(inspected.has_more_referrers);
+    let target = at("r.example.com/team/y:1.0");
+    let copied = client(&net)
+        .copy(&at(REFERENCE), &target, &Progress::NONE)
+        .await;
+    let error = copied.unwrap_err().to_string();
     assert!(
-        error
-            .to_string()
-            .contains("more than 64 manifests refer to it"),
+        error.starts_with(&format!("{REFERENCE}: more than 64 manifests refer to it")),
         "{error}"
     );
 }
@@ -222,9 +225,9 @@ async fn folders_that_are_damaged_or_forged_are_refused() {
         (Damage::Index("{"), "no valid index.json"),
         (
             Damage::Index(
-                r#"{"manifests": [{"mediaType": "a", "digest": "sha256:../../../etc/passwd", "size": 1}]}"#,
+                r#"{"manifests": [{"mediaType": "a", "digest": "sha256:../../../etc/passwd", "size": 1, "annotations": {"org.opencontainers.image.ref.name": "x"}}]}"#,
             ),
-            "no valid index.json",
+            "the digest `sha256:../../../etc/passwd` in its manifest is not `sha256:`",
         ),
         (
             Damage::Content("evil"),

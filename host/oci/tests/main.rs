@@ -1,11 +1,13 @@
 //! The tests of this crate, as one program. A module is named for the guarantee that it proves.
 
-mod cache_replaces_a_registry_that_is_down;
+mod authorities_are_trusted_for_their_host;
 mod common;
 mod credentials_reach_only_their_registry;
+mod folders_are_written_by_one_at_a_time;
 mod folders_carry_plugins_with_their_signatures;
 mod mirrors_are_asked_first;
 mod plugins_are_pushed_and_pulled;
 mod references_are_complete;
+mod referrers_are_those_of_their_plugin;
 mod registries_that_lie_are_refused;
 mod transfers_are_bounded;

@@ -135,6 +135,14 @@ fn errors_of_the_file_have_lines_and_what_to_do() {
             "a URL without a query",
         ),
         (
+            "mirrors:\n  r:\n    endpoint: [\"http://a.example.com:999999\"]",
+            "`http://a.example.com:999999` has an invalid host or port",
+        ),
+        (
+            "configs:\n  https://r:\n    tls: {ca_file: /x}",
+            "is not HOST or HOST:PORT",
+        ),
+        (
             "configs:\n  r:\n    auth: {username: a, password: hunter2}",
             "put them into Docker's config.json",
         ),

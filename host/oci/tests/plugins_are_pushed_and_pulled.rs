@@ -28,7 +28,7 @@ async fn pulled_file_is_the_pushed_one() {
         );
     }
     let (client, tag) = (client(&net), at("r.example.com/team/x:1.0"));
-    let pulled = client.pull(&tag, None, &Progress::NONE).await.unwrap();
+    let pulled = client.pull(&tag, &Progress::NONE).await.unwrap();
     assert_eq!(pulled.digest.as_str(), digest);
     assert_eq!(pulled.annotations.get("a").unwrap(), "b");
 }
@@ -48,9 +48,7 @@ async fn operations_can_run_in_any_thread() {
     sent(client.push(&artifact, &from, &Progress::NONE))
         .await
         .unwrap();
-    sent(client.pull(&from, None, &Progress::NONE))
-        .await
-        .unwrap();
+    sent(client.pull(&from, &Progress::NONE)).await.unwrap();
     sent(client.inspect(&from, &Progress::NONE)).await.unwrap();
     sent(client.copy(&from, &to, &Progress::NONE))
         .await
@@ -121,7 +119,7 @@ async fn progress_counts_each_byte_of_the_file_once() {
     };
     push(&net, "r.example.com/team/x:1.0", "one").await;
     client(&net)
-        .pull(&at("r.example.com/team/x:1.0"), None, &progress)
+        .pull(&at("r.example.com/team/x:1.0"), &progress)
         .await
         .unwrap();
     let steps = steps.lock().unwrap();

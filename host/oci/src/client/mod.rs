@@ -6,11 +6,10 @@ use std::{fmt::Display, sync::Arc};
 
 use tokio::time::timeout;
 
-pub use self::results::{Inspected, Origin, Pulled, Pushed, Referrer};
+pub use self::results::{Inspected, Pulled, Pushed, Referrer};
 use crate::{
     artifact::{Artifact, Manifest},
-    cache::Cache,
-    copy::{self, Copied},
+    copy::{self, Copied, CopyError},
     credentials::Credentials,
     error::{OciError, Problem, RegistryError},
     layout::Layout,
@@ -47,28 +46,13 @@ impl Client {
         }
     }
 
-    /// Pulls a plugin. A reference with a digest is first looked up in the cache; one with only a tag comes from there if the registry does
-    /// not answer.
+    /// Pulls a plugin.
     ///
     /// # Errors
     /// Why there is no plugin. Nothing was written then.
-    pub async fn pull(
-        &self,
-        location: &Location,
-        cache: Option<&Cache>,
-        progress: &Progress,
-    ) -> Result<Pulled, OciError> {
-        let found = match location {
-            Location::Registry(reference) => self.cached(reference, cache, progress).await,
-            Location::Layout(_) => {
-                let found = self.within(self.fetch(location, None, progress)).await;
-                found.map(|(plugin, store)| (plugin, Origin::Source(name_of(&store))))
-            }
-        };
-        match found {
-            Ok((plugin, origin)) => Ok(Pulled::of(plugin, origin)),
-            Err(problem) => Err(OciError::new(location, problem)),
-        }
+    pub async fn pull(&self, location: &Location, progress: &Progress) -> Result<Pulled, OciError> {
+        let found = self.limited(location, self.fetch(location, progress));
+        found.await.map(|(plugin, _)| Pulled::of(plugin))
     }
 
     /// Pushes a plugin under a tag.
@@ -84,10 +68,9 @@ impl Client {
         self.limited(target, async {
             let (store, name) = self.target(target, None)?;
             let plugin = Fetched::of(artifact, &self.wire.limits)?;
-            let copied =
-                copy::write(&plugin, None, &store, &name, &self.wire.limits, progress).await?;
+            copy::push(&plugin, &store, &name, progress).await?;
             Ok(Pushed {
-                digest: copied.digest,
+                digest: plugin.manifest.digest,
             })
         })
         .await
@@ -103,13 +86,16 @@ impl Client {
         target: &Location,
         progress: &Progress,
     ) -> Result<Copied, OciError> {
-        let limits = &self.wire.limits;
-        let (plugin, from) = self
-            .limited(source, self.fetch(source, None, progress))
-            .await?;
-        self.limited(target, async {
-            let (to, name) = self.target(target, Some(source))?;
-            copy::write(&plugin, Some(&from), &to, &name, limits, progress).await
+        let of_source = |problem| OciError::new(source, problem);
+        let of_target = |problem| OciError::new(target, problem);
+        self.within(source, async {
+            let (to, name) = self.target(target, Some(source)).map_err(of_target)?;
+            let (plugin, from) = self.fetch(source, progress).await.map_err(of_source)?;
+            let copied = copy::write(&plugin, &from, &to, &name, &self.wire.limits, progress);
+            copied.await.map_err(|error| match error {
+                CopyError::Source(problem) => of_source(problem),
+                CopyError::Target(problem) => of_target(problem),
+            })
         })
         .await
     }
@@ -124,13 +110,13 @@ impl Client {
         progress: &Progress,
     ) -> Result<Inspected, OciError> {
         self.limited(location, async {
-            let (plugin, from) = self.fetch(location, None, progress).await?;
-            let referrers =
-                copy::referrers(&plugin.manifest.digest, &from, &self.wire.limits).await?;
-            let origin = Origin::Source(name_of(&from));
+            let (plugin, from) = self.fetch(location, progress).await?;
+            let limit = self.wire.limits.referrers;
+            let listed = from.referrers(&plugin.manifest.digest, limit).await?;
             Ok(Inspected {
-                plugin: Pulled::of(plugin, origin),
-                referrers: referrers.into_iter().map(Referrer::of).collect(),
+                plugin: Pulled::of(plugin),
+                has_more_referrers: listed.len() > limit,
+                referrers: listed.into_iter().take(limit).map(Referrer::of).collect(),
             })
         })
         .await
@@ -142,65 +128,33 @@ impl Client {
         subject: &(dyn Display + Sync),
         operation: impl Future<Output = Result<T, Problem>>,
     ) -> Result<T, OciError> {
-        let done = self.within(operation).await;
-        done.map_err(|problem| OciError::new(subject, problem))
+        let named = async {
+            operation
+                .await
+                .map_err(|problem| OciError::new(subject, problem))
+        };
+        self.within(subject, named).await
     }
 
     /// Ends an operation at the deadline.
     async fn within<T>(
         &self,
-        operation: impl Future<Output = Result<T, Problem>>,
-    ) -> Result<T, Problem> {
+        subject: &(dyn Display + Sync),
+        operation: impl Future<Output = Result<T, OciError>>,
+    ) -> Result<T, OciError> {
         let after = self.wire.limits.total;
-        let done = timeout(after, operation).await;
-        done.unwrap_or(Err(Problem::Deadline { after }))
-    }
-
-    async fn cached(
-        &self,
-        reference: &Reference,
-        cache: Option<&Cache>,
-        progress: &Progress,
-    ) -> Result<(Fetched, Origin), Problem> {
-        let limits = &self.wire.limits;
-        if let (Some(cache), Some(digest)) = (cache, reference.digest())
-            && let Some(plugin) = cache.by_digest(digest, limits).await
-        {
-            return Ok((plugin, Origin::Cache { outage: None }));
-        }
-        // The cache is read even if the time is up.
-        let found = self.within(self.ask_registry(reference, cache, progress));
-        match found.await {
-            Ok((plugin, store)) => {
-                if let Some(cache) = cache {
-                    cache.keep(reference, &plugin);
-                }
-                Ok((plugin, Origin::Source(name_of(&store))))
-            }
-            Err(problem) if problem.is_outage() => {
-                let kept = match cache {
-                    Some(cache) => cache.by_tag(reference, limits).await,
-                    None => None,
-                };
-                let Some(plugin) = kept else {
-                    return Err(problem);
-                };
-                let outage = Some(problem.to_string());
-                Ok((plugin, Origin::Cache { outage }))
-            }
-            Err(problem) => Err(problem),
-        }
+        let late = |_| OciError::new(subject, Problem::Deadline { after });
+        timeout(after, operation).await.map_err(late)?
     }
 
     /// Returns a plugin with the place that has it.
     async fn fetch(
         &self,
         location: &Location,
-        cache: Option<&Cache>,
         progress: &Progress,
     ) -> Result<(Fetched, Store<'_>), Problem> {
         match location {
-            Location::Registry(reference) => self.ask_registry(reference, cache, progress).await,
+            Location::Registry(reference) => self.ask_registry(reference, progress).await,
             Location::Layout(LayoutReference {
                 folder,
                 name,
@@ -219,7 +173,6 @@ impl Client {
     async fn ask_registry(
         &self,
         reference: &Reference,
-        cache: Option<&Cache>,
         progress: &Progress,
     ) -> Result<(Fetched, Store<'_>), Problem> {
         let mut mirrors = Vec::new();
@@ -228,10 +181,7 @@ impl Client {
                 continue;
             };
             let host = endpoint.host();
-            match self
-                .ask_endpoint(endpoint, reference, cache, progress)
-                .await
-            {
+            match self.ask_endpoint(endpoint, reference, progress).await {
                 Ok(found) => return Ok(found),
                 Err(problem) => {
                     tracing::warn!(%reference, mirror = host, %problem, "a mirror does not have a plugin; asking the next one, or the registry");
@@ -240,9 +190,7 @@ impl Client {
             }
         }
         let endpoint = self.endpoint(reference)?;
-        let found = self
-            .ask_endpoint(endpoint, reference, cache, progress)
-            .await;
+        let found = self.ask_endpoint(endpoint, reference, progress).await;
         found.map_err(|registry| match mirrors.is_empty() {
             true => registry,
             false => Problem::Everywhere {
@@ -256,19 +204,12 @@ impl Client {
         &self,
         endpoint: Endpoint,
         reference: &Reference,
-        cache: Option<&Cache>,
         progress: &Progress,
     ) -> Result<(Fetched, Store<'_>), Problem> {
         let repository = self.repository(endpoint, reference, false);
         let manifest = manifest(&repository, reference).await?;
-        let limits = &self.wire.limits;
-        if let Some(cache) = cache
-            && let Some(plugin) = cache.by_digest(&manifest.digest, limits).await
-        {
-            return Ok((plugin, Store::Registry(repository)));
-        }
         let store = Store::Registry(repository);
-        let plugin = store.plugin(manifest, limits, progress).await?;
+        let plugin = store.plugin(manifest, &self.wire.limits, progress).await?;
         Ok((plugin, store))
     }
 
@@ -342,11 +283,4 @@ async fn manifest(repository: &Repository<'_>, reference: &Reference) -> Result<
         });
     }
     Ok(manifest)
-}
-
-fn name_of(store: &Store<'_>) -> String {
-    match store {
-        Store::Registry(repository) => repository.endpoint.host(),
-        Store::Layout(layout) => layout.to_string(),
-    }
 }

@@ -15,20 +15,6 @@ pub struct Pulled {
     pub digest: Digest,
     /// The annotations of the manifest.
     pub annotations: BTreeMap<String, String>,
-    /// Where it came from.
-    pub origin: Origin,
-}
-
-/// Where a plugin came from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
-    /// From this registry, mirror or folder.
-    Source(String),
-    /// From the cache.
-    Cache {
-        /// Why the registry could not be asked, if the reference has no digest.
-        outage: Option<String>,
-    },
 }
 
 /// A plugin that was pushed.
@@ -45,6 +31,8 @@ pub struct Inspected {
     pub plugin: Pulled,
     /// What refers to it, such as signatures.
     pub referrers: Vec<Referrer>,
+    /// Whether more refers to it than is listed.
+    pub has_more_referrers: bool,
 }
 
 /// What refers to a plugin.
@@ -60,12 +48,11 @@ pub struct Referrer {
 }
 
 impl Pulled {
-    pub(super) fn of(plugin: Fetched, origin: Origin) -> Self {
+    pub(super) fn of(plugin: Fetched) -> Self {
         Self {
             digest: plugin.manifest.digest.clone(),
             annotations: plugin.manifest.annotations(),
             file: plugin.file.into(),
-            origin,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Docker's config.json, whose form the pull secrets of Kubernetes have, too.
+//! Docker's config.json, with the paths and patterns in its keys that kubelet reads, too.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -20,7 +20,6 @@ const DOCKER_HUB_KEY: &str = "https://index.docker.io/v1/";
 pub(super) struct Document {
     name: String,
     content: Content,
-    runs_helpers: bool,
 }
 
 impl fmt::Debug for Document {
@@ -60,20 +59,7 @@ impl Document {
         Ok(Self {
             name: clean(&name),
             content,
-            runs_helpers: false,
         })
-    }
-
-    /// Allows the document to name programs that are run.
-    pub(super) fn with_helpers(self) -> Self {
-        Self {
-            runs_helpers: true,
-            ..self
-        }
-    }
-
-    pub(super) fn knows(&self, registry: &str, repository: &str) -> bool {
-        self.helper(registry).is_some() || self.entry(registry, repository).is_some()
     }
 
     pub(super) fn of(
@@ -101,9 +87,6 @@ impl Document {
 
     /// Returns the helper of a registry, by its own entry or else for all.
     fn helper(&self, registry: &str) -> Option<&str> {
-        if !self.runs_helpers {
-            return None;
-        }
         let own = self.content.cred_helpers.iter();
         let mut own = own.filter(|(key, _)| host_of(key) == registry);
         let name = own
@@ -283,27 +266,20 @@ mod tests {
     #[test]
     fn errors_of_documents_quote_nothing() {
         let broken = br#"{"auths": {"r.example.com": {"auth": 7, "password": "hunter2"}}}"#;
-        let error = Document::parse("pull-secret".to_owned(), broken).unwrap_err();
+        let error = Document::parse("config.json".to_owned(), broken).unwrap_err();
         let of_entry = br#"{"auths": {"r.example.com": {"auth": "aHVudGVyMg"}}}"#;
-        let document = Document::parse("pull-secret".to_owned(), of_entry).unwrap();
+        let document = Document::parse("config.json".to_owned(), of_entry).unwrap();
         let entry = document.of("r.example.com", "x").unwrap_err();
         for text in [
             error.to_string(),
             entry.to_string(),
             format!("{document:?}"),
         ] {
-            assert!(text.starts_with("pull-secret"), "{text}");
+            assert!(text.starts_with("config.json"), "{text}");
             assert!(
                 !text.contains("hunter2") && !text.contains("aHVudGVyMg"),
                 "{text}"
             );
         }
-    }
-
-    #[test]
-    fn pull_secrets_run_no_helpers() {
-        let document =
-            json!({"credsStore": "evil", "credHelpers": {"r.example.com": "../../tmp/evil"}});
-        assert_eq!(password_of(&document, "r.example.com", "x"), None);
     }
 }

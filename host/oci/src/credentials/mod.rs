@@ -1,4 +1,4 @@
-//! Credentials of registries: Docker's config.json, credential helpers, and pull secrets of Kubernetes.
+//! Credentials of registries: Docker's config.json and credential helpers.
 //!
 //! A credential belongs to the registry that its document names, and is sent to no other host, except to the token server that this registry
 //! names. No error and no log contains one.
@@ -7,7 +7,9 @@ mod document;
 mod helper;
 
 use std::{
-    env, fmt, fs, io,
+    env,
+    ffi::OsString,
+    fmt, fs, io,
     path::{Path, PathBuf},
 };
 
@@ -16,7 +18,6 @@ use thiserror::Error;
 use zeroize::Zeroizing;
 
 use self::document::Document;
-use crate::reference::Reference;
 
 /// A credential.
 #[derive(Clone)]
@@ -105,13 +106,13 @@ pub enum CredentialError {
     },
 }
 
-/// The most bytes of a document, which is that of a Secret.
+/// The most bytes of a document.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Where credentials are looked up, in order.
+/// The credentials of a user.
 #[derive(Debug, Default)]
 pub struct Credentials {
-    documents: Vec<Document>,
+    document: Option<Document>,
 }
 
 impl Credentials {
@@ -120,13 +121,7 @@ impl Credentials {
     /// # Errors
     /// The file cannot be read, or has another form.
     pub fn of_user(file: Option<&Path>) -> Result<Self, CredentialError> {
-        let default = || {
-            let home = || env::var_os("HOME").map(|home| Path::new(&home).join(".docker"));
-            let folder = env::var_os("DOCKER_CONFIG")
-                .map(PathBuf::from)
-                .or_else(home);
-            folder.map(|folder| folder.join("config.json"))
-        };
+        let default = || default_file(|name| env::var_os(name));
         let path = file.map(Path::to_owned).or_else(default);
         let Some(path) = path else {
             return Ok(Self::default());
@@ -144,19 +139,8 @@ impl Credentials {
         };
         let document = Document::parse(path.display().to_string(), &text)?;
         Ok(Self {
-            documents: vec![document.with_helpers()],
+            document: Some(document),
         })
-    }
-
-    /// Adds a pull secret of Kubernetes: its `.dockerconfigjson`. Credential helpers in it are not run, because whoever may write a Secret
-    /// must not choose programs.
-    ///
-    /// # Errors
-    /// It has another form.
-    pub fn add_pull_secret(&mut self, name: &str, document: &[u8]) -> Result<(), CredentialError> {
-        let document = Document::parse(name.to_owned(), document)?;
-        self.documents.push(document);
-        Ok(())
     }
 
     /// Returns the credential of a registry, for a repository in it.
@@ -168,21 +152,19 @@ impl Credentials {
         registry: &str,
         repository: &str,
     ) -> Result<Option<Secret>, CredentialError> {
-        for document in &self.documents {
-            if let Some(secret) = document.of(registry, repository)? {
-                return Ok(Some(secret));
-            }
+        match &self.document {
+            Some(document) => document.of(registry, repository),
+            None => Ok(None),
         }
-        Ok(None)
     }
+}
 
-    /// Whether there is a credential for a reference. It does not run helpers.
-    #[must_use]
-    pub fn know(&self, reference: &Reference) -> bool {
-        let (registry, repository) = (reference.registry(), reference.repository());
-        let mut documents = self.documents.iter();
-        documents.any(|document| document.knows(registry, repository))
-    }
+/// Returns Docker's file. A variable that is empty counts as missing, because the file would be one of the current directory otherwise.
+fn default_file(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let folder = |name| variable(name).filter(|value| !value.is_empty());
+    let docker = folder("DOCKER_CONFIG").map(PathBuf::from);
+    let home = || folder("HOME").map(|home| Path::new(&home).join(".docker"));
+    Some(docker.or_else(home)?.join("config.json"))
 }
 
 fn read(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
@@ -200,4 +182,31 @@ fn read(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
         )));
     }
     Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn empty_variables_do_not_name_the_current_directory() {
+        for (docker, home, expected) in [
+            (Some("/d"), Some("/h"), Some("/d/config.json")),
+            (Some(""), Some("/h"), Some("/h/.docker/config.json")),
+            (None, Some("/h"), Some("/h/.docker/config.json")),
+            (Some(""), Some(""), None),
+            (None, None, None),
+        ] {
+            let variable = |name: &str| match name {
+                "DOCKER_CONFIG" => docker.map(OsString::from),
+                _ => home.map(OsString::from),
+            };
+            let found = default_file(variable);
+            assert_eq!(
+                found.as_deref(),
+                expected.map(Path::new),
+                "{docker:?} {home:?}"
+            );
+        }
+    }
 }

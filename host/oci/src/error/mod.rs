@@ -32,12 +32,6 @@ impl OciError {
             problem,
         }
     }
-
-    /// Whether the registry could not answer, so that another attempt may succeed.
-    #[must_use]
-    pub fn is_outage(&self) -> bool {
-        self.problem.is_outage()
-    }
 }
 
 /// What is wrong with an operation.
@@ -91,15 +85,4 @@ pub enum Problem {
     /// The target of a push or a copy has a digest but no tag.
     #[error("has a digest, which the content decides; write the target with a tag only")]
     TargetDigest,
-}
-
-impl Problem {
-    pub(crate) fn is_outage(&self) -> bool {
-        match self {
-            Self::Transport(_) | Self::Deadline { .. } => true,
-            Self::Registry(error) => error.is_outage(),
-            Self::Everywhere { registry, .. } => registry.is_outage(),
-            _ => false,
-        }
-    }
 }

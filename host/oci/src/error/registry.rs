@@ -173,9 +173,3 @@ pub enum RegistryError {
         host: String,
     },
 }
-
-impl RegistryError {
-    pub(crate) const fn is_outage(&self) -> bool {
-        matches!(self, Self::Unavailable { .. })
-    }
-}

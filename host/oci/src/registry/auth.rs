@@ -16,14 +16,14 @@ use super::{
     Repository,
     challenge::Challenge,
     endpoint::{escaped, with_query},
-    wire::{Call, Received},
+    wire::{Authorization, Call, Received},
 };
 use crate::{
     credentials::{Secret, secret_text},
     error::{Problem, RegistryError},
     limits::ANSWER_BYTES,
     progress::Progress,
-    transport::host,
+    transport::{host, shown_url},
 };
 
 /// The name of this program for token servers.
@@ -48,14 +48,14 @@ impl Repository<'_> {
             .exchange(&self.endpoint, call, known.as_ref())
             .await?;
         if received.status() != StatusCode::UNAUTHORIZED || !received.is_own {
-            return self.allowed(received, known.is_some());
+            return self.allowed(received, known.is_some_and(|known| known.is_of_user));
         }
-        let (authorization, is_known) = self.authorize(received.headers()).await?;
+        let authorization = self.authorize(received.headers()).await?;
         let received = self
             .wire
             .exchange(&self.endpoint, call, Some(&authorization))
             .await?;
-        let received = self.allowed(received, is_known)?;
+        let received = self.allowed(received, authorization.is_of_user)?;
         self.wire.accept(key, authorization);
         Ok(received)
     }
@@ -93,8 +93,7 @@ impl Repository<'_> {
         }
     }
 
-    /// Returns what authorizes requests, and whether it is of a user.
-    async fn authorize(&self, headers: &HeaderMap) -> Result<(HeaderValue, bool), Problem> {
+    async fn authorize(&self, headers: &HeaderMap) -> Result<Authorization, Problem> {
         let secret = self.secret().await?;
         let challenges = headers.get_all(header::WWW_AUTHENTICATE).iter();
         let challenges = challenges.filter_map(|header| Challenge::parse(header.to_str().ok()?));
@@ -105,16 +104,20 @@ impl Repository<'_> {
         });
         if let Some((realm, service)) = bearer {
             let token = self.token(realm, service, secret.as_ref()).await?;
-            return Ok((self.value("Bearer", &token)?, secret.is_some()));
+            return Ok(Authorization {
+                value: self.value("Bearer", &token)?,
+                is_of_user: secret.is_some(),
+            });
         }
         if !challenges.contains(&Challenge::Basic) {
             let host = self.endpoint.host();
             return Err(RegistryError::Challenge { host }.into());
         }
         match secret {
-            Some(Secret::Password { user, password }) => {
-                Ok((self.value("Basic", &basic(&user, &password))?, true))
-            }
+            Some(Secret::Password { user, password }) => Ok(Authorization {
+                value: self.value("Basic", &basic(&user, &password))?,
+                is_of_user: true,
+            }),
             other => Err(self.unauthorized(other.is_some()).into()),
         }
     }
@@ -217,21 +220,19 @@ impl Repository<'_> {
         Ok((Call::new(Method::GET, uri), authorization))
     }
 
-    /// Returns the URL of the token server. It may be any host, as that of Docker Hub, but gets nothing without encryption unless the
-    /// registry itself is reached without.
+    /// Returns the URL of the token server. It may be any host, as that of Docker Hub, but gets nothing without encryption that
+    /// the registry itself would not.
     fn realm(&self, realm: &str) -> Result<Uri, RegistryError> {
         let uri: Option<Uri> = realm.parse().ok();
         let uri = uri.filter(|uri| {
-            let is_encrypted = uri.scheme_str() == Some("https");
-            let is_plain = uri.scheme_str() == Some("http") && self.endpoint.is_plain();
             let has_user = uri
                 .authority()
                 .is_some_and(|authority| authority.as_str().contains('@'));
-            (is_encrypted || is_plain) && !has_user
+            self.endpoint.may_send_to(uri) && !has_user
         });
         uri.ok_or_else(|| RegistryError::Realm {
             host: self.endpoint.host(),
-            realm: clean(realm.split('?').next().unwrap_or_default()),
+            realm: shown_url(realm),
         })
     }
 }

@@ -7,13 +7,11 @@ use http::{
     uri::{Authority, PathAndQuery, Scheme},
 };
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use trainyard_text::clean;
+
+use crate::transport::{DOCKER_HUB, host_of};
 
 /// The path of the API.
 const API: &str = "/v2";
-
-/// Docker Hub answers under another name.
-const DOCKER_HUB: (&str, &str) = ("docker.io", "registry-1.docker.io");
 
 /// The characters that are escaped in a query.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
@@ -32,6 +30,8 @@ pub(crate) struct Endpoint {
     pub(super) registry: String,
     /// The registry of which it is a mirror.
     mirror_of: Option<String>,
+    /// Whether somebody wrote that TLS is not wanted. A registry on this machine is reached without, but leads nobody else to that.
+    wants_plain: bool,
 }
 
 impl Endpoint {
@@ -51,6 +51,7 @@ impl Endpoint {
             path: API.to_owned(),
             registry: registry.to_owned(),
             mirror_of: None,
+            wants_plain: plain_http,
         })
     }
 
@@ -64,16 +65,24 @@ impl Endpoint {
             authority,
             path: if path.is_empty() { API } else { path }.to_owned(),
             mirror_of: Some(registry.to_owned()),
+            wants_plain: url.scheme() == Some(&Scheme::HTTP),
         })
     }
 
     /// Returns the host, for messages.
     pub(crate) fn host(&self) -> String {
-        clean(self.authority.as_str())
+        host_of(&self.authority)
     }
 
-    pub(super) fn is_plain(&self) -> bool {
-        self.scheme == Scheme::HTTP
+    /// Whether requests may go to a URL that the registry names. Without TLS, only if it is on this machine as the registry is, or if
+    /// somebody wrote that TLS is not wanted.
+    pub(super) fn may_send_to(&self, uri: &Uri) -> bool {
+        let is_here = self.scheme == Scheme::HTTP && uri.host().is_some_and(is_this_machine);
+        match uri.scheme_str() {
+            Some("https") => true,
+            Some("http") => self.wants_plain || is_here,
+            _ => false,
+        }
     }
 
     /// Whether a URL is on the same host and port, with the same scheme. Only these get credentials.
@@ -212,6 +221,32 @@ mod tests {
             ("/x", false),
         ] {
             assert_eq!(endpoint.has(&url.parse().unwrap()), is_same, "{url}");
+        }
+    }
+
+    #[test]
+    fn requests_without_tls_stay_on_this_machine_unless_somebody_wrote_otherwise() {
+        let mirror = "http://m.example.com".parse().unwrap();
+        let here = Endpoint::of("localhost:5000", false).unwrap();
+        let away = Endpoint::of("r.example.com", false).unwrap();
+        let plain = Endpoint::of("r.example.com", true).unwrap();
+        let mirror = Endpoint::of_mirror(&mirror, "r.example.com").unwrap();
+        for (endpoint, to_here, to_others) in [
+            (here, true, false),
+            (away, false, false),
+            (plain, true, true),
+            (mirror, true, true),
+        ] {
+            for (url, expected) in [
+                ("https://other.example.com/token", true),
+                ("http://127.0.0.1:5001/token", to_here),
+                ("http://other.example.com/token", to_others),
+                ("ftp://localhost/token", false),
+                ("/token", false),
+            ] {
+                let may = endpoint.may_send_to(&url.parse().unwrap());
+                assert_eq!(may, expected, "{endpoint:?} {url}");
+            }
         }
     }
 

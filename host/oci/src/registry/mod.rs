@@ -3,13 +3,11 @@
 mod auth;
 mod challenge;
 mod endpoint;
+mod referrers;
 mod wire;
 
 use bytes::Bytes;
 use http::{Method, StatusCode, header};
-use oci_spec::image;
-use serde::Deserialize;
-use serde_json::json;
 use trainyard_text::clean;
 
 pub(crate) use self::{endpoint::Endpoint, wire::Wire};
@@ -18,7 +16,7 @@ use self::{
     wire::{Call, Received},
 };
 use crate::{
-    artifact::{ACCEPTED, Blob, INDEX_TYPE, MANIFEST_TYPE, Manifest},
+    artifact::{ACCEPTED, Blob, MANIFEST_TYPE, Manifest},
     digest::Digest,
     error::{Problem, RegistryError},
     limits::MANIFEST_BYTES,
@@ -30,8 +28,6 @@ use crate::{
 const DIGEST: &str = "docker-content-digest";
 /// The header of a registry that lists the referrers of a manifest by itself.
 const SUBJECT: &str = "oci-subject";
-/// The most pages of referrers.
-const PAGES: usize = 8;
 
 /// A repository in a registry, or in a mirror.
 #[derive(Debug)]
@@ -41,12 +37,6 @@ pub(crate) struct Repository<'w> {
     pub(crate) name: String,
     /// Whether requests need the right to push.
     pub(crate) pushes: bool,
-}
-
-/// A list of manifests.
-#[derive(Deserialize)]
-struct Index {
-    manifests: Vec<image::Descriptor>,
 }
 
 impl Repository<'_> {
@@ -191,10 +181,7 @@ impl Repository<'_> {
     fn upload_uri(&self, begun: &Received, digest: &Digest) -> Result<http::Uri, RegistryError> {
         let location = begun.header(header::LOCATION.as_str()).unwrap_or_default();
         let uri = resolved(&begun.uri, location);
-        let uri = uri.filter(|uri| {
-            uri.scheme_str() == Some("https")
-                || (self.endpoint.is_plain() && uri.scheme_str() == Some("http"))
-        });
+        let uri = uri.filter(|uri| self.endpoint.may_send_to(uri));
         let uri = uri.and_then(|uri| with_query(&uri, &[("digest", digest.as_str())]));
         uri.ok_or_else(|| RegistryError::Upload {
             host: self.endpoint.host(),
@@ -244,98 +231,4 @@ impl Repository<'_> {
         }
         Ok(stored)
     }
-
-    /// Returns the descriptors of what refers to a manifest, from the registry's own list or from the tag that replaces it.
-    pub(crate) async fn referrers(&self, digest: &Digest) -> Result<Vec<Blob>, Problem> {
-        let mut call = self.request(Method::GET, &format!("referrers/{digest}"))?;
-        let mut found = Vec::new();
-        for page in 0..PAGES {
-            let received = self
-                .call(&call.clone().header(header::ACCEPT, INDEX_TYPE))
-                .await?;
-            let status = received.status();
-            let is_unknown = matches!(
-                status,
-                StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::BAD_REQUEST
-            );
-            if page == 0 && is_unknown {
-                return self.tagged_referrers(digest).await;
-            }
-            if status != StatusCode::OK {
-                return Err(self.wire.refused(received, "referrers".to_owned()).await);
-            }
-            let next = received.header(header::LINK.as_str()).and_then(next_page);
-            let next = next.map(|next| resolved(&received.uri, &next));
-            let bytes = self
-                .wire
-                .read(received, "referrers", MANIFEST_BYTES, &Progress::NONE)
-                .await?;
-            found.extend(self.listed(&bytes)?);
-            match next {
-                None => return Ok(found),
-                Some(Some(uri)) if self.endpoint.has(&uri) => call.uri = uri,
-                Some(_) => {
-                    return Err(self
-                        .list_error("continues on another host".to_owned())
-                        .into());
-                }
-            }
-        }
-        Err(self
-            .list_error(format!("has more than {PAGES} pages"))
-            .into())
-    }
-
-    async fn tagged_referrers(&self, digest: &Digest) -> Result<Vec<Blob>, Problem> {
-        let tag = fallback_tag(digest);
-        match self.manifest_bytes(&tag, INDEX_TYPE).await {
-            Ok((bytes, _)) => Ok(self.listed(&bytes)?),
-            Err(Problem::Registry(RegistryError::NotFound { .. })) => Ok(Vec::new()),
-            Err(problem) => Err(problem),
-        }
-    }
-
-    fn listed(&self, bytes: &[u8]) -> Result<Vec<Blob>, Problem> {
-        let index: Index = serde_json::from_slice(bytes).map_err(|error| {
-            self.list_error(format!("is not an index: {}", clean(&error.to_string())))
-        })?;
-        let listed: Result<_, _> = index.manifests.iter().map(Blob::of).collect();
-        Ok(listed?)
-    }
-
-    fn list_error(&self, problem: String) -> RegistryError {
-        let host = self.endpoint.host();
-        RegistryError::Referrers { host, problem }
-    }
-
-    /// Adds a manifest to the tag that lists the referrers of another, in a registry that has no list of its own.
-    async fn add_referrer(&self, subject: &Digest, manifest: &Manifest) -> Result<(), Problem> {
-        let mut listed = self.tagged_referrers(subject).await?;
-        if listed.iter().any(|one| one.digest == manifest.digest) {
-            return Ok(());
-        }
-        listed.push(manifest.descriptor());
-        let manifests: Vec<_> = listed.iter().map(Blob::to_json).collect();
-        let index = json!({
-            "schemaVersion": 2,
-            "mediaType": INDEX_TYPE,
-            "manifests": manifests,
-        });
-        let index = index.to_string();
-        self.put(&fallback_tag(subject), index.as_bytes(), INDEX_TYPE)
-            .await?;
-        Ok(())
-    }
-}
-
-/// The tag that lists the referrers of a manifest where the registry does not, by the distribution specification.
-fn fallback_tag(digest: &Digest) -> String {
-    format!("sha256-{}", digest.hex())
-}
-
-/// Returns the URL of the next page from a `Link` header.
-fn next_page(link: &str) -> Option<String> {
-    let mut links = link.split(',').filter(|link| link.contains("rel=\"next\""));
-    let (url, _) = links.next()?.trim().strip_prefix('<')?.split_once('>')?;
-    Some(url.to_owned())
 }

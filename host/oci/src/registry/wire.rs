@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use http::{
@@ -13,6 +14,7 @@ use http::{
 };
 use tokio::time::timeout;
 use trainyard_text::clean;
+use zeroize::Zeroizing;
 
 use super::endpoint::{Endpoint, resolved};
 use crate::{
@@ -20,7 +22,7 @@ use crate::{
     error::{Problem, RegistryError},
     limits::{ANSWER_BYTES, Limits, REDIRECTS},
     progress::Progress,
-    transport::{Answer, Transport, TransportError, Upload, host, with_length},
+    transport::{Answer, Transport, TransportError, Upload, host, shown_url, with_length},
 };
 
 /// The most bytes of an upload that takes no longer than the answer to it.
@@ -36,7 +38,31 @@ pub(crate) struct Wire {
     pub(crate) credentials: Arc<Credentials>,
     pub(crate) limits: Limits,
     /// The authorization that each repository accepted last.
-    pub(super) authorizations: Mutex<HashMap<String, HeaderValue>>,
+    pub(super) authorizations: Mutex<HashMap<String, Authorization>>,
+}
+
+/// What authorizes requests.
+#[derive(Clone, Debug)]
+pub(super) struct Authorization {
+    pub(super) value: HeaderValue,
+    /// Whether it is a user's, and not the token that everybody gets.
+    pub(super) is_of_user: bool,
+}
+
+impl Authorization {
+    /// Whether a text contains the credential, or the password in it.
+    fn is_in(&self, text: &str) -> bool {
+        let value = self.value.to_str().unwrap_or_default();
+        let credential = value.split_once(' ').map_or(value, |(_, rest)| rest);
+        let decoded = STANDARD.decode(credential).map(Zeroizing::new);
+        let password = decoded.as_ref().ok().and_then(|bytes| {
+            let text = std::str::from_utf8(bytes).ok()?;
+            text.split_once(':').map(|(_, password)| password)
+        });
+        let secrets = [Some(credential), password].into_iter().flatten();
+        let mut secrets = secrets.filter(|secret| !secret.is_empty());
+        secrets.any(|secret| text.contains(secret))
+    }
 }
 
 /// A request.
@@ -83,6 +109,8 @@ pub(super) struct Received {
     pub(super) uri: Uri,
     /// Whether that is the registry itself.
     pub(super) is_own: bool,
+    /// What was sent to it.
+    sent: Option<Authorization>,
 }
 
 impl Received {
@@ -92,6 +120,7 @@ impl Received {
             answer,
             uri,
             is_own: false,
+            sent: None,
         }
     }
 
@@ -127,14 +156,14 @@ impl Wire {
         }
     }
 
-    pub(super) fn accepted(&self, key: &str) -> Option<HeaderValue> {
+    pub(super) fn accepted(&self, key: &str) -> Option<Authorization> {
         let all = self.authorizations.lock();
         all.unwrap_or_else(PoisonError::into_inner)
             .get(key)
             .cloned()
     }
 
-    pub(super) fn accept(&self, key: String, authorization: HeaderValue) {
+    pub(super) fn accept(&self, key: String, authorization: Authorization) {
         let all = self.authorizations.lock();
         all.unwrap_or_else(PoisonError::into_inner)
             .insert(key, authorization);
@@ -145,19 +174,21 @@ impl Wire {
         &self,
         endpoint: &Endpoint,
         call: &Call,
-        authorization: Option<&HeaderValue>,
+        authorization: Option<&Authorization>,
     ) -> Result<Received, Problem> {
         let mut uri = call.uri.clone();
         let reads = matches!(call.method, Method::GET | Method::HEAD);
         for _ in 0..=REDIRECTS {
             let is_own = endpoint.has(&uri);
             let authorization = authorization.filter(|_| is_own);
-            let answer = self.send(call, &uri, authorization).await?;
+            let value = authorization.map(|authorization| &authorization.value);
+            let answer = self.send(call, &uri, value).await?;
             if !(reads && answer.status().is_redirection()) {
                 return Ok(Received {
                     answer,
                     uri,
                     is_own,
+                    sent: authorization.cloned(),
                 });
             }
             uri = redirect(endpoint, &uri, answer.headers())?;
@@ -238,14 +269,17 @@ impl Wire {
         }
         // Where a registry redirects to is not the registry, whose messages are for users.
         let message = if received.is_own {
+            let sent = received.sent.clone();
             let body = self
                 .read(received, "an error", ANSWER_BYTES, &Progress::NONE)
                 .await;
-            body.ok().and_then(|body| message(&body))
+            let message = body.ok().and_then(|body| message(&body));
+            // Some registries repeat what they got.
+            message.filter(|text| !sent.is_some_and(|sent| sent.is_in(text)))
         } else {
             None
         };
-        let message = message.map_or_else(String::new, |message| format!(": {message}"));
+        let message = message.map_or_else(String::new, |message| format!(": {}", clean(&message)));
         if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS {
             RegistryError::Unavailable {
                 host,
@@ -271,14 +305,12 @@ fn redirect(endpoint: &Endpoint, from: &Uri, headers: &HeaderMap) -> Result<Uri,
         .unwrap_or_default();
     let failure = |reason| RegistryError::Redirect {
         host: host(from),
-        // The query of a signed URL is a credential.
-        to: clean(location.split('?').next().unwrap_or_default()),
+        to: shown_url(location),
         reason,
     };
     let uri = resolved(from, location).ok_or_else(|| failure("it is not a URL"))?;
     match uri.scheme_str() {
-        Some("https") => Ok(uri),
-        Some("http") if endpoint.is_plain() => Ok(uri),
+        _ if endpoint.may_send_to(&uri) => Ok(uri),
         Some("http") => Err(failure("it is not https")),
         _ => Err(failure("it is neither https nor http")),
     }
@@ -289,5 +321,5 @@ fn message(body: &[u8]) -> Option<String> {
     let body: serde_json::Value = serde_json::from_slice(body).ok()?;
     let error = body.get("errors")?.get(0)?;
     let text = |name| error.get(name).and_then(serde_json::Value::as_str);
-    text("message").or(text("code")).map(clean)
+    text("message").or(text("code")).map(str::to_owned)
 }

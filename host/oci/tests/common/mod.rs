@@ -200,12 +200,10 @@ pub fn client_of(net: &Arc<Net>, credentials: Credentials, registries: Registrie
 
 /// Returns the credentials of a document of Docker.
 pub fn credentials(document: &serde_json::Value) -> Credentials {
-    let mut credentials = Credentials::default();
-    let text = document.to_string();
-    credentials
-        .add_pull_secret("pull-secret", text.as_bytes())
-        .unwrap();
-    credentials
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("config.json");
+    std::fs::write(&file, document.to_string()).unwrap();
+    Credentials::of_user(Some(&file)).unwrap()
 }
 
 /// Returns the operator's file.
@@ -240,7 +238,7 @@ pub async fn push(net: &Arc<Net>, target: &str, text: &str) -> String {
 
 /// Pulls a plugin, and returns its file or the error.
 pub async fn pull(client: &Client, source: &str) -> Result<Vec<u8>, String> {
-    let pulled = client.pull(&at(source), None, &Progress::NONE).await;
+    let pulled = client.pull(&at(source), &Progress::NONE).await;
     pulled
         .map(|pulled| pulled.file)
         .map_err(|error| error.to_string())

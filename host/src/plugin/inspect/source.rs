@@ -7,7 +7,7 @@ use std::{
 
 use serde::Serialize;
 use tempfile::TempDir;
-use trainyard_oci::{Inspected, Location, Referrer};
+use trainyard_oci::{Inspected, Location, ReferenceError, Referrer};
 use trainyard_sandbox::screen::Screened;
 
 use crate::{
@@ -40,15 +40,31 @@ pub(super) struct ArtifactReport {
     digest: String,
     annotations: BTreeMap<String, String>,
     referrers: Vec<Referrer>,
+    /// Whether more refers to it than is listed.
+    has_more_referrers: bool,
 }
 
 impl Source {
     /// Finds a file, or pulls a plugin if there is no such file and the text is a reference.
     pub(super) fn find(plugin: &Path, registry: &RegistryArgs) -> Result<Self, ErrorList> {
-        let reference = plugin.to_str().filter(|_| !plugin.exists());
-        match reference.and_then(|text| text.parse().ok()) {
-            Some(location) => Self::pull(location, registry),
-            None => Ok(Self::File(plugin.to_owned())),
+        let shown = output::path(plugin);
+        let parsed = plugin.to_str().map(str::parse::<Location>);
+        match parsed {
+            Some(Ok(Location::Registry(_))) if plugin.exists() => {
+                tracing::warn!(
+                    "{shown}: this is the file of that name, and not the plugin in the registry; rename the file to inspect the other one"
+                );
+                Ok(Self::File(plugin.to_owned()))
+            }
+            Some(Ok(location)) if !plugin.exists() => Self::pull(location, registry),
+            Some(Err(error @ (ReferenceError::NoTag { .. } | ReferenceError::Digest { .. })))
+                if !plugin.exists() =>
+            {
+                Err(ErrorList::from_iter([format!(
+                    "{shown}: there is no such file, and as a reference, {error}"
+                )]))
+            }
+            _ => Ok(Self::File(plugin.to_owned())),
         }
     }
 
@@ -105,6 +121,7 @@ impl Source {
             digest: digest.to_string(),
             annotations: inspected.plugin.annotations.clone(),
             referrers: inspected.referrers.clone(),
+            has_more_referrers: inspected.has_more_referrers,
         })
     }
 }
@@ -123,6 +140,9 @@ impl ArtifactReport {
         });
         let referrers = self.referrers.iter();
         lines.extend(referrers.map(|one| format!("  {} {}", one.artifact_type, one.digest)));
+        if self.has_more_referrers {
+            lines.push("  and more".to_owned());
+        }
         lines
     }
 }

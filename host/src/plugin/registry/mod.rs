@@ -47,7 +47,10 @@ impl RegistryArgs {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        runtime.block_on(command(client))
+        let done = runtime.block_on(command(client));
+        // A credential helper may still run in a thread of the runtime, for which nobody waits any more.
+        runtime.shutdown_background();
+        done
     }
 
     fn client(&self) -> Result<Client, ErrorList> {
@@ -62,12 +65,7 @@ impl RegistryArgs {
             total: self.registry_timeout,
             ..Limits::default()
         };
-        let ca_files: Vec<_> = registries
-            .ca_files()
-            .chain(&self.ca_file)
-            .cloned()
-            .collect();
-        let https = Https::new(&ca_files, limits.answer);
+        let https = Https::new(&registries, &self.ca_file, limits.answer);
         let https = https.map_err(|error| ErrorList::from_iter([error.to_string()]))?;
         Ok(Client::new(
             Arc::new(https),

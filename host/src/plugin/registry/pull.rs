@@ -1,6 +1,6 @@
 //! `trainyard plugin pull`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use trainyard_model::plugin_info::PluginId;
@@ -20,7 +20,7 @@ pub(crate) struct PullArgs {
     /// The plugin: REGISTRY/REPOSITORY with `:TAG`, `@DIGEST` or both, or oci:DIR[:NAME] for a directory.
     #[arg(value_name = "REFERENCE", value_parser = location)]
     source: Location,
-    /// The file to write [default: NAME.wasm in the current directory].
+    /// The file to write [default: NAME.wasm in the current directory, if there is no such file].
     #[arg(short, long, value_name = "FILE.wasm", value_hint = clap::ValueHint::FilePath)]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -28,9 +28,12 @@ pub(crate) struct PullArgs {
 }
 
 pub(crate) fn run(args: &PullArgs) -> Result<(), ErrorList> {
+    if let Some(path) = &args.output {
+        check_folder(path)?;
+    }
     let transfer = Transfer::new("pulling");
     let pulled = args.registry.run(async |client| {
-        let pulled = client.pull(&args.source, None, &transfer.progress()).await;
+        let pulled = client.pull(&args.source, &transfer.progress()).await;
         pulled.map_err(|error| ErrorList::from_iter([error.to_string()]))
     })?;
     drop(transfer);
@@ -42,10 +45,10 @@ pub(crate) fn run(args: &PullArgs) -> Result<(), ErrorList> {
     )
     .map_err(|error| ErrorList::from_iter([format!("{}: {error}", args.source)]))?;
     let manifest = &screened.manifest;
-    let path = args
-        .output
-        .clone()
-        .unwrap_or_else(|| PathBuf::from(format!("{}.wasm", manifest.name)));
+    let path = match &args.output {
+        Some(path) => path.clone(),
+        None => unused(format!("{}.wasm", manifest.name).into())?,
+    };
     let shown = output::path(&path);
     output::replace(&path, &screened.bytes)
         .map_err(|error| ErrorList::from_iter([format!("{shown}: cannot be written: {error}")]))?;
@@ -59,4 +62,28 @@ pub(crate) fn run(args: &PullArgs) -> Result<(), ErrorList> {
         format!("{shown}: plugin {id}, {bytes} bytes"),
         args.source.pinned(&pulled.digest),
     ])
+}
+
+/// Refuses a file in a folder that does not exist, before anything is pulled.
+fn check_folder(path: &Path) -> Result<(), ErrorList> {
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    match folder.filter(|folder| !folder.is_dir()) {
+        Some(folder) => Err(ErrorList::from_iter([format!(
+            "{}: the directory {} does not exist; create it, or choose another file with -o",
+            output::path(path),
+            output::path(folder)
+        )])),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a file that exists, because the plugin chose its name.
+fn unused(path: PathBuf) -> Result<PathBuf, ErrorList> {
+    if path.symlink_metadata().is_err() {
+        return Ok(path);
+    }
+    Err(ErrorList::from_iter([format!(
+        "{}: exists, and is not overwritten because the plugin chose the name; choose the file with -o",
+        output::path(&path)
+    )]))
 }
