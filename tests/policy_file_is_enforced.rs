@@ -186,7 +186,7 @@ fn one_policy_file_is_printed_for_several_plugins() {
     let several = run(&["plugin", "inspect", &site, &team]);
     assert_eq!(
         stderr(&several),
-        "error: pass one plugin file; only --policy takes several\n"
+        "error: pass one plugin; only --policy takes several\n"
     );
 }
 

@@ -78,6 +78,22 @@ const VARIANTS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "progress",
+        &[
+            "manager.config.featureGates={\"TrainJobStatus\":true}",
+            "manager.config.certManagement.enable=true",
+            "manager.config.statusServer.port=10443",
+        ],
+    ),
+    (
+        "shadow mode with plugins",
+        &[
+            "shadow.enabled=true",
+            "plugins.volume={\"emptyDir\":{}}",
+            "plugins.roles=\"kind: ClusterRole\\nrules: [{apiGroups: [\\\"\\\"], resources: [nodes], verbs: [get, list, watch]}]\\n\"",
+        ],
+    ),
+    (
         "shadow mode",
         &["shadow.enabled=true", "serviceMonitor.enabled=true"],
     ),
