@@ -211,6 +211,12 @@ pub(crate) fn text<'v>(value: &'v Value, pointer: &str) -> Option<&'v str> {
     value.pointer(pointer).and_then(Value::as_str)
 }
 
+/// Returns the value of an annotation.
+pub(crate) fn annotation<'v>(object: &'v Value, name: &str) -> Option<&'v str> {
+    let annotations = object.pointer("/metadata/annotations")?;
+    annotations.get(name)?.as_str()
+}
+
 /// Returns the items of a list in a value.
 pub(crate) fn items<'v>(value: &'v Value, pointer: &str) -> impl Iterator<Item = &'v Value> {
     let list = value.pointer(pointer).and_then(Value::as_array);

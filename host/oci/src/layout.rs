@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    io::{self, Read as _, Write as _},
+    io::{self, Write as _},
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -15,6 +15,7 @@ use crate::{
     error::{LayoutError, Problem},
     index::{self, Listed, NAME},
     limits::MANIFEST_BYTES,
+    regular_file,
 };
 
 const MARKER: &str = "oci-layout";
@@ -247,24 +248,9 @@ fn io_error(path: &Path, source: io::Error) -> LayoutError {
     LayoutError::Io { path, source }
 }
 
-/// Reads a regular file up to a limit. Opening does not wait for a device.
 fn read(path: &Path, limit: u64) -> Result<Vec<u8>, LayoutError> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    let read = || -> io::Result<Vec<u8>> {
-        let flags = rustix::fs::OFlags::NONBLOCK.bits();
-        let file = fs::File::options()
-            .read(true)
-            .custom_flags(i32::try_from(flags).map_err(io::Error::other)?)
-            .open(path)?;
-        if !file.metadata()?.is_file() {
-            return Err(io::Error::other("it is not a regular file"));
-        }
-        let mut bytes = Vec::new();
-        file.take(limit + 1).read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > limit {
-            return Err(io::Error::other(format!("it has more than {limit} bytes")));
-        }
-        Ok(bytes)
-    };
-    read().map_err(|source| io_error(path, source))
+    let mut bytes = Vec::new();
+    let read = regular_file::read(path, limit, &mut bytes);
+    read.map_err(|source| io_error(path, source))?;
+    Ok(bytes)
 }

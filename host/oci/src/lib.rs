@@ -4,10 +4,10 @@
 //! - `artifact` is the layout of a plugin: the WebAssembly artifact of the CNCF. It is pure: it makes a manifest, and checks one.
 //! - `registry` is the client of one repository: authorization, redirects, blobs, manifests and referrers. It sends its requests with a
 //!   `transport`, which is HTTPS except in tests, and within `limits` of size and time.
-//! - `layout` is a folder in the OCI image layout, and `index` a list of manifests in either. `store` is what a registry and a folder have in common, and `copy` writes a plugin to
-//!   either, with what refers to it.
+//! - `layout` is a folder in the OCI image layout, and `index` a list of manifests in either. `store` is what a registry and a folder have in
+//!   common, and `copy` writes a plugin to either, with what refers to it.
 //! - `client` does what users ask for, with their `credentials` and the mirrors of the operator's `registries`.
-//! - `progress` says how far it is, and `error` why it failed.
+//! - `progress` says how far it is, and `error` why it failed. `regular_file` reads files that others could replace.
 //!
 //! Nothing that a registry says is trusted but what has the digest that was asked for.
 
@@ -29,6 +29,7 @@ mod progress;
 mod reference;
 mod registries;
 mod registry;
+mod regular_file;
 mod store;
 mod transport;
 

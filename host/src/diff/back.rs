@@ -15,7 +15,7 @@ use super::{
     objects::cleaned,
     source::Source,
 };
-use crate::{input, output::counted};
+use crate::{input, live_objects::annotation, output::counted};
 
 /// The MPI implementations with which the reference can reconcile a TrainJob.
 const IMPLEMENTATIONS: [&str; 1] = ["OpenMPI"];
@@ -277,17 +277,10 @@ fn of_train_job(
     let of_state = match state {
         "running" if may_be_trainyards => of_running(subject),
         "suspended" if has_job_set => of_suspended(subject),
-        "waiting"
-            if has(
-                job,
-                &format!("/metadata/annotations/{}", pointer(names::ERROR_ANNOTATION)),
-            ) =>
-        {
-            Some((
-                Action::Wait,
-                "Trainyard does not start it, for the reason in its column ERROR, but the Kubeflow Trainer may; or delete it",
-            ))
-        }
+        "waiting" if annotation(job, names::ERROR_ANNOTATION).is_some() => Some((
+            Action::Wait,
+            "Trainyard does not start it, for the reason in its column ERROR, but the Kubeflow Trainer may; or delete it",
+        )),
         _ => None,
     };
     findings.extend(of_state.map(|(action, why)| Finding {
@@ -325,11 +318,6 @@ fn of_suspended(subject: Subject<'_>) -> Option<(Action, &'static str)> {
     (!is_same).then_some((Action::DeleteJobSet, why))
 }
 
-/// Returns a key as a part of a JSON pointer.
-fn pointer(key: &str) -> String {
-    key.replace('~', "~0").replace('/', "~1")
-}
-
 fn has(object: &Value, pointer: &str) -> bool {
     object
         .pointer(pointer)
@@ -354,12 +342,9 @@ fn unknown_fields(kind: &str, object: &Value) -> Vec<String> {
     if group.is_some_and(|group| group != names::TRAINER_GROUP) {
         found.push("spec.runtimeRef.apiGroup".to_owned());
     }
-    let annotations = object.pointer("/metadata/annotations");
-    for name in ANNOTATIONS {
-        if annotations.and_then(|all| all.get(name)).is_some() {
-            found.push(format!("metadata.annotations[{name}]"));
-        }
-    }
+    let used = ANNOTATIONS.iter();
+    let used = used.filter(|name| annotation(object, name).is_some());
+    found.extend(used.map(|name| format!("metadata.annotations[{name}]")));
     let implementation = object.pointer("/spec/mlPolicy/mpi/mpiImplementation");
     if let Some(Value::String(implementation)) = implementation
         && !IMPLEMENTATIONS.contains(&implementation.as_str())

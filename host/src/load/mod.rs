@@ -18,7 +18,7 @@ pub(crate) use lenient::LenientLoad;
 use new_plugin::NewPlugin;
 pub(crate) use next::NextPlugins;
 use refused::{Origin, Refused};
-use result::{CodeLoading, LoadResult, load, misspelled_orders};
+use result::{CodeLoading, LoadResult, load, load_bytes, misspelled_orders};
 use trainyard_model::{
     manifest::Manifest,
     names::sha256_digest,
@@ -81,12 +81,7 @@ impl LoadedPlugins {
         let origin = Origin::File(path.to_owned());
         let mut own = LoadResult::default();
         own.add(origin, defaults, &policy, |settings| {
-            let loaded = loader.load_untrusted(component.clone(), settings);
-            let loaded = loaded.map_err(|problem| LoadError {
-                file: output::path(path),
-                problem: Box::new(problem),
-            })?;
-            Ok(Arc::new(loaded))
+            load_bytes(&loader, &output::path(path), &component, settings)
         });
         if let Some((plugin, _)) = own.loaded.first() {
             let name = &plugin.info().id.name;
@@ -264,16 +259,20 @@ pub(crate) fn compile(
     built_ins.try_for_each(|built_in| write(loader.load_built_in(built_in, settings)))
 }
 
-/// Returns why the plugin in a file would not be loaded beside the built-in plugins, if there were no policy file: because of its settings or
+/// Returns why the plugin of a component would not be loaded beside the built-in plugins, if there were no policy file: because of its settings or
 /// of another plugin.
 ///
 /// # Errors
 /// It cannot be loaded, whatever the policy file grants and configures.
-pub(crate) fn refusals(file: &Path, cache: &CacheArgs) -> Result<Vec<String>, ErrorList> {
+pub(crate) fn refusals(
+    name: &str,
+    component: &[u8],
+    cache: &CacheArgs,
+) -> Result<Vec<String>, ErrorList> {
     let (policy, loader) = prepare(None, cache)?;
     let built_ins = load(&loader, &[], &policy, CodeLoading::Lazy);
     let loaded = LoadedPlugins::of(built_ins, loader, &policy, ErrorList::default())?;
-    match NewPlugin::load(&loaded.loader, file, &policy) {
+    match NewPlugin::load(&loaded.loader, name, component, &policy) {
         Ok(new) => Ok(new.refusals(&loaded.renderer)),
         Err(error) => match *error.problem {
             LoadProblem::Plugin(refused) => Ok(vec![refused.to_string()]),

@@ -1,6 +1,6 @@
 //! A plugin file that is compared with the loaded plugins.
 
-use std::{path::Path, sync::Arc};
+use std::sync::Arc;
 
 use trainyard_model::{
     claims::Grants,
@@ -11,7 +11,7 @@ use trainyard_model::{
 use trainyard_render::Renderer;
 use trainyard_sandbox::{LoadError, Loader};
 
-use super::result::load_anyway;
+use super::result::{load_anyway, load_bytes};
 use crate::policy_file::PolicyFile;
 
 /// The digest of a plugin whose component is not built.
@@ -26,19 +26,20 @@ pub(crate) struct NewPlugin {
 }
 
 impl NewPlugin {
-    /// Loads the file, like [`load_anyway`].
+    /// Loads a component, like [`load_anyway`]. Errors have this name.
     ///
     /// # Errors
     /// If it cannot be loaded even with all its claims granted.
     pub(super) fn load(
         loader: &Loader,
-        file: &Path,
+        name: &str,
+        component: &[u8],
         policy: &PolicyFile,
     ) -> Result<Self, LoadError> {
         let mut settings =
             |manifest: &Manifest| policy.settings(&manifest.name, Settings::default());
         let (plugin, refused) = load_anyway(&mut settings, |settings| {
-            Ok(Arc::new(loader.load_file(file, settings)?))
+            load_bytes(loader, name, component, settings)
         })?;
         Ok(Self {
             plugin: plugin.info().clone(),

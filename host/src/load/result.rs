@@ -273,6 +273,21 @@ impl LoadResult {
     }
 }
 
+/// Loads an untrusted component. Errors have this name.
+pub(super) fn load_bytes(
+    loader: &Loader,
+    name: &str,
+    component: &[u8],
+    settings: SettingsOf<'_>,
+) -> Result<Arc<dyn Plugin>, LoadError> {
+    let loaded = loader.load_untrusted(component.to_vec(), settings);
+    let loaded = loaded.map_err(|problem| LoadError {
+        file: name.to_owned(),
+        problem: Box::new(problem),
+    })?;
+    Ok(Arc::new(loaded))
+}
+
 /// Loads a plugin with the operator's settings. If these refuse it, loads it with all its claims granted, for any digest and, if need be,
 /// without its configuration, and also returns the refusal, so that it can be compared as well.
 ///

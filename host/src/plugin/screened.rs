@@ -11,13 +11,14 @@ use crate::{compile_worker, output, report::ErrorList};
 
 /// Checks a plugin file without running it.
 pub(super) fn screened(file: &Path) -> Result<Screened, ErrorList> {
-    screened_as(file, &output::path(file))
+    let name = output::path(file);
+    let bytes = screen::read(file, &LoadLimits::default());
+    let bytes = bytes.map_err(|error| ErrorList::from_iter([format!("{name}: {error}")]))?;
+    screened_bytes(bytes, &name)
 }
 
-/// Checks a plugin file without running it. Errors have this name.
-pub(super) fn screened_as(file: &Path, name: &str) -> Result<Screened, ErrorList> {
-    let (limits, compiler) = (LoadLimits::default(), compile_worker::compiler()?);
-    screen::read(file, &limits)
-        .and_then(|bytes| screen::screen(bytes, &limits, &compiler))
+/// Checks the bytes of a plugin without running it. Errors have this name.
+pub(super) fn screened_bytes(bytes: Vec<u8>, name: &str) -> Result<Screened, ErrorList> {
+    screen::screen(bytes, &LoadLimits::default(), &compile_worker::compiler()?)
         .map_err(|error| ErrorList::from_iter([format!("{name}: {error}")]))
 }

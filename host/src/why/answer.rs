@@ -9,7 +9,7 @@ use super::{
     pods::{self, PodGroup},
     read::Facts,
 };
-use crate::live_objects::{items, text};
+use crate::live_objects::{annotation, items, text};
 
 /// The reasons of errors with which a TrainJob waits although its JobSet runs.
 const WAITS: [&str; 2] = ["NotCreated", "ObjectWaits"];
@@ -112,7 +112,7 @@ fn decide(facts: &Facts) -> (&'static str, Vec<String>) {
         let why = format!("spec.managedBy: another controller reconciles it: {manager}");
         return ("waiting", vec![why]);
     }
-    let error = annotation(job);
+    let error = annotation(job, ERROR_ANNOTATION).map(str::to_owned);
     let suspended = job.pointer("/spec/suspend") == Some(&Value::Bool(true));
     if suspended {
         let why = admission(facts);
@@ -196,15 +196,6 @@ fn pod_counts(facts: &Facts) -> String {
     let counts = counts.collect::<Vec<_>>().join(", ");
     let of_first = if *more { " of the first ones" } else { "" };
     format!("its JobSet runs; pods{of_first}: {counts}")
-}
-
-/// Returns the error that the controller wrote to the TrainJob.
-fn annotation(job: &Value) -> Option<String> {
-    let annotations = job.pointer("/metadata/annotations")?;
-    annotations
-        .get(ERROR_ANNOTATION)?
-        .as_str()
-        .map(str::to_owned)
 }
 
 /// Returns a condition that is true.

@@ -9,7 +9,7 @@ mod helper;
 use std::{
     env,
     ffi::OsString,
-    fmt, fs, io,
+    fmt, io,
     path::{Path, PathBuf},
 };
 
@@ -18,6 +18,7 @@ use thiserror::Error;
 use zeroize::Zeroizing;
 
 use self::document::Document;
+use crate::regular_file;
 
 /// A credential.
 #[derive(Clone)]
@@ -168,19 +169,8 @@ fn default_file(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> 
 }
 
 fn read(path: &Path) -> io::Result<Zeroizing<Vec<u8>>> {
-    use io::Read as _;
-    if !fs::metadata(path)?.is_file() {
-        return Err(io::Error::other("it is not a regular file"));
-    }
     let mut bytes = Zeroizing::new(Vec::new());
-    fs::File::open(path)?
-        .take(MAX_BYTES + 1)
-        .read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > MAX_BYTES {
-        return Err(io::Error::other(format!(
-            "it has more than {MAX_BYTES} bytes"
-        )));
-    }
+    regular_file::read(path, MAX_BYTES, &mut bytes)?;
     Ok(bytes)
 }
 

@@ -52,12 +52,15 @@ pub(super) fn run(args: &InspectArgs) -> Result<(), ErrorList> {
             "pass one plugin; only --policy takes several",
         ]));
     };
-    let source = Source::find(plugin, &args.registry)?;
-    let screened = source.screened()?;
-    let refusals = load::refusals(source.path(), &args.cache)?;
+    let Source {
+        name,
+        plugin: screened,
+        artifact,
+    } = Source::find(plugin, &args.registry)?;
+    let refusals = load::refusals(&name, &screened.bytes, &args.cache)?;
     let inspected = Inspection {
-        file: source.name(),
-        artifact: source.artifact(),
+        file: name,
+        artifact,
         needed_grants: screened.manifest.needed_grants(&ObeyedDomains::default()),
         bytes: screened.bytes.len(),
         digest: screened.digest,
@@ -78,9 +81,8 @@ fn policy_plugins(args: &InspectArgs) -> Result<Vec<Screened>, ErrorList> {
     for plugin in &args.plugins {
         let source = Source::find(plugin, &args.registry);
         let loaded = source.and_then(|source| {
-            let plugin = source.screened()?;
-            load::refusals(source.path(), &args.cache)?;
-            Ok((source.name(), plugin))
+            load::refusals(&source.name, &source.plugin.bytes, &args.cache)?;
+            Ok((source.name, source.plugin))
         });
         let (shown, plugin) = match loaded {
             Ok(plugin) => plugin,

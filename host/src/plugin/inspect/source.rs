@@ -1,35 +1,27 @@
 //! Where a plugin that is inspected comes from: a file, or a registry.
 
-use std::{
-    collections::BTreeMap,
-    path::{Path, PathBuf},
-};
+use std::{collections::BTreeMap, path::Path};
 
 use serde::Serialize;
-use tempfile::TempDir;
 use trainyard_oci::{Inspected, Location, ReferenceError, Referrer};
 use trainyard_sandbox::screen::Screened;
 
 use crate::{
     output::{self, Transfer},
-    plugin::{registry::RegistryArgs, screened::screened_as},
+    plugin::{
+        registry::RegistryArgs,
+        screened::{screened, screened_bytes},
+    },
     report::ErrorList,
 };
 
 /// A plugin that is inspected.
-pub(super) enum Source {
-    /// A file of the user.
-    File(PathBuf),
-    /// A plugin that was pulled into a file of this command.
-    Pulled(Box<PulledPlugin>),
-}
-
-/// A plugin that was pulled, with its file, which exists as long as this value.
-pub(super) struct PulledPlugin {
-    location: Location,
-    inspected: Inspected,
-    _folder: TempDir,
-    file: PathBuf,
+pub(super) struct Source {
+    /// The name for users.
+    pub(super) name: String,
+    pub(super) plugin: Screened,
+    /// What its registry says.
+    pub(super) artifact: Option<ArtifactReport>,
 }
 
 /// What a registry or directory says of a plugin.
@@ -45,7 +37,7 @@ pub(super) struct ArtifactReport {
 }
 
 impl Source {
-    /// Finds a file, or pulls a plugin if there is no such file and the text is a reference.
+    /// Reads a file, or pulls a plugin if there is no such file and the text is a reference. Checks it without running it.
     pub(super) fn find(plugin: &Path, registry: &RegistryArgs) -> Result<Self, ErrorList> {
         let shown = output::path(plugin);
         let parsed = plugin.to_str().map(str::parse::<Location>);
@@ -54,74 +46,46 @@ impl Source {
                 tracing::warn!(
                     "{shown}: this is the file of that name, and not the plugin in the registry; rename the file to inspect the other one"
                 );
-                Ok(Self::File(plugin.to_owned()))
             }
-            Some(Ok(location)) if !plugin.exists() => Self::pull(location, registry),
+            Some(Ok(location)) if !plugin.exists() => return Self::pull(&location, registry),
             Some(Err(error @ (ReferenceError::NoTag { .. } | ReferenceError::Digest { .. })))
                 if !plugin.exists() =>
             {
-                Err(ErrorList::from_iter([format!(
+                return Err(ErrorList::from_iter([format!(
                     "{shown}: there is no such file, and as a reference, {error}"
-                )]))
+                )]));
             }
-            _ => Ok(Self::File(plugin.to_owned())),
+            _ => {}
         }
+        Ok(Self {
+            plugin: screened(plugin)?,
+            name: shown,
+            artifact: None,
+        })
     }
 
-    fn pull(location: Location, registry: &RegistryArgs) -> Result<Self, ErrorList> {
+    fn pull(location: &Location, registry: &RegistryArgs) -> Result<Self, ErrorList> {
         let transfer = Transfer::new("pulling");
         let inspected = registry.run(async |client| {
-            let inspected = client.inspect(&location, &transfer.progress()).await;
+            let inspected = client.inspect(location, &transfer.progress()).await;
             inspected.map_err(|error| ErrorList::from_iter([error.to_string()]))
         })?;
-        let folder = tempfile::tempdir()?;
-        let file = folder.path().join("plugin.wasm");
-        output::replace(&file, &inspected.plugin.file)?;
-        Ok(Self::Pulled(Box::new(PulledPlugin {
-            location,
-            inspected,
-            _folder: folder,
-            file,
-        })))
-    }
-
-    /// Returns the file.
-    pub(super) fn path(&self) -> &Path {
-        match self {
-            Self::File(file) => file,
-            Self::Pulled(plugin) => &plugin.file,
-        }
-    }
-
-    /// Returns the name for users.
-    pub(super) fn name(&self) -> String {
-        match self {
-            Self::File(file) => output::path(file),
-            Self::Pulled(plugin) => output::path(Path::new(&plugin.location.to_string())),
-        }
-    }
-
-    pub(super) fn screened(&self) -> Result<Screened, ErrorList> {
-        screened_as(self.path(), &self.name())
-    }
-
-    /// Returns what its registry says.
-    pub(super) fn artifact(&self) -> Option<ArtifactReport> {
-        let Self::Pulled(plugin) = self else {
-            return None;
-        };
-        let PulledPlugin {
-            location,
-            inspected,
-            ..
-        } = &**plugin;
-        let digest = &inspected.plugin.digest;
-        Some(ArtifactReport {
-            reference: location.pinned(digest),
-            digest: digest.to_string(),
-            annotations: inspected.plugin.annotations.clone(),
-            referrers: inspected.referrers.clone(),
-            has_more_referrers: inspected.has_more_referrers,
+        let Inspected {
+            plugin,
+            referrers,
+            has_more_referrers,
+        } = inspected;
+        let name = output::path(Path::new(&location.to_string()));
+        Ok(Self {
+            plugin: screened_bytes(plugin.file, &name)?,
+            name,
+            artifact: Some(ArtifactReport {
+                reference: location.pinned(&plugin.digest),
+                digest: plugin.digest.to_string(),
+                annotations: plugin.annotations,
+                referrers,
+                has_more_referrers,
+            }),
         })
     }
 }

@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use trainyard_model::plugin_info::PluginId;
 use trainyard_oci::Location;
-use trainyard_sandbox::{LoadLimits, screen};
 
 use super::{RegistryArgs, location};
 use crate::{
-    compile_worker,
     output::{self, Transfer},
+    plugin::screened::screened_bytes,
     report::ErrorList,
 };
 
@@ -38,12 +37,7 @@ pub(crate) fn run(args: &PullArgs) -> Result<(), ErrorList> {
     })?;
     drop(transfer);
     // Nothing is written that is not a plugin.
-    let screened = screen::screen(
-        pulled.file,
-        &LoadLimits::default(),
-        &compile_worker::compiler()?,
-    )
-    .map_err(|error| ErrorList::from_iter([format!("{}: {error}", args.source)]))?;
+    let screened = screened_bytes(pulled.file, &args.source.to_string())?;
     let manifest = &screened.manifest;
     let path = match &args.output {
         Some(path) => path.clone(),
