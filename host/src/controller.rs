@@ -15,8 +15,8 @@ use tokio_util::sync::CancellationToken;
 use trainyard_controller::{
     Options,
     certificate::SystemClock,
+    generation::Generations,
     metrics::Metrics,
-    plugins::Plugins,
     queue::{Backoff, Queue},
     serve::BindAddress,
     settings::{
@@ -140,14 +140,15 @@ pub(crate) fn run(args: &ControllerArgs) -> Result<(), ErrorList> {
     } else {
         None
     };
-    let plugins = plugins(args, &settings, status_url, &metrics)?;
+    let (generations, threads) = plugins(args, &settings, status_url, &metrics)?;
     loaded.cancel();
     let ended = runtime.block_on(async {
         let options = Options {
             cluster: args.cluster.config().await?,
             settings,
             instance: instance(),
-            plugins,
+            generations,
+            threads,
             queue,
             metrics,
             clock: Arc::new(SystemClock),
@@ -192,7 +193,7 @@ fn plugins(
     settings: &Settings,
     status_url: Option<String>,
     metrics: &Arc<Metrics>,
-) -> Result<Plugins, ErrorList> {
+) -> Result<(Arc<Generations>, Threads), ErrorList> {
     let (policy, policy_digest) = match &settings.policy_file {
         Some(path) => {
             let (policy, text) = PolicyFile::read_with_text(path).map_err(ErrorList::from_iter)?;
@@ -233,14 +234,13 @@ fn plugins(
         tracing::error!(file, why, "plugin skipped");
     }
     let loader = Arc::new(load.loader);
-    Ok(Plugins {
-        renderer: Arc::new(load.renderer),
-        threads: Threads::new(
-            Arc::new(move |call| loader.pool().spawn(call)),
-            sizes,
-            settings.render_timeout,
-        ),
-    })
+    let generations = Generations::new(load.renderer, settings.write_job_set_defaults);
+    let threads = Threads::new(
+        Arc::new(move |call| loader.pool().spawn(call)),
+        sizes,
+        settings.render_timeout,
+    );
+    Ok((Arc::new(generations), threads))
 }
 
 /// Returns the settings of the configuration file, overridden by the flags.

@@ -15,15 +15,16 @@ use crate::{
     client::{Access, ClientError, ClientOptions, Rate, client},
     events::{Recorder, Reporter, recorder},
     failures::Failures,
+    generation::Generations,
     lease::Candidate,
     metrics::Metrics,
-    plugins::Plugins,
     queue::Queue,
     reconcile::{Reconciler, Stores},
     serve::{self, BindAddress, MetricsAccess, MetricsAuthorizer, Readiness, ServeError},
     settings::{FeatureGate, SecureServing, Settings},
     shadow::Shadow,
     status_server::{Clients, StatusServer},
+    threads::Threads,
     watch::StateReplaced,
     webhook::{self, WebhookSettings},
     work::Work,
@@ -55,7 +56,9 @@ pub struct Options {
     /// The name of this process in Events and the Lease.
     pub instance: String,
     /// The plugins that TrainJobs are rendered with.
-    pub plugins: Plugins,
+    pub generations: Arc<Generations>,
+    /// The threads on which plugins are called, apart from those that answer probes.
+    pub threads: Threads,
     /// The queue of TrainJobs to reconcile.
     pub queue: Queue,
     pub metrics: Arc<Metrics>,
@@ -319,10 +322,7 @@ fn count(work: &Arc<Work>) {
 
 fn work(options: Options, client: Client, recorder: Recorder, readiness: Arc<Readiness>) -> Work {
     let stores = Arc::new(Stores::default());
-    let defaults = options.settings.write_job_set_defaults;
     let shadow = options.settings.shadow.then(Arc::<Shadow>::default);
-    let renderer = &options.plugins.renderer;
-    let plan = renderer.generation().digest(&renderer.facts().facts);
     if let Some(shadow) = &shadow {
         options.metrics.show_shadow(shadow);
     }
@@ -330,8 +330,7 @@ fn work(options: Options, client: Client, recorder: Recorder, readiness: Arc<Rea
         reconciler: Reconciler::new(
             client.clone(),
             stores.clone(),
-            options.plugins,
-            defaults,
+            (options.generations, options.threads),
             recorder.log_shares(),
             options.metrics.clone(),
         ),
@@ -343,7 +342,6 @@ fn work(options: Options, client: Client, recorder: Recorder, readiness: Arc<Rea
         readiness,
         failures: Failures::default(),
         shadow,
-        plan: plan.into(),
         leads: AtomicBool::new(false),
     }
 }

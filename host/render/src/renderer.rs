@@ -7,6 +7,7 @@ use trainyard_api::{Runtime, TrainJob};
 use trainyard_model::{
     claims::Variables,
     deadline::Deadline,
+    facts::HostFacts,
     limits::Limits,
     lookup::Lookups,
     pipeline::{self, Pipeline, Stage},
@@ -98,6 +99,13 @@ impl Renderer {
             host: self.facts.host,
             ..facts
         };
+        self
+    }
+
+    /// Replaces the host's own facts by those of another renderer, which it shares.
+    #[must_use]
+    pub fn with_host_facts(mut self, host: HostFacts) -> Self {
+        self.facts.host = host;
         self
     }
 

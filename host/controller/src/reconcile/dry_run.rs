@@ -62,9 +62,9 @@ impl Reconciler {
         worker: &Worker,
         check: impl FnOnce(&Renderer) -> T + Send + 'static,
     ) -> Result<T> {
-        let checked = self
-            .plugins
-            .run(namespace, |renderer, _: &Deadline| check(renderer));
+        let pinned = self.pin(namespace);
+        let check = move |_: &Deadline| check(pinned.generation().renderer());
+        let checked = self.threads.run(namespace, check);
         Ok(worker.free_while(checked).await?)
     }
 
@@ -81,7 +81,14 @@ impl Reconciler {
         let started = runs || status::has_run(&job.status);
         let _forgotten = ForgetInterests(&self.interests, key);
         let mut run = Run {
-            cluster: LiveCluster::new(self, key, worker, job, &known, Timestamp::now()),
+            cluster: LiveCluster::new(
+                self,
+                (key, worker),
+                self.pin(&key.namespace),
+                job,
+                &known,
+                Timestamp::now(),
+            ),
             warnings: Vec::new(),
         };
         let error = run.run(what, started).await.err();

@@ -28,8 +28,6 @@ pub(crate) struct Fetcher {
     kinds: Arc<Kinds>,
     lists: Arc<Lists>,
     log: Arc<LogShares>,
-    /// The namespace of the catalog.
-    catalog: Option<Arc<str>>,
 }
 
 /// The result of a lookup.
@@ -57,25 +55,23 @@ impl Fetcher {
         kinds: Arc<Kinds>,
         lists: Arc<Lists>,
         log: Arc<LogShares>,
-        catalog: Option<Arc<str>>,
     ) -> Self {
         Self {
             client,
             kinds,
             lists,
             log,
-            catalog,
         }
     }
 
-    /// Returns the answer for a TrainJob in the namespace.
+    /// Returns the answer for a TrainJob in the namespace, and a catalog in that one.
     pub(crate) async fn fetch(
         &self,
-        namespace: &Arc<str>,
+        (namespace, catalog): (&Arc<str>, Option<&Arc<str>>),
         asker: Requester<'_>,
         key: &LookupKey,
     ) -> Result<LookupResult, ReconcileError> {
-        let Some(namespace) = key.namespace(namespace, self.catalog.as_ref()) else {
+        let Some(namespace) = key.namespace(namespace, catalog) else {
             return Ok(LookupResult::without_object(key));
         };
         let WatchedKind { api_version, kind } = &WatchedKind::of(key);

@@ -65,6 +65,7 @@ pub(crate) use error::{Blame, NOT_CREATED, WAITS};
 pub use error::{ReconcileError, SnapshotError};
 pub use explained::{Live, LiveError, live, live_job_set};
 use flow::Flow;
+pub(crate) use inputs::CommonInputs;
 use live_cluster::LiveCluster;
 pub(crate) use live_cluster::MANAGER;
 pub use object_ref::ObjectRef;
@@ -77,6 +78,7 @@ use trainyard_api::names;
 
 use crate::{
     fair::Worker,
+    generation::Pinned,
     log_shares::AllowedLine,
     queue::NamespacedName,
     watch::{TrainJobState, UnreadableObject},
@@ -86,11 +88,12 @@ use crate::{
 pub(crate) const TEMPORARY: Duration = Duration::from_secs(60);
 
 impl Reconciler {
-    /// Reconciles a TrainJob whose reconciles have been failing for that long.
+    /// Reconciles a TrainJob whose reconciles have been failing for that long, with the plugins of a generation.
     pub(crate) async fn reconcile(
         &self,
         key: &NamespacedName,
         worker: &Worker,
+        pinned: Pinned,
         failing_for: Duration,
     ) -> ReconcileOutcome {
         let job = match self.managed(key) {
@@ -105,7 +108,8 @@ impl Reconciler {
         };
         let start = Start::of(self, key, &job, failing_for >= TEMPORARY);
         let unreadable = self.stores.job_sets.unreadable(key);
-        let mut cluster = LiveCluster::new(self, key, worker, job, &start.job_set, start.now);
+        let mut cluster =
+            LiveCluster::new(self, (key, worker), pinned, job, &start.job_set, start.now);
         let flow = Flow::new(&mut cluster, &start);
         let outcome = match unreadable {
             Some(job_set) => {

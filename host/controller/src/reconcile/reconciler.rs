@@ -14,17 +14,16 @@ use trainyard_model::facts::HostFacts;
 use super::{
     deleted_job_sets::DeletedJobSets,
     fetch::Fetcher,
-    inputs::CommonInputs,
     last_reconcile::{AnnotationWrite, LastReconcile},
     status,
 };
 use crate::{
     fair::{FairSemaphore, MemoryBudget},
+    generation::{Generations, Pinned},
     log_shares::LogShares,
     metrics::{HeldText, Metrics},
-    plugins::Plugins,
     queue::NamespacedName,
-    rbac::{EmittedKinds, Reach},
+    threads::Threads,
     watch::{
         DeletedObject, Interests, JobSetState, Kinds, Lists, RuntimeCache, RuntimeKey,
         RuntimeState, Store, TrainJobState,
@@ -79,18 +78,16 @@ impl Stores {
 pub struct Reconciler {
     pub(super) client: Client,
     pub(super) stores: Arc<Stores>,
-    pub(super) plugins: Plugins,
+    /// The plugins that TrainJobs are rendered with.
+    pub(crate) generations: Arc<Generations>,
+    /// The threads on which plugins are called, apart from those that answer probes.
+    pub(super) threads: Threads,
     pub(super) fetcher: Fetcher,
     pub(crate) kinds: Arc<Kinds>,
     /// The lists that plugins look up.
     pub(crate) lists: Arc<Lists>,
     /// The cluster objects that TrainJobs which have not started were rendered from, or wait for.
     pub(crate) interests: Arc<Interests>,
-    pub(super) write_defaults: bool,
-    /// The kinds of objects that the plugins may emit.
-    pub(super) emitted: EmittedKinds,
-    /// The inputs that all TrainJobs share.
-    pub(super) common: CommonInputs,
     /// The memory budgets for large TrainJobs, and for TrainJobs of large runtimes.
     pub(super) budget: MemoryBudget,
     pub(super) runtime_budget: MemoryBudget,
@@ -114,46 +111,36 @@ pub struct Reconciler {
 impl Reconciler {
     /// Returns the host's own facts, with which TrainJobs are rendered.
     pub(crate) fn host_facts(&self) -> &HostFacts {
-        &self.plugins.renderer.facts().host
+        self.generations.host_facts()
     }
 
-    /// Returns a reconciler that uses this client. With `write_defaults`, JobSets have the defaults that JobSet's webhooks would set, for
-    /// clusters without these webhooks.
+    /// Returns the generation of a namespace for a reconcile that begins.
+    pub(crate) fn pin(&self, namespace: &str) -> Pinned {
+        self.generations.pin(namespace)
+    }
+
+    /// Returns a reconciler that uses this client, these plugins and the threads for them.
     pub(crate) fn new(
         client: Client,
         stores: Arc<Stores>,
-        plugins: Plugins,
-        write_defaults: bool,
+        (generations, threads): (Arc<Generations>, Threads),
         log: Arc<LogShares>,
         metrics: Arc<Metrics>,
     ) -> Self {
         let kinds = Arc::new(Kinds::new(client.clone()));
         let lists = Arc::new(Lists::default());
-        let loaded = plugins.renderer.generation().plugins();
-        let claims: Vec<_> = loaded.map(|plugin| &plugin.manifest.claims).collect();
-        let reach = Reach::of(claims.clone(), plugins.renderer.facts().catalog.as_deref());
-        let emitted = EmittedKinds::of(claims);
-        let catalog = reach.catalog.clone();
         Self {
-            fetcher: Fetcher::new(
-                client.clone(),
-                kinds.clone(),
-                lists.clone(),
-                log.clone(),
-                catalog,
-            ),
+            fetcher: Fetcher::new(client.clone(), kinds.clone(), lists.clone(), log.clone()),
             kinds,
             lists,
-            interests: Arc::new(Interests::new(reach)),
-            emitted,
-            common: CommonInputs::new(&plugins.renderer, write_defaults),
+            interests: Arc::default(),
             budget: MemoryBudget::of_texts(),
             runtime_budget: MemoryBudget::of_runtimes(),
             runtimes: Arc::default(),
             client,
             stores,
-            plugins,
-            write_defaults,
+            generations,
+            threads,
             last: Mutex::default(),
             annotated: Mutex::default(),
             deleted_job_sets: DeletedJobSets::default(),
@@ -167,30 +154,21 @@ impl Reconciler {
     /// Returns a reconciler for dry runs that render within that time. It shares the stores, the caches and the memory budgets, but not what
     /// reconciles remember of TrainJobs.
     pub(crate) fn for_dry_runs(&self, limit: Duration) -> Self {
-        let reach = self.interests.reach().clone();
         let (kinds, lists) = (self.kinds.clone(), self.lists.clone());
         let (client, log) = (self.client.clone(), self.log.clone());
-        let catalog = reach.catalog.clone();
+        let plugins = (self.generations.clone(), self.threads.with_limit(limit));
         Self {
-            fetcher: Fetcher::new(client.clone(), kinds.clone(), lists.clone(), log, catalog),
+            fetcher: Fetcher::new(client.clone(), kinds.clone(), lists.clone(), log.clone()),
             kinds,
             lists,
-            interests: Arc::new(Interests::new(reach)),
-            plugins: Plugins {
-                renderer: self.plugins.renderer.clone(),
-                threads: self.plugins.threads.with_limit(limit),
-            },
-            emitted: self.emitted.clone(),
-            common: self.common.clone(),
             budget: self.budget.clone(),
             runtime_budget: self.runtime_budget.clone(),
             runtimes: self.runtimes.clone(),
             ..Self::new(
                 client,
                 self.stores.clone(),
-                self.plugins.clone(),
-                self.write_defaults,
-                self.log.clone(),
+                plugins,
+                log,
                 self.metrics.clone(),
             )
         }
@@ -198,7 +176,7 @@ impl Reconciler {
 
     /// Stops rendering because the process ends. Finished renderings are still written.
     pub(crate) fn end(&self) {
-        self.plugins.threads.end();
+        self.threads.end();
     }
 
     /// Keeps the last state of a deleted JobSet until the TrainJob's status has its end.

@@ -43,7 +43,14 @@ impl Reconciler {
         let known = KnownJobSet::of(self, key, &job.uid);
         let object = job.object().unwrap_or_default();
         let mut run = Run {
-            cluster: LiveCluster::new(self, key, worker, job, &known, Timestamp::now()),
+            cluster: LiveCluster::new(
+                self,
+                (key, worker),
+                self.pin(&key.namespace),
+                job,
+                &known,
+                Timestamp::now(),
+            ),
             key,
             object,
             has_job_set: known.ours().is_some(),

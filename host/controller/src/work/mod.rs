@@ -63,8 +63,6 @@ pub(crate) struct Work {
     pub(crate) failures: Failures,
     /// What the shadow mode finds. In it, TrainJobs are not reconciled.
     pub(crate) shadow: Option<Arc<Shadow>>,
-    /// The digest of the plan, for exported spans.
-    pub(crate) plan: Arc<str>,
     /// Whether TrainJobs are queued: only by the leader.
     pub(crate) leads: AtomicBool,
 }
@@ -118,13 +116,14 @@ impl Work {
         let span = tracing::info_span!("reconcile", namespace = &*key.namespace, job = &*key.name);
         let uid = self.stores.jobs.get(&key).map(|job| job.uid.to_string());
         spans::note(&span, "uid", uid.unwrap_or_default());
-        spans::note(&span, "plan", self.plan.clone());
+        let pinned = self.reconciler.pin(&key.namespace);
+        spans::note(&span, "plan", pinned.generation().plan().clone());
         let started = Instant::now();
         // The state that a reconciler keeps between reconciles is updated in single steps, so a panic leaves it consistent.
         let failing_for = running.failing().now;
         let reconciled = self
             .reconciler
-            .reconcile(&key, running.worker(), failing_for);
+            .reconcile(&key, running.worker(), pinned, failing_for);
         let result = AssertUnwindSafe(reconciled)
             .catch_unwind()
             .instrument(span.clone())

@@ -9,7 +9,7 @@ use trainyard_render::{ClusterFacts, Renderer};
 use super::{watches::WatchFollower, *};
 use crate::{
     events::{EventWriter, Reporter, recorder},
-    plugins::Plugins,
+    generation::Generations,
     queue::Backoff,
     threads::{Sizes, Threads},
     watch::{
@@ -22,14 +22,13 @@ fn work(client: &Client) -> (Work, EventWriter) {
     let queue = Queue::new(Backoff::default());
     let metrics = Arc::new(Metrics::new(&queue));
     let stores = Arc::new(Stores::default());
-    let plugins = Plugins {
-        renderer: Arc::new(Renderer::new([], ClusterFacts::default()).unwrap()),
-        threads: Threads::new(
-            Arc::new(drop),
-            Sizes::for_cores(NonZeroUsize::MIN),
-            Duration::ZERO,
-        ),
-    };
+    let renderer = Renderer::new([], ClusterFacts::default()).unwrap();
+    let generations = Arc::new(Generations::new(renderer, false));
+    let threads = Threads::new(
+        Arc::new(drop),
+        Sizes::for_cores(NonZeroUsize::MIN),
+        Duration::ZERO,
+    );
     let reporter = Reporter {
         component: "trainjob_controller".to_owned(),
         instance: "test".to_owned(),
@@ -39,8 +38,7 @@ fn work(client: &Client) -> (Work, EventWriter) {
         reconciler: Reconciler::new(
             client.clone(),
             stores.clone(),
-            plugins,
-            false,
+            (generations, threads),
             recorder.log_shares(),
             metrics.clone(),
         ),
@@ -52,7 +50,6 @@ fn work(client: &Client) -> (Work, EventWriter) {
         readiness: Arc::new(Readiness::default()),
         failures: Failures::default(),
         shadow: None,
-        plan: "plan".into(),
         leads: AtomicBool::new(true),
     };
     (work, writer)

@@ -8,8 +8,8 @@ use tokio_util::sync::CancellationToken;
 use trainyard_controller::{
     ControllerError, Options,
     certificate::{Clock, SystemClock},
+    generation::Generations,
     metrics::Metrics,
-    plugins::Plugins,
     queue::{Backoff, Queue},
     serve::BindAddress,
     settings::{FeatureGate, Settings},
@@ -88,10 +88,11 @@ impl Controller {
         });
         let options = Options {
             cluster: cluster.serve().await,
-            plugins: Plugins {
-                renderer: Arc::new(renderer.unwrap()),
-                threads: Threads::new(spawn, sizes, settings.render_timeout),
-            },
+            generations: Arc::new(Generations::new(
+                renderer.unwrap(),
+                settings.write_job_set_defaults,
+            )),
+            threads: Threads::new(spawn, sizes, settings.render_timeout),
             settings,
             instance: "test".to_owned(),
             clock,

@@ -41,14 +41,14 @@ impl Snapshots for LiveCluster<'_> {
         // A value takes at least two bytes of its text.
         self.reserve_memory(texts.sum::<usize>() / 2).await;
         let (voucher, has_run) = (self.voucher.clone(), status::has_run(&self.job.status));
-        let read = move |renderer: &Renderer, _: &Deadline| {
+        let most = self.pinned.most_objects();
+        let read = move |_: &Renderer, _: &Deadline| {
             let started = has_run || is_started(&map.metadata);
             let digests = map.data.as_ref().map(Digests::of);
             let trust = digests.as_ref().map_or(Some(Trust::Nothing), |digests| {
                 voucher.trust(digests, started)
             });
             let trust = trust.ok_or_else(|| SnapshotError::changed(&job.metadata.name))?;
-            let most = renderer.most_objects();
             let mut snapshot = Snapshot::from_config_map(&map, digests, &job, most)?;
             snapshot.limit(trust);
             Ok::<_, SnapshotError>((snapshot, ObjectVersion::of(&map.metadata)))
@@ -83,7 +83,7 @@ impl Snapshots for LiveCluster<'_> {
     async fn listed_objects(&mut self) -> Result<Arc<[AppliedObject]>> {
         let name = &self.key.name;
         let found: Option<ConfigMap> = self.read(&Snapshot::name(name)).await?;
-        let most = self.reconciler.plugins.renderer.most_objects();
+        let most = self.pinned.most_objects();
         let listed = match found.filter(|map| owner::is_of(&self.job.uid, &map.metadata)) {
             Some(map) => Snapshot::listed(&map, name, most)?,
             None => Vec::new(),

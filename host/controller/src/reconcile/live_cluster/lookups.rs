@@ -22,13 +22,15 @@ impl LiveCluster<'_> {
             uid: job.metadata.uid.as_deref(),
         };
         let interests = &self.reconciler.interests;
+        let reach = &self.pinned.generation().reach;
         for lookup in pending {
             let key = &lookup.key;
-            interests.register(self.key, key);
+            interests.register(self.key, key, reach);
             let fetcher = &self.reconciler.fetcher;
-            let fetched = fetcher.fetch(&self.key.namespace, requester, key);
+            let namespaces = (&self.key.namespace, reach.catalog.as_ref());
+            let fetched = fetcher.fetch(namespaces, requester, key);
             let fetched = self.worker.free_if_slow(fetched).await?;
-            interests.note_state(self.key, key, fetched.seen);
+            interests.note_state(self.key, key, reach, fetched.seen);
             let Some(answer) = fetched.answer else {
                 return Err(ReconcileError::NoObject(Box::new(lookup)));
             };

@@ -40,6 +40,7 @@ use super::{
 };
 use crate::{
     fair::{Permit, Worker},
+    generation::{Generation, Pinned},
     kubernetes::{kind_of, unless_gone},
     queue::NamespacedName,
     watch::{Feed, FeedError, JobSetState, TrainJobState, decoded},
@@ -53,6 +54,8 @@ pub(super) struct LiveCluster<'a> {
     reconciler: &'a Reconciler,
     key: &'a NamespacedName,
     worker: &'a Worker,
+    /// The plugins that it is rendered with.
+    pinned: Pinned,
     /// When the reconcile began.
     now: Timestamp,
     /// The TrainJob as it was in the store at that time.
@@ -79,8 +82,8 @@ impl<'a> LiveCluster<'a> {
     /// Returns the cluster of a reconcile. `job` and `job_set` are from the stores, and `now` is when it began.
     pub(super) fn new(
         reconciler: &'a Reconciler,
-        key: &'a NamespacedName,
-        worker: &'a Worker,
+        (key, worker): (&'a NamespacedName, &'a Worker),
+        pinned: Pinned,
         job: Arc<TrainJobState>,
         job_set: &KnownJobSet,
         now: Timestamp,
@@ -90,6 +93,7 @@ impl<'a> LiveCluster<'a> {
             reconciler,
             key,
             worker,
+            pinned,
             now,
             job,
             voucher: Voucher::of(job_set),
@@ -179,7 +183,18 @@ impl<'a> LiveCluster<'a> {
         &self,
         work: impl FnOnce(&Renderer, &Deadline) -> T + Send + 'static,
     ) -> Result<T, ReconcileError> {
-        let done = self.reconciler.plugins.run(&self.key.namespace, work);
+        self.on_thread_with(self.pinned.generation(), work).await
+    }
+
+    /// The same, with the plugins of a generation.
+    async fn on_thread_with<T: Send + 'static>(
+        &self,
+        generation: &Arc<Generation>,
+        work: impl FnOnce(&Renderer, &Deadline) -> T + Send + 'static,
+    ) -> Result<T, ReconcileError> {
+        let generation = generation.clone();
+        let work = move |deadline: &Deadline| work(generation.renderer(), deadline);
+        let done = self.reconciler.threads.run(&self.key.namespace, work);
         Ok(self.worker.free_while(done).await?)
     }
 }

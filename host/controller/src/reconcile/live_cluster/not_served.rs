@@ -34,8 +34,9 @@ impl LiveCluster<'_> {
             api_version: api_version.clone(),
             kind: kind.clone(),
         };
-        interests.register(self.key, &served);
-        interests.note_state(self.key, &served, SubjectState::NotServed);
+        let reach = &self.pinned.generation().reach;
+        interests.register(self.key, &served, reach);
+        interests.note_state(self.key, &served, reach, SubjectState::NotServed);
         ReconcileError::NotServed {
             api_version,
             kind,

@@ -52,7 +52,7 @@ impl Objects for LiveCluster<'_> {
     }
 
     async fn listed_object(&mut self, object: &ObjectRef) -> Result<ObjectState> {
-        if !self.reconciler.emitted.has(&object.kind) {
+        if !self.pinned.emits(&object.kind) {
             return Ok(ObjectState::NotEmitted);
         }
         let found = self.metadata(object).await?;
@@ -146,7 +146,7 @@ impl LiveCluster<'_> {
     /// Returns what an object waits for, by the rules of its plugin. The list may be forged, so only the TrainJob's objects of kinds that plugins
     /// emit are read.
     pub(super) async fn waits_for(&self, object: &ObjectRef) -> Result<Option<String>> {
-        if !self.reconciler.emitted.has(&object.kind) {
+        if !self.pinned.emits(&object.kind) {
             return Ok(None);
         }
         let objects = Request::new(self.emitted(&object.kind).resource_url());

@@ -7,24 +7,22 @@ use std::{
 
 use serde_json::Value;
 use trainyard_api::TrainJob;
-use trainyard_model::{
-    deadline::Deadline,
-    lookup::Lookups,
-    object::ApplyMode,
-    plan::{Plan, PlannedPlugin},
-};
+use trainyard_model::{deadline::Deadline, lookup::Lookups, object::ApplyMode, plan::Plan};
 use trainyard_render::{ClusterFacts, Needs, Problem, Rendered, RenderedObject, Renderer, Stopped};
 
 use super::{LiveCluster, train_jobs::AdmittedTrainJob};
-use crate::reconcile::{
-    cluster::{Basis, Renderings, Result, RuntimeSource},
-    defaults,
-    error::ReconcileError,
-    facts::{ObjectToWrite, RenderedFacts, WithFacts},
-    inputs::Inputs,
-    object_ref::ObjectRef,
-    snapshot::Snapshot,
-    vouch::Digests,
+use crate::{
+    generation::Generation,
+    reconcile::{
+        cluster::{Basis, Renderings, Result, RuntimeSource},
+        defaults,
+        error::ReconcileError,
+        facts::{ObjectToWrite, RenderedFacts, WithFacts},
+        inputs::Inputs,
+        object_ref::ObjectRef,
+        snapshot::Snapshot,
+        vouch::Digests,
+    },
 };
 
 /// A rendered JobSet with its snapshot.
@@ -61,7 +59,7 @@ impl Renderings for LiveCluster<'_> {
         snapshot.started = started;
         let pinned = snapshot.plan.as_ref().filter(|_| started);
         if let Some(plan) = pinned {
-            check_still_loaded(&self.reconciler.plugins.renderer, plan)?;
+            check_still_loaded(self.pinned.generation(), plan)?;
         }
         let mut lookups = if started {
             snapshot.lookups.clone()
@@ -78,7 +76,7 @@ impl Renderings for LiveCluster<'_> {
                 snapshot: snapshot.clone(),
                 pinned: pinned.cloned(),
                 lookups: lookups.clone(),
-                write_defaults: self.reconciler.write_defaults,
+                write_defaults: self.reconciler.generations.write_defaults(),
                 source,
                 stored: existing.and_then(|it| it.stored.clone()),
             };
@@ -94,16 +92,8 @@ impl Renderings for LiveCluster<'_> {
 }
 
 /// Fails if a plugin of the plan is not loaded, or in another version or with other settings.
-fn check_still_loaded(renderer: &Renderer, plan: &Plan) -> Result<()> {
-    let generation = renderer.generation();
-    let loaded = |planned: &PlannedPlugin| {
-        let plugin = generation.plugin(&planned.name)?;
-        Some(PlannedPlugin::of(plugin, &planned.config))
-    };
-    let now = Plan::new(
-        plan.plugins.iter().filter_map(loaded).collect(),
-        &renderer.facts().facts,
-    );
+fn check_still_loaded(generation: &Generation, plan: &Plan) -> Result<()> {
+    let now = generation.counterpart(plan);
     if plan.is_kept_by(&now) {
         Ok(())
     } else {

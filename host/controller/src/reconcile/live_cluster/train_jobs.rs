@@ -31,7 +31,7 @@ pub(in crate::reconcile) struct AdmittedTrainJob {
 
 impl TrainJobs for LiveCluster<'_> {
     fn inputs(&self) -> Inputs {
-        Inputs::of(&self.reconciler.common, &self.job)
+        Inputs::of(&self.pinned.generation().common, &self.job)
     }
 
     /// The TrainJob is read when the memory budget has room for it.

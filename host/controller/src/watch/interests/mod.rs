@@ -30,7 +30,6 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// The objects that TrainJobs were rendered from and whose changes affect them.
 #[derive(Debug, Default)]
 pub(crate) struct Interests {
-    reach: Reach,
     state: Mutex<State>,
     /// Notified when the set of required sources changes.
     changed: Notify,
@@ -90,19 +89,6 @@ pub(crate) struct Requeue {
 }
 
 impl Interests {
-    /// Returns an empty registry for plugins with this reach.
-    pub(crate) fn new(reach: Reach) -> Self {
-        Self {
-            reach,
-            ..Self::default()
-        }
-    }
-
-    /// Returns the reach of the plugins.
-    pub(crate) const fn reach(&self) -> &Reach {
-        &self.reach
-    }
-
     /// Begins a rendering of the TrainJob; its interests are registered anew.
     pub(crate) fn begin(&self, key: &NamespacedName) {
         if let Some(interest) = self.state().jobs.get_mut(key) {
@@ -112,16 +98,22 @@ impl Interests {
         }
     }
 
-    /// Registers a lookup of the TrainJob's plugins. Call it before the object is read.
-    pub(crate) fn register(&self, key: &NamespacedName, lookup: &LookupKey) {
-        if let Some(subject) = Subject::of(lookup, key, &self.reach) {
+    /// Registers a lookup of the TrainJob's plugins, which have this reach. Call it before the object is read.
+    pub(crate) fn register(&self, key: &NamespacedName, lookup: &LookupKey, reach: &Reach) {
+        if let Some(subject) = Subject::of(lookup, key, reach) {
             self.state().register(key, subject);
         }
     }
 
-    /// Notes the state of an object that the TrainJob's plugins looked up.
-    pub(crate) fn note_state(&self, key: &NamespacedName, lookup: &LookupKey, seen: SubjectState) {
-        if let Some(subject) = Subject::of(lookup, key, &self.reach)
+    /// Notes the state of an object that the TrainJob's plugins, which have this reach, looked up.
+    pub(crate) fn note_state(
+        &self,
+        key: &NamespacedName,
+        lookup: &LookupKey,
+        reach: &Reach,
+        seen: SubjectState,
+    ) {
+        if let Some(subject) = Subject::of(lookup, key, reach)
             && let Some(known) = self.state().seen(&subject, key)
         {
             *known = seen;

@@ -12,12 +12,12 @@ use crate::{rbac::WatchScope, watch::WatchedKind};
 const FLAVOR: (&str, &str) = ("example.com/v1", "Flavor");
 const NODE: (&str, &str) = ("v1", "Node");
 
-fn interests() -> Interests {
+fn reach() -> Reach {
     let claims: Claims = serde_json::from_value(json!({"reads": [
         "lookups[example.com/v1/Flavor/a]", "lookups[example.com/v1/Flavor/b]", "lookups[v1/Node/*]",
     ]}))
     .unwrap();
-    Interests::new(Reach::of([&claims], None))
+    Reach::of([&claims], None)
 }
 
 fn one(kind: (&str, &str), name: &str) -> LookupKey {
@@ -56,8 +56,8 @@ fn object<'o>(namespace: Option<&'o str>, name: &'o str, version: &'o str) -> Ob
 fn made(interests: &Interests, key: &NamespacedName, lookups: &[(LookupKey, SubjectState)]) {
     interests.begin(key);
     for (lookup, seen) in lookups {
-        interests.register(key, lookup);
-        interests.note_state(key, lookup, *seen);
+        interests.register(key, lookup, &reach());
+        interests.note_state(key, lookup, &reach(), *seen);
     }
     interests.settle(key);
 }
@@ -75,7 +75,7 @@ fn is_empty(interests: &Interests) -> bool {
 
 #[test]
 fn an_object_wakes_those_who_asked_for_it_in_its_namespace() {
-    let interests = interests();
+    let interests = Interests::default();
     let (mine, other) = (
         NamespacedName::new("ml", "job"),
         NamespacedName::new("eu", "job"),
@@ -112,7 +112,7 @@ fn an_object_wakes_those_who_asked_for_it_in_its_namespace() {
 
 #[test]
 fn an_object_without_a_namespace_wakes_those_of_every_namespace() {
-    let interests = interests();
+    let interests = Interests::default();
     let (mine, other) = (
         NamespacedName::new("ml", "job"),
         NamespacedName::new("eu", "job"),
@@ -134,7 +134,7 @@ fn an_object_without_a_namespace_wakes_those_of_every_namespace() {
 
 #[test]
 fn a_list_wakes_those_who_saw_something_else() {
-    let interests = interests();
+    let interests = Interests::default();
     let nodes = source(NODE, None);
     let found = [object(None, "n", "1"), object(None, "m", "2")];
     let jobs = ["same", "less", "gone"].map(|name| NamespacedName::new("ml", name));
@@ -164,7 +164,7 @@ fn a_list_wakes_those_who_saw_something_else() {
 
 #[test]
 fn kinds_that_come_or_go_wake_those_that_saw_otherwise() {
-    let interests = interests();
+    let interests = Interests::default();
     let key = NamespacedName::new("ml", "job");
     made(
         &interests,
@@ -190,7 +190,7 @@ fn kinds_that_come_or_go_wake_those_that_saw_otherwise() {
 
 #[tokio::test(start_paused = true)]
 async fn what_changes_all_the_time_is_followed_ever_more_rarely() {
-    let interests = interests();
+    let interests = Interests::default();
     let key = NamespacedName::new("ml", "job");
     let nodes = source(NODE, None);
     let mut version = 0;
@@ -215,7 +215,7 @@ async fn what_changes_all_the_time_is_followed_ever_more_rarely() {
 
 #[test]
 fn secrets_and_config_maps_are_followed_by_nobody() {
-    let interests = interests();
+    let interests = Interests::default();
     let key = NamespacedName::new("ml", "job");
     let lookups = [
         one(("v1", "ConfigMap"), "a"),
@@ -232,10 +232,10 @@ fn secrets_and_config_maps_are_followed_by_nobody() {
 
 #[test]
 fn a_job_that_starts_in_its_first_pass_needs_no_watch() {
-    let interests = interests();
+    let interests = Interests::default();
     let key = NamespacedName::new("ml", "job");
     interests.begin(&key);
-    interests.register(&key, &one(FLAVOR, "a"));
+    interests.register(&key, &one(FLAVOR, "a"), &reach());
     assert_eq!(interests.needed(), HashSet::new());
     interests.forget(&key);
     assert!(is_empty(&interests));
@@ -243,7 +243,7 @@ fn a_job_that_starts_in_its_first_pass_needs_no_watch() {
 
 #[test]
 fn runtimes_wake_only_train_jobs_that_wait_for_them() {
-    let interests = interests();
+    let interests = Interests::default();
     let key = NamespacedName::new("ml", "job");
     let runtime = |namespace: Option<&str>| RuntimeKey {
         namespace: namespace.map(Into::into),
@@ -393,7 +393,8 @@ impl World {
             Action::List => self.list(),
             Action::Ask(job) => {
                 self.interests.begin(&Self::key(job));
-                self.interests.register(&Self::key(job), &lookup(job));
+                self.interests
+                    .register(&Self::key(job), &lookup(job), &reach());
                 self.passes[job] = Pass::Asked;
             }
             Action::Answer(job) => {
@@ -405,7 +406,7 @@ impl World {
                 if let Pass::Answered(version) = self.passes[job] {
                     let seen = Self::seen(0, version);
                     self.interests
-                        .note_state(&Self::key(job), &lookup(job), seen);
+                        .note_state(&Self::key(job), &lookup(job), &reach(), seen);
                     self.interests.settle(&Self::key(job));
                     self.passes[job] = Pass::Over(version);
                 }
@@ -424,7 +425,7 @@ proptest! {
     /// In every order of steps, once all events are delivered, every TrainJob that was rendered from another state is outdated.
     #[test]
     fn no_change_is_missed(steps in steps(), ends_with_a_list: bool) {
-        let mut world = World { interests: interests(), ..World::default() };
+        let mut world = World::default();
         for step in steps {
             world.step(step);
         }
@@ -453,10 +454,7 @@ proptest! {
 #[test]
 fn what_changes_while_a_pass_is_under_way_makes_it_outdated() {
     for answer_first in [true, false] {
-        let mut world = World {
-            interests: interests(),
-            ..World::default()
-        };
+        let mut world = World::default();
         world.step(Action::Ask(0));
         if answer_first {
             world.step(Action::Answer(0));
