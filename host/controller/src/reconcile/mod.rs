@@ -65,7 +65,6 @@ pub(crate) use error::{Blame, NOT_CREATED, WAITS};
 pub use error::{ReconcileError, SnapshotError};
 pub use explained::{Live, LiveError, live, live_job_set};
 use flow::Flow;
-pub(crate) use inputs::CommonInputs;
 use live_cluster::LiveCluster;
 pub(crate) use live_cluster::MANAGER;
 pub use object_ref::ObjectRef;
