@@ -57,9 +57,6 @@ impl<'a> Charts<'a> {
         fs::create_dir(charts.path("charts"))?;
         let ours = charts.path("charts/trainyard");
         copied(&chart(), &ours)?;
-        // This API server does not know its own version.
-        let version = "\nkubeVersion: \">=1.33.0-0\"";
-        replace(&ours.join("Chart.yaml"), version, "")?;
         charts.copy_the_references()?;
         Ok(charts)
     }
