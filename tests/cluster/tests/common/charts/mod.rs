@@ -3,6 +3,8 @@
 
 mod reference;
 
+pub use self::reference::copy_the_references;
+
 use std::{
     env, fs,
     os::unix::fs::symlink,
@@ -26,6 +28,13 @@ pub const MANAGER: &str = "kubeflow-trainer-controller-manager";
 pub const SHADOW: &str = "trainyard-shadow";
 /// The Job of Trainyard's chart that applies its runtimes.
 pub const RUNTIMES: &str = "kubeflow-trainer-runtimes";
+/// The webhook configurations of both controllers.
+const WEBHOOKS: [&str; 2] = [
+    "defaulter.trainer.kubeflow.org",
+    "validator.trainer.kubeflow.org",
+];
+/// The label of objects with the name of their program.
+const NAME: &str = "app.kubernetes.io/name";
 /// The label of a Job's pods with its name.
 const JOB: &str = "batch.kubernetes.io/job-name";
 
@@ -57,7 +66,7 @@ impl<'a> Charts<'a> {
         fs::create_dir(charts.path("charts"))?;
         let ours = charts.path("charts/trainyard");
         copied(&chart(), &ours)?;
-        charts.copy_the_references()?;
+        copy_the_references(&charts.path("charts/kubeflow-trainer"))?;
         Ok(charts)
     }
 
@@ -216,23 +225,21 @@ impl<'a> Charts<'a> {
         let name = "kubeflow-trainer-webhooks";
         let patched = services.merge(name, &here, &Write::by("test")).await?;
         patched.accepted()?;
-        self.change_webhooks(|webhook| {
+        self.change_webhooks(WEBHOOKS, |webhook| {
             webhook["clientConfig"]["service"]["port"] = port.clone();
         })
         .await
     }
 
-    /// Changes each webhook of both configurations.
-    async fn change_webhooks(&self, change: impl Fn(&mut Value)) -> Result<()> {
+    /// Changes each webhook of a mutating and a validating configuration.
+    pub async fn change_webhooks(
+        &self,
+        [mutating, validating]: [&str; 2],
+        change: impl Fn(&mut Value),
+    ) -> Result<()> {
         for (plural, name) in [
-            (
-                "mutatingwebhookconfigurations",
-                "defaulter.trainer.kubeflow.org",
-            ),
-            (
-                "validatingwebhookconfigurations",
-                "validator.trainer.kubeflow.org",
-            ),
+            ("mutatingwebhookconfigurations", mutating),
+            ("validatingwebhookconfigurations", validating),
         ] {
             let resource = Resource::cluster_wide("/apis/admissionregistration.k8s.io/v1", plural);
             let configurations = self.cluster.api(&resource, "");
@@ -273,12 +280,13 @@ impl<'a> Charts<'a> {
         self.cluster.kubelet().decide(SHADOW, |_| Fate::Hold);
     }
 
-    /// Waits until the pods of the controllers and of the hooks are gone.
+    /// Waits until the pods of the controllers and of the hooks are gone. JobSet's may stay.
     pub async fn until_no_pods(&self) -> Result<()> {
         eventually("the pods are gone", async || {
             let pods = Resource::pods();
             let left = self.cluster.api(&pods, NAMESPACE).items().await?;
-            Ok(left.is_empty().then_some(()))
+            let is_jobset = |pod: &Value| pod["metadata"]["labels"][NAME] == "jobset";
+            Ok(left.iter().all(is_jobset).then_some(()))
         })
         .await
     }
