@@ -41,7 +41,7 @@ impl Shared for WithoutJobSet {
 }
 
 /// Returns the chart as a release packages it.
-fn packaged(folder: &Path) -> Result<PathBuf> {
+pub(crate) fn packaged(folder: &Path) -> Result<PathBuf> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/chart-with-jobset.sh");
     let done = Command::new(script).arg(folder).status()?;
     ensure!(done.success());

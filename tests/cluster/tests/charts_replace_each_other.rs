@@ -294,7 +294,7 @@ async fn clear(charts: &Charts<'_>) -> Result<()> {
     }
     jobset::clear(charts).await?;
     charts.until_no_pods().await?;
-    charts::delete_crds(charts.cluster).await
+    charts::delete_crds(charts.cluster.plane()).await
 }
 
 async fn over_and_back(shared: &Gangs, helm: Helm) -> Result<()> {
@@ -307,7 +307,8 @@ async fn over_and_back(shared: &Gangs, helm: Helm) -> Result<()> {
     // It does not run in a pod, which would say its namespace.
     config["leaderElection"] = json!({"resourceNamespace": NAMESPACE});
     let values = json!({
-        "runtimes": {"defaultEnabled": true}, "manager": {"config": config},
+        // Its default, which Trainyard's chart reads, too.
+        "jobset": {"install": true}, "runtimes": {"defaultEnabled": true}, "manager": {"config": config},
     });
     fs::write(charts.path("reference.yaml"), values.to_string())?;
     let install = "helm install kubeflow-trainer charts/kubeflow-trainer --namespace kubeflow-system --create-namespace \
