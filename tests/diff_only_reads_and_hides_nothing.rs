@@ -115,30 +115,36 @@ fn all_pages_are_compared_and_no_secret_is_requested() {
 }
 
 /// An object of a cluster that belongs to a Helm release in the namespace of this name.
-fn of_release(namespace: &str, policy: &str) -> (u16, Value) {
+fn of_release(namespace: &str, prune: &str) -> (u16, Value) {
     let annotations = json!({
-        "meta.helm.sh/release-name": "trainer", "meta.helm.sh/release-namespace": namespace, "helm.sh/resource-policy": policy,
+        "meta.helm.sh/release-name": "trainer", "meta.helm.sh/release-namespace": namespace, "helm.sh/resource-policy": "keep",
+        "kustomize.toolkit.fluxcd.io/prune": prune,
     });
-    (200, json!({"metadata": {"name": "any", "annotations": annotations}}))
+    (
+        200,
+        json!({"metadata": {"name": "any", "annotations": annotations}}),
+    )
 }
 
 #[test]
 fn helm_releases_that_would_delete_crds_or_jobset_are_noted() {
     let crd = "the CRDs belong to the Helm release trainer in the namespace kubeflow-system: do not uninstall it";
     let jobset = "JobSet belongs to the Helm release trainer in the namespace kubeflow-system: do not uninstall it";
-    let ours = ("kubeflow-system", "");
+    let (theirs, ours) = (("kubeflow-system", ""), ("kubeflow-system", "disabled"));
     for (crd_of, jobset_of, expected) in [
-        (ours, ours, vec![crd, jobset]),
-        (ours, ("jobset-system", ""), vec![crd]),
+        (theirs, "kubeflow-system", vec![crd, jobset]),
+        (theirs, "jobset-system", vec![crd]),
         // Trainyard's chart keeps its CRDs.
-        (("kubeflow-system", "keep"), ours, vec![jobset]),
-        (("kubeflow-system", "keep"), ("kubeflow-system", "keep"), vec![]),
+        (ours, "kubeflow-system", vec![jobset]),
+        (ours, "jobset-system", vec![]),
     ] {
         for arguments in [&[][..], &["--back"]] {
             let answer = move |path: &str| match plain(path) {
-                path if path.contains("/customresourcedefinitions/") => of_release(crd_of.0, crd_of.1),
+                path if path.contains("/customresourcedefinitions/") => {
+                    of_release(crd_of.0, crd_of.1)
+                }
                 path if path.ends_with("/jobset-validating-webhook-configuration") => {
-                    of_release(jobset_of.0, jobset_of.1)
+                    of_release(jobset_of, "")
                 }
                 path if path.starts_with(WEBHOOKS) => status(404, "NotFound"),
                 _ => cluster(path),

@@ -26,22 +26,18 @@ async fn find(live: &LiveObjects) -> Result<Vec<String>, String> {
     let crd = live.get(CRD, "trainjobs.trainer.kubeflow.org").await?;
     let trainer = live.get(WEBHOOKS, "validator.trainer.kubeflow.org").await?;
     let jobset = live.get(WEBHOOKS, "jobset-validating-webhook-configuration");
-    let (crd, trainer, jobset) = (
-        crd.as_ref().and_then(Release::of),
-        trainer.as_ref().and_then(Release::of),
-        jobset.await?,
-    );
+    let jobset = jobset.await?;
+    let [crd_release, trainer, jobset] =
+        [&crd, &trainer, &jobset].map(|object| object.as_ref().and_then(Release::of));
     let mut notes = Vec::new();
-    if let Some(release) = crd.as_ref().filter(|release| !release.keeps) {
+    if let Some(release) = crd_release.as_ref().filter(|_| !is_kept(crd.as_ref())) {
         notes.push(format!(
             "the CRDs belong to {}: do not uninstall it, which would delete all TrainJobs and their JobSets, and follow docs/move.md instead",
             release.text()
         ));
     }
-    let jobset = jobset.as_ref().and_then(Release::of);
-    if let Some(release) = jobset.filter(|release| !release.keeps)
-        && [crd, trainer].iter().flatten().any(|it| it.is(&release))
-    {
+    let ours = [crd_release, trainer];
+    if let Some(release) = jobset.filter(|release| ours.iter().flatten().any(|it| it == release)) {
         notes.push(format!(
             "JobSet belongs to {}: do not uninstall it, which would delete JobSet's controller and webhooks; docs/move.md#jobset says how to keep them",
             release.text()
@@ -50,12 +46,17 @@ async fn find(live: &LiveObjects) -> Result<Vec<String>, String> {
     Ok(notes)
 }
 
+/// Whether a CRD is Trainyard's, which Helm keeps. The annotation for Flux tells it apart: that for Helm may have been added in the cluster,
+/// where it has no effect on `helm uninstall`.
+fn is_kept(crd: Option<&Value>) -> bool {
+    crd.is_some_and(|crd| annotation(crd, "kustomize.toolkit.fluxcd.io/prune") == Some("disabled"))
+}
+
 /// The release of Helm that an object belongs to.
+#[derive(PartialEq, Eq)]
 struct Release {
     name: String,
     namespace: String,
-    /// Whether Helm keeps the object.
-    keeps: bool,
 }
 
 impl Release {
@@ -63,12 +64,7 @@ impl Release {
         Some(Self {
             name: clean(annotation(object, "meta.helm.sh/release-name")?).to_string(),
             namespace: clean(annotation(object, "meta.helm.sh/release-namespace")?).to_string(),
-            keeps: annotation(object, "helm.sh/resource-policy") == Some("keep"),
         })
-    }
-
-    fn is(&self, other: &Self) -> bool {
-        (&self.name, &self.namespace) == (&other.name, &other.namespace)
     }
 
     fn text(&self) -> String {

@@ -23,6 +23,9 @@ use crate::{
 const SECRET: &str = "jobset-webhook-server-cert";
 const SERVICE: &str = "jobset-webhook-service";
 const DEPLOYMENT: &str = "jobset-controller";
+/// The kinds of the objects of JobSet's chart.
+const KINDS: &str = "deployments,services,secrets,configmaps,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,\
+    mutatingwebhookconfigurations,validatingwebhookconfigurations";
 const INSTANCE: &str = "app.kubernetes.io/instance";
 
 /// A control plane without controllers. Tests take turns, because it can have JobSet once.
@@ -70,11 +73,9 @@ impl<'a> JobSet<'a> {
                 ))
                 .await?;
         }
-        let kinds = "deployments,services,secrets,configmaps,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,\
-                     mutatingwebhookconfigurations,validatingwebhookconfigurations";
         jobset
             .run(&format!(
-                "kubectl delete {kinds} --all-namespaces -l app.kubernetes.io/name=jobset"
+                "kubectl delete {KINDS} --all-namespaces -l app.kubernetes.io/name=jobset"
             ))
             .await?;
         charts::delete_crds(plane).await?;
@@ -143,21 +144,25 @@ impl<'a> JobSet<'a> {
         ])
     }
 
-    /// Returns all objects of JobSet's chart, without what an annotation changes.
+    /// Returns all objects of JobSet's chart, without Helm's annotations and what changes with them.
     async fn objects(&self) -> Result<Value> {
-        let kinds = "deployments,services,secrets,configmaps,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings,\
-                     mutatingwebhookconfigurations,validatingwebhookconfigurations";
         let command = format!(
-            "kubectl get {kinds} --all-namespaces -l app.kubernetes.io/name=jobset -o json"
+            "kubectl get {KINDS} --all-namespaces -l app.kubernetes.io/name=jobset -o json"
         );
         let mut objects: Value = serde_json::from_str(&self.run(&command).await?)?;
         let items = objects["items"].as_array_mut().context("no list")?;
         ensure!(items.len() > 10, "{items:?}");
         for item in items {
-            for field in ["resourceVersion", "generation"] {
-                item["metadata"][field].take();
+            let metadata = item["metadata"].as_object_mut().context("no metadata")?;
+            metadata.retain(|name, _| name != "resourceVersion" && name != "generation");
+            let mut annotations = metadata.remove("annotations").unwrap_or_default();
+            if let Some(annotations) = annotations.as_object_mut() {
+                annotations.retain(|name, _| !name.contains("helm.sh/"));
             }
-            item["metadata"]["annotations"]["helm.sh/resource-policy"].take();
+            let others = annotations
+                .as_object()
+                .filter(|annotations| !annotations.is_empty());
+            item["annotations"] = json!(others);
         }
         Ok(objects["items"].take())
     }
@@ -250,12 +255,13 @@ async fn the_package_of_trainyard_leaves_jobset_as_it_is(
         .split_once("### Take JobSet out")
         .context("no such section")?;
     let commands = pages::commands(&format!("{section}END"), "release", "END")?;
-    let [annotate, upgrade] = &commands[..] else {
+    let [keep, upgrade, forget] = &commands[..] else {
         anyhow::bail!("{commands:?}");
     };
-    jobset.run(annotate).await?;
+    jobset.run(keep).await?;
     let upgrade = upgrade.replace("trainyard-0.1.0.tgz", package);
     jobset.run(&format!("{upgrade} --no-hooks")).await?;
+    jobset.run(forget).await?;
     jobset
         .run(&format!(
             "helm uninstall trainyard --namespace {NAMESPACE} --no-hooks"
@@ -264,10 +270,6 @@ async fn the_package_of_trainyard_leaves_jobset_as_it_is(
     ensure!(jobset.objects().await? == before);
     ensure!(jobset.selected().await? == ["trainyard", "trainyard"]);
 
-    // As JobSet's own manifests install it.
-    jobset
-        .run("kubectl annotate validatingwebhookconfiguration jobset-validating-webhook-configuration meta.helm.sh/release-name-")
-        .await?;
     let refused = jobset.fails(&other).await?;
     let without_helm =
         "the cluster has JobSet already, which Helm did not install; set it to false";
