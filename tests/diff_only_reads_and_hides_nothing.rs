@@ -18,6 +18,7 @@ use crate::common::{
 };
 
 const TRAINER: &str = "/apis/trainer.kubeflow.org/v1alpha1";
+const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations";
 
 /// Compares the cluster of this server, and returns the output with the requests.
 fn diff(
@@ -106,8 +107,72 @@ fn all_pages_are_compared_and_no_secret_is_requested() {
             "/api/v1/configmaps",
             "/apis/scheduling.x-k8s.io/v1alpha1/podgroups",
             "/apis/scheduling.volcano.sh/v1beta1/podgroups",
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/trainjobs.trainer.kubeflow.org",
+            &format!("{WEBHOOKS}/validator.trainer.kubeflow.org"),
+            &format!("{WEBHOOKS}/jobset-validating-webhook-configuration"),
         ]
     );
+}
+
+/// An object of a cluster that belongs to a Helm release in the namespace of this name.
+fn of_release(namespace: &str, prune: &str) -> (u16, Value) {
+    let annotations = json!({
+        "meta.helm.sh/release-name": "trainer", "meta.helm.sh/release-namespace": namespace, "helm.sh/resource-policy": "keep",
+        "kustomize.toolkit.fluxcd.io/prune": prune,
+    });
+    (
+        200,
+        json!({"metadata": {"name": "any", "annotations": annotations}}),
+    )
+}
+
+#[test]
+fn helm_releases_that_would_delete_crds_or_jobset_are_noted() {
+    let crd = "the CRDs belong to the Helm release trainer in the namespace kubeflow-system: do not uninstall it";
+    let jobset = "JobSet belongs to the Helm release trainer in the namespace kubeflow-system: do not uninstall it";
+    let (theirs, ours) = (("kubeflow-system", ""), ("kubeflow-system", "disabled"));
+    for (crd_of, jobset_of, expected) in [
+        (theirs, "kubeflow-system", vec![crd, jobset]),
+        (theirs, "jobset-system", vec![crd]),
+        // Trainyard's chart keeps its CRDs.
+        (ours, "kubeflow-system", vec![jobset]),
+        (ours, "jobset-system", vec![]),
+    ] {
+        for arguments in [&[][..], &["--back"]] {
+            let answer = move |path: &str| match plain(path) {
+                path if path.contains("/customresourcedefinitions/") => {
+                    of_release(crd_of.0, crd_of.1)
+                }
+                path if path.ends_with("/jobset-validating-webhook-configuration") => {
+                    of_release(jobset_of, "")
+                }
+                path if path.starts_with(WEBHOOKS) => status(404, "NotFound"),
+                _ => cluster(path),
+            };
+            let (output, _) = diff(answer, &[arguments, &["-o", "json"]].concat());
+            let report: Value = serde_json::from_slice(&output.stdout).unwrap();
+            let notes = report["notes"].as_array().unwrap();
+            let notes: Vec<_> = notes.iter().map(|note| note.as_str().unwrap()).collect();
+            assert_eq!(notes.len(), expected.len(), "{notes:?}");
+            let begins = |(note, expected): (&&str, &&str)| note.starts_with(expected);
+            assert!(notes.iter().zip(&expected).all(begins), "{notes:?}");
+        }
+    }
+}
+
+#[test]
+fn helm_releases_that_may_not_be_read_are_noted() {
+    let (output, _) = diff(
+        |path| match plain(path).starts_with(WEBHOOKS) {
+            true => status(403, "Forbidden"),
+            false => cluster(path),
+        },
+        &[],
+    );
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(output.status.code(), Some(0), "{text}");
+    let note = "note: ValidatingWebhookConfiguration validator.trainer.kubeflow.org cannot be read: the server says Forbidden; before you";
+    assert!(text.contains(note), "{text}");
 }
 
 #[test]

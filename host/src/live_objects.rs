@@ -81,8 +81,11 @@ impl LiveObjects {
     /// Returns an object; `None` if it does not exist.
     pub(crate) async fn get(&self, kind: Kind, name: &str) -> Result<Option<Value>, String> {
         let failed = |error: String| {
-            let namespace = &self.namespace;
-            format!("{} {namespace}/{name} cannot be read: {error}", kind.2)
+            let place = match self.namespace.as_str() {
+                "" => String::new(),
+                namespace => format!("{namespace}/"),
+            };
+            format!("{} {place}{name} cannot be read: {error}", kind.2)
         };
         let found = self.api(&kind.resource()).get_opt(name).await;
         let found = found.map_err(|error| failed(message_of(&error)))?;

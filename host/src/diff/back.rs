@@ -108,7 +108,7 @@ impl BackReport {
             train_jobs: 0,
             runtimes: 0,
             not_read: source.gaps.clone(),
-            notes: notes(&source.live),
+            notes: [notes(&source.live), source.releases.clone()].concat(),
         };
         for object in &source.objects {
             let (key, value) = keyed(object);

@@ -24,12 +24,13 @@ use trainyard_render::InputJob;
 use super::{
     DiffArgs,
     live::KINDS,
+    releases,
     source::{Source, without_server_fields},
 };
 use crate::{
     cluster::{self, Access},
     input,
-    live_objects::Pages,
+    live_objects::{LiveObjects, Pages},
     output::Reading,
     report::ErrorList,
 };
@@ -83,7 +84,11 @@ impl Cluster {
             found: Mutex::default(),
             gaps: Mutex::default(),
         };
-        let source = cluster.source(args.input.namespace.as_deref())?;
+        let namespace = args.input.namespace.as_deref();
+        let mut source = cluster.source(namespace)?;
+        if namespace.is_none() {
+            source.releases = cluster.releases();
+        }
         Ok((cluster, source))
     }
 
@@ -126,6 +131,14 @@ impl Cluster {
             ));
         }
         Ok(source)
+    }
+
+    fn releases(&self) -> Vec<String> {
+        let live = LiveObjects {
+            client: self.client.clone(),
+            namespace: String::new(),
+        };
+        self.runtime.block_on(releases::notes(&live))
     }
 
     /// Calls `read` with each object of a kind.

@@ -60,8 +60,10 @@ impl<'a> Comparison<'a> {
             objects,
             live,
             gaps,
-            notes,
+            mut notes,
+            releases,
         } = source;
+        notes.extend(releases);
         let admission = Admission::default();
         let progress = Progress::new("checking", objects.len());
         let (mut admitted, mut originals, mut limit_ranges) =

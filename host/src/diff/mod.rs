@@ -6,6 +6,7 @@ mod compare;
 mod keys;
 mod live;
 mod objects;
+mod releases;
 mod report;
 mod rows;
 mod source;

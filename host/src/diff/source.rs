@@ -22,6 +22,8 @@ pub(super) struct Source {
     pub(super) gaps: Vec<String>,
     /// What was not in the input. This is no error, because the input is whatever the user wants to compare.
     pub(super) notes: Vec<String>,
+    /// What to know about Helm releases of the cluster.
+    pub(super) releases: Vec<String>,
 }
 
 /// Reads files: a dump of a cluster, or the files of users.

@@ -17,6 +17,10 @@ const ASSETS: &str = "KUBEBUILDER_ASSETS";
 /// The tools module, which has the packages and versions to build.
 const TOOLS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tools");
 
+/// The module with the version of Kubernetes, and the variable in which its programs say it. Helm compares it with what a chart supports.
+const KUBERNETES: &str = "k8s.io/kubernetes";
+const VERSION: &str = "k8s.io/component-base/version.gitVersion";
+
 /// The module whose manifests are installed with its binary, and their folder in it.
 const JOBSET: (&str, &str) = ("sigs.k8s.io/jobset", "config/components");
 /// The folder of those manifests in the cache.
@@ -150,7 +154,8 @@ impl Binaries {
     fn build(assets: Option<PathBuf>, wanted: &Wanted) -> Result<Self> {
         let tools = Path::new(TOOLS);
         let files = [tools.join("go.mod"), tools.join("go.sum")];
-        let entry = Entry::of("control-plane", &files, &go::version()?)?;
+        let tool = format!("{} {VERSION}", go::version()?);
+        let entry = Entry::of("control-plane", &files, &tool)?;
         let missing = wanted.missing(&entry.folder);
         if !missing.programs.is_empty() || missing.manifests {
             let _lock = entry.lock()?;
@@ -199,7 +204,8 @@ impl Wanted {
         // It must exist: for one package, Go would write a file of that name.
         let built = scratch.path().join("built");
         fs::create_dir(&built)?;
-        go::build(tools, &packages, &built)?;
+        let version = go::about(tools, KUBERNETES, "{{.Version}}")?;
+        go::build_with(tools, &packages, &format!("{VERSION}={version}"), &built)?;
         for program in &self.programs {
             fs::rename(built.join(program.built), folder.join(program.name))?;
         }

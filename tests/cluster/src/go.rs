@@ -25,8 +25,22 @@ pub(crate) fn version() -> Result<String> {
 /// Builds packages of the module in a folder: one into a file, or several into an existing folder, each under the name that Go gives
 /// it. Shared packages are built once.
 pub(crate) fn build(module: &Path, packages: &[&str], to: &Path) -> Result<()> {
+    build_with(module, packages, "", to)
+}
+
+/// Builds packages as [`build`] does, with a value for a variable as the linker's `-X` reads it, such as `package.name=value`.
+pub(crate) fn build_with(
+    module: &Path,
+    packages: &[&str],
+    variable: &str,
+    to: &Path,
+) -> Result<()> {
     let to = to.to_str().context("the path is not UTF-8")?;
-    let mut args = vec!["build", "-trimpath", "-ldflags", "-s -w", "-o", to];
+    let mut flags = "-s -w".to_owned();
+    if !variable.is_empty() {
+        flags = format!("{flags} -X {variable}");
+    }
+    let mut args = vec!["build", "-trimpath", "-ldflags", &flags, "-o", to];
     args.extend(packages);
     go(module, &args)?;
     Ok(())
@@ -50,10 +64,13 @@ pub(crate) fn program(name: &str, module: &Path, package: &str) -> Result<PathBu
 /// Returns the folder with the source of a module that the module in `folder` requires.
 pub(crate) fn source(module: &Path, required: &str) -> Result<PathBuf> {
     go(module, &["mod", "download", required])?;
-    let output = go(module, &["list", "-m", "-f", "{{.Dir}}", required])?;
-    Ok(PathBuf::from(
-        String::from_utf8_lossy(&output.stdout).trim(),
-    ))
+    about(module, required, "{{.Dir}}").map(PathBuf::from)
+}
+
+/// Returns what `go list` prints about a module that the module in `folder` requires, in this format.
+pub(crate) fn about(module: &Path, required: &str, format: &str) -> Result<String> {
+    let output = go(module, &["list", "-m", "-f", format, required])?;
+    Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
 fn go(folder: &Path, args: &[&str]) -> Result<Output> {

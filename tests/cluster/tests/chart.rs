@@ -7,6 +7,7 @@ mod chart_keeps_train_jobs;
 mod charts_replace_each_other;
 mod common;
 mod dashboard_shows_what_a_controller_did;
+mod jobset_outlives_helm_releases;
 
 use std::process::ExitCode;
 
@@ -31,6 +32,10 @@ fn main() -> ExitCode {
         .tests(
             "dashboard_shows_what_a_controller_did",
             dashboard_shows_what_a_controller_did::tests(),
+        )
+        .tests(
+            "jobset_outlives_helm_releases",
+            jobset_outlives_helm_releases::tests(),
         )
         .run()
 }

@@ -12,8 +12,6 @@ use serde_json::json;
 use trainyard_api::Inputs;
 use trainyard_cluster::{ControlPlane, Helm, Resource, Shared, Test, Write, apply};
 
-use crate::common::charts::replace;
-
 const NAMESPACE: &str = "kubeflow-system";
 const CRD: &str = "jobsets.jobset.x-k8s.io";
 const VALUES: [&str; 6] = [
@@ -43,18 +41,11 @@ impl Shared for WithoutJobSet {
 }
 
 /// Returns the chart as a release packages it.
-fn packaged(folder: &Path) -> Result<PathBuf> {
+pub(crate) fn packaged(folder: &Path) -> Result<PathBuf> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tools/chart-with-jobset.sh");
     let done = Command::new(script).arg(folder).status()?;
     ensure!(done.success());
-    let chart = folder.join("trainyard");
-    // This API server does not know its own version.
-    replace(
-        &chart.join("Chart.yaml"),
-        "\nkubeVersion: \">=1.33.0-0\"",
-        "",
-    )?;
-    Ok(chart)
+    Ok(folder.join("trainyard"))
 }
 
 /// Runs helm with the permissions of the administrator. Returns its output.
@@ -94,7 +85,11 @@ async fn jobset_is_installed_and_its_objects_are_kept(shared: &WithoutJobSet) ->
         let rendered = run(
             helm,
             plane,
-            &[&["template", "trainyard", chart], &VALUES[..]].concat(),
+            &[
+                &["template", "trainyard", chart, "--kube-version=1.33.0"],
+                &VALUES[..],
+            ]
+            .concat(),
         )?;
         let objects = Inputs::read_text("the chart", &rendered)
             .into_result()?

@@ -282,7 +282,7 @@ async fn nothing_else_is_left(cluster: &Cluster) -> Result<()> {
 
 /// Both versions use the same names, so they take turns. Each finds the CRDs that the one before it kept.
 async fn installed_upgraded_rolled_back_and_uninstalled(cluster: &Cluster) -> Result<()> {
-    charts::delete_crds(cluster).await?;
+    charts::delete_crds(cluster.plane()).await?;
     for progress in [false, true] {
         for helm in Helm::ALL {
             let steps = steps(cluster, helm, progress).await;

@@ -1,8 +1,10 @@
-//! docs/move.md, command by command, with each version of helm: the Kubeflow Trainer's own chart is installed, with its controller and its
-//! webhooks, and runs TrainJobs of each policy. Trainyard's chart replaces it, and is replaced by it again. Both times, the rehearsal says
-//! which TrainJobs are touched, and the JobSets, pods, ConfigMaps and Secrets of all others stay as they are, byte for byte.
+//! docs/move.md, command by command, with each version of helm: the Kubeflow Trainer's own chart is installed with JobSet's, which is its
+//! default, with both controllers and their webhooks, and runs TrainJobs of each policy. Trainyard's chart replaces it, and is replaced by it
+//! again. Both times, the rehearsal says which TrainJobs are touched, and the JobSets, pods, ConfigMaps and Secrets of all others stay as they
+//! are, byte for byte. No object of JobSet's chart is written.
 #![allow(clippy::indexing_slicing)]
 
+mod jobset;
 mod rehearsals;
 
 use std::{collections::BTreeSet, fs};
@@ -46,14 +48,17 @@ const BACK: &str = "## Move back to the Kubeflow Trainer\n";
 /// A cluster with the kinds of gangs. Tests take turns, because a chart can be installed once.
 pub(crate) struct Gangs {
     cluster: Cluster,
+    jobset: jobset::Controller,
     turn: Mutex<()>,
 }
 
 impl Shared for Gangs {
     fn start() -> Result<Self> {
         let kinds = PodGroups::ALL.map(PodGroups::definition);
+        let cluster = Cluster::start_with(kinds.into_iter().collect::<Result<_>>()?)?;
         Ok(Self {
-            cluster: Cluster::start_with(kinds.into_iter().collect::<Result<_>>()?)?,
+            jobset: cluster.plane().block_on(jobset::Controller::of(&cluster))?,
+            cluster,
             turn: Mutex::default(),
         })
     }
@@ -287,8 +292,9 @@ async fn clear(charts: &Charts<'_>) -> Result<()> {
             .helm(&["uninstall", release, "--no-hooks", "--ignore-not-found"])
             .await?;
     }
+    jobset::clear(charts).await?;
     charts.until_no_pods().await?;
-    charts::delete_crds(charts.cluster).await
+    charts::delete_crds(charts.cluster.plane()).await
 }
 
 async fn over_and_back(shared: &Gangs, helm: Helm) -> Result<()> {
@@ -301,7 +307,8 @@ async fn over_and_back(shared: &Gangs, helm: Helm) -> Result<()> {
     // It does not run in a pod, which would say its namespace.
     config["leaderElection"] = json!({"resourceNamespace": NAMESPACE});
     let values = json!({
-        "jobset": {"install": false}, "runtimes": {"defaultEnabled": true}, "manager": {"config": config},
+        // Its default, which Trainyard's chart reads, too.
+        "jobset": {"install": true}, "runtimes": {"defaultEnabled": true}, "manager": {"config": config},
     });
     fs::write(charts.path("reference.yaml"), values.to_string())?;
     let install = "helm install kubeflow-trainer charts/kubeflow-trainer --namespace kubeflow-system --create-namespace \
@@ -309,6 +316,7 @@ async fn over_and_back(shared: &Gangs, helm: Helm) -> Result<()> {
     let reference = charts
         .install_the_reference(charts.shell(install), ports.clone())
         .await?;
+    shared.jobset.is_called(&charts).await?;
     create_runtimes(cluster).await?;
     let (theirs, before) = run_all(cluster).await.context("with the reference")?;
 
@@ -318,8 +326,13 @@ async fn over_and_back(shared: &Gangs, helm: Helm) -> Result<()> {
         .context("the shadow mode")?;
     let touched = changed(&before, &settled(&theirs).await?);
     ensure!(touched.is_empty(), "the rehearsal changed {touched:?}");
+    let installed = jobset::objects(&charts).await?;
     let trainyard = over(&charts, reference).await?;
     nothing_of_the_reference_is_left(&charts).await?;
+    ensure!(
+        jobset::objects(&charts).await? == installed,
+        "JobSet was written"
+    );
     // It leads when these run.
     let (ours, new) = run_all(cluster).await.context("with Trainyard")?;
     trainyard.until_idle().await?;
@@ -340,6 +353,10 @@ async fn over_and_back(shared: &Gangs, helm: Helm) -> Result<()> {
     ensure!(said == expected, "{said:?}");
 
     let reference = back(&charts, trainyard, ports).await?;
+    ensure!(
+        jobset::objects(&charts).await? == installed,
+        "JobSet was written"
+    );
     until_reconciled(&reference, 2 * JOBS.len() + SUSPENDED.len()).await?;
     let touched = changed(&before, &settled(&theirs).await?);
     ensure!(touched.is_empty(), "the reference changed {touched:?}");

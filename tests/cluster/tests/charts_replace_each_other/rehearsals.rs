@@ -36,6 +36,11 @@ pub(super) async fn of_the_way_there(charts: &Charts<'_>, namespace: &Namespace<
         report["notRead"] == json!([]) && report["outcome"] == "listed",
         "{report:#}"
     );
+    let notes = report["notes"].to_string();
+    for what in ["the CRDs belong", "JobSet belongs"] {
+        let of_release = "to the Helm release kubeflow-trainer in the namespace kubeflow-system";
+        ensure!(notes.contains(&format!("{what} {of_release}")), "{notes}");
+    }
     Ok(())
 }
 
@@ -87,6 +92,8 @@ pub(super) async fn of_the_way_back(charts: &Charts<'_>) -> Result<Said> {
         .await?;
     let report: Value = serde_json::from_str(&report)?;
     ensure!(report["notRead"] == json!([]), "{report:#}");
+    // JobSet is no part of Trainyard's release.
+    ensure!(report["notes"] == json!([]), "{report:#}");
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let objects = report["objects"].as_array().into_iter().flatten();
     let found = objects.flat_map(|object| {

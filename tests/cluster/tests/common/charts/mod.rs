@@ -2,19 +2,20 @@
 //! arguments, files and permissions of the pods.
 
 mod reference;
+mod shell;
+
+pub use self::shell::Shell;
 
 use std::{
-    env, fs,
-    os::unix::fs::symlink,
+    fs,
     path::{Path, PathBuf},
-    process::{Command, Output, Stdio},
+    process::Command,
 };
 
 use anyhow::{Context as _, Result, ensure};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use trainyard_cluster::{
-    Cluster, Fate, Helm, Resource, Trainyard, Write, chart, eventually, kubectl,
+    Cluster, ControlPlane, Fate, Helm, Resource, Trainyard, Write, eventually,
 };
 use trainyard_schema::documents::Kind;
 
@@ -26,78 +27,48 @@ pub const MANAGER: &str = "kubeflow-trainer-controller-manager";
 pub const SHADOW: &str = "trainyard-shadow";
 /// The Job of Trainyard's chart that applies its runtimes.
 pub const RUNTIMES: &str = "kubeflow-trainer-runtimes";
+/// The webhook configurations of both controllers.
+const WEBHOOKS: [&str; 2] = [
+    "defaulter.trainer.kubeflow.org",
+    "validator.trainer.kubeflow.org",
+];
+/// The label of objects with the name of their program.
+const NAME: &str = "app.kubernetes.io/name";
 /// The label of a Job's pods with its name.
 const JOB: &str = "batch.kubernetes.io/job-name";
 
-/// A folder in which a version of helm runs, as in a source checkout.
+/// A cluster on which a version of helm runs.
 pub struct Charts<'a> {
     pub cluster: &'a Cluster,
-    helm: Helm,
-    folder: TempDir,
+    shell: Shell,
 }
 
 impl<'a> Charts<'a> {
-    /// Makes the folder, with copies of both charts.
+    /// Prepares a shell with both charts.
     pub fn new(cluster: &'a Cluster, helm: Helm) -> Result<Self> {
-        let folder = tempfile::tempdir()?;
-        let charts = Self {
-            cluster,
-            helm,
-            folder,
-        };
-        let programs = charts.path("bin");
-        fs::create_dir(&programs)?;
-        for (name, program) in [
-            ("helm", PathBuf::from(helm.command()?.get_program())),
-            ("kubectl", kubectl()?),
-            ("trainyard", Trainyard::program()?),
-        ] {
-            symlink(program, programs.join(name))?;
-        }
-        fs::create_dir(charts.path("charts"))?;
-        let ours = charts.path("charts/trainyard");
-        copied(&chart(), &ours)?;
-        // This API server does not know its own version.
-        let version = "\nkubeVersion: \">=1.33.0-0\"";
-        replace(&ours.join("Chart.yaml"), version, "")?;
-        charts.copy_the_references()?;
-        Ok(charts)
+        let shell = Shell::new(helm)?;
+        Ok(Self { cluster, shell })
     }
 
-    /// Returns a path in the folder.
+    /// Returns a path in the folder of the shell.
     pub fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
+        self.shell.path(name)
     }
 
-    /// Arguments for an installation over objects that something else created. Version 4 applies on the server, where that something has
-    /// the fields.
+    /// See [`Shell::taking_over`].
     pub fn taking_over(&self) -> &'static [&'static str] {
-        match self.helm {
-            Helm::Three => &["--take-ownership"],
-            Helm::Four => &["--take-ownership", "--force-conflicts"],
-        }
+        self.shell.taking_over()
     }
 
-    /// Runs a shell command in the folder, as the administrator. Returns its output.
+    /// Runs a shell command as the administrator. Returns its output.
     pub async fn shell(&self, command: &str) -> Result<String> {
-        let kubeconfig = self.cluster.plane().kubeconfig().to_owned();
-        self.shell_as(&kubeconfig, command).await
+        self.shell_as(self.cluster.plane().kubeconfig(), command)
+            .await
     }
 
     /// Runs a shell command with the permissions of a kubeconfig file. Returns its output.
     async fn shell_as(&self, kubeconfig: &Path, command: &str) -> Result<String> {
-        let folders =
-            env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect::<Vec<_>>();
-        let path = env::join_paths([self.path("bin")].into_iter().chain(folders))?;
-        let mut shell = Command::new("sh");
-        shell
-            .args(["-euc", command])
-            .env("PATH", path)
-            .env("KUBECONFIG", kubeconfig)
-            .current_dir(self.folder.path())
-            .stdin(Stdio::null());
-        let output = tokio::task::spawn_blocking(move || shell.output()).await??;
-        succeeded(&output).with_context(|| format!("{:?}: {command}", self.helm))
+        self.shell.run(kubeconfig, command).await
     }
 
     /// Runs helm with arguments that have no spaces.
@@ -184,7 +155,7 @@ impl<'a> Charts<'a> {
 
     async fn start(&self, namespace: &str, deployment: Value, config: &str) -> Result<Trainyard> {
         let plane = self.cluster.plane();
-        let files = tempfile::tempdir_in(self.folder.path())?.keep();
+        let files = tempfile::tempdir_in(self.path(""))?.keep();
         fs::write(files.join("controller.yaml"), config)?;
         let pod = &deployment["spec"]["template"]["spec"];
         let mounts = [("/etc/trainyard", &files), ("/var/trainyard", &files)];
@@ -219,23 +190,21 @@ impl<'a> Charts<'a> {
         let name = "kubeflow-trainer-webhooks";
         let patched = services.merge(name, &here, &Write::by("test")).await?;
         patched.accepted()?;
-        self.change_webhooks(|webhook| {
+        self.change_webhooks(WEBHOOKS, |webhook| {
             webhook["clientConfig"]["service"]["port"] = port.clone();
         })
         .await
     }
 
-    /// Changes each webhook of both configurations.
-    async fn change_webhooks(&self, change: impl Fn(&mut Value)) -> Result<()> {
+    /// Changes each webhook of a mutating and a validating configuration.
+    pub async fn change_webhooks(
+        &self,
+        [mutating, validating]: [&str; 2],
+        change: impl Fn(&mut Value),
+    ) -> Result<()> {
         for (plural, name) in [
-            (
-                "mutatingwebhookconfigurations",
-                "defaulter.trainer.kubeflow.org",
-            ),
-            (
-                "validatingwebhookconfigurations",
-                "validator.trainer.kubeflow.org",
-            ),
+            ("mutatingwebhookconfigurations", mutating),
+            ("validatingwebhookconfigurations", validating),
         ] {
             let resource = Resource::cluster_wide("/apis/admissionregistration.k8s.io/v1", plural);
             let configurations = self.cluster.api(&resource, "");
@@ -276,27 +245,28 @@ impl<'a> Charts<'a> {
         self.cluster.kubelet().decide(SHADOW, |_| Fate::Hold);
     }
 
-    /// Waits until the pods of the controllers and of the hooks are gone.
+    /// Waits until the pods of the controllers and of the hooks are gone. JobSet's may stay.
     pub async fn until_no_pods(&self) -> Result<()> {
         eventually("the pods are gone", async || {
             let pods = Resource::pods();
             let left = self.cluster.api(&pods, NAMESPACE).items().await?;
-            Ok(left.is_empty().then_some(()))
+            let is_jobset = |pod: &Value| pod["metadata"]["labels"][NAME] == "jobset";
+            Ok(left.iter().all(is_jobset).then_some(()))
         })
         .await
     }
 }
 
 /// Deletes the CRDs of both charts, which a cluster has from its start. Helm would not take over objects that it did not create.
-pub async fn delete_crds(cluster: &Cluster) -> Result<()> {
+pub async fn delete_crds(plane: &ControlPlane) -> Result<()> {
     let crds = Resource::crds();
     for kind in Kind::ALL {
         let name = format!("{}.trainer.kubeflow.org", kind.plural());
-        let deleted = cluster.api(&crds, "").delete(&name).await?;
+        let deleted = plane.api(&crds, "").delete(&name).await?;
         ensure!([200, 404].contains(&deleted.status.as_u16()), "{deleted:?}");
     }
     eventually("the CRDs are gone", async || {
-        let left = cluster.api(&crds, "").items().await?;
+        let left = plane.api(&crds, "").items().await?;
         let ours = left
             .iter()
             .any(|crd| crd["spec"]["group"] == "trainer.kubeflow.org");
@@ -324,11 +294,4 @@ fn strings(list: &Value) -> Vec<String> {
     items
         .filter_map(|item| item.as_str().map(str::to_owned))
         .collect()
-}
-
-fn succeeded(output: &Output) -> Result<String> {
-    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-    let (out, error) = (text(&output.stdout), text(&output.stderr));
-    ensure!(output.status.success(), "{}: {out}{error}", output.status);
-    Ok(out)
 }

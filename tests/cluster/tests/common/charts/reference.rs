@@ -7,29 +7,25 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 use trainyard_cluster::{Reference, ReferencePorts, Resource, jobset_chart, reference_chart};
 
-use super::{Charts, NAMESPACE, copied, replace, strings};
+use super::{Charts, NAMESPACE, WEBHOOKS, copied, replace, strings};
 
 /// The Job that applies its runtimes, and the ConfigMap with them.
 const RUNTIMES: &str = "kubeflow-trainer-runtimes-installer";
 
-impl Charts<'_> {
-    /// Copies the reference's chart, with JobSet's in it. That of LeaderWorkerSet, which is also off by default, is in no module.
-    pub(super) fn copy_the_references(&self) -> Result<()> {
-        let theirs = self.path("charts/kubeflow-trainer");
-        copied(&reference_chart()?, &theirs)?;
-        // Files in the cache of modules are read-only.
-        let writable = Command::new("chmod")
-            .args(["-R", "u+w"])
-            .arg(&theirs)
-            .status()?;
-        ensure!(writable.success());
-        let lws = "- name: lws\n  repository: oci://registry.k8s.io/lws/charts\n  version: 0.8.0\n  \
-                   condition: dataCache.enabled,dataCache.lws.install\n";
-        replace(&theirs.join("Chart.yaml"), lws, "")?;
-        fs::create_dir(theirs.join("charts"))?;
-        copied(&jobset_chart()?, &theirs.join("charts/jobset"))
-    }
+/// Copies the reference's chart, with JobSet's in it. That of LeaderWorkerSet, which is off by default, is in no module.
+pub fn copy_the_references(to: &Path) -> Result<()> {
+    copied(&reference_chart()?, to)?;
+    // Files in the cache of modules are read-only.
+    let writable = Command::new("chmod").args(["-R", "u+w"]).arg(to).status()?;
+    ensure!(writable.success());
+    let lws = "- name: lws\n  repository: oci://registry.k8s.io/lws/charts\n  version: 0.8.0\n  \
+               condition: dataCache.enabled,dataCache.lws.install\n";
+    replace(&to.join("Chart.yaml"), lws, "")?;
+    fs::create_dir(to.join("charts"))?;
+    copied(&jobset_chart()?, &to.join("charts/jobset"))
+}
 
+impl Charts<'_> {
     /// Runs what installs the reference's chart, whose values have [these](ReferencePorts::configuration) members. Before the hook applies
     /// the runtimes, the reference starts as its Deployment describes it, and API servers call its webhooks.
     pub async fn install_the_reference(
@@ -63,7 +59,7 @@ impl Charts<'_> {
         let certificates = self.cluster.plane().serving_certificate();
         let authority = STANDARD.encode(fs::read(certificates.join("ca.crt"))?);
         let port = reference.webhook_port();
-        self.change_webhooks(|webhook| {
+        self.change_webhooks(WEBHOOKS, |webhook| {
             let client = &mut webhook["clientConfig"];
             if let Some(path) = client["service"]["path"].as_str() {
                 let url = format!("https://127.0.0.1:{port}{path}");
