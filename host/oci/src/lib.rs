@@ -36,7 +36,7 @@ mod store;
 mod transport;
 
 pub use artifact::{Artifact, ArtifactError, CONFIG_TYPE, LAYER_TYPE, MANIFEST_TYPE, Release};
-pub use client::{Client, Inspected, Pulled, Pushed, Referrer, Verified};
+pub use client::{Client, Inspected, Pulled, Pushed, Referrer, Signed, Verified};
 pub use copy::Copied;
 pub use credentials::{CredentialError, Credentials, Secret};
 pub use digest::{Digest, DigestError};

@@ -12,5 +12,6 @@ mod references_are_complete;
 mod referrers_are_those_of_their_plugin;
 mod registries_that_lie_are_refused;
 mod signatures_cannot_be_blocked;
+mod signatures_of_cosign_are_verified;
 mod signers_are_checked;
 mod transfers_are_bounded;

@@ -43,7 +43,7 @@ async fn pull_as(
 async fn signed(net: &Arc<Net>, signers: &Signers) -> Result<Vec<String>, String> {
     let pulled = pull_as(&client(net), REFERENCE, signers, X).await;
     pulled
-        .map(|pulled| pulled.signers)
+        .map(|pulled| pulled.signed.signers)
         .map_err(|problem| problem.to_string())
 }
 
@@ -67,16 +67,16 @@ fn was_fetched(net: &Net) -> bool {
 
 #[tokio::test]
 async fn signed_plugin_is_pulled_with_its_signer() {
-    for key in [Key::new(), Key::ed25519()] {
-        let (net, digest) = plugin().await;
-        let policy = signers(&[("acme", &key, &["x"], None)], &[]);
-        key.sign_in(net.registry(HOST), "team/x", &digest);
-        let pulled = pull_as(&client(&net), REFERENCE, &policy, X).await.unwrap();
-        assert_eq!(pulled.file, [WASM, b"one"].concat());
-        assert_eq!(pulled.digest.as_str(), digest);
-        assert_eq!(pulled.repository.as_deref(), Some("r.example.com/team/x"));
-        assert_eq!(pulled.signer(), Some("acme"));
-    }
+    let (net, digest) = plugin().await;
+    let key = Key::new();
+    let policy = signers(&[("acme", &key, &["x"], None)], &[]);
+    key.sign_in(net.registry(HOST), "team/x", &digest);
+    let pulled = pull_as(&client(&net), REFERENCE, &policy, X).await.unwrap();
+    assert_eq!(pulled.file, [WASM, b"one"].concat());
+    let signed = pulled.signed;
+    assert_eq!(signed.digest.as_str(), digest);
+    assert_eq!(signed.repository.as_deref(), Some("r.example.com/team/x"));
+    assert_eq!(signed.signer(), Some("acme"));
 }
 
 #[tokio::test]
@@ -275,6 +275,23 @@ async fn each_kind_of_bad_signature_is_refused_with_its_reason() {
 }
 
 #[tokio::test]
+async fn what_transparency_logs_say_is_neither_needed_nor_read() {
+    let (net, digest) = plugin().await;
+    let key = Key::new();
+    let mut bundle = key.signature(&digest);
+    bundle["verificationMaterial"]["tlogEntries"] = json!([{"logIndex": "1"}, 2]);
+    bundle["verificationMaterial"]["timestampVerificationData"] = json!({"rfc3161Timestamps": []});
+    attach(
+        net.registry(HOST),
+        "team/x",
+        &digest,
+        bundle.to_string(),
+    );
+    let policy = signers(&[("acme", &key, &["x"], None)], &[]);
+    assert_eq!(signed(&net, &policy).await.unwrap(), ["acme"]);
+}
+
+#[tokio::test]
 async fn manifest_that_is_not_one_of_a_signature_is_refused() {
     let (net, digest) = plugin().await;
     let key = Key::new();
@@ -408,17 +425,17 @@ async fn name_that_only_the_file_has_is_checked_afterwards() {
     let client = client(&net);
     let unknown = || pull_as(&client, REFERENCE, &policy, PluginName::Unknown);
     let mut pulled = unknown().await.unwrap();
-    assert_eq!(pulled.signers, ["acme"]);
-    let error = pulled.check(&policy, X).unwrap_err().to_string();
+    assert_eq!(pulled.signed.signers, ["acme"]);
+    let error = pulled.signed.check(&policy, X).unwrap_err().to_string();
     assert!(
         error.contains("is signed by acme, who may not sign the plugin `x`"),
         "{error}"
     );
     other.sign_in(net.registry(HOST), "team/x", &digest);
     let mut pulled = unknown().await.unwrap();
-    assert_eq!(pulled.signers, ["acme", "other"]);
-    pulled.check(&policy, X).unwrap();
-    assert_eq!(pulled.signers, ["other"]);
+    assert_eq!(pulled.signed.signers, ["acme", "other"]);
+    pulled.signed.check(&policy, X).unwrap();
+    assert_eq!(pulled.signed.signers, ["other"]);
     // An unsigned file cannot turn out to be a built-in plugin.
     push(&net, "r.example.com/open/x:1.0", "one").await;
     let mut open = pull_as(
@@ -429,8 +446,9 @@ async fn name_that_only_the_file_has_is_checked_afterwards() {
     )
     .await
     .unwrap();
-    open.check(&policy, X).unwrap();
+    open.signed.check(&policy, X).unwrap();
     let error = open
+        .signed
         .check(&policy, PluginName::BuiltIn("torch"))
         .unwrap_err()
         .to_string();
@@ -482,7 +500,7 @@ async fn only_listed_repositories_need_no_signature_and_no_built_in_plugin_is_un
         assert_eq!(pulled.is_ok(), is_pulled, "{unsigned}");
         if let Ok(pulled) = pulled {
             assert_eq!(
-                (pulled.signer(), pulled.digest.as_str()),
+                (pulled.signed.signer(), pulled.signed.digest.as_str()),
                 (None, digest.as_str())
             );
             assert!(!net.seen().iter().any(|seen| seen.url.contains("referrers")));
@@ -525,7 +543,7 @@ async fn manifest_that_changes_meanwhile_is_not_used() {
     net.forget();
     let pulled = pull_as(&client(&net), REFERENCE, &policy, X).await.unwrap();
     assert_eq!(pulled.file, [WASM, b"one"].concat());
-    assert_eq!(pulled.digest.as_str(), digest);
+    assert_eq!(pulled.signed.digest.as_str(), digest);
     let asked = net.seen();
     let asked = asked
         .iter()
@@ -549,7 +567,7 @@ async fn mirror_without_the_signature_is_passed_over() {
     // The repository is that of the reference, and not that of the mirror.
     let policy = signers(&[("acme", &key, &["x"], Some("r.example.com/team/*"))], &[]);
     let pulled = pull_as(&client, REFERENCE, &policy, X).await.unwrap();
-    assert_eq!(pulled.signer(), Some("acme"));
+    assert_eq!(pulled.signed.signer(), Some("acme"));
     let error = pull_as(
         &client,
         REFERENCE,
@@ -583,7 +601,7 @@ async fn stored_plugin_is_verified_again_without_a_registry() {
         plugin: X,
     };
     let stored = client.store_verified(&reference, folder.path(), &requirement, &Progress::NONE);
-    assert_eq!(stored.await.unwrap().signer(), Some("acme"));
+    assert_eq!(stored.await.unwrap().signed.signer(), Some("acme"));
     // The plugin, its configuration, its manifest, and one signature of three files.
     assert_eq!(
         std::fs::read_dir(folder.path().join("blobs/sha256"))
@@ -598,7 +616,7 @@ async fn stored_plugin_is_verified_again_without_a_registry() {
         .await
         .unwrap();
     assert_eq!(
-        (pulled.file, pulled.signers),
+        (pulled.file, pulled.signed.signers),
         ([WASM, b"one"].concat(), vec!["acme".to_owned()])
     );
     let error = client
@@ -660,7 +678,7 @@ async fn only_signed_plugins_are_copied_if_that_is_required() {
     key.sign_in(net.registry(HOST), "team/x", &digest);
     assert_eq!(copy().await.unwrap().referrers, 1);
     let copied = pull_as(&client, "r.example.com/copy/x:1.0", &policy, X).await;
-    assert_eq!(copied.unwrap().signer(), Some("key"));
+    assert_eq!(copied.unwrap().signed.signer(), Some("key"));
 }
 
 #[tokio::test]
@@ -684,7 +702,7 @@ async fn inspect_says_of_each_bundle_who_signed_it_or_why_it_does_not_count() {
     let location = at(REFERENCE);
     let inspect = |requirement| client.inspect(&location, requirement, &Progress::NONE);
     let inspected = inspect(Some(&requirement)).await.unwrap();
-    let error = inspected.signed.unwrap().unwrap_err();
+    let error = inspected.signed.unwrap().unwrap_err().to_string();
     assert!(
         error.contains("is an attestation of the type https://spdx.dev/Document"),
         "{error}"
@@ -707,7 +725,7 @@ async fn inspect_says_of_each_bundle_who_signed_it_or_why_it_does_not_count() {
     );
     acme.sign_in(registry, "team/x", &digest);
     let inspected = inspect(Some(&requirement)).await.unwrap();
-    assert_eq!(inspected.signed.unwrap().unwrap(), ["acme"]);
+    assert_eq!(inspected.signed.unwrap().unwrap().signers, ["acme"]);
     let inspected = inspect(None).await.unwrap();
     assert!(inspected.signed.is_none());
     assert!(

@@ -29,7 +29,7 @@ async fn signed(client: &Client, source: &str, signers: &Signers) -> Result<Vec<
     let location = at(source);
     let pulled = client.pull_verified(&location, &requirement, &Progress::NONE);
     let pulled = pulled.await.map_err(|error| error.to_string());
-    pulled.map(|pulled| pulled.signers)
+    pulled.map(|pulled| pulled.signed.signers)
 }
 
 fn entry(digest: &str) -> Value {

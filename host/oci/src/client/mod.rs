@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 pub use self::{
     results::{Inspected, Pulled, Pushed, Referrer},
-    verified::Verified,
+    verified::{Signed, Verified},
 };
 use crate::{
     artifact::{Artifact, Manifest},
@@ -150,7 +150,7 @@ impl Client {
                             verified::referrer(&found.store, digest, signers, blob, &mut rest);
                         referrers.push(one.await);
                     }
-                    (referrers, Some(verified::names(signed)))
+                    (referrers, Some(signed.map(|found| Signed::of(digest, repository, found))))
                 }
             };
             Ok(Inspected {

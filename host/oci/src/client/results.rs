@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::{artifact::Blob, digest::Digest, signature, store::Fetched};
+use super::Signed;
+use crate::{artifact::Blob, digest::Digest, error::Problem, signature, store::Fetched};
 
 /// A plugin that was pulled.
 #[derive(Clone, Debug)]
@@ -25,12 +26,12 @@ pub struct Pushed {
 }
 
 /// A plugin with what refers to it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Inspected {
     /// The plugin.
     pub plugin: Pulled,
     /// Who signed it so that it counts, or why nothing does, if it was asked for. Nobody if it may be unsigned.
-    pub signed: Option<Result<Vec<String>, String>>,
+    pub signed: Option<Result<Signed, Problem>>,
     /// What refers to it, such as signatures.
     pub referrers: Vec<Referrer>,
     /// Whether more refers to it than is listed.

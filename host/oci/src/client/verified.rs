@@ -23,6 +23,13 @@ use crate::{
 pub struct Verified {
     /// The file.
     pub file: Vec<u8>,
+    /// What is signed, and by whom.
+    pub signed: Signed,
+}
+
+/// Who signed a plugin so that it counts.
+#[derive(Clone, Debug)]
+pub struct Signed {
     /// The digest of the manifest, which is signed.
     pub digest: Digest,
     /// The registry with the repository; `None` if it comes from a directory.
@@ -31,7 +38,7 @@ pub struct Verified {
     pub signers: Vec<String>,
 }
 
-impl Verified {
+impl Signed {
     /// Returns who signed it; `None` if it may be unsigned.
     #[must_use]
     pub fn signer(&self) -> Option<&str> {
@@ -72,12 +79,25 @@ impl Verified {
         }
     }
 
+    pub(super) fn of(
+        digest: &Digest,
+        repository: Option<String>,
+        signatures: Vec<Signature>,
+    ) -> Self {
+        let signatures = signatures.into_iter();
+        Self {
+            digest: digest.clone(),
+            repository,
+            signers: signatures.map(|signature| signature.signer).collect(),
+        }
+    }
+}
+
+impl Verified {
     fn of(found: Found<'_>, repository: Option<String>) -> Self {
         Self {
-            digest: found.plugin.manifest.digest,
+            signed: Signed::of(&found.plugin.manifest.digest, repository, found.signatures),
             file: found.plugin.file.into(),
-            repository,
-            signers: signers(found.signatures),
         }
     }
 }
@@ -172,16 +192,6 @@ impl Client {
         })
         .await
     }
-}
-
-fn signers(signatures: Vec<Signature>) -> Vec<String> {
-    let signers = signatures.into_iter();
-    signers.map(|signature| signature.signer).collect()
-}
-
-/// Returns who signed a plugin, or why nothing counts.
-pub(super) fn names(signed: Result<Vec<Signature>, Problem>) -> Result<Vec<String>, String> {
-    signed.map(signers).map_err(|problem| problem.to_string())
 }
 
 /// Returns what refers to a plugin, and who signed it, or why that does not count.

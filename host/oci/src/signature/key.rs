@@ -3,7 +3,7 @@
 use std::fmt;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use ring::signature::{ECDSA_P256_SHA256_ASN1, ED25519, UnparsedPublicKey, VerificationAlgorithm};
+use ring::signature::{ECDSA_P256_SHA256_ASN1, UnparsedPublicKey};
 use rustls::pki_types::{SubjectPublicKeyInfoDer, pem::PemObject as _};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -23,13 +23,6 @@ const P256_POINT: usize = 65;
 /// How an uncompressed point begins.
 const UNCOMPRESSED: u8 = 4;
 
-/// What stands before an Ed25519 key in DER.
-const ED25519_KEY: &[u8] = &[
-    0x30, 0x2a, 0x30, 0x05, 0x06, 0x03, 0x2b, 0x65, 0x70, 0x03, 0x21, 0x00,
-];
-/// The bytes of an Ed25519 key.
-const ED25519_BYTES: usize = 32;
-
 /// Why a text is not a public key.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum KeyError {
@@ -45,24 +38,17 @@ pub enum KeyError {
     Pem,
     /// It has another algorithm.
     #[error(
-        "is neither an ECDSA key of the curve P-256 nor an Ed25519 key; make one with `cosign generate-key-pair`"
+        "is not an ECDSA key of the curve P-256; make one with `cosign generate-key-pair`"
     )]
     Algorithm,
 }
 
-/// The public key of a signer: ECDSA with P-256 and SHA-256, as cosign makes them, or Ed25519.
+/// The public key of a signer: ECDSA with P-256 and SHA-256, as cosign makes them.
 #[derive(Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct PublicKey {
     /// The key with its algorithm, in DER.
     der: Vec<u8>,
-    algorithm: Algorithm,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Algorithm {
-    P256,
-    Ed25519,
 }
 
 impl PublicKey {
@@ -80,19 +66,12 @@ impl PublicKey {
         let blocks = text.matches("-----BEGIN ").count();
         let der = SubjectPublicKeyInfoDer::from_pem_slice(text.as_bytes());
         let der = der.ok().filter(|_| blocks == 1).ok_or(KeyError::Pem)?;
-        let is = |prefix, bytes| {
-            let key = der.strip_prefix(prefix);
-            key.is_some_and(|key: &[u8]| key.len() == bytes)
-        };
-        let algorithm = if is(P256, P256_POINT) && der.get(P256.len()) == Some(&UNCOMPRESSED) {
-            Algorithm::P256
-        } else if is(ED25519_KEY, ED25519_BYTES) {
-            Algorithm::Ed25519
-        } else {
+        let point = der.strip_prefix(P256);
+        let point = point.filter(|point| point.len() == P256_POINT);
+        if point.and_then(|point| point.first()) != Some(&UNCOMPRESSED) {
             return Err(KeyError::Algorithm);
-        };
-        let der = der.to_vec();
-        Ok(Self { der, algorithm })
+        }
+        Ok(Self { der: der.to_vec() })
     }
 
     /// Returns the key in PEM.
@@ -118,12 +97,8 @@ impl PublicKey {
 
     /// Whether this key signed the message.
     pub(super) fn signed(&self, message: &[u8], signature: &[u8]) -> bool {
-        let (algorithm, prefix): (&dyn VerificationAlgorithm, _) = match self.algorithm {
-            Algorithm::P256 => (&ECDSA_P256_SHA256_ASN1, P256),
-            Algorithm::Ed25519 => (&ED25519, ED25519_KEY),
-        };
-        let key = self.der.strip_prefix(prefix).unwrap_or_default();
-        UnparsedPublicKey::new(algorithm, key)
+        let point = self.der.strip_prefix(P256).unwrap_or_default();
+        UnparsedPublicKey::new(&ECDSA_P256_SHA256_ASN1, point)
             .verify(message, signature)
             .is_ok()
     }

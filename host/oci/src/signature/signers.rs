@@ -30,7 +30,7 @@ pub struct Signer {
     /// The name that users see.
     #[schemars(regex(pattern = SIGNER_NAME), length(max = 63))]
     name: String,
-    /// The public key in PEM: ECDSA with P-256, as `cosign generate-key-pair` makes them, or Ed25519.
+    /// The public key in PEM: ECDSA with P-256, as `cosign generate-key-pair` makes them.
     #[schemars(with = "String", length(min = 1, max = PEM_CHARS))]
     public_key: PublicKey,
     /// The names of the plugins that it may sign. A trailing `*` matches any ending, but no built-in plugin, whose name has to be written out.
@@ -66,7 +66,7 @@ pub enum PluginName<'n> {
     Custom(&'n str),
     /// The name of a built-in plugin.
     BuiltIn(&'n str),
-    /// Only the file has it. Who pulls it has to check the name afterwards, by [`Verified::check`](crate::Verified::check).
+    /// Only the file has it. Who pulls it has to check the name afterwards, by [`Signed::check`](crate::Signed::check).
     Unknown,
 }
 

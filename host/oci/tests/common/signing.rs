@@ -3,7 +3,7 @@
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use ring::{
     rand::SystemRandom,
-    signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair as _},
+    signature::{ECDSA_P256_SHA256_ASN1_SIGNING, EcdsaKeyPair, KeyPair as _},
 };
 use serde_json::{Value, json};
 use trainyard_oci::{Digest, MANIFEST_TYPE, Signer, Signers};
@@ -16,32 +16,19 @@ pub const PREDICATE: &str = "dev.sigstore.bundle.predicateType";
 
 const INDEX: &str = "application/vnd.oci.image.index.v1+json";
 const P256: &str = "3059301306072a8648ce3d020106082a8648ce3d030107034200";
-const ED25519: &str = "302a300506032b6570032100";
 
 /// A key pair.
-pub enum Key {
-    P256(EcdsaKeyPair),
-    Ed25519(Ed25519KeyPair),
-}
+pub struct Key(EcdsaKeyPair);
 
 impl Key {
     pub fn new() -> Self {
         let (random, kind) = (SystemRandom::new(), &ECDSA_P256_SHA256_ASN1_SIGNING);
         let document = EcdsaKeyPair::generate_pkcs8(kind, &random).unwrap();
-        Self::P256(EcdsaKeyPair::from_pkcs8(kind, document.as_ref(), &random).unwrap())
-    }
-
-    pub fn ed25519() -> Self {
-        let document = Ed25519KeyPair::generate_pkcs8(&SystemRandom::new()).unwrap();
-        Self::Ed25519(Ed25519KeyPair::from_pkcs8(document.as_ref()).unwrap())
+        Self(EcdsaKeyPair::from_pkcs8(kind, document.as_ref(), &random).unwrap())
     }
 
     fn der(&self) -> Vec<u8> {
-        let (prefix, key) = match self {
-            Self::P256(pair) => (P256, pair.public_key().as_ref()),
-            Self::Ed25519(pair) => (ED25519, pair.public_key().as_ref()),
-        };
-        [&hex::decode(prefix).unwrap(), key].concat()
+        [&hex::decode(P256).unwrap(), self.0.public_key().as_ref()].concat()
     }
 
     /// Returns the public key.
@@ -55,13 +42,8 @@ impl Key {
     }
 
     fn sign(&self, message: &[u8]) -> Vec<u8> {
-        match self {
-            Self::P256(pair) => {
-                let signature = pair.sign(&SystemRandom::new(), message).unwrap();
-                signature.as_ref().to_vec()
-            }
-            Self::Ed25519(pair) => pair.sign(message).as_ref().to_vec(),
-        }
+        let signature = self.0.sign(&SystemRandom::new(), message).unwrap();
+        signature.as_ref().to_vec()
     }
 
     /// Returns a bundle with a signed text.
