@@ -131,21 +131,63 @@ fn signers_are_checked_with_the_path_of_each_error() {
     };
     for (text, expected) in [
         (signer("acme", "plugins: [acme-*, b]"), None),
-        (signer("Acme", "plugins: [x]"), Some("plugins.signers[0].name: must be lowercase letters, digits, `-` and `.`, such as acme; found `Acme`")),
-        (signer("acme", "plugins: []"), Some("plugins.signers[0].plugins: must have at least 1 item")),
-        (signer("acme", "also: 1"), Some("plugins.signers[0].plugins: is missing")),
-        (signer("acme", "plugins: [a*b]"), Some("plugins.signers[0].plugins[0]: must be the name of a plugin, such as tracer, or of several with a `*` at the end")),
-        (signer("acme", "plugins: [x], repositories: [registry.example.com*]"), Some("plugins.signers[0].repositories[0]: must be a registry with a repository")),
-        (signer("acme", "plugins: [x], repositories: [\"*\"]"), Some("plugins.signers[0].repositories[0]: must be a registry with a repository")),
-        (signer("acme", "plugins: [x]").replace("MFkw", "MFkx"), Some("plugins.signers[0].publicKey: is not an ECDSA key of the curve P-256")),
-        (signer("acme", "plugins: [x]").replace("PUBLIC", "PRIVATE"), Some("plugins.signers[0].publicKey: is a private key; replace it with the public key")),
-        (format!("{OURS}plugins: {{unsigned: [\"https://registry.example.com/\"]}}\n"), Some("plugins.unsigned[0]: must be a registry with a repository")),
-        (format!("{OURS}plugins: {{signer: []}}\n"), Some("plugins.signer: unknown field; did you mean `signers`?")),
+        (
+            signer("Acme", "plugins: [x]"),
+            Some(
+                "plugins.signers[0].name: must be lowercase letters, digits, `-` and `.`, such as acme; found `Acme`",
+            ),
+        ),
+        (
+            signer("acme", "plugins: []"),
+            Some("plugins.signers[0].plugins: must have at least 1 item"),
+        ),
+        (
+            signer("acme", "also: 1"),
+            Some("plugins.signers[0].plugins: is missing"),
+        ),
+        (
+            signer("acme", "plugins: [a*b]"),
+            Some(
+                "plugins.signers[0].plugins[0]: must be the name of a plugin, such as tracer, or of several with a `*` at the end",
+            ),
+        ),
+        (
+            signer(
+                "acme",
+                "plugins: [x], repositories: [registry.example.com*]",
+            ),
+            Some("plugins.signers[0].repositories[0]: must be a registry with a repository"),
+        ),
+        (
+            signer("acme", "plugins: [x], repositories: [\"*\"]"),
+            Some("plugins.signers[0].repositories[0]: must be a registry with a repository"),
+        ),
+        (
+            signer("acme", "plugins: [x]").replace("MFkw", "MFkx"),
+            Some("plugins.signers[0].publicKey: is not an ECDSA key of the curve P-256"),
+        ),
+        (
+            signer("acme", "plugins: [x]").replace("PUBLIC", "PRIVATE"),
+            Some("plugins.signers[0].publicKey: is a private key; replace it with the public key"),
+        ),
+        (
+            format!("{OURS}plugins: {{unsigned: [\"https://registry.example.com/\"]}}\n"),
+            Some("plugins.unsigned[0]: must be a registry with a repository"),
+        ),
+        (
+            format!("{OURS}plugins: {{signer: []}}\n"),
+            Some("plugins.signer: unknown field; did you mean `signers`?"),
+        ),
     ] {
-        let found = LoadedSettings::parse("c.yaml", &text).err().unwrap_or_default();
+        let found = LoadedSettings::parse("c.yaml", &text)
+            .err()
+            .unwrap_or_default();
         let found: Vec<_> = found.iter().map(ToString::to_string).collect();
         assert_eq!(found.is_empty(), expected.is_none(), "{text}: {found:?}");
-        assert!(expected.is_none_or(|expected| found.iter().any(|error| error.contains(expected))), "{expected:?}: {found:?}");
+        assert!(
+            expected.is_none_or(|expected| found.iter().any(|error| error.contains(expected))),
+            "{expected:?}: {found:?}"
+        );
         assert!(!found.concat().contains("AENxgwF0ZTDD"), "{found:?}");
     }
 }

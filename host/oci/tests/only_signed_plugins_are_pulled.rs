@@ -281,12 +281,7 @@ async fn what_transparency_logs_say_is_neither_needed_nor_read() {
     let mut bundle = key.signature(&digest);
     bundle["verificationMaterial"]["tlogEntries"] = json!([{"logIndex": "1"}, 2]);
     bundle["verificationMaterial"]["timestampVerificationData"] = json!({"rfc3161Timestamps": []});
-    attach(
-        net.registry(HOST),
-        "team/x",
-        &digest,
-        bundle.to_string(),
-    );
+    attach(net.registry(HOST), "team/x", &digest, bundle.to_string());
     let policy = signers(&[("acme", &key, &["x"], None)], &[]);
     assert_eq!(signed(&net, &policy).await.unwrap(), ["acme"]);
 }

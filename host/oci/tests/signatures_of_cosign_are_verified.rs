@@ -71,7 +71,9 @@ async fn attestation_of_cosign_is_not_a_signature() {
     let error = pull(&net, &folder("attested"), &keys(&["acme"])).await;
     let error = error.unwrap_err().to_string();
     assert!(
-        error.contains("is an attestation of the type https://spdx.dev/Document, which is not a signature"),
+        error.contains(
+            "is an attestation of the type https://spdx.dev/Document, which is not a signature"
+        ),
         "{error}"
     );
 }

@@ -150,7 +150,10 @@ impl Client {
                             verified::referrer(&found.store, digest, signers, blob, &mut rest);
                         referrers.push(one.await);
                     }
-                    (referrers, Some(signed.map(|found| Signed::of(digest, repository, found))))
+                    (
+                        referrers,
+                        Some(signed.map(|found| Signed::of(digest, repository, found))),
+                    )
                 }
             };
             Ok(Inspected {

@@ -37,9 +37,7 @@ pub enum KeyError {
     )]
     Pem,
     /// It has another algorithm.
-    #[error(
-        "is not an ECDSA key of the curve P-256; make one with `cosign generate-key-pair`"
-    )]
+    #[error("is not an ECDSA key of the curve P-256; make one with `cosign generate-key-pair`")]
     Algorithm,
 }
 

@@ -51,7 +51,12 @@ pub(crate) fn run(args: &CopyArgs) -> Result<(), ErrorList> {
     let transfer = Transfer::new("copying");
     let copied = args.registry.run(async |client| {
         let copied = client
-            .copy(&source, &args.target, requirement.as_ref(), &transfer.progress())
+            .copy(
+                &source,
+                &args.target,
+                requirement.as_ref(),
+                &transfer.progress(),
+            )
             .await;
         copied.map_err(|error| ErrorList::from_iter([error.to_string()]))
     })?;

@@ -126,7 +126,11 @@ impl SignedArgs {
                 };
                 let pulled = client.pull_verified(source, &requirement, &progress).await;
                 let pulled = pulled.map_err(failure)?;
-                Ok((pulled.file, pulled.signed.digest.clone(), Some(pulled.signed)))
+                Ok((
+                    pulled.file,
+                    pulled.signed.digest.clone(),
+                    Some(pulled.signed),
+                ))
             }
             None => {
                 let pulled = client.pull(source, &progress).await.map_err(failure)?;
@@ -147,14 +151,14 @@ impl SignedArgs {
         Ok(plugin)
     }
 
-    /// Returns what a copy requires. The name in the file is found by pulling it, if it decides.
+    /// Returns what is copied, and its name if that matters: the file that has the name is pulled first then, and pinned.
     pub(super) fn pinned(
         &self,
         source: &Location,
         registry: &RegistryArgs,
     ) -> Result<(Location, Option<String>), ErrorList> {
-        if self.by.signers.is_none() || self.name.is_some() {
-            return Ok((source.clone(), self.name.clone()));
+        if self.by.signers.is_none() && self.name.is_none() {
+            return Ok((source.clone(), None));
         }
         let pulled = self.pull(source, registry)?;
         let pinned = super::location(&pulled.reference);
