@@ -45,7 +45,8 @@ pub(crate) async fn push(
 pub(crate) enum Referring<'c> {
     /// All.
     All,
-    /// The signatures that count, and of everything else what fits into the limits, so that nobody can prevent a copy by adding more.
+    /// The signatures that count, and everything else that can be read and fits into the limits, so that nobody can prevent a copy by adding
+    /// more.
     Verified(&'c [Signature]),
     /// The signatures that count alone.
     Signatures(&'c [Signature]),
@@ -70,6 +71,7 @@ pub(crate) async fn write(
         limits,
         rest: limits.referrer_bytes,
         found: vec![digest.clone()],
+        needs_all: matches!(referring, Referring::All),
     };
     if let Referring::Verified(signatures) | Referring::Signatures(signatures) = referring {
         for signature in signatures {
@@ -78,15 +80,8 @@ pub(crate) async fn write(
             }
         }
     }
-    match referring {
-        Referring::All => copy.all().await?,
-        Referring::Verified(_) => match copy.all().await {
-            Err(CopyError::Source(problem)) => {
-                tracing::warn!(%digest, %problem, "not everything that refers to a plugin is copied");
-            }
-            all => all?,
-        },
-        Referring::Signatures(_) => {}
+    if !matches!(referring, Referring::Signatures(_)) {
+        copy.all().await?;
     }
     let referrers = copy.found.len() - 1;
     to.put_named(name, &plugin.manifest)
@@ -121,13 +116,14 @@ struct ReferrersCopy<'c, 'w> {
     rest: u64,
     /// The plugin, and what was copied.
     found: Vec<Digest>,
+    /// Whether it is an error if something is not copied, and not only a warning.
+    needs_all: bool,
 }
 
 impl ReferrersCopy<'_, '_> {
     /// Copies what refers to the plugin, and what refers to that, such as the signature of an SBOM.
     async fn all(&mut self) -> Result<(), CopyError> {
         let limit = self.limits.referrers;
-        let too_many = || CopyError::Source(RegistryError::ManyReferrers { limit }.into());
         let mut next = 0;
         while let Some(subject) = self.found.get(next).cloned() {
             next += 1;
@@ -140,13 +136,27 @@ impl ReferrersCopy<'_, '_> {
                     continue;
                 }
                 if has_more || self.found.len() > limit {
-                    return Err(too_many());
+                    return self.leave_out(&subject, RegistryError::ManyReferrers { limit }.into());
                 }
-                if self.one(&subject, &referrer).await? {
-                    self.found.push(referrer.digest);
+                match self.one(&subject, &referrer).await {
+                    Ok(true) => self.found.push(referrer.digest),
+                    Ok(false) => {}
+                    Err(CopyError::Source(problem)) if problem.is_of_content() => {
+                        self.leave_out(&referrer.digest, problem)?;
+                    }
+                    Err(error) => return Err(error),
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Goes on without something, if that is allowed.
+    fn leave_out(&self, digest: &Digest, problem: Problem) -> Result<(), CopyError> {
+        if self.needs_all {
+            return Err(CopyError::Source(problem));
+        }
+        tracing::warn!(%digest, %problem, "not everything that refers to a plugin is copied");
         Ok(())
     }
 

@@ -18,7 +18,7 @@ use trainyard_oci::{
 
 use crate::common::{
     Body, HOST, Net, Registry, Reply, at, client, push,
-    signing::{BUNDLE, Key, SIGN, attach, referrer, signers},
+    signing::{BUNDLE, Key, SIGN, attach, list, referrer, signers},
 };
 
 const REFERENCE: &str = "r.example.com/team/x:1.0";
@@ -225,6 +225,39 @@ async fn flood_does_not_prevent_a_copy_of_a_signed_plugin() {
         .await;
     assert_eq!(copied.unwrap().referrers, 1);
     assert_eq!(signed(&client, &target, &policy).await.unwrap(), ["acme"]);
+}
+
+#[tokio::test]
+async fn broken_referrers_do_not_prevent_a_copy_of_a_signed_plugin_with_the_others() {
+    let net = Net::of(&[HOST]);
+    let digest = push(&net, REFERENCE, "one").await;
+    let (key, registry) = (Key::new(), net.registry(HOST));
+    let policy = signers(&[("acme", &key, &["x"], None)], &[]);
+    let mut broken = referrer(registry, "team/x", &digest, SIGN, b"broken");
+    broken["layers"][0]["digest"] = json!(format!("sha256:{:064}", 7));
+    list(registry, "team/x", &digest, &broken);
+    let mut sbom = referrer(registry, "team/x", &digest, SIGN, b"sbom");
+    sbom["artifactType"] = json!("application/spdx+json");
+    list(registry, "team/x", &digest, &sbom);
+    key.sign_in(registry, "team/x", &digest);
+    let folder = tempfile::tempdir().unwrap();
+    let target = at(&format!("oci:{}", folder.path().display()));
+    let (client, source) = (client(&net), at(REFERENCE));
+    let copied = client.copy(&source, &target, None, &Progress::NONE).await;
+    assert!(copied.unwrap_err().to_string().contains("has no blob"));
+    let plugin = PluginName::Custom("x");
+    let requirement = Requirement {
+        signers: &policy,
+        plugin,
+    };
+    let copied = client.copy(&source, &target, Some(&requirement), &Progress::NONE);
+    assert_eq!(copied.await.unwrap().referrers, 2);
+    // A registry that fails for a moment is no reason to leave something out.
+    let sbom = Digest::of(sbom.to_string().as_bytes()).to_string();
+    net.answer(move |seen| seen.url.ends_with(&sbom).then(|| Reply::new(503, "")));
+    let copied = client.copy(&source, &target, Some(&requirement), &Progress::NONE);
+    let error = copied.await.unwrap_err().to_string();
+    assert!(error.contains("answered 503"), "{error}");
 }
 
 #[tokio::test]

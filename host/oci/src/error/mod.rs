@@ -34,6 +34,24 @@ impl OciError {
     }
 }
 
+impl Problem {
+    /// Whether content is wrong or missing, so that another attempt gives the same. Other problems may pass by themselves.
+    pub(crate) const fn is_of_content(&self) -> bool {
+        match self {
+            Self::Artifact(_) | Self::Layout(_) => true,
+            Self::Registry(problem) => matches!(
+                problem,
+                RegistryError::NotFound { .. }
+                    | RegistryError::ManifestDigest { .. }
+                    | RegistryError::BlobDigest { .. }
+                    | RegistryError::BlobSize { .. }
+                    | RegistryError::TooLarge { .. }
+            ),
+            _ => false,
+        }
+    }
+}
+
 /// What is wrong with an operation.
 #[derive(Debug, Error)]
 pub enum Problem {

@@ -12,13 +12,7 @@ use super::{
     signers::{PluginName, Requirement, Signers},
     statement::{SIGNATURE_PREDICATE, Statement},
 };
-use crate::{
-    artifact::Blob,
-    digest::Digest,
-    error::{Problem, RegistryError},
-    limits::Limits,
-    store::Store,
-};
+use crate::{artifact::Blob, digest::Digest, error::Problem, limits::Limits, store::Store};
 
 /// The most bytes of a signature, or of its manifest. One of cosign has 1 to 10 KiB.
 const SIGNATURE_BYTES: u64 = 64 << 10;
@@ -160,7 +154,7 @@ impl<'w> Search<'w> {
             Err(problem) => {
                 self.refuse(&one.referrer, &problem);
                 match problem {
-                    SignatureProblem::Unreadable(problem) if !is_of_content(&problem) => {
+                    SignatureProblem::Unreadable(problem) if !problem.is_of_content() => {
                         self.unreadable.get_or_insert(*problem);
                     }
                     _ => {}
@@ -311,22 +305,6 @@ fn verified(
 
 fn unreadable(problem: impl Into<Problem>) -> SignatureProblem {
     SignatureProblem::Unreadable(Box::new(problem.into()))
-}
-
-/// Whether content is wrong or missing, so that another attempt gives the same. Other problems may hide a signature that counts.
-fn is_of_content(problem: &Problem) -> bool {
-    match problem {
-        Problem::Artifact(_) | Problem::Layout(_) => true,
-        Problem::Registry(problem) => matches!(
-            problem,
-            RegistryError::NotFound { .. }
-                | RegistryError::ManifestDigest { .. }
-                | RegistryError::BlobDigest { .. }
-                | RegistryError::BlobSize { .. }
-                | RegistryError::TooLarge { .. }
-        ),
-        _ => false,
-    }
 }
 
 /// Returns what a bundle says that it is, which nobody signed.
