@@ -8,7 +8,7 @@ use crate::{
     error::{Problem, RegistryError},
     limits::Limits,
     progress::Progress,
-    signature::Signature,
+    search::Signature,
     store::{Fetched, Store},
 };
 

@@ -6,7 +6,7 @@
 //!   `transport`, which is HTTPS except in tests, and within `limits` of size and time.
 //! - `layout` is a folder in the OCI image layout, and `index` a list of manifests in either. `store` is what a registry and a folder have in
 //!   common, and `copy` writes a plugin to either, with what refers to it.
-//! - `signature` verifies who signed a plugin, before the plugin is fetched.
+//! - `signature` says who may sign a plugin, and reads what was signed. `search` finds a signature that counts before a plugin is fetched.
 //! - `client` does what users ask for, with their `credentials` and the mirrors of the operator's `registries`.
 //! - `progress` says how far it is, and `error` why it failed. `regular_file` reads files that others could replace.
 //!
@@ -31,6 +31,7 @@ mod reference;
 mod registries;
 mod registry;
 mod regular_file;
+mod search;
 mod signature;
 mod store;
 mod transport;

@@ -22,7 +22,8 @@ use crate::{
     reference::{LayoutReference, Location, Reference},
     registries::Registries,
     registry::{Endpoint, Repository, Wire},
-    signature::{self, Requirement, Signature, Wanted},
+    search::{self, Signature, Wanted},
+    signature::Requirement,
     store::{Fetched, Store},
     transport::Transport,
 };
@@ -141,7 +142,7 @@ impl Client {
                         requirement,
                         repository: repository.as_deref(),
                     };
-                    let signed = signature::find(&found.store, digest, wanted, limits).await;
+                    let signed = search::find(&found.store, digest, wanted, limits).await;
                     let mut rest = limits.referrer_bytes;
                     let mut referrers = Vec::new();
                     for blob in listed {
@@ -274,7 +275,7 @@ impl Client {
     ) -> Result<Found<'c>, Problem> {
         let limits = &self.wire.limits;
         let signatures = match wanted {
-            Some(wanted) => signature::find(&store, &manifest.digest, wanted, limits).await?,
+            Some(wanted) => search::find(&store, &manifest.digest, wanted, limits).await?,
             None => Vec::new(),
         };
         let plugin = store.plugin(manifest, limits, progress).await?;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::Signed;
-use crate::{artifact::Blob, digest::Digest, error::Problem, signature, store::Fetched};
+use crate::{artifact::Blob, digest::Digest, error::Problem, search, store::Fetched};
 
 /// A plugin that was pulled.
 #[derive(Clone, Debug)]
@@ -73,7 +73,7 @@ impl Pulled {
 impl Referrer {
     pub(super) fn of(blob: Blob) -> Self {
         Self {
-            predicate_type: signature::predicate(&blob).map(str::to_owned),
+            predicate_type: search::predicate(&blob).map(str::to_owned),
             signer: None,
             problem: None,
             artifact_type: blob.artifact_type.unwrap_or(blob.media_type),

@@ -11,10 +11,8 @@ use crate::{
     layout::Layout,
     progress::Progress,
     reference::{LayoutReference, Location, Reference},
-    signature::{
-        self, PluginName, Requirement, SIGNATURE_PREDICATE, Signature, SignatureError, Signers,
-        Wanted,
-    },
+    search::{self, Signature, Wanted},
+    signature::{PluginName, Requirement, SIGNATURE_PREDICATE, SignatureError, Signers},
     store::Store,
 };
 
@@ -202,11 +200,11 @@ pub(super) async fn referrer(
     blob: Blob,
     rest: &mut u64,
 ) -> Referrer {
-    if !signature::is_bundle(&blob) {
+    if !search::is_bundle(&blob) {
         return Referrer::of(blob);
     }
     let mut bytes = 0;
-    let attested = signature::attested(store, digest, signers, &blob, *rest, &mut bytes).await;
+    let attested = search::attested(store, digest, signers, &blob, *rest, &mut bytes).await;
     *rest = rest.saturating_sub(bytes);
     let referrer = Referrer::of(blob);
     match attested {
@@ -215,8 +213,8 @@ pub(super) async fn referrer(
             signer: Some(attested.signer),
             ..referrer
         },
-        Err(problem) => Referrer {
-            problem: Some(problem.to_string()),
+        Err(refusal) => Referrer {
+            problem: Some(refusal.reason()),
             ..referrer
         },
     }

@@ -10,7 +10,7 @@ use crate::digest::Digest;
 /// The media type of a bundle.
 pub(crate) const BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
 /// How the media types of bundles of all versions begin.
-pub(super) const ANY_BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle";
+pub(crate) const ANY_BUNDLE_TYPE: &str = "application/vnd.dev.sigstore.bundle";
 
 /// The type of what an envelope has in it.
 const STATEMENT_TYPE: &str = "application/vnd.in-toto+json";
@@ -88,17 +88,17 @@ struct DsseSignature {
 
 /// A statement with its signature, of which nothing is verified.
 #[derive(Debug)]
-pub(super) struct Envelope {
+pub(crate) struct Envelope {
     /// The statement, which is not parsed before its signature is verified.
-    pub(super) payload: Vec<u8>,
-    pub(super) signature: Vec<u8>,
+    pub(crate) payload: Vec<u8>,
+    pub(crate) signature: Vec<u8>,
     /// The fingerprint of the key, as the bundle claims.
-    pub(super) hint: Option<Digest>,
+    pub(crate) hint: Option<Digest>,
 }
 
 impl Envelope {
     /// Reads a bundle.
-    pub(super) fn parse(bytes: &[u8]) -> Result<Self, BundleError> {
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Self, BundleError> {
         let bundle: Bundle = serde_json::from_slice(bytes).map_err(|error| {
             let at = format!("line {}, column {}", error.line(), error.column());
             BundleError::Json(match error.classify() {
@@ -141,7 +141,7 @@ impl Envelope {
     }
 
     /// Returns what is signed: the pre-authentication encoding of DSSE.
-    pub(super) fn signed_bytes(&self) -> Vec<u8> {
+    pub(crate) fn signed_bytes(&self) -> Vec<u8> {
         let (type_length, length) = (STATEMENT_TYPE.len(), self.payload.len());
         let head = format!("DSSEv1 {type_length} {STATEMENT_TYPE} {length} ");
         [head.as_bytes(), &self.payload].concat()

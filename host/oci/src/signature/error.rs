@@ -3,14 +3,14 @@
 use thiserror::Error;
 
 use super::bundle::BundleError;
-use crate::{digest::Digest, error::Problem};
+use crate::digest::Digest;
 
 /// Why one signature, or what looks like one, does not count.
 #[derive(Debug, Error)]
 pub enum SignatureProblem {
     /// It cannot be read.
     #[error("cannot be read: {0}")]
-    Unreadable(Box<Problem>),
+    Unreadable(String),
     /// It does not have the layout of a signature.
     #[error("is not a signature of this plugin: {0}")]
     Layout(&'static str),

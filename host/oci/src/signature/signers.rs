@@ -159,19 +159,19 @@ impl Signers {
     }
 
     /// Returns how many keys there are.
-    pub(super) fn keys(&self) -> usize {
+    pub(crate) fn keys(&self) -> usize {
         self.trusted.len()
     }
 
     /// Whether a plugin from a repository needs no signature. What replaces a built-in plugin always needs one, and so does what comes from a
     /// directory.
-    pub(super) fn permit_unsigned(&self, plugin: PluginName<'_>, repository: Option<&str>) -> bool {
+    pub(crate) fn permit_unsigned(&self, plugin: PluginName<'_>, repository: Option<&str>) -> bool {
         let is_listed = |name| self.unsigned.iter().any(|pattern| fits(pattern, name));
         !matches!(plugin, PluginName::BuiltIn(_)) && repository.is_some_and(is_listed)
     }
 
     /// Returns the name of whose key signed a message.
-    pub(super) fn who_signed(&self, message: &[u8], signature: &[u8]) -> Option<&str> {
+    pub(crate) fn who_signed(&self, message: &[u8], signature: &[u8]) -> Option<&str> {
         let mut trusted = self.trusted.iter();
         let found = trusted.find(|trusted| trusted.key().signed(message, signature))?;
         Some(found.name())

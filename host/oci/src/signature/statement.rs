@@ -33,14 +33,14 @@ struct Digests {
 
 /// What a signer says of which manifest.
 #[derive(Debug)]
-pub(super) struct Statement {
-    pub(super) predicate_type: String,
-    pub(super) subject: Digest,
+pub(crate) struct Statement {
+    pub(crate) predicate_type: String,
+    pub(crate) subject: Digest,
 }
 
 impl Statement {
     /// Reads a statement; `None` if it is not one, or has not exactly one subject with a SHA-256.
-    pub(super) fn parse(payload: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(payload: &[u8]) -> Option<Self> {
         let document: Document = serde_json::from_slice(payload).ok()?;
         let [subject] = document.subject.as_slice() else {
             return None;

@@ -6,13 +6,17 @@
 use futures_util::{StreamExt as _, stream};
 use trainyard_text::clean;
 
-use super::{
-    bundle::{ANY_BUNDLE_TYPE, BUNDLE_TYPE, Envelope},
-    error::{SignatureError, SignatureProblem},
-    signers::{PluginName, Requirement, Signers},
-    statement::{SIGNATURE_PREDICATE, Statement},
+use crate::{
+    artifact::Blob,
+    digest::Digest,
+    error::Problem,
+    limits::Limits,
+    signature::{
+        ANY_BUNDLE_TYPE, BUNDLE_TYPE, Envelope, PluginName, Requirement, SIGNATURE_PREDICATE,
+        SignatureError, SignatureProblem, Signers, Statement,
+    },
+    store::Store,
 };
-use crate::{artifact::Blob, digest::Digest, error::Problem, limits::Limits, store::Store};
 
 /// The most bytes of a signature, or of its manifest. One of cosign has 1 to 10 KiB.
 const SIGNATURE_BYTES: u64 = 64 << 10;
@@ -41,11 +45,42 @@ pub(crate) struct Attested {
     pub(crate) predicate: String,
 }
 
+/// Why a bundle says nothing that counts.
+#[derive(Debug)]
+pub(crate) enum Refusal {
+    /// By what it is.
+    Signature(SignatureProblem),
+    /// It could not be read.
+    Unreadable(Problem),
+}
+
+impl From<SignatureProblem> for Refusal {
+    fn from(problem: SignatureProblem) -> Self {
+        Self::Signature(problem)
+    }
+}
+
+impl Refusal {
+    fn unreadable(problem: impl Into<Problem>) -> Self {
+        Self::Unreadable(problem.into())
+    }
+
+    /// Returns the reason for users.
+    pub(crate) fn reason(&self) -> String {
+        match self {
+            Self::Signature(problem) => problem.to_string(),
+            Self::Unreadable(problem) => {
+                SignatureProblem::Unreadable(problem.to_string()).to_string()
+            }
+        }
+    }
+}
+
 /// A bundle that was read, and how many bytes that took.
 struct Examined {
     referrer: Blob,
     bytes: u64,
-    attested: Result<Attested, SignatureProblem>,
+    attested: Result<Attested, Refusal>,
 }
 
 /// What counts for a plugin from a repository, or from a directory.
@@ -127,7 +162,8 @@ impl<'w> Search<'w> {
         match blob.annotations.get(PREDICATE) {
             Some(predicate) if predicate != SIGNATURE_PREDICATE => {
                 let predicate = clean(predicate);
-                self.refuse(&blob, &SignatureProblem::Attestation { predicate });
+                let problem = SignatureProblem::Attestation { predicate };
+                self.refuse(&blob, &problem.to_string());
                 None
             }
             _ => Some(blob),
@@ -140,7 +176,7 @@ impl<'w> Search<'w> {
         let counts = one.attested.and_then(|attested| {
             if attested.predicate != SIGNATURE_PREDICATE {
                 let predicate = clean(&attested.predicate);
-                return Err(SignatureProblem::Attestation { predicate });
+                return Err(SignatureProblem::Attestation { predicate }.into());
             }
             signers.permit(&attested.signer, plugin, self.wanted.repository)?;
             Ok(attested.signer)
@@ -151,22 +187,21 @@ impl<'w> Search<'w> {
                 signer,
                 referrer: one.referrer,
             }),
-            Err(problem) => {
-                self.refuse(&one.referrer, &problem);
-                match problem {
-                    SignatureProblem::Unreadable(problem) if !problem.is_of_content() => {
-                        self.unreadable.get_or_insert(*problem);
-                    }
-                    _ => {}
+            Err(refusal) => {
+                self.refuse(&one.referrer, &refusal.reason());
+                if let Refusal::Unreadable(problem) = refusal
+                    && !problem.is_of_content()
+                {
+                    self.unreadable.get_or_insert(problem);
                 }
             }
         }
     }
 
-    fn refuse(&mut self, referrer: &Blob, problem: &SignatureProblem) {
+    fn refuse(&mut self, referrer: &Blob, reason: &str) {
         self.refused += 1;
         if self.reasons.len() < REASONS {
-            self.reasons.push(format!("{} {problem}", referrer.digest));
+            self.reasons.push(format!("{} {reason}", referrer.digest));
         }
     }
 
@@ -249,33 +284,39 @@ pub(crate) async fn attested(
     referrer: &Blob,
     limit: u64,
     bytes: &mut u64,
-) -> Result<Attested, SignatureProblem> {
+) -> Result<Attested, Refusal> {
     if referrer.size > SIGNATURE_BYTES {
         let limit = SIGNATURE_BYTES;
-        return Err(SignatureProblem::TooLarge { limit });
+        return Err(SignatureProblem::TooLarge { limit }.into());
     }
     // A request has a cost even if it fails.
     *bytes += referrer.size;
-    let manifest = store.manifest(referrer).await.map_err(unreadable)?;
+    let manifest = store
+        .manifest(referrer)
+        .await
+        .map_err(Refusal::unreadable)?;
     if manifest.subject().as_deref() != Some(digest.as_str()) {
         let problem = "it refers to another manifest";
-        return Err(SignatureProblem::Layout(problem));
+        return Err(SignatureProblem::Layout(problem).into());
     }
-    let blobs = manifest.blobs().map_err(unreadable)?;
+    let blobs = manifest.blobs().map_err(Refusal::unreadable)?;
     let [_, layer] = blobs.as_slice() else {
         let problem = "it does not have exactly one layer, its bundle";
-        return Err(SignatureProblem::Layout(problem));
+        return Err(SignatureProblem::Layout(problem).into());
     };
     if layer.media_type != BUNDLE_TYPE {
         let problem = "its layer is not a Sigstore bundle of version 0.3; sign with cosign 3";
-        return Err(SignatureProblem::Layout(problem));
+        return Err(SignatureProblem::Layout(problem).into());
     }
     if layer.size > limit {
-        return Err(SignatureProblem::TooLarge { limit });
+        return Err(SignatureProblem::TooLarge { limit }.into());
     }
     *bytes += layer.size;
-    let bundle = store.limited(layer, limit).await.map_err(unreadable)?;
-    verified(&bundle, digest, signers)
+    let bundle = store
+        .limited(layer, limit)
+        .await
+        .map_err(Refusal::unreadable)?;
+    Ok(verified(&bundle, digest, signers)?)
 }
 
 /// Returns what a bundle says of a manifest, if one of the signers signed it. Nothing of the statement is parsed before.
@@ -301,10 +342,6 @@ fn verified(
         signer,
         predicate: statement.predicate_type,
     })
-}
-
-fn unreadable(problem: impl Into<Problem>) -> SignatureProblem {
-    SignatureProblem::Unreadable(Box::new(problem.into()))
 }
 
 /// Returns what a bundle says that it is, which nobody signed.
