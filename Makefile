@@ -110,9 +110,9 @@ test-chart: build ## Test the Helm chart with helm 3 and 4, promtool and a real 
 	fi
 
 .PHONY: test-registry
-test-registry: setup ## Push, pull and copy plugins with a real registry; needs Go, builds the registry first for 3 minutes.
+test-registry: setup ## Push, pull, copy and sign plugins with a real registry and cosign; needs Go, builds both first for 10 minutes.
 	@if command -v go >/dev/null; then \
-	  $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --include-ignored plugins_travel_through_registries::; \
+	  $(CARGO) test --locked $(FEATURES) -p trainyard --test all -- --include-ignored plugins_travel_through_registries:: commands_accept_only_signed_plugins::; \
 	else \
 	  echo "skipped: test-registry needs Go (https://go.dev/dl); make test has the tests with folders and hostile servers"; \
 	fi

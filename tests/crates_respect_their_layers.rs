@@ -95,6 +95,7 @@ fn no_crate_depends_on_a_forbidden_layer() {
                 "trainyard-config",
                 "trainyard-divergences",
                 "trainyard-model",
+                "trainyard-oci",
                 "trainyard-render",
                 "trainyard-schema",
                 "trainyard-structural",

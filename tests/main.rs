@@ -13,6 +13,7 @@ mod chart_reads_values_of_the_reference;
 mod chart_renders_deploy;
 mod chart_serves_webhooks;
 mod chart_shadow_mode_only_reads;
+mod commands_accept_only_signed_plugins;
 mod common;
 mod components_of_every_contract_version_run;
 mod controller_exports_spans_only_if_asked;

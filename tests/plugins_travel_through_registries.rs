@@ -24,18 +24,18 @@ const HTPASSWD: &str = "robot:$2a$04$9fI.La2tdiUyniU/wP9KOOVBkXPyl9W9CGr.h/dNkG8
 const AUTH: &str = "cm9ib3Q6aHVudGVyMg==";
 
 /// A folder in which commands run, with a home of their own.
-struct Site(TempDir);
+pub(crate) struct Site(TempDir);
 
 impl Site {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
 
-    fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         self.0.path()
     }
 
-    fn run(&self, args: &[&str]) -> Output {
+    pub(crate) fn run(&self, args: &[&str]) -> Output {
         let path = std::env::var("PATH").unwrap();
         command(args)
             .current_dir(self.path())
@@ -48,7 +48,7 @@ impl Site {
     }
 
     /// Runs a command that must fail, and returns its errors.
-    fn error(&self, args: &[&str]) -> String {
+    pub(crate) fn error(&self, args: &[&str]) -> String {
         let output = self.run(args);
         let error = stderr(&output);
         assert_eq!(output.status.code(), Some(1), "{args:?}: {error}");
@@ -59,7 +59,7 @@ impl Site {
         error
     }
 
-    fn write(&self, name: &str, text: &str) {
+    pub(crate) fn write(&self, name: &str, text: &str) {
         let file = self.path().join(name);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
         fs::write(file, text).unwrap();
@@ -79,7 +79,7 @@ impl Site {
 }
 
 /// Returns the digest at the end of a reference.
-fn digest(reference: &str) -> &str {
+pub(crate) fn digest(reference: &str) -> &str {
     reference.trim().rsplit_once('@').unwrap().1
 }
 

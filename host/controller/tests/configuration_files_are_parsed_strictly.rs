@@ -19,6 +19,7 @@ use trainyard_controller::{
     status_server::StatusServerSettings,
     webhook::WebhookSettings,
 };
+use trainyard_oci::Signers;
 
 const OURS: &str = "apiVersion: trainyard.dev/v1alpha1\nkind: ControllerConfiguration\n";
 const REFERENCE: &str = "apiVersion: config.trainer.kubeflow.org/v1alpha1\nkind: Configuration\n";
@@ -108,6 +109,89 @@ fn empty_file_means_the_defaults() {
     );
 }
 
+const KEY: &str = "-----BEGIN PUBLIC KEY-----
+MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAENxgwF0ZTDDgz3Fl0AIP3nnKYf0YdCzn3TTqSSGvlco1Yy8FBXRxeNopf8642dgAgXwMnlRVbk/LSm7bWmv35xw==
+-----END PUBLIC KEY-----
+";
+
+/// The signers of a file with every key.
+fn signers() -> Signers {
+    let signer = serde_json::from_value(serde_json::json!({
+        "name": "acme", "publicKey": KEY, "plugins": ["acme-*"], "repositories": ["registry.example.com/acme/*"],
+    }));
+    let unsigned = "registry.example.com/team/*".to_owned();
+    Signers::new(vec![signer.unwrap()], vec![unsigned])
+}
+
+#[test]
+fn signers_are_checked_with_the_path_of_each_error() {
+    let key = KEY.replace('\n', "\\n");
+    let signer = |name: &str, rest: &str| {
+        format!("{OURS}plugins: {{signers: [{{name: {name}, publicKey: \"{key}\", {rest}}}]}}\n")
+    };
+    for (text, expected) in [
+        (signer("acme", "plugins: [acme-*, b]"), None),
+        (
+            signer("Acme", "plugins: [x]"),
+            Some(
+                "plugins.signers[0].name: must be lowercase letters, digits, `-` and `.`, such as acme; found `Acme`",
+            ),
+        ),
+        (
+            signer("acme", "plugins: []"),
+            Some("plugins.signers[0].plugins: must have at least 1 item"),
+        ),
+        (
+            signer("acme", "also: 1"),
+            Some("plugins.signers[0].plugins: is missing"),
+        ),
+        (
+            signer("acme", "plugins: [a*b]"),
+            Some(
+                "plugins.signers[0].plugins[0]: must be the name of a plugin, such as tracer, or of several with a `*` at the end",
+            ),
+        ),
+        (
+            signer(
+                "acme",
+                "plugins: [x], repositories: [registry.example.com*]",
+            ),
+            Some("plugins.signers[0].repositories[0]: must be a registry with a repository"),
+        ),
+        (
+            signer("acme", "plugins: [x], repositories: [\"*\"]"),
+            Some("plugins.signers[0].repositories[0]: must be a registry with a repository"),
+        ),
+        (
+            signer("acme", "plugins: [x]").replace("MFkw", "MFkx"),
+            Some("plugins.signers[0].publicKey: is not an ECDSA key of the curve P-256"),
+        ),
+        (
+            signer("acme", "plugins: [x]").replace("PUBLIC", "PRIVATE"),
+            Some("plugins.signers[0].publicKey: is a private key; replace it with the public key"),
+        ),
+        (
+            format!("{OURS}plugins: {{unsigned: [\"https://registry.example.com/\"]}}\n"),
+            Some("plugins.unsigned[0]: must be a registry with a repository"),
+        ),
+        (
+            format!("{OURS}plugins: {{signer: []}}\n"),
+            Some("plugins.signer: unknown field; did you mean `signers`?"),
+        ),
+    ] {
+        let found = LoadedSettings::parse("c.yaml", &text)
+            .err()
+            .unwrap_or_default();
+        let found: Vec<_> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(found.is_empty(), expected.is_none(), "{text}: {found:?}");
+        assert!(
+            expected.is_none_or(|expected| found.iter().any(|error| error.contains(expected))),
+            "{expected:?}: {found:?}"
+        );
+        assert!(!found.concat().contains("AENxgwF0ZTDD"), "{found:?}");
+    }
+}
+
 #[test]
 fn every_key_has_an_effect() {
     let settings = ours(
@@ -129,6 +213,16 @@ clientConnection: {qps: 0.5, burst: 7}
 jobSet: {writeDefaults: on}
 policyFile: /etc/policy.yaml
 pluginDir: /plugins
+plugins:
+  signers:
+  - name: acme
+    publicKey: |
+      -----BEGIN PUBLIC KEY-----
+      MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAENxgwF0ZTDDgz3Fl0AIP3nnKYf0YdCzn3TTqSSGvlco1Yy8FBXRxeNopf8642dgAgXwMnlRVbk/LSm7bWmv35xw==
+      -----END PUBLIC KEY-----
+    plugins: [acme-*]
+    repositories: [registry.example.com/acme/*]
+  unsigned: [registry.example.com/team/*]
 logging: {format: text, level: debug}
 tracing: {endpoint: https://otel:4318, samplingRatio: 0.1}
 statusServer: {port: 444, qps: 1.5, burst: 3}
@@ -190,6 +284,7 @@ webhook: {port: 443, host: 10.0.0.1}
             write_job_set_defaults: true,
             policy_file: Some(PathBuf::from("/etc/policy.yaml")),
             plugin_dir: Some(PathBuf::from("/plugins")),
+            signers: signers(),
             logging: Logging {
                 format: LogFormat::Text,
                 level: LogLevel::Debug
@@ -639,7 +734,7 @@ fn manual_names_every_key_and_its_example_is_valid() {
     }
     let mut keys = Vec::new();
     add(&schema, &schema["properties"], "", &mut keys);
-    assert_eq!(keys.len(), 37, "{keys:?}");
+    assert_eq!(keys.len(), 39, "{keys:?}");
     for key in keys {
         let named = manual.contains(&format!("| `{key}` |"));
         assert!(named || key == "apiVersion" || key == "kind", "{key}");

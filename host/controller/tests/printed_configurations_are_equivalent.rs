@@ -17,6 +17,7 @@ use trainyard_controller::{
     status_server::StatusServerSettings,
     webhook::WebhookSettings,
 };
+use trainyard_oci::Signers;
 
 fn reread(settings: &Settings) -> Settings {
     let file = settings.to_file().unwrap();
@@ -59,6 +60,7 @@ fn defaults_are_printed() {
         "controller": {"concurrency": 16, "renderTimeout": "30s"},
         "clientConnection": {},
         "jobSet": {"writeDefaults": false},
+        "plugins": {"signers": [], "unsigned": []},
         "logging": {"format": "json", "level": "info"},
         "tracing": {},
     });
@@ -154,6 +156,34 @@ fn status_server() -> impl Strategy<Value = StatusServerSettings> {
     })
 }
 
+/// Keys of `cosign generate-key-pair`.
+const KEYS: [&str; 2] = [
+    "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAENxgwF0ZTDDgz3Fl0AIP3nnKYf0YdCzn3TTqSSGvlco1Yy8FBXRxeNopf8642dgAgXwMnlRVbk/LSm7bWmv35xw==",
+    "MFkwEwYHKoZIzj0CAQYIKoZIzj0DAQcDQgAEKih6hKvDJy06ei2nqJ4W7Hx3NizG3qFF7Tob0vRiyiOIGFtoToJ5CZIgVUgCfzIE8iw8GJxHmxZKKwVKKSAHEw==",
+];
+
+fn pem(key: &str) -> String {
+    format!("-----BEGIN PUBLIC KEY-----\n{key}\n-----END PUBLIC KEY-----\n")
+}
+
+prop_compose! {
+    fn signers()(
+        names in proptest::sample::subsequence(vec!["acme", "a.b-c"], 0..=2),
+        plugins in vec("[a-z0-9][a-z0-9-]{0,9}[*]?|[*]", 1..3),
+        repositories in option::of(vec("[a-z.]{1,9}(:5000)?/([a-z][a-z0-9._/-]{0,9}[*]?|[*])", 1..3)),
+        unsigned in vec("[a-z.]{1,9}/[*]", 0..3),
+    ) -> Signers {
+        let signers = names.iter().zip(KEYS).map(|(name, key)| {
+            let mut signer = json!({"name": name, "publicKey": pem(key), "plugins": plugins});
+            if let Some(repositories) = &repositories {
+                signer["repositories"] = json!(repositories);
+            }
+            serde_json::from_value(signer).unwrap()
+        });
+        Signers::new(signers.collect(), unsigned)
+    }
+}
+
 prop_compose! {
     fn settings()(
         leader_election in leader_election(),
@@ -168,6 +198,7 @@ prop_compose! {
         tracing in (option::of("https?://[a-z]{1,9}(:4318)?/?"), option::of(0.0..=1.0)),
         servers in (status_server(), certificates(), tls()),
         flags in (any::<bool>(), any::<bool>(), any::<bool>()),
+        signers in signers(),
     ) -> Settings {
         let (metrics_bind_address, health_probe_bind_address, bind_address) = addresses;
         let levels = [LogLevel::Error, LogLevel::Warn, LogLevel::Info, LogLevel::Debug, LogLevel::Trace];
@@ -193,6 +224,7 @@ prop_compose! {
             write_job_set_defaults,
             policy_file: paths.0,
             plugin_dir: paths.1,
+            signers,
             logging: Logging {
                 format: if logging.0 { LogFormat::Json } else { LogFormat::Text },
                 level: *levels.get(logging.1).unwrap(),

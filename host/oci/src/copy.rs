@@ -8,6 +8,7 @@ use crate::{
     error::{Problem, RegistryError},
     limits::Limits,
     progress::Progress,
+    search::Signature,
     store::{Fetched, Store},
 };
 
@@ -40,30 +41,54 @@ pub(crate) async fn push(
     to.put_named(name, &plugin.manifest).await
 }
 
+/// What is copied of what refers to a plugin.
+pub(crate) enum Referring<'c> {
+    /// All.
+    All,
+    /// The signatures that count, and everything else that can be read and fits into the limits, so that nobody can prevent a copy by adding
+    /// more.
+    Verified(&'c [Signature]),
+    /// The signatures that count alone.
+    Signatures(&'c [Signature]),
+}
+
 /// Writes a plugin with what refers to it. The name comes last, when everything is there, so that nobody finds a plugin without its signatures.
 pub(crate) async fn write(
     plugin: &Fetched,
     from: &Store<'_>,
-    to: &Store<'_>,
-    name: &str,
+    (to, name): (&Store<'_>, &str),
+    referring: Referring<'_>,
     limits: &Limits,
     progress: &Progress,
 ) -> Result<Copied, CopyError> {
     put_plugin(plugin, to, progress)
         .await
         .map_err(CopyError::Target)?;
-    let mut referrers = ReferrersCopy {
+    let digest = &plugin.manifest.digest;
+    let mut copy = ReferrersCopy {
         from,
         to,
         limits,
         rest: limits.referrer_bytes,
+        found: vec![digest.clone()],
+        needs_all: matches!(referring, Referring::All),
     };
-    let referrers = referrers.all(&plugin.manifest.digest).await?;
+    if let Referring::Verified(signatures) | Referring::Signatures(signatures) = referring {
+        for signature in signatures {
+            if copy.one(digest, &signature.referrer).await? {
+                copy.found.push(signature.referrer.digest.clone());
+            }
+        }
+    }
+    if !matches!(referring, Referring::Signatures(_)) {
+        copy.all().await?;
+    }
+    let referrers = copy.found.len() - 1;
     to.put_named(name, &plugin.manifest)
         .await
         .map_err(CopyError::Target)?;
     Ok(Copied {
-        digest: plugin.manifest.digest.clone(),
+        digest: digest.clone(),
         bytes: plugin.layer.size,
         referrers,
     })
@@ -89,36 +114,50 @@ struct ReferrersCopy<'c, 'w> {
     limits: &'c Limits,
     /// How many bytes may still be read.
     rest: u64,
+    /// The plugin, and what was copied.
+    found: Vec<Digest>,
+    /// Whether it is an error if something is not copied, and not only a warning.
+    needs_all: bool,
 }
 
 impl ReferrersCopy<'_, '_> {
-    /// Copies what refers to a manifest, and what refers to that, such as the signature of an SBOM. Returns how many there are.
-    async fn all(&mut self, digest: &Digest) -> Result<usize, CopyError> {
+    /// Copies what refers to the plugin, and what refers to that, such as the signature of an SBOM.
+    async fn all(&mut self) -> Result<(), CopyError> {
         let limit = self.limits.referrers;
-        let too_many = || CopyError::Source(RegistryError::ManyReferrers { limit }.into());
-        let mut found: Vec<Digest> = vec![digest.clone()];
         let mut next = 0;
-        while let Some(subject) = found.get(next).cloned() {
+        while let Some(subject) = self.found.get(next).cloned() {
             next += 1;
             let listed = self.from.referrers(&subject, limit).await;
             let listed = listed.map_err(CopyError::Source)?;
-            if listed.len() > limit {
-                return Err(too_many());
-            }
+            let has_more = listed.len() > limit;
             for referrer in listed {
                 // A digest cannot refer to itself, but two lists may name the same one.
-                if found.contains(&referrer.digest) {
+                if self.found.contains(&referrer.digest) {
                     continue;
                 }
-                if found.len() > limit {
-                    return Err(too_many());
+                if has_more || self.found.len() > limit {
+                    return self.leave_out(&subject, RegistryError::ManyReferrers { limit }.into());
                 }
-                if self.one(&subject, &referrer).await? {
-                    found.push(referrer.digest);
+                match self.one(&subject, &referrer).await {
+                    Ok(true) => self.found.push(referrer.digest),
+                    Ok(false) => {}
+                    Err(CopyError::Source(problem)) if problem.is_of_content() => {
+                        self.leave_out(&referrer.digest, problem)?;
+                    }
+                    Err(error) => return Err(error),
                 }
             }
         }
-        Ok(found.len() - 1)
+        Ok(())
+    }
+
+    /// Goes on without something, if that is allowed.
+    fn leave_out(&self, digest: &Digest, problem: Problem) -> Result<(), CopyError> {
+        if self.needs_all {
+            return Err(CopyError::Source(problem));
+        }
+        tracing::warn!(%digest, %problem, "not everything that refers to a plugin is copied");
+        Ok(())
     }
 
     /// Copies a manifest with its content. Returns whether it refers to the subject, as the list says.

@@ -173,32 +173,13 @@ impl Layout {
         self.write_index(&entries)
     }
 
-    /// Returns the descriptors of what refers to a manifest, and at most one more than so many.
-    pub(crate) async fn referrers(
-        &self,
-        digest: &Digest,
-        limit: usize,
-    ) -> Result<Vec<Blob>, Problem> {
-        let mut found = Vec::new();
-        for blob in index::manifests(self.entries()?) {
-            // Reading files never waits, so that the deadline would not be noticed.
-            tokio::task::yield_now().await;
-            // Other kinds of manifests in the folder are none of ours.
-            let Ok(manifest) = self.manifest(&blob) else {
-                continue;
-            };
-            if manifest.subject().as_deref() == Some(digest.as_str()) {
-                found.push(Blob {
-                    annotations: manifest.annotations(),
-                    artifact_type: Some(manifest.artifact_type()),
-                    ..blob
-                });
-            }
-            if found.len() > limit {
-                break;
-            }
-        }
-        Ok(found)
+    /// Returns the search for what refers to a manifest.
+    pub(crate) fn referrers(&self, digest: &Digest) -> Result<Referrers<'_>, Problem> {
+        Ok(Referrers {
+            layout: self,
+            digest: digest.clone(),
+            rest: Box::new(index::manifests(self.entries()?)),
+        })
     }
 
     /// Waits until no other process writes the list.
@@ -237,6 +218,39 @@ impl Layout {
         file.write_all(bytes)?;
         file.as_file().sync_all()?;
         Ok(file)
+    }
+}
+
+/// The search for what refers to a manifest.
+pub(crate) struct Referrers<'l> {
+    layout: &'l Layout,
+    digest: Digest,
+    /// The manifests that were not read yet.
+    rest: Box<dyn Iterator<Item = Blob> + Send>,
+}
+
+impl Referrers<'_> {
+    /// Returns the descriptors of the next ones, and at most so many.
+    pub(crate) async fn next(&mut self, most: usize) -> Vec<Blob> {
+        let mut found = Vec::new();
+        while found.len() < most
+            && let Some(blob) = self.rest.next()
+        {
+            // Reading files never waits, so that the deadline would not be noticed.
+            tokio::task::yield_now().await;
+            // Other kinds of manifests in the folder are none of ours.
+            let Ok(manifest) = self.layout.manifest(&blob) else {
+                continue;
+            };
+            if manifest.subject().as_deref() == Some(self.digest.as_str()) {
+                found.push(Blob {
+                    annotations: manifest.annotations(),
+                    artifact_type: Some(manifest.artifact_type()),
+                    ..blob
+                });
+            }
+        }
+        found
     }
 }
 

@@ -6,6 +6,7 @@
 //!   `transport`, which is HTTPS except in tests, and within `limits` of size and time.
 //! - `layout` is a folder in the OCI image layout, and `index` a list of manifests in either. `store` is what a registry and a folder have in
 //!   common, and `copy` writes a plugin to either, with what refers to it.
+//! - `signature` says who may sign a plugin, and reads what was signed. `search` finds a signature that counts before a plugin is fetched.
 //! - `client` does what users ask for, with their `credentials` and the mirrors of the operator's `registries`.
 //! - `progress` says how far it is, and `error` why it failed. `regular_file` reads files that others could replace.
 //!
@@ -30,11 +31,13 @@ mod reference;
 mod registries;
 mod registry;
 mod regular_file;
+mod search;
+mod signature;
 mod store;
 mod transport;
 
 pub use artifact::{Artifact, ArtifactError, CONFIG_TYPE, LAYER_TYPE, MANIFEST_TYPE, Release};
-pub use client::{Client, Inspected, Pulled, Pushed, Referrer};
+pub use client::{Client, Inspected, Pulled, Pushed, Referrer, Signed, Verified};
 pub use copy::Copied;
 pub use credentials::{CredentialError, Credentials, Secret};
 pub use digest::{Digest, DigestError};
@@ -43,4 +46,8 @@ pub use limits::Limits;
 pub use progress::{Progress, Step};
 pub use reference::{LayoutReference, Location, Reference, ReferenceError};
 pub use registries::Registries;
+pub use signature::{
+    BundleError, KeyError, MAX_SIGNERS, PLUGIN_NAMES, PluginName, PublicKey, REPOSITORIES,
+    Requirement, SIGNER_NAME, SignatureError, SignatureProblem, Signer, Signers,
+};
 pub use transport::{Answer, AnswerBody, Https, HttpsError, Transport, TransportError, Upload};

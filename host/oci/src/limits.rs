@@ -15,7 +15,7 @@ pub struct Limits {
     pub total: Duration,
     /// Referrers of a plugin that are listed or copied, such as signatures. Default 64.
     pub referrers: usize,
-    /// Bytes of all referrers of a plugin that are copied, with their content. Default 256 MiB.
+    /// Bytes of all referrers of a plugin that are copied, with their content, or that are read to find a signature. Default 256 MiB.
     pub referrer_bytes: u64,
 }
 

@@ -85,6 +85,12 @@ impl Reference {
         self.parsed.repository()
     }
 
+    /// Returns the registry with the repository, which a signing policy names.
+    #[must_use]
+    pub fn full_repository(&self) -> String {
+        format!("{}/{}", self.registry(), self.repository())
+    }
+
     /// Returns the tag.
     #[must_use]
     pub fn tag(&self) -> Option<&str> {
@@ -163,6 +169,15 @@ impl FromStr for LayoutReference {
 }
 
 impl Location {
+    /// Returns the registry with the repository, which a signing policy names; `None` for a folder.
+    #[must_use]
+    pub fn repository(&self) -> Option<String> {
+        match self {
+            Self::Registry(reference) => Some(reference.full_repository()),
+            Self::Layout(_) => None,
+        }
+    }
+
     /// Returns the reference that names exactly what has this digest.
     #[must_use]
     pub fn pinned(&self, digest: &Digest) -> String {

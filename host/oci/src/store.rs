@@ -6,10 +6,11 @@ use crate::{
     artifact::{Artifact, ArtifactError, Blob, Manifest, check_file, check_size},
     digest::Digest,
     error::{LayoutError, Problem},
-    layout::Layout,
+    index,
+    layout::{Layout, Referrers},
     limits::Limits,
     progress::Progress,
-    registry::Repository,
+    registry::{Pages, Repository},
 };
 
 /// A repository in a registry, or a folder.
@@ -141,7 +142,46 @@ impl Store<'_> {
     ) -> Result<Vec<Blob>, Problem> {
         match self {
             Self::Registry(repository) => repository.referrers(digest, limit).await,
-            Self::Layout(layout) => layout.referrers(digest, limit).await,
+            Self::Layout(layout) => Ok(layout.referrers(digest)?.next(limit + 1).await),
+        }
+    }
+
+    /// Returns all of what refers to a manifest, as far as the lists of a registry have no more bytes than these.
+    pub(crate) fn all_referrers(
+        &self,
+        digest: &Digest,
+        bytes: u64,
+    ) -> Result<AllReferrers<'_>, Problem> {
+        Ok(match self {
+            Self::Registry(repository) => {
+                AllReferrers::Registry(Pages::of(repository, digest, bytes)?)
+            }
+            Self::Layout(layout) => AllReferrers::Layout(layout.referrers(digest)?),
+        })
+    }
+}
+
+/// All of what refers to a manifest, of which there is never much in memory.
+pub(crate) enum AllReferrers<'s> {
+    Registry(Pages<'s>),
+    Layout(Referrers<'s>),
+}
+
+impl AllReferrers<'_> {
+    /// Returns the next ones; `None` if there are no more.
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Blob>>, Problem> {
+        match self {
+            Self::Registry(pages) => {
+                let page = pages.next().await?;
+                Ok(page.map(|listed| index::manifests(listed).collect()))
+            }
+            Self::Layout(referrers) => {
+                let found = referrers.next(AT_ONCE).await;
+                Ok((!found.is_empty()).then_some(found))
+            }
         }
     }
 }
+
+/// How many referrers in a folder are looked for at once.
+const AT_ONCE: usize = 8;

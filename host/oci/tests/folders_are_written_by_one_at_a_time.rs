@@ -50,7 +50,9 @@ async fn annotations_of_one_plugin_do_not_fill_the_index_of_all() {
     largest(net.registry(HOST), "large");
     for source in [REFERENCE, "r.example.com/team/x:large", REFERENCE] {
         let client = client(&net);
-        let copied = client.copy(&at(source), &target, &Progress::NONE).await;
+        let copied = client
+            .copy(&at(source), &target, None, &Progress::NONE)
+            .await;
         copied.unwrap();
     }
     let source = format!("{target}:{REFERENCE}");
@@ -70,7 +72,7 @@ async fn index_that_could_not_be_read_is_not_written() {
     let before = fs::read(folder.path().join("index.json")).unwrap();
     let target = at(&format!("{name}:{}", "x".repeat(4 << 20)));
     let copied = client(&net)
-        .copy(&at(REFERENCE), &target, &Progress::NONE)
+        .copy(&at(REFERENCE), &target, None, &Progress::NONE)
         .await;
     let error = copied.unwrap_err().to_string();
     assert!(
@@ -91,14 +93,14 @@ async fn index_is_written_by_one_process_at_a_time() {
     let other = fs::File::open(folder.path().join("oci-layout")).unwrap();
     other.lock().unwrap();
     let copied = client(&net)
-        .copy(&at(REFERENCE), &target, &Progress::NONE)
+        .copy(&at(REFERENCE), &target, None, &Progress::NONE)
         .await;
     let error = copied.unwrap_err().to_string();
     assert!(error.contains("not done within 300s"), "{error}");
     assert_eq!(listed(folder.path()).len(), 1);
     other.unlock().unwrap();
     let copied = client(&net)
-        .copy(&at(REFERENCE), &target, &Progress::NONE)
+        .copy(&at(REFERENCE), &target, None, &Progress::NONE)
         .await;
     copied.unwrap();
     assert_eq!(listed(folder.path()).len(), 2);
@@ -133,7 +135,7 @@ async fn plugin_that_was_copied_by_its_digest_is_found_by_it() {
         let target = format!("oci:{}", folder.path().display());
         push(&net, &format!("{target}:other"), "two").await;
         let copied = client(&net)
-            .copy(&at(&source), &at(&target), &Progress::NONE)
+            .copy(&at(&source), &at(&target), None, &Progress::NONE)
             .await;
         copied.unwrap();
         let file = pull(&client(&net), &format!("{target}:{source}")).await;

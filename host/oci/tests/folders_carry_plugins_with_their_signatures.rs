@@ -65,12 +65,17 @@ fn sign(registry: &Registry, digest: &str) {
 }
 
 async fn copy(net: &Arc<Net>, from: &str, to: &str) -> usize {
-    let copied = client(net).copy(&at(from), &at(to), &Progress::NONE).await;
+    let copied = client(net)
+        .copy(&at(from), &at(to), None, &Progress::NONE)
+        .await;
     copied.unwrap().referrers
 }
 
 async fn kinds(net: &Arc<Net>, of: &str) -> Vec<String> {
-    let inspected = client(net).inspect(&at(of), &Progress::NONE).await.unwrap();
+    let inspected = client(net)
+        .inspect(&at(of), None, &Progress::NONE)
+        .await
+        .unwrap();
     let mut kinds: Vec<_> = inspected
         .referrers
         .into_iter()
@@ -147,7 +152,12 @@ async fn tag_appears_only_after_the_signatures() {
     net.registry(HOST)
         .put(&path, "application/octet-stream", "forged text");
     let copied = client(&net)
-        .copy(&at(REFERENCE), &at("to.example.com/x:1.0"), &Progress::NONE)
+        .copy(
+            &at(REFERENCE),
+            &at("to.example.com/x:1.0"),
+            None,
+            &Progress::NONE,
+        )
         .await;
     let error = copied.unwrap_err().to_string();
     assert!(error.contains("sent a file with the digest"), "{error}");
@@ -167,13 +177,15 @@ async fn number_of_referrers_is_bounded() {
         "application/json",
         list,
     );
-    let inspected = client(&net).inspect(&at(REFERENCE), &Progress::NONE).await;
+    let inspected = client(&net)
+        .inspect(&at(REFERENCE), None, &Progress::NONE)
+        .await;
     let inspected = inspected.unwrap();
     assert_eq!(inspected.referrers.len(), 64);
     assert!(inspected.has_more_referrers);
     let target = at("r.example.com/team/y:1.0");
     let copied = client(&net)
-        .copy(&at(REFERENCE), &target, &Progress::NONE)
+        .copy(&at(REFERENCE), &target, None, &Progress::NONE)
         .await;
     let error = copied.unwrap_err().to_string();
     assert!(

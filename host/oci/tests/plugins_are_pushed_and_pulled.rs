@@ -49,8 +49,10 @@ async fn operations_can_run_in_any_thread() {
         .await
         .unwrap();
     sent(client.pull(&from, &Progress::NONE)).await.unwrap();
-    sent(client.inspect(&from, &Progress::NONE)).await.unwrap();
-    sent(client.copy(&from, &to, &Progress::NONE))
+    sent(client.inspect(&from, None, &Progress::NONE))
+        .await
+        .unwrap();
+    sent(client.copy(&from, &to, None, &Progress::NONE))
         .await
         .unwrap();
 }

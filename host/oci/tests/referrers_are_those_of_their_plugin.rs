@@ -46,7 +46,7 @@ fn entry(digest: &str) -> Value {
 async fn copy(net: &Arc<Net>, target: &str) -> Result<Copied, OciError> {
     let client = client(net);
     client
-        .copy(&at(REFERENCE), &at(target), &Progress::NONE)
+        .copy(&at(REFERENCE), &at(target), None, &Progress::NONE)
         .await
 }
 
@@ -124,7 +124,9 @@ async fn lists_without_manifests_and_with_other_digests_are_read() {
         (json!([sha512, entry(&own), entry(&own)]), 1),
     ] {
         refer(registry, &digest, &manifests);
-        let inspected = client(&net).inspect(&at(REFERENCE), &Progress::NONE).await;
+        let inspected = client(&net)
+            .inspect(&at(REFERENCE), None, &Progress::NONE)
+            .await;
         assert_eq!(inspected.unwrap().referrers.len(), expected);
         let copied = copy(&net, "r.example.com/team/y:1.0").await;
         assert_eq!(copied.unwrap().referrers, expected);
@@ -149,7 +151,9 @@ async fn pages_of_referrers_are_as_large_as_one_manifest_at_most() {
         let link = format!("<{}>; rel=\"next\"", seen.url);
         Some(Reply::new(200, page).header("link", link))
     });
-    let error = client(&net).inspect(&at(REFERENCE), &Progress::NONE).await;
+    let error = client(&net)
+        .inspect(&at(REFERENCE), None, &Progress::NONE)
+        .await;
     let error = error.unwrap_err().to_string();
     assert!(error.contains("sent referrers of more than"), "{error}");
 }
@@ -171,7 +175,9 @@ async fn pages_are_read_until_there_are_too_many_referrers() {
         seen.url.contains("/referrers/").then(reply)
     });
     net.forget();
-    let inspected = client(&net).inspect(&at(REFERENCE), &Progress::NONE).await;
+    let inspected = client(&net)
+        .inspect(&at(REFERENCE), None, &Progress::NONE)
+        .await;
     assert!(inspected.unwrap().has_more_referrers);
     let seen = net.seen();
     let pages = seen.iter().filter(|seen| seen.url.contains("/referrers/"));
@@ -198,7 +204,9 @@ async fn bytes_of_all_referrers_are_bounded() {
             ..Limits::default()
         };
         let client = client_with(&net, limits);
-        let copied = client.copy(&at(REFERENCE), &target, &Progress::NONE).await;
+        let copied = client
+            .copy(&at(REFERENCE), &target, None, &Progress::NONE)
+            .await;
         let error = copied.err().map(|error| error.to_string());
         assert_eq!(error.is_none(), is_enough, "{error:?}");
         assert!(error.is_none_or(|error| {
@@ -235,7 +243,7 @@ async fn each_manifest_of_a_folder_is_read_once_and_the_deadline_is_noticed_in_b
     let (client, name) = (client(&net), at(&name));
     for (manifests, expected) in [(same, 1), ([vec![plugin.clone()], others].concat(), 1501)] {
         fs::write(&file, json!({"manifests": manifests}).to_string()).unwrap();
-        let inspected = pauses(client.inspect(&name, &Progress::NONE));
+        let inspected = pauses(client.inspect(&name, None, &Progress::NONE));
         assert_eq!(inspected.await, expected);
     }
 }

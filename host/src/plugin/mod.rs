@@ -54,6 +54,8 @@ pub(crate) enum PluginCommand {
     Pull(registry::PullArgs),
     /// Copy a plugin from one registry or directory to another, with its signatures, SBOM and provenance.
     Copy(registry::CopyArgs),
+    /// Check that a plugin in a registry or directory is signed by cosign with a key that may sign a plugin of its name.
+    Verify(registry::VerifyArgs),
     /// Compile the built-in plugins and plugin files before they are needed, such as when an image is built, so that no pod waits for it.
     ///
     /// The code fits this build of Trainyard and the architecture of this machine, whatever its processor.
@@ -77,6 +79,7 @@ pub(crate) fn run(command: &PluginCommand) -> Result<(), ErrorList> {
         PluginCommand::Push(args) => registry::push(args),
         PluginCommand::Pull(args) => registry::pull(args),
         PluginCommand::Copy(args) => registry::copy(args),
+        PluginCommand::Verify(args) => registry::verify(args),
         PluginCommand::Compile(args) => compile::run(args),
         PluginCommand::Wrap(args) => wrap::run(args),
         PluginCommand::Wit(args) => wit::run(args),

@@ -6,6 +6,7 @@ use serde::Deserialize as _;
 use serde_json::Value;
 use trainyard_api::FieldPath;
 use trainyard_config::FieldError;
+use trainyard_oci::Signers;
 
 use super::{FeatureGate, LeaderElection};
 use crate::{serve::BindAddress, spans::Endpoint};
@@ -43,6 +44,9 @@ pub(super) fn check(value: &Value, found: &[FieldError]) -> Vec<FieldError> {
                 problem: error.to_string(),
             });
         }
+    }
+    if let Some(plugins) = value.get("plugins") {
+        field_errors.extend(Signers::check(plugins, &FieldPath::of(["plugins"])));
     }
     leader_election(value, found, &mut field_errors);
     certificate(value, &mut field_errors);

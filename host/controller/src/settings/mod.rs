@@ -19,6 +19,7 @@ pub use read::LoadedSettings;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
+use trainyard_oci::Signers;
 
 use crate::{
     certificate::{CertManagement, TlsSettings},
@@ -76,6 +77,8 @@ pub struct Settings {
     pub policy_file: Option<PathBuf>,
     /// A directory of plugins to load in addition to the built-in ones.
     pub plugin_dir: Option<PathBuf>,
+    /// Who may sign plugins from registries, and from where they may be unsigned. By default, nobody and nowhere.
+    pub signers: Signers,
     /// The log.
     pub logging: Logging,
     /// The export of spans. Off by default.
@@ -244,6 +247,7 @@ impl Default for Settings {
             write_job_set_defaults: false,
             policy_file: None,
             plugin_dir: None,
+            signers: Signers::default(),
             logging: Logging::default(),
             tracing: TracingSettings::default(),
             shadow: false,

@@ -67,6 +67,7 @@ impl Settings {
             write_job_set_defaults,
             policy_file,
             plugin_dir,
+            signers,
             logging: Logging { format, level },
             tracing:
                 TracingSettings {
@@ -105,6 +106,10 @@ impl Settings {
             "jobSet": {"writeDefaults": write_job_set_defaults},
             "policyFile": path("policyFile", policy_file.as_deref())?,
             "pluginDir": path("pluginDir", plugin_dir.as_deref())?,
+            "plugins": {
+                "signers": signers.signers().collect::<Vec<_>>(),
+                "unsigned": signers.unsigned(),
+            },
             "logging": {"format": format.name(), "level": level.name()},
             "tracing": {
                 "endpoint": endpoint.as_ref().map(ToString::to_string),

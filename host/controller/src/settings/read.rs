@@ -4,6 +4,7 @@ use std::path::Path;
 
 use trainyard_api::Located;
 use trainyard_config::{ConfigError, ConfigFile, ConfigSchema, TypeMeta};
+use trainyard_oci::{PLUGIN_NAMES, REPOSITORIES, SIGNER_NAME};
 
 use super::{
     Settings, check,
@@ -22,7 +23,21 @@ const REFERENCE: TypeMeta = TypeMeta {
 };
 
 /// The regular expressions of both schemas.
-const PATTERNS: &[(&str, &str)] = &[(file::DURATION, "a duration, such as 15s, 1m30s or 500ms")];
+const PATTERNS: &[(&str, &str)] = &[
+    (file::DURATION, "a duration, such as 15s, 1m30s or 500ms"),
+    (
+        SIGNER_NAME,
+        "lowercase letters, digits, `-` and `.`, such as acme",
+    ),
+    (
+        PLUGIN_NAMES,
+        "the name of a plugin, such as tracer, or of several with a `*` at the end, such as acme-*",
+    ),
+    (
+        REPOSITORIES,
+        "a registry with a repository, such as registry.example.com/acme/tracer, or several with a `*` at the end, such as registry.example.com/acme/*",
+    ),
+];
 
 /// The settings of a configuration file.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,15 +1,19 @@
 //! What users ask for: pull, push, copy and inspect.
 
 mod results;
+mod verified;
 
 use std::{fmt::Display, sync::Arc};
 
 use tokio::time::timeout;
 
-pub use self::results::{Inspected, Pulled, Pushed, Referrer};
+pub use self::{
+    results::{Inspected, Pulled, Pushed, Referrer},
+    verified::{Signed, Verified},
+};
 use crate::{
     artifact::{Artifact, Manifest},
-    copy::{self, Copied, CopyError},
+    copy::{self, Copied, CopyError, Referring},
     credentials::Credentials,
     error::{OciError, Problem, RegistryError},
     layout::Layout,
@@ -18,6 +22,8 @@ use crate::{
     reference::{LayoutReference, Location, Reference},
     registries::Registries,
     registry::{Endpoint, Repository, Wire},
+    search::{self, Signature, Wanted},
+    signature::Requirement,
     store::{Fetched, Store},
     transport::Transport,
 };
@@ -46,13 +52,13 @@ impl Client {
         }
     }
 
-    /// Pulls a plugin.
+    /// Pulls a plugin, whoever made it.
     ///
     /// # Errors
     /// Why there is no plugin. Nothing was written then.
     pub async fn pull(&self, location: &Location, progress: &Progress) -> Result<Pulled, OciError> {
-        let found = self.limited(location, self.fetch(location, progress));
-        found.await.map(|(plugin, _)| Pulled::of(plugin))
+        let found = self.limited(location, self.fetch(location, None, progress));
+        found.await.map(|found| Pulled::of(found.plugin))
     }
 
     /// Pushes a plugin under a tag.
@@ -76,7 +82,7 @@ impl Client {
         .await
     }
 
-    /// Copies a plugin with what refers to it, such as signatures, SBOM and provenance.
+    /// Copies a plugin with what refers to it, such as signatures, SBOM and provenance. With a requirement, only a plugin that is signed so.
     ///
     /// # Errors
     /// Why it is not there. Its name is then what it was before.
@@ -84,14 +90,26 @@ impl Client {
         &self,
         source: &Location,
         target: &Location,
+        requirement: Option<&Requirement<'_>>,
         progress: &Progress,
     ) -> Result<Copied, OciError> {
         let of_source = |problem| OciError::new(source, problem);
         let of_target = |problem| OciError::new(target, problem);
         self.within(source, async {
             let (to, name) = self.target(target, Some(source)).map_err(of_target)?;
-            let (plugin, from) = self.fetch(source, progress).await.map_err(of_source)?;
-            let copied = copy::write(&plugin, &from, &to, &name, &self.wire.limits, progress);
+            let repository = source.repository();
+            let wanted = requirement.map(|requirement| Wanted {
+                requirement,
+                repository: repository.as_deref(),
+            });
+            let found = self.fetch(source, wanted, progress).await;
+            let found = found.map_err(of_source)?;
+            let referring = match requirement {
+                Some(_) => Referring::Verified(&found.signatures),
+                None => Referring::All,
+            };
+            let (to, limits) = ((&to, name.as_str()), &self.wire.limits);
+            let copied = copy::write(&found.plugin, &found.store, to, referring, limits, progress);
             copied.await.map_err(|error| match error {
                 CopyError::Source(problem) => of_source(problem),
                 CopyError::Target(problem) => of_target(problem),
@@ -100,23 +118,50 @@ impl Client {
         .await
     }
 
-    /// Returns a plugin with what refers to it.
+    /// Returns a plugin with what refers to it. With a requirement, it says which signatures count, but returns a plugin without one, too.
     ///
     /// # Errors
     /// Why there is no plugin.
     pub async fn inspect(
         &self,
         location: &Location,
+        requirement: Option<&Requirement<'_>>,
         progress: &Progress,
     ) -> Result<Inspected, OciError> {
         self.limited(location, async {
-            let (plugin, from) = self.fetch(location, progress).await?;
-            let limit = self.wire.limits.referrers;
-            let listed = from.referrers(&plugin.manifest.digest, limit).await?;
+            let found = self.fetch(location, None, progress).await?;
+            let (digest, limits) = (&found.plugin.manifest.digest, &self.wire.limits);
+            let listed = found.store.referrers(digest, limits.referrers).await?;
+            let has_more_referrers = listed.len() > limits.referrers;
+            let listed = listed.into_iter().take(limits.referrers);
+            let (referrers, signed) = match requirement {
+                None => (listed.map(Referrer::of).collect(), None),
+                Some(requirement) => {
+                    let repository = location.repository();
+                    let wanted = Wanted {
+                        requirement,
+                        repository: repository.as_deref(),
+                    };
+                    let signed = search::find(&found.store, digest, wanted, limits).await;
+                    let mut rest = limits.referrer_bytes;
+                    let mut referrers = Vec::new();
+                    for blob in listed {
+                        let signers = requirement.signers;
+                        let one =
+                            verified::referrer(&found.store, digest, signers, blob, &mut rest);
+                        referrers.push(one.await);
+                    }
+                    (
+                        referrers,
+                        Some(signed.map(|found| Signed::of(digest, repository, found))),
+                    )
+                }
+            };
             Ok(Inspected {
-                plugin: Pulled::of(plugin),
-                has_more_referrers: listed.len() > limit,
-                referrers: listed.into_iter().take(limit).map(Referrer::of).collect(),
+                plugin: Pulled::of(found.plugin),
+                signed,
+                referrers,
+                has_more_referrers,
             })
         })
         .await
@@ -147,14 +192,15 @@ impl Client {
         timeout(after, operation).await.map_err(late)?
     }
 
-    /// Returns a plugin with the place that has it.
+    /// Returns a plugin with the place that has it, and the signatures that count there if any are wanted.
     async fn fetch(
         &self,
         location: &Location,
+        wanted: Option<Wanted<'_>>,
         progress: &Progress,
-    ) -> Result<(Fetched, Store<'_>), Problem> {
+    ) -> Result<Found<'_>, Problem> {
         match location {
-            Location::Registry(reference) => self.ask_registry(reference, progress).await,
+            Location::Registry(reference) => self.ask_registry(reference, wanted, progress).await,
             Location::Layout(LayoutReference {
                 folder,
                 name,
@@ -163,8 +209,7 @@ impl Client {
                 let layout = Layout::new(folder);
                 let manifest = layout.find(name.as_deref(), digest.as_ref())?;
                 let store = Store::Layout(layout);
-                let plugin = store.plugin(manifest, &self.wire.limits, progress).await?;
-                Ok((plugin, store))
+                self.take(store, manifest, wanted, progress).await
             }
         }
     }
@@ -173,15 +218,19 @@ impl Client {
     async fn ask_registry(
         &self,
         reference: &Reference,
+        wanted: Option<Wanted<'_>>,
         progress: &Progress,
-    ) -> Result<(Fetched, Store<'_>), Problem> {
+    ) -> Result<Found<'_>, Problem> {
         let mut mirrors = Vec::new();
         for url in self.registries.mirrors(reference.registry()) {
             let Some(endpoint) = Endpoint::of_mirror(&url, reference.registry()) else {
                 continue;
             };
             let host = endpoint.host();
-            match self.ask_endpoint(endpoint, reference, progress).await {
+            match self
+                .ask_endpoint(endpoint, reference, wanted, progress)
+                .await
+            {
                 Ok(found) => return Ok(found),
                 Err(problem) => {
                     tracing::warn!(%reference, mirror = host, %problem, "a mirror does not have a plugin; asking the next one, or the registry");
@@ -190,7 +239,9 @@ impl Client {
             }
         }
         let endpoint = self.endpoint(reference)?;
-        let found = self.ask_endpoint(endpoint, reference, progress).await;
+        let found = self
+            .ask_endpoint(endpoint, reference, wanted, progress)
+            .await;
         found.map_err(|registry| match mirrors.is_empty() {
             true => registry,
             false => Problem::Everywhere {
@@ -204,13 +255,35 @@ impl Client {
         &self,
         endpoint: Endpoint,
         reference: &Reference,
+        wanted: Option<Wanted<'_>>,
         progress: &Progress,
-    ) -> Result<(Fetched, Store<'_>), Problem> {
+    ) -> Result<Found<'_>, Problem> {
         let repository = self.repository(endpoint, reference, false);
         let manifest = manifest(&repository, reference).await?;
-        let store = Store::Registry(repository);
-        let plugin = store.plugin(manifest, &self.wire.limits, progress).await?;
-        Ok((plugin, store))
+        self.take(Store::Registry(repository), manifest, wanted, progress)
+            .await
+    }
+
+    /// Fetches the file of a manifest, after its signatures were verified. The manifest is never asked for again, so that it cannot change
+    /// in between.
+    async fn take<'c>(
+        &'c self,
+        store: Store<'c>,
+        manifest: Manifest,
+        wanted: Option<Wanted<'_>>,
+        progress: &Progress,
+    ) -> Result<Found<'c>, Problem> {
+        let limits = &self.wire.limits;
+        let signatures = match wanted {
+            Some(wanted) => search::find(&store, &manifest.digest, wanted, limits).await?,
+            None => Vec::new(),
+        };
+        let plugin = store.plugin(manifest, limits, progress).await?;
+        Ok(Found {
+            plugin,
+            signatures,
+            store,
+        })
     }
 
     fn endpoint(&self, reference: &Reference) -> Result<Endpoint, Problem> {
@@ -264,6 +337,13 @@ impl Client {
             }
         }
     }
+}
+
+/// A plugin, the signatures of it that count, and the place that has them.
+struct Found<'c> {
+    plugin: Fetched,
+    signatures: Vec<Signature>,
+    store: Store<'c>,
 }
 
 /// The name in a folder of what has none.

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::{artifact::Blob, digest::Digest, store::Fetched};
+use super::Signed;
+use crate::{artifact::Blob, digest::Digest, error::Problem, search, store::Fetched};
 
 /// A plugin that was pulled.
 #[derive(Clone, Debug)]
@@ -25,10 +26,12 @@ pub struct Pushed {
 }
 
 /// A plugin with what refers to it.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Inspected {
     /// The plugin.
     pub plugin: Pulled,
+    /// Who signed it so that it counts, or why nothing does, if it was asked for. Nobody if it may be unsigned.
+    pub signed: Option<Result<Signed, Problem>>,
     /// What refers to it, such as signatures.
     pub referrers: Vec<Referrer>,
     /// Whether more refers to it than is listed.
@@ -43,6 +46,16 @@ pub struct Referrer {
     pub artifact_type: String,
     /// The digest of its manifest.
     pub digest: Digest,
+    /// The type of what it attests, such as `https://spdx.dev/Document`, if it is a bundle that says so. Only if a signer is named, the
+    /// signature of it was verified.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub predicate_type: Option<String>,
+    /// Who signed it, if it is a bundle of this plugin with a signature that is valid.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub signer: Option<String>,
+    /// Why it does not count, if it is a bundle and keys were given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
     /// Its annotations.
     pub annotations: BTreeMap<String, String>,
 }
@@ -60,6 +73,9 @@ impl Pulled {
 impl Referrer {
     pub(super) fn of(blob: Blob) -> Self {
         Self {
+            predicate_type: search::predicate(&blob).map(str::to_owned),
+            signer: None,
+            problem: None,
             artifact_type: blob.artifact_type.unwrap_or(blob.media_type),
             digest: blob.digest,
             annotations: blob.annotations,

@@ -11,7 +11,7 @@ use trainyard_text::clean;
 pub use self::{layout::LayoutError, registry::RegistryError};
 use crate::{
     artifact::ArtifactError, credentials::CredentialError, digest::Digest,
-    transport::TransportError,
+    signature::SignatureError, transport::TransportError,
 };
 
 /// Why an operation failed, with the reference.
@@ -34,6 +34,24 @@ impl OciError {
     }
 }
 
+impl Problem {
+    /// Whether content is wrong or missing, so that another attempt gives the same. Other problems may pass by themselves.
+    pub(crate) const fn is_of_content(&self) -> bool {
+        match self {
+            Self::Artifact(_) | Self::Layout(_) => true,
+            Self::Registry(problem) => matches!(
+                problem,
+                RegistryError::NotFound { .. }
+                    | RegistryError::ManifestDigest { .. }
+                    | RegistryError::BlobDigest { .. }
+                    | RegistryError::BlobSize { .. }
+                    | RegistryError::TooLarge { .. }
+            ),
+            _ => false,
+        }
+    }
+}
+
 /// What is wrong with an operation.
 #[derive(Debug, Error)]
 pub enum Problem {
@@ -52,6 +70,9 @@ pub enum Problem {
     /// The folder is not in the layout, or has no such plugin.
     #[error(transparent)]
     Layout(#[from] LayoutError),
+    /// It is not signed as required.
+    #[error(transparent)]
+    Signature(#[from] SignatureError),
     /// The operation took too long as a whole.
     #[error(
         "not done within {after:?}; the network or the registry is too slow, so try again, or raise the limit"
@@ -82,6 +103,9 @@ pub enum Problem {
         /// The mirrors, each with its problem.
         mirrors: Vec<String>,
     },
+    /// A stored plugin is asked for by a tag.
+    #[error("has no digest, by which plugins are stored; write it with `@sha256:DIGITS`")]
+    NotPinned,
     /// The target of a push or a copy has a digest but no tag.
     #[error("has a digest, which the content decides; write the target with a tag only")]
     TargetDigest,

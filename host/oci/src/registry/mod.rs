@@ -10,7 +10,7 @@ use bytes::Bytes;
 use http::{Method, StatusCode, header};
 use trainyard_text::clean;
 
-pub(crate) use self::{endpoint::Endpoint, wire::Wire};
+pub(crate) use self::{endpoint::Endpoint, referrers::Pages, wire::Wire};
 use self::{
     endpoint::{resolved, with_query},
     wire::{Call, Received},
@@ -137,6 +137,16 @@ impl Repository<'_> {
             .into());
         }
         Ok(bytes)
+    }
+
+    /// Whether there is a manifest under a tag.
+    pub(crate) async fn has_tag(&self, tag: &str) -> bool {
+        let call = self.request(Method::HEAD, &format!("manifests/{tag}"));
+        let Ok(call) = call.map(|call| call.header(header::ACCEPT, ACCEPTED)) else {
+            return false;
+        };
+        let answer = self.call(&call).await;
+        answer.is_ok_and(|answer| answer.status() == StatusCode::OK)
     }
 
     async fn has_blob(&self, digest: &Digest) -> Result<bool, Problem> {

@@ -3,7 +3,7 @@
 use http::{Method, StatusCode, header};
 use trainyard_text::clean;
 
-use super::{Repository, endpoint::resolved};
+use super::{Repository, endpoint::resolved, wire::Call};
 use crate::{
     artifact::{Blob, INDEX_TYPE, Manifest},
     digest::Digest,
@@ -13,8 +13,74 @@ use crate::{
     progress::Progress,
 };
 
-/// The most pages of referrers.
+/// The most pages of referrers, if only the first referrers are wanted.
 const PAGES: usize = 8;
+
+/// What refers to a manifest, page by page.
+#[derive(Debug)]
+pub(crate) struct Pages<'r> {
+    repository: &'r Repository<'r>,
+    digest: Digest,
+    /// The request for the next page, or why it is not sent.
+    next: Option<Result<Call, RegistryError>>,
+    /// How many pages were read.
+    read: usize,
+    /// How many bytes all further pages may have together.
+    rest: u64,
+}
+
+impl<'r> Pages<'r> {
+    /// Returns the pages of what refers to a manifest, which may have so many bytes together.
+    pub(crate) fn of(
+        repository: &'r Repository<'r>,
+        digest: &Digest,
+        bytes: u64,
+    ) -> Result<Self, Problem> {
+        let call = repository.request(Method::GET, &format!("referrers/{digest}"))?;
+        Ok(Self {
+            repository,
+            digest: digest.clone(),
+            next: Some(Ok(call.header(header::ACCEPT, INDEX_TYPE))),
+            read: 0,
+            rest: bytes,
+        })
+    }
+
+    /// Returns the next page; `None` after the last one.
+    pub(crate) async fn next(&mut self) -> Result<Option<Vec<Listed>>, Problem> {
+        let Some(call) = self.next.take() else {
+            return Ok(None);
+        };
+        let call = call?;
+        let repository = self.repository;
+        let received = repository.call(&call).await?;
+        let status = received.status();
+        let is_unknown = matches!(
+            status,
+            StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::BAD_REQUEST
+        );
+        self.read += 1;
+        if self.read == 1 && is_unknown {
+            return Ok(Some(repository.tagged_referrers(&self.digest).await?));
+        }
+        let wire = repository.wire;
+        if status != StatusCode::OK {
+            return Err(wire.refused(received, "referrers".to_owned()).await);
+        }
+        let next = received.header(header::LINK.as_str()).and_then(next_page);
+        let next = next.map(|next| resolved(&received.uri, &next));
+        let limit = self.rest.min(MANIFEST_BYTES);
+        let bytes = wire.read(received, "referrers", limit, &Progress::NONE);
+        let bytes = bytes.await?;
+        self.rest = self.rest.saturating_sub(bytes.len() as u64);
+        let listed = repository.listed(&bytes)?;
+        self.next = next.map(|next| match next {
+            Some(uri) if repository.endpoint.has(&uri) => Ok(Call { uri, ..call }),
+            _ => Err(repository.list_error("continues on another host".to_owned())),
+        });
+        Ok(Some(listed))
+    }
+}
 
 impl Repository<'_> {
     /// Returns the descriptors of what refers to a manifest, and at most one more than so many. The list as a whole may be as large as one
@@ -24,46 +90,20 @@ impl Repository<'_> {
         digest: &Digest,
         limit: usize,
     ) -> Result<Vec<Blob>, Problem> {
-        let mut call = self.request(Method::GET, &format!("referrers/{digest}"))?;
+        let mut pages = Pages::of(self, digest, MANIFEST_BYTES)?;
         let mut found = Vec::new();
-        let mut rest = MANIFEST_BYTES;
-        for page in 0..PAGES {
-            let received = self
-                .call(&call.clone().header(header::ACCEPT, INDEX_TYPE))
-                .await?;
-            let status = received.status();
-            let is_unknown = matches!(
-                status,
-                StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED | StatusCode::BAD_REQUEST
-            );
-            if page == 0 && is_unknown {
-                let listed = self.tagged_referrers(digest).await?;
-                return Ok(index::manifests(listed).take(limit + 1).collect());
-            }
-            if status != StatusCode::OK {
-                return Err(self.wire.refused(received, "referrers".to_owned()).await);
-            }
-            let next = received.header(header::LINK.as_str()).and_then(next_page);
-            let next = next.map(|next| resolved(&received.uri, &next));
-            let read = self.wire.read(received, "referrers", rest, &Progress::NONE);
-            let bytes = read.await?;
-            rest = rest.saturating_sub(bytes.len() as u64);
+        while let Some(page) = pages.next().await? {
             let wanted = (limit + 1).saturating_sub(found.len());
-            found.extend(index::manifests(self.listed(&bytes)?).take(wanted));
-            match next {
-                _ if found.len() > limit => return Ok(found),
-                None => return Ok(found),
-                Some(Some(uri)) if self.endpoint.has(&uri) => call.uri = uri,
-                Some(_) => {
-                    return Err(self
-                        .list_error("continues on another host".to_owned())
-                        .into());
-                }
+            found.extend(index::manifests(page).take(wanted));
+            if found.len() > limit {
+                break;
+            }
+            if pages.read == PAGES && pages.next.is_some() {
+                let problem = format!("has more than {PAGES} pages");
+                return Err(self.list_error(problem).into());
             }
         }
-        Err(self
-            .list_error(format!("has more than {PAGES} pages"))
-            .into())
+        Ok(found)
     }
 
     async fn tagged_referrers(&self, digest: &Digest) -> Result<Vec<Listed>, Problem> {

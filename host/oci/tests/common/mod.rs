@@ -1,8 +1,15 @@
 //! A network in memory: registries that behave, and answers of one's own in front of them.
 
-#![allow(clippy::unwrap_used, clippy::panic, missing_docs, unreachable_pub)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    missing_docs,
+    unreachable_pub
+)]
 
 mod registry;
+pub mod signing;
 
 use std::{
     collections::BTreeMap,

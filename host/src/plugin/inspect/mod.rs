@@ -18,7 +18,7 @@ use trainyard_model::{
 use trainyard_sandbox::screen::Screened;
 
 use self::source::{ArtifactReport, Source};
-use super::registry::RegistryArgs;
+use super::registry::{RegistryArgs, SignerArgs};
 use crate::{
     args::{CacheArgs, ReportFormat},
     load, output,
@@ -40,6 +40,8 @@ pub(crate) struct InspectArgs {
     #[command(flatten)]
     cache: CacheArgs,
     #[command(flatten)]
+    by: SignerArgs,
+    #[command(flatten)]
     registry: RegistryArgs,
 }
 
@@ -56,7 +58,7 @@ pub(super) fn run(args: &InspectArgs) -> Result<(), ErrorList> {
         name,
         plugin: screened,
         artifact,
-    } = Source::find(plugin, &args.registry)?;
+    } = Source::find(plugin, &args.by, &args.registry)?;
     let refusals = load::refusals(&name, &screened.bytes, &args.cache)?;
     let inspected = Inspection {
         file: name,
@@ -79,7 +81,7 @@ fn policy_plugins(args: &InspectArgs) -> Result<Vec<Screened>, ErrorList> {
     let mut failure = ErrorList::default();
     let (mut plugins, mut files) = (Vec::new(), BTreeMap::new());
     for plugin in &args.plugins {
-        let source = Source::find(plugin, &args.registry);
+        let source = Source::find(plugin, &args.by, &args.registry);
         let loaded = source.and_then(|source| {
             load::refusals(&source.name, &source.plugin.bytes, &args.cache)?;
             Ok((source.name, source.plugin))

@@ -3,13 +3,16 @@
 use std::{collections::BTreeMap, path::Path};
 
 use serde::Serialize;
-use trainyard_oci::{Inspected, Location, ReferenceError, Referrer};
+use trainyard_model::text::clean;
+use trainyard_oci::{
+    Inspected, Location, PluginName, ReferenceError, Referrer, Requirement, Signed,
+};
 use trainyard_sandbox::screen::Screened;
 
 use crate::{
     output::{self, Transfer},
     plugin::{
-        registry::RegistryArgs,
+        registry::{RegistryArgs, SignerArgs, plugin_name, signed_line},
         screened::{screened, screened_bytes},
     },
     report::ErrorList,
@@ -31,6 +34,9 @@ pub(super) struct ArtifactReport {
     reference: String,
     digest: String,
     annotations: BTreeMap<String, String>,
+    /// Whether it is signed as required, if that is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    signature: Option<SignatureReport>,
     referrers: Vec<Referrer>,
     /// Whether more refers to it than is listed.
     has_more_referrers: bool,
@@ -38,7 +44,11 @@ pub(super) struct ArtifactReport {
 
 impl Source {
     /// Reads a file, or pulls a plugin if there is no such file and the text is a reference. Checks it without running it.
-    pub(super) fn find(plugin: &Path, registry: &RegistryArgs) -> Result<Self, ErrorList> {
+    pub(super) fn find(
+        plugin: &Path,
+        by: &SignerArgs,
+        registry: &RegistryArgs,
+    ) -> Result<Self, ErrorList> {
         let shown = output::path(plugin);
         let parsed = plugin.to_str().map(str::parse::<Location>);
         match parsed {
@@ -47,7 +57,7 @@ impl Source {
                     "{shown}: this is the file of that name, and not the plugin in the registry; rename the file to inspect the other one"
                 );
             }
-            Some(Ok(location)) if !plugin.exists() => return Self::pull(&location, registry),
+            Some(Ok(location)) if !plugin.exists() => return Self::pull(&location, by, registry),
             Some(Err(error @ (ReferenceError::NoTag { .. } | ReferenceError::Digest { .. })))
                 if !plugin.exists() =>
             {
@@ -57,6 +67,11 @@ impl Source {
             }
             _ => {}
         }
+        if by.signers()?.is_some() {
+            return Err(ErrorList::from_iter([format!(
+                "{shown}: is a file, which has no signature; pass a reference, or omit --key and --signers"
+            )]));
+        }
         Ok(Self {
             plugin: screened(plugin)?,
             name: shown,
@@ -64,30 +79,96 @@ impl Source {
         })
     }
 
-    fn pull(location: &Location, registry: &RegistryArgs) -> Result<Self, ErrorList> {
+    fn pull(
+        location: &Location,
+        by: &SignerArgs,
+        registry: &RegistryArgs,
+    ) -> Result<Self, ErrorList> {
+        let signers = by.signers()?;
+        let requirement = signers.as_ref().map(|signers| Requirement {
+            signers,
+            plugin: PluginName::Unknown,
+        });
         let transfer = Transfer::new("pulling");
         let inspected = registry.run(async |client| {
-            let inspected = client.inspect(location, &transfer.progress()).await;
+            let inspected = client
+                .inspect(location, requirement.as_ref(), &transfer.progress())
+                .await;
             inspected.map_err(|error| ErrorList::from_iter([error.to_string()]))
         })?;
         let Inspected {
             plugin,
+            signed,
             referrers,
             has_more_referrers,
         } = inspected;
         let name = output::path(Path::new(&location.to_string()));
+        let screened = screened_bytes(plugin.file, &name)?;
+        let signature = signed.zip(signers.as_ref()).map(|(signed, signers)| {
+            let plugin = plugin_name(&screened.manifest.name);
+            let signed = signed.map_err(|problem| problem.to_string());
+            SignatureReport::of(signed.and_then(|mut signed| {
+                let checked = signed.check(signers, plugin);
+                checked.map_err(|problem| problem.to_string())?;
+                Ok(signed)
+            }))
+        });
         Ok(Self {
-            plugin: screened_bytes(plugin.file, &name)?,
+            plugin: screened,
             name,
             artifact: Some(ArtifactReport {
                 reference: location.pinned(&plugin.digest),
                 digest: plugin.digest.to_string(),
                 annotations: plugin.annotations,
+                signature,
                 referrers,
                 has_more_referrers,
             }),
         })
     }
+}
+
+/// Whether a plugin is signed as required.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SignatureReport {
+    counts: bool,
+    signers: Vec<String>,
+    /// Who signed it, or why nothing counts.
+    #[serde(rename = "message")]
+    line: String,
+}
+
+impl SignatureReport {
+    fn of(signed: Result<Signed, String>) -> Self {
+        match signed {
+            Ok(signed) => Self {
+                counts: true,
+                line: signed_line(&signed),
+                signers: signed.signers,
+            },
+            Err(problem) => Self {
+                counts: false,
+                line: format!("none that counts: {}", clean(&problem)),
+                signers: Vec::new(),
+            },
+        }
+    }
+}
+
+/// Returns the line of what refers to a plugin.
+fn referrer(one: &Referrer) -> String {
+    let attests = match &one.predicate_type {
+        Some(_) if one.is_signature() => ", a signature".to_owned(),
+        Some(predicate) => format!(", an attestation of the type {}", clean(predicate)),
+        None => String::new(),
+    };
+    let by = match (&one.signer, &one.problem) {
+        (Some(signer), _) => format!(", by {signer}"),
+        (None, Some(problem)) => format!(": {}", clean(problem)),
+        (None, None) => String::new(),
+    };
+    format!("  {} {}{attests}{by}", one.artifact_type, one.digest)
 }
 
 impl ArtifactReport {
@@ -98,12 +179,15 @@ impl ArtifactReport {
             let annotations = self.annotations.iter();
             lines.extend(annotations.map(|(key, value)| format!("  {key}: {value}")));
         }
-        lines.push(match self.referrers.as_slice() {
-            [] => "referrers:   none (no signature, SBOM or provenance)".to_owned(),
-            _ => "referrers (their contents are not checked):".to_owned(),
+        if let Some(signature) = &self.signature {
+            lines.push(format!("signature:   {}", signature.line));
+        }
+        lines.push(match (self.referrers.as_slice(), &self.signature) {
+            ([], _) => "referrers:   none (no signature, SBOM or provenance)".to_owned(),
+            (_, None) => "referrers (their contents are not checked):".to_owned(),
+            (_, Some(_)) => "referrers (only what is signed is checked):".to_owned(),
         });
-        let referrers = self.referrers.iter();
-        lines.extend(referrers.map(|one| format!("  {} {}", one.artifact_type, one.digest)));
+        lines.extend(self.referrers.iter().map(referrer));
         if self.has_more_referrers {
             lines.push("  and more".to_owned());
         }

@@ -2,9 +2,12 @@
 
 use clap::Args;
 use serde::Serialize;
-use trainyard_oci::{Copied, Location};
+use trainyard_oci::{Copied, Location, PluginName, Requirement};
 
-use super::{RegistryArgs, location};
+use super::{
+    RegistryArgs, location,
+    signed::{SignedArgs, plugin_name},
+};
 use crate::{
     args::ReportFormat,
     output::{self, Transfer, counted},
@@ -24,6 +27,8 @@ pub(crate) struct CopyArgs {
     #[arg(short, long, value_enum, default_value_t = ReportFormat::Table)]
     output: ReportFormat,
     #[command(flatten)]
+    signed: SignedArgs,
+    #[command(flatten)]
     registry: RegistryArgs,
 }
 
@@ -37,10 +42,21 @@ struct CopyReport {
 }
 
 pub(crate) fn run(args: &CopyArgs) -> Result<(), ErrorList> {
+    let signers = args.signed.by.signers()?;
+    let (source, name) = args.signed.pinned(&args.source, &args.registry)?;
+    let requirement = signers.as_ref().map(|signers| Requirement {
+        signers,
+        plugin: name.as_deref().map_or(PluginName::Unknown, plugin_name),
+    });
     let transfer = Transfer::new("copying");
     let copied = args.registry.run(async |client| {
         let copied = client
-            .copy(&args.source, &args.target, &transfer.progress())
+            .copy(
+                &source,
+                &args.target,
+                requirement.as_ref(),
+                &transfer.progress(),
+            )
             .await;
         copied.map_err(|error| ErrorList::from_iter([error.to_string()]))
     })?;

@@ -1,8 +1,10 @@
-//! The commands of `trainyard plugin` that use registries: `push`, `pull` and `copy`, and how they connect.
+//! The commands of `trainyard plugin` that use registries: `push`, `pull`, `copy` and `verify`, how they connect, and whose signatures count.
 
 mod copy;
 mod pull;
 mod push;
+mod signed;
+mod verify;
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
@@ -14,6 +16,8 @@ pub(super) use self::{
     copy::{CopyArgs, run as copy},
     pull::{PullArgs, run as pull},
     push::{PushArgs, run as push},
+    signed::{SignerArgs, line as signed_line, plugin_name},
+    verify::{VerifyArgs, run as verify},
 };
 use crate::{args, report::ErrorList};
 

@@ -6,12 +6,11 @@ use clap::Args;
 use trainyard_model::plugin_info::PluginId;
 use trainyard_oci::Location;
 
-use super::{RegistryArgs, location};
-use crate::{
-    output::{self, Transfer},
-    plugin::screened::screened_bytes,
-    report::ErrorList,
+use super::{
+    RegistryArgs, location,
+    signed::{self, PulledPlugin, SignedArgs},
 };
+use crate::{output, report::ErrorList};
 
 /// Arguments of `plugin pull`.
 #[derive(Debug, Args)]
@@ -23,6 +22,8 @@ pub(crate) struct PullArgs {
     #[arg(short, long, value_name = "FILE.wasm", value_hint = clap::ValueHint::FilePath)]
     output: Option<PathBuf>,
     #[command(flatten)]
+    signed: SignedArgs,
+    #[command(flatten)]
     registry: RegistryArgs,
 }
 
@@ -30,14 +31,12 @@ pub(crate) fn run(args: &PullArgs) -> Result<(), ErrorList> {
     if let Some(path) = &args.output {
         check_folder(path)?;
     }
-    let transfer = Transfer::new("pulling");
-    let pulled = args.registry.run(async |client| {
-        let pulled = client.pull(&args.source, &transfer.progress()).await;
-        pulled.map_err(|error| ErrorList::from_iter([error.to_string()]))
-    })?;
-    drop(transfer);
     // Nothing is written that is not a plugin.
-    let screened = screened_bytes(pulled.file, &args.source.to_string())?;
+    let PulledPlugin {
+        screened,
+        reference,
+        signed,
+    } = args.signed.pull(&args.source, &args.registry)?;
     let manifest = &screened.manifest;
     let path = match &args.output {
         Some(path) => path.clone(),
@@ -52,10 +51,8 @@ pub(crate) fn run(args: &PullArgs) -> Result<(), ErrorList> {
         digest: screened.digest.as_str().into(),
     };
     let bytes = screened.bytes.len();
-    output::lines([
-        format!("{shown}: plugin {id}, {bytes} bytes"),
-        args.source.pinned(&pulled.digest),
-    ])
+    let lines = [format!("{shown}: plugin {id}, {bytes} bytes"), reference];
+    output::lines(lines.into_iter().chain(signed.as_ref().map(signed::line)))
 }
 
 /// Refuses a file in a folder that does not exist, before anything is pulled.

@@ -1,0 +1,190 @@
+//! Who has to have signed a plugin, for the commands that take one from a registry.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use trainyard_controller::settings::LoadedSettings;
+use trainyard_model::text::listed;
+use trainyard_oci::{Location, OciError, PluginName, PublicKey, Requirement, Signed, Signers};
+use trainyard_sandbox::screen::Screened;
+
+use super::RegistryArgs;
+use crate::{
+    built_ins::BUILT_INS,
+    output::{self, Transfer},
+    plugin::screened::screened_bytes,
+    report::ErrorList,
+};
+
+/// The most bytes of a file with a key.
+const KEY_BYTES: u64 = 64 << 10;
+
+/// The most signers in a line.
+const LISTED: usize = 8;
+
+/// Whose signatures count.
+#[derive(Debug, Args)]
+pub(in crate::plugin) struct SignerArgs {
+    /// A public key, such as cosign.pub, that must have signed the plugin. Can be repeated: one of the keys is enough.
+    #[arg(long, value_name = "FILE", conflicts_with = "signers", value_hint = clap::ValueHint::FilePath)]
+    key: Vec<PathBuf>,
+    /// A configuration file of the controller, whose `plugins.signers` and `plugins.unsigned` say which plugins are accepted. Its other keys have
+    /// no effect.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    signers: Option<PathBuf>,
+}
+
+/// Whose signatures count, for which plugin.
+#[derive(Debug, Args)]
+pub(super) struct SignedArgs {
+    #[command(flatten)]
+    pub(super) by: SignerArgs,
+    /// The name that the plugin must have, and that its signer may sign [default: the name in its file].
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
+}
+
+/// A plugin that was pulled, and checked without running it.
+pub(super) struct PulledPlugin {
+    pub(super) screened: Screened,
+    /// What names exactly this plugin.
+    pub(super) reference: String,
+    /// Who signed it, if that was asked for.
+    pub(super) signed: Option<Signed>,
+}
+
+impl SignerArgs {
+    /// Returns whose signatures count; `None` if that is not asked for.
+    pub(in crate::plugin) fn signers(&self) -> Result<Option<Signers>, ErrorList> {
+        if let Some(file) = &self.signers {
+            let loaded = LoadedSettings::read(file).map_err(ErrorList::from_iter)?;
+            let signers = loaded.settings.signers;
+            if signers.is_empty() {
+                return Err(ErrorList::from_iter([format!(
+                    "{}: plugins.signers: is missing, so no plugin would be accepted; add who may sign plugins",
+                    output::path(file)
+                )]));
+            }
+            return Ok(Some(signers));
+        }
+        let keys = self.key.iter().map(|file| read_key(file));
+        let keys = keys.collect::<Result<Vec<_>, _>>()?;
+        Ok((!keys.is_empty()).then(|| Signers::of_keys(keys)))
+    }
+}
+
+/// Reads a public key, which is named by its file.
+fn read_key(file: &Path) -> Result<(String, PublicKey), ErrorList> {
+    let name = output::path(file);
+    let failure = |reason: String| ErrorList::from_iter([format!("{name}: {reason}")]);
+    let text = trainyard_api::inputs::read_file(file, KEY_BYTES);
+    let text = text.map_err(|error| failure(error.to_string()))?;
+    let key = PublicKey::from_pem(&text).map_err(|error| failure(error.to_string()))?;
+    Ok((name, key))
+}
+
+/// Returns the name of a plugin, with whether a built-in one has it.
+pub(in crate::plugin) fn plugin_name(name: &str) -> PluginName<'_> {
+    if BUILT_INS.iter().any(|built_in| built_in.name() == name) {
+        PluginName::BuiltIn(name)
+    } else {
+        PluginName::Custom(name)
+    }
+}
+
+/// Returns a line on who signed a plugin.
+pub(in crate::plugin) fn line(signed: &Signed) -> String {
+    match signed.signers.as_slice() {
+        [] => "not signed, which `plugins.unsigned` allows".to_owned(),
+        signers => format!("signed by {}", listed(signers, LISTED)),
+    }
+}
+
+impl SignedArgs {
+    /// Returns the plugin that has to be signed, as far as it is known before it is pulled.
+    fn plugin(&self) -> PluginName<'_> {
+        self.name
+            .as_deref()
+            .map_or(PluginName::Unknown, plugin_name)
+    }
+
+    /// Pulls a plugin, after its signatures were verified if that is asked for. Checks it without running it.
+    pub(super) fn pull(
+        &self,
+        source: &Location,
+        registry: &RegistryArgs,
+    ) -> Result<PulledPlugin, ErrorList> {
+        let failure = |error: OciError| ErrorList::from_iter([error.to_string()]);
+        let signers = self.by.signers()?;
+        let transfer = Transfer::new("pulling");
+        let progress = transfer.progress();
+        let (file, digest, signed) = registry.run(async |client| match &signers {
+            Some(signers) => {
+                let requirement = Requirement {
+                    signers,
+                    plugin: self.plugin(),
+                };
+                let pulled = client.pull_verified(source, &requirement, &progress).await;
+                let pulled = pulled.map_err(failure)?;
+                Ok((
+                    pulled.file,
+                    pulled.signed.digest.clone(),
+                    Some(pulled.signed),
+                ))
+            }
+            None => {
+                let pulled = client.pull(source, &progress).await.map_err(failure)?;
+                Ok((pulled.file, pulled.digest, None))
+            }
+        })?;
+        drop(transfer);
+        let shown = output::path(Path::new(&source.to_string()));
+        let screened = screened_bytes(file, &shown)?;
+        let mut plugin = PulledPlugin {
+            screened,
+            reference: source.pinned(&digest),
+            signed,
+        };
+        plugin
+            .check_name(self.name.as_deref(), signers.as_ref())
+            .map_err(|problem| ErrorList::from_iter([format!("{shown}: {problem}")]))?;
+        Ok(plugin)
+    }
+
+    /// Returns what is copied, and its name if that matters: the file that has the name is pulled first then, and pinned.
+    pub(super) fn pinned(
+        &self,
+        source: &Location,
+        registry: &RegistryArgs,
+    ) -> Result<(Location, Option<String>), ErrorList> {
+        if self.by.signers.is_none() && self.name.is_none() {
+            return Ok((source.clone(), None));
+        }
+        let pulled = self.pull(source, registry)?;
+        let pinned = super::location(&pulled.reference);
+        let pinned = pinned.map_err(|error| ErrorList::from_iter([error]))?;
+        Ok((pinned, Some(pulled.screened.manifest.name)))
+    }
+}
+
+impl PulledPlugin {
+    /// Checks the name in the file, and by it the signers.
+    fn check_name(
+        &mut self,
+        wanted: Option<&str>,
+        signers: Option<&Signers>,
+    ) -> Result<(), String> {
+        let name = &self.screened.manifest.name;
+        if let Some(wanted) = wanted.filter(|wanted| wanted != name) {
+            return Err(format!(
+                "is the plugin `{name}`, not `{wanted}`; correct --name or the reference"
+            ));
+        }
+        match (&mut self.signed, signers) {
+            (Some(signed), Some(signers)) => signed
+                .check(signers, plugin_name(name))
+                .map_err(|error| error.to_string()),
+            _ => Ok(()),
+        }
+    }
+}
