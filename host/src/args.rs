@@ -6,6 +6,8 @@ use clap::{Args, ValueEnum};
 use trainyard_controller::settings::FeatureGates;
 use trainyard_model::{names::is_dns_label, quantity::Quantity};
 
+use crate::policy::SourceArgs;
+
 /// The input and the plugins of a command that renders.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
@@ -135,9 +137,10 @@ pub(crate) struct LoadArgs {
     /// A directory of plugin files: every *.wasm file in it is loaded.
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub(crate) plugin_dir: Option<PathBuf>,
-    /// The policy file, with grants, limits and configuration of plugins.
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
-    pub(crate) policy: Option<PathBuf>,
+    /// A file with PolicyPlugins, which have the grants, limits and configuration of plugins, or a ControllerConfiguration, of which only
+    /// `rendering` is used; or a directory of such files. Can be repeated. A policy file is still read.
+    #[arg(long, value_name = "FILE|DIR", value_hint = clap::ValueHint::AnyPath)]
+    pub(crate) policy: Vec<PathBuf>,
     /// Features to switch on or off, as NAME=BOOL with commas between them: TrainJobStatus, with which pods report progress [default:
     /// TrainJobStatus=false].
     #[arg(
@@ -147,6 +150,8 @@ pub(crate) struct LoadArgs {
         hide_default_value = true
     )]
     pub(crate) feature_gates: FeatureGates,
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
     #[command(flatten)]
     pub(crate) cache: CacheArgs,
 }

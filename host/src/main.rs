@@ -9,7 +9,7 @@
 //! What several commands share:
 //! - `args`: their arguments;
 //! - `input`: the files and plugins of one command, and the rendering of its TrainJobs. `stats` measures its plugin calls;
-//! - `load`: the plugins. `built_ins` has those of this program, and `policy_file` the operator's settings for them;
+//! - `load`: the plugins. `built_ins` has those of this program, and `policy` the operator's settings for them;
 //! - `recording` and `bundle`: what `replay` renders again. `difference` finds the first difference between two values, and
 //!   `field_changes` all fields that differ between two renderings;
 //! - `upgrade`: what a new version of a plugin changes, and whom it breaks;
@@ -38,7 +38,7 @@ mod log;
 mod output;
 mod plan;
 mod plugin;
-mod policy_file;
+mod policy;
 mod rbac;
 mod recording;
 mod render;

@@ -66,6 +66,7 @@ impl Settings {
             burst,
             write_job_set_defaults,
             policy_file,
+            rendering,
             plugin_dir,
             logging: Logging { format, level },
             tracing:
@@ -104,6 +105,7 @@ impl Settings {
             "clientConnection": {"qps": qps, "burst": burst},
             "jobSet": {"writeDefaults": write_job_set_defaults},
             "policyFile": path("policyFile", policy_file.as_deref())?,
+            "rendering": rendering,
             "pluginDir": path("pluginDir", plugin_dir.as_deref())?,
             "logging": {"format": format.name(), "level": level.name()},
             "tracing": {

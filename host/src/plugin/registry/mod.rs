@@ -19,7 +19,7 @@ use crate::{args, report::ErrorList};
 
 /// How registries are reached.
 #[derive(Debug, Args)]
-pub(super) struct RegistryArgs {
+pub(crate) struct RegistryArgs {
     /// The credentials of registries, as `docker login` writes them [default: config.json in $DOCKER_CONFIG or ~/.docker].
     #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     registry_config: Option<PathBuf>,
@@ -39,7 +39,7 @@ pub(super) struct RegistryArgs {
 
 impl RegistryArgs {
     /// Runs what a command does with registries.
-    pub(super) fn run<T>(
+    pub(crate) fn run<T>(
         &self,
         command: impl AsyncFnOnce(Client) -> Result<T, ErrorList>,
     ) -> Result<T, ErrorList> {
@@ -51,6 +51,22 @@ impl RegistryArgs {
         // A credential helper may still run in a thread of the runtime, for which nobody waits any more.
         runtime.shutdown_background();
         done
+    }
+
+    /// Returns the flags that are set.
+    pub(crate) fn set(&self) -> Vec<(&'static str, String)> {
+        let path = |flag: &'static str, path: &PathBuf| (flag, path.display().to_string());
+        let config = self.registry_config.iter();
+        let config = config.map(|file| path("--registry-config", file));
+        let registries = self.registries.iter();
+        let registries = registries.map(|file| path("--registries", file));
+        let authorities = self.ca_file.iter().map(|file| path("--ca-file", file));
+        let plain = self.plain_http.then(|| ("--plain-http", "true".to_owned()));
+        config
+            .chain(registries)
+            .chain(authorities)
+            .chain(plain)
+            .collect()
     }
 
     fn client(&self) -> Result<Client, ErrorList> {
