@@ -14,6 +14,7 @@
 //!   `field_changes` all fields that differ between two renderings;
 //! - `upgrade`: what a new version of a plugin changes, and whom it breaks;
 //! - `cluster`: the client of an interactive command. `live_objects` reads objects with it, and `replicas` the controller's pods;
+//! - `registries`: the client of registries of plugins;
 //! - `output`, `report` and `log`: standard output, the errors with the exit code, and the log.
 
 mod args;
@@ -41,6 +42,7 @@ mod plugin;
 mod policy;
 mod rbac;
 mod recording;
+mod registries;
 mod render;
 mod replay;
 mod replicas;

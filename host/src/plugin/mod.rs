@@ -21,7 +21,6 @@ mod wit;
 mod wrap;
 
 use clap::Subcommand;
-pub(crate) use registry::RegistryArgs;
 
 use crate::report::ErrorList;
 

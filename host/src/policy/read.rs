@@ -3,13 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use trainyard_api::{FieldPath, Located, Object, inputs::yaml_files_in, is_kustomization, nulls};
+use trainyard_api::{
+    FieldPath, Located, Location, Object, ObjectId, inputs::yaml_files_in, is_kustomization, nulls,
+};
 use trainyard_config::{
     ConfigError, ConfigFile, PolicyFile, RenderingSection, TypeMeta,
     policy_plugin::{self, PolicyPlugin},
 };
 use trainyard_controller::settings::{CONTROLLER_CONFIGURATION, LoadedSettings};
-use trainyard_model::names::sha256_digest;
+use trainyard_model::{names::sha256_digest, text::clean};
 
 use super::Policy;
 use crate::{
@@ -114,6 +116,13 @@ impl Declared {
         let location = file.location(FieldPath::root());
         match file.type_meta().map_err(|error| vec![error]) {
             Ok(policy_plugin::TYPE_META) => {
+                let name = file.value().pointer("/metadata/name");
+                let object = name.and_then(Value::as_str).map(|name| ObjectId {
+                    kind: policy_plugin::POLICY_PLUGIN.to_owned(),
+                    namespace: None,
+                    name: clean(name),
+                });
+                let location = Location { object, ..location };
                 self.plugins
                     .push(PolicyPlugin::decode(file.value(), location)?);
             }

@@ -6,7 +6,6 @@ use std::{
     sync::Arc,
 };
 
-use clap::Args;
 use trainyard_api::Located;
 use trainyard_config::policy_plugin::{OciSource, PolicyPlugin, Source};
 use trainyard_model::{manifest::Manifest, names::sha256_digest, text::clean};
@@ -15,21 +14,11 @@ use trainyard_sandbox::{LoadLimits, screen};
 
 use super::Policy;
 use crate::{
+    args::SourceArgs,
     built_ins::BUILT_INS,
     output::{self, Transfer},
-    plugin::RegistryArgs,
     report::ErrorList,
 };
-
-/// Where plugins of registries are found.
-#[derive(Debug, Args)]
-pub(crate) struct SourceArgs {
-    /// The directory in the OCI image layout that keeps plugins of registries [default: $XDG_CACHE_HOME/trainyard/store].
-    #[arg(long, value_name = "DIR", env = "TRAINYARD_PLUGIN_STORE", value_hint = clap::ValueHint::DirPath)]
-    plugin_store: Option<PathBuf>,
-    #[command(flatten)]
-    registry: RegistryArgs,
-}
 
 /// A plugin that is not built in.
 #[derive(Clone, Debug)]
@@ -279,13 +268,4 @@ fn refused(plugin: &PolicyPlugin, field: &str, message: String) -> ErrorList {
         location: plugin.at(field),
         message,
     }])
-}
-
-impl SourceArgs {
-    /// Returns the flags that are set and that a configuration file has no key for.
-    pub(crate) fn set(&self) -> Vec<(&'static str, String)> {
-        let store = self.plugin_store.iter();
-        let store = store.map(|path| ("--plugin-store", path.display().to_string()));
-        store.chain(self.registry.set()).collect()
-    }
 }

@@ -8,6 +8,7 @@ use std::{
 use serde_json::{Value, json};
 use thiserror::Error;
 use trainyard_api::nulls;
+use trainyard_config::RenderingSettings;
 
 use super::{FeatureGate, LeaderElection, Logging, SecureServing, Settings, read::OURS};
 use crate::{
@@ -105,7 +106,7 @@ impl Settings {
             "clientConnection": {"qps": qps, "burst": burst},
             "jobSet": {"writeDefaults": write_job_set_defaults},
             "policyFile": path("policyFile", policy_file.as_deref())?,
-            "rendering": rendering,
+            "rendering": (*rendering != RenderingSettings::default()).then_some(rendering),
             "pluginDir": path("pluginDir", plugin_dir.as_deref())?,
             "logging": {"format": format.name(), "level": level.name()},
             "tracing": {

@@ -17,9 +17,8 @@ use trainyard_model::{
 };
 
 use self::source::{ArtifactReport, Source};
-use super::registry::RegistryArgs;
 use crate::{
-    args::{CacheArgs, ReportFormat},
+    args::{CacheArgs, RegistryArgs, ReportFormat},
     load, output,
     report::ErrorList,
 };

@@ -7,11 +7,9 @@ use trainyard_oci::{Inspected, Location, ReferenceError, Referrer};
 use trainyard_sandbox::screen::Screened;
 
 use crate::{
+    args::RegistryArgs,
     output::{self, Transfer},
-    plugin::{
-        registry::RegistryArgs,
-        screened::{screened, screened_bytes},
-    },
+    plugin::screened::{screened, screened_bytes},
     report::ErrorList,
 };
 
