@@ -4,7 +4,9 @@ use std::{collections::HashSet, path::Path};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use trainyard_api::{FieldPath, Location, error::InputProblem, inputs::read_file, nulls, yaml};
+use trainyard_api::{
+    FieldPath, Location, error::InputProblem, inputs::read_file, list, nulls, yaml,
+};
 use trainyard_model::schema::{ConfigError as FieldError, Schema};
 use trainyard_text::clean;
 
@@ -100,6 +102,55 @@ impl ConfigFile {
         Err(ConfigError { location, problem })
     }
 
+    /// Reads a file of documents of these kinds, each of which may also be a `List`. Also returns the text.
+    ///
+    /// # Errors
+    /// The file cannot be read, is not YAML, or has no document.
+    pub fn read_all(
+        path: &Path,
+        kinds: &'static [TypeMeta],
+    ) -> Result<(Vec<Self>, String), Vec<ConfigError>> {
+        let location = Location::file(path.display().to_string());
+        let refused = |problem| {
+            let location = location.clone();
+            vec![ConfigError { location, problem }]
+        };
+        let text = read_file(path, MAX_BYTES).map_err(|problem| refused(problem.into()))?;
+        let documents: Result<Vec<_>, _> = yaml::read(&text).into_iter().collect();
+        let documents = documents.map_err(|error| refused(InputProblem::Yaml(error).into()))?;
+        if documents.is_empty() {
+            let expected = headers(kinds);
+            return Err(refused(ConfigProblem::Empty { expected }));
+        }
+        let is_one = documents.len() == 1;
+        let mut all = Vec::new();
+        for document in documents {
+            let location = Location {
+                text: document.text(&text),
+                document: (!is_one).then_some(document.number),
+                ..location.clone()
+            };
+            let mut value = document.value;
+            nulls::drop_nulls(&mut value);
+            match list::unpack(value) {
+                Err(value) => all.push(Self {
+                    location,
+                    value,
+                    kinds,
+                }),
+                Ok(items) => all.extend(items.into_iter().enumerate().map(|(at, value)| Self {
+                    location: Location {
+                        items: vec![at],
+                        ..location.clone()
+                    },
+                    value,
+                    kinds,
+                })),
+            }
+        }
+        Ok((all, text))
+    }
+
     /// Returns the kind of the file.
     ///
     /// # Errors
@@ -130,29 +181,7 @@ impl ConfigFile {
         schema: &ConfigSchema<'_>,
         check: impl FnOnce(&Value, &[FieldError]) -> Vec<FieldError>,
     ) -> Result<T, Vec<ConfigError>> {
-        let mut field_errors = schema.field_errors(&self.value);
-        let mut further = check(&self.value, &field_errors);
-        let refused: HashSet<_> = field_errors
-            .iter()
-            .map(|field_error| &field_error.field)
-            .collect();
-        further.retain(|field_error| !refused.contains(&field_error.field));
-        field_errors.extend(further);
-        if field_errors.is_empty() {
-            return serde_path_to_error::deserialize(&self.value).map_err(|error| {
-                let field = error.path().to_string().parse().unwrap_or_default();
-                vec![self.error(field, error.inner().to_string())]
-            });
-        }
-        let omitted = field_errors.len().saturating_sub(MAX_ERRORS);
-        field_errors.truncate(MAX_ERRORS);
-        let errors = field_errors.into_iter();
-        let errors = errors.map(|field_error| self.error(field_error.field, field_error.problem));
-        let omitted = (omitted > 0).then(|| ConfigError {
-            location: Location::file(self.location.file.as_str()),
-            problem: ConfigProblem::Omitted { errors: omitted },
-        });
-        Err(errors.chain(omitted).collect())
+        decode(&self.value, &self.location, schema, check)
     }
 
     /// Returns the value, without nulls.
@@ -165,13 +194,6 @@ impl ConfigFile {
     #[must_use]
     pub fn location(&self, field: FieldPath) -> Location {
         self.location.clone().at(field)
-    }
-
-    fn error(&self, field: FieldPath, problem: String) -> ConfigError {
-        ConfigError {
-            location: self.location(field),
-            problem: ConfigProblem::Field(clean(&problem)),
-        }
     }
 }
 
@@ -188,6 +210,44 @@ impl ConfigSchema<'_> {
             }],
         }
     }
+}
+
+/// Validates a value that was read at `location`, and deserializes it. `check` gets the errors of the schema, and adds those that a schema cannot
+/// express.
+///
+/// # Errors
+/// The first [`MAX_ERRORS`] errors of the value, and the number of the others. An error of `check` is omitted if the schema refuses the
+/// same field.
+pub fn decode<T: DeserializeOwned>(
+    value: &Value,
+    location: &Location,
+    schema: &ConfigSchema<'_>,
+    check: impl FnOnce(&Value, &[FieldError]) -> Vec<FieldError>,
+) -> Result<T, Vec<ConfigError>> {
+    let error = |field: FieldPath, problem: String| ConfigError {
+        location: location.clone().at(field),
+        problem: ConfigProblem::Field(clean(&problem)),
+    };
+    let mut field_errors = schema.field_errors(value);
+    let mut further = check(value, &field_errors);
+    let refused: HashSet<_> = field_errors.iter().map(|found| &found.field).collect();
+    further.retain(|found| !refused.contains(&found.field));
+    field_errors.extend(further);
+    if field_errors.is_empty() {
+        return serde_path_to_error::deserialize(value).map_err(|found| {
+            let field = found.path().to_string().parse().unwrap_or_default();
+            vec![error(field, found.inner().to_string())]
+        });
+    }
+    let omitted = field_errors.len().saturating_sub(MAX_ERRORS);
+    field_errors.truncate(MAX_ERRORS);
+    let errors = field_errors.into_iter();
+    let errors = errors.map(|found| error(found.field, found.problem));
+    let omitted = (omitted > 0).then(|| ConfigError {
+        location: Location::file(location.file.as_str()),
+        problem: ConfigProblem::Omitted { errors: omitted },
+    });
+    Err(errors.chain(omitted).collect())
 }
 
 /// Returns the first lines of files of these kinds.

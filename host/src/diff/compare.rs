@@ -62,6 +62,7 @@ impl<'a> Comparison<'a> {
             gaps,
             mut notes,
             releases,
+            ..
         } = source;
         notes.extend(releases);
         let admission = Admission::default();

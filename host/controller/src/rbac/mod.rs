@@ -122,18 +122,7 @@ pub fn roles<'p>(
     }
     let mut notes = BTreeSet::new();
     for (plugin, claims) in plugins {
-        for (_, path) in claims.iter() {
-            if path.field != Field::Objects && !claimed::is_lookup(path.field) {
-                continue;
-            }
-            let allowed = rules.allow_claim(path);
-            let (plugin, claim) = (plugin.to_owned(), path.to_string());
-            match allowed {
-                Ok(guessed) => notes.extend(guessed),
-                Err(Refusal::NoKind) => _ = notes.insert(Note::NoKind { plugin, claim }),
-                Err(Refusal::Secret) => _ = notes.insert(Note::Secret { plugin, claim }),
-            }
-        }
+        notes.extend(rules.allow_plugin(plugin, claims));
     }
     let mut own = Rules::default();
     // RBAC cannot restrict `create` to a name.
@@ -160,6 +149,68 @@ pub fn roles<'p>(
             rules: Some(own.list()),
         },
         notes,
+    }
+}
+
+/// The label of roles that are aggregated to the controller's.
+pub const AGGREGATE_LABEL: &str = "rbac.trainyard.dev/aggregate-to-controller";
+
+/// The permissions that a plugin needs.
+#[derive(Debug)]
+pub struct PluginRole {
+    /// The permissions in all namespaces, which are aggregated to the controller's.
+    pub cluster_role: ClusterRole,
+    /// Notes for the operator.
+    pub notes: BTreeSet<Note>,
+}
+
+/// Returns the permissions that a plugin with these claims needs. `None` if it looks up and emits nothing.
+#[must_use]
+pub fn plugin_role(plugin: &str, claims: &Claims) -> Option<PluginRole> {
+    let mut rules = Rules::default();
+    let notes = rules.allow_plugin(plugin, claims);
+    let rules = rules.list();
+    if rules.is_empty() && notes.is_empty() {
+        return None;
+    }
+    let label = (AGGREGATE_LABEL.to_owned(), "true".to_owned());
+    Some(PluginRole {
+        cluster_role: ClusterRole {
+            metadata: ObjectMeta {
+                name: Some(plugin_role_name(plugin)),
+                labels: Some([label].into()),
+                ..ObjectMeta::default()
+            },
+            rules: Some(rules),
+            ..ClusterRole::default()
+        },
+        notes,
+    })
+}
+
+/// Returns the name of the role of a plugin.
+#[must_use]
+pub fn plugin_role_name(plugin: &str) -> String {
+    format!("trainyard:plugin:{plugin}")
+}
+
+impl Rules {
+    /// Allows what the claims of a plugin need.
+    fn allow_plugin(&mut self, plugin: &str, claims: &Claims) -> BTreeSet<Note> {
+        let mut notes = BTreeSet::new();
+        for (_, path) in claims.iter() {
+            if path.field != Field::Objects && !claimed::is_lookup(path.field) {
+                continue;
+            }
+            let allowed = self.allow_claim(path);
+            let (plugin, claim) = (plugin.to_owned(), path.to_string());
+            match allowed {
+                Ok(guessed) => notes.extend(guessed),
+                Err(Refusal::NoKind) => _ = notes.insert(Note::NoKind { plugin, claim }),
+                Err(Refusal::Secret) => _ = notes.insert(Note::Secret { plugin, claim }),
+            }
+        }
+        notes
     }
 }
 

@@ -15,10 +15,11 @@ use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 pub use crate::gates::{FeatureGate, FeatureGateError, FeatureGates};
 use clap::ValueEnum;
 pub use print::PrintError;
-pub use read::LoadedSettings;
+pub use read::{LoadedSettings, OURS as CONTROLLER_CONFIGURATION};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
+use trainyard_config::RenderingSettings;
 use trainyard_oci::Signers;
 
 use crate::{
@@ -73,8 +74,10 @@ pub struct Settings {
     pub burst: Option<u32>,
     /// Whether JobSets are written with JobSet's own defaults, for clusters without its webhooks.
     pub write_job_set_defaults: bool,
-    /// The policy file, which grants permissions to plugins and configures them.
+    /// A file or a directory with PolicyPlugins, which grant permissions to plugins and configure them, or a policy file.
     pub policy_file: Option<PathBuf>,
+    /// The settings for all TrainJobs.
+    pub rendering: RenderingSettings,
     /// A directory of plugins to load in addition to the built-in ones.
     pub plugin_dir: Option<PathBuf>,
     /// Who may sign plugins from registries, and from where they may be unsigned. By default, nobody and nowhere.
@@ -246,6 +249,7 @@ impl Default for Settings {
             burst: None,
             write_job_set_defaults: false,
             policy_file: None,
+            rendering: RenderingSettings::default(),
             plugin_dir: None,
             signers: Signers::default(),
             logging: Logging::default(),

@@ -10,9 +10,10 @@ use trainyard_oci::{
 use trainyard_sandbox::screen::Screened;
 
 use crate::{
+    args::RegistryArgs,
     output::{self, Transfer},
     plugin::{
-        registry::{RegistryArgs, SignerArgs, plugin_name, signed_line},
+        registry::{SignerArgs, plugin_name, signed_line},
         screened::{screened, screened_bytes},
     },
     report::ErrorList,
@@ -43,6 +44,22 @@ pub(super) struct ArtifactReport {
 }
 
 impl Source {
+    /// Returns what names exactly this plugin in its registry; `None` for a file or a directory.
+    pub(super) fn reference(&self) -> Option<&str> {
+        let reference = self.artifact.as_ref().map(|artifact| &*artifact.reference);
+        reference.filter(|reference| !reference.starts_with("oci:"))
+    }
+
+    /// Returns the name of the plugin's file.
+    pub(super) fn file_name(&self) -> String {
+        let file = match self.artifact {
+            None => Path::new(&self.name).file_name(),
+            Some(_) => None,
+        };
+        let file = file.map(|file| file.display().to_string());
+        file.unwrap_or_else(|| format!("{}.wasm", self.plugin.manifest.name))
+    }
+
     /// Reads a file, or pulls a plugin if there is no such file and the text is a reference. Checks it without running it.
     pub(super) fn find(
         plugin: &Path,

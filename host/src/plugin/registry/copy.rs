@@ -5,11 +5,11 @@ use serde::Serialize;
 use trainyard_oci::{Copied, Location, PluginName, Requirement};
 
 use super::{
-    RegistryArgs, location,
+    location,
     signed::{SignedArgs, plugin_name},
 };
 use crate::{
-    args::ReportFormat,
+    args::{RegistryArgs, ReportFormat},
     output::{self, Transfer, counted},
     report::ErrorList,
 };

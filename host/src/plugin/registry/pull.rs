@@ -7,10 +7,10 @@ use trainyard_model::plugin_info::PluginId;
 use trainyard_oci::Location;
 
 use super::{
-    RegistryArgs, location,
+    location,
     signed::{self, PulledPlugin, SignedArgs},
 };
-use crate::{output, report::ErrorList};
+use crate::{args::RegistryArgs, output, report::ErrorList};
 
 /// Arguments of `plugin pull`.
 #[derive(Debug, Args)]

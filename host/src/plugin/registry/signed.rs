@@ -8,8 +8,8 @@ use trainyard_model::text::listed;
 use trainyard_oci::{Location, OciError, PluginName, PublicKey, Requirement, Signed, Signers};
 use trainyard_sandbox::screen::Screened;
 
-use super::RegistryArgs;
 use crate::{
+    args::RegistryArgs,
     built_ins::BUILT_INS,
     output::{self, Transfer},
     plugin::screened::screened_bytes,

@@ -6,10 +6,14 @@ use trainyard_model::plugin_info::PluginId;
 use trainyard_oci::Location;
 
 use super::{
-    RegistryArgs, location,
+    location,
     signed::{self, SignedArgs},
 };
-use crate::{args::ReportFormat, output, report::ErrorList};
+use crate::{
+    args::{RegistryArgs, ReportFormat},
+    output,
+    report::ErrorList,
+};
 
 /// Arguments of `plugin verify`.
 #[derive(Debug, Args)]
