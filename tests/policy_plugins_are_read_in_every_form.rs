@@ -167,6 +167,12 @@ fn commands_take_policy_plugins_among_their_files() {
     let checked = stdout(&site.run(&[&["validate"], &files[..]].concat()));
     assert!(checked.contains("1 PolicyPlugin"), "{checked}");
     assert!(site.run(&["validate", "-f", "policies"]).status.success());
+    site.write("policies/site.yaml", &policy(", grant: []"));
+    let errors = site.errors(&["validate", "--no-plugins", "-f", "policies"]);
+    assert!(
+        errors[0].contains("spec.grant: unknown field"),
+        "{errors:?}"
+    );
     // Without a grant, each of them refuses the plugin.
     site.write("policies/site.yaml", &policy(""));
     for command in ["render", "validate", "plan", "explain"] {
