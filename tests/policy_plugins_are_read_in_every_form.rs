@@ -466,6 +466,7 @@ plugins:
         let mut manifest: Value = serde_json::from_str(&manifest).unwrap();
         manifest["phases"] = json!(["transform"]);
         manifest["version"] = json!("1.0.0");
+        manifest["contract"] = json!("1.0.0");
         let Some(name) = text.lines().find_map(|line| line.strip_prefix("- name: ")) else {
             continue;
         };
