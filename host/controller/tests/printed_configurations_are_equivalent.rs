@@ -310,7 +310,7 @@ proptest! {
 fn places(value: &Value, at: &str) -> Vec<String> {
     let members = value.as_object().into_iter().flatten();
     let below = members.flat_map(|(key, value)| {
-        let pointer = format!("{at}/{key}");
+        let pointer = format!("{at}/{}", key.replace('/', "~1"));
         std::iter::once(pointer.clone()).chain(places(value, &pointer))
     });
     below.collect()
