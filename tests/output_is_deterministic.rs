@@ -62,7 +62,13 @@ fn printed_objects_round_trip() {
 #[test]
 fn printed_crds_match_the_deployment() {
     let deployed = root().join("charts/trainyard/files/crds");
-    let files = ["clustertrainingruntimes", "trainingruntimes", "trainjobs"];
+    let files = [
+        "clustertrainingruntimes",
+        "trainingruntimes",
+        "trainjobs",
+        "pluginrevisions",
+        "policyplugins",
+    ];
     let files =
         files.map(|name| fs::read_to_string(deployed.join(format!("{name}.yaml"))).unwrap());
     let printed = stdout(&trainyard(Path::new("."), &["crds"]));

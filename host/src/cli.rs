@@ -78,7 +78,7 @@ enum Command {
     /// Create, check, test, build or inspect a plugin.
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
-    /// Print the CustomResourceDefinitions of TrainJob and both runtimes, for `kubectl apply --server-side -f -`.
+    /// Print the CustomResourceDefinitions of TrainJob, both runtimes, PolicyPlugin and PluginRevision, for `kubectl apply --server-side -f -`.
     Crds,
     /// List the runtimes that are shipped with Trainyard, or print them as YAML, for `kubectl apply --server-side -f -`.
     Runtimes(runtimes::RuntimesArgs),

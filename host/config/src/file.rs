@@ -130,29 +130,7 @@ impl ConfigFile {
         schema: &ConfigSchema<'_>,
         check: impl FnOnce(&Value, &[FieldError]) -> Vec<FieldError>,
     ) -> Result<T, Vec<ConfigError>> {
-        let mut field_errors = schema.field_errors(&self.value);
-        let mut further = check(&self.value, &field_errors);
-        let refused: HashSet<_> = field_errors
-            .iter()
-            .map(|field_error| &field_error.field)
-            .collect();
-        further.retain(|field_error| !refused.contains(&field_error.field));
-        field_errors.extend(further);
-        if field_errors.is_empty() {
-            return serde_path_to_error::deserialize(&self.value).map_err(|error| {
-                let field = error.path().to_string().parse().unwrap_or_default();
-                vec![self.error(field, error.inner().to_string())]
-            });
-        }
-        let omitted = field_errors.len().saturating_sub(MAX_ERRORS);
-        field_errors.truncate(MAX_ERRORS);
-        let errors = field_errors.into_iter();
-        let errors = errors.map(|field_error| self.error(field_error.field, field_error.problem));
-        let omitted = (omitted > 0).then(|| ConfigError {
-            location: Location::file(self.location.file.as_str()),
-            problem: ConfigProblem::Omitted { errors: omitted },
-        });
-        Err(errors.chain(omitted).collect())
+        decode(&self.value, &self.location, schema, check)
     }
 
     /// Returns the value, without nulls.
@@ -165,13 +143,6 @@ impl ConfigFile {
     #[must_use]
     pub fn location(&self, field: FieldPath) -> Location {
         self.location.clone().at(field)
-    }
-
-    fn error(&self, field: FieldPath, problem: String) -> ConfigError {
-        ConfigError {
-            location: self.location(field),
-            problem: ConfigProblem::Field(clean(&problem)),
-        }
     }
 }
 
@@ -188,6 +159,44 @@ impl ConfigSchema<'_> {
             }],
         }
     }
+}
+
+/// Validates a value that was read at `location`, and deserializes it. `check` gets the errors of the schema, and adds those that a schema cannot
+/// express.
+///
+/// # Errors
+/// The first [`MAX_ERRORS`] errors of the value, and the number of the others. An error of `check` is omitted if the schema refuses the
+/// same field.
+pub fn decode<T: DeserializeOwned>(
+    value: &Value,
+    location: &Location,
+    schema: &ConfigSchema<'_>,
+    check: impl FnOnce(&Value, &[FieldError]) -> Vec<FieldError>,
+) -> Result<T, Vec<ConfigError>> {
+    let error = |field: FieldPath, problem: String| ConfigError {
+        location: location.clone().at(field),
+        problem: ConfigProblem::Field(clean(&problem)),
+    };
+    let mut field_errors = schema.field_errors(value);
+    let mut further = check(value, &field_errors);
+    let refused: HashSet<_> = field_errors.iter().map(|found| &found.field).collect();
+    further.retain(|found| !refused.contains(&found.field));
+    field_errors.extend(further);
+    if field_errors.is_empty() {
+        return serde_path_to_error::deserialize(value).map_err(|found| {
+            let field = found.path().to_string().parse().unwrap_or_default();
+            vec![error(field, found.inner().to_string())]
+        });
+    }
+    let omitted = field_errors.len().saturating_sub(MAX_ERRORS);
+    field_errors.truncate(MAX_ERRORS);
+    let errors = field_errors.into_iter();
+    let errors = errors.map(|found| error(found.field, found.problem));
+    let omitted = (omitted > 0).then(|| ConfigError {
+        location: Location::file(location.file.as_str()),
+        problem: ConfigProblem::Omitted { errors: omitted },
+    });
+    Err(errors.chain(omitted).collect())
 }
 
 /// Returns the first lines of files of these kinds.

@@ -1,9 +1,10 @@
-//! Reads the operator's configuration files: the controller's settings and the policy file.
+//! Reads the operator's configuration: the controller's settings, PolicyPlugins and the policy file.
 //!
 //! - `file` reads a file strictly, by its JSON Schema and by further checks of its kind, and reports all errors with their lines.
 //! - `error` has the types of these errors.
+//! - [`policy_plugin`] has PolicyPlugins, PluginRevisions and their CRDs, and `rendering` the settings for all TrainJobs.
 //!
-//! The crates that read the files define their contents.
+//! The controller defines the content of its settings.
 
 #![expect(
     clippy::result_large_err,
@@ -12,8 +13,19 @@
 
 mod error;
 mod file;
+pub mod policy_plugin;
+mod rendering;
 
 pub use error::{ConfigError, ConfigProblem};
-pub use file::{ConfigFile, ConfigSchema, MAX_ERRORS, TypeMeta};
+pub use file::{ConfigFile, ConfigSchema, MAX_ERRORS, TypeMeta, decode};
+pub use rendering::{ObeyedDomainChanges, RenderingSettings};
+use serde_json::Value;
 /// One error of a configuration file, without the file.
 pub use trainyard_model::schema::ConfigError as FieldError;
+
+/// Returns the strings of a list, with their positions.
+fn texts<'v>(value: &'v Value, list: &str) -> impl Iterator<Item = (usize, &'v str)> {
+    let items = value.get(list).and_then(Value::as_array);
+    let items = items.into_iter().flatten().enumerate();
+    items.filter_map(|(at, item)| Some((at, item.as_str()?)))
+}

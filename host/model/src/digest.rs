@@ -6,8 +6,9 @@ use serde_json::Value;
 
 use crate::names::sha256_digest;
 
-/// The digest of a value, independent of the order of keys.
-pub(crate) fn canonical_digest(value: &Value) -> String {
+/// The digest of a value as JSON without white space and with sorted keys: `sha256:` and 64 hexadecimal digits.
+#[must_use]
+pub fn canonical_digest(value: &Value) -> String {
     sha256_digest(canonical(value))
 }
 

@@ -19,7 +19,7 @@
 //!   [`plugin`] has the trait of plugins, and the outcomes of calls.
 //! - [`session`] has the calls of one TrainJob, and [`pipeline`] calls the plugins of a plan, phase by phase.
 //!
-//! Helpers: [`value`] and [`quantity`], rules for [`names`], cleaning of [`text`], and `digest`.
+//! Helpers: [`value`] and [`quantity`], rules for [`names`], cleaning of [`text`], and the [`digest`] of a value.
 
 #![warn(missing_docs)]
 
@@ -27,7 +27,7 @@ pub mod call;
 pub mod claims;
 pub mod contract;
 pub mod deadline;
-mod digest;
+pub mod digest;
 pub mod facts;
 pub mod job;
 pub mod limits;

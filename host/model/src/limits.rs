@@ -66,13 +66,15 @@ impl Default for Limits {
 }
 
 /// The limits of checking and compiling a plugin. In the policy file, each is optional and raises or lowers the default of the host.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct CompileLimits {
     /// Seconds of CPU time. Default 60. On a busy machine, it may take twice as long.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 3600))]
     pub seconds: Option<u32>,
     /// Bytes of memory. Default 2 GiB.
+    #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 67_108_864))]
     pub memory_bytes: Option<u64>,
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use trainyard_model::{
     deadline::Deadline,
-    plugin_info::{DisabledFor, Exemptions},
+    plugin_info::{Exemptions, JobSelector},
 };
 use trainyard_render::{DisabledBy, Problem, Rendered};
 
@@ -28,7 +28,7 @@ fn guard(exemptions: Exemptions) -> [Scripted; 1] {
 fn disabled_for(namespaces: &[&str], runtimes: &[&str]) -> Exemptions {
     let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
     Exemptions {
-        disabled_for: DisabledFor {
+        disabled_for: JobSelector {
             namespaces: set(namespaces),
             runtimes: set(runtimes),
         },
@@ -112,6 +112,29 @@ fn operator_disables_a_plugin_for_a_runtime_of_one_kind() {
             };
             assert_eq!((ran, disabled), wanted, "{runtime}\n{input}");
         }
+    }
+}
+
+#[test]
+fn operator_enables_a_plugin_for_some_train_jobs_only() {
+    let by = DisabledBy::NotSelected;
+    for (namespaces, runtimes, is_enabled) in [
+        (&["default"][..], &[][..], true),
+        (&["other"], &[], false),
+        (&["other"], &["ClusterTrainingRuntime/runtime"], true),
+        (&[], &["TrainingRuntime/default/runtime"], false),
+    ] {
+        let selected = disabled_for(namespaces, runtimes).disabled_for;
+        let loaded = guard(Exemptions {
+            enabled_for: selected,
+            ..Exemptions::default()
+        });
+        let rendered = render(&loaded, &input(&loaded)).unwrap();
+        let wanted = match is_enabled {
+            true => (vec!["guard"], vec![]),
+            false => (vec![], vec![("guard", &by)]),
+        };
+        assert_eq!(plugins(&rendered), wanted, "{namespaces:?} {runtimes:?}");
     }
 }
 

@@ -9,7 +9,7 @@
 use trainyard_model::{
     deadline::Deadline,
     manifest::ActiveWhen,
-    plugin_info::{DisabledFor, Exemptions},
+    plugin_info::{Exemptions, JobSelector},
 };
 use trainyard_render::{ClusterFacts, Declared, Renderer, SkippedPlugin};
 
@@ -105,9 +105,9 @@ fn skipped_plugin_that_is_disabled_for_a_train_job_is_not_missing() {
         [guard]
     };
     let of_namespace = |namespace: &str| Exemptions {
-        disabled_for: DisabledFor {
+        disabled_for: JobSelector {
             namespaces: [namespace.to_owned()].into(),
-            ..DisabledFor::default()
+            ..JobSelector::default()
         },
         ..Exemptions::default()
     };

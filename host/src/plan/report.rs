@@ -55,13 +55,16 @@ pub(super) struct DisabledForSome<'a> {
 impl DisabledForSome<'_> {
     /// Returns the TrainJobs that run without it, in words.
     pub(super) fn train_jobs(&self) -> Vec<String> {
-        let of_operator = &self.exemptions.disabled_for;
-        let namespaces = of_operator.namespaces.iter();
-        let namespaces = namespaces.map(|namespace| format!("namespace {namespace}"));
-        let runtimes = of_operator.runtimes.iter().cloned();
+        let Exemptions {
+            disabled_for,
+            enabled_for,
+            ..
+        } = self.exemptions;
+        let enabled: Vec<_> = enabled_for.words().collect();
+        let others = (!enabled.is_empty()).then(|| format!("all but {}", enabled.join(" and ")));
         let own = self.exemptions.train_jobs_may_disable;
         let own = own.then(|| format!("TrainJobs with {}", names::DISABLED_PLUGINS_ANNOTATION));
-        namespaces.chain(runtimes).chain(own).collect()
+        disabled_for.words().chain(others).chain(own).collect()
     }
 }
 

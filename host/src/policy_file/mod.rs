@@ -25,7 +25,7 @@ use trainyard_model::{
     facts::{Facts, STATUS_CA, STATUS_URL},
     limits::{CompileLimits, Limits},
     manifest::ActiveWhen,
-    plugin_info::{DisabledFor, Exemptions, PluginInfo, Settings},
+    plugin_info::{Exemptions, JobSelector, PluginInfo, Settings},
     record::{Accelerators, MAX_OBEYED},
     text::{clean, nearest},
 };
@@ -148,7 +148,7 @@ struct PluginPolicy {
     disabled: bool,
     /// Disables the plugin for these TrainJobs only. It must be one that is always active.
     #[serde(default)]
-    disabled_for: DisabledFor,
+    disabled_for: JobSelector,
     /// Lets a TrainJob disable the plugin for itself with the annotation `trainyard.dev/disabled-plugins`. The plugin must be one that is
     /// always active.
     #[serde(default)]
@@ -229,6 +229,7 @@ impl PolicyFile {
         defaults.is_disabled = plugin.disabled;
         defaults.exemptions = Exemptions {
             disabled_for: plugin.disabled_for.clone(),
+            enabled_for: JobSelector::default(),
             train_jobs_may_disable: plugin.train_jobs_may_disable,
         };
         defaults

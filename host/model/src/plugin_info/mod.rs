@@ -10,7 +10,7 @@ use thiserror::Error;
 use trainyard_text::FieldPath;
 
 pub use self::{
-    exemptions::{DisabledFor, Exemptions},
+    exemptions::{Exemptions, JobSelector},
     pinned::PinnedSettings,
 };
 use crate::{

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc};
 use trainyard_api::{Runtime, TrainJob, names, runtime::RuntimeKind};
 use trainyard_model::{
     manifest::ActiveWhen,
-    plugin_info::{Exemptions, PluginInfo},
+    plugin_info::{Exemptions, JobSelector, PluginInfo},
 };
 
 /// A plugin that is disabled for a TrainJob.
@@ -22,6 +22,8 @@ pub enum DisabledBy {
     Namespace(String),
     /// The policy file, for the TrainJob's runtime.
     Runtime(String),
+    /// The operator's settings, which enable it for other TrainJobs only.
+    NotSelected,
     /// The TrainJob, which the policy file permits.
     TrainJob,
 }
@@ -31,6 +33,9 @@ impl fmt::Display for DisabledBy {
         match self {
             Self::Namespace(name) => write!(f, "policy file, for namespace {name}"),
             Self::Runtime(name) => write!(f, "policy file, for {name}"),
+            Self::NotSelected => {
+                f.write_str("policy file, whose `enabledFor` does not select the TrainJob")
+            }
             Self::TrainJob => write!(
                 f,
                 "annotation {} of the TrainJob",
@@ -77,10 +82,16 @@ impl<'a> Subject<'a> {
             Some(DisabledBy::Namespace(self.namespace.to_owned()))
         } else if operators.runtimes.contains(&self.runtime) {
             Some(DisabledBy::Runtime(self.runtime.clone()))
+        } else if !exemptions.enabled_for.is_empty() && !self.is_selected(&exemptions.enabled_for) {
+            Some(DisabledBy::NotSelected)
         } else if exemptions.train_jobs_may_disable && of_job() {
             Some(DisabledBy::TrainJob)
         } else {
             None
         }
+    }
+
+    fn is_selected(&self, selector: &JobSelector) -> bool {
+        selector.namespaces.contains(self.namespace) || selector.runtimes.contains(&self.runtime)
     }
 }

@@ -23,7 +23,7 @@ impl Kind {
         Schema::compile(&self.schema()?).map_err(|problem| self.not_compiled(problem))
     }
 
-    /// Returns the kind's CustomResourceDefinition. Helm keeps it when the chart is uninstalled, so all objects of the kind are kept.
+    /// Returns the kind's CustomResourceDefinition.
     ///
     /// # Errors
     /// A placeholder that cannot be expanded, or a rule that does not compile.
@@ -45,28 +45,38 @@ impl Kind {
                 "name": VERSION, "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
             }),
         };
-        let scope = match self.options().scope {
-            Scope::Cluster => "Cluster",
-            Scope::Namespaced => "Namespaced",
-        };
-        Ok(json!({
-            "apiVersion": "apiextensions.k8s.io/v1",
-            "kind": "CustomResourceDefinition",
-            "metadata": {
-                "name": format!("{}.{}", self.plural(), names::TRAINER_GROUP),
-                "annotations": annotations(),
-            },
-            "spec": {
-                "group": names::TRAINER_GROUP,
-                "names": {
-                    "kind": self.name(), "listKind": format!("{}List", self.name()),
-                    "plural": self.plural(), "singular": self.name().to_lowercase(),
-                },
-                "scope": scope,
-                "versions": [version],
-            },
-        }))
+        Ok(definition(
+            names::TRAINER_GROUP,
+            self.name(),
+            self.plural(),
+            self.options().scope,
+            version,
+        ))
     }
+}
+
+/// Returns the CustomResourceDefinition of a kind with one version. Helm keeps it when the chart is uninstalled, so all objects of the kind are
+/// kept.
+#[must_use]
+pub fn definition(group: &str, kind: &str, plural: &str, scope: Scope, version: Value) -> Value {
+    let scope = match scope {
+        Scope::Cluster => "Cluster",
+        Scope::Namespaced => "Namespaced",
+    };
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.{group}"), "annotations": annotations()},
+        "spec": {
+            "group": group,
+            "names": {
+                "kind": kind, "listKind": format!("{kind}List"),
+                "plural": plural, "singular": kind.to_lowercase(),
+            },
+            "scope": scope,
+            "versions": [version],
+        },
+    })
 }
 
 /// Returns the JSONPath of the annotation with a TrainJob's error, for `kubectl get`. Dots in its key are escaped.

@@ -14,6 +14,7 @@ mod ours;
 mod unions;
 
 pub use compact::compact;
+pub use crd::definition;
 pub use error::DocumentError;
 pub use expand::expand;
 pub use kind::Kind;

@@ -1,0 +1,119 @@
+//! The observed state of a plugin.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::Condition;
+
+/// The most lines of `claims` and of `grants`.
+pub const MAX_LINES: usize = 32;
+
+/// The most digests of `trainJobs.digests`.
+pub const MAX_DIGESTS: usize = 16;
+
+/// What the controller found out about the plugin.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct PolicyPluginStatus {
+    /// The generation of the object that this status is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "i64")]
+    pub observed_generation: Option<i64>,
+    /// `Pulled`, `Verified`, `Loaded`, `Permitted`, `Conflicting`, `Paused` and `Active`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["type"]))]
+    pub conditions: Vec<Condition>,
+    /// The newest PluginRevision with this plugin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub revision: Option<String>,
+    /// The plugin's version.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub version: Option<String>,
+    /// The digest of the plugin's file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub digest: Option<String>,
+    /// The digest of the artifact's manifest in the registry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub manifest_digest: Option<String>,
+    /// Who signed the plugin, as the controller's configuration names the signer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub signer: Option<String>,
+    /// The digest of the plan with this plugin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub plan: Option<String>,
+    /// What the plugin claims, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MAX_LINES))]
+    pub claims: Vec<String>,
+    /// What the plugin is granted beyond the defaults, in words.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = MAX_LINES))]
+    pub grants: Vec<String>,
+    /// How many replicas of the controller have loaded the plugin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "ReplicaCount")]
+    pub replicas: Option<ReplicaCount>,
+    /// How many TrainJobs that have not finished use the plugin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "TrainJobCount")]
+    pub train_jobs: Option<TrainJobCount>,
+}
+
+/// How many replicas of the controller have loaded a plugin.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ReplicaCount {
+    /// Those that have loaded it.
+    pub current: u32,
+    /// All.
+    pub total: u32,
+    /// Both, as `CURRENT/TOTAL`.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub summary: String,
+}
+
+impl ReplicaCount {
+    /// Returns the numbers with their summary, which `kubectl get` prints.
+    #[must_use]
+    pub fn new(current: u32, total: u32) -> Self {
+        Self {
+            current,
+            total,
+            summary: format!("{current}/{total}"),
+        }
+    }
+}
+
+/// How many TrainJobs use a plugin.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TrainJobCount {
+    /// All of them.
+    pub total: u32,
+    /// Those that use each digest of the plugin, beginning with the most used.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(
+        length(max = MAX_DIGESTS),
+        extend("x-kubernetes-list-type" = "map", "x-kubernetes-list-map-keys" = ["digest"])
+    )]
+    pub digests: Vec<DigestCount>,
+    /// Those that were made before the digests of plugins were recorded, and those of further digests.
+    #[serde(skip_serializing_if = "super::is_default")]
+    pub unknown: u32,
+}
+
+/// How many TrainJobs use a digest of a plugin.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DigestCount {
+    /// The digest of the plugin's file, or the first 12 hexadecimal digits of it.
+    pub digest: String,
+    /// The number of TrainJobs.
+    pub train_jobs: u32,
+}
