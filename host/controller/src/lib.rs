@@ -40,6 +40,7 @@ pub mod lease;
 mod log_shares;
 mod measure;
 pub mod metrics;
+mod plugins;
 pub mod queue;
 pub mod rbac;
 pub mod reconcile;

@@ -1,0 +1,3 @@
+//! The plugins that PolicyPlugins of the cluster declare.
+
+mod rollout;
