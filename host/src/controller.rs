@@ -209,12 +209,7 @@ fn plugins(
     let load = LenientLoad::load(&files, &policy, &args.load.cache, sizes.threads, wrap)?;
     let generation = load.renderer.generation();
     let plan = generation.digest(&load.renderer.facts().facts);
-    metrics.set_plan(&plan);
-    let plugins: Vec<_> = generation.plugins().collect();
-    for plugin in &plugins {
-        metrics.plugin_loaded(&plugin.id);
-    }
-    let plugins: Vec<_> = plugins.iter().map(|it| it.id.to_string()).collect();
+    let plugins: Vec<_> = generation.plugins().map(|it| it.id.to_string()).collect();
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         plugins = plugins.join(", "),

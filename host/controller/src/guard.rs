@@ -24,8 +24,15 @@ type Caller = (Arc<str>, Phase);
 struct GuardedPlugin {
     plugin: Arc<dyn Plugin>,
     metrics: Arc<Metrics>,
+    breakers: Mutex<Breakers>,
+}
+
+#[derive(Default)]
+struct Breakers {
     /// The breakers of namespaces in which its calls exhausted their limits recently.
-    breakers: Mutex<HashMap<Caller, Breaker>>,
+    by_caller: HashMap<Caller, Breaker>,
+    /// How many of them are counted as open.
+    open: i64,
 }
 
 /// Guards a plugin: in a namespace in which its calls keep exhausting their time or their instructions, it is not called for a while. Other
@@ -39,28 +46,28 @@ pub fn guarded(plugin: Arc<dyn Plugin>, metrics: &Arc<Metrics>) -> Arc<dyn Plugi
 }
 
 impl GuardedPlugin {
-    fn breakers(&self) -> MutexGuard<'_, HashMap<Caller, Breaker>> {
+    fn breakers(&self) -> MutexGuard<'_, Breakers> {
         self.breakers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn admit(&self, caller: &Caller) -> Result<(), Open> {
         let mut breakers = self.breakers();
-        if breakers.is_empty() {
+        if breakers.by_caller.is_empty() {
             return Ok(());
         }
         let now = Instant::now();
         self.sweep(&mut breakers, now);
-        let breaker = breakers.get_mut(caller);
+        let breaker = breakers.by_caller.get_mut(caller);
         breaker.map_or(Ok(()), |breaker| breaker.admit(now))
     }
 
     fn ended(&self, caller: &Caller, end: CallEnd) {
         let mut breakers = self.breakers();
-        if end != CallEnd::Exhausted && !breakers.contains_key(caller) {
+        if end != CallEnd::Exhausted && !breakers.by_caller.contains_key(caller) {
             return;
         }
         let now = Instant::now();
-        let breaker = breakers.entry(caller.clone()).or_default();
+        let breaker = breakers.by_caller.entry(caller.clone()).or_default();
         if breaker.ended(end, now) {
             let (namespace, phase) = caller;
             tracing::warn!(
@@ -73,11 +80,23 @@ impl GuardedPlugin {
         self.sweep(&mut breakers, now);
     }
 
-    /// Removes idle breakers, and returns how many are open.
-    fn sweep(&self, breakers: &mut HashMap<Caller, Breaker>, now: Instant) {
-        breakers.retain(|_, breaker| !breaker.is_idle(now));
-        let open = breakers.values().filter(|breaker| breaker.is_open());
-        self.metrics.breakers_open(&self.info().id, open.count());
+    /// Removes idle breakers, and counts how many are open.
+    fn sweep(&self, breakers: &mut Breakers, now: Instant) {
+        breakers
+            .by_caller
+            .retain(|_, breaker| !breaker.is_idle(now));
+        let all = breakers.by_caller.values();
+        let open = all.filter(|breaker| breaker.is_open()).count();
+        let open = i64::try_from(open).unwrap_or(i64::MAX);
+        let by = open - std::mem::replace(&mut breakers.open, open);
+        self.metrics.breakers_changed(&self.info().id, by);
+    }
+}
+
+impl Drop for GuardedPlugin {
+    fn drop(&mut self) {
+        let open = self.breakers().open;
+        self.metrics.breakers_changed(&self.info().id, -open);
     }
 }
 

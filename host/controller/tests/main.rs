@@ -22,6 +22,7 @@ mod metrics_match_the_dashboards;
 mod objects_that_pods_wait_for_are_reported;
 mod only_one_candidate_leads;
 mod plugin_calls_have_spans;
+mod plugins_are_replaced_without_a_restart;
 mod plugins_that_exhaust_their_limits_are_paused;
 mod pods_report_only_for_their_own_train_job;
 mod pods_report_progress;

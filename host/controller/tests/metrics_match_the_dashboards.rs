@@ -155,7 +155,7 @@ fn label_values_are_escaped() {
         version: hostile.into(),
         digest: hostile.into(),
     };
-    metrics.plugin_loaded(&id);
+    metrics.set_plugins("sha256:1", [&id]);
     metrics.plugin_refused(hostile);
     metrics.plugin_refused(&"x".repeat(10_000));
     metrics.plugin_called(&PluginCall {
@@ -205,12 +205,16 @@ fn plugins_and_phases_are_counted_separately() {
     ] {
         call(&metrics, phase, error);
     }
-    metrics.plugin_loaded(&torch());
+    let replaced = PluginId {
+        version: "0.9.0".into(),
+        ..torch()
+    };
+    metrics.set_plugins("sha256:1", [&replaced]);
+    metrics.set_plugins("sha256:2", [&torch()]);
     metrics.plugin_refused("broken.wasm");
-    metrics.set_plan("sha256:1");
-    metrics.set_plan("sha256:2");
     let text = metrics.text().unwrap();
     assert!(!text.contains("sha256:1\""), "one plan at a time: {text}");
+    assert!(!text.contains("0.9.0"), "replaced: {text}");
     for line in [
         r#"trainyard_plan_info{digest="sha256:2"} 1"#,
         r#"trainyard_plugin_call_duration_seconds_count{plugin="torch",phase="transform"} 2"#,
@@ -373,9 +377,8 @@ fn every_metric_is_documented() {
         Phase::Transform,
         Some(&CallFailure::Busy(Busy::Pool)),
     );
-    metrics.plugin_loaded(&torch());
+    metrics.set_plugins("sha256:1", [&torch()]);
     metrics.plugin_refused("broken.wasm");
-    metrics.set_plan("sha256:1");
     metrics.admitted(
         "validator.trainjob.trainer.kubeflow.org",
         "allowed",

@@ -49,6 +49,6 @@ mod tests {
     #[test]
     fn the_place_of_a_namespace_is_the_same_in_every_release() {
         let places = ["default", "ml", "team-a", "kubeflow-system"].map(place);
-        assert_eq!(places, [0, 0, 0, 0]);
+        assert_eq!(places, [49, 92, 56, 49]);
     }
 }

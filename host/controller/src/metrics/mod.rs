@@ -290,7 +290,7 @@ impl Metrics {
         );
         registry.register(
             "trainyard_plugin_loaded",
-            "1 for each plugin that is loaded",
+            "1 for each plugin of the running generation",
             self.plugins_loaded.clone(),
         );
         registry.register(
@@ -394,30 +394,29 @@ impl Metrics {
         }
     }
 
-    /// Sets for how many namespaces the breaker of a plugin is open.
-    pub(crate) fn breakers_open(&self, id: &PluginId, namespaces: usize) {
+    /// Changes for how many namespaces breakers of a plugin are open. Two generations may have plugins of one name.
+    pub(crate) fn breakers_changed(&self, id: &PluginId, by: i64) {
         let plugin = Label::new(&id.name);
         self.plugin_breakers
             .get_or_create(&NameLabels { plugin })
-            .set(i64::try_from(namespaces).unwrap_or(i64::MAX));
+            .inc_by(by);
     }
 
-    /// Notes that a plugin is loaded.
-    pub fn plugin_loaded(&self, id: &PluginId) {
-        self.breakers_open(id, 0);
-        self.plugins_loaded
-            .get_or_create(&PluginLabels {
-                plugin: Label::new(&id.name),
-                version: Label::new(&id.version),
-                digest: Label::new(&id.digest),
-            })
-            .set(1);
-    }
-
-    /// Sets the digest of the plan.
-    pub fn set_plan(&self, digest: &str) {
+    /// Shows the plugins of the running generation, in place of those that were shown before, and the digest of their plan.
+    pub fn set_plugins<'p>(&self, plan: &str, plugins: impl IntoIterator<Item = &'p PluginId>) {
+        self.plugins_loaded.clear();
+        for id in plugins {
+            self.breakers_changed(id, 0);
+            self.plugins_loaded
+                .get_or_create(&PluginLabels {
+                    plugin: Label::new(&id.name),
+                    version: Label::new(&id.version),
+                    digest: Label::new(&id.digest),
+                })
+                .set(1);
+        }
         self.plan.clear();
-        let digest = Label::new(digest);
+        let digest = Label::new(plan);
         self.plan.get_or_create(&PlanLabels { digest }).set(1);
     }
 

@@ -1,19 +1,26 @@
 //! The digest of a TrainJob's inputs, an annotation of a suspended JobSet. It tells a controller after a restart whether the JobSet is up to
 //! date.
 //!
-//! The digest does not cover the runtime, which is pinned in the snapshot. A user who changes the annotation causes one more rendering, or
+//! A second digest, of what was rendered, tells whether other inputs make a difference: if they do not, nothing is written.
+//!
+//! The first digest does not cover the runtime, which is pinned in the snapshot. A user who changes the annotation causes one more rendering, or
 //! none until the JobSet is unsuspended, when it is always applied.
+
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use trainyard_model::{lookup::Lookups, plan::PlannedPlugin};
-use trainyard_render::Renderer;
+use trainyard_render::{RenderedObject, Renderer};
 
 use crate::watch::TrainJobState;
 
-/// The inputs that all TrainJobs of a controller share.
-#[derive(Clone, Debug)]
-pub(crate) struct CommonInputs(Vec<u8>);
+/// What separates the digest of the inputs from that of the rendering.
+const RENDERING: char = '#';
+
+/// The inputs that all TrainJobs of a generation share.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CommonInputs(Arc<[u8]>);
 
 impl CommonInputs {
     pub(crate) fn new(renderer: &Renderer, write_defaults: bool) -> Self {
@@ -32,7 +39,12 @@ impl CommonInputs {
             "catalog": facts.catalog.as_deref(),
             "writeDefaults": write_defaults,
         });
-        Self(Sha256::digest(all.to_string()).to_vec())
+        Self(Sha256::digest(all.to_string()).as_slice().into())
+    }
+
+    #[cfg(test)]
+    pub(crate) fn for_tests(number: u8) -> Self {
+        Self([number].into())
     }
 }
 
@@ -55,32 +67,69 @@ impl Inputs {
 
     /// Whether a JobSet with this annotation was rendered from these inputs without lookups.
     pub(crate) fn are_all_of(&self, annotation: Option<&str>) -> bool {
-        annotation == Some(&self.0)
+        annotation.map(inputs_in) == Some(&*self.0)
     }
 
-    /// Returns the annotation of a JobSet that was rendered from these inputs and lookups.
-    pub(crate) fn annotation(&self, lookups: &Lookups) -> String {
-        if lookups.is_empty() {
-            return self.0.clone();
+    /// Returns the annotation of a JobSet that was rendered from these inputs and lookups, with these objects beside it.
+    pub(crate) fn annotation(
+        &self,
+        lookups: &Lookups,
+        job_set: &Value,
+        objects: &[RenderedObject],
+    ) -> String {
+        let mut text = self.0.clone();
+        if !lookups.is_empty() {
+            text += "/";
+            text += &hex::encode(Sha256::digest(json!(lookups).to_string()));
         }
-        let lookups = Sha256::digest(json!(lookups).to_string());
-        format!("{}/{}", self.0, hex::encode(lookups))
+        text.push(RENDERING);
+        text + &rendering(job_set, objects)
     }
+}
+
+/// Returns a digest of what was rendered, half as long as the others, because every suspended JobSet is kept in memory with it.
+fn rendering(job_set: &Value, objects: &[RenderedObject]) -> String {
+    let mut hash = Sha256::new();
+    hash.update(job_set.to_string());
+    for object in objects {
+        hash.update(format!("\n{} ", object.apply.name()));
+        hash.update(object.value.to_string());
+    }
+    let digest = hash.finalize();
+    hex::encode(digest.get(..16).unwrap_or(&digest))
+}
+
+/// Returns the digest of the inputs, with that of the lookups.
+fn inputs_in(annotation: &str) -> &str {
+    let parts = annotation.split_once(RENDERING);
+    parts.map_or(annotation, |(inputs, _)| inputs)
+}
+
+/// Whether two JobSets with these annotations were rendered from the same inputs.
+pub(crate) fn have_same_inputs(one: &str, other: &str) -> bool {
+    inputs_in(one) == inputs_in(other)
+}
+
+/// Whether two JobSets with these annotations, and the objects beside them, were rendered the same. An earlier release did not note that.
+pub(crate) fn have_same_rendering(one: &str, other: &str) -> bool {
+    let rendering = |annotation: &str| Some(annotation.split_once(RENDERING)?.1.to_owned());
+    rendering(one).is_some_and(|one| rendering(other).as_ref() == Some(&one))
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use std::sync::Arc;
+    use std::collections::BTreeMap;
 
     use trainyard_model::{
         call::Call,
         contract::VERSION,
         lookup::{LookupAnswer, LookupKey},
         manifest::Manifest,
+        object::{ApplyMode, ObjectKind, ObjectName},
         plugin::{CallOutcome, Phase, Plugin},
-        plugin_info::{PluginInfo, Settings},
+        plugin_info::{PluginId, PluginInfo, Settings},
     };
     use trainyard_render::ClusterFacts;
 
@@ -132,7 +181,8 @@ mod tests {
     fn only_inputs_without_lookups_are_complete() {
         let inputs = Inputs("abc".to_owned());
         let mut lookups = Lookups::default();
-        let without = inputs.annotation(&lookups);
+        let annotation = |lookups: &Lookups| inputs.annotation(lookups, &json!({}), &[]);
+        let without = annotation(&lookups);
         assert!(inputs.are_all_of(Some(&without)));
         assert!(!inputs.are_all_of(Some("abd")) && !inputs.are_all_of(None));
         let key = LookupKey::Served {
@@ -140,9 +190,48 @@ mod tests {
             kind: "Node".to_owned(),
         };
         lookups.insert(key.clone(), LookupAnswer::Served(true));
-        let with = inputs.annotation(&lookups);
+        let with = annotation(&lookups);
         assert!(!inputs.are_all_of(Some(&with)));
         lookups.insert(key, LookupAnswer::Served(false));
-        assert_ne!(with, inputs.annotation(&lookups));
+        assert_ne!(with, annotation(&lookups));
+    }
+
+    #[test]
+    fn the_same_rendering_is_recognized_whatever_the_inputs() {
+        let kind = ObjectKind::new("v1", "ConfigMap").unwrap();
+        let object = |apply, name: &str| RenderedObject {
+            kind: kind.clone(),
+            name: ObjectName::new(&kind, "a", "a-b".to_owned()).unwrap(),
+            value: json!({"metadata": {"name": name}}),
+            material: BTreeMap::new(),
+            apply,
+            plugin: PluginId {
+                name: "a".into(),
+                version: "1".into(),
+                digest: "native".into(),
+            },
+        };
+        let annotation = |inputs: &str, replicas: u8, objects: &[RenderedObject]| {
+            let job_set = json!({"spec": {"replicas": replicas}});
+            Inputs(inputs.to_owned()).annotation(&Lookups::default(), &job_set, objects)
+        };
+        let live = [object(ApplyMode::Live, "a")];
+        let first = annotation("abc", 1, &live);
+        assert!(have_same_inputs(&first, &annotation("abc", 2, &[])));
+        assert!(have_same_inputs(&first, "abc"));
+        assert!(!have_same_inputs(&first, &annotation("abd", 1, &live)));
+        assert!(have_same_rendering(&first, &annotation("abd", 1, &live)));
+        let others = [
+            annotation("abc", 2, &live),
+            annotation("abc", 1, &[]),
+            annotation("abc", 1, &[object(ApplyMode::Once, "a")]),
+            annotation("abc", 1, &[object(ApplyMode::Live, "b")]),
+            // An earlier release did not note it.
+            "abc".to_owned(),
+        ];
+        for other in others {
+            assert!(!have_same_rendering(&first, &other), "{other}");
+        }
+        assert!(!have_same_rendering("abc", "abc"));
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::object_ref::ObjectRef;
+use super::{inputs::CommonInputs, object_ref::ObjectRef};
 
 /// The result of a reconcile after which everything was up to date.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub(crate) struct LastReconcile {
     pub(crate) uid: Box<str>,
     /// The TrainJob's fingerprint.
     pub(crate) fingerprint: u64,
+    /// The inputs that it shared with the other TrainJobs of its generation.
+    pub(crate) common: CommonInputs,
     /// The version of its JobSet.
     pub(crate) job_set: Option<u64>,
     /// The objects beside the JobSet; `None` if they were not read since the controller started.

@@ -73,7 +73,7 @@ use outcome::Report;
 pub(crate) use outcome::{ReconcileOutcome, waits};
 pub use reconciler::{Reconciler, Stores};
 pub use snapshot::Snapshot;
-use start::Start;
+use start::{KnownJobSet, Start};
 use trainyard_api::names;
 
 use crate::{
@@ -106,7 +106,13 @@ impl Reconciler {
                 };
             }
         };
-        let start = Start::of(self, key, &job, failing_for >= TEMPORARY);
+        let start = Start::of(
+            self,
+            key,
+            &job,
+            pinned.generation(),
+            failing_for >= TEMPORARY,
+        );
         let unreadable = self.stores.job_sets.unreadable(key);
         let mut cluster =
             LiveCluster::new(self, (key, worker), pinned, job, &start.job_set, start.now);
@@ -122,6 +128,14 @@ impl Reconciler {
             self.log_report(key, &start, report);
         }
         outcome
+    }
+
+    /// Whether a TrainJob follows a replacement of the plugins: this controller reconciles it, and it has neither started nor ended.
+    pub(crate) fn follows(&self, key: &NamespacedName, job: &TrainJobState) -> bool {
+        let is_reconciled = job.desired.managed_by_us && !job.deleting;
+        let has_ended = || status::end(&job.status).is_some();
+        let has_not_started = || KnownJobSet::of(self, key, &job.uid).has_not_started(&job.status);
+        is_reconciled && !has_ended() && has_not_started()
     }
 
     /// Returns the TrainJob in the store. What was remembered of a TrainJob that is gone or unreadable is discarded, and what one of another manager waited for.

@@ -240,6 +240,7 @@ impl Reconciler {
         let last = LastReconcile {
             uid: Box::default(),
             fingerprint: 0,
+            common: super::CommonInputs::default(),
             job_set: None,
             objects: None,
         };

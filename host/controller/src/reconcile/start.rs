@@ -5,11 +5,13 @@ use std::sync::Arc;
 use k8s_openapi::jiff::Timestamp;
 
 use super::{
+    inputs::CommonInputs,
     last_reconcile::{AnnotationWrite, LastReconcile},
     reconciler::Reconciler,
     status,
 };
 use crate::{
+    generation::Generation,
     queue::NamespacedName,
     watch::{DesiredState, JobSetState, TrainJobState, TrainJobStatus},
 };
@@ -23,6 +25,8 @@ pub(crate) struct Start {
     pub(crate) job_set: KnownJobSet,
     /// The result of the last reconcile, if it was of the same TrainJob.
     pub(crate) last: Option<LastReconcile>,
+    /// The inputs that it shares with the other TrainJobs of its generation.
+    pub(crate) common: CommonInputs,
     /// Whether something that the JobSet was rendered from has changed since.
     pub(crate) outdated: bool,
     /// Whether its reconciles have failed for so long that the cause is unlikely to be temporary (`TEMPORARY`).
@@ -32,11 +36,12 @@ pub(crate) struct Start {
 }
 
 impl Start {
-    /// Returns what is known of this TrainJob in the store.
+    /// Returns what is known of this TrainJob in the store, which is reconciled with a generation.
     pub(super) fn of(
         reconciler: &Reconciler,
         key: &NamespacedName,
         job: &TrainJobState,
+        generation: &Generation,
         persists: bool,
     ) -> Self {
         let uid = &*job.uid;
@@ -47,6 +52,7 @@ impl Start {
             job: JobFacts::of(&key.name, job),
             job_set: KnownJobSet::of(reconciler, key, uid),
             last: last.filter(|last| *last.uid == *uid),
+            common: generation.common.clone(),
             outdated: reconciler.interests.is_outdated(key),
             persists,
             annotated: annotated.filter(|last| *last.uid == *uid),
@@ -140,6 +146,18 @@ impl KnownJobSet {
     /// Whether a JobSet of its name exists, whoever owns it.
     pub(crate) fn exists(&self) -> bool {
         !matches!(self.stored, StoredJobSet::Missing)
+    }
+
+    /// Whether a TrainJob with this status has not started, so that its next rendering is with the current plugins.
+    pub(crate) fn has_not_started(&self, status: &TrainJobStatus) -> bool {
+        match &self.stored {
+            StoredJobSet::Missing => true,
+            // A JobSet that has never run has the digest of its inputs.
+            StoredJobSet::Ours(found) => {
+                found.suspended && found.inputs.is_some() && !status::has_run(status)
+            }
+            StoredJobSet::NotOurs => false,
+        }
     }
 
     /// Whether pods of its JobSet may run.

@@ -1,5 +1,6 @@
 //! The [`watches`] fill the stores and the queue; workers take TrainJobs from the queue and reconcile them.
 
+mod generations;
 mod shadow;
 #[cfg(test)]
 mod tests;

@@ -358,3 +358,77 @@ async fn of_train_jobs_that_are_not_reconciled_little_is_forgotten() {
         assert_eq!(work.failures.len(), usize::from(!is_read));
     }
 }
+
+/// Puts a TrainJob, and possibly its JobSet with these annotations, into the stores.
+fn put(work: &Work, name: &str, job: &serde_json::Value, job_set: Option<(bool, &str)>) {
+    let mut changed: serde_json::Value = serde_json::from_str(&object(name, 1, None)).unwrap();
+    for (member, value) in job.as_object().unwrap() {
+        changed[member] = value.clone();
+    }
+    let (key, read) = crate::watch::read::<TrainJobObject>(&changed.to_string()).unwrap();
+    work.stores.jobs.put_read(key, read);
+    if let Some((suspended, annotation)) = job_set {
+        let mut object: serde_json::Value = serde_json::from_str(&object(name, 1, None)).unwrap();
+        object["spec"] = json!({"suspend": suspended});
+        object["metadata"]["annotations"] = json!({annotation: "a"});
+        object["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": names::TRAINER_API_VERSION, "kind": names::TRAIN_JOB, "name": name, "uid": name, "controller": true,
+        }]);
+        let (key, read) = crate::watch::read::<JobSetObject>(&object.to_string()).unwrap();
+        work.stores.job_sets.put_read(key, read);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_train_jobs_that_have_not_started_follow_the_plugins() {
+    let (work, _writer) = work(&Script::new([]).client());
+    let (inputs, started) = (crate::annotations::INPUTS, crate::annotations::STARTED);
+    let plain = json!({});
+    let suspended = json!({"spec": {"runtimeRef": {"name": "r"}, "suspend": true}});
+    put(&work, "new", &plain, None);
+    put(&work, "queued", &suspended, Some((true, inputs)));
+    put(&work, "running", &plain, Some((false, started)));
+    put(&work, "paused", &suspended, Some((true, started)));
+    let has_run = json!({"jobsStatus": [{"name": "node", "ready": 1, "active": 1, "succeeded": 0, "failed": 0, "suspended": 0}]});
+    put(
+        &work,
+        "recreated",
+        &json!({"status": has_run}),
+        Some((true, inputs)),
+    );
+    let ended = json!({"conditions": [{
+        "type": "Complete", "status": "True", "reason": "r", "message": "m", "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }]});
+    put(&work, "ended", &json!({"status": ended}), None);
+    let unmanaged = json!({"spec": {"managedBy": "example.com/other"}});
+    put(&work, "unmanaged", &unmanaged, None);
+    work.queue_unstarted();
+    let mut followed = Vec::new();
+    let second = Duration::from_secs(1);
+    while let Ok(Some(running)) = tokio::time::timeout(second, work.queue.next()).await {
+        followed.push(running.key().name.to_string());
+        running.succeed();
+    }
+    followed.sort();
+    assert_eq!(followed, ["new", "queued"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn thousands_of_train_jobs_follow_the_plugins_at_a_bounded_rate() {
+    const COUNT: usize = 10_000;
+    let (work, _writer) = work(&Script::new([]).client());
+    for number in 0..COUNT {
+        put(&work, &number.to_string(), &json!({}), None);
+    }
+    let began = tokio::time::Instant::now();
+    work.queue_unstarted();
+    let mut by_second = [0; 201];
+    for _ in 0..COUNT {
+        let running = work.queue.next().await.unwrap();
+        let second = usize::try_from(began.elapsed().as_secs()).unwrap();
+        by_second[second] += 1;
+        running.succeed();
+    }
+    assert!(by_second.iter().all(|count| *count <= 51), "{by_second:?}");
+    assert_eq!(work.queue.count(), [0; 3]);
+}

@@ -39,7 +39,7 @@ impl Work {
             log: self.reconciler.log.clone(),
             queue: self.queue.clone(),
         };
-        let watches: [BoxFuture<'_, StateReplaced>; 5] = [
+        let watches: [BoxFuture<'_, StateReplaced>; 6] = [
             self.follow::<TrainJobObject>(names::TRAIN_JOB, &stores.jobs, |key, change| {
                 self.job_changed(key, &change);
             })
@@ -64,6 +64,9 @@ impl Work {
             )
             .boxed(),
             Arc::new(lookups).run().map(|never| match never {}).boxed(),
+            self.follow_generations()
+                .map(|never| match never {})
+                .boxed(),
         ];
         select_all(watches).await.0
     }

@@ -26,6 +26,7 @@ const THREADS: usize = 3;
 /// A controller that runs until it is stopped.
 pub(crate) struct Controller {
     stop: CancellationToken,
+    generations: Arc<Generations>,
     runs: JoinHandle<Result<(), ControllerError>>,
 }
 
@@ -86,12 +87,11 @@ impl Controller {
             let task = move || tracing::dispatcher::with_default(&dispatch, task);
             drop(std::thread::spawn(task));
         });
+        let generations = Generations::new(renderer.unwrap(), settings.write_job_set_defaults);
+        let generations = Arc::new(generations);
         let options = Options {
             cluster: cluster.serve().await,
-            generations: Arc::new(Generations::new(
-                renderer.unwrap(),
-                settings.write_job_set_defaults,
-            )),
+            generations: generations.clone(),
             threads: Threads::new(spawn, sizes, settings.render_timeout),
             settings,
             instance: "test".to_owned(),
@@ -101,7 +101,16 @@ impl Controller {
         };
         let stop = CancellationToken::new();
         let runs = tokio::spawn(trainyard_controller::run(options, stop.clone()));
-        Self { stop, runs }
+        Self {
+            stop,
+            generations,
+            runs,
+        }
+    }
+
+    /// Its plugins.
+    pub(crate) fn generations(&self) -> &Generations {
+        &self.generations
     }
 
     /// Waits until it has ended by itself, and returns why.

@@ -24,7 +24,8 @@ use tokio::{
 };
 use tokio_rustls::{TlsConnector, client::TlsStream};
 use trainyard_controller::{
-    metrics::Metrics, serve::BindAddress, settings::Settings, webhook::WebhookSettings,
+    generation::Generations, metrics::Metrics, serve::BindAddress, settings::Settings,
+    webhook::WebhookSettings,
 };
 use trainyard_model::plugin::Plugin;
 
@@ -277,6 +278,11 @@ impl Webhooks {
         };
         let wanted = tokio::time::timeout(PATIENCE, wanted).await;
         wanted.expect("the probe is answered as expected");
+    }
+
+    /// Its plugins.
+    pub(crate) fn generations(&self) -> &Generations {
+        self.controller.generations()
     }
 
     /// Stops the controller, and does not wait.

@@ -143,6 +143,7 @@ impl<'a, C: Cluster> Flow<'a, C> {
         self.cluster.remember(LastReconcile {
             uid: uid.clone(),
             fingerprint: *fingerprint,
+            common: self.start.common.clone(),
             job_set: job_set.map(JobSetState::version),
             objects,
         });

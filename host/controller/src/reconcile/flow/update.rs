@@ -11,9 +11,12 @@ use crate::{
     reconcile::{
         cluster::{Apply, Basis, Cluster, RuntimeSource, WantedPlacement},
         error::ReconcileError,
+        facts::RenderedFacts,
+        inputs::{have_same_inputs, have_same_rendering},
         last_reconcile::AppliedObject,
         object_ref::ObjectRef,
         outcome::Report,
+        start::Start,
     },
     watch::JobSetState,
 };
@@ -25,7 +28,7 @@ impl<C: Cluster> Flow<'_, C> {
         // A JobSet that has never run has the digest of its inputs.
         let never_run = !job.has_run() && found.inputs.is_some();
         // If the TrainJob is not suspended, its JobSet is unsuspended, even if another client suspended it.
-        if job.desired.suspend && self.is_up_to_date(found) {
+        if job.desired.suspend && self.is_up_to_date(found, never_run) {
             if self.start.last.is_none() {
                 self.remember(None);
             }
@@ -44,13 +47,14 @@ impl<C: Cluster> Flow<'_, C> {
         }
     }
 
-    /// Whether a suspended JobSet is up to date, by the last reconcile or by its own digest.
-    fn is_up_to_date(&self, found: &JobSetState) -> bool {
+    /// Whether a suspended JobSet is up to date, by the last reconcile or by its own digest. One that has run does not follow the plugins.
+    fn is_up_to_date(&self, found: &JobSetState, never_run: bool) -> bool {
         if self.start.outdated {
             return false;
         }
         if let Some(last) = &self.start.last {
-            return last.fingerprint == self.start.job.fingerprint;
+            let same_plugins = !never_run || last.common == self.start.common;
+            return same_plugins && last.fingerprint == self.start.job.fingerprint;
         }
         // The snapshot of a recreated JobSet may not be updated yet.
         let noted = found.inputs.as_deref().filter(|_| !found.recreated);
@@ -84,22 +88,35 @@ impl<C: Cluster> Flow<'_, C> {
         found: &JobSetState,
         basis: Basis<C::Snapshot>,
     ) -> Result<()> {
+        let early = match self.have_only_plugins_changed() {
+            true => Some(self.render(train_job, &basis).await),
+            false => None,
+        };
+        // The store has every write of this process. If another client changes the JobSet, the watch will show it.
+        if let Some(Ok(rendering)) = &early
+            && self.is_as_applied(found.inputs.as_deref(), basis.source, &rendering.facts)
+        {
+            self.remember_unchanged(&rendering.facts);
+            return Ok(());
+        }
         let found = self.cluster.suspended_job_set(&found.uid).await?;
         if found.facts.started {
             return self.resume_unnoted(train_job, found, basis).await;
         }
-        let mut rendering = self.render(train_job, &basis).await?;
+        let mut rendering = match early {
+            Some(rendered) => rendered?,
+            None => self.render(train_job, &basis).await?,
+        };
+        let as_applied = self.is_as_applied(
+            found.facts.inputs.as_deref(),
+            basis.source,
+            &rendering.facts,
+        );
         self.save(&mut rendering).await?;
         self.report_warnings(&rendering.facts);
         let facts = &rendering.facts;
-        // The JobSet does not vouch for a snapshot of the current runtime yet.
-        let is_known = basis.source == RuntimeSource::Snapshot;
-        if self.start.job.desired.suspend
-            && is_known
-            && found.facts.inputs.as_deref() == Some(&*facts.inputs)
-        {
-            let objects: Vec<_> = facts.objects.iter().map(|it| it.object.clone()).collect();
-            self.remember(Some(AppliedObject::unknown(&objects)));
+        if as_applied {
+            self.remember_unchanged(facts);
             return Ok(());
         }
         let objects = self.write_all(&facts.objects, JobSetStage::Fresh).await?;
@@ -109,6 +126,39 @@ impl<C: Cluster> Flow<'_, C> {
         // The deletion of the JobSet triggers another reconcile.
         self.remember(Some(objects));
         Ok(())
+    }
+
+    /// Whether nothing but the plugins of its namespace has changed since this process found the JobSet up to date.
+    fn have_only_plugins_changed(&self) -> bool {
+        let Start {
+            job, last, common, ..
+        } = self.start;
+        let last = last.as_ref().filter(|_| job.desired.suspend);
+        last.is_some_and(|last| last.fingerprint == job.fingerprint && last.common != *common)
+    }
+
+    /// Whether a JobSet that stays suspended, and has this digest, was applied as it is rendered now: from the same inputs, or from others with
+    /// the same result. Other inputs that the snapshot pins count, because the JobSet vouches for it.
+    fn is_as_applied(
+        &self,
+        noted: Option<&str>,
+        source: RuntimeSource,
+        rendered: &RenderedFacts,
+    ) -> bool {
+        // The JobSet does not vouch for a snapshot of the current runtime yet.
+        let is_known = source == RuntimeSource::Snapshot;
+        let noted = noted.filter(|_| is_known && self.start.job.desired.suspend);
+        noted.is_some_and(|noted| {
+            have_same_inputs(noted, &rendered.inputs)
+                || rendered.saved && have_same_rendering(noted, &rendered.inputs)
+        })
+    }
+
+    /// Remembers that a suspended JobSet was left unchanged.
+    fn remember_unchanged(&mut self, rendered: &RenderedFacts) {
+        let objects = rendered.objects.iter().map(|it| it.object.clone());
+        let objects: Vec<_> = objects.collect();
+        self.remember(Some(AppliedObject::unknown(&objects)));
     }
 
     /// Applies the JobSet over the suspended one, whose Jobs first lose entries that are not wanted. Returns whether it still exists.

@@ -7,13 +7,17 @@ use trainyard_model::lookup::{Lookups, Requester};
 use trainyard_render::PendingLookup;
 
 use super::LiveCluster;
-use crate::reconcile::{cluster::Result, error::ReconcileError};
+use crate::{
+    rbac::Reach,
+    reconcile::{cluster::Result, error::ReconcileError},
+};
 
 impl LiveCluster<'_> {
-    /// Fetches the objects that the last rendering waits for.
+    /// Fetches the objects that the last rendering, with plugins of this reach, waits for.
     pub(super) async fn look_up(
         &self,
         job: &TrainJob,
+        reach: &Reach,
         pending: Vec<PendingLookup>,
         lookups: &mut Arc<Lookups>,
     ) -> Result<()> {
@@ -22,7 +26,6 @@ impl LiveCluster<'_> {
             uid: job.metadata.uid.as_deref(),
         };
         let interests = &self.reconciler.interests;
-        let reach = &self.pinned.generation().reach;
         for lookup in pending {
             let key = &lookup.key;
             interests.register(self.key, key, reach);

@@ -8,7 +8,9 @@ use std::{
 use serde_json::Value;
 use trainyard_api::TrainJob;
 use trainyard_model::{deadline::Deadline, lookup::Lookups, object::ApplyMode, plan::Plan};
-use trainyard_render::{ClusterFacts, Needs, Problem, Rendered, RenderedObject, Renderer, Stopped};
+use trainyard_render::{
+    ClusterFacts, Needs, Problem, Rendered, RenderedObject, Renderer, Stopped, plan_of,
+};
 
 use super::{LiveCluster, train_jobs::AdmittedTrainJob};
 use crate::{
@@ -44,10 +46,40 @@ impl RenderedJobSet {
 }
 
 impl Renderings for LiveCluster<'_> {
-    /// Plan and lookups of a started TrainJob are pinned, and a rendering with others is an error. A snapshot of the reference has no plan
-    /// and pins nothing. The lookups of all other TrainJobs are repeated.
+    /// Plan and lookups of a started TrainJob are pinned, and a rendering with others is an error, unless another generation that is held keeps
+    /// them. A snapshot of the reference has no plan and pins nothing. The lookups of all other TrainJobs are repeated.
     async fn render(
         &mut self,
+        job: &AdmittedTrainJob,
+        basis: &Basis<Snapshot>,
+        existing: Option<&Snapshot>,
+    ) -> Result<WithFacts<RenderedFacts, RenderedJobSet>> {
+        let pinned = basis.snapshot.plan.as_ref().filter(|_| basis.started);
+        let Some(plan) = pinned else {
+            let generation = self.pinned.generation().clone();
+            return self.render_with(&generation, job, basis, existing).await;
+        };
+        let mut refused = None;
+        for generation in self.pinned.keeping(plan) {
+            match self.render_with(&generation, job, basis, existing).await {
+                // A further plugin, or another fact, would change the plan of this TrainJob.
+                Err(error) if error.is_pinned() => _ = refused.get_or_insert(error),
+                rendered => {
+                    self.pinned.switch_to(&generation);
+                    return rendered;
+                }
+            }
+        }
+        let now = self.pinned.generation().counterpart(plan);
+        Err(refused.unwrap_or_else(|| ReconcileError::pinned(plan, &now)))
+    }
+}
+
+impl LiveCluster<'_> {
+    /// Renders the TrainJob with the plugins of a generation.
+    async fn render_with(
+        &mut self,
+        generation: &Arc<Generation>,
         job: &AdmittedTrainJob,
         basis: &Basis<Snapshot>,
         existing: Option<&Snapshot>,
@@ -58,9 +90,6 @@ impl Renderings for LiveCluster<'_> {
         let mut snapshot = basis.snapshot.clone();
         snapshot.started = started;
         let pinned = snapshot.plan.as_ref().filter(|_| started);
-        if let Some(plan) = pinned {
-            check_still_loaded(self.pinned.generation(), plan)?;
-        }
         let mut lookups = if started {
             snapshot.lookups.clone()
         } else {
@@ -80,24 +109,17 @@ impl Renderings for LiveCluster<'_> {
                 source,
                 stored: existing.and_then(|it| it.stored.clone()),
             };
-            let task = self.on_thread(move |renderer, deadline| task.render(renderer, deadline));
+            let render = move |renderer: &_, deadline: &_| task.render(renderer, deadline);
+            let task = self.on_thread_with(generation, render);
             match task.await?? {
                 RenderOutcome::Rendered(rendered) => return Ok(rendered),
                 RenderOutcome::Needs(needs) => {
-                    self.look_up(&job.job, needs.lookups, &mut lookups).await?;
+                    let reach = &generation.reach;
+                    self.look_up(&job.job, reach, needs.lookups, &mut lookups)
+                        .await?;
                 }
             }
         }
-    }
-}
-
-/// Fails if a plugin of the plan is not loaded, or in another version or with other settings.
-fn check_still_loaded(generation: &Generation, plan: &Plan) -> Result<()> {
-    let now = generation.counterpart(plan);
-    if plan.is_kept_by(&now) {
-        Ok(())
-    } else {
-        Err(ReconcileError::pinned(plan, &now))
     }
 }
 
@@ -130,6 +152,9 @@ struct RenderTask {
 impl RenderTask {
     fn render(self, renderer: &Renderer, deadline: &Deadline) -> Result<RenderOutcome> {
         let runtime = &self.snapshot.runtime;
+        if let Some(pinned) = &self.pinned {
+            self.check_plan(renderer, pinned)?;
+        }
         let rendered =
             renderer.render(&self.job, runtime, &self.namespace, &self.lookups, deadline);
         match rendered {
@@ -143,6 +168,20 @@ impl RenderTask {
                 let runtime = runtime.clone();
                 Err(ReconcileError::render(self.job, runtime, stopped))
             }
+        }
+    }
+
+    /// Fails if other plugins, or in another order, would be called than those of the pinned plan.
+    fn check_plan(&self, renderer: &Renderer, pinned: &Plan) -> Result<()> {
+        let runtime = &self.snapshot.runtime;
+        // The problems of a plan are found again, with all others.
+        let Ok(planned) = renderer.plan(&self.job, runtime, &self.namespace) else {
+            return Ok(());
+        };
+        let now = plan_of(&planned.active, &renderer.facts().facts);
+        match pinned.is_kept_by(&now) {
+            true => Ok(()),
+            false => Err(ReconcileError::pinned(pinned, &now)),
         }
     }
 
@@ -164,7 +203,9 @@ impl RenderTask {
         let warnings = warnings.map(|warning| warning.for_event(&self.job, runtime));
         // A JobSet that is to run has no digest of its inputs.
         let inputs = if self.job.suspend {
-            self.inputs.annotation(&self.snapshot.lookups)
+            let (job_set, objects) = (&rendered.job_set, &rendered.objects);
+            self.inputs
+                .annotation(&self.snapshot.lookups, job_set, objects)
         } else {
             String::new()
         };

@@ -8,7 +8,7 @@ use super::{
     Fault, job, object,
     world::{SimObject, SimSnapshot, World},
 };
-use crate::reconcile::{ReconcileOutcome, facts::OldJob, status};
+use crate::reconcile::{ReconcileOutcome, facts::OldJob, inputs::have_same_rendering, status};
 
 /// An event between reconciles.
 #[derive(Clone, Debug)]
@@ -50,6 +50,8 @@ enum Event {
     Rendering(Option<Fault>),
     /// The runtime is created or deleted.
     Runtime(bool),
+    /// The plugins are replaced.
+    Plugins(u8),
 }
 
 fn event() -> impl Strategy<Value = Event> {
@@ -87,6 +89,7 @@ fn event() -> impl Strategy<Value = Event> {
         1 => (0..16_usize).prop_map(Event::Killed),
         1 => rendering.prop_map(Event::Rendering),
         1 => any::<bool>().prop_map(Event::Runtime),
+        2 => (0..4_u8).prop_map(Event::Plugins),
     ]
 }
 
@@ -166,6 +169,7 @@ fn happens(world: &mut World, event: &Event) {
         Event::Killed(at) => world.killed_at = Some(*at),
         Event::Rendering(fault) => world.rendering = *fault,
         Event::Runtime(exists) => world.runtime = *exists,
+        Event::Plugins(number) => world.plugins = *number,
     }
 }
 
@@ -237,6 +241,12 @@ proptest! {
         let found = world.job_set.as_ref();
         let has = found.map(|found| found.suspended);
         prop_assert_eq!(has, Some(world.job.desired.suspend), "{:#?}", world);
+        // If it has never run, it is as the current plugins render it.
+        let started = world.snapshot.as_ref().is_some_and(|it| it.started);
+        let noted = found.filter(|found| found.suspended && !found.has_run && !started);
+        if let Some(noted) = noted.and_then(|found| found.inputs.as_deref()) {
+            prop_assert!(have_same_rendering(noted, &world.inputs_text()), "{world:#?}");
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::{
     reconcile::{
+        inputs::CommonInputs,
         last_reconcile::{AppliedObject, LastReconcile},
         object_ref::ObjectRef,
         outcome::Report,
@@ -53,6 +54,7 @@ fn remembers(world: &mut World, fingerprint: u64, objects: Option<&[ObjectRef]>)
     world.last = Some(LastReconcile {
         uid: world.job.uid.clone(),
         fingerprint,
+        common: CommonInputs::for_tests(0),
         job_set: world.state().map(|found| found.version()),
         objects: objects.map(AppliedObject::unknown),
     });

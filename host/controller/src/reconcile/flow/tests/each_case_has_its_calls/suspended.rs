@@ -50,6 +50,57 @@ fn a_suspended_job_set_that_has_never_run() {
             None,
         ),
         (
+            "other plugins render it in the same way",
+            waits("inputs of 1#rendering of 1, false", |world| {
+                remembers(world, 1, None);
+                world.plugins = 2;
+            }),
+            "begin, read TrainJob, read snapshot, render snapshot, remember",
+            None,
+        ),
+        (
+            "other plugins render it in another way",
+            waits("inputs of 1#rendering of 1, false", |world| {
+                remembers(world, 1, None);
+                world.plugins = 1;
+            }),
+            "begin, read TrainJob, read snapshot, render snapshot, read JobSet, replace snapshot, compare with all, apply JobSet over, remember",
+            None,
+        ),
+        (
+            "other plugins were loaded before the controller was restarted, and rendered it in the same way",
+            waits("inputs of 1 with 2#rendering of 1, false", |_| {}),
+            "begin, read TrainJob, read snapshot, read JobSet, render snapshot, remember",
+            None,
+        ),
+        (
+            "other plugins render it in the same way, and an earlier release did not note how",
+            waits(same, |world| {
+                remembers(world, 1, None);
+                world.plugins = 2;
+            }),
+            "begin, read TrainJob, read snapshot, render snapshot, read JobSet, compare with all, apply JobSet over, remember",
+            None,
+        ),
+        (
+            "other plugins cannot render it",
+            waits(same, |world| {
+                remembers(world, 1, None);
+                (world.plugins, world.rendering) = (2, Some(Fault::Input));
+            }),
+            "begin, read TrainJob, read snapshot, render snapshot, read JobSet",
+            Some("no_runtime"),
+        ),
+        (
+            "other plugins are loaded, and it has run, which was not noted",
+            waits(same, |world| {
+                remembers(world, 1, None);
+                (world.plugins, job_set(world).started) = (1, true);
+            }),
+            "begin, read TrainJob, read snapshot, render snapshot, read JobSet, mark started, render pinned snapshot, remember",
+            None,
+        ),
+        (
             "the TrainJob has changed since",
             waits(same, |world| remembers(world, 2, None)),
             "begin, read TrainJob, read snapshot, read JobSet, render snapshot, remember",

@@ -17,7 +17,7 @@ use crate::{
             Snapshots, TrainJobs, Values,
         },
         facts::{FoundMarks, ObjectToWrite, RenderedFacts, WithFacts},
-        inputs::Inputs,
+        inputs::{CommonInputs, Inputs},
         last_reconcile::AppliedObject,
     },
     watch::{State as _, TrainJobStatus},
@@ -47,6 +47,7 @@ impl Memory for World {
     fn remember(&mut self, last: LastReconcile) {
         self.done.push("remember".to_owned());
         assert_eq!(last.fingerprint, self.job.fingerprint);
+        assert_eq!(last.common, CommonInputs::for_tests(self.plugins));
         assert_eq!(last.job_set, self.state().map(|found| found.version()));
         self.last = Some(last);
         if self.began_without_job_set {
@@ -80,7 +81,8 @@ impl Memory for World {
 
 impl TrainJobs for World {
     fn inputs(&self) -> Inputs {
-        Inputs::for_tests(&self.inputs_text())
+        let text = self.inputs_text();
+        Inputs::for_tests(text.split('#').next().unwrap())
     }
 
     async fn train_job(&mut self) -> Result<()> {
@@ -154,6 +156,7 @@ impl Snapshots for World {
             version: self.next_version(),
             started: *started,
             fingerprint: self.job.fingerprint,
+            odd_plan: self.has_odd_plan(),
             objects: self.rendered.as_slice().into(),
             ..SimSnapshot::default()
         };
@@ -168,6 +171,7 @@ impl Snapshots for World {
         self.call("replace snapshot").await?;
         let next = self.next_version();
         let objects = self.rendered.as_slice().into();
+        let odd_plan = self.has_odd_plan();
         let snapshot = self.snapshot.as_mut().ok_or(error(Fault::Fails))?;
         assert!(snapshot.ours, "another owner's snapshot is replaced");
         assert!(!snapshot.started, "a pinned snapshot is replaced");
@@ -176,6 +180,7 @@ impl Snapshots for World {
         }
         (snapshot.version, snapshot.broken) = (next, false);
         (snapshot.fingerprint, snapshot.objects) = (self.job.fingerprint, objects);
+        snapshot.odd_plan = odd_plan;
         Ok(snapshot.facts())
     }
 
@@ -238,7 +243,10 @@ impl Renderings for World {
         }
         let fingerprint = self.job.fingerprint;
         let snapshot = self.snapshot.as_ref();
-        let is_equal = |snapshot: &SimSnapshot| snapshot.fingerprint == fingerprint;
+        let odd_plan = self.has_odd_plan();
+        let is_equal = |snapshot: &SimSnapshot| {
+            (snapshot.fingerprint, snapshot.odd_plan) == (fingerprint, odd_plan)
+        };
         let objects = self.rendered.iter();
         let facts = RenderedFacts {
             saved: match basis.source {
@@ -289,7 +297,17 @@ impl World {
         Ok(())
     }
 
-    pub(super) fn inputs_text(&self) -> String {
-        format!("inputs of {}", self.job.fingerprint)
+    /// Returns the digest of its inputs, as its JobSet notes it.
+    pub(in super::super) fn inputs_text(&self) -> String {
+        let (fingerprint, odd_plan) = (self.job.fingerprint, self.has_odd_plan());
+        let plugins = match self.plugins {
+            0 => String::new(),
+            other => format!(" with {other}"),
+        };
+        format!("inputs of {fingerprint}{plugins}#rendering of {fingerprint}, {odd_plan}")
+    }
+
+    fn has_odd_plan(&self) -> bool {
+        self.plugins % 2 == 1
     }
 }

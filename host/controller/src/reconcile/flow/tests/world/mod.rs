@@ -19,6 +19,7 @@ use crate::{
         error::ReconcileError,
         facts::{OldJob, SnapshotFacts, SnapshotMarks},
         flow::Flow,
+        inputs::CommonInputs,
         last_reconcile::{AnnotationWrite, LastReconcile},
         object_ref::ObjectRef,
         object_version::ObjectVersion,
@@ -44,6 +45,8 @@ pub(super) struct World {
     pub(super) runtime: bool,
     /// How a rendering fails.
     pub(super) rendering: Option<Fault>,
+    /// The number of the loaded plugins. The TrainJob has one plan with the even ones, and another with the odd ones.
+    pub(super) plugins: u8,
     /// The warnings of a rendering.
     pub(super) warnings: Vec<String>,
     /// The number of rounds of lookups of a rendering.
@@ -144,6 +147,8 @@ pub(super) struct SimSnapshot {
     pub(super) recreate: bool,
     /// The fingerprint of the TrainJob that was rendered last.
     pub(super) fingerprint: u64,
+    /// Whether its plan is that of odd plugins.
+    pub(super) odd_plan: bool,
     pub(super) objects: Arc<[ObjectRef]>,
 }
 
@@ -156,6 +161,7 @@ impl Default for SimSnapshot {
             started: false,
             recreate: false,
             fingerprint: 1,
+            odd_plan: false,
             objects: Arc::default(),
         }
     }
@@ -179,6 +185,7 @@ impl World {
             snapshot: None,
             runtime: true,
             rendering: None,
+            plugins: 0,
             warnings: Vec::new(),
             needs: 0,
             expires: false,
@@ -295,6 +302,7 @@ impl World {
             job: self.job.clone(),
             job_set: self.known_job_set(),
             last: self.last.clone(),
+            common: CommonInputs::for_tests(self.plugins),
             outdated: self.outdated,
             persists: self.persists,
             annotated: self.annotated.clone(),
