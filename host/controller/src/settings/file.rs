@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{
     FeatureGate, FeatureGates, LeaderElection, LogFormat, LogLevel, Logging, MAX_CONCURRENCY,
-    SecureServing, Settings,
+    SecureServing, Settings, plugins::PluginsFile,
 };
 use crate::{
     certificate::{CertManagement, CipherSuite, TlsSettings, TlsVersion},
@@ -73,6 +73,9 @@ pub(super) struct ControllerConfiguration {
     #[serde(default)]
     #[schemars(length(min = 1))]
     plugin_dir: Option<PathBuf>,
+    /// Where plugins are declared, and how a change of them is rolled out.
+    #[serde(default)]
+    plugins: PluginsFile,
     /// The log.
     #[serde(default)]
     logging: LoggingFile,
@@ -384,6 +387,7 @@ impl ControllerConfiguration {
             write_job_set_defaults: self.job_set.write_defaults,
             policy_file: self.policy_file,
             plugin_dir: self.plugin_dir,
+            plugins: self.plugins.resolve(),
             logging: Logging {
                 format: self.logging.format,
                 level: self.logging.level,

@@ -6,6 +6,7 @@
 
 mod check;
 mod file;
+mod plugins;
 mod print;
 mod read;
 mod reference;
@@ -14,6 +15,7 @@ use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
 pub use crate::gates::{FeatureGate, FeatureGateError, FeatureGates};
 use clap::ValueEnum;
+pub use plugins::{PluginSettings, PluginsSource};
 pub use print::PrintError;
 pub use read::LoadedSettings;
 use schemars::JsonSchema;
@@ -76,6 +78,8 @@ pub struct Settings {
     pub policy_file: Option<PathBuf>,
     /// A directory of plugins to load in addition to the built-in ones.
     pub plugin_dir: Option<PathBuf>,
+    /// Where plugins are declared, and how changes of them are rolled out.
+    pub plugins: PluginSettings,
     /// The log.
     pub logging: Logging,
     /// The export of spans. Off by default.
@@ -244,6 +248,7 @@ impl Default for Settings {
             write_job_set_defaults: false,
             policy_file: None,
             plugin_dir: None,
+            plugins: PluginSettings::default(),
             logging: Logging::default(),
             tracing: TracingSettings::default(),
             shadow: false,

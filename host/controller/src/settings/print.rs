@@ -9,9 +9,12 @@ use serde_json::{Value, json};
 use thiserror::Error;
 use trainyard_api::nulls;
 
-use super::{FeatureGate, LeaderElection, Logging, SecureServing, Settings, read::OURS};
+use super::{
+    FeatureGate, LeaderElection, Logging, PluginSettings, SecureServing, Settings, read::OURS,
+};
 use crate::{
     certificate::{CertManagement, TlsSettings},
+    plugins::RolloutSettings,
     serve::BindAddress,
     spans::TracingSettings,
     status_server::StatusServerSettings,
@@ -67,6 +70,11 @@ impl Settings {
             write_job_set_defaults,
             policy_file,
             plugin_dir,
+            plugins:
+                PluginSettings {
+                    source,
+                    rollout: RolloutSettings { steps, interval },
+                },
             logging: Logging { format, level },
             tracing:
                 TracingSettings {
@@ -105,6 +113,10 @@ impl Settings {
             "jobSet": {"writeDefaults": write_job_set_defaults},
             "policyFile": path("policyFile", policy_file.as_deref())?,
             "pluginDir": path("pluginDir", plugin_dir.as_deref())?,
+            "plugins": {
+                "source": source,
+                "rollout": {"steps": steps, "interval": duration(*interval)},
+            },
             "logging": {"format": format.name(), "level": level.name()},
             "tracing": {
                 "endpoint": endpoint.as_ref().map(ToString::to_string),

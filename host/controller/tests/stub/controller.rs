@@ -96,6 +96,7 @@ impl Controller {
             settings,
             instance: "test".to_owned(),
             clock,
+            plugins: None,
             queue,
             metrics,
         };
