@@ -11,7 +11,8 @@ use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 use trainyard_controller::{
     certificate::{CertManagement, CipherSuite, TlsSettings, TlsVersion},
     serve::BindAddress,
-    settings::{
+    plugins::RolloutSettings,
+    settings::{PluginSettings, PluginsSource, 
         FeatureGate, LeaderElection, LoadedSettings, LogFormat, LogLevel, Logging, Overrides,
         SecureServing, Settings, schema,
     },
@@ -129,6 +130,7 @@ clientConnection: {qps: 0.5, burst: 7}
 jobSet: {writeDefaults: on}
 policyFile: /etc/policy.yaml
 pluginDir: /plugins
+plugins: {source: Cluster, rollout: {steps: [5, 20], interval: 90s}}
 logging: {format: text, level: debug}
 tracing: {endpoint: https://otel:4318, samplingRatio: 0.1}
 statusServer: {port: 444, qps: 1.5, burst: 3}
@@ -190,6 +192,13 @@ webhook: {port: 443, host: 10.0.0.1}
             write_job_set_defaults: true,
             policy_file: Some(PathBuf::from("/etc/policy.yaml")),
             plugin_dir: Some(PathBuf::from("/plugins")),
+            plugins: PluginSettings {
+                source: PluginsSource::Cluster,
+                rollout: RolloutSettings {
+                    steps: vec![5, 20],
+                    interval: Duration::from_secs(90),
+                },
+            },
             logging: Logging {
                 format: LogFormat::Text,
                 level: LogLevel::Debug
@@ -456,6 +465,26 @@ fn errors_list_the_allowed_keys() {
             "logging: must be a mapping; found `loud`",
         ),
         (OURS, "pluginDir: ''", "pluginDir: must not be empty"),
+        (
+            OURS,
+            "plugins: {source: Folder}",
+            "plugins.source: must be `File` or `Cluster`; found `Folder`",
+        ),
+        (
+            OURS,
+            "plugins: {rollout: {steps: [10, 10]}}",
+            "plugins.rollout.steps[1]: must be larger than the one before, which is 10; found 10",
+        ),
+        (
+            OURS,
+            "plugins: {rollout: {steps: [100]}}",
+            "plugins.rollout.steps[0]: must be at most 99; found 100",
+        ),
+        (
+            OURS,
+            "plugins: {rollout: {interval: 10ms}}",
+            "plugins.rollout.interval: must be at least 1s; found 10ms",
+        ),
         (
             OURS,
             "pluginDir: [a]",

@@ -9,7 +9,8 @@ use trainyard_api::{nulls, yaml};
 use trainyard_controller::{
     certificate::{CertManagement, CipherSuite, TlsSettings, TlsVersion},
     serve::BindAddress,
-    settings::{
+    plugins::RolloutSettings,
+    settings::{PluginSettings, PluginsSource, 
         FeatureGate, LeaderElection, LoadedSettings, LogFormat, LogLevel, Logging, MAX_CONCURRENCY,
         SecureServing, Settings, schema,
     },
@@ -59,6 +60,7 @@ fn defaults_are_printed() {
         "controller": {"concurrency": 16, "renderTimeout": "30s"},
         "clientConnection": {},
         "jobSet": {"writeDefaults": false},
+        "plugins": {"source": "File", "rollout": {"steps": [10, 50], "interval": "5m"}},
         "logging": {"format": "json", "level": "info"},
         "tracing": {},
     });
@@ -168,6 +170,7 @@ prop_compose! {
         tracing in (option::of("https?://[a-z]{1,9}(:4318)?/?"), option::of(0.0..=1.0)),
         servers in (status_server(), certificates(), tls()),
         flags in (any::<bool>(), any::<bool>(), any::<bool>()),
+        plugins in (any::<bool>(), prop::collection::btree_set(1..100_u8, 0..16), duration()),
     ) -> Settings {
         let (metrics_bind_address, health_probe_bind_address, bind_address) = addresses;
         let levels = [LogLevel::Error, LogLevel::Warn, LogLevel::Info, LogLevel::Debug, LogLevel::Trace];
@@ -193,6 +196,13 @@ prop_compose! {
             write_job_set_defaults,
             policy_file: paths.0,
             plugin_dir: paths.1,
+            plugins: PluginSettings {
+                source: if plugins.0 { PluginsSource::Cluster } else { PluginsSource::File },
+                rollout: RolloutSettings {
+                    steps: plugins.1.into_iter().collect(),
+                    interval: plugins.2.max(Duration::from_secs(1)),
+                },
+            },
             logging: Logging {
                 format: if logging.0 { LogFormat::Json } else { LogFormat::Text },
                 level: *levels.get(logging.1).unwrap(),
