@@ -62,12 +62,10 @@ impl Plugins {
     pub(crate) async fn follow(&self) -> Infallible {
         let mut changes = self.changes.subscribe();
         let mut attempts = Attempts::default();
+        self.revisions.synced().await;
         loop {
             changes.borrow_and_update();
-            let until = match self.revisions.is_synced() {
-                true => self.attempt(&mut attempts).await,
-                false => None,
-            };
+            let until = self.attempt(&mut attempts).await;
             self.change_or(&mut changes, until).await;
         }
     }

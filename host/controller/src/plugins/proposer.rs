@@ -309,18 +309,12 @@ impl Leader {
             Proposal::Create(number) => {
                 spec.number = number;
                 match plugins.load(&spec, Mode::Strict, false).await {
-                    Ok(_) => match plugins.create(&spec).await {
-                        Ok(()) => {
-                            proposed.wanted = Some(hash);
-                            tracing::info!(revision = spec.name(), plugins = spec.plugins.len(), "a PluginRevision is created");
-                        }
-                        // It was created by an earlier attempt, whose answer was lost.
-                        Err(error) if code(&error) == Some(409) => proposed.wanted = Some(hash),
-                        Err(error) => {
-                            tracing::warn!(%error, "a PluginRevision cannot be created; retrying");
-                            proposed.not_created = true;
-                        }
-                    },
+                    Ok(_) => {
+                        // Known before the revision is, so that the revision does not count as one that nobody asks for.
+                        self.proposed().wanted = Some(hash.clone());
+                        proposed.wanted = Some(hash);
+                        self.create(&spec, proposed).await;
+                    }
                     Err(LoadError::Retry { after, messages }) => {
                         proposed.waiting.extend(messages);
                         return after;
@@ -341,6 +335,21 @@ impl Leader {
             }
         }
         None
+    }
+}
+
+impl Leader {
+    async fn create(&self, spec: &PluginRevisionSpec, proposed: &mut Proposed) {
+        let revision = spec.name();
+        match self.plugins.create(spec).await {
+            Ok(()) => tracing::info!(revision, plugins = spec.plugins.len(), "a PluginRevision is created"),
+            // It was created by an earlier attempt, whose answer was lost.
+            Err(error) if code(&error) == Some(409) => {}
+            Err(error) => {
+                tracing::warn!(revision, %error, "a PluginRevision cannot be created; retrying");
+                proposed.not_created = true;
+            }
+        }
     }
 }
 

@@ -362,7 +362,7 @@ impl World {
         let waits = self.cluster.until(what, holds);
         tokio::select! {
             () = waits => {}
-            () = tokio::time::sleep(Duration::from_secs(60)) => panic!(
+            () = tokio::time::sleep(Duration::from_secs(45)) => panic!(
                 "still not: {what}\n{:#?}\n{:#?}",
                 self.cluster.all("policyplugins"),
                 self.cluster.all("pluginrevisions"),
