@@ -107,8 +107,8 @@ async fn an_upgrade_gets_to_a_share_of_the_namespaces_before_all() {
     assert_eq!((&shadow["runtimes"], &shadow["trainJobs"], &shadow["differing"]), (&json!(1), &json!(2), &json!(3)));
     let fields: Vec<_> = shadow["differences"].as_array().unwrap().iter().map(|it| it["field"].as_str().unwrap()).collect();
     assert_eq!(fields, [
-        "JobSet: metadata.annotations[example.com/more]",
-        "JobSet: metadata.annotations[example.com/stamp]",
+        "JobSet: metadata.annotations.example.com/more",
+        "JobSet: metadata.annotations.example.com/stamp",
     ]);
     assert!(!shadow.to_string().contains("2.0.0"), "{shadow}");
     world.until_stage(2, "Running").await;
@@ -178,7 +178,7 @@ async fn a_share_in_which_train_jobs_fail_is_rolled_back() {
     world.declare("stamp", &world.registry.push(&failing()));
     assert_eq!(world.revisions().len(), 2);
     world.annotate(2, "trainyard.dev/retry");
-    world.until_stage(3, "Shadow").await;
+    world.until_stage(3, "Share").await;
     controller.stop().await;
 }
 

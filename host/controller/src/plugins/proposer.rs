@@ -17,7 +17,7 @@ use super::{
     follower::backoff,
     loading::LoadError,
     objects::PolicyPluginState,
-    rollout::{Proposal, proposal},
+    rollout::{Proposal, proposal, running},
 };
 use crate::kubernetes::code;
 
@@ -69,8 +69,8 @@ pub(super) struct PinCache {
     failed: u32,
 }
 
-/// What identifies the PolicyPlugins, and what is asked of their revisions.
-type Inputs = (Vec<(Arc<str>, Box<str>, i64)>, Vec<(u64, bool)>);
+/// What identifies the PolicyPlugins, whether a revision runs, and the revisions that are to be tried again.
+type Inputs = (Vec<(Arc<str>, Box<str>, i64)>, bool, Vec<u64>);
 
 impl Leader {
     /// Makes revisions from the PolicyPlugins.
@@ -103,9 +103,10 @@ impl Leader {
         let all = all.map(|(name, state)| (name.0, state.uid.clone(), state.generation));
         let mut all: Vec<_> = all.collect();
         all.sort();
-        let revisions = self.plugins.facts().into_iter();
-        let asked = revisions.map(|it| (it.number, it.asked.retry));
-        (all, asked.filter(|(_, retry)| *retry).collect())
+        let revisions = self.plugins.facts();
+        let asked = revisions.iter().filter(|it| it.asked.retry);
+        let asked = asked.map(|it| it.number).collect();
+        (all, running(&revisions).is_some(), asked)
     }
 
     /// Waits until the PolicyPlugins stay the same.

@@ -252,7 +252,10 @@ impl PluginLoader for Registry {
         self.0.loads.fetch_add(1, Ordering::SeqCst);
         let (mut plugins, mut skipped, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
         for FetchedPlugin { plugin, content } in set {
-            let digest = plugin.digest.clone().unwrap_or_default();
+            // There is no built-in plugin.
+            let Some(digest) = plugin.digest.clone() else {
+                continue;
+            };
             let artifact = self.0.artifacts.lock().unwrap().get(&digest).cloned();
             let is_broken = self.0.broken.lock().unwrap().contains(&digest);
             match artifact.filter(|_| content.is_ok() && !is_broken) {
