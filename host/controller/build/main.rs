@@ -1,5 +1,5 @@
 //! Sets `TRAINYARD_SOURCES`, the digest of all sources that determine a JobSet. If it changes, suspended JobSets are rendered again
-//! (src/reconcile/inputs.rs). Bundles record it.
+//! (src/generation/common_inputs.rs). Bundles record it.
 
 mod sources;
 

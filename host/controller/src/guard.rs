@@ -172,6 +172,38 @@ mod tests {
         }
     }
 
+    /// The old plugin may still be called when the new one is, and takes its breakers along when it is dropped.
+    #[test]
+    fn plugins_of_one_name_are_counted_together_until_one_is_replaced() {
+        let (old, new) = (guard(), guard());
+        let new = GuardedPlugin {
+            plugin: new.plugin.clone(),
+            metrics: old.metrics.clone(),
+            breakers: Mutex::default(),
+        };
+        let metrics = old.metrics.clone();
+        let opens = |guard: &GuardedPlugin| {
+            for _ in 0..5 {
+                let caller = (Arc::from("team"), Phase::Build);
+                guard.admit(&caller).unwrap();
+                guard.ended(&caller, CallEnd::Exhausted);
+            }
+        };
+        let shows = |count: u8| {
+            let line = format!("trainyard_plugin_breakers_open{{plugin=\"two\"}} {count}");
+            let text = metrics.text().unwrap();
+            assert!(text.lines().any(|it| it == line), "{text}");
+        };
+        opens(&old);
+        shows(1);
+        opens(&new);
+        shows(2);
+        drop(old);
+        shows(1);
+        drop(new);
+        shows(0);
+    }
+
     #[test]
     fn phases_have_separate_breakers() {
         let guard = guard();

@@ -97,8 +97,22 @@ fn cluster() -> Cluster {
 }
 
 async fn start(cluster: &Cluster, plugins: Vec<Arc<dyn Plugin>>) -> Controller {
+    start_measured(cluster, plugins).await.0
+}
+
+/// Also returns its metrics.
+async fn start_measured(
+    cluster: &Cluster,
+    plugins: Vec<Arc<dyn Plugin>>,
+) -> (Controller, Arc<Metrics>) {
     let metrics = |queue: &_| Arc::new(Metrics::new(queue));
-    Controller::start(cluster, metrics, |_| plugins).await
+    let mut kept = None;
+    let plugins = |metrics: &_| {
+        kept = Some(Arc::clone(metrics));
+        plugins
+    };
+    let controller = Controller::start(cluster, metrics, plugins).await;
+    (controller, kept.unwrap())
 }
 
 fn generation(
@@ -139,6 +153,15 @@ async fn until_shown(cluster: &Cluster, namespace: &str, name: &str, suspended: 
     cluster.until("the TrainJob is reconciled", is_shown).await;
 }
 
+/// Waits until no TrainJob is being reconciled. Those that are due later are not waited for.
+async fn until_idle(cluster: &Cluster, metrics: &Metrics) {
+    let idle = "controller_runtime_active_workers{controller=\"trainjob_controller\"} 0";
+    let is_idle = |_: &Cluster| metrics.text().unwrap().lines().any(|line| line == idle);
+    cluster
+        .until("no TrainJob is being reconciled", is_idle)
+        .await;
+}
+
 /// Returns the calls since then, apart from watches and the Lease.
 fn calls_since(
     cluster: &Cluster,
@@ -154,7 +177,8 @@ fn calls_since(
 
 fn calls(cluster: &Cluster) -> BTreeMap<(String, String), u64> {
     let traffic = cluster.all_traffic().into_iter();
-    let traffic = traffic.filter(|((verb, _), _)| verb != "watch" && verb != "list");
+    let traffic =
+        traffic.filter(|((verb, _), _)| !["watch", "list", "event"].contains(&verb.as_str()));
     traffic
         .map(|(call, traffic)| (call, traffic.calls))
         .collect()
@@ -212,7 +236,7 @@ async fn a_train_job_that_is_rendered_the_same_is_only_read() {
         cluster.put(job("a", name, "plain", true));
     }
     cluster.put(job("a", "stamped", "stamped", true));
-    let controller = start(&cluster, vec![plain("1.0.0")]).await;
+    let (controller, metrics) = start_measured(&cluster, vec![plain("1.0.0")]).await;
     for name in ["one", "two", "stamped"] {
         until_shown(&cluster, "a", name, true).await;
     }
@@ -224,18 +248,21 @@ async fn a_train_job_that_is_rendered_the_same_is_only_read() {
         since.values().sum::<u64>() >= 3
     };
     cluster.until("all are read", are_read).await;
+    until_idle(&cluster, &metrics).await;
     controller.stop().await;
     let read = expected(&[("get", "configmaps", 3)]);
     assert_eq!(calls_since(&cluster, &before), read);
 
     // The JobSets still note the inputs of before. A controller that starts reads them as well, and writes nothing.
     let before = calls(&cluster);
-    let controller = start(&cluster, vec![plain("1.0.0"), unused()]).await;
+    let plugins = vec![plain("1.0.0"), unused()];
+    let (controller, metrics) = start_measured(&cluster, plugins).await;
     let are_read = |cluster: &Cluster| {
         let since = calls_since(cluster, &before);
         since.values().sum::<u64>() >= 6
     };
     cluster.until("all are read again", are_read).await;
+    until_idle(&cluster, &metrics).await;
     controller.stop().await;
     let read = expected(&[("get", "configmaps", 3), ("get", "jobsets", 3)]);
     assert_eq!(calls_since(&cluster, &before), read);

@@ -6,6 +6,7 @@
 //!
 //! For `host/model`, a `plan::Generation` is the checked order of the plugins alone.
 
+mod common_inputs;
 mod held;
 mod share;
 #[cfg(test)]
@@ -13,6 +14,7 @@ mod tests;
 
 use std::sync::Arc;
 
+pub(crate) use common_inputs::CommonInputs;
 pub(crate) use held::Pinned;
 pub use held::{Held, Rolling};
 use tokio::sync::watch;
@@ -22,10 +24,7 @@ use trainyard_model::{
 };
 use trainyard_render::Renderer;
 
-use crate::{
-    rbac::{EmittedKinds, Reach},
-    reconcile::CommonInputs,
-};
+use crate::rbac::{EmittedKinds, Reach};
 
 /// A set of loaded plugins, with everything that follows from it.
 pub struct Generation {

@@ -161,3 +161,31 @@ fn all_generations_have_the_same_facts_of_the_host() {
         }
     }
 }
+
+/// After a restart, a suspended TrainJob follows the operator's settings.
+#[test]
+fn settings_that_decide_which_plugins_run_are_inputs() {
+    let inputs = |exemptions: Value| {
+        let manifest = json!({
+            "name": "a", "version": "1.0.0", "contract": VERSION, "activeWhen": "always", "phases": ["check"],
+        });
+        let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
+        let settings = Settings {
+            exemptions: serde_json::from_value(exemptions).unwrap(),
+            ..Settings::default()
+        };
+        let plugin = PluginInfo::new(manifest, "native", settings).unwrap();
+        let plugin: Arc<dyn Plugin> = Arc::new(Idle(Arc::new(plugin)));
+        let renderer = Renderer::new([plugin], ClusterFacts::default()).unwrap();
+        CommonInputs::new(&renderer, false)
+    };
+    let of_namespace = json!({"disabledFor": {"namespaces": ["ml"]}});
+    let all = [
+        json!({}),
+        of_namespace,
+        json!({"trainJobsMayDisable": true}),
+    ]
+    .map(inputs);
+    let [first, second, third] = &all;
+    assert!(first != second && first != third && second != third);
+}

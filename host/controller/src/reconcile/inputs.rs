@@ -6,47 +6,15 @@
 //! The first digest does not cover the runtime, which is pinned in the snapshot. A user who changes the annotation causes one more rendering, or
 //! none until the JobSet is unsuspended, when it is always applied.
 
-use std::sync::Arc;
-
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use trainyard_model::{lookup::Lookups, plan::PlannedPlugin};
-use trainyard_render::{RenderedObject, Renderer};
+use trainyard_model::lookup::Lookups;
+use trainyard_render::RenderedObject;
 
-use crate::watch::TrainJobState;
+use crate::{generation::CommonInputs, watch::TrainJobState};
 
 /// What separates the digest of the inputs from that of the rendering.
 const RENDERING: char = '#';
-
-/// The inputs that all TrainJobs of a generation share.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct CommonInputs(Arc<[u8]>);
-
-impl CommonInputs {
-    pub(crate) fn new(renderer: &Renderer, write_defaults: bool) -> Self {
-        let (generation, facts) = (renderer.generation(), renderer.facts());
-        let plugins = generation.plugins();
-        // The configuration of a runtime is in the snapshot.
-        let plugins = plugins.map(|plugin| json!(PlannedPlugin::of(plugin, &Value::Null)));
-        let all = json!({
-            "sources": crate::SOURCES,
-            "plugins": plugins.collect::<Vec<_>>(),
-            // Which of them run, and in which order.
-            "plan": generation.digest(&facts.facts),
-            "clusterDomain": facts.cluster_domain,
-            "accelerators": facts.accelerators.names().collect::<Vec<_>>(),
-            "facts": facts.facts.all(),
-            "catalog": facts.catalog.as_deref(),
-            "writeDefaults": write_defaults,
-        });
-        Self(Sha256::digest(all.to_string()).as_slice().into())
-    }
-
-    #[cfg(test)]
-    pub(crate) fn for_tests(number: u8) -> Self {
-        Self([number].into())
-    }
-}
 
 /// The digest of a TrainJob's inputs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +23,7 @@ pub(crate) struct Inputs(String);
 impl Inputs {
     pub(crate) fn of(common: &CommonInputs, job: &TrainJobState) -> Self {
         let mut hash = Sha256::new();
-        hash.update(&common.0);
+        hash.update(common.digest());
         hash.update(job.text());
         Self(hex::encode(hash.finalize()))
     }
@@ -123,59 +91,12 @@ mod tests {
     use std::collections::BTreeMap;
 
     use trainyard_model::{
-        call::Call,
-        contract::VERSION,
         lookup::{LookupAnswer, LookupKey},
-        manifest::Manifest,
         object::{ApplyMode, ObjectKind, ObjectName},
-        plugin::{CallOutcome, Phase, Plugin},
-        plugin_info::{PluginId, PluginInfo, Settings},
+        plugin_info::PluginId,
     };
-    use trainyard_render::ClusterFacts;
 
     use super::*;
-
-    /// A plugin that does nothing.
-    struct Idle(Arc<PluginInfo>);
-
-    impl Plugin for Idle {
-        fn info(&self) -> &Arc<PluginInfo> {
-            &self.0
-        }
-
-        fn run(&self, _: Phase, call: Box<Call>) -> CallOutcome {
-            let (end, fuel) = (Ok(()), None);
-            CallOutcome { call, end, fuel }
-        }
-    }
-
-    /// After a restart, a suspended TrainJob follows the operator's settings.
-    #[test]
-    fn settings_that_decide_which_plugins_run_are_inputs() {
-        let inputs = |exemptions: Value| {
-            let manifest = json!({
-                "name": "a", "version": "1.0.0", "contract": VERSION, "activeWhen": "always", "phases": ["check"],
-            });
-            let manifest = Manifest::parse(manifest.to_string().as_bytes()).unwrap();
-            let settings = Settings {
-                exemptions: serde_json::from_value(exemptions).unwrap(),
-                ..Settings::default()
-            };
-            let plugin = PluginInfo::new(manifest, "native", settings).unwrap();
-            let plugin: Arc<dyn Plugin> = Arc::new(Idle(Arc::new(plugin)));
-            let renderer = Renderer::new([plugin], ClusterFacts::default()).unwrap();
-            CommonInputs::new(&renderer, false).0
-        };
-        let of_namespace = json!({"disabledFor": {"namespaces": ["ml"]}});
-        let all = [
-            json!({}),
-            of_namespace,
-            json!({"trainJobsMayDisable": true}),
-        ]
-        .map(inputs);
-        let [first, second, third] = &all;
-        assert!(first != second && first != third && second != third);
-    }
 
     #[test]
     fn only_inputs_without_lookups_are_complete() {

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use k8s_openapi::jiff::Timestamp;
 
-use super::{inputs::CommonInputs, object_ref::ObjectRef};
+use super::object_ref::ObjectRef;
+use crate::generation::CommonInputs;
 
 /// The result of a reconcile after which everything was up to date.
 #[derive(Clone, Debug, PartialEq, Eq)]

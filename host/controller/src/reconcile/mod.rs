@@ -4,6 +4,9 @@
 //! through a trait ([`cluster`]) with one method for each call, so it runs on the API server ([`live_cluster`], one file per kind of
 //! object) and in a simulated cluster (`flow/tests/world`). In these files, the reference is the Kubeflow Trainer.
 //!
+//! The plugins are those of the generation that it pins when it begins ([`crate::generation`]). They decide only for TrainJobs that have not
+//! started; any other one is rendered with the generation that keeps its plan (`live_cluster/rendering.rs`).
+//!
 //! A TrainJob passes through these files:
 //!
 //! 1. **The stores** have the desired state of the TrainJob, the state of its JobSet, and the result of the last reconcile (`start.rs`,
@@ -66,7 +69,6 @@ pub(crate) use error::{Blame, NOT_CREATED, WAITS};
 pub use error::{ReconcileError, SnapshotError};
 pub use explained::{Live, LiveError, live, live_job_set};
 use flow::Flow;
-pub(crate) use inputs::CommonInputs;
 use live_cluster::LiveCluster;
 pub(crate) use live_cluster::MANAGER;
 pub use object_ref::ObjectRef;

@@ -240,7 +240,7 @@ impl Reconciler {
         let last = LastReconcile {
             uid: Box::default(),
             fingerprint: 0,
-            common: super::CommonInputs::default(),
+            common: crate::generation::CommonInputs::default(),
             job_set: None,
             objects: None,
         };

@@ -5,13 +5,12 @@ use std::sync::Arc;
 use k8s_openapi::jiff::Timestamp;
 
 use super::{
-    inputs::CommonInputs,
     last_reconcile::{AnnotationWrite, LastReconcile},
     reconciler::Reconciler,
     status,
 };
 use crate::{
-    generation::Generation,
+    generation::{CommonInputs, Generation},
     queue::NamespacedName,
     watch::{DesiredState, JobSetState, TrainJobState, TrainJobStatus},
 };

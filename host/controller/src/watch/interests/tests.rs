@@ -241,6 +241,33 @@ fn a_job_that_starts_in_its_first_pass_needs_no_watch() {
     assert!(is_empty(&interests));
 }
 
+/// Plugins are replaced while the controller runs. The same kind may be watched in another way.
+#[test]
+fn a_rendering_with_other_plugins_replaces_the_sources() {
+    let interests = Interests::default();
+    let key = NamespacedName::new("ml", "job");
+    let of_all: Claims =
+        serde_json::from_value(json!({"reads": ["lookups[example.com/v1/Flavor/*]"]})).unwrap();
+    let of_all = Reach::of([&of_all], None);
+    let lookup = one(FLAVOR, "a");
+    for (reach, needed) in [
+        (&reach(), source(FLAVOR, Some("a"))),
+        (&of_all, source(FLAVOR, None)),
+        (&reach(), source(FLAVOR, Some("a"))),
+    ] {
+        interests.begin(&key);
+        interests.register(&key, &lookup, reach);
+        interests.note_state(&key, &lookup, reach, SubjectState::NOTHING);
+        interests.settle(&key);
+        assert_eq!(interests.needed(), HashSet::from([needed.clone()]));
+        let came = object(Some("ml"), "a", "7");
+        assert_eq!(interests.note_changed(&needed, came), woken(&key, true));
+    }
+    interests.begin(&key);
+    interests.settle(&key);
+    assert!(is_empty(&interests));
+}
+
 #[test]
 fn runtimes_wake_only_train_jobs_that_wait_for_them() {
     let interests = Interests::default();

@@ -204,7 +204,7 @@ fn mend(world: &mut World) {
     }
     // The error about a snapshot that nothing vouches for says so.
     let is_vouched = world.job_set.is_some() || world.deleted_job_set.is_some();
-    let has_changed = |it: &SimSnapshot| it.started && it.fingerprint != world.job.fingerprint;
+    let has_changed = |it: &SimSnapshot| it.started && !it.is_of(world);
     if !is_vouched && world.snapshot.as_ref().is_some_and(has_changed) {
         world.snapshot = None;
     }
@@ -242,8 +242,8 @@ proptest! {
         let has = found.map(|found| found.suspended);
         prop_assert_eq!(has, Some(world.job.desired.suspend), "{:#?}", world);
         // If it has never run, it is as the current plugins render it.
-        let started = world.snapshot.as_ref().is_some_and(|it| it.started);
-        let noted = found.filter(|found| found.suspended && !found.has_run && !started);
+        let is_pinned = world.snapshot.as_ref().is_none_or(|it| it.started);
+        let noted = found.filter(|found| found.suspended && !found.has_run && !is_pinned);
         if let Some(noted) = noted.and_then(|found| found.inputs.as_deref()) {
             prop_assert!(have_same_rendering(noted, &world.inputs_text()), "{world:#?}");
         }

@@ -12,8 +12,8 @@ use super::{
     world::{SimJobSet, SimObject, SimSnapshot, World},
 };
 use crate::{
+    generation::CommonInputs,
     reconcile::{
-        inputs::CommonInputs,
         last_reconcile::{AppliedObject, LastReconcile},
         object_ref::ObjectRef,
         outcome::Report,

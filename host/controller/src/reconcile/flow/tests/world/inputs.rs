@@ -11,13 +11,14 @@ use trainyard_render::RenderedObject;
 
 use super::*;
 use crate::{
+    generation::CommonInputs,
     reconcile::{
         cluster::{
             Basis, Cluster, MarksToSet, Memory, Renderings, Result, RuntimeSource, Runtimes,
             Snapshots, TrainJobs, Values,
         },
         facts::{FoundMarks, ObjectToWrite, RenderedFacts, WithFacts},
-        inputs::{CommonInputs, Inputs},
+        inputs::Inputs,
         last_reconcile::AppliedObject,
     },
     watch::{State as _, TrainJobStatus},
@@ -243,10 +244,7 @@ impl Renderings for World {
         }
         let fingerprint = self.job.fingerprint;
         let snapshot = self.snapshot.as_ref();
-        let odd_plan = self.has_odd_plan();
-        let is_equal = |snapshot: &SimSnapshot| {
-            (snapshot.fingerprint, snapshot.odd_plan) == (fingerprint, odd_plan)
-        };
+        let is_equal = |snapshot: &SimSnapshot| snapshot.is_of(self);
         let objects = self.rendered.iter();
         let facts = RenderedFacts {
             saved: match basis.source {
@@ -307,7 +305,7 @@ impl World {
         format!("inputs of {fingerprint}{plugins}#rendering of {fingerprint}, {odd_plan}")
     }
 
-    fn has_odd_plan(&self) -> bool {
+    pub(super) fn has_odd_plan(&self) -> bool {
         self.plugins % 2 == 1
     }
 }

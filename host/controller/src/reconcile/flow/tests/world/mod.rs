@@ -14,12 +14,12 @@ use futures_util::FutureExt as _;
 
 use super::{Fault, counts, error, now};
 use crate::{
+    generation::CommonInputs,
     reconcile::{
         cluster::KeptInterests,
         error::ReconcileError,
         facts::{OldJob, SnapshotFacts, SnapshotMarks},
         flow::Flow,
-        inputs::CommonInputs,
         last_reconcile::{AnnotationWrite, LastReconcile},
         object_ref::ObjectRef,
         object_version::ObjectVersion,
@@ -164,6 +164,14 @@ impl Default for SimSnapshot {
             odd_plan: false,
             objects: Arc::default(),
         }
+    }
+}
+
+impl SimSnapshot {
+    /// Whether it pins what the TrainJob is rendered from now.
+    pub(super) fn is_of(&self, world: &World) -> bool {
+        let now = (world.job.fingerprint, world.has_odd_plan());
+        (self.fingerprint, self.odd_plan) == now
     }
 }
 
