@@ -65,12 +65,23 @@ fn no_crate_depends_on_a_forbidden_layer() {
         ),
         (
             "trainyard-config",
-            &["trainyard-api", "trainyard-model"],
+            &[
+                "trainyard-api",
+                "trainyard-model",
+                "trainyard-schema",
+                "trainyard-structural",
+            ],
             [KUBERNETES, WASM].concat(),
         ),
         (
             "trainyard-oci",
-            &["trainyard-api", "trainyard-config", "trainyard-model"],
+            &[
+                "trainyard-api",
+                "trainyard-config",
+                "trainyard-model",
+                "trainyard-schema",
+                "trainyard-structural",
+            ],
             [KUBERNETES, WASM].concat(),
         ),
         (

@@ -38,18 +38,16 @@ fn cases_are_as_expected_with_all_shipped_runtimes() {
     }
 }
 
-/// Returns the policy files of all plugins as one.
+/// Returns the PolicyPlugins of all plugins as one file.
 fn policy() -> String {
-    let mut policy = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\ncatalogNamespace: trainyard-catalog\nplugins:\n".to_owned();
-    for name in PLUGINS {
-        let file = root()
+    let file = |name| {
+        root()
             .join("examples/plugins")
             .join(name)
-            .join("policy.yaml");
-        let text = fs::read_to_string(file).unwrap();
-        policy += text.split_once("plugins:\n").unwrap().1;
-    }
-    policy
+            .join("policy.yaml")
+    };
+    let texts = PLUGINS.map(|name| fs::read_to_string(file(name)).unwrap());
+    texts.join("---\n")
 }
 
 /// Runs a command with all plugins and their policies on an input.

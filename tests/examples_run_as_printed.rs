@@ -28,8 +28,9 @@ fn folder() -> tempfile::TempDir {
     for name in ["new", "old", "plugin", "my-plugin", "plugins/team"] {
         fs::write(path(&format!("{name}.wasm")), plugin()).unwrap();
     }
-    let policy = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\n";
-    for name in ["policy.yaml", "new-policy.yaml"] {
+    let policy = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyPlugin\nmetadata: {name: torch}\nspec: {}\n";
+    fs::create_dir(path("policies")).unwrap();
+    for name in ["policy.yaml", "new-policy.yaml", "policies/torch.yaml"] {
         fs::write(path(name), policy).unwrap();
     }
     folder
@@ -37,6 +38,8 @@ fn folder() -> tempfile::TempDir {
 
 /// Returns a plugin that no runtime of the examples activates.
 fn plugin() -> Vec<u8> {
+    let old = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins: [{name: torch}]\n";
+    fs::write(path("old-policy.yaml"), old).unwrap();
     let manifest = r#"{"name": "new", "version": "1.0.0", "contract": "1.0.0", "activeWhen": "plugins", "phases": ["transform"]}"#;
     let torch = fs::read(concat!(env!("OUT_DIR"), "/torch.wasm")).unwrap();
     with_manifest(&torch, manifest).unwrap()

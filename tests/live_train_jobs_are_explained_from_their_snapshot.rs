@@ -15,14 +15,14 @@ use serde_json::{Value, json};
 use crate::common::{
     api_server::{serve, status, write_kubeconfig},
     bundle::replay,
+    declared_plugin::policies,
     runtime, stderr, stdout, trainyard,
 };
 
-/// Explains the TrainJob `job` of this server, with a local policy file.
+/// Explains the TrainJob `job` of this server, with local PolicyPlugins.
 fn explain(url: &str, arguments: &[&str], policy: &str, folder: &Path) -> Output {
     write_kubeconfig(folder, &[("test", url)]);
-    let policy = format!("apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\n{policy}");
-    fs::write(folder.join("policy.yaml"), policy).unwrap();
+    fs::write(folder.join("policy.yaml"), policies(policy)).unwrap();
     let files = ["--kubeconfig", "kubeconfig", "--policy", "policy.yaml"];
     let command = ["explain", "trainjob/job", "--output", "json"];
     trainyard(folder, &[&command[..], arguments, &files].concat())

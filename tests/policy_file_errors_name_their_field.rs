@@ -54,12 +54,8 @@ fn errors_in_the_policy_file_name_their_field() {
         (
             Vec::new(),
             vec![
-                "is empty; it must begin with `apiVersion: trainyard.dev/v1alpha1` and `kind: PolicyFile`",
+                "is empty; it must begin with `apiVersion: trainyard.dev/v1alpha1` and `kind: PolicyPlugin`, or ",
             ],
-        ),
-        (
-            with(&format!("---\n{header}")),
-            vec!["contains 2 YAML documents; merge them into one"],
         ),
         (too_large, vec!["is larger than 1048576 bytes"]),
         (
@@ -121,7 +117,7 @@ fn unloaded_plugin_is_an_error_with_a_suggestion() {
     };
     let loaded: Vec<_> = plugins(&root()).unwrap().into_keys().collect();
     let tracer = format!(
-        "plugins[0].before[0]: no loaded plugin has the name `tracer`; the loaded plugins are {}; load the plugin, or remove it from the policy file",
+        "plugins[0].before[0]: no loaded plugin has the name `tracer`; the loaded plugins are {}; load the plugin, or remove its name here",
         loaded.join(", ")
     );
     for (file, wanted) in [

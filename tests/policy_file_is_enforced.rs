@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use trainyard_cluster::with_manifest;
 
 use crate::common::{
+    declared_plugin::policy_plugins,
     policy_file::{policy, refused_with, run},
     runtime, stderr, stdout, test_plugin, trainyard,
 };
@@ -166,7 +167,8 @@ fn one_policy_file_is_printed_for_several_plugins() {
         .replace("  # config:", "  config:")
         .replace("  #   \"queue\": ...", "    \"queue\": all")
         .replace("  #   \"seconds\"", "    \"seconds\"")
-        + "- name: torch\n  before: [site]\n";
+        + "---\n"
+        + &policy("before: [site]");
     fs::write(folder.path().join("policy.yaml"), filled).unwrap();
     let plugins = [
         "--plugin",
@@ -310,7 +312,9 @@ fn excluded_plugins_do_not_conflict_and_never_run_together() {
 #[test]
 fn disabled_plugin_fails_only_train_jobs_that_name_it() {
     let without_torch = policy("disabled: true");
-    let beside = without_torch.replace("}]", &format!("}}, {{name: site, {SITE_NEEDS}}}]"));
+    let beside = policy_plugins(&format!(
+        "[{{name: torch, disabled: true}}, {{name: site, {SITE_NEEDS}}}]"
+    ));
     let error = site_refused(&beside);
     assert!(
         error.contains("spec.mlPolicy.torch: no loaded plugin handles this policy: the plugin `torch` is disabled in the policy file"),

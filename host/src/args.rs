@@ -135,9 +135,10 @@ pub(crate) struct LoadArgs {
     /// A directory of plugin files: every *.wasm file in it is loaded.
     #[arg(long, value_name = "DIR", value_hint = clap::ValueHint::DirPath)]
     pub(crate) plugin_dir: Option<PathBuf>,
-    /// The policy file, with grants, limits and configuration of plugins.
-    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
-    pub(crate) policy: Option<PathBuf>,
+    /// A file with PolicyPlugins, which have the grants, limits and configuration of plugins, or a ControllerConfiguration, of which only
+    /// `rendering` is used; or a directory of such files. Can be repeated. A policy file is still read.
+    #[arg(long, value_name = "FILE|DIR", value_hint = clap::ValueHint::AnyPath)]
+    pub(crate) policy: Vec<PathBuf>,
     /// Features to switch on or off, as NAME=BOOL with commas between them: TrainJobStatus, with which pods report progress [default:
     /// TrainJobStatus=false].
     #[arg(
@@ -147,6 +148,8 @@ pub(crate) struct LoadArgs {
         hide_default_value = true
     )]
     pub(crate) feature_gates: FeatureGates,
+    #[command(flatten)]
+    pub(crate) source: SourceArgs,
     #[command(flatten)]
     pub(crate) cache: CacheArgs,
 }
@@ -193,4 +196,61 @@ pub(crate) enum ReportFormat {
     Table,
     /// JSON.
     Json,
+}
+
+/// How registries are reached.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct RegistryArgs {
+    /// The credentials of registries, as `docker login` writes them [default: config.json in $DOCKER_CONFIG or ~/.docker].
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) registry_config: Option<PathBuf>,
+    /// The mirrors of registries, and their certificate authorities, in the form of registries.yaml of k3s.
+    #[arg(long, value_name = "FILE", env = "TRAINYARD_REGISTRIES", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) registries: Option<PathBuf>,
+    /// A file of certificate authorities in PEM, which are trusted in addition to those of this machine. Can be repeated.
+    #[arg(long, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub(crate) ca_file: Vec<PathBuf>,
+    /// Connect without TLS, which lets the network read and change everything. Registries on localhost need no flag.
+    #[arg(long)]
+    pub(crate) plain_http: bool,
+    /// The maximum time for the whole transfer, such as `10m`.
+    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = timeout)]
+    pub(crate) registry_timeout: Duration,
+}
+
+impl RegistryArgs {
+    /// Returns the flags that are set.
+    pub(crate) fn set(&self) -> Vec<(&'static str, String)> {
+        let path = |flag: &'static str, path: &PathBuf| (flag, path.display().to_string());
+        let config = self.registry_config.iter();
+        let config = config.map(|file| path("--registry-config", file));
+        let registries = self.registries.iter();
+        let registries = registries.map(|file| path("--registries", file));
+        let authorities = self.ca_file.iter().map(|file| path("--ca-file", file));
+        let plain = self.plain_http.then(|| ("--plain-http", "true".to_owned()));
+        config
+            .chain(registries)
+            .chain(authorities)
+            .chain(plain)
+            .collect()
+    }
+}
+
+/// Where plugins of registries are found.
+#[derive(Debug, Args)]
+pub(crate) struct SourceArgs {
+    /// The directory in the OCI image layout that keeps plugins of registries [default: $XDG_CACHE_HOME/trainyard/store].
+    #[arg(long, value_name = "DIR", env = "TRAINYARD_PLUGIN_STORE", value_hint = clap::ValueHint::DirPath)]
+    pub(crate) plugin_store: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) registry: RegistryArgs,
+}
+
+impl SourceArgs {
+    /// Returns the flags that are set and that a configuration file has no key for.
+    pub(crate) fn set(&self) -> Vec<(&'static str, String)> {
+        let store = self.plugin_store.iter();
+        let store = store.map(|path| ("--plugin-store", path.display().to_string()));
+        store.chain(self.registry.set()).collect()
+    }
 }

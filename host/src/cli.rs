@@ -13,7 +13,7 @@ use crate::{
 const AFTER_HELP: &str = "\
 Exit codes:
   0  success
-  1  the input, a plugin or the policy file is refused; nothing is printed to standard output, except by \"plan --against\", \"plugin diff\", \"plugin test\", \"plugin claims\", \"plugin conform\", \"replay\" and \"validate -o json\", and with --keep-going
+  1  the input, a plugin or its PolicyPlugin is refused; nothing is printed to standard output, except by \"plan --against\", \"plugin diff\", \"plugin test\", \"plugin claims\", \"plugin conform\", \"replay\" and \"validate -o json\", and with --keep-going
   2  the command line is invalid
 
 Exit codes of \"diff\":
@@ -73,7 +73,8 @@ enum Command {
     SupportBundle(support::SupportArgs),
     /// Run the controller, which reconciles the TrainJobs of a cluster.
     Controller(controller::ControllerArgs),
-    /// Print a ClusterRole and a Role with only the permissions that the controller needs for the loaded plugins.
+    /// Print a ClusterRole and a Role with only the permissions that the controller needs for the loaded plugins, or a ClusterRole for each
+    /// plugin with a PolicyPlugin.
     Rbac(rbac::RbacArgs),
     /// Create, check, test, build or inspect a plugin.
     #[command(subcommand)]

@@ -12,6 +12,8 @@ use tokio::{
     signal::unix::{Signal, SignalKind, signal},
 };
 use tokio_util::sync::CancellationToken;
+use trainyard_api::{FieldPath, Location};
+use trainyard_config::RenderingSection;
 use trainyard_controller::{
     Options,
     certificate::SystemClock,
@@ -26,14 +28,13 @@ use trainyard_controller::{
     threads::{Sizes, Threads},
     webhook::CERT_DIR,
 };
-use trainyard_model::names::sha256_digest;
 
 use crate::{
     args::{DEFAULT_CACHE_SIZE, LoadArgs},
     cluster::ClusterArgs,
     load::{self, LenientLoad},
     log, output,
-    policy_file::PolicyFile,
+    policy::Declared,
     report::{self, ErrorList},
 };
 
@@ -195,15 +196,22 @@ fn plugins(
     status_url: Option<String>,
     metrics: &Arc<Metrics>,
 ) -> Result<(Arc<Generations>, Threads), ErrorList> {
-    let (policy, policy_digest) = match &settings.policy_file {
-        Some(path) => {
-            let (policy, text) = PolicyFile::read_with_text(path).map_err(ErrorList::from_iter)?;
-            (policy, Some(sha256_digest(text)))
-        }
-        None => (PolicyFile::default(), None),
-    };
+    let paths: Vec<_> = settings.policy_file.iter().cloned().collect();
+    let mut declared = Declared::read(&paths, &[])?;
+    let policy_digest = declared.digest();
+    let file = args
+        .config
+        .as_deref()
+        .map_or_else(String::new, output::path);
+    declared.sections.push(RenderingSection {
+        settings: settings.rendering.clone(),
+        location: Location::file(file),
+        field: FieldPath::of(["rendering"]),
+    });
+    let policy = declared.into_policy()?;
     let policy = policy.for_process(settings.feature_gates.clone(), status_url);
     let files = load::files(&args.load.plugin, settings.plugin_dir.as_deref())?;
+    let files = policy.files(files, &args.load.source)?;
     let wrap = |plugin| trainyard_controller::guarded(plugin, metrics);
     let wrap = |plugin| trainyard_controller::measured(wrap(plugin), metrics);
     let sizes = Sizes::for_cores(load::cores());
@@ -260,13 +268,24 @@ fn settings(args: &ControllerArgs) -> Result<Settings, ErrorList> {
         concurrency: args.concurrency,
         qps: args.kube_api_qps,
         burst: args.kube_api_burst,
-        policy_file: args.load.policy.clone(),
+        policy_file: policy_path(&args.load.policy)?,
         plugin_dir: args.load.plugin_dir.clone(),
         log_format: args.log_format,
         log_level: args.log_level,
         tracing_endpoint: tracing_endpoint(args)?,
         shadow: args.shadow,
     }))
+}
+
+/// Returns the path of `--policy`. The configuration has one, too.
+fn policy_path(paths: &[PathBuf]) -> Result<Option<PathBuf>, ErrorList> {
+    match paths {
+        [] => Ok(None),
+        [path] => Ok(Some(path.clone())),
+        _ => Err(ErrorList::from_iter([
+            "the controller takes one --policy; pass a directory that has the files",
+        ])),
+    }
 }
 
 /// Returns the collector of the flag, or else of the environment variable. clap would quote a URL that it refuses, which may have a password.
@@ -323,6 +342,7 @@ impl ControllerArgs {
                 .iter()
                 .map(|file| path("--kubeconfig", file)),
         );
+        flags.extend(self.load.source.set());
         if self.shadow {
             flags.push(("--shadow", "true".to_owned()));
         }

@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 use trainyard_api::{Admitted, Inputs, Located, Location, Object, Source, names};
 use trainyard_model::{deadline::Deadline, text::listed};
 use trainyard_render::{Catalog, Counts, InputJob, Problem, Rendered, Renderer, Stopped};
-use trainyard_schema::Admission;
 
 use crate::{
     args::{InputArgs, LoadArgs},
     load::LoadedPlugins,
     output::{BufferedList, Progress},
+    policy,
     report::{self, ErrorList, MAX_LINES},
     stats::Stats,
 };
@@ -53,6 +53,8 @@ pub(crate) struct Input {
     pub(crate) loaded: LoadedPlugins,
     /// The maximum time for rendering one TrainJob.
     timeout: Duration,
+    /// Whether there are PolicyPlugins, but no TrainJob.
+    pub(crate) has_only_policies: bool,
     /// The errors of the input so far. The valid TrainJobs are still checked.
     pub(crate) failure: ErrorList,
 }
@@ -96,14 +98,38 @@ pub(crate) fn read_and_load(
     load: &LoadArgs,
     originals: Option<&mut Originals>,
 ) -> Result<Input, ErrorList> {
-    let (objects, failure) = admit(input, originals)?;
+    let read = read_and_load_any(input, load, originals)?;
+    match read.has_only_policies {
+        true => Err(ErrorList::from_iter([NO_TRAIN_JOB])),
+        false => Ok(read),
+    }
+}
+
+const NO_TRAIN_JOB: &str = "there is no TrainJob in the input; pass one with -f";
+
+/// Reads the input like [`read_and_load`], but it may have only PolicyPlugins.
+pub(crate) fn read_and_load_any(
+    input: &InputArgs,
+    load: &LoadArgs,
+    originals: Option<&mut Originals>,
+) -> Result<Input, ErrorList> {
+    let Admission {
+        objects,
+        policy_plugins,
+        failure,
+    } = admit(input, originals)?;
     let (catalog, mut failure) = catalog(objects, failure);
     let without_runtime = catalog.without_runtime.iter();
     without_runtime.for_each(|missing| failure.add(missing));
-    if catalog.jobs.is_empty() && failure.is_empty() {
-        failure.add("there is no TrainJob in the input; pass one with -f");
+    let has_only_policies = catalog.jobs.is_empty() && !policy_plugins.is_empty();
+    if catalog.jobs.is_empty() && failure.is_empty() && !has_only_policies {
+        failure.add(NO_TRAIN_JOB);
     }
-    with_plugins(catalog, failure, load, input.limit.timeout)
+    let read = with_plugins(catalog, failure, load, &policy_plugins, input.limit.timeout)?;
+    Ok(Input {
+        has_only_policies,
+        ..read
+    })
 }
 
 /// Loads the plugins for the objects of a catalog.
@@ -111,9 +137,10 @@ fn with_plugins(
     mut catalog: Catalog,
     mut failure: ErrorList,
     load: &LoadArgs,
+    policy_plugins: &[Object],
     timeout: Duration,
 ) -> Result<Input, ErrorList> {
-    match LoadedPlugins::load(load) {
+    match LoadedPlugins::load_with(load, policy_plugins) {
         Ok(loaded) => {
             catalog.jobs.retain(is_ours);
             check_runtimes(&catalog.stand_ins, &loaded.renderer, &mut failure);
@@ -121,6 +148,7 @@ fn with_plugins(
                 catalog,
                 loaded,
                 timeout,
+                has_only_policies: false,
                 failure,
             })
         }
@@ -152,6 +180,8 @@ pub(crate) struct Strictness {
 /// The counts of a check without errors.
 pub(crate) struct CheckSummary {
     pub(crate) counts: Counts,
+    /// The number of PolicyPlugins.
+    pub(crate) policy_plugins: usize,
     /// The number of TrainJobs that plugins checked.
     pub(crate) rendered: usize,
     /// The number of TrainJobs whose runtime is not in the input.
@@ -165,7 +195,11 @@ pub(crate) fn check(
     load: Option<&LoadArgs>,
     strictness: Strictness,
 ) -> Result<CheckSummary, ErrorList> {
-    let (mut objects, mut failure) = admit(input, None)?;
+    let Admission {
+        mut objects,
+        policy_plugins,
+        mut failure,
+    } = admit(input, None)?;
     if !strictness.allow_old_forms {
         let forms = objects.iter_mut().flat_map(Admitted::take_file_forms);
         forms.for_each(|form| failure.add(form));
@@ -179,14 +213,24 @@ pub(crate) fn check(
     }
     let (counts, without_runtime) = (catalog.counts, catalog.without_runtime.len());
     let rendered = match load {
-        Some(load) if !(catalog.jobs.is_empty() && catalog.stand_ins.is_empty()) => {
-            let input = with_plugins(catalog, failure, load, input.limit.timeout)?;
+        Some(load)
+            if !(catalog.jobs.is_empty() && catalog.stand_ins.is_empty())
+                || !policy_plugins.is_empty() =>
+        {
+            let timeout = input.limit.timeout;
+            let input = with_plugins(catalog, failure, load, &policy_plugins, timeout)?;
             render(input, false, |_, _| (), |_, ()| Ok(()))?.rendered
         }
-        _ => failure.or_ok(0)?,
+        _ => {
+            if let Err(errors) = policy::Declared::read(&[], &policy_plugins) {
+                failure.absorb(errors);
+            }
+            failure.or_ok(0)?
+        }
     };
     Ok(CheckSummary {
         counts,
+        policy_plugins: policy_plugins.len(),
         rendered,
         without_runtime,
     })
@@ -200,17 +244,28 @@ pub(crate) fn catalog(objects: Vec<Admitted>, mut failure: ErrorList) -> (Catalo
     (catalog, failure)
 }
 
-/// Reads the objects of the input and admits them like an API server. Each object has its own errors; those of unreadable files are returned
-/// separately.
+/// The objects of the input.
+pub(crate) struct Admission {
+    /// The objects, each with its own errors.
+    pub(crate) objects: Vec<Admitted>,
+    /// The PolicyPlugins, which count as given by `--policy`.
+    pub(crate) policy_plugins: Vec<Object>,
+    /// The errors of unreadable files.
+    pub(crate) failure: ErrorList,
+}
+
+/// Reads the objects of the input and admits them like an API server.
 pub(crate) fn admit(
     args: &InputArgs,
     mut originals: Option<&mut Originals>,
-) -> Result<(Vec<Admitted>, ErrorList), ErrorList> {
+) -> Result<Admission, ErrorList> {
     let inputs = Inputs::read(&args.filename, std::io::stdin());
     inputs.warnings.iter().for_each(report::warn);
     let mut failure = ErrorList::from_iter(inputs.errors);
     let objects = selected(inputs.objects, args, &mut failure);
-    let admission = Admission::default();
+    let (policy_plugins, objects): (Vec<_>, Vec<_>) =
+        objects.into_iter().partition(policy::is_policy_plugin);
+    let admission = trainyard_schema::Admission::default();
     let progress = Progress::new("checking", objects.len());
     let mut admitted = Vec::with_capacity(objects.len());
     let mut errors = 0;
@@ -232,7 +287,11 @@ pub(crate) fn admit(
         progress.step();
     }
     progress.finish();
-    Ok((admitted, failure))
+    Ok(Admission {
+        objects: admitted,
+        policy_plugins,
+        failure,
+    })
 }
 
 /// Whether an object is a TrainJob of any release.
@@ -302,6 +361,7 @@ pub(crate) fn render<T: Send>(
         loaded,
         timeout,
         mut failure,
+        ..
     } = input;
     let mut rendered = 0;
     let progress = Progress::new("rendering", catalog.jobs.len());
@@ -394,7 +454,7 @@ const STAND_INS: &str = "(a TrainJob that only names a runtime)";
 /// Returns a TrainJob for each runtime, with names that no object of the input has.
 pub(crate) fn stand_ins(objects: &[Admitted], namespace: &str) -> Result<Vec<Admitted>, ErrorList> {
     let runtimes = objects.iter().filter(|one| is_runtime(&one.object));
-    let admission = Admission::default();
+    let admission = trainyard_schema::Admission::default();
     let mut all = Vec::new();
     let names: BTreeSet<_> = objects
         .iter()

@@ -9,11 +9,12 @@
 //! What several commands share:
 //! - `args`: their arguments;
 //! - `input`: the files and plugins of one command, and the rendering of its TrainJobs. `stats` measures its plugin calls;
-//! - `load`: the plugins. `built_ins` has those of this program, and `policy_file` the operator's settings for them;
+//! - `load`: the plugins. `built_ins` has those of this program, and `policy` the operator's settings for them;
 //! - `recording` and `bundle`: what `replay` renders again. `difference` finds the first difference between two values, and
 //!   `field_changes` all fields that differ between two renderings;
 //! - `upgrade`: what a new version of a plugin changes, and whom it breaks;
 //! - `cluster`: the client of an interactive command. `live_objects` reads objects with it, and `replicas` the controller's pods;
+//! - `registries`: the client of registries of plugins;
 //! - `output`, `report` and `log`: standard output, the errors with the exit code, and the log.
 
 mod args;
@@ -38,9 +39,10 @@ mod log;
 mod output;
 mod plan;
 mod plugin;
-mod policy_file;
+mod policy;
 mod rbac;
 mod recording;
+mod registries;
 mod render;
 mod replay;
 mod replicas;

@@ -1,16 +1,18 @@
 //! `trainyard rbac`.
 
-use std::path::PathBuf;
+use std::{collections::BTreeSet, path::PathBuf};
 
 use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
-use trainyard_controller::rbac::{self, NAMESPACE};
+use trainyard_api::Inputs;
+use trainyard_controller::rbac::{self, NAMESPACE, Note};
 
 use crate::{
     args::{self, LoadArgs, ObjectFormat},
+    built_ins::BUILT_INS,
     load::LoadedPlugins,
-    output,
+    output, policy,
     report::{self, ErrorList},
 };
 
@@ -22,6 +24,14 @@ pub(crate) struct RbacArgs {
     /// The namespace that the controller runs in.
     #[arg(short, long, default_value = NAMESPACE, value_parser = args::namespace)]
     namespace: String,
+    /// A file, a directory, or `-` for standard input, with PolicyPlugins. Only the ClusterRoles of these plugins are printed, which are
+    /// aggregated to the controller's. Built-in plugins need none. Can be repeated.
+    #[arg(short, long = "filename", value_name = "FILE|DIR|-", num_args = 1.., conflicts_with = "shadow", value_hint = clap::ValueHint::AnyPath)]
+    filename: Vec<PathBuf>,
+    /// Where the controller's configuration says that plugins are declared (plugins.source). With Cluster, the role also has the permissions
+    /// for PolicyPlugins and PluginRevisions.
+    #[arg(long, value_enum, ignore_case = true, value_name = "File|Cluster", default_value_t)]
+    plugins_source: PluginsSource,
     /// Print only the ClusterRole for `trainyard controller --shadow`, which has no verb that writes.
     #[arg(long)]
     shadow: bool,
@@ -34,27 +44,80 @@ pub(crate) struct RbacArgs {
 }
 
 pub(crate) fn run(args: &RbacArgs) -> Result<(), ErrorList> {
+    if !args.filename.is_empty() {
+        return of_policy_plugins(args);
+    }
     let loaded = LoadedPlugins::load(&args.load)?;
     let plugins = || loaded.renderer.generation().plugins();
     let claims = plugins().map(|plugin| (&*plugin.id.name, &plugin.manifest.claims));
-    let roles = rbac::roles(claims, &args.namespace, &args.load.feature_gates);
+    let roles = rbac::roles(
+        claims,
+        &args.namespace,
+        &args.load.feature_gates,
+        args.plugins_source,
+    );
     let notes = roles.notes.clone();
     let objects = match args.shadow {
         true => vec![object(&rbac::shadow_role(roles))?],
         false => vec![object(&roles.cluster_role)?, object(&roles.role)?],
     };
+    let mut names: Vec<&str> = plugins().map(|plugin| &*plugin.id.name).collect();
+    names.sort_unstable();
+    let title = format!(
+        "the permissions that the controller needs with these plugins: {}",
+        names.join(", ")
+    );
+    write(args, &title, &notes, objects)
+}
+
+/// Prints a role for each plugin with a PolicyPlugin in the files that looks up or emits objects.
+fn of_policy_plugins(args: &RbacArgs) -> Result<(), ErrorList> {
+    let inputs = Inputs::read(&args.filename, std::io::stdin());
+    ErrorList::from_iter(inputs.errors).or_ok(())?;
+    let mut objects = inputs.objects;
+    objects.retain(policy::is_policy_plugin);
+    if objects.is_empty() {
+        return Err(ErrorList::from_iter([
+            "there is no PolicyPlugin in the input; pass one with -f",
+        ]));
+    }
+    let loaded = LoadedPlugins::load_with(&args.load, &objects)?;
+    let mut plugins: Vec<_> = loaded.renderer.generation().plugins().collect();
+    plugins.retain(|plugin| {
+        let name = &*plugin.id.name;
+        let is_built_in = BUILT_INS.iter().any(|built_in| built_in.name() == name);
+        !is_built_in && objects.iter().any(|object| object.metadata.name == *name)
+    });
+    plugins.sort_by(|a, b| a.id.name.cmp(&b.id.name));
+    let (mut roles, mut notes) = (Vec::new(), BTreeSet::new());
+    for plugin in plugins {
+        if let Some(role) = rbac::plugin_role(&plugin.id.name, &plugin.manifest.claims) {
+            roles.push(object(&role.cluster_role)?);
+            notes.extend(role.notes);
+        }
+    }
+    if roles.is_empty() {
+        report::warn("the plugins need no permissions, because they look up and emit nothing");
+        return Ok(());
+    }
+    let title = "the permissions of plugins, which are aggregated to those of the controller";
+    write(args, title, &notes, roles)
+}
+
+/// Prints roles, or writes them to the file.
+fn write(
+    args: &RbacArgs,
+    title: &str,
+    notes: &BTreeSet<Note>,
+    objects: Vec<Value>,
+) -> Result<(), ErrorList> {
     let text = match args.output {
         ObjectFormat::Json => {
             notes.iter().for_each(report::warn);
             output::pretty(&trainyard_api::list::list(objects))? + "\n"
         }
         ObjectFormat::Yaml => {
-            let mut names: Vec<&str> = plugins().map(|plugin| &*plugin.id.name).collect();
-            names.sort_unstable();
-            let names = names.join(", ");
-            let mut comments = vec![format!(
-                "Written by `trainyard rbac`: the permissions that the controller needs with these plugins: {names}."
-            )];
+            let mut comments = vec![format!("Written by `trainyard rbac`: {title}.")];
             comments.extend(notes.iter().map(|note| format!("{note}.")));
             output::commented(&comments, &objects)
         }

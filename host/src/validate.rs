@@ -46,7 +46,11 @@ pub(crate) fn run(args: &ValidateArgs) -> Result<(), ErrorList> {
         runtimes,
         others,
     } = checked.counts;
-    let counts = [(train_jobs, "TrainJob"), (runtimes, "runtime")];
+    let counts = [
+        (train_jobs, "TrainJob"),
+        (runtimes, "runtime"),
+        (checked.policy_plugins, "PolicyPlugin"),
+    ];
     let counts = counts.into_iter().filter(|(count, _)| *count > 0);
     let counts: Vec<_> = counts.map(|(count, what)| counted(count, what)).collect();
     let (by, plugins) = plugins(&checked, args.no_plugins);
@@ -71,7 +75,7 @@ fn check(args: &ValidateArgs) -> Result<CheckSummary, ErrorList> {
         runtimes,
         others,
     } = checked.counts;
-    if train_jobs + runtimes == 0 {
+    if train_jobs + runtimes + checked.policy_plugins == 0 {
         return Err(ErrorList::from_iter([format!(
             "there is no TrainJob and no runtime in the input{}",
             not_checked(others)

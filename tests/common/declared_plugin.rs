@@ -1,4 +1,4 @@
-//! Plugins that are made for the declarations of their manifests, and policy files for them.
+//! Plugins that are made for the declarations of their manifests, and PolicyPlugins for them.
 
 #![allow(
     clippy::unwrap_used,
@@ -34,8 +34,39 @@ pub fn claims(reads: &[&str], writes: &[&str]) -> Value {
     json!({"claims": {"reads": reads, "writes": writes}})
 }
 
+/// Writes PolicyPlugins with these settings, a list as in a policy file.
 pub fn policy(folder: &Path, plugins: &str) {
-    let text =
-        format!("apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins: {plugins}\n");
-    fs::write(folder.join("policy.yaml"), text).unwrap();
+    fs::write(folder.join("policy.yaml"), policy_plugins(plugins)).unwrap();
+}
+
+/// Returns the objects that replace a policy file with this content.
+pub fn policies(content: &str) -> String {
+    let mut documents = trainyard_api::yaml::read(content);
+    let mut rendering = documents
+        .pop()
+        .map_or_else(|| json!({}), |one| one.unwrap().value);
+    let plugins = rendering.as_object_mut().unwrap().remove("plugins");
+    let plugins = policy_plugins(&plugins.unwrap_or_else(|| json!([])).to_string());
+    let configuration = json!({
+        "apiVersion": "trainyard.dev/v1alpha1", "kind": "ControllerConfiguration", "rendering": rendering,
+    });
+    format!(
+        "{plugins}---\n{}",
+        trainyard_api::yaml::write(&configuration)
+    )
+}
+
+/// Returns PolicyPlugins with these settings, a list as in a policy file.
+pub fn policy_plugins(plugins: &str) -> String {
+    let mut documents = trainyard_api::yaml::read(plugins);
+    let plugins = documents.pop().unwrap().unwrap().value;
+    let object = |plugin: &Value| {
+        let mut spec = plugin.clone();
+        let name = spec.as_object_mut().unwrap().remove("name").unwrap();
+        json!({
+            "apiVersion": "trainyard.dev/v1alpha1", "kind": "PolicyPlugin", "metadata": {"name": name}, "spec": spec,
+        })
+    };
+    let objects: Vec<_> = plugins.as_array().unwrap().iter().map(object).collect();
+    trainyard_api::yaml::write(&trainyard_api::list::list(objects))
 }

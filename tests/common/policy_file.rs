@@ -2,7 +2,7 @@
 
 use std::{fs, process::Output};
 
-use super::trainyard;
+use super::{declared_plugin::policy_plugins, trainyard};
 
 /// Runs a command on an input under a policy file.
 pub fn run(arguments: &[&str], policy: impl AsRef<[u8]>, input: &str) -> Output {
@@ -29,9 +29,7 @@ pub fn refused_with(arguments: &[&str], policy: impl AsRef<[u8]>, input: &str) -
 /// An input without a TrainJob.
 pub const NO_JOB: &str = "{apiVersion: v1, kind: ConfigMap, metadata: {name: a}}";
 
-/// Returns a policy file with these settings of Torch.
+/// Returns a PolicyPlugin with these settings of Torch.
 pub fn policy(of_torch: &str) -> String {
-    format!(
-        "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins: [{{name: torch, {of_torch}}}]"
-    )
+    policy_plugins(&format!("[{{name: torch, {of_torch}}}]"))
 }

@@ -115,7 +115,7 @@ impl Reader {
         if !path.is_dir() {
             return self.file(path);
         }
-        match files_in(path) {
+        match yaml_files_in(path) {
             Ok(files) if files.is_empty() => {
                 self.fail(Location::file(shown(path)), InputProblem::EmptyFolder)
             }
@@ -274,7 +274,10 @@ fn read_bounded(stream: impl Read, limit: u64) -> Result<String, InputProblem> {
 }
 
 /// Returns the files of a folder that kubectl would read, sorted by name.
-fn files_in(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn yaml_files_in(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();

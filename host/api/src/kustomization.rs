@@ -12,7 +12,8 @@ const FILES: [&str; 2] = ["kustomization.yaml", "kustomization.yml"];
 
 /// Returns whether a document is a Kustomization. One without `apiVersion` and `kind`, which kustomize allows, is recognized by the
 /// name of its file.
-pub(crate) fn is_kustomization(file: &str, document: &Value) -> bool {
+#[must_use]
+pub fn is_kustomization(file: &str, document: &Value) -> bool {
     match document.get("apiVersion") {
         Some(version) => version
             .as_str()

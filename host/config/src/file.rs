@@ -4,7 +4,9 @@ use std::{collections::HashSet, path::Path};
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use trainyard_api::{FieldPath, Location, error::InputProblem, inputs::read_file, nulls, yaml};
+use trainyard_api::{
+    FieldPath, Location, error::InputProblem, inputs::read_file, list, nulls, yaml,
+};
 use trainyard_model::schema::{ConfigError as FieldError, Schema};
 use trainyard_text::clean;
 
@@ -98,6 +100,55 @@ impl ConfigFile {
             },
         };
         Err(ConfigError { location, problem })
+    }
+
+    /// Reads a file of documents of these kinds, each of which may also be a `List`. Also returns the text.
+    ///
+    /// # Errors
+    /// The file cannot be read, is not YAML, or has no document.
+    pub fn read_all(
+        path: &Path,
+        kinds: &'static [TypeMeta],
+    ) -> Result<(Vec<Self>, String), Vec<ConfigError>> {
+        let location = Location::file(path.display().to_string());
+        let refused = |problem| {
+            let location = location.clone();
+            vec![ConfigError { location, problem }]
+        };
+        let text = read_file(path, MAX_BYTES).map_err(|problem| refused(problem.into()))?;
+        let documents: Result<Vec<_>, _> = yaml::read(&text).into_iter().collect();
+        let documents = documents.map_err(|error| refused(InputProblem::Yaml(error).into()))?;
+        if documents.is_empty() {
+            let expected = headers(kinds);
+            return Err(refused(ConfigProblem::Empty { expected }));
+        }
+        let is_one = documents.len() == 1;
+        let mut all = Vec::new();
+        for document in documents {
+            let location = Location {
+                text: document.text(&text),
+                document: (!is_one).then_some(document.number),
+                ..location.clone()
+            };
+            let mut value = document.value;
+            nulls::drop_nulls(&mut value);
+            match list::unpack(value) {
+                Err(value) => all.push(Self {
+                    location,
+                    value,
+                    kinds,
+                }),
+                Ok(items) => all.extend(items.into_iter().enumerate().map(|(at, value)| Self {
+                    location: Location {
+                        items: vec![at],
+                        ..location.clone()
+                    },
+                    value,
+                    kinds,
+                })),
+            }
+        }
+        Ok((all, text))
     }
 
     /// Returns the kind of the file.

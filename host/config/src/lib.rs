@@ -2,7 +2,8 @@
 //!
 //! - `file` reads a file strictly, by its JSON Schema and by further checks of its kind, and reports all errors with their lines.
 //! - `error` has the types of these errors.
-//! - [`policy_plugin`] has PolicyPlugins, PluginRevisions and their CRDs, and `rendering` the settings for all TrainJobs.
+//! - [`policy_plugin`] has PolicyPlugins, PluginRevisions and their CRDs, and `rendering` the settings for all TrainJobs. `policy_file` is the form
+//!   of both that is read for one release.
 //!
 //! The controller defines the content of its settings.
 
@@ -13,12 +14,14 @@
 
 mod error;
 mod file;
+mod policy_file;
 pub mod policy_plugin;
 mod rendering;
 
 pub use error::{ConfigError, ConfigProblem};
 pub use file::{ConfigFile, ConfigSchema, MAX_ERRORS, TypeMeta, decode};
-pub use rendering::{ObeyedDomainChanges, RenderingSettings};
+pub use policy_file::PolicyFile;
+pub use rendering::{ObeyedDomainChanges, RenderingSection, RenderingSettings};
 use serde_json::Value;
 /// One error of a configuration file, without the file.
 pub use trainyard_model::schema::ConfigError as FieldError;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use trainyard_api::FieldPath;
+use trainyard_api::{FieldPath, Located, Location};
 use trainyard_model::{
     facts,
     names::{is_dns_label, is_dns_subdomain},
@@ -55,6 +55,60 @@ pub struct ObeyedDomainChanges {
     pub remove: Vec<String>,
 }
 
+/// Settings for all TrainJobs, with where they were read.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RenderingSection {
+    /// The settings.
+    pub settings: RenderingSettings,
+    /// The file.
+    pub location: Location,
+    /// The field of the section in the file.
+    pub field: FieldPath,
+}
+
+impl RenderingSection {
+    /// Returns the location of a setting.
+    #[must_use]
+    pub fn at(&self, setting: &str) -> Location {
+        self.location.clone().at(self.field.field(setting))
+    }
+
+    /// Merges two sections.
+    ///
+    /// # Errors
+    /// An error for each setting that both have, with both places.
+    pub fn merge(self, later: Self) -> Result<Self, Vec<Located>> {
+        let names = [&self, &later].map(|section| section.settings.names());
+        let [of_self, of_later] = &names;
+        let twice = of_later.iter().filter(|name| of_self.contains(name));
+        let twice = twice.map(|name| Located {
+            location: later.at(name),
+            message: format!("is also set in {}; remove one of the two", self.at(name)),
+        });
+        let twice: Vec<_> = twice.collect();
+        if !twice.is_empty() {
+            return Err(twice);
+        }
+        let (first, second) = (self.settings.clone(), later.settings.clone());
+        let settings = RenderingSettings {
+            accelerators: first.accelerators.or(second.accelerators),
+            cluster_domain: first.cluster_domain.or(second.cluster_domain),
+            catalog_namespace: first.catalog_namespace.or(second.catalog_namespace),
+            facts: first.facts.into_iter().chain(second.facts).collect(),
+            obeyed_domains: match first.obeyed_domains.is_empty() {
+                true => second.obeyed_domains,
+                false => first.obeyed_domains,
+            },
+        };
+        // Facts are compared with those of plugins, so their place is kept.
+        let place = match of_later.contains(&"facts") {
+            true => later,
+            false => self,
+        };
+        Ok(Self { settings, ..place })
+    }
+}
+
 impl ObeyedDomainChanges {
     /// Whether nothing is changed.
     #[must_use]
@@ -64,6 +118,19 @@ impl ObeyedDomainChanges {
 }
 
 impl RenderingSettings {
+    /// Returns the names of the settings that are set.
+    fn names(&self) -> Vec<&'static str> {
+        let set = [
+            ("accelerators", self.accelerators.is_some()),
+            ("clusterDomain", self.cluster_domain.is_some()),
+            ("catalogNamespace", self.catalog_namespace.is_some()),
+            ("facts", !self.facts.is_empty()),
+            ("obeyedDomains", !self.obeyed_domains.is_empty()),
+        ];
+        let set = set.into_iter().filter(|(_, is_set)| *is_set);
+        set.map(|(name, _)| name).collect()
+    }
+
     /// Returns the errors of settings at `at` that their schema does not find.
     #[must_use]
     pub fn field_errors(settings: &Value, at: &FieldPath) -> Vec<FieldError> {
@@ -106,6 +173,7 @@ pub(crate) fn fact_errors(facts: &Value, at: &FieldPath) -> Vec<FieldError> {
 }
 
 /// Returns what is wrong with facts that have so many bytes of names and values.
+#[must_use]
 pub(crate) fn size_problem(bytes: usize) -> Option<String> {
     (bytes > facts::MAX_BYTES).then(|| {
         format!(

@@ -8,6 +8,7 @@
 
 use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
+use trainyard_config::RenderingSettings;
 use trainyard_controller::{
     certificate::{CertManagement, CipherSuite, TlsSettings, TlsVersion},
     serve::BindAddress,
@@ -131,6 +132,7 @@ jobSet: {writeDefaults: on}
 policyFile: /etc/policy.yaml
 pluginDir: /plugins
 plugins: {source: Cluster, rollout: {steps: [5, 20], interval: 90s}}
+rendering: {clusterDomain: k8s.example.com, catalogNamespace: catalog, facts: {site/zone: a}}
 logging: {format: text, level: debug}
 tracing: {endpoint: https://otel:4318, samplingRatio: 0.1}
 statusServer: {port: 444, qps: 1.5, burst: 3}
@@ -199,6 +201,12 @@ webhook: {port: 443, host: 10.0.0.1}
                     interval: Duration::from_secs(90),
                 },
             },
+            rendering: RenderingSettings {
+                cluster_domain: Some("k8s.example.com".to_owned()),
+                catalog_namespace: Some("catalog".to_owned()),
+                facts: [("site/zone".to_owned(), "a".to_owned())].into(),
+                ..RenderingSettings::default()
+            },
             logging: Logging {
                 format: LogFormat::Text,
                 level: LogLevel::Debug
@@ -213,6 +221,22 @@ webhook: {port: 443, host: 10.0.0.1}
     );
     let mounted = ours("webhook: {certDir: /certs}\n");
     assert_eq!(mounted.webhook.cert_dir, Some(PathBuf::from("/certs")));
+}
+
+#[test]
+fn rendering_is_checked_like_a_policy_file() {
+    let text = format!(
+        "{OURS}rendering: {{clusterDomain: a_b, facts: {{host/x: '1'}}, obeyedDomains: {{remove: [x.io]}}, domain: x}}\n"
+    );
+    assert_eq!(
+        fields(&text),
+        [
+            "rendering.clusterDomain",
+            "rendering.domain",
+            "rendering.facts.host/x",
+            "rendering.obeyedDomains.remove[0]",
+        ]
+    );
 }
 
 #[test]

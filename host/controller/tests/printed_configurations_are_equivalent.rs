@@ -6,6 +6,7 @@ use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 use proptest::{collection::vec, option, prelude::*};
 use serde_json::{Value, json};
 use trainyard_api::{nulls, yaml};
+use trainyard_config::{ObeyedDomainChanges, RenderingSettings};
 use trainyard_controller::{
     certificate::{CertManagement, CipherSuite, TlsSettings, TlsVersion},
     serve::BindAddress,
@@ -157,6 +158,23 @@ fn status_server() -> impl Strategy<Value = StatusServerSettings> {
 }
 
 prop_compose! {
+    fn rendering()(
+        cluster_domain in option::of("[a-z]{1,9}"),
+        accelerators in option::of(vec("[a-z]{1,9}\\.io/[a-z]{1,9}\\*?", 0..3)),
+        facts in prop::collection::btree_map("[a-z]{1,9}/[a-z]{1,9}", text(), 0..3),
+        add in vec("[a-z]{1,9}\\.io", 0..3),
+    ) -> RenderingSettings {
+        RenderingSettings {
+            accelerators,
+            cluster_domain,
+            catalog_namespace: None,
+            facts: facts.into_iter().map(|(name, text)| (format!("site-{name}"), text)).collect(),
+            obeyed_domains: ObeyedDomainChanges { add, remove: Vec::new() },
+        }
+    }
+}
+
+prop_compose! {
     fn settings()(
         leader_election in leader_election(),
         addresses in (address(), address(), address()),
@@ -166,6 +184,7 @@ prop_compose! {
         rate in (option::of(0.0..1e300_f64), option::of(any::<u32>())),
         write_job_set_defaults: bool,
         paths in (option::of(path()), option::of(path())),
+        rendering in rendering(),
         logging in (prop::bool::ANY, 0..5_usize),
         tracing in (option::of("https?://[a-z]{1,9}(:4318)?/?"), option::of(0.0..=1.0)),
         servers in (status_server(), certificates(), tls()),
@@ -203,6 +222,7 @@ prop_compose! {
                     interval: plugins.2.max(Duration::from_secs(1)),
                 },
             },
+            rendering,
             logging: Logging {
                 format: if logging.0 { LogFormat::Json } else { LogFormat::Text },
                 level: *levels.get(logging.1).unwrap(),

@@ -61,6 +61,7 @@ impl<'a> Comparison<'a> {
             live,
             gaps,
             notes,
+            ..
         } = source;
         let admission = Admission::default();
         let progress = Progress::new("checking", objects.len());

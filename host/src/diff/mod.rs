@@ -62,8 +62,19 @@ fn diff(args: &DiffArgs) -> Result<u8, ErrorList> {
     if args.back {
         return back(args);
     }
-    let loaded = LoadedPlugins::load(&args.load)?;
-    let (cluster, source) = read(args)?;
+    // A cluster is read after errors of the plugins, because it takes long.
+    let (loaded, cluster, source) = match args.input.filename.is_empty() {
+        true => {
+            let loaded = LoadedPlugins::load(&args.load)?;
+            let (cluster, source) = read(args)?;
+            (loaded, cluster, source)
+        }
+        false => {
+            let (cluster, source) = read(args)?;
+            let loaded = LoadedPlugins::load_with(&args.load, &source.policy_plugins)?;
+            (loaded, cluster, source)
+        }
+    };
     let report = compared(args, &loaded, source, cluster.as_ref())?;
     match args.output {
         ReportFormat::Json => output::json(&report)?,

@@ -7,7 +7,7 @@ use trainyard_divergences::live::is_secret;
 use super::live::{KINDS, OwnedObjects};
 use crate::{
     args::InputArgs,
-    input,
+    input, policy,
     report::{self, ErrorList},
 };
 
@@ -16,6 +16,8 @@ use crate::{
 pub(super) struct Source {
     /// TrainJobs, runtimes, and what plugins look up.
     pub(super) objects: Vec<Object>,
+    /// PolicyPlugins, which count as given by `--policy`.
+    pub(super) policy_plugins: Vec<Object>,
     /// What the reference made.
     pub(super) live: OwnedObjects,
     /// What could not be read, so that something is not compared.
@@ -55,6 +57,10 @@ pub(super) fn of_files(args: &InputArgs) -> Result<Source, ErrorList> {
 impl Source {
     fn add(&mut self, mut object: Object) {
         let (api_version, kind) = (object.api_version.clone(), object.kind.clone());
+        if policy::is_policy_plugin(&object) {
+            self.policy_plugins.push(object);
+            return;
+        }
         if is_secret(&api_version, &kind) {
             return;
         }

@@ -1,13 +1,17 @@
 //! Loads plugins for a process that skips those that are refused.
 
-use std::{num::NonZeroUsize, path::PathBuf, sync::Arc};
+use std::{num::NonZeroUsize, sync::Arc};
 
 use trainyard_model::{plan::PlanError, plugin::Plugin};
 use trainyard_render::Renderer;
 use trainyard_sandbox::Loader;
 
 use super::{CodeLoading, Origin, Refused, declared, load, loader};
-use crate::{args::CacheArgs, policy_file::PolicyFile, report::ErrorList};
+use crate::{
+    args::CacheArgs,
+    policy::{PluginFile, Policy},
+    report::ErrorList,
+};
 
 /// The plugins that run together.
 pub(crate) struct LenientLoad {
@@ -25,8 +29,8 @@ impl LenientLoad {
     /// that cannot be loaded, and so is an entry of the policy file that has no effect, such as one for a plugin that does not exist: neither
     /// stops the TrainJobs that do not need it.
     pub(crate) fn load(
-        files: &[PathBuf],
-        policy: &PolicyFile,
+        files: &[PluginFile],
+        policy: &Policy,
         cache: &CacheArgs,
         calls: NonZeroUsize,
         wrap: impl Fn(Arc<dyn Plugin>) -> Arc<dyn Plugin>,

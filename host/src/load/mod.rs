@@ -18,7 +18,8 @@ pub(crate) use lenient::LenientLoad;
 use new_plugin::NewPlugin;
 pub(crate) use next::NextPlugins;
 use refused::{Origin, Refused};
-use result::{CodeLoading, LoadResult, load, load_bytes, misspelled_orders};
+use result::{CodeLoading, LoadResult, load, load_bytes, load_content, misspelled_orders};
+use trainyard_api::Object;
 use trainyard_model::{
     manifest::Manifest,
     names::sha256_digest,
@@ -35,7 +36,7 @@ use crate::{
     args::{CacheArgs, LoadArgs},
     built_ins::BUILT_INS,
     compile_worker, output,
-    policy_file::PolicyFile,
+    policy::{Declared as DeclaredPolicy, PluginFile, Policy},
     report::{self, ErrorList},
 };
 
@@ -52,14 +53,16 @@ pub(crate) struct LoadedPlugins {
 impl LoadedPlugins {
     /// Loads the built-in plugins and the plugin files, and checks them against each other. Fails if one of them is refused.
     pub(crate) fn load(args: &LoadArgs) -> Result<Self, ErrorList> {
-        let (policy, loader) = prepare(args.policy.as_deref(), &args.cache)?;
+        Self::load_with(args, &[])
+    }
+
+    /// Loads the plugins like [`Self::load`], with PolicyPlugins of the input.
+    pub(crate) fn load_with(args: &LoadArgs, objects: &[Object]) -> Result<Self, ErrorList> {
+        let policy = DeclaredPolicy::read(&args.policy, objects)?.into_policy()?;
         let policy = policy.for_process(args.feature_gates.clone(), None);
-        let plugins = load(
-            &loader,
-            &files(&args.plugin, args.plugin_dir.as_deref())?,
-            &policy,
-            CodeLoading::Lazy,
-        );
+        let loader = loader(&args.cache, cores())?;
+        let files = plugin_files(args, &policy)?;
+        let plugins = load(&loader, &files, &policy, CodeLoading::Lazy);
         let failure = ErrorList::from_iter(plugins.policy_errors(&policy, None));
         Self::of(plugins, loader, &policy, failure)
     }
@@ -109,24 +112,28 @@ impl LoadedPlugins {
     pub(crate) fn load_now_and_next(
         args: &LoadArgs,
         new: Option<&Path>,
-        next_policy: Option<&Path>,
+        next_policy: &[PathBuf],
+        objects: &[Object],
     ) -> Result<(Self, NextPlugins), ErrorList> {
-        let (policy, loader) = prepare(args.policy.as_deref(), &args.cache)?;
+        let policy = DeclaredPolicy::read(&args.policy, objects)?.into_policy()?;
         let policy = policy.for_process(args.feature_gates.clone(), None);
-        let files = files(&args.plugin, args.plugin_dir.as_deref())?;
+        let loader = loader(&args.cache, cores())?;
+        let files = plugin_files(args, &policy)?;
         let plugins = load(&loader, &files, &policy, CodeLoading::Lazy);
-        let of_now = next_policy.map(|_| plugins.policy_errors(&policy, None));
+        let is_new = !next_policy.is_empty();
+        let of_now = is_new.then(|| plugins.policy_errors(&policy, None));
         let mut failure = ErrorList::from_iter(of_now.into_iter().flatten());
         let now = Self::of(plugins, loader, &policy, ErrorList::default());
-        let next_policy = match next_policy {
-            Some(path) => PolicyFile::read(path)
+        let next = match is_new {
+            false => Ok((policy, files)),
+            true => DeclaredPolicy::read(next_policy, &[])
+                .and_then(DeclaredPolicy::into_policy)
                 .map(|next| next.for_process(args.feature_gates.clone(), None))
-                .map_err(ErrorList::from_iter),
-            None => Ok(policy),
+                .and_then(|next| plugin_files(args, &next).map(|files| (next, files))),
         };
         let now = now.map_err(|refused| failure.absorb(refused));
-        let next_policy = next_policy.map_err(|refused| failure.absorb(refused));
-        let (Ok(now), Ok(next_policy)) = (now, next_policy) else {
+        let next = next.map_err(|refused| failure.absorb(refused));
+        let (Ok(now), Ok((next_policy, files))) = (now, next) else {
             return Err(failure);
         };
         let next = NextPlugins::load(&now.loader, &files, new, next_policy);
@@ -140,7 +147,7 @@ impl LoadedPlugins {
     fn of(
         plugins: LoadResult,
         loader: Loader,
-        policy: &PolicyFile,
+        policy: &Policy,
         mut failure: ErrorList,
     ) -> Result<Self, ErrorList> {
         let refused = plugins.refused.iter();
@@ -178,6 +185,10 @@ impl LoadedPlugins {
                 let bytes = read.map_err(|error| failed(format!("{file}: {error}")))?;
                 (file, bytes)
             }
+            Some(Origin::Pulled {
+                reference,
+                component,
+            }) => (reference.clone(), component.to_vec()),
             Some(Origin::BuiltIn) | None => {
                 let mut built_ins = BUILT_INS.iter();
                 let found = built_ins.find(|built_in| *built_in.digest() == *id.digest);
@@ -204,13 +215,19 @@ impl LoadedPlugins {
     }
 }
 
-/// Reads the policy file and creates the loader.
-fn prepare(policy: Option<&Path>, cache: &CacheArgs) -> Result<(PolicyFile, Loader), ErrorList> {
-    let policy = match policy {
-        Some(path) => PolicyFile::read(path).map_err(ErrorList::from_iter)?,
-        None => PolicyFile::default(),
-    };
+/// Reads the operator's settings for a plugin that is given, whose source is not read, and creates the loader.
+fn prepare(policy: Option<&Path>, cache: &CacheArgs) -> Result<(Policy, Loader), ErrorList> {
+    let paths: Vec<_> = policy.into_iter().map(Path::to_owned).collect();
+    let policy = DeclaredPolicy::read(&paths, &[])?.into_policy()?;
     Ok((policy, loader(cache, cores())?))
+}
+
+/// Returns the plugin files of the command line, and those that PolicyPlugins name.
+fn plugin_files(args: &LoadArgs, policy: &Policy) -> Result<Vec<PluginFile>, ErrorList> {
+    policy.files(
+        files(&args.plugin, args.plugin_dir.as_deref())?,
+        &args.source,
+    )
 }
 
 /// Checks that a component can be loaded with some grants: it is screened, compiled and linked. Errors call it `file`.
@@ -236,7 +253,8 @@ pub(crate) fn compile(
     output: &Path,
     mut written: impl FnMut(&PluginInfo) -> Result<(), ErrorList>,
 ) -> Result<(), ErrorList> {
-    let (policy, loader) = prepare(args.policy.as_deref(), &args.cache)?;
+    let policy = DeclaredPolicy::read(&args.policy, &[])?.into_policy()?;
+    let loader = loader(&args.cache, cores())?;
     let settings = |manifest: &Manifest| Settings {
         is_disabled: false,
         ..policy.settings(&manifest.name, Settings::built_in())
@@ -252,8 +270,8 @@ pub(crate) fn compile(
         })?;
         written(plugin.info())
     };
-    for file in files(&args.plugin, args.plugin_dir.as_deref())? {
-        write(loader.load_file(&file, settings))?;
+    for file in plugin_files(args, &policy)? {
+        write(load_content(&loader, &file.content, settings))?;
     }
     let mut built_ins = BUILT_INS.iter();
     built_ins.try_for_each(|built_in| write(loader.load_built_in(built_in, settings)))

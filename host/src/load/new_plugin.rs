@@ -12,7 +12,7 @@ use trainyard_render::Renderer;
 use trainyard_sandbox::{LoadError, Loader};
 
 use super::result::{load_anyway, load_bytes};
-use crate::policy_file::PolicyFile;
+use crate::policy::Policy;
 
 /// The digest of a plugin whose component is not built.
 const NOT_BUILT: &str = "not built";
@@ -34,7 +34,7 @@ impl NewPlugin {
         loader: &Loader,
         name: &str,
         component: &[u8],
-        policy: &PolicyFile,
+        policy: &Policy,
     ) -> Result<Self, LoadError> {
         let mut settings =
             |manifest: &Manifest| policy.settings(&manifest.name, Settings::default());
@@ -51,10 +51,7 @@ impl NewPlugin {
     ///
     /// # Errors
     /// If it could not be loaded even with all its claims granted.
-    pub(super) fn of_manifest(
-        manifest: Manifest,
-        policy: &PolicyFile,
-    ) -> Result<Self, PluginError> {
+    pub(super) fn of_manifest(manifest: Manifest, policy: &Policy) -> Result<Self, PluginError> {
         let mut wanted = policy.settings(&manifest.name, Settings::default());
         wanted.digest = None;
         if manifest.operator_config_schema.is_none() {

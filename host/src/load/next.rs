@@ -1,9 +1,6 @@
 //! The plugins after a change: with another version of a plugin, another policy file, or both.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::{path::Path, sync::Arc};
 
 use trainyard_model::{
     claims::Grants,
@@ -19,7 +16,7 @@ use super::{
     result::{CodeLoading, LoadResult},
 };
 use crate::{
-    policy_file::PolicyFile,
+    policy::{PluginFile, Policy},
     report::{self, ErrorList},
 };
 
@@ -27,7 +24,7 @@ use crate::{
 /// reported.
 pub(crate) struct NextPlugins {
     result: LoadResult,
-    policy: PolicyFile,
+    policy: Policy,
     /// Why the new file would not be loaded, although it is compared.
     pub(crate) not_loaded: Vec<String>,
 }
@@ -39,9 +36,9 @@ impl NextPlugins {
     /// Why files cannot be loaded, whatever the policy file grants, and errors of the policy file.
     pub(super) fn load(
         loader: &Loader,
-        files: &[PathBuf],
+        files: &[PluginFile],
         new: Option<&Path>,
-        policy: PolicyFile,
+        policy: Policy,
     ) -> Result<Self, ErrorList> {
         let anyway = || LoadResult {
             granted_anyway: Some(Vec::new()),

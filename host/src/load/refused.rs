@@ -1,6 +1,10 @@
 //! Why a plugin is not loaded.
 
-use std::{fmt, path::PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use thiserror::Error;
 use trainyard_api::Location;
@@ -11,6 +15,7 @@ use trainyard_sandbox::LoadError;
 use crate::{
     finding::{Finding, Parts},
     output,
+    policy::PluginContent,
 };
 
 /// A plugin that is not loaded.
@@ -43,6 +48,16 @@ pub(super) enum Refused {
         /// The cause.
         error: PlanError,
     },
+    /// A PolicyPlugin of another name has its file as source.
+    #[error(
+        "{place}: {origin} is the plugin `{name}`, and not `{wanted}`; rename the PolicyPlugin, or correct its source"
+    )]
+    WrongName {
+        place: String,
+        origin: Origin,
+        name: String,
+        wanted: String,
+    },
     /// The same file was passed before.
     #[error("the plugin file {} is passed twice; pass it once", output::path(.0))]
     SameFile(PathBuf),
@@ -52,7 +67,7 @@ impl Finding for Refused {
     fn parts(&self) -> Parts {
         match self {
             Self::Load {
-                origin: Origin::File(_),
+                origin: Origin::File(_) | Origin::Pulled { .. },
                 error,
                 ..
             } => Parts::at(&Location::file(error.file.as_str()), &error.problem),
@@ -66,9 +81,12 @@ impl Refused {
     pub(super) fn file(&self) -> String {
         match self {
             Self::Load { error, .. } => error.file.clone(),
-            Self::SameName { second: origin, .. } | Self::Conflict { origin, .. } => match origin {
+            Self::SameName { second: origin, .. }
+            | Self::WrongName { origin, .. }
+            | Self::Conflict { origin, .. } => match origin {
                 Origin::BuiltIn => origin.to_string(),
                 Origin::File(file) => output::path(file),
+                Origin::Pulled { reference, .. } => output::path(Path::new(reference)),
             },
             Self::SameFile(file) => output::path(file),
         }
@@ -79,13 +97,16 @@ impl Refused {
         match self {
             Self::Load { declared, .. } => declared.as_ref(),
             Self::Conflict { declared, .. } => Some(declared),
-            Self::SameName { .. } | Self::SameFile(_) => None,
+            Self::SameName { .. } | Self::WrongName { .. } | Self::SameFile(_) => None,
         }
     }
 
     /// Returns the plugin for the errors of TrainJobs that need it. `None` if a loaded plugin replaces it.
     pub(super) fn skipped(&self) -> Option<SkippedPlugin> {
-        if matches!(self, Self::SameName { .. } | Self::SameFile(_)) {
+        if matches!(
+            self,
+            Self::SameName { .. } | Self::WrongName { .. } | Self::SameFile(_)
+        ) {
             return None;
         }
         Some(SkippedPlugin {
@@ -102,6 +123,26 @@ pub(super) enum Origin {
     /// This program.
     BuiltIn,
     File(PathBuf),
+    /// A registry, or the store.
+    Pulled {
+        reference: String,
+        component: Arc<[u8]>,
+    },
+}
+
+impl From<&PluginContent> for Origin {
+    fn from(content: &PluginContent) -> Self {
+        match content.clone() {
+            PluginContent::File(path) => Self::File(path),
+            PluginContent::Pulled {
+                reference,
+                component,
+            } => Self::Pulled {
+                reference,
+                component,
+            },
+        }
+    }
 }
 
 impl fmt::Display for Origin {
@@ -109,6 +150,9 @@ impl fmt::Display for Origin {
         match self {
             Self::BuiltIn => f.write_str("the built-in plugin"),
             Self::File(path) => write!(f, "the plugin file {}", output::path(path)),
+            Self::Pulled { reference, .. } => {
+                write!(f, "the plugin {}", output::path(Path::new(reference)))
+            }
         }
     }
 }

@@ -2,11 +2,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
     sync::Arc,
 };
 
-use trainyard_api::Located;
+use trainyard_api::{Located, Location};
 use trainyard_controller::settings::FeatureGate;
 use trainyard_model::{
     claims::Grants,
@@ -16,12 +15,12 @@ use trainyard_model::{
     text::nearest,
 };
 use trainyard_render::{Declared, SkippedPlugin};
-use trainyard_sandbox::{BuiltIn, LoadError, LoadProblem, Loader};
+use trainyard_sandbox::{BuiltIn, LoadError, LoadProblem, Loader, SandboxedPlugin};
 
 use super::refused::{Origin, Refused};
 use crate::{
     built_ins::{self, BUILT_INS},
-    policy_file::PolicyFile,
+    policy::{PluginContent, PluginFile, Policy},
 };
 
 /// When the code of the built-in plugins is loaded.
@@ -56,7 +55,19 @@ impl LoadResult {
         &mut self,
         origin: Origin,
         defaults: Settings,
-        policy: &PolicyFile,
+        policy: &Policy,
+        load: impl Fn(SettingsOf<'_>) -> Result<Arc<dyn Plugin>, LoadError>,
+    ) {
+        self.add_wanted(origin, defaults, policy, None, load);
+    }
+
+    /// Loads a plugin like [`Self::add`]. If a PolicyPlugin names its file, it must have that name.
+    fn add_wanted(
+        &mut self,
+        origin: Origin,
+        defaults: Settings,
+        policy: &Policy,
+        wanted: Option<&(String, Location)>,
         load: impl Fn(SettingsOf<'_>) -> Result<Arc<dyn Plugin>, LoadError>,
     ) {
         let mut declared = None;
@@ -72,6 +83,18 @@ impl LoadResult {
                 plugin
             }),
         };
+        let found = declared.as_ref().map(|declared| &declared.name);
+        if let (Some((wanted, place)), Some(name)) = (wanted, found)
+            && wanted != name
+        {
+            self.refused.push(Refused::WrongName {
+                place: place.to_string(),
+                origin,
+                name: name.clone(),
+                wanted: wanted.clone(),
+            });
+            return;
+        }
         match loaded {
             Ok(loaded) => self.keep(loaded, origin),
             Err(error) if is_disabled(&error) => self.disabled.extend(declared),
@@ -143,11 +166,7 @@ impl LoadResult {
 
     /// Returns the errors of the policy file that depend on the plugins, which may include a `new` one: names that no plugin has, and
     /// exemptions of plugins that are not always active.
-    pub(super) fn policy_errors(
-        &self,
-        policy: &PolicyFile,
-        new: Option<&PluginInfo>,
-    ) -> Vec<Located> {
+    pub(super) fn policy_errors(&self, policy: &Policy, new: Option<&PluginInfo>) -> Vec<Located> {
         let loaded = self.loaded.iter().map(|(plugin, _)| &**plugin.info());
         let loaded = loaded.chain(new);
         let loaded = loaded.map(|plugin| (&*plugin.id.name, &plugin.manifest.active_when));
@@ -160,7 +179,12 @@ impl LoadResult {
         // A loaded plugin replaces a refused one of the same name.
         let all: BTreeMap<_, _> = others.chain(loaded).collect();
         // A plugin whose manifest cannot be read may have any of the names.
-        let is_unread = |refused: &Refused| matches!(refused, Refused::Load { declared: None, .. });
+        let is_unread = |refused: &Refused| {
+            matches!(
+                refused,
+                Refused::Load { declared: None, .. } | Refused::WrongName { .. }
+            )
+        };
         let mut errors = match self.refused.iter().any(is_unread) {
             true => Vec::new(),
             false => policy.unknown_plugins(&all.keys().copied().collect()),
@@ -200,8 +224,8 @@ pub(super) fn misspelled_orders<'a>(
 /// Loads the built-in plugins and these files, in this order, and continues after a plugin that is refused.
 pub(super) fn load(
     loader: &Loader,
-    files: &[PathBuf],
-    policy: &PolicyFile,
+    files: &[PluginFile],
+    policy: &Policy,
     code: CodeLoading,
 ) -> LoadResult {
     let mut result = LoadResult::default();
@@ -214,8 +238,8 @@ impl LoadResult {
     pub(super) fn add_all(
         &mut self,
         loader: &Loader,
-        files: &[PathBuf],
-        policy: &PolicyFile,
+        files: &[PluginFile],
+        policy: &Policy,
         code: CodeLoading,
     ) {
         for plugin in BUILT_INS {
@@ -234,15 +258,18 @@ impl LoadResult {
             });
         }
         let mut seen = BTreeSet::new();
-        for path in files {
-            let file = path.canonicalize().unwrap_or_else(|_| path.clone());
-            if !seen.insert(file) {
-                self.refused.push(Refused::SameFile(path.clone()));
-                continue;
+        for file in files {
+            if let PluginContent::File(path) = &file.content {
+                let canonical = path.canonicalize().unwrap_or_else(|_| path.clone());
+                if !seen.insert(canonical) {
+                    self.refused.push(Refused::SameFile(path.clone()));
+                    continue;
+                }
             }
-            let origin = Origin::File(path.clone());
-            self.add(origin, Settings::default(), policy, |settings| {
-                Ok(Arc::new(loader.load_file(path, settings)?))
+            let origin = Origin::from(&file.content);
+            let wanted = file.wanted.as_ref();
+            self.add_wanted(origin, Settings::default(), policy, wanted, |settings| {
+                Ok(Arc::new(load_content(loader, &file.content, settings)?))
             });
         }
     }
@@ -250,7 +277,7 @@ impl LoadResult {
 
 impl LoadResult {
     /// Notes a built-in plugin whose feature gate is off.
-    fn leave_out(&mut self, plugin: &BuiltIn, policy: &PolicyFile, gate: FeatureGate) {
+    fn leave_out(&mut self, plugin: &BuiltIn, policy: &Policy, gate: FeatureGate) {
         // The test of the built-in plugins parses all their manifests.
         if let Ok(manifest) = Manifest::parse(plugin.manifest().as_bytes()) {
             let settings = policy.settings(&manifest.name, Settings::built_in());
@@ -270,6 +297,27 @@ impl LoadResult {
             .iter()
             .map(super::disabled_by_operator)
             .chain(gated)
+    }
+}
+
+/// Loads a plugin that is not built in.
+pub(super) fn load_content(
+    loader: &Loader,
+    content: &PluginContent,
+    settings: impl FnOnce(&Manifest) -> Settings,
+) -> Result<SandboxedPlugin, LoadError> {
+    match content {
+        PluginContent::File(path) => loader.load_file(path, settings),
+        PluginContent::Pulled {
+            reference,
+            component,
+        } => {
+            let loaded = loader.load_untrusted(component.to_vec(), settings);
+            loaded.map_err(|problem| LoadError {
+                file: reference.clone(),
+                problem: Box::new(problem),
+            })
+        }
     }
 }
 

@@ -41,9 +41,10 @@ pub(crate) struct PlanArgs {
     /// is 1 if the plugin or a TrainJob would be refused.
     #[arg(long, value_name = "NEW.wasm", value_hint = clap::ValueHint::FilePath)]
     against: Option<PathBuf>,
-    /// Show what would change with this policy file, for the loaded plugins or for the plugin of --against.
-    #[arg(long, value_name = "NEW-POLICY", value_hint = clap::ValueHint::FilePath)]
-    against_policy: Option<PathBuf>,
+    /// Show what would change with the PolicyPlugins of this file or directory in place of those of --policy and -f, for the loaded plugins or for
+    /// the plugin of --against. Can be repeated.
+    #[arg(long, value_name = "FILE|DIR", value_hint = clap::ValueHint::AnyPath)]
+    against_policy: Vec<PathBuf>,
     /// Compare the plan of the plugins that are loaded here with the plans of a cluster's controller, by their digests in its metrics. The exit
     /// code is 1 if they differ. Needs the permissions to list the controller's pods and to get pods/proxy.
     #[arg(long = "cluster", conflicts_with_all = ["filename", "against", "against_policy", "claims"])]
@@ -82,8 +83,8 @@ impl PlanFormat {
 }
 
 pub(crate) fn run(args: &PlanArgs) -> Result<(), ErrorList> {
-    let (file, policy) = (args.against.as_deref(), args.against_policy.as_deref());
-    if file.is_some() || policy.is_some() {
+    let (file, policy) = (args.against.as_deref(), args.against_policy.as_slice());
+    if file.is_some() || !policy.is_empty() {
         return against::run(args, file, policy);
     }
     if args.in_cluster {
@@ -116,14 +117,19 @@ pub(crate) fn run(args: &PlanArgs) -> Result<(), ErrorList> {
     let Input {
         catalog,
         loaded,
+        has_only_policies,
         mut failure,
         ..
-    } = input::read_and_load(&args.run.input, &args.run.load, None)?;
+    } = input::read_and_load_any(&args.run.input, &args.run.load, None)?;
     let relations = Relations::new(
         loaded.renderer.generation(),
         &loaded.renderer.facts().facts,
         claims,
     );
+    if has_only_policies && failure.is_empty() {
+        hold(&relations.of_all(&loaded.disabled))?;
+        return buffered.print();
+    }
     for job in &catalog.jobs {
         let planned = loaded
             .renderer

@@ -7,6 +7,7 @@ mod check;
 mod claims;
 mod compile;
 mod conform;
+mod convert;
 mod diff;
 mod inspect;
 mod new;
@@ -26,8 +27,8 @@ use crate::report::ErrorList;
 /// `trainyard plugin`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PluginCommand {
-    /// Show what a plugin file, or a plugin in a registry, declares and imports, and why it would not be loaded, or print the policy file that
-    /// several plugins need. None of their phases run.
+    /// Show what a plugin file, or a plugin in a registry, declares and imports, and why it would not be loaded, or print the PolicyPlugins
+    /// that they need. None of their phases run.
     Inspect(inspect::InspectArgs),
     /// Create a new plugin that works, in Rust, C, Go, JavaScript or Python, with a case.
     New(new::NewArgs),
@@ -54,6 +55,8 @@ pub(crate) enum PluginCommand {
     Pull(registry::PullArgs),
     /// Copy a plugin from one registry or directory to another, with its signatures, SBOM and provenance.
     Copy(registry::CopyArgs),
+    /// Convert a policy file to PolicyPlugins and the section `rendering` of the controller's configuration, and print them.
+    Convert(convert::ConvertArgs),
     /// Compile the built-in plugins and plugin files before they are needed, such as when an image is built, so that no pod waits for it.
     ///
     /// The code fits this build of Trainyard and the architecture of this machine, whatever its processor.
@@ -77,6 +80,7 @@ pub(crate) fn run(command: &PluginCommand) -> Result<(), ErrorList> {
         PluginCommand::Push(args) => registry::push(args),
         PluginCommand::Pull(args) => registry::pull(args),
         PluginCommand::Copy(args) => registry::copy(args),
+        PluginCommand::Convert(args) => convert::run(args),
         PluginCommand::Compile(args) => compile::run(args),
         PluginCommand::Wrap(args) => wrap::run(args),
         PluginCommand::Wit(args) => wit::run(args),

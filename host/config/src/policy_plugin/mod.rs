@@ -4,7 +4,7 @@
 //! - `object` decodes a PolicyPlugin, with the checks of `check`, and `settings` turns one into the settings of a plugin.
 //! - `crd` generates the CustomResourceDefinitions of both kinds.
 
-mod check;
+pub(crate) mod check;
 mod condition;
 mod crd;
 mod object;

@@ -9,12 +9,13 @@ pub(crate) use claimed::{EmittedKinds, Reach, WatchScope};
 use k8s_openapi::api::rbac::v1::{ClusterRole, Role};
 use kube::api::ObjectMeta;
 use rules::{Refusal, Rules};
-use trainyard_api::names::{JOB_SET_GROUP, TRAINER_GROUP};
+use trainyard_api::names::{JOB_SET_GROUP, TRAINER_GROUP, TRAINYARD_GROUP};
 use trainyard_model::{claims::Claims, record::Field};
 
 use crate::{
     gates::{FeatureGate, FeatureGates},
     lease::LEASE_NAME,
+    settings::PluginsSource,
 };
 
 /// The name of both roles and of their ServiceAccount, which is the reference's.
@@ -52,6 +53,19 @@ const BASE: [(&str, &str, &[&str]); 9] = [
 const STATUS_SERVER: [(&str, &str, &[&str]); 2] = [
     ("", "pods", &["get"]),
     ("authentication.k8s.io", "tokenreviews", &["create"]),
+];
+
+/// The permissions for plugins that the cluster declares. Stages are written into the status of revisions, and a retry of a roll-back is another
+/// revision, so their metadata is only patched by people.
+const CLUSTER_PLUGINS: [(&str, &str, &[&str]); 4] = [
+    (
+        TRAINYARD_GROUP,
+        "pluginrevisions",
+        &["create", "delete", "list", "watch"],
+    ),
+    (TRAINYARD_GROUP, "pluginrevisions/status", &["patch"]),
+    (TRAINYARD_GROUP, "policyplugins", &["list", "watch"]),
+    (TRAINYARD_GROUP, "policyplugins/status", &["patch"]),
 ];
 
 /// The minimal roles for a set of plugins.
@@ -105,11 +119,13 @@ impl fmt::Display for Note {
     }
 }
 
-/// Returns the minimal roles for plugins with these names and claims, and a controller in that namespace with these feature gates.
+/// Returns the minimal roles for plugins with these names and claims, and a controller in that namespace with these feature gates and plugins
+/// from that source.
 pub fn roles<'p>(
     plugins: impl IntoIterator<Item = (&'p str, &'p Claims)>,
     namespace: &str,
     gates: &FeatureGates,
+    source: PluginsSource,
 ) -> Roles {
     let mut rules = Rules::default();
     for (group, resource, verbs) in BASE {
@@ -120,20 +136,14 @@ pub fn roles<'p>(
             rules.allow(group, resource, verbs);
         }
     }
+    if source == PluginsSource::Cluster {
+        for (group, resource, verbs) in CLUSTER_PLUGINS {
+            rules.allow(group, resource, verbs);
+        }
+    }
     let mut notes = BTreeSet::new();
     for (plugin, claims) in plugins {
-        for (_, path) in claims.iter() {
-            if path.field != Field::Objects && !claimed::is_lookup(path.field) {
-                continue;
-            }
-            let allowed = rules.allow_claim(path);
-            let (plugin, claim) = (plugin.to_owned(), path.to_string());
-            match allowed {
-                Ok(guessed) => notes.extend(guessed),
-                Err(Refusal::NoKind) => _ = notes.insert(Note::NoKind { plugin, claim }),
-                Err(Refusal::Secret) => _ = notes.insert(Note::Secret { plugin, claim }),
-            }
-        }
+        notes.extend(rules.allow_plugin(plugin, claims));
     }
     let mut own = Rules::default();
     // RBAC cannot restrict `create` to a name.
@@ -160,6 +170,68 @@ pub fn roles<'p>(
             rules: Some(own.list()),
         },
         notes,
+    }
+}
+
+/// The label of roles that are aggregated to the controller's.
+pub const AGGREGATE_LABEL: &str = "rbac.trainyard.dev/aggregate-to-controller";
+
+/// The permissions that a plugin needs.
+#[derive(Debug)]
+pub struct PluginRole {
+    /// The permissions in all namespaces, which are aggregated to the controller's.
+    pub cluster_role: ClusterRole,
+    /// Notes for the operator.
+    pub notes: BTreeSet<Note>,
+}
+
+/// Returns the permissions that a plugin with these claims needs. `None` if it looks up and emits nothing.
+#[must_use]
+pub fn plugin_role(plugin: &str, claims: &Claims) -> Option<PluginRole> {
+    let mut rules = Rules::default();
+    let notes = rules.allow_plugin(plugin, claims);
+    let rules = rules.list();
+    if rules.is_empty() && notes.is_empty() {
+        return None;
+    }
+    let label = (AGGREGATE_LABEL.to_owned(), "true".to_owned());
+    Some(PluginRole {
+        cluster_role: ClusterRole {
+            metadata: ObjectMeta {
+                name: Some(plugin_role_name(plugin)),
+                labels: Some([label].into()),
+                ..ObjectMeta::default()
+            },
+            rules: Some(rules),
+            ..ClusterRole::default()
+        },
+        notes,
+    })
+}
+
+/// Returns the name of the role of a plugin.
+#[must_use]
+pub fn plugin_role_name(plugin: &str) -> String {
+    format!("trainyard:plugin:{plugin}")
+}
+
+impl Rules {
+    /// Allows what the claims of a plugin need.
+    fn allow_plugin(&mut self, plugin: &str, claims: &Claims) -> BTreeSet<Note> {
+        let mut notes = BTreeSet::new();
+        for (_, path) in claims.iter() {
+            if path.field != Field::Objects && !claimed::is_lookup(path.field) {
+                continue;
+            }
+            let allowed = self.allow_claim(path);
+            let (plugin, claim) = (plugin.to_owned(), path.to_string());
+            match allowed {
+                Ok(guessed) => notes.extend(guessed),
+                Err(Refusal::NoKind) => _ = notes.insert(Note::NoKind { plugin, claim }),
+                Err(Refusal::Secret) => _ = notes.insert(Note::Secret { plugin, claim }),
+            }
+        }
+        notes
     }
 }
 

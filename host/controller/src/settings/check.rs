@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde::Deserialize as _;
 use serde_json::Value;
 use trainyard_api::FieldPath;
-use trainyard_config::FieldError;
+use trainyard_config::{FieldError, RenderingSettings};
 
 use super::{FeatureGate, LeaderElection, plugins};
 use crate::{serve::BindAddress, spans::Endpoint};
@@ -51,6 +51,10 @@ pub(super) fn check(value: &Value, found: &[FieldError]) -> Vec<FieldError> {
     field_errors.extend(plugins::check(value));
     let interval = duration(value, found, INTERVAL, Duration::MAX);
     field_errors.extend(at_least_a_second(INTERVAL, interval));
+    if let Some(rendering) = value.get("rendering") {
+        let at = FieldPath::of(["rendering"]);
+        field_errors.extend(RenderingSettings::field_errors(rendering, &at));
+    }
     let timeout = duration(value, found, RENDER_TIMEOUT, Duration::MAX);
     field_errors.extend(at_least_a_second(RENDER_TIMEOUT, timeout));
     field_errors

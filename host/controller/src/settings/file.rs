@@ -6,6 +6,7 @@ use kube::core::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
+use trainyard_config::RenderingSettings;
 
 use super::{
     FeatureGate, FeatureGates, LeaderElection, LogFormat, LogLevel, Logging, MAX_CONCURRENCY,
@@ -64,11 +65,14 @@ pub(super) struct ControllerConfiguration {
     /// How JobSets are written.
     #[serde(default)]
     job_set: JobSet,
-    /// The path of the policy file, which grants permissions to plugins and configures them. By default, plugins have no further
-    /// permissions.
+    /// The path of a file or a directory with PolicyPlugins, which grant permissions to plugins and configure them, or of a policy file. By
+    /// default, plugins have no further permissions.
     #[serde(default)]
     #[schemars(length(min = 1))]
     policy_file: Option<PathBuf>,
+    /// The settings for all TrainJobs. A policy file has them at its root, and each may be set in one of the two files only.
+    #[serde(default)]
+    rendering: RenderingSettings,
     /// A directory of plugins. Its `.wasm` files are loaded at startup, in addition to the built-in plugins.
     #[serde(default)]
     #[schemars(length(min = 1))]
@@ -386,6 +390,7 @@ impl ControllerConfiguration {
             burst: self.client_connection.burst,
             write_job_set_defaults: self.job_set.write_defaults,
             policy_file: self.policy_file,
+            rendering: self.rendering,
             plugin_dir: self.plugin_dir,
             plugins: self.plugins.resolve(),
             logging: Logging {

@@ -17,10 +17,11 @@ pub use crate::gates::{FeatureGate, FeatureGateError, FeatureGates};
 use clap::ValueEnum;
 pub use plugins::{PluginSettings, PluginsSource};
 pub use print::PrintError;
-pub use read::LoadedSettings;
+pub use read::{LoadedSettings, OURS as CONTROLLER_CONFIGURATION};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
+use trainyard_config::RenderingSettings;
 
 use crate::{
     certificate::{CertManagement, TlsSettings},
@@ -74,8 +75,10 @@ pub struct Settings {
     pub burst: Option<u32>,
     /// Whether JobSets are written with JobSet's own defaults, for clusters without its webhooks.
     pub write_job_set_defaults: bool,
-    /// The policy file, which grants permissions to plugins and configures them.
+    /// A file or a directory with PolicyPlugins, which grant permissions to plugins and configure them, or a policy file.
     pub policy_file: Option<PathBuf>,
+    /// The settings for all TrainJobs.
+    pub rendering: RenderingSettings,
     /// A directory of plugins to load in addition to the built-in ones.
     pub plugin_dir: Option<PathBuf>,
     /// Where plugins are declared, and how changes of them are rolled out.
@@ -247,6 +250,7 @@ impl Default for Settings {
             burst: None,
             write_job_set_defaults: false,
             policy_file: None,
+            rendering: RenderingSettings::default(),
             plugin_dir: None,
             plugins: PluginSettings::default(),
             logging: Logging::default(),

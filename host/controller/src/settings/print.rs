@@ -8,6 +8,7 @@ use std::{
 use serde_json::{Value, json};
 use thiserror::Error;
 use trainyard_api::nulls;
+use trainyard_config::RenderingSettings;
 
 use super::{
     FeatureGate, LeaderElection, Logging, PluginSettings, SecureServing, Settings, read::OURS,
@@ -69,6 +70,7 @@ impl Settings {
             burst,
             write_job_set_defaults,
             policy_file,
+            rendering,
             plugin_dir,
             plugins:
                 PluginSettings {
@@ -112,6 +114,7 @@ impl Settings {
             "clientConnection": {"qps": qps, "burst": burst},
             "jobSet": {"writeDefaults": write_job_set_defaults},
             "policyFile": path("policyFile", policy_file.as_deref())?,
+            "rendering": (*rendering != RenderingSettings::default()).then_some(rendering),
             "pluginDir": path("pluginDir", plugin_dir.as_deref())?,
             "plugins": {
                 "source": source,

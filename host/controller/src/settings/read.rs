@@ -11,7 +11,8 @@ use super::{
     reference::{self, Configuration},
 };
 
-pub(super) const OURS: TypeMeta = TypeMeta {
+/// The first lines of Trainyard's own configuration file.
+pub const OURS: TypeMeta = TypeMeta {
     api_version: "trainyard.dev/v1alpha1",
     kind: "ControllerConfiguration",
 };
@@ -38,7 +39,8 @@ impl LoadedSettings {
     /// # Errors
     /// All errors of the file.
     pub fn read(path: &Path) -> Result<Self, Vec<ConfigError>> {
-        Self::decode(ConfigFile::read(path, &[OURS, REFERENCE]))
+        let file = ConfigFile::read(path, &[OURS, REFERENCE]);
+        Self::decode(&file.map_err(|error| vec![error])?)
     }
 
     /// Parses the text of a configuration file. Errors name it as `file`.
@@ -46,11 +48,15 @@ impl LoadedSettings {
     /// # Errors
     /// All errors of the file.
     pub fn parse(file: &str, text: &str) -> Result<Self, Vec<ConfigError>> {
-        Self::decode(ConfigFile::parse(file, text, &[OURS, REFERENCE]))
+        let file = ConfigFile::parse(file, text, &[OURS, REFERENCE]);
+        Self::decode(&file.map_err(|error| vec![error])?)
     }
 
-    fn decode(file: Result<ConfigFile, ConfigError>) -> Result<Self, Vec<ConfigError>> {
-        let file = file.map_err(|error| vec![error])?;
+    /// Decodes a configuration file.
+    ///
+    /// # Errors
+    /// All errors of the file.
+    pub fn decode(file: &ConfigFile) -> Result<Self, Vec<ConfigError>> {
         let schema = |schema| ConfigSchema {
             schema,
             patterns: PATTERNS,
@@ -59,7 +65,7 @@ impl LoadedSettings {
             REFERENCE => {
                 let configuration: Configuration =
                     file.decode(&schema(&reference::schema()), check::check)?;
-                let (settings, warnings) = configuration.resolve(&file);
+                let (settings, warnings) = configuration.resolve(file);
                 Ok(Self { settings, warnings })
             }
             _ => {

@@ -11,7 +11,7 @@ use super::AddedRemoved;
 use crate::{
     args::InputArgs,
     field_changes::{FieldChange, Found, changes, objects_of, shown, who_set},
-    input,
+    input::{self, Admission},
     load::LoadedPlugins,
     output::Progress,
     report::ErrorList,
@@ -74,10 +74,15 @@ struct ChangedField {
 /// names it. Also returns the errors of the input itself.
 pub(super) fn compare(
     args: &InputArgs,
+    input: Admission,
     now: &LoadedPlugins,
     then: &Renderer,
 ) -> Result<(Vec<JobImpact>, ErrorList), ErrorList> {
-    let (mut objects, failure) = input::admit(args, None)?;
+    let Admission {
+        mut objects,
+        failure,
+        ..
+    } = input;
     objects.extend(input::stand_ins(&objects, args.namespace())?);
     let (mut catalog, mut failure) = input::catalog(objects, failure);
     catalog.jobs.retain(input::is_ours);

@@ -1,10 +1,14 @@
-//! `trainyard plan --against` and `--against-policy`: what another version of a plugin, or another policy file, would change.
+//! `trainyard plan --against` and `--against-policy`: what another version of a plugin, or other PolicyPlugins, would change.
 
 mod jobs;
 mod refusal;
 mod settings;
 
-use std::{collections::BTreeSet, path::Path, sync::Arc};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use serde::Serialize;
 use trainyard_model::{
@@ -17,6 +21,7 @@ use super::{
     report::{Clash, Reason, line, names_of},
 };
 use crate::{
+    input,
     load::{LoadedPlugins, NextPlugins},
     output::{self, counted},
     report::ErrorList,
@@ -122,20 +127,25 @@ impl<T: Ord + Clone> AddedRemoved<T> {
 pub(super) fn run(
     args: &PlanArgs,
     file: Option<&Path>,
-    policy: Option<&Path>,
+    policy: &[PathBuf],
 ) -> Result<(), ErrorList> {
     if matches!(args.output, PlanFormat::Mermaid | PlanFormat::Html) {
         return Err(ErrorList::from_iter([
             "--against and --against-policy print a table or JSON; remove -o, or use -o json",
         ]));
     }
-    let (now, next) = LoadedPlugins::load_now_and_next(&args.run.load, file, policy)?;
+    let has_input = !args.run.input.filename.is_empty();
+    let input = has_input.then(|| input::admit(&args.run.input, None));
+    let input = input.transpose()?;
+    let objects = input.as_ref().map(|input| &*input.policy_plugins);
+    let objects = objects.unwrap_or_default();
+    let (now, next) = LoadedPlugins::load_now_and_next(&args.run.load, file, policy, objects)?;
     let mut impact = PlanImpact::of(&now, &next);
     let mut failure = ErrorList::default();
-    if !args.run.input.filename.is_empty() {
+    if let Some(input) = input {
         match next.renderer() {
             Some(renderer) => {
-                let (jobs, errors) = jobs::compare(&args.run.input, &now, &renderer)?;
+                let (jobs, errors) = jobs::compare(&args.run.input, input, &now, &renderer)?;
                 impact.train_jobs = Some(jobs);
                 failure.absorb(errors);
             }

@@ -15,12 +15,10 @@ use trainyard_model::{
     manifest::Manifest,
     record::{Field, ObeyedDomains, Permission},
 };
-use trainyard_sandbox::screen::Screened;
 
 use self::source::{ArtifactReport, Source};
-use super::registry::RegistryArgs;
 use crate::{
-    args::{CacheArgs, ReportFormat},
+    args::{CacheArgs, RegistryArgs, ReportFormat},
     load, output,
     report::ErrorList,
 };
@@ -31,7 +29,7 @@ pub(crate) struct InspectArgs {
     /// The plugins: files, or references to plugins in a registry or in a directory (`oci:DIR`).
     #[arg(value_name = "FILE.wasm|REFERENCE", required = true, value_hint = clap::ValueHint::FilePath)]
     plugins: Vec<PathBuf>,
-    /// Print a policy file with the grants that the plugins need.
+    /// Print a PolicyPlugin for each plugin, with the grants that it needs.
     #[arg(long, conflicts_with = "output")]
     policy: bool,
     /// The output format.
@@ -74,31 +72,31 @@ pub(super) fn run(args: &InspectArgs) -> Result<(), ErrorList> {
     }
 }
 
-/// Returns the plugins of a policy file, which have different names and can be loaded with it.
-fn policy_plugins(args: &InspectArgs) -> Result<Vec<Screened>, ErrorList> {
+/// Returns the plugins of PolicyPlugins, which have different names and can be loaded with them.
+fn policy_plugins(args: &InspectArgs) -> Result<Vec<Source>, ErrorList> {
     let mut failure = ErrorList::default();
     let (mut plugins, mut files) = (Vec::new(), BTreeMap::new());
     for plugin in &args.plugins {
         let source = Source::find(plugin, &args.registry);
         let loaded = source.and_then(|source| {
             load::refusals(&source.name, &source.plugin.bytes, &args.cache)?;
-            Ok((source.name, source.plugin))
+            Ok(source)
         });
-        let (shown, plugin) = match loaded {
+        let source = match loaded {
             Ok(plugin) => plugin,
             Err(refused) => {
                 failure.absorb(refused);
                 continue;
             }
         };
-        let name = &plugin.manifest.name;
+        let (shown, name) = (source.name.clone(), &source.plugin.manifest.name);
         match files.get(name) {
             Some(other) => failure.add(format!(
-                "{shown}: is the plugin {name}, like {other}; a policy file has one entry for each name, so pass one of them"
+                "{shown}: is the plugin {name}, like {other}; each name has one PolicyPlugin, so pass one of them"
             )),
             None => {
                 files.insert(name.clone(), shown);
-                plugins.push(plugin);
+                plugins.push(source);
             }
         }
     }

@@ -1,9 +1,10 @@
-//! The policy file that plugins need.
+//! The PolicyPlugins that plugins need.
 
 use std::{collections::BTreeMap, fmt::Display};
 
 use serde_json::Value;
 use trainyard_api::names;
+use trainyard_config::policy_plugin::{API_VERSION, POLICY_PLUGIN};
 use trainyard_model::{
     claims::permission,
     manifest::{ActiveWhen, Manifest},
@@ -11,32 +12,37 @@ use trainyard_model::{
     schema::Schema,
     text::json_escaped,
 };
-use trainyard_sandbox::screen::Screened;
 
-use super::beyond_own;
+use super::{beyond_own, source::Source};
 
 /// The longest default that is printed, in bytes.
 const MAX_DEFAULT: usize = 200;
 
-/// Returns the lines of a policy file with the grants that plugins need, and with what else an operator can set as comments.
-pub(super) fn lines(plugins: &[Screened]) -> Vec<String> {
-    let mut lines = vec![
-        "# Remove what the plugins should not be granted.".to_owned(),
-        "apiVersion: trainyard.dev/v1alpha1".to_owned(),
-        "kind: PolicyFile".to_owned(),
-        "plugins:".to_owned(),
-    ];
-    for plugin in plugins {
-        push_entry(&mut lines, plugin);
+/// Returns the lines of PolicyPlugins with the grants that plugins need, and with what else an operator can set as comments.
+pub(super) fn lines(plugins: &[Source]) -> Vec<String> {
+    let mut lines = vec!["# Remove what the plugins should not be granted.".to_owned()];
+    for (at, source) in plugins.iter().enumerate() {
+        lines.extend((at > 0).then(|| "---".to_owned()));
+        push_object(&mut lines, source);
     }
     lines
 }
 
-fn push_entry(lines: &mut Vec<String>, plugin: &Screened) {
+fn push_object(lines: &mut Vec<String>, source: &Source) {
+    let plugin = &source.plugin;
     let manifest = &plugin.manifest;
     let text = |text: &dyn Display| Value::from(text.to_string());
     lines.extend([
-        format!("- name: {}", text(&manifest.name)),
+        format!("apiVersion: {API_VERSION}"),
+        format!("kind: {POLICY_PLUGIN}"),
+        "metadata:".to_owned(),
+        format!("  name: {}", text(&manifest.name)),
+        "spec:".to_owned(),
+        "  source:".to_owned(),
+        match source.reference() {
+            Some(reference) => format!("    oci: {{reference: {}}}", text(&reference)),
+            None => format!("    file: {{name: {}}}", text(&source.file_name())),
+        },
         format!(
             "  # digest: {} # accepts no other file than {} under this name",
             plugin.digest, manifest.version
@@ -56,6 +62,8 @@ fn push_entry(lines: &mut Vec<String>, plugin: &Screened) {
     if manifest.active_when == ActiveWhen::Always {
         lines.extend([
             "  # disabledFor: {namespaces: [], runtimes: []} # it is active for every other TrainJob"
+                .to_owned(),
+            "  # enabledFor: {namespaces: [], runtimes: []} # instead, to make it active for no other TrainJob"
                 .to_owned(),
             format!(
                 "  # trainJobsMayDisable: true # with the annotation {}",

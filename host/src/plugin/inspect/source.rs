@@ -7,11 +7,9 @@ use trainyard_oci::{Inspected, Location, ReferenceError, Referrer};
 use trainyard_sandbox::screen::Screened;
 
 use crate::{
+    args::RegistryArgs,
     output::{self, Transfer},
-    plugin::{
-        registry::RegistryArgs,
-        screened::{screened, screened_bytes},
-    },
+    plugin::screened::{screened, screened_bytes},
     report::ErrorList,
 };
 
@@ -37,6 +35,22 @@ pub(super) struct ArtifactReport {
 }
 
 impl Source {
+    /// Returns what names exactly this plugin in its registry; `None` for a file or a directory.
+    pub(super) fn reference(&self) -> Option<&str> {
+        let reference = self.artifact.as_ref().map(|artifact| &*artifact.reference);
+        reference.filter(|reference| !reference.starts_with("oci:"))
+    }
+
+    /// Returns the name of the plugin's file.
+    pub(super) fn file_name(&self) -> String {
+        let file = match self.artifact {
+            None => Path::new(&self.name).file_name(),
+            Some(_) => None,
+        };
+        let file = file.map(|file| file.display().to_string());
+        file.unwrap_or_else(|| format!("{}.wasm", self.plugin.manifest.name))
+    }
+
     /// Reads a file, or pulls a plugin if there is no such file and the text is a reference. Checks it without running it.
     pub(super) fn find(plugin: &Path, registry: &RegistryArgs) -> Result<Self, ErrorList> {
         let shown = output::path(plugin);

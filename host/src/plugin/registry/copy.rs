@@ -4,9 +4,9 @@ use clap::Args;
 use serde::Serialize;
 use trainyard_oci::{Copied, Location};
 
-use super::{RegistryArgs, location};
+use super::location;
 use crate::{
-    args::ReportFormat,
+    args::{RegistryArgs, ReportFormat},
     output::{self, Transfer, counted},
     report::ErrorList,
 };

@@ -6,8 +6,9 @@ use clap::Args;
 use trainyard_model::plugin_info::PluginId;
 use trainyard_oci::Location;
 
-use super::{RegistryArgs, location};
+use super::location;
 use crate::{
+    args::RegistryArgs,
     output::{self, Transfer},
     plugin::screened::screened_bytes,
     report::ErrorList,

@@ -7,9 +7,9 @@ use serde::Serialize;
 use trainyard_model::manifest::Manifest;
 use trainyard_oci::{Artifact, Location, Release};
 
-use super::{RegistryArgs, location};
+use super::location;
 use crate::{
-    args::ReportFormat,
+    args::{RegistryArgs, ReportFormat},
     output::{self, Transfer},
     plugin::screened::screened,
     report::ErrorList,

@@ -98,7 +98,7 @@ impl Template<'_> {
         let (plugin, shared) = (self.kind.plugin(), self.language.shared());
         let description = manifest.get("description").and_then(Value::as_str);
         let allows = match plugin.policy {
-            Some(_) => ", and adds the grants in `policy.yaml` to the policy file",
+            Some(_) => ", and passes `policy.yaml` with `--policy`",
             None => "; the plugin needs no grants",
         };
         text.replace("DESCRIPTION", description.unwrap_or_default())

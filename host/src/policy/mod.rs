@@ -1,0 +1,183 @@
+//! The operator's settings: PolicyPlugins, and the settings for all TrainJobs.
+//!
+//! - `read` finds them in files, in the input and in policy files. `problems` compares them with the loaded plugins.
+//! - `source` finds the plugin files that PolicyPlugins name.
+
+mod problems;
+mod read;
+mod source;
+
+use std::collections::BTreeMap;
+
+pub(crate) use read::{Declared, is_policy_plugin};
+pub(crate) use source::{PluginContent, PluginFile};
+use trainyard_api::{FieldPath, Located};
+use trainyard_config::{RenderingSection, policy_plugin::PolicyPlugin};
+use trainyard_controller::{
+    rbac::NAMESPACE,
+    settings::{FeatureGate, FeatureGates},
+    status_server,
+};
+use trainyard_model::{
+    facts::{self, Facts, STATUS_CA, STATUS_URL},
+    plugin_info::Settings,
+    record::Accelerators,
+};
+use trainyard_render::ClusterFacts;
+
+use crate::report::ErrorList;
+
+/// The operator's settings for plugins and for all TrainJobs.
+#[derive(Debug, Default)]
+pub(crate) struct Policy {
+    plugins: Vec<PolicyPlugin>,
+    rendering: RenderingSection,
+    process: ProcessSettings,
+}
+
+/// What flags and the controller's configuration say about plugins.
+#[derive(Debug, Default)]
+struct ProcessSettings {
+    gates: FeatureGates,
+    /// The URL of the status server, up to the path, if it is not the default.
+    status_url: Option<String>,
+}
+
+/// The certificate authorities of the status server, where they are not known.
+const UNKNOWN_AUTHORITY: &str =
+    "# The controller writes the certificate authority of its status server here.\n";
+
+impl Policy {
+    /// Returns the settings of PolicyPlugins and sections, which must not set one thing twice.
+    pub(crate) fn new(
+        plugins: Vec<PolicyPlugin>,
+        sections: impl IntoIterator<Item = RenderingSection>,
+    ) -> Result<Self, ErrorList> {
+        let mut failure = ErrorList::default();
+        let mut rendering = RenderingSection::default();
+        for section in sections {
+            match rendering.clone().merge(section) {
+                Ok(merged) => rendering = merged,
+                Err(errors) => errors.into_iter().for_each(|error| failure.add(error)),
+            }
+        }
+        let policy = Self {
+            plugins,
+            rendering,
+            process: ProcessSettings::default(),
+        };
+        policy
+            .duplicates()
+            .chain(policy.fact_errors())
+            .for_each(|error| failure.add(error));
+        failure.or_ok(policy)
+    }
+
+    /// Returns it for a process with these feature gates, whose status server has that URL.
+    pub(crate) fn for_process(mut self, gates: FeatureGates, status_url: Option<String>) -> Self {
+        self.process = ProcessSettings { gates, status_url };
+        self
+    }
+
+    /// Whether a feature gate is on.
+    pub(crate) fn is_on(&self, gate: FeatureGate) -> bool {
+        self.process.gates.is_on(gate)
+    }
+
+    /// Returns the settings for all TrainJobs.
+    pub(crate) fn facts(&self) -> ClusterFacts {
+        let mut facts = ClusterFacts::default();
+        let settings = &self.rendering.settings;
+        if let Some(names) = &settings.accelerators {
+            facts.accelerators = Accelerators::new(names.iter().map(String::as_str));
+        }
+        if let Some(domain) = &settings.cluster_domain {
+            facts.cluster_domain.clone_from(domain);
+        }
+        let of_plugins = self.plugins.iter().flat_map(|plugin| &plugin.spec.facts);
+        let all = settings.facts.iter().chain(of_plugins);
+        let all = all.map(|(name, text)| (name.clone(), text.clone()));
+        facts.facts = Facts::new(all.collect());
+        if self.is_on(FeatureGate::TrainJobStatus) {
+            if facts.facts.get(STATUS_URL).is_none() {
+                let url = self.process.status_url.as_deref();
+                let url = url.map_or_else(|| status_server::url(NAMESPACE), str::to_owned);
+                facts.facts = facts.facts.with(STATUS_URL, &url);
+            }
+            facts.host.set(STATUS_CA, Some(UNKNOWN_AUTHORITY));
+        }
+        facts.catalog = settings.catalog_namespace.as_deref().map(Into::into);
+        facts
+    }
+
+    /// Returns the settings of a plugin, based on its defaults.
+    pub(crate) fn settings(&self, name: &str, defaults: Settings) -> Settings {
+        let defaults = Settings {
+            obeyed: self.rendering.settings.obeyed(),
+            ..defaults
+        };
+        match self.plugins.iter().find(|plugin| plugin.name == name) {
+            Some(plugin) => plugin.spec.settings(defaults),
+            None => defaults,
+        }
+    }
+
+    /// Returns an error for each PolicyPlugin whose name another one has.
+    fn duplicates(&self) -> impl Iterator<Item = Located> {
+        let mut first = BTreeMap::new();
+        self.plugins.iter().filter_map(move |plugin| {
+            let location = plugin.location.clone().at(plugin.name_field.clone());
+            let Some(other) = first.get(&plugin.name) else {
+                first.insert(&plugin.name, location);
+                return None;
+            };
+            Some(Located {
+                message: format!(
+                    "`{}` also has a PolicyPlugin in {other}; merge the two",
+                    plugin.name
+                ),
+                location,
+            })
+        })
+    }
+
+    /// Returns an error for each fact that is set twice, and one if all facts together are too large.
+    fn fact_errors(&self) -> impl Iterator<Item = Located> {
+        let shared = &self.rendering.settings.facts;
+        let of_plugins = || {
+            self.plugins.iter().flat_map(|plugin| {
+                let facts = plugin.spec.facts.iter();
+                facts.map(move |(name, text)| (plugin, name, text))
+            })
+        };
+        let twice = of_plugins().filter(|(_, name, _)| shared.contains_key(*name));
+        let twice = twice.map(|(plugin, name, _)| {
+            let field = plugin.spec_field.field("facts").field(name);
+            Located {
+                location: plugin.location.clone().at(field),
+                message: format!(
+                    "is also set in {}; remove one of the two",
+                    self.rendering.at("facts")
+                ),
+            }
+        });
+        let all = shared.iter();
+        let all = all.chain(of_plugins().map(|(_, name, text)| (name, text)));
+        let bytes: usize = all.map(|(name, text)| name.len() + text.len()).sum();
+        let last = of_plugins().last();
+        let too_large = last.filter(|_| bytes > facts::MAX_BYTES);
+        let too_large = too_large.map(|(plugin, ..)| Located {
+            location: plugin.at("facts"),
+            message: format!(
+                "the facts of all plugins and of the settings for all TrainJobs have {bytes} bytes of names and values, but at most {} are allowed; remove some",
+                facts::MAX_BYTES
+            ),
+        });
+        twice.chain(too_large)
+    }
+}
+
+/// Returns the field of an item of a list of `spec`.
+fn item_field(plugin: &PolicyPlugin, list: &str, at: usize) -> FieldPath {
+    plugin.spec_field.field(list).index(at)
+}
