@@ -197,10 +197,17 @@ impl Plugins {
             tracing::error!(revision = running.name, plugin, why, "plugin skipped");
         }
         self.metrics.plugins_not_loaded(running.skipped.keys().map(String::as_str));
+        // At most two are held: TrainJobs that started with the previous one are asked for it until the next rollout.
+        let is_replaced = !Arc::ptr_eq(&held.running, &running.generation);
+        let previous = match rolling {
+            Some(_) => None,
+            None if is_replaced => Some(held.running.clone()),
+            None => held.previous.clone(),
+        };
         self.generations.replace(Held {
             running: running.generation.clone(),
             rolling,
-            previous: None,
+            previous,
         });
         self.changed();
     }
