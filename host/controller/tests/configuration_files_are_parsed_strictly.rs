@@ -11,11 +11,11 @@ use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 use trainyard_config::RenderingSettings;
 use trainyard_controller::{
     certificate::{CertManagement, CipherSuite, TlsSettings, TlsVersion},
-    serve::BindAddress,
     plugins::RolloutSettings,
-    settings::{PluginSettings, PluginsSource, 
+    serve::BindAddress,
+    settings::{
         FeatureGate, LeaderElection, LoadedSettings, LogFormat, LogLevel, Logging, Overrides,
-        SecureServing, Settings, schema,
+        PluginSettings, PluginsSource, SecureServing, Settings, schema,
     },
     spans::TracingSettings,
     status_server::StatusServerSettings,

@@ -9,11 +9,11 @@ use trainyard_api::{nulls, yaml};
 use trainyard_config::{ObeyedDomainChanges, RenderingSettings};
 use trainyard_controller::{
     certificate::{CertManagement, CipherSuite, TlsSettings, TlsVersion},
-    serve::BindAddress,
     plugins::RolloutSettings,
-    settings::{PluginSettings, PluginsSource, 
+    serve::BindAddress,
+    settings::{
         FeatureGate, LeaderElection, LoadedSettings, LogFormat, LogLevel, Logging, MAX_CONCURRENCY,
-        SecureServing, Settings, schema,
+        PluginSettings, PluginsSource, SecureServing, Settings, schema,
     },
     spans::TracingSettings,
     status_server::StatusServerSettings,

@@ -505,10 +505,7 @@ impl Metrics {
     }
 
     /// Shows a page about the plugins of the cluster. Call it once.
-    pub(crate) fn show_plugins(
-        &self,
-        page: impl Fn() -> Option<String> + Send + Sync + 'static,
-    ) {
+    pub(crate) fn show_plugins(&self, page: impl Fn() -> Option<String> + Send + Sync + 'static) {
         let _ = self.plugins_page.set(Box::new(page));
     }
 

@@ -61,7 +61,9 @@ impl RevisionMetrics {
         self.not_loaded.clear();
         for plugin in plugins {
             let plugin = Label::new(plugin);
-            self.not_loaded.get_or_create(&NotLoadedLabels { plugin }).set(1);
+            self.not_loaded
+                .get_or_create(&NotLoadedLabels { plugin })
+                .set(1);
         }
     }
 }

@@ -74,6 +74,8 @@ pub(crate) struct Plugins {
     policies: Store<ObjectName, PolicyPluginState>,
     revisions: Store<ObjectName, RevisionState>,
     are_policies_served: AtomicBool,
+    /// Whether this process is the leader.
+    leads: AtomicBool,
     loaded: Loaded,
     page: Mutex<Page>,
     /// Held while the revisions in use are loaded.
@@ -121,6 +123,7 @@ impl Plugins {
             policies: Store::default(),
             revisions: Store::default(),
             are_policies_served: AtomicBool::new(true),
+            leads: AtomicBool::new(false),
             loaded: Loaded::default(),
             page: Mutex::default(),
             holding: tokio::sync::Mutex::default(),
@@ -155,7 +158,9 @@ impl Plugins {
     /// Returns the revisions that can be read, the oldest first.
     fn facts(&self) -> Vec<RevisionFacts> {
         let all = self.revisions.objects().into_iter();
-        let mut facts: Vec<_> = all.filter_map(|(name, state)| state.facts(&name.0)).collect();
+        let mut facts: Vec<_> = all
+            .filter_map(|(name, state)| state.facts(&name.0))
+            .collect();
         facts.sort_by_key(|it| it.number);
         // Nobody but a controller creates one, and a number is used once.
         facts.dedup_by_key(|it| it.number);
@@ -231,7 +236,9 @@ where
     fn health(&self, health: Health) {
         if self.kind == POLICY_PLUGIN {
             let is_served = !matches!(health, Health::NotServed(_));
-            self.plugins.are_policies_served.store(is_served, Ordering::SeqCst);
+            self.plugins
+                .are_policies_served
+                .store(is_served, Ordering::SeqCst);
         }
         match health {
             Health::Working => self.plugins.changed(),

@@ -132,7 +132,10 @@ impl Leader {
         }
         let mut policies = plugins.policies.objects();
         policies.sort_by(|a, b| a.0.cmp(&b.0));
-        let policies: Vec<_> = policies.into_iter().map(|(name, state)| (name.0, state)).collect();
+        let policies: Vec<_> = policies
+            .into_iter()
+            .map(|(name, state)| (name.0, state))
+            .collect();
         let mut proposed = Proposed {
             generations: policies
                 .iter()
@@ -154,6 +157,8 @@ impl Leader {
             is_waiting
         };
         let mut pins = self.pins.lock().await;
+        let digests = pins.pins.values().map(|pin| pin.digest.clone());
+        plugins.keep_content(digests.collect());
         let renews = pins.renews;
         match failed {
             true => {
@@ -180,7 +185,11 @@ impl Leader {
         let now = plugins.clock.now();
         let renew = pins.renews.is_none_or(|renews| now >= renews);
         let may_change = |state: &PolicyPluginState| {
-            let source = state.object.as_ref().ok().and_then(|it| it.spec.source.as_ref());
+            let source = state
+                .object
+                .as_ref()
+                .ok()
+                .and_then(|it| it.spec.source.as_ref());
             source.is_some_and(|source| match source {
                 Source::Oci(oci) => oci.follow,
                 Source::File(_) => true,
@@ -206,7 +215,9 @@ impl Leader {
                 let pinned = match (&policy.spec.source, pin) {
                     (None, _) => Ok(None),
                     (Some(_), Some(pin)) => Ok(Some(pin)),
-                    (Some(source), None) => plugins.program.source.pin(name, source).await.map(Some),
+                    (Some(source), None) => {
+                        plugins.program.source.pin(name, source).await.map(Some)
+                    }
                 };
                 (name, state, pinned.map(|pinned| (policy, pinned)))
             }
@@ -260,7 +271,9 @@ impl Leader {
             Some(Source::Oci(oci)) => oci.follow,
             _ => false,
         };
-        let newest = self.newest(&name).filter(|newest| follows && is_not_older(newest, &resolved));
+        let newest = self
+            .newest(&name)
+            .filter(|newest| follows && is_not_older(newest, &resolved));
         if let Some(newest) = newest {
             let version = |plugin: &ResolvedPlugin| plugin.version.clone().unwrap_or_default();
             proposed.notes.insert(
@@ -285,7 +298,10 @@ impl Leader {
         let newest = self.plugins.facts().pop()?;
         let state = self.plugins.revision(&newest.name)?;
         let spec = state.spec.as_ref().ok()?;
-        spec.plugins.iter().find(|plugin| plugin.name == name).cloned()
+        spec.plugins
+            .iter()
+            .find(|plugin| plugin.name == name)
+            .cloned()
     }
 
     /// Creates a revision of the resolved plugins, if there is none yet and they can be loaded. Returns how long to wait if they cannot be
@@ -299,7 +315,9 @@ impl Leader {
         }
         let mut spec = PluginRevisionSpec::new(1, resolved);
         let hash = spec.hash();
-        let used = u64::try_from(plugins.generations.held().running.number()).unwrap_or(0);
+        let held = plugins.generations.held();
+        let numbers = held.all().map(|generation| generation.number());
+        let used = u64::try_from(numbers.fold(0, i64::max)).unwrap_or(0);
         match proposal(&facts, &hash, used) {
             Proposal::Nothing => proposed.wanted = Some(hash),
             Proposal::Blocked(number) => {
@@ -328,7 +346,10 @@ impl Leader {
                                 false => refusal.plugins,
                             };
                             for name in names {
-                                proposed.problems.entry(name).or_insert_with(|| refusal.problem.clone());
+                                proposed
+                                    .problems
+                                    .entry(name)
+                                    .or_insert_with(|| refusal.problem.clone());
                             }
                         }
                     }
@@ -343,7 +364,11 @@ impl Leader {
     async fn create(&self, spec: &PluginRevisionSpec, proposed: &mut Proposed) {
         let revision = spec.name();
         match self.plugins.create(spec).await {
-            Ok(()) => tracing::info!(revision, plugins = spec.plugins.len(), "a PluginRevision is created"),
+            Ok(()) => tracing::info!(
+                revision,
+                plugins = spec.plugins.len(),
+                "a PluginRevision is created"
+            ),
             // It was created by an earlier attempt, whose answer was lost.
             Err(error) if code(&error) == Some(409) => {}
             Err(error) => {
@@ -364,7 +389,8 @@ fn invalid(problem: &str) -> SourceError {
 
 /// Whether a tag was moved to other content that is not newer than that of the newest revision.
 fn is_not_older(newest: &ResolvedPlugin, resolved: &ResolvedPlugin) -> bool {
-    let version = |plugin: &ResolvedPlugin| plugin.version.as_ref()?.parse::<semver::Version>().ok();
+    let version =
+        |plugin: &ResolvedPlugin| plugin.version.as_ref()?.parse::<semver::Version>().ok();
     newest.digest != resolved.digest
         && newest.digest.is_some()
         && version(newest)

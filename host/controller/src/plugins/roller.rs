@@ -6,19 +6,15 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use trainyard_config::policy_plugin::{
-    PluginRevisionSpec, PluginRevisionStatus, ShadowSummary, Stage,
-};
+use trainyard_config::policy_plugin::{PluginRevisionSpec, PluginRevisionStatus, Stage};
 
 use super::{
     Leader, Mode,
-    comparison::{changed, removed},
+    comparison::{Compared, changed, removed},
     follower::backoff,
     loading::{LoadError, LoadedRevision},
     objects::RevisionState,
-    rollout::{
-        CandidateFacts, Facts, Failures, NewStage, Next, RevisionFacts, next, running,
-    },
+    rollout::{CandidateFacts, Facts, Failures, NewStage, Next, RevisionFacts, next, running},
 };
 use crate::{generation::Generation, queue::NamespacedName};
 
@@ -34,7 +30,7 @@ const ACTION: &str = "RollingOut";
 pub(super) struct Candidate {
     number: u64,
     /// What it was compared with, and the result.
-    compared: Option<(u64, ShadowSummary)>,
+    compared: Option<(u64, Compared)>,
     /// Why this release cannot load it.
     refused: Option<String>,
     failures: Failures,
@@ -121,7 +117,7 @@ impl Leader {
         Some(CandidateFacts {
             number: rolling.number,
             refused: candidate.refused.clone(),
-            comparison: compared.map(|(_, summary)| summary.into()),
+            comparison: compared.map(|(_, compared)| compared.into()),
             removed: removed(&running, &spec),
             failures: candidate.failures,
             lagging: self.lagging(&state),
@@ -141,7 +137,10 @@ impl Leader {
         replicas.filter(|it| !has_loaded(&it.pod)).count()
     }
 
-    fn named(&self, facts: &RevisionFacts) -> Option<(Arc<RevisionState>, Arc<PluginRevisionSpec>)> {
+    fn named(
+        &self,
+        facts: &RevisionFacts,
+    ) -> Option<(Arc<RevisionState>, Arc<PluginRevisionSpec>)> {
         let state = self.plugins.revision(&facts.name)?;
         let spec = state.spec.as_ref().ok()?.clone();
         Some((state, spec))
@@ -163,7 +162,8 @@ impl Leader {
         let since = since.and_then(|status| status.since.clone());
         let summary = {
             let candidate = self.candidate();
-            let summary = candidate.compared.as_ref().map(|(_, summary)| summary.clone());
+            let compared = candidate.compared.as_ref();
+            let summary = compared.map(|(_, compared)| compared.summary.clone());
             summary.filter(|_| candidate.number == new.number)
         };
         let status = PluginRevisionStatus {
@@ -177,7 +177,12 @@ impl Leader {
             replicas: Vec::new(),
         };
         match plugins.write_stage((&of.name, &state), &status).await {
-            Ok(()) => self.tell((&of.name, &state, &spec), new, facts, status.plan.as_deref()),
+            Ok(()) => self.tell(
+                (&of.name, &state, &spec),
+                new,
+                facts,
+                status.plan.as_deref(),
+            ),
             Err(error) => {
                 tracing::warn!(revision = of.name, stage = ?new.stage, %error, "the stage of a PluginRevision cannot be written; retrying");
                 self.pause().await;
@@ -199,7 +204,10 @@ impl Leader {
         let before = running(&others).and_then(|running| self.named(running));
         let plugins_changed = changed(before.as_ref().map(|(_, spec)| &**spec), spec);
         let before = before.and_then(|(state, _)| state.status.as_ref()?.plan.clone());
-        let (plan, before) = (plan.unwrap_or("unknown"), before.unwrap_or_else(|| "none".to_owned()));
+        let (plan, before) = (
+            plan.unwrap_or("unknown"),
+            before.unwrap_or_else(|| "none".to_owned()),
+        );
         tracing::info!(
             revision = name,
             stage = ?new.stage,
@@ -220,7 +228,11 @@ impl Leader {
             new.stage,
             new.reason,
             new.message,
-            if plugins_changed.is_empty() { "no plugin".to_owned() } else { plugins_changed.join(", ") },
+            if plugins_changed.is_empty() {
+                "no plugin".to_owned()
+            } else {
+                plugins_changed.join(", ")
+            },
         );
         let reason = format!("Revision{:?}", new.stage);
         let is_bad = matches!(new.stage, Stage::Refused | Stage::RolledBack)
@@ -232,7 +244,10 @@ impl Leader {
         };
         record(&state.reference(name));
         for name in &plugins_changed {
-            if let Some(policy) = plugins.policies.get(&super::ObjectName(name.as_str().into())) {
+            if let Some(policy) = plugins
+                .policies
+                .get(&super::ObjectName(name.as_str().into()))
+            {
                 record(&policy.reference(name));
             }
         }
@@ -281,7 +296,11 @@ impl Leader {
                 return None;
             }
             Err(error @ LoadError::Retry { .. }) => {
-                tracing::warn!(number, error = error.sentence(), "a PluginRevision cannot be compared yet");
+                tracing::warn!(
+                    number,
+                    error = error.sentence(),
+                    "a PluginRevision cannot be compared yet"
+                );
                 let mut candidate = self.candidate();
                 candidate.failed = candidate.failed.saturating_add(1);
                 return Some(backoff(candidate.failed));
@@ -292,9 +311,12 @@ impl Leader {
         let (_, spec) = self.named(rolling(facts)?)?;
         let changed = changed(Some(&before), &spec);
         let pair = (&old.generation, &new.generation);
-        let summary = self.comparer.compare(&self.work.stores, pair, &changed).await;
-        self.plugins.show(number, running.number, &summary);
-        self.candidate().compared = Some((running.number, summary));
+        let compared = self
+            .comparer
+            .compare(&self.work.stores, pair, &changed)
+            .await;
+        self.plugins.show(number, running.number, &compared.summary);
+        self.candidate().compared = Some((running.number, compared));
         None
     }
 
@@ -321,14 +343,10 @@ impl Leader {
             return;
         };
         let held = plugins.generations.held();
-        let is_share = |generation: &Generation| {
-            u64::try_from(generation.number()) == Ok(share.number)
-        };
+        let is_share =
+            |generation: &Generation| u64::try_from(generation.number()) == Ok(share.number);
         let in_share = |namespace: &str| is_share(held.of(namespace));
-        let fails = |key: &NamespacedName| {
-            let cause = self.work.failures.cause(key);
-            cause.is_some_and(|cause| cause.needs_correction)
-        };
+        let fails = |key: &NamespacedName| self.work.failures.cause(key).is_some();
         let pair = (&old.generation, &new.generation);
         let failures = self
             .comparer
@@ -376,6 +394,7 @@ impl Leader {
 
 /// Returns the newest revision that has not ended.
 fn rolling(facts: &[RevisionFacts]) -> Option<&RevisionFacts> {
-    let is_rolling = |it: &&RevisionFacts| matches!(it.stage, None | Some(Stage::Shadow | Stage::Share));
+    let is_rolling =
+        |it: &&RevisionFacts| matches!(it.stage, None | Some(Stage::Shadow | Stage::Share));
     facts.iter().rev().find(is_rolling)
 }

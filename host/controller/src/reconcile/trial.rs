@@ -54,7 +54,12 @@ impl Reconciler {
         let others = rendered.facts.objects.iter();
         let others = others.map(|object| &object.rendered.value);
         let is_shown = |object: &&Value| {
-            let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+            let text = |field: &str| {
+                object
+                    .get(field)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+            };
             !is_secret(text("apiVersion"), text("kind"))
         };
         let all = others.chain([rendered.value.job_set()]);
