@@ -22,9 +22,6 @@ use crate::{generation::Generation, queue::NamespacedName};
 const CHECKS: Duration = Duration::from_secs(10);
 const RENEWS: Duration = Duration::from_secs(30);
 
-/// What Events say that the controller was doing.
-const ACTION: &str = "RollingOut";
-
 /// What is known of the revision that is rolled out.
 #[derive(Default)]
 pub(super) struct Candidate {
@@ -137,7 +134,7 @@ impl Leader {
         replicas.filter(|it| !has_loaded(&it.pod)).count()
     }
 
-    fn named(
+    pub(super) fn named(
         &self,
         facts: &RevisionFacts,
     ) -> Option<(Arc<RevisionState>, Arc<PluginRevisionSpec>)> {
@@ -169,7 +166,7 @@ impl Leader {
         let status = PluginRevisionStatus {
             stage: new.stage,
             percent: new.percent,
-            since: Some(since.unwrap_or_else(|| plugins.now().to_string())),
+            since: Some(since.unwrap_or_else(|| super::written(plugins.now()))),
             reason: new.reason.to_owned(),
             message: new.message.clone(),
             plan: plan.or_else(|| before.as_ref()?.plan.clone()),
@@ -186,69 +183,6 @@ impl Leader {
             Err(error) => {
                 tracing::warn!(revision = of.name, stage = ?new.stage, %error, "the stage of a PluginRevision cannot be written; retrying");
                 self.pause().await;
-            }
-        }
-    }
-
-    /// Tells about a new stage: in the log, and by Events about the revision and the PolicyPlugins that it changes.
-    fn tell(
-        &self,
-        (name, state, spec): (&str, &RevisionState, &PluginRevisionSpec),
-        new: &NewStage,
-        facts: &[RevisionFacts],
-        plan: Option<&str>,
-    ) {
-        let plugins = &self.plugins;
-        let others = facts.iter().filter(|it| it.number != new.number);
-        let others: Vec<_> = others.cloned().collect();
-        let before = running(&others).and_then(|running| self.named(running));
-        let plugins_changed = changed(before.as_ref().map(|(_, spec)| &**spec), spec);
-        let before = before.and_then(|(state, _)| state.status.as_ref()?.plan.clone());
-        let (plan, before) = (
-            plan.unwrap_or("unknown"),
-            before.unwrap_or_else(|| "none".to_owned()),
-        );
-        tracing::info!(
-            revision = name,
-            stage = ?new.stage,
-            percent = new.percent,
-            reason = new.reason,
-            message = new.message,
-            plan,
-            plan_of_running = before,
-            plugins = plugins_changed.join(", "),
-            "a PluginRevision has a new stage"
-        );
-        let share = match new.stage {
-            Stage::Share => format!(" of {} % of the namespaces", new.percent),
-            _ => String::new(),
-        };
-        let sentence = format!(
-            "PluginRevision {name} is at the stage {:?}{share} ({}): {}; its plan is {plan}, and that of the other running revision {before}; it changes {}",
-            new.stage,
-            new.reason,
-            new.message,
-            if plugins_changed.is_empty() {
-                "no plugin".to_owned()
-            } else {
-                plugins_changed.join(", ")
-            },
-        );
-        let reason = format!("Revision{:?}", new.stage);
-        let is_bad = matches!(new.stage, Stage::Refused | Stage::RolledBack)
-            || new.stage == Stage::Shadow && new.reason != "Comparing";
-        let recorder = &plugins.recorder;
-        let record = |object: &_| match is_bad {
-            true => recorder.warn(object, &reason, ACTION, &[&sentence]),
-            false => recorder.note(object, &reason, ACTION, &[&sentence]),
-        };
-        record(&state.reference(name));
-        for name in &plugins_changed {
-            if let Some(policy) = plugins
-                .policies
-                .get(&super::ObjectName(name.as_str().into()))
-            {
-                record(&policy.reference(name));
             }
         }
     }
@@ -354,22 +288,6 @@ impl Leader {
             .await;
         let mut candidate = self.candidate();
         (candidate.failures, candidate.checked) = (failures, checked);
-    }
-
-    /// Warns of revisions that nobody but a controller can have written, and that none has.
-    fn warn_of_forged(&self, known: &mut HashSet<Box<str>>) {
-        for (name, state) in self.plugins.revisions.objects() {
-            let Err(problem) = &state.spec else {
-                continue;
-            };
-            if problem.is_newer || !known.insert(state.uid.clone()) {
-                continue;
-            }
-            tracing::warn!(problem = &*problem.message, "a PluginRevision is ignored");
-            let reference = state.reference(&name.0);
-            let recorder = &self.plugins.recorder;
-            recorder.warn(&reference, "RevisionIgnored", ACTION, &[&*problem.message]);
-        }
     }
 
     /// Counts for metrics.
