@@ -33,13 +33,13 @@ fn folder() -> tempfile::TempDir {
     for name in ["policy.yaml", "new-policy.yaml", "policies/torch.yaml"] {
         fs::write(path(name), policy).unwrap();
     }
+    let old = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins: [{name: torch}]\n";
+    fs::write(path("old-policy.yaml"), old).unwrap();
     folder
 }
 
 /// Returns a plugin that no runtime of the examples activates.
 fn plugin() -> Vec<u8> {
-    let old = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins: [{name: torch}]\n";
-    fs::write(path("old-policy.yaml"), old).unwrap();
     let manifest = r#"{"name": "new", "version": "1.0.0", "contract": "1.0.0", "activeWhen": "plugins", "phases": ["transform"]}"#;
     let torch = fs::read(concat!(env!("OUT_DIR"), "/torch.wasm")).unwrap();
     with_manifest(&torch, manifest).unwrap()
