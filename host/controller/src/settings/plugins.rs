@@ -1,36 +1,13 @@
-//! The settings of where plugins are declared.
+//! The keys of where plugins are declared, in Trainyard's own configuration file.
 
-use clap::ValueEnum;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 use trainyard_api::FieldPath;
 use trainyard_config::FieldError;
 
-use super::file::DURATION;
-use crate::plugins::RolloutSettings;
-
-/// The settings of where plugins are declared.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PluginSettings {
-    /// Where plugins are declared.
-    pub source: PluginsSource,
-    /// How a change of the plugins is rolled out.
-    pub rollout: RolloutSettings,
-}
-
-/// Where plugins are declared.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum,
-)]
-#[value(rename_all = "PascalCase")]
-pub enum PluginsSource {
-    /// In the policy file. A change needs a restart.
-    #[default]
-    File,
-    /// In PolicyPlugins of the cluster. A change is rolled out.
-    Cluster,
-}
+use super::duration::DURATION;
+use crate::declared::{PluginSettings, PluginsSource, RolloutSettings};
 
 /// Where plugins are declared, and how a change of them is rolled out.
 #[derive(Debug, Default, Deserialize, JsonSchema)]

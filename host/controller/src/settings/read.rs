@@ -7,6 +7,7 @@ use trainyard_config::{ConfigError, ConfigFile, ConfigSchema, TypeMeta};
 
 use super::{
     Settings, check,
+    duration::DURATION,
     file::{self, ControllerConfiguration},
     reference::{self, Configuration},
 };
@@ -23,7 +24,7 @@ const REFERENCE: TypeMeta = TypeMeta {
 };
 
 /// The regular expressions of both schemas.
-const PATTERNS: &[(&str, &str)] = &[(file::DURATION, "a duration, such as 15s, 1m30s or 500ms")];
+const PATTERNS: &[(&str, &str)] = &[(DURATION, "a duration, such as 15s, 1m30s or 500ms")];
 
 /// The settings of a configuration file.
 #[derive(Debug, Clone, PartialEq)]
