@@ -9,7 +9,7 @@ use std::{
 use trainyard_config::policy_plugin::PluginRevisionSpec;
 
 use super::{
-    Leader, Mode,
+    Leader, Mode, Problem,
     follower::backoff,
     loading::LoadError,
     memory::Proposed,
@@ -107,6 +107,16 @@ impl Leader {
         }
         let failed = {
             let mut before = self.proposed();
+            let is_new =
+                |(name, problem): &(&String, &Problem)| before.problems.get(*name) != Some(problem);
+            for (plugin, problem) in proposed.problems.iter().filter(is_new) {
+                let Problem {
+                    condition,
+                    reason,
+                    message,
+                } = problem;
+                tracing::warn!(plugin, %condition, reason, message, "a PolicyPlugin is refused; the plugins that run stay");
+            }
             // What was asked for before stays in the rollout.
             proposed.wanted = proposed.wanted.or(before.wanted.take());
             let is_waiting = proposed.is_waiting();
