@@ -14,7 +14,7 @@ use trainyard_controller::{
     serve::BindAddress,
     settings::{
         FeatureGate, LeaderElection, LoadedSettings, LogFormat, LogLevel, Logging, Overrides,
-        SecureServing, Settings, schema,
+        PluginSettings, PluginsSource, RolloutSettings, SecureServing, Settings, schema,
     },
     spans::TracingSettings,
     status_server::StatusServerSettings,
@@ -215,6 +215,8 @@ jobSet: {writeDefaults: on}
 policyFile: /etc/policy.yaml
 pluginDir: /plugins
 plugins:
+  source: Cluster
+  rollout: {steps: [5, 20], interval: 90s}
   signers:
   - name: acme
     publicKey: |
@@ -286,7 +288,14 @@ webhook: {port: 443, host: 10.0.0.1}
             write_job_set_defaults: true,
             policy_file: Some(PathBuf::from("/etc/policy.yaml")),
             plugin_dir: Some(PathBuf::from("/plugins")),
-            signers: signers(),
+            plugins: PluginSettings {
+                source: PluginsSource::Cluster,
+                signers: signers(),
+                rollout: RolloutSettings {
+                    steps: vec![5, 20],
+                    interval: Duration::from_secs(90),
+                },
+            },
             rendering: RenderingSettings {
                 cluster_domain: Some("k8s.example.com".to_owned()),
                 catalog_namespace: Some("catalog".to_owned()),
@@ -577,6 +586,26 @@ fn errors_list_the_allowed_keys() {
         (OURS, "pluginDir: ''", "pluginDir: must not be empty"),
         (
             OURS,
+            "plugins: {source: Folder}",
+            "plugins.source: must be `File` or `Cluster`; found `Folder`",
+        ),
+        (
+            OURS,
+            "plugins: {rollout: {steps: [10, 10]}}",
+            "plugins.rollout.steps[1]: must be larger than the one before, which is 10; found 10",
+        ),
+        (
+            OURS,
+            "plugins: {rollout: {steps: [100]}}",
+            "plugins.rollout.steps[0]: must be at most 99; found 100",
+        ),
+        (
+            OURS,
+            "plugins: {rollout: {interval: 10ms}}",
+            "plugins.rollout.interval: must be at least 1s; found 10ms",
+        ),
+        (
+            OURS,
             "pluginDir: [a]",
             "pluginDir: must be a string; found a list",
         ),
@@ -758,7 +787,7 @@ fn manual_names_every_key_and_its_example_is_valid() {
     }
     let mut keys = Vec::new();
     add(&schema, &schema["properties"], "", &mut keys);
-    assert_eq!(keys.len(), 45, "{keys:?}");
+    assert_eq!(keys.len(), 48, "{keys:?}");
     for key in keys {
         let named = manual.contains(&format!("| `{key}` |"));
         assert!(named || key == "apiVersion" || key == "kind", "{key}");

@@ -12,7 +12,7 @@ use trainyard_controller::{
     serve::BindAddress,
     settings::{
         FeatureGate, LeaderElection, LoadedSettings, LogFormat, LogLevel, Logging, MAX_CONCURRENCY,
-        SecureServing, Settings, schema,
+        PluginSettings, PluginsSource, RolloutSettings, SecureServing, Settings, schema,
     },
     spans::TracingSettings,
     status_server::StatusServerSettings,
@@ -61,7 +61,7 @@ fn defaults_are_printed() {
         "controller": {"concurrency": 16, "renderTimeout": "30s"},
         "clientConnection": {},
         "jobSet": {"writeDefaults": false},
-        "plugins": {"signers": [], "unsigned": []},
+        "plugins": {"source": "File", "rollout": {"steps": [10, 50], "interval": "5m"}, "signers": [], "unsigned": []},
         "logging": {"format": "json", "level": "info"},
         "tracing": {},
     });
@@ -220,6 +220,7 @@ prop_compose! {
         servers in (status_server(), certificates(), tls()),
         flags in (any::<bool>(), any::<bool>(), any::<bool>()),
         signers in signers(),
+        plugins in (any::<bool>(), prop::collection::btree_set(1..100_u8, 0..16), duration()),
     ) -> Settings {
         let (metrics_bind_address, health_probe_bind_address, bind_address) = addresses;
         let levels = [LogLevel::Error, LogLevel::Warn, LogLevel::Info, LogLevel::Debug, LogLevel::Trace];
@@ -245,7 +246,14 @@ prop_compose! {
             write_job_set_defaults,
             policy_file: paths.0,
             plugin_dir: paths.1,
-            signers,
+            plugins: PluginSettings {
+                source: if plugins.0 { PluginsSource::Cluster } else { PluginsSource::File },
+                signers,
+                rollout: RolloutSettings {
+                    steps: plugins.1.into_iter().collect(),
+                    interval: plugins.2.max(Duration::from_secs(1)),
+                },
+            },
             rendering,
             logging: Logging {
                 format: if logging.0 { LogFormat::Json } else { LogFormat::Text },
@@ -310,7 +318,7 @@ proptest! {
 fn places(value: &Value, at: &str) -> Vec<String> {
     let members = value.as_object().into_iter().flatten();
     let below = members.flat_map(|(key, value)| {
-        let pointer = format!("{at}/{}", key.replace('/', "~1"));
+        let pointer = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
         std::iter::once(pointer.clone()).chain(places(value, &pointer))
     });
     below.collect()
@@ -319,7 +327,7 @@ fn places(value: &Value, at: &str) -> Vec<String> {
 fn set(file: &mut Value, pointer: &str, value: Value) {
     let (parent, key) = pointer.rsplit_once('/').unwrap();
     let parent = file.pointer_mut(parent).unwrap().as_object_mut().unwrap();
-    parent.insert(key.to_owned(), value);
+    parent.insert(key.replace("~1", "/").replace("~0", "~"), value);
 }
 
 #[cfg(unix)]

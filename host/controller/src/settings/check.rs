@@ -8,13 +8,15 @@ use trainyard_api::FieldPath;
 use trainyard_config::{FieldError, RenderingSettings};
 use trainyard_oci::Signers;
 
-use super::{FeatureGate, LeaderElection};
+use super::{FeatureGate, LeaderElection, plugins};
 use crate::{serve::BindAddress, spans::Endpoint};
 
 /// The minimum ratio of the renew deadline to the retry period, which has a jitter.
 const JITTER: f64 = 1.2;
 
 const RENDER_TIMEOUT: &str = "/controller/renderTimeout";
+
+const INTERVAL: &str = "/plugins/rollout/interval";
 
 const ENDPOINT: &str = "/tracing/endpoint";
 
@@ -50,6 +52,9 @@ pub(super) fn check(value: &Value, found: &[FieldError]) -> Vec<FieldError> {
     }
     leader_election(value, found, &mut field_errors);
     certificate(value, &mut field_errors);
+    field_errors.extend(plugins::check(value));
+    let interval = duration(value, found, INTERVAL, Duration::MAX);
+    field_errors.extend(at_least_a_second(INTERVAL, interval));
     if let Some(rendering) = value.get("rendering") {
         let at = FieldPath::of(["rendering"]);
         field_errors.extend(RenderingSettings::field_errors(rendering, &at));

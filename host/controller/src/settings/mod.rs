@@ -5,14 +5,19 @@
 //! wrong types, and reports all errors at once.
 
 mod check;
+mod duration;
 mod file;
+mod plugins;
 mod print;
 mod read;
 mod reference;
 
 use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
-pub use crate::gates::{FeatureGate, FeatureGateError, FeatureGates};
+pub use crate::{
+    declared::{PluginSettings, PluginsSource, RolloutSettings},
+    gates::{FeatureGate, FeatureGateError, FeatureGates},
+};
 use clap::ValueEnum;
 pub use print::PrintError;
 pub use read::{LoadedSettings, OURS as CONTROLLER_CONFIGURATION};
@@ -20,7 +25,6 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use trainyard_config::RenderingSettings;
-use trainyard_oci::Signers;
 
 use crate::{
     certificate::{CertManagement, TlsSettings},
@@ -80,8 +84,8 @@ pub struct Settings {
     pub rendering: RenderingSettings,
     /// A directory of plugins to load in addition to the built-in ones.
     pub plugin_dir: Option<PathBuf>,
-    /// Who may sign plugins from registries, and from where they may be unsigned. By default, nobody and nowhere.
-    pub signers: Signers,
+    /// Where plugins are declared, and how changes of them are rolled out.
+    pub plugins: PluginSettings,
     /// The log.
     pub logging: Logging,
     /// The export of spans. Off by default.
@@ -251,7 +255,7 @@ impl Default for Settings {
             policy_file: None,
             rendering: RenderingSettings::default(),
             plugin_dir: None,
-            signers: Signers::default(),
+            plugins: PluginSettings::default(),
             logging: Logging::default(),
             tracing: TracingSettings::default(),
             shadow: false,

@@ -1,0 +1,219 @@
+//! PolicyPlugins become a revision.
+
+use std::{
+    convert::Infallible,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use trainyard_config::policy_plugin::PluginRevisionSpec;
+
+use super::{
+    Leader, Mode, Problem,
+    follower::backoff,
+    loading::LoadError,
+    memory::Proposed,
+    rollout::{Proposal, proposal, running},
+};
+use crate::kubernetes::code;
+
+/// How long PolicyPlugins have to stay the same before they become a revision, and the longest wait for that. Several are usually applied
+/// together.
+const SETTLES: Duration = Duration::from_secs(5);
+const LONGEST_SETTLING: Duration = Duration::from_secs(30);
+
+/// What identifies the PolicyPlugins, whether a revision runs, and the revisions that are to be tried again.
+type Inputs = (Vec<(Arc<str>, Box<str>, i64)>, bool, Vec<u64>);
+
+impl Leader {
+    /// Makes revisions from the PolicyPlugins.
+    pub(super) async fn propose(&self) -> Infallible {
+        let plugins = &self.plugins;
+        let mut changes = plugins.changes.subscribe();
+        let mut considered: Option<Inputs> = None;
+        let mut retry: Option<SystemTime> = None;
+        loop {
+            changes.borrow_and_update();
+            let inputs = self.inputs();
+            let is_due = retry.is_some_and(|retry| plugins.clock.now() >= retry);
+            let is_known = considered.as_ref() == Some(&inputs);
+            if !plugins.are_policies_known() {
+                plugins.change_or(&mut changes, None).await;
+                continue;
+            }
+            if is_known && !is_due {
+                plugins.change_or(&mut changes, retry).await;
+                continue;
+            }
+            // What was there before this process led has settled.
+            if considered.is_some() && !is_known {
+                self.settle(&mut changes).await;
+            }
+            considered = Some(self.inputs());
+            retry = self.consider().await;
+            plugins.changed();
+        }
+    }
+
+    fn inputs(&self) -> Inputs {
+        let all = self.plugins.policies.objects().into_iter();
+        let all = all.map(|(name, state)| (name.0, state.uid.clone(), state.generation));
+        let mut all: Vec<_> = all.collect();
+        all.sort();
+        let revisions = self.plugins.facts();
+        let asked = revisions.iter().filter(|it| it.asked.retry);
+        let asked = asked.map(|it| it.number).collect();
+        (all, running(&revisions).is_some(), asked)
+    }
+
+    /// Waits until the PolicyPlugins stay the same.
+    async fn settle(&self, changes: &mut tokio::sync::watch::Receiver<()>) {
+        let plugins = &self.plugins;
+        let end = plugins.after(LONGEST_SETTLING);
+        let (mut inputs, mut until) = (self.inputs(), plugins.after(SETTLES));
+        while plugins.clock.now() < until.min(end) {
+            plugins.change_or(changes, Some(until.min(end))).await;
+            let now = self.inputs();
+            if now != inputs {
+                (inputs, until) = (now, plugins.after(SETTLES));
+            }
+        }
+    }
+
+    /// Considers the PolicyPlugins: resolves them, and creates a revision if they can be loaded and differ from the newest one. Returns when
+    /// to consider them again.
+    pub(super) async fn consider(&self) -> Option<SystemTime> {
+        let plugins = &self.plugins;
+        if !plugins.are_policies_known() {
+            return None;
+        }
+        let mut policies = plugins.policies.objects();
+        policies.sort_by(|a, b| a.0.cmp(&b.0));
+        let policies: Vec<_> = policies
+            .into_iter()
+            .map(|(name, state)| (name.0, state))
+            .collect();
+        let mut proposed = Proposed {
+            generations: policies
+                .iter()
+                .map(|(name, state)| (name.to_string(), state.generation))
+                .collect(),
+            ..Proposed::default()
+        };
+        let mut wait = self.resolve(&policies, &mut proposed).await;
+        if proposed.problems.is_empty() && proposed.waiting.is_empty() {
+            let again = self.decide(&mut proposed).await;
+            wait = wait.max(again);
+        }
+        let failed = {
+            let mut before = self.proposed();
+            let is_new =
+                |(name, problem): &(&String, &Problem)| before.problems.get(*name) != Some(problem);
+            for (plugin, problem) in proposed.problems.iter().filter(is_new) {
+                let Problem {
+                    condition,
+                    reason,
+                    message,
+                } = problem;
+                tracing::warn!(plugin, %condition, reason, message, "a PolicyPlugin is refused; the plugins that run stay");
+            }
+            // What was asked for before stays in the rollout.
+            proposed.wanted = proposed.wanted.or(before.wanted.take());
+            let is_waiting = proposed.is_waiting();
+            *before = proposed;
+            is_waiting
+        };
+        let mut pins = self.pins.lock().await;
+        let digests = pins.pins.values().map(|pin| pin.digest.clone());
+        plugins.keep_content(digests.collect());
+        let renews = pins.renews;
+        match failed {
+            true => {
+                pins.failed = pins.failed.saturating_add(1);
+                let wait = wait.unwrap_or_else(|| backoff(pins.failed));
+                let retry = plugins.after(wait);
+                Some(renews.map_or(retry, |renews| renews.min(retry)))
+            }
+            false => {
+                pins.failed = 0;
+                renews
+            }
+        }
+    }
+
+    /// Creates a revision of the resolved plugins, if there is none yet and they can be loaded. Returns how long to wait if they cannot be
+    /// loaded now.
+    async fn decide(&self, proposed: &mut Proposed) -> Option<Duration> {
+        let plugins = &self.plugins;
+        let facts = plugins.facts();
+        let resolved: Vec<_> = proposed.resolved.values().cloned().collect();
+        if facts.is_empty() && resolved.is_empty() {
+            return None;
+        }
+        let mut spec = PluginRevisionSpec::new(1, resolved);
+        let hash = spec.hash();
+        let held = plugins.generations.held();
+        let numbers = held.all().map(|generation| generation.number());
+        let used = u64::try_from(numbers.fold(0, i64::max)).unwrap_or(0);
+        match proposal(&facts, &hash, used) {
+            Proposal::Nothing => proposed.wanted = Some(hash),
+            Proposal::Blocked(number) => {
+                tracing::info!(
+                    number,
+                    "the PolicyPlugins ask for the plugins of a revision that was rolled back or refused; it is not tried again without the annotation trainyard.dev/retry"
+                );
+                proposed.wanted = Some(hash);
+            }
+            Proposal::Create(number) => {
+                spec.number = number;
+                match plugins.load(&spec, Mode::Strict, false).await {
+                    Ok(_) => {
+                        // Known before the revision is, so that the revision does not count as one that nobody asks for.
+                        self.proposed().wanted = Some(hash.clone());
+                        proposed.wanted = Some(hash);
+                        self.create(&spec, proposed).await;
+                    }
+                    Err(LoadError::Retry { after, messages }) => {
+                        proposed.waiting.extend(messages);
+                        return after;
+                    }
+                    Err(LoadError::Refused(refusals)) => {
+                        for refusal in refusals {
+                            let all = || proposed.resolved.keys().cloned().collect();
+                            let names = match refusal.plugins.is_empty() {
+                                true => all(),
+                                false => refusal.plugins,
+                            };
+                            for name in names {
+                                proposed
+                                    .problems
+                                    .entry(name)
+                                    .or_insert_with(|| refusal.problem.clone());
+                            }
+                        }
+                    }
+                }
+            }
+        }
+        None
+    }
+}
+
+impl Leader {
+    async fn create(&self, spec: &PluginRevisionSpec, proposed: &mut Proposed) {
+        let revision = spec.name();
+        match self.plugins.create(spec).await {
+            Ok(()) => tracing::info!(
+                revision,
+                plugins = spec.plugins.len(),
+                "a PluginRevision is created"
+            ),
+            // It was created by an earlier attempt, whose answer was lost.
+            Err(error) if code(&error) == Some(409) => {}
+            Err(error) => {
+                tracing::warn!(revision, %error, "a PluginRevision cannot be created; retrying");
+                proposed.not_created = true;
+            }
+        }
+    }
+}
