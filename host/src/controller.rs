@@ -153,6 +153,7 @@ pub(crate) fn run(args: &ControllerArgs) -> Result<(), ErrorList> {
             queue,
             metrics,
             clock: Arc::new(SystemClock),
+            plugins: None,
         };
         let ended = trainyard_controller::run(options, stop).await;
         if let Some(spans) = spans {

@@ -15,7 +15,8 @@
 //!
 //! [`spans`] exports what a reconcile, a call or a request took, if there is a collector.
 //!
-//! Plugins: a [`generation`] has the loaded ones, which are called on their own [`threads`]. Several generations may be held at once. `measure` measures their calls, and `guard` pauses a
+//! Plugins: a [`generation`] has the loaded ones, which are called on their own [`threads`]. Several generations may be held at once. [`plugins`] makes them from what the cluster
+//! declares. `measure` measures their calls, and `guard` pauses a
 //! plugin that keeps exhausting its limits, by its `breaker`.
 //!
 //! The API server: [`client`] calls it, `wire` splits its lists into objects, `kubernetes`, `annotations` and `admission`, which admits stored objects, are shared by all modules, and
@@ -40,6 +41,7 @@ pub mod lease;
 mod log_shares;
 mod measure;
 pub mod metrics;
+pub mod plugins;
 pub mod queue;
 pub mod rbac;
 pub mod reconcile;

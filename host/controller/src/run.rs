@@ -18,10 +18,11 @@ use crate::{
     generation::Generations,
     lease::Candidate,
     metrics::Metrics,
+    plugins::{ClusterPlugins, Leader, NotLeading, Parts, Plugins, REVISIONS_HELD},
     queue::Queue,
     reconcile::{Reconciler, Stores},
     serve::{self, BindAddress, MetricsAccess, MetricsAuthorizer, Readiness, ServeError},
-    settings::{FeatureGate, SecureServing, Settings},
+    settings::{FeatureGate, PluginsSource, SecureServing, Settings},
     shadow::Shadow,
     status_server::{Clients, StatusServer},
     threads::Threads,
@@ -62,8 +63,10 @@ pub struct Options {
     /// The queue of TrainJobs to reconcile.
     pub queue: Queue,
     pub metrics: Arc<Metrics>,
-    /// The clock for the certificates that the controller creates.
+    /// The clock for the certificates that the controller creates, and for rollouts of plugins.
     pub clock: Arc<dyn Clock>,
+    /// Where plugins come from that the cluster declares, if the settings say so.
+    pub plugins: Option<ClusterPlugins>,
 }
 
 /// Why a controller ends.
@@ -92,6 +95,14 @@ pub enum ControllerError {
     /// The state of the API server was replaced by an older one.
     #[error("{0}; start the controller again, as a Deployment does by itself")]
     StateReplaced(#[from] StateReplaced),
+    /// A later release has written a PluginRevision.
+    #[error(transparent)]
+    NotLeading(#[from] NotLeading),
+    /// The shadow mode cannot roll plugins out.
+    #[error(
+        "plugins.source: is Cluster, but the shadow mode writes nothing, and so rolls out no plugins; set it to File"
+    )]
+    ShadowPlugins,
     #[error("the watches ended; this is a bug in Trainyard")]
     WatchesEnded,
 }
@@ -104,7 +115,13 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
     let Options {
         settings, metrics, ..
     } = &options;
-    let readiness = Arc::new(Readiness::new(&WATCHES));
+    let from_cluster = settings.plugins.source == PluginsSource::Cluster;
+    if from_cluster && settings.shadow {
+        return Err(ControllerError::ShadowPlugins);
+    }
+    let revisions = from_cluster.then_some(REVISIONS_HELD);
+    let parts: Vec<_> = WATCHES.into_iter().chain(revisions).collect();
+    let readiness = Arc::new(Readiness::new(&parts));
     let source = options.certificates()?;
     let certificate = source
         .as_ref()
@@ -142,6 +159,7 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
     if options.settings.shadow {
         tracing::info!("shadow mode: TrainJobs are compared, and nothing is written");
     }
+    let plugins = options.plugins(&api, &recorder, &readiness);
     let work = Arc::new(work(options, api, recorder, readiness));
     let shared = (&work.metrics, certificate.as_ref());
     let webhooks = webhook::serve(&webhook, &work.reconciler, shared, &stop).await?;
@@ -156,10 +174,14 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
     let mut watches = AbortOnDropHandle::new(tokio::spawn(work.clone().watch()));
     let ended = tokio::select! {
         ended = &mut watches => Err(ended.map_or(ControllerError::WatchesEnded, Into::into)),
-        ended = lead(&work, candidate, status_server.as_ref(), &stop) => ended,
+        replaced = follow_plugins(plugins.as_ref()) => Err(replaced.into()),
+        ended = lead(&work, (candidate, plugins.as_ref()), status_server.as_ref(), &stop) => ended,
     };
     tracing::info!("stopped");
     stop.cancel();
+    if let Some(plugins) = plugins {
+        plugins.leave().await;
+    }
     // The last recorder is dropped with the work: the writer writes the pending Events and ends.
     drop((watches, work));
     webhooks.ended().await;
@@ -188,6 +210,33 @@ impl Options {
             true => Access::Read,
             false => Access::Any,
         }
+    }
+
+    /// Returns the plugins that the cluster declares; `None` if the settings say that it declares none.
+    fn plugins(
+        &self,
+        client: &Client,
+        recorder: &Recorder,
+        readiness: &Arc<Readiness>,
+    ) -> Option<Arc<Plugins>> {
+        let settings = &self.settings.plugins;
+        let is_cluster = settings.source == PluginsSource::Cluster;
+        let program = self.plugins.clone().filter(|_| is_cluster)?;
+        let plugins = Arc::new(Plugins::new(Parts {
+            client: client.clone(),
+            program,
+            generations: self.generations.clone(),
+            clock: self.clock.clone(),
+            pod: self.instance.clone(),
+            settings: settings.rollout.clone(),
+            recorder: recorder.clone(),
+            metrics: self.metrics.clone(),
+            readiness: readiness.clone(),
+        }));
+        let shown = Arc::downgrade(&plugins);
+        let page = move || shown.upgrade().map(|plugins| plugins.page());
+        self.metrics.show_plugins(page);
+        Some(plugins)
     }
 
     /// The settings of the webhooks, which the shadow mode does not serve.
@@ -346,10 +395,21 @@ fn work(options: Options, client: Client, recorder: Recorder, readiness: Arc<Rea
     }
 }
 
+/// Follows the plugins that the cluster declares, until the state of the API server is replaced by an older one.
+async fn follow_plugins(plugins: Option<&Arc<Plugins>>) -> StateReplaced {
+    let Some(plugins) = plugins else {
+        return std::future::pending().await;
+    };
+    tokio::select! {
+        replaced = plugins.watch() => replaced,
+        never = plugins.follow() => match never {},
+    }
+}
+
 /// Reconciles as the leader, or without leader election.
 async fn lead(
     work: &Arc<Work>,
-    candidate: Option<Candidate>,
+    (candidate, plugins): (Option<Candidate>, Option<&Arc<Plugins>>),
     status_server: Option<&StatusServer>,
     stop: &CancellationToken,
 ) -> Result<(), ControllerError> {
@@ -375,13 +435,20 @@ async fn lead(
             ),
         }
     }
+    if let Some(plugins) = plugins {
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            () = plugins.may_lead() => {}
+        }
+    }
     let follow = || status_server.map(StatusServer::follow);
+    let leader = plugins.map(|plugins| Leader::new(plugins, work));
     let Some(candidate) = candidate else {
         let _follows = follow();
         work.metrics.set_leader(true);
-        work.run(stop).await;
+        let ended = reconcile(work, leader.as_ref(), stop).await;
         work.metrics.set_leader(false);
-        return Ok(());
+        return ended;
     };
     let leadership = tokio::select! {
         () = stop.cancelled() => return Ok(()),
@@ -389,10 +456,30 @@ async fn lead(
     };
     let _follows = follow();
     tokio::select! {
-        () = work.run(stop) => {
+        ended = reconcile(work, leader.as_ref(), stop) => {
             leadership.release().await;
-            Ok(())
+            ended
         }
         () = leadership.lost() => Err(ControllerError::LeaseLost),
+    }
+}
+
+/// Reconciles until `stop`, once the plugins in use are loaded.
+async fn reconcile(
+    work: &Arc<Work>,
+    leader: Option<&Leader>,
+    stop: &CancellationToken,
+) -> Result<(), ControllerError> {
+    let Some(leader) = leader else {
+        work.run(stop).await;
+        return Ok(());
+    };
+    tokio::select! {
+        () = stop.cancelled() => return Ok(()),
+        prepared = leader.prepare() => prepared?,
+    }
+    tokio::select! {
+        () = work.run(stop) => Ok(()),
+        newer = leader.lead() => Err(newer.into()),
     }
 }

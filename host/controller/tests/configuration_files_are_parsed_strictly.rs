@@ -11,10 +11,11 @@ use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 use trainyard_config::RenderingSettings;
 use trainyard_controller::{
     certificate::{CertManagement, CipherSuite, TlsSettings, TlsVersion},
+    plugins::RolloutSettings,
     serve::BindAddress,
     settings::{
         FeatureGate, LeaderElection, LoadedSettings, LogFormat, LogLevel, Logging, Overrides,
-        SecureServing, Settings, schema,
+        PluginSettings, PluginsSource, SecureServing, Settings, schema,
     },
     spans::TracingSettings,
     status_server::StatusServerSettings,
@@ -215,6 +216,8 @@ jobSet: {writeDefaults: on}
 policyFile: /etc/policy.yaml
 pluginDir: /plugins
 plugins:
+  source: Cluster
+  rollout: {steps: [5, 20], interval: 90s}
   signers:
   - name: acme
     publicKey: |
@@ -286,12 +289,19 @@ webhook: {port: 443, host: 10.0.0.1}
             write_job_set_defaults: true,
             policy_file: Some(PathBuf::from("/etc/policy.yaml")),
             plugin_dir: Some(PathBuf::from("/plugins")),
-            signers: signers(),
             rendering: RenderingSettings {
                 cluster_domain: Some("k8s.example.com".to_owned()),
                 catalog_namespace: Some("catalog".to_owned()),
                 facts: [("site/zone".to_owned(), "a".to_owned())].into(),
                 ..RenderingSettings::default()
+            },
+            plugins: PluginSettings {
+                source: PluginsSource::Cluster,
+                signers: signers(),
+                rollout: RolloutSettings {
+                    steps: vec![5, 20],
+                    interval: Duration::from_secs(90),
+                },
             },
             logging: Logging {
                 format: LogFormat::Text,
@@ -575,6 +585,26 @@ fn errors_list_the_allowed_keys() {
             "logging: must be a mapping; found `loud`",
         ),
         (OURS, "pluginDir: ''", "pluginDir: must not be empty"),
+        (
+            OURS,
+            "plugins: {source: Folder}",
+            "plugins.source: must be `File` or `Cluster`; found `Folder`",
+        ),
+        (
+            OURS,
+            "plugins: {rollout: {steps: [10, 10]}}",
+            "plugins.rollout.steps[1]: must be larger than the one before, which is 10; found 10",
+        ),
+        (
+            OURS,
+            "plugins: {rollout: {steps: [100]}}",
+            "plugins.rollout.steps[0]: must be at most 99; found 100",
+        ),
+        (
+            OURS,
+            "plugins: {rollout: {interval: 10ms}}",
+            "plugins.rollout.interval: must be at least 1s; found 10ms",
+        ),
         (
             OURS,
             "pluginDir: [a]",

@@ -9,10 +9,11 @@ use trainyard_api::{nulls, yaml};
 use trainyard_config::{ObeyedDomainChanges, RenderingSettings};
 use trainyard_controller::{
     certificate::{CertManagement, CipherSuite, TlsSettings, TlsVersion},
+    plugins::RolloutSettings,
     serve::BindAddress,
     settings::{
         FeatureGate, LeaderElection, LoadedSettings, LogFormat, LogLevel, Logging, MAX_CONCURRENCY,
-        SecureServing, Settings, schema,
+        PluginSettings, PluginsSource, SecureServing, Settings, schema,
     },
     spans::TracingSettings,
     status_server::StatusServerSettings,
@@ -61,7 +62,7 @@ fn defaults_are_printed() {
         "controller": {"concurrency": 16, "renderTimeout": "30s"},
         "clientConnection": {},
         "jobSet": {"writeDefaults": false},
-        "plugins": {"signers": [], "unsigned": []},
+        "plugins": {"source": "File", "rollout": {"steps": [10, 50], "interval": "5m"}, "signers": [], "unsigned": []},
         "logging": {"format": "json", "level": "info"},
         "tracing": {},
     });
@@ -218,6 +219,7 @@ prop_compose! {
         servers in (status_server(), certificates(), tls()),
         flags in (any::<bool>(), any::<bool>(), any::<bool>()),
         signers in signers(),
+        plugins in (any::<bool>(), prop::collection::btree_set(1..100_u8, 0..16), duration()),
     ) -> Settings {
         let (metrics_bind_address, health_probe_bind_address, bind_address) = addresses;
         let levels = [LogLevel::Error, LogLevel::Warn, LogLevel::Info, LogLevel::Debug, LogLevel::Trace];
@@ -243,8 +245,15 @@ prop_compose! {
             write_job_set_defaults,
             policy_file: paths.0,
             plugin_dir: paths.1,
-            signers,
             rendering,
+            plugins: PluginSettings {
+                source: if plugins.0 { PluginsSource::Cluster } else { PluginsSource::File },
+                signers,
+                rollout: RolloutSettings {
+                    steps: plugins.1.into_iter().collect(),
+                    interval: plugins.2.max(Duration::from_secs(1)),
+                },
+            },
             logging: Logging {
                 format: if logging.0 { LogFormat::Json } else { LogFormat::Text },
                 level: *levels.get(logging.1).unwrap(),

@@ -44,6 +44,10 @@ const WARNINGS: usize = 20;
 /// The most bytes of the object's name in the Event's name.
 const NAME_BYTES: usize = 230;
 
+/// The types of Events.
+const NORMAL: &str = "Normal";
+const WARNING: &str = "Warning";
+
 /// Who reports Events.
 #[derive(Debug, Clone)]
 pub struct Reporter {
@@ -126,7 +130,18 @@ impl Recorder {
         action: &str,
         sentences: &[impl AsRef<str>],
     ) {
-        self.add(regarding, reason, action, messages(sentences));
+        self.add(regarding, (WARNING, reason, action), messages(sentences));
+    }
+
+    /// Records like [`Self::warn`] what has happened to an object as planned.
+    pub fn note(
+        &self,
+        regarding: &ObjectReference,
+        reason: &str,
+        action: &str,
+        sentences: &[impl AsRef<str>],
+    ) {
+        self.add(regarding, (NORMAL, reason, action), messages(sentences));
     }
 
     /// Records warnings like [`Self::warn`], each as an Event of its own.
@@ -139,16 +154,22 @@ impl Recorder {
     ) {
         let messages = sentences.iter().take(WARNINGS);
         let messages = messages.map(|sentence| cut(clean(sentence.as_ref())));
-        self.add(regarding, reason, action, messages.collect());
+        self.add(regarding, (WARNING, reason, action), messages.collect());
     }
 
-    fn add(&self, regarding: &ObjectReference, reason: &str, action: &str, messages: Vec<String>) {
+    fn add(
+        &self,
+        regarding: &ObjectReference,
+        (kind, reason, action): (&'static str, &str, &str),
+        messages: Vec<String>,
+    ) {
         if messages.is_empty() {
             return;
         }
         let events = messages.len();
         let dropped = self.pending.add(Report {
             regarding: regarding.clone(),
+            kind,
             reason: reason.to_owned(),
             action: action.to_owned(),
             messages,
@@ -293,7 +314,7 @@ impl EventWriter {
                 ..ObjectMeta::default()
             },
             involved_object: report.regarding.clone(),
-            type_: Some("Warning".to_owned()),
+            type_: Some(report.kind.to_owned()),
             reason: Some(report.reason.clone()),
             action: Some(report.action.clone()),
             message: Some(message.to_owned()),

@@ -17,6 +17,8 @@ const WAITING: usize = 1_024;
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) regarding: ObjectReference,
+    /// `Normal` or `Warning`.
+    pub(super) kind: &'static str,
     pub(super) reason: String,
     pub(super) action: String,
     pub(super) messages: Vec<String>,
@@ -132,6 +134,7 @@ mod tests {
 
     fn report(namespace: &str, name: &str, message: &str) -> Report {
         Report {
+            kind: "Warning",
             regarding: ObjectReference {
                 namespace: Some(namespace.to_owned()),
                 name: Some(name.to_owned()),

@@ -67,6 +67,14 @@ impl Pinned {
         Self { held, generation }
     }
 
+    /// Returns one for a rendering with a given generation.
+    pub(crate) fn only(generation: Arc<Generation>) -> Self {
+        Self {
+            held: Arc::new(Held::only(generation.clone())),
+            generation,
+        }
+    }
+
     /// The generation that is used.
     pub(crate) const fn generation(&self) -> &Arc<Generation> {
         &self.generation

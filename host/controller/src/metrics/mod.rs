@@ -10,6 +10,7 @@ mod held_text;
 mod label;
 mod labels;
 mod load;
+mod plugins;
 #[cfg(target_os = "linux")]
 mod process;
 mod shadow;
@@ -34,6 +35,7 @@ use labels::{
     NameLabels, PlanLabels, PluginLabels, ReasonLabels, ResultLabels,
 };
 use load::{QueueMetrics, TaskMetrics};
+use plugins::RevisionMetrics;
 use prometheus_client::{
     encoding::text,
     metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
@@ -105,7 +107,13 @@ pub struct Metrics {
     spans: SpanMetrics,
     certificate: CertificateMetrics,
     watches: WatchMetrics,
+    revisions: RevisionMetrics,
+    /// Returns the page about the plugins of the cluster.
+    plugins_page: OnceLock<PageText>,
 }
+
+/// Returns the text of a page; `None` if it is not shown any more.
+type PageText = Box<dyn Fn() -> Option<String> + Send + Sync>;
 
 /// How a reconcile ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,6 +193,8 @@ impl Metrics {
             spans: SpanMetrics::default(),
             certificate: CertificateMetrics::default(),
             watches: WatchMetrics::default(),
+            revisions: RevisionMetrics::default(),
+            plugins_page: OnceLock::new(),
         };
         metrics.register_reconciles();
         metrics.register_plugins();
@@ -193,6 +203,7 @@ impl Metrics {
         metrics.status.register(&mut metrics.registry);
         metrics.spans.register(&mut metrics.registry);
         metrics.certificate.register(&mut metrics.registry);
+        metrics.revisions.register(&mut metrics.registry);
         metrics
             .registry
             .register_collector(Box::new(QueueMetrics(queue.clone())));
@@ -476,6 +487,32 @@ impl Metrics {
     #[must_use]
     pub fn shadow_page(&self) -> Option<String> {
         self.page.get().map(|shadow| shadow.page())
+    }
+
+    /// Sets the stage of the newest PluginRevision.
+    pub(crate) fn set_revision_stage(&self, stage: Option<String>) {
+        self.revisions.set_stage(stage.as_deref());
+    }
+
+    /// Sets how many replicas have not loaded a PluginRevision that is in use.
+    pub(crate) fn set_replicas_behind(&self, replicas: usize) {
+        self.revisions.set_behind(replicas);
+    }
+
+    /// Sets the plugins of the running PluginRevision that are skipped.
+    pub(crate) fn plugins_not_loaded<'p>(&self, plugins: impl Iterator<Item = &'p str>) {
+        self.revisions.set_not_loaded(plugins);
+    }
+
+    /// Shows a page about the plugins of the cluster. Call it once.
+    pub(crate) fn show_plugins(&self, page: impl Fn() -> Option<String> + Send + Sync + 'static) {
+        let _ = self.plugins_page.set(Box::new(page));
+    }
+
+    /// Returns the page about the plugins of the cluster; `None` if they are not declared there.
+    #[must_use]
+    pub fn plugins_page(&self) -> Option<String> {
+        self.plugins_page.get()?()
     }
 
     /// Counts a request of a pod that reports progress.

@@ -101,7 +101,7 @@ impl Reconciler {
 }
 
 /// Forgets what a dry run was interested in, also if it is canceled.
-struct ForgetInterests<'a>(&'a Interests, &'a NamespacedName);
+pub(super) struct ForgetInterests<'a>(pub(super) &'a Interests, pub(super) &'a NamespacedName);
 
 impl Drop for ForgetInterests<'_> {
     fn drop(&mut self) {

@@ -59,6 +59,7 @@ mod shadow;
 mod snapshot;
 mod start;
 pub(crate) mod status;
+mod trial;
 mod vouch;
 
 use std::{sync::Arc, time::Duration};

@@ -267,6 +267,7 @@ pub async fn start(
         let mut app = Router::new()
             .route("/metrics", get(scrape))
             .route("/shadow", get(shadow))
+            .route("/plugins", get(plugins))
             .with_state(metrics);
         if let Some(authorizer) = access.authorizer {
             app = app.layer(from_fn_with_state(authorizer, authorization::authorize));
@@ -330,6 +331,17 @@ async fn shadow(State(metrics): State<Arc<Metrics>>) -> Response {
         Some(page) => page.into_response(),
         None => {
             let text = "the controller does not run with --shadow\n";
+            (StatusCode::NOT_FOUND, text).into_response()
+        }
+    }
+}
+
+/// Returns the page about the plugins of the cluster.
+async fn plugins(State(metrics): State<Arc<Metrics>>) -> Response {
+    match metrics.plugins_page() {
+        Some(page) => page.into_response(),
+        None => {
+            let text = "plugins are not declared in the cluster (plugins.source is File)\n";
             (StatusCode::NOT_FOUND, text).into_response()
         }
     }

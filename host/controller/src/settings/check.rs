@@ -8,13 +8,15 @@ use trainyard_api::FieldPath;
 use trainyard_config::{FieldError, RenderingSettings};
 use trainyard_oci::Signers;
 
-use super::{FeatureGate, LeaderElection};
+use super::{FeatureGate, LeaderElection, plugins};
 use crate::{serve::BindAddress, spans::Endpoint};
 
 /// The minimum ratio of the renew deadline to the retry period, which has a jitter.
 const JITTER: f64 = 1.2;
 
 const RENDER_TIMEOUT: &str = "/controller/renderTimeout";
+
+const INTERVAL: &str = "/plugins/rollout/interval";
 
 const ENDPOINT: &str = "/tracing/endpoint";
 
@@ -54,6 +56,9 @@ pub(super) fn check(value: &Value, found: &[FieldError]) -> Vec<FieldError> {
         let at = FieldPath::of(["rendering"]);
         field_errors.extend(RenderingSettings::field_errors(rendering, &at));
     }
+    field_errors.extend(plugins::check(value));
+    let interval = duration(value, found, INTERVAL, Duration::MAX);
+    field_errors.extend(at_least_a_second(INTERVAL, interval));
     let timeout = duration(value, found, RENDER_TIMEOUT, Duration::MAX);
     field_errors.extend(at_least_a_second(RENDER_TIMEOUT, timeout));
     field_errors

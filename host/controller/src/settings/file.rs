@@ -7,11 +7,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use trainyard_config::RenderingSettings;
-use trainyard_oci::{MAX_SIGNERS, REPOSITORIES, Signer, Signers};
 
 use super::{
     FeatureGate, FeatureGates, LeaderElection, LogFormat, LogLevel, Logging, MAX_CONCURRENCY,
-    SecureServing, Settings,
+    SecureServing, Settings, plugins::PluginsFile,
 };
 use crate::{
     certificate::{CertManagement, CipherSuite, TlsSettings, TlsVersion},
@@ -78,9 +77,9 @@ pub(super) struct ControllerConfiguration {
     #[serde(default)]
     #[schemars(length(min = 1))]
     plugin_dir: Option<PathBuf>,
-    /// Plugins from registries.
+    /// Where plugins are declared, and how a change of them is rolled out.
     #[serde(default)]
-    plugins: Plugins,
+    plugins: PluginsFile,
     /// The log.
     #[serde(default)]
     logging: LoggingFile,
@@ -308,19 +307,6 @@ struct JobSet {
     write_defaults: bool,
 }
 
-/// Which plugins are accepted from registries.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", deny_unknown_fields, default)]
-struct Plugins {
-    /// Who may sign plugins, with keys. Default: nobody, so that no plugin is accepted from a registry.
-    #[schemars(length(max = MAX_SIGNERS))]
-    signers: Vec<Signer>,
-    /// Repositories from which plugins need no signature, such as `registry.example.com/team/*`. A trailing `*` matches any ending. A plugin that
-    /// replaces a built-in one always needs one. Default: none.
-    #[schemars(length(max = MAX_SIGNERS), inner(regex(pattern = REPOSITORIES), length(max = 255)))]
-    unsigned: Vec<String>,
-}
-
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 struct LoggingFile {
@@ -406,7 +392,7 @@ impl ControllerConfiguration {
             policy_file: self.policy_file,
             rendering: self.rendering,
             plugin_dir: self.plugin_dir,
-            signers: Signers::new(self.plugins.signers, self.plugins.unsigned),
+            plugins: self.plugins.resolve(),
             logging: Logging {
                 format: self.logging.format,
                 level: self.logging.level,

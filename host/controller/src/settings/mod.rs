@@ -6,6 +6,7 @@
 
 mod check;
 mod file;
+mod plugins;
 mod print;
 mod read;
 mod reference;
@@ -14,13 +15,13 @@ use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
 pub use crate::gates::{FeatureGate, FeatureGateError, FeatureGates};
 use clap::ValueEnum;
+pub use plugins::{PluginSettings, PluginsSource};
 pub use print::PrintError;
 pub use read::{LoadedSettings, OURS as CONTROLLER_CONFIGURATION};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use trainyard_config::RenderingSettings;
-use trainyard_oci::Signers;
 
 use crate::{
     certificate::{CertManagement, TlsSettings},
@@ -80,8 +81,8 @@ pub struct Settings {
     pub rendering: RenderingSettings,
     /// A directory of plugins to load in addition to the built-in ones.
     pub plugin_dir: Option<PathBuf>,
-    /// Who may sign plugins from registries, and from where they may be unsigned. By default, nobody and nowhere.
-    pub signers: Signers,
+    /// Where plugins are declared, and how changes of them are rolled out.
+    pub plugins: PluginSettings,
     /// The log.
     pub logging: Logging,
     /// The export of spans. Off by default.
@@ -251,7 +252,7 @@ impl Default for Settings {
             policy_file: None,
             rendering: RenderingSettings::default(),
             plugin_dir: None,
-            signers: Signers::default(),
+            plugins: PluginSettings::default(),
             logging: Logging::default(),
             tracing: TracingSettings::default(),
             shadow: false,

@@ -10,9 +10,12 @@ use thiserror::Error;
 use trainyard_api::nulls;
 use trainyard_config::RenderingSettings;
 
-use super::{FeatureGate, LeaderElection, Logging, SecureServing, Settings, read::OURS};
+use super::{
+    FeatureGate, LeaderElection, Logging, PluginSettings, SecureServing, Settings, read::OURS,
+};
 use crate::{
     certificate::{CertManagement, TlsSettings},
+    plugins::RolloutSettings,
     serve::BindAddress,
     spans::TracingSettings,
     status_server::StatusServerSettings,
@@ -69,7 +72,12 @@ impl Settings {
             policy_file,
             rendering,
             plugin_dir,
-            signers,
+            plugins:
+                PluginSettings {
+                    source,
+                    signers,
+                    rollout: RolloutSettings { steps, interval },
+                },
             logging: Logging { format, level },
             tracing:
                 TracingSettings {
@@ -112,6 +120,8 @@ impl Settings {
             "plugins": {
                 "signers": signers.signers().collect::<Vec<_>>(),
                 "unsigned": signers.unsigned(),
+                "source": source,
+                "rollout": {"steps": steps, "interval": duration(*interval)},
             },
             "logging": {"format": format.name(), "level": level.name()},
             "tracing": {

@@ -18,7 +18,7 @@ use tokio::sync::watch;
 use super::{answer, serve, status};
 
 /// Kind, plural, `apiVersion`, and whether its objects have namespaces.
-const KINDS: [(&str, &str, &str, bool); 19] = [
+const KINDS: [(&str, &str, &str, bool); 22] = [
     (
         "TrainJob",
         "trainjobs",
@@ -38,6 +38,19 @@ const KINDS: [(&str, &str, &str, bool); 19] = [
         false,
     ),
     ("JobSet", "jobsets", "jobset.x-k8s.io/v1alpha2", true),
+    (
+        "PolicyPlugin",
+        "policyplugins",
+        "trainyard.dev/v1alpha1",
+        false,
+    ),
+    (
+        "PluginRevision",
+        "pluginrevisions",
+        "trainyard.dev/v1alpha1",
+        false,
+    ),
+    ("Lease", "leases", "coordination.k8s.io/v1", true),
     ("Job", "jobs", "batch/v1", true),
     ("ConfigMap", "configmaps", "v1", true),
     ("Secret", "secrets", "v1", true),
@@ -437,6 +450,7 @@ impl Cluster {
             || now().into(),
             |before| before["metadata"]["creationTimestamp"].clone(),
         );
+        let spec = object["spec"].clone();
         let metadata = object["metadata"].as_object_mut().unwrap();
         metadata.insert("resourceVersion".to_owned(), version.to_string().into());
         let default = |metadata: &mut Map<String, Value>, key: &str, value: Value| {
@@ -445,6 +459,12 @@ impl Cluster {
         default(metadata, "uid", uid);
         // As the UID, it does not change: a change of a Node's metadata counts.
         default(metadata, "creationTimestamp", created);
+        if id.0 == "policyplugins" {
+            let generation = before.map_or(0, |it| it["metadata"]["generation"].as_i64().unwrap());
+            let changed = before.is_none_or(|before| before["spec"] != spec);
+            let generation = generation + i64::from(changed);
+            metadata.insert("generation".to_owned(), generation.into());
+        }
         state.objects.insert(id.clone(), object.clone());
         state.log.push((id, event, object.clone()));
         drop(state);
@@ -621,7 +641,11 @@ impl Cluster {
             // What was applied before and is not applied again is removed.
             object["status"]["trainerStatus"] = json!({});
         }
-        merge(&mut object, patch);
+        let applied = patch["status"]["replicas"].as_array().filter(|_| is_apply);
+        match applied {
+            Some(entries) => apply_replicas(&mut object, entries, &place.query["fieldManager"]),
+            None => merge(&mut object, patch),
+        }
         (200, self.write(id, object))
     }
 
@@ -715,6 +739,15 @@ impl Cluster {
             .body(Body::from_stream(events))
             .unwrap()
     }
+}
+
+/// Applies the entries of a replica, which is named as its manager.
+fn apply_replicas(object: &mut Value, entries: &[Value], manager: &str) {
+    let status = object["status"].as_object_mut().unwrap();
+    let known = status.entry("replicas").or_insert(json!([]));
+    let known = known.as_array_mut().unwrap();
+    known.retain(|entry| entry["pod"] != manager);
+    known.extend(entries.iter().cloned());
 }
 
 /// The current time, as an API server writes it.

@@ -10,6 +10,7 @@ use trainyard_controller::{
     certificate::{Clock, SystemClock},
     generation::Generations,
     metrics::Metrics,
+    plugins::ClusterPlugins,
     queue::{Backoff, Queue},
     serve::BindAddress,
     settings::{FeatureGate, Settings},
@@ -22,6 +23,14 @@ use super::cluster::Cluster;
 
 /// Threads of the controller; one namespace may take all but one.
 const THREADS: usize = 3;
+
+/// One of several controllers.
+pub(crate) struct Replica {
+    pub(crate) name: &'static str,
+    pub(crate) clock: Arc<dyn Clock>,
+    /// Where plugins come from that the cluster declares.
+    pub(crate) plugins: Option<ClusterPlugins>,
+}
 
 /// A controller that runs until it is stopped.
 pub(crate) struct Controller {
@@ -68,6 +77,22 @@ impl Controller {
         metrics: fn(&Queue) -> Arc<Metrics>,
         plugins: impl FnOnce(&Arc<Metrics>) -> Vec<Arc<dyn Plugin>>,
     ) -> Self {
+        let replica = Replica {
+            name: "test",
+            clock,
+            plugins: None,
+        };
+        Self::start_replica(cluster, replica, settings, metrics, plugins).await
+    }
+
+    /// Starts one of several.
+    pub(crate) async fn start_replica(
+        cluster: &Cluster,
+        replica: Replica,
+        settings: Settings,
+        metrics: impl FnOnce(&Queue) -> Arc<Metrics>,
+        plugins: impl FnOnce(&Arc<Metrics>) -> Vec<Arc<dyn Plugin>>,
+    ) -> Self {
         let queue = Queue::new(Backoff::default()).with_workers(settings.concurrency);
         let metrics = metrics(&queue);
         let mut facts = ClusterFacts::default();
@@ -94,8 +119,9 @@ impl Controller {
             generations: generations.clone(),
             threads: Threads::new(spawn, sizes, settings.render_timeout),
             settings,
-            instance: "test".to_owned(),
-            clock,
+            instance: replica.name.to_owned(),
+            clock: replica.clock,
+            plugins: replica.plugins,
             queue,
             metrics,
         };
@@ -117,6 +143,12 @@ impl Controller {
     pub(crate) async fn ended(self) -> ControllerError {
         let ended = tokio::time::timeout(Duration::from_secs(600), self.runs).await;
         ended.expect("the controller ends").unwrap().unwrap_err()
+    }
+
+    /// Ends it as if its process were killed.
+    pub(crate) async fn kill(self) {
+        self.runs.abort();
+        assert!(self.runs.await.unwrap_err().is_cancelled());
     }
 
     /// Stops it, and does not wait.

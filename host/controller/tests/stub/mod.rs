@@ -12,6 +12,7 @@ pub(crate) mod cluster;
 pub(crate) mod collector;
 pub(crate) mod conditions;
 pub(crate) mod controller;
+pub(crate) mod declared;
 #[path = "../../../../tests/common/function_plugin.rs"]
 pub(crate) mod function_plugin;
 pub(crate) mod log;

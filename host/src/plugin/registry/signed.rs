@@ -58,7 +58,7 @@ impl SignerArgs {
     pub(in crate::plugin) fn signers(&self) -> Result<Option<Signers>, ErrorList> {
         if let Some(file) = &self.signers {
             let loaded = LoadedSettings::read(file).map_err(ErrorList::from_iter)?;
-            let signers = loaded.settings.signers;
+            let signers = loaded.settings.plugins.signers;
             if signers.is_empty() {
                 return Err(ErrorList::from_iter([format!(
                     "{}: plugins.signers: is missing, so no plugin would be accepted; add who may sign plugins",

@@ -1,0 +1,69 @@
+//! Metrics of the plugins that the cluster declares.
+
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{family::Family, gauge::Gauge},
+    registry::Registry,
+};
+
+use super::label::Label;
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StageLabels {
+    stage: Label,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct NotLoadedLabels {
+    plugin: Label,
+}
+
+/// The metrics of revisions.
+#[derive(Default)]
+pub(super) struct RevisionMetrics {
+    stage: Family<StageLabels, Gauge>,
+    behind: Gauge,
+    not_loaded: Family<NotLoadedLabels, Gauge>,
+}
+
+impl RevisionMetrics {
+    pub(super) fn register(&self, registry: &mut Registry) {
+        registry.register(
+            "trainyard_plugin_revision_stage",
+            "1 for the stage of the newest PluginRevision, in the leader",
+            self.stage.clone(),
+        );
+        registry.register(
+            "trainyard_plugin_replicas_behind",
+            "Replicas that have not loaded a PluginRevision that is in use, in the leader",
+            self.behind.clone(),
+        );
+        registry.register(
+            "trainyard_plugin_not_loaded",
+            "1 for each plugin of the running PluginRevision that this process skips",
+            self.not_loaded.clone(),
+        );
+    }
+
+    pub(super) fn set_stage(&self, stage: Option<&str>) {
+        self.stage.clear();
+        if let Some(stage) = stage {
+            let stage = Label::new(stage);
+            self.stage.get_or_create(&StageLabels { stage }).set(1);
+        }
+    }
+
+    pub(super) fn set_behind(&self, replicas: usize) {
+        self.behind.set(i64::try_from(replicas).unwrap_or(i64::MAX));
+    }
+
+    pub(super) fn set_not_loaded<'p>(&self, plugins: impl Iterator<Item = &'p str>) {
+        self.not_loaded.clear();
+        for plugin in plugins {
+            let plugin = Label::new(plugin);
+            self.not_loaded
+                .get_or_create(&NotLoadedLabels { plugin })
+                .set(1);
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Where plugins come from, and how they are loaded. The controller decides which plugins are used; the program brings their content and the
+//! sandbox, and no content passes through here.
+
+use std::{collections::BTreeSet, fmt, sync::Arc, time::Duration};
+
+use futures_util::future::BoxFuture;
+use trainyard_config::policy_plugin::{Origin, ResolvedPlugin, Source};
+use trainyard_model::facts::HostFacts;
+use trainyard_render::Renderer;
+
+use crate::generation::Generation;
+
+/// Plugins of the cluster: where they come from, and how they are loaded.
+#[derive(Clone)]
+pub struct ClusterPlugins {
+    /// Where they come from.
+    pub source: Arc<dyn PluginSource>,
+    /// How they are loaded.
+    pub loader: Arc<dyn PluginLoader>,
+}
+
+/// Resolves sources of plugins to content with a digest, and keeps that content.
+pub trait PluginSource: Send + Sync {
+    /// Resolves the source of the plugin of this name, verifies its content and keeps it. Only the leader calls this. Nothing is requested
+    /// from a registry that the operator has not allowed for the plugin.
+    fn pin<'a>(
+        &'a self,
+        name: &'a str,
+        source: &'a Source,
+    ) -> BoxFuture<'a, Result<Pinned, SourceError>>;
+
+    /// Makes the content of a plugin of a revision available to the loader, by its digest. It is hashed and verified each time, even if it was
+    /// kept. It is not called for built-in plugins.
+    fn fetch<'a>(
+        &'a self,
+        plugin: &'a ResolvedPlugin,
+    ) -> BoxFuture<'a, Result<Verified, SourceError>>;
+
+    /// Discards the kept content of all plugins without one of these digests, which are those of files.
+    fn keep(&self, digests: &BTreeSet<String>);
+}
+
+/// A plugin whose source was resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pinned {
+    /// Where its content is.
+    pub origin: Origin,
+    /// The digest of its file.
+    pub digest: String,
+    /// Its version, from its manifest.
+    pub version: String,
+    /// When it is active, as its manifest says.
+    pub active_when: String,
+    /// Who signed it, as the operator's configuration names the signer. It is only displayed.
+    pub signer: Option<String>,
+}
+
+/// A plugin whose content is available to the loader.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Verified {
+    /// Who signed it, as the operator's configuration names the signer. It is only displayed.
+    pub signer: Option<String>,
+}
+
+/// Why a plugin has no content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SourceError {
+    /// A retry may succeed, such as after an outage of the registry.
+    Retry {
+        /// The time that the registry asks to wait.
+        after: Option<Duration>,
+        /// What could not be done, and why.
+        message: String,
+    },
+    /// A retry does not help.
+    Refused(Problem),
+}
+
+/// What is wrong with a plugin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The condition that does not hold, or that of a conflict.
+    pub condition: PluginCondition,
+    /// The reason in CamelCase.
+    pub reason: String,
+    /// What is wrong, and what to do.
+    pub message: String,
+}
+
+/// The conditions of a PolicyPlugin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum PluginCondition {
+    /// Its content is there.
+    Pulled,
+    /// Its content is signed as the operator demands.
+    Verified,
+    /// This release can load it, with the settings of its PolicyPlugin.
+    Loaded,
+    /// It conflicts with another plugin.
+    Conflicting,
+    /// It is used as the PolicyPlugin says.
+    Active,
+}
+
+impl PluginCondition {
+    /// All conditions, in the order in which they are written.
+    pub const ALL: [Self; 5] = [
+        Self::Pulled,
+        Self::Verified,
+        Self::Loaded,
+        Self::Conflicting,
+        Self::Active,
+    ];
+
+    /// Returns the type of the condition.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Pulled => "Pulled",
+            Self::Verified => "Verified",
+            Self::Loaded => "Loaded",
+            Self::Conflicting => "Conflicting",
+            Self::Active => "Active",
+        }
+    }
+}
+
+impl fmt::Display for PluginCondition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// Loads sets of plugins.
+pub trait PluginLoader: Send + Sync {
+    /// Loads the built-in plugins with these plugins of a revision, and checks them against each other. Built-in plugins that no plugin of the
+    /// revision replaces or configures are as shipped. A plugin of one of the generations is used again if its content and settings are the
+    /// same. It may take minutes, and is called on a thread of its own.
+    ///
+    /// # Errors
+    /// What is wrong with which plugins. In the mode [`Mode::Lenient`], plugins that are not loaded are skipped instead, and only a conflict
+    /// of the others is an error.
+    fn load(
+        &self,
+        set: &[FetchedPlugin],
+        mode: Mode,
+        reuse: &[Arc<Generation>],
+        host: &HostFacts,
+    ) -> Result<Renderer, Vec<Refusal>>;
+}
+
+/// A plugin of a revision, with its content or why there is none.
+#[derive(Clone, Debug)]
+pub struct FetchedPlugin {
+    /// The plugin.
+    pub plugin: ResolvedPlugin,
+    /// Whether its content is available. A built-in plugin's is.
+    pub content: Result<Verified, SourceError>,
+}
+
+/// Whether all plugins have to be loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// All of them, because it is decided whether the set is used.
+    Strict,
+    /// Those that can be, because the set is in use. TrainJobs that need one of the others wait.
+    Lenient,
+}
+
+/// Why plugins are not loaded together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// The names of the plugins at fault.
+    pub plugins: Vec<String>,
+    /// What is wrong.
+    pub problem: Problem,
+}

@@ -1,0 +1,171 @@
+//! The calls to the API server that write revisions and the status of PolicyPlugins.
+
+use kube::{
+    Resource as _,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    core::Request,
+};
+use serde_json::{Value, json};
+use trainyard_config::policy_plugin::{
+    API_VERSION, PLUGIN_REVISION, PluginRevisionSpec, PluginRevisionStatus, PolicyPluginStatus,
+    Replica,
+};
+
+use super::{
+    Plugins,
+    objects::{PolicyPluginObject, RevisionObject, RevisionState, revision_object},
+};
+use crate::{
+    kubernetes::unless_gone,
+    reconcile::MANAGER,
+    watch::{Feed, FeedError, Keyed, answer, read},
+};
+
+type Result<T> = std::result::Result<T, kube::Error>;
+
+impl Plugins {
+    /// Reads all revisions from the API server, and not from its cache.
+    pub(super) async fn read_revisions(&self) -> Result<()> {
+        let path = RevisionObject::url_path(&(), None);
+        let parse = |object: &str| read::<RevisionObject>(object).ok();
+        let feed = Feed::new(self.client.clone(), path, ListParams::default(), parse);
+        let all = feed.all(|_| 1).await.map_err(FeedError::into_call)?;
+        for (name, state) in all {
+            self.revisions.put_read(name, state);
+        }
+        self.changed();
+        Ok(())
+    }
+
+    /// Creates a revision.
+    pub(super) async fn create(&self, spec: &PluginRevisionSpec) -> Result<()> {
+        let body = serde_json::to_vec(&revision_object(spec)).map_err(kube::Error::SerdeError)?;
+        let params = PostParams {
+            field_manager: Some(MANAGER.to_owned()),
+            ..PostParams::default()
+        };
+        let request = requests::<RevisionObject>().create(&params, body);
+        let created = answer::<RevisionObject>(&self.client, request).await?;
+        self.put(created);
+        Ok(())
+    }
+
+    /// Writes the stage of a revision, unless the object has changed.
+    pub(super) async fn write_stage(
+        &self,
+        (name, at): (&str, &RevisionState),
+        status: &PluginRevisionStatus,
+    ) -> Result<()> {
+        let mut status = json!(status);
+        if let Some(members) = status.as_object_mut() {
+            // Each replica writes its own.
+            members.shift_remove("replicas");
+            // A text that is empty is removed.
+            for text in ["reason", "message", "plan", "shadow"] {
+                members.entry(text).or_insert(Value::Null);
+            }
+        }
+        let patch = json!({
+            "metadata": {"uid": at.uid, "resourceVersion": at.resource_version()},
+            "status": status,
+        });
+        self.patch_status(name, &merging(), &Patch::Merge(patch))
+            .await
+    }
+
+    /// Writes this replica's entry of a revision; `None` removes it.
+    pub(super) async fn write_replica(&self, name: &str, entry: Option<&Replica>) -> Result<()> {
+        let entries: Vec<_> = entry.into_iter().collect();
+        let patch = Patch::Apply(json!({
+            "apiVersion": API_VERSION,
+            "kind": PLUGIN_REVISION,
+            "metadata": {"name": name},
+            "status": {"replicas": entries},
+        }));
+        let params = PatchParams::apply(&self.pod).force();
+        self.patch_status(name, &params, &patch).await
+    }
+
+    async fn patch_status(
+        &self,
+        name: &str,
+        params: &PatchParams,
+        patch: &Patch<Value>,
+    ) -> Result<()> {
+        let request = requests::<RevisionObject>().patch_subresource("status", name, params, patch);
+        let written = answer::<RevisionObject>(&self.client, request).await;
+        self.put(unless_gone(written)?.flatten());
+        Ok(())
+    }
+
+    /// Deletes a revision.
+    pub(super) async fn delete(&self, name: &str) -> Result<()> {
+        let request = requests::<RevisionObject>().delete(name, &DeleteParams::default());
+        let request = request.map_err(kube::Error::BuildRequest)?;
+        unless_gone(self.client.request_text(request).await)?;
+        if let Some(state) = self.revision(name) {
+            let name = super::ObjectName(name.into());
+            self.revisions
+                .remove(&name, crate::watch::State::version(&*state));
+        }
+        self.changed();
+        Ok(())
+    }
+
+    /// Writes the status of a PolicyPlugin.
+    pub(super) async fn write_policy_status(
+        &self,
+        name: &str,
+        status: &PolicyPluginStatus,
+    ) -> Result<()> {
+        let mut status = json!(status);
+        if let Some(members) = status.as_object_mut() {
+            for member in ALL_MEMBERS {
+                members.entry(member).or_insert(Value::Null);
+            }
+        }
+        let patch = Patch::Merge(json!({ "status": status }));
+        let request =
+            requests::<PolicyPluginObject>().patch_subresource("status", name, &merging(), &patch);
+        let written = answer::<PolicyPluginObject>(&self.client, request).await;
+        if let Some(Some((name, read))) = unless_gone(written)? {
+            self.policies.put_read(name, read);
+        }
+        Ok(())
+    }
+
+    /// Stores the answer to a write, which the watch may show later.
+    fn put(&self, answer: Option<Keyed<RevisionObject>>) {
+        if let Some((name, read)) = answer {
+            self.revisions.put_read(name, read);
+        }
+        self.changed();
+    }
+}
+
+/// The members of the status of a PolicyPlugin. Those without a value are removed.
+const ALL_MEMBERS: [&str; 12] = [
+    "observedGeneration",
+    "conditions",
+    "revision",
+    "version",
+    "digest",
+    "manifestDigest",
+    "signer",
+    "plan",
+    "claims",
+    "grants",
+    "replicas",
+    "trainJobs",
+];
+
+fn requests<W: kube::Resource<DynamicType = ()>>() -> Request {
+    Request::new(W::url_path(&(), None))
+}
+
+fn merging() -> PatchParams {
+    PatchParams {
+        field_manager: Some(MANAGER.to_owned()),
+        ..PatchParams::default()
+    }
+}

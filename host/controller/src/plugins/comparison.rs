@@ -1,0 +1,385 @@
+//! How TrainJobs and runtimes are rendered by two generations.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    num::NonZeroUsize,
+    sync::Arc,
+    time::Duration,
+};
+
+use k8s_openapi::jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::task::spawn_blocking;
+use trainyard_api::names;
+use trainyard_config::policy_plugin::{
+    PluginRevisionSpec, ResolvedPlugin, ShadowDifference, ShadowSummary,
+};
+use trainyard_divergences::difference::{Answer, Difference, differences};
+use trainyard_model::text::clean_to;
+
+use super::rollout::{Comparison, Failures};
+use crate::{
+    fair::{FairSemaphore, Worker},
+    generation::Generation,
+    queue::NamespacedName,
+    reconcile::{ReconcileError, Reconciler, Stores},
+    watch::{Decode as _, RuntimeKey, TrainJobObject, TrainJobState},
+};
+
+/// The most TrainJobs of a runtime that are compared, and the most in all. The newest are.
+const OF_RUNTIME: usize = 10;
+const IN_ALL: usize = 1_000;
+
+/// The most fields that are kept.
+const FIELDS: usize = 32;
+
+/// The most characters of a field.
+const FIELD: usize = 256;
+
+/// How long one rendering may take.
+const LIMIT: Duration = Duration::from_secs(30);
+
+/// How many renderings are made at once. Most of the machine is for reconciles.
+const AT_ONCE: usize = 2;
+
+/// Compares generations, apart from reconciles.
+pub(super) struct Comparer {
+    reconciler: Reconciler,
+    places: FairSemaphore,
+}
+
+/// A TrainJob, or one that is made up for a runtime.
+struct Subject {
+    /// How it is shown.
+    name: String,
+    key: NamespacedName,
+    job: Arc<TrainJobState>,
+    is_runtime: bool,
+}
+
+/// How a TrainJob is rendered by two generations.
+enum Pair {
+    /// Neither differs, or both refuse it.
+    Same,
+    /// The fields of its objects that differ.
+    Differs(Vec<String>),
+    /// Only the newer generation refuses it.
+    Refused,
+    /// It could not be compared, such as because the API server is unreachable.
+    NotCompared,
+}
+
+impl Comparer {
+    pub(super) fn new(reconciler: &Reconciler) -> Self {
+        Self {
+            reconciler: reconciler.for_dry_runs(LIMIT),
+            places: FairSemaphore::new(AT_ONCE, NonZeroUsize::MIN.saturating_add(AT_ONCE)),
+        }
+    }
+
+    /// Compares how all runtimes, and the newest TrainJobs of each that have not started, are rendered. `changed` are the plugins that differ.
+    pub(super) async fn compare(
+        &self,
+        stores: &Stores,
+        (old, new): (&Arc<Generation>, &Arc<Generation>),
+        changed: &[String],
+    ) -> ShadowSummary {
+        let mut subjects = runtimes(stores);
+        subjects.extend(self.train_jobs(stores));
+        let mut summary = ShadowSummary::default();
+        let mut fields: BTreeMap<String, ShadowDifference> = BTreeMap::new();
+        for subject in subjects {
+            let count = match subject.is_runtime {
+                true => &mut summary.runtimes,
+                false => &mut summary.train_jobs,
+            };
+            match self.pair(&subject, (old, new)).await {
+                Pair::NotCompared => continue,
+                Pair::Same => *count += 1,
+                Pair::Refused => {
+                    *count += 1;
+                    summary.refused += 1;
+                    note(&mut fields, "refused", changed, &subject.name);
+                }
+                Pair::Differs(differing) => {
+                    *count += 1;
+                    summary.differing += 1;
+                    for field in differing.iter().collect::<HashSet<_>>() {
+                        note(&mut fields, field, changed, &subject.name);
+                    }
+                }
+            }
+        }
+        let mut fields: Vec<_> = fields.into_values().collect();
+        fields.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.field.cmp(&b.field)));
+        fields.truncate(FIELDS);
+        summary.differences = fields;
+        summary
+    }
+
+    /// Counts the TrainJobs of a share that fail with the newer generation and not with the older one. `checked` keeps what was found, until
+    /// a TrainJob changes.
+    pub(super) async fn failures(
+        &self,
+        stores: &Stores,
+        (old, new): (&Arc<Generation>, &Arc<Generation>),
+        in_share: impl Fn(&str) -> bool,
+        fails: impl Fn(&NamespacedName) -> bool,
+        checked: &mut HashMap<(NamespacedName, String), bool>,
+    ) -> Failures {
+        let mut failures = Failures::default();
+        let (mut all, mut failing) = (HashSet::new(), HashSet::new());
+        let mut still = HashMap::new();
+        for (key, job) in stores.jobs.objects() {
+            if !in_share(&key.namespace) || !self.reconciler.is_active(&job) {
+                continue;
+            }
+            failures.all_train_jobs += 1;
+            all.insert(key.namespace.clone());
+            if !fails(&key) || !self.reconciler.follows(&key, &job) {
+                continue;
+            }
+            let version = (key.clone(), job.resource_version());
+            let is_worse = match checked.get(&version) {
+                Some(is_worse) => *is_worse,
+                None if still.len() >= IN_ALL => continue,
+                None => {
+                    let subject = Subject {
+                        name: String::new(),
+                        key: key.clone(),
+                        job,
+                        is_runtime: false,
+                    };
+                    matches!(self.pair(&subject, (old, new)).await, Pair::Refused)
+                }
+            };
+            still.insert(version, is_worse);
+            if is_worse {
+                failures.train_jobs += 1;
+                failing.insert(key.namespace.clone());
+            }
+        }
+        *checked = still;
+        failures.all_namespaces = all.len();
+        failures.namespaces = failing.len();
+        failures
+    }
+
+    async fn pair(
+        &self,
+        subject: &Subject,
+        (old, new): (&Arc<Generation>, &Arc<Generation>),
+    ) -> Pair {
+        let worker = Worker::new(&self.places, &subject.key.namespace);
+        worker.start().await;
+        let render = |generation| {
+            self.reconciler
+                .try_render(&subject.key, &worker, subject.job.clone(), generation)
+        };
+        let new = render(new).await;
+        let old = render(old).await;
+        match (old, new) {
+            (Ok(old), Ok(new)) if old == new => Pair::Same,
+            (Ok(old), Ok(new)) => Pair::Differs(fields(old, new).await),
+            (Ok(_), Err(error)) if is_refusal(&error) => Pair::Refused,
+            (Err(old), Err(new)) if is_refusal(&old) && is_refusal(&new) => Pair::Same,
+            (Err(error), Ok(_)) if is_refusal(&error) => {
+                Pair::Differs(vec!["accepted, and refused before".to_owned()])
+            }
+            _ => Pair::NotCompared,
+        }
+    }
+
+    /// Returns the newest TrainJobs of each runtime that have not started.
+    fn train_jobs(&self, stores: &Stores) -> Vec<Subject> {
+        let mut jobs = stores.jobs.objects();
+        jobs.retain(|(key, job)| self.reconciler.follows(key, job));
+        jobs.sort_by(|a, b| b.1.created.cmp(&a.1.created).then_with(|| a.0.cmp(&b.0)));
+        let mut of_runtime: HashMap<String, usize> = HashMap::new();
+        let mut subjects = Vec::new();
+        for (key, job) in jobs {
+            let count = of_runtime.entry(runtime_of(&key, &job)).or_default();
+            *count += 1;
+            if *count > OF_RUNTIME {
+                continue;
+            }
+            subjects.push(Subject {
+                name: format!("{} {}/{}", names::TRAIN_JOB, key.namespace, key.name),
+                key,
+                job,
+                is_runtime: false,
+            });
+            if subjects.len() == IN_ALL {
+                break;
+            }
+        }
+        subjects
+    }
+}
+
+/// Returns a TrainJob for each runtime.
+fn runtimes(stores: &Stores) -> Vec<Subject> {
+    let kinds = [
+        (
+            names::CLUSTER_TRAINING_RUNTIME,
+            stores.cluster_runtimes.keys(),
+        ),
+        (names::TRAINING_RUNTIME, stores.runtimes.keys()),
+    ];
+    let all = kinds.into_iter().flat_map(|(kind, mut keys)| {
+        keys.sort();
+        keys.into_iter().filter_map(move |key| runtime(kind, &key))
+    });
+    all.collect()
+}
+
+fn runtime(kind: &str, RuntimeKey { namespace, name }: &RuntimeKey) -> Option<Subject> {
+    // The TrainJob of a runtime of the cluster may be in any namespace.
+    let shown = namespace.as_ref().map_or_else(
+        || format!("{kind} {name}"),
+        |namespace| format!("{kind} {namespace}/{name}"),
+    );
+    let namespace = namespace.clone().unwrap_or_else(|| "default".into());
+    let job = json!({
+        "apiVersion": names::TRAINER_API_VERSION,
+        "kind": names::TRAIN_JOB,
+        "metadata": {
+            "name": "job", "namespace": namespace, "uid": "0", "creationTimestamp": Timestamp::UNIX_EPOCH.to_string(),
+        },
+        "spec": {"runtimeRef": {"kind": kind, "name": name}},
+    });
+    let job = TrainJobObject::decode(&job.to_string(), 0).ok()?;
+    Some(Subject {
+        name: shown,
+        key: NamespacedName::new(namespace, "job"),
+        job: Arc::new(job),
+        is_runtime: true,
+    })
+}
+
+/// Returns the runtime of a TrainJob.
+fn runtime_of(key: &NamespacedName, job: &TrainJobState) -> String {
+    #[derive(Deserialize)]
+    struct Parsed {
+        spec: Spec,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Spec {
+        runtime_ref: Value,
+    }
+    let parsed: Option<Parsed> = serde_json::from_str(job.text()).ok();
+    let reference = parsed.map_or(Value::Null, |parsed| parsed.spec.runtime_ref);
+    let text = |field: &str| {
+        reference
+            .get(field)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
+    match text("kind") {
+        names::TRAINING_RUNTIME => format!("{}/{}", key.namespace, text("name")),
+        _ => text("name").to_owned(),
+    }
+}
+
+/// Whether the TrainJob is refused, and not only now.
+fn is_refusal(error: &ReconcileError) -> bool {
+    matches!(
+        error,
+        ReconcileError::TrainJob(_) | ReconcileError::Runtime { .. } | ReconcileError::Render(_)
+    )
+}
+
+/// Returns the fields that differ, without their values and the names of the objects.
+async fn fields(old: Vec<Value>, new: Vec<Value>) -> Vec<String> {
+    let compare = move || {
+        let answer = |objects| Answer {
+            objects,
+            ..Answer::default()
+        };
+        let found = differences(&answer(new), &[answer(old)]);
+        let fields = found.into_iter().filter_map(|difference| match difference {
+            Difference::Field { object, path, .. } => {
+                let kind = object.split(' ').next().unwrap_or_default();
+                Some(clean_to(&format!("{kind}: {path}"), FIELD))
+            }
+            _ => None,
+        });
+        fields.collect::<Vec<_>>()
+    };
+    match spawn_blocking(compare).await {
+        Ok(fields) if !fields.is_empty() => fields,
+        // Such as the order of a list that has none.
+        _ => vec!["in its form only".to_owned()],
+    }
+}
+
+fn note(
+    fields: &mut BTreeMap<String, ShadowDifference>,
+    field: &str,
+    changed: &[String],
+    example: &str,
+) {
+    let known = fields.entry(field.to_owned());
+    let difference = known.or_insert_with(|| ShadowDifference {
+        plugin: changed.join(", "),
+        field: field.to_owned(),
+        count: 0,
+        example: example.to_owned(),
+    });
+    difference.count += 1;
+}
+
+impl From<&ShadowSummary> for Comparison {
+    fn from(summary: &ShadowSummary) -> Self {
+        Self {
+            differing: summary.differing,
+            refused: summary.refused,
+        }
+    }
+}
+
+/// Returns the plugins that two revisions do not have in common, by name.
+pub(super) fn changed(old: Option<&PluginRevisionSpec>, new: &PluginRevisionSpec) -> Vec<String> {
+    let plugins = |spec: Option<&PluginRevisionSpec>| {
+        let plugins = spec.into_iter().flat_map(|spec| spec.plugins.clone());
+        let named = plugins.map(|plugin| (plugin.name.clone(), plugin));
+        named.collect::<BTreeMap<_, _>>()
+    };
+    let (old, new) = (plugins(old), plugins(Some(new)));
+    let names: std::collections::BTreeSet<_> = old.keys().chain(new.keys()).collect();
+    let differs = |name: &&&String| match (old.get(**name), new.get(**name)) {
+        (Some(old), Some(new)) => !is_same(old, new),
+        _ => true,
+    };
+    names
+        .iter()
+        .filter(differs)
+        .map(|name| (*name).clone())
+        .collect()
+}
+
+/// Whether two plugins of revisions are the same, whatever the generation of their PolicyPlugins.
+pub(super) fn is_same(one: &ResolvedPlugin, other: &ResolvedPlugin) -> bool {
+    let mut one = one.clone();
+    one.generation = other.generation;
+    one == *other
+}
+
+/// Returns the plugins that a revision removes or disables although they are active for every TrainJob. A revision without any plugin removes
+/// all: if the CRD is removed, so are all PolicyPlugins, and nobody asked for that.
+pub(super) fn removed(old: &PluginRevisionSpec, new: &PluginRevisionSpec) -> Vec<String> {
+    let is_always = |plugin: &&ResolvedPlugin| plugin.active_when.as_deref() == Some("always");
+    let is_enabled = |plugin: &&ResolvedPlugin| !plugin.settings.disabled;
+    let enabled = old.plugins.iter().filter(is_enabled);
+    let remains = |name: &str| {
+        new.plugins
+            .iter()
+            .filter(is_enabled)
+            .any(|it| it.name == name)
+    };
+    let removed = enabled
+        .filter(|plugin| (is_always(plugin) || new.plugins.is_empty()) && !remains(&plugin.name));
+    removed.map(|plugin| plugin.name.clone()).collect()
+}

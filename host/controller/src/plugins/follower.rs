@@ -1,0 +1,331 @@
+//! What every replica does: it loads the revisions that are in use.
+
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use tokio::time::timeout;
+use trainyard_config::policy_plugin::{PluginRevisionSpec, Replica, Stage};
+
+use super::{
+    Mode, Plugins, REVISIONS_HELD,
+    loading::{LoadError, LoadedRevision},
+    objects::RevisionState,
+};
+use crate::generation::{Held, Rolling};
+
+/// How long a replica that has just started, or a leader that has just been elected, waits for plugins that are not available.
+pub(super) const SKIPS_AFTER: Duration = Duration::from_secs(120);
+
+/// The first and the longest pause before a revision is loaded again.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+const LONGEST_RETRY: Duration = Duration::from_secs(300);
+
+/// How long the entry of a replica that ends may take to be removed.
+const LEAVING: Duration = Duration::from_secs(2);
+
+/// A revision with its name.
+pub(super) type NamedRevision = (Arc<str>, Arc<RevisionState>, Arc<PluginRevisionSpec>);
+
+/// The revisions that are in use.
+#[derive(Default)]
+pub(super) struct InUse {
+    pub(super) running: Option<NamedRevision>,
+    pub(super) share: Option<NamedRevision>,
+    /// Why this release cannot tell, or must not lead.
+    pub(super) newer: Option<Arc<str>>,
+}
+
+/// Why the revisions in use are not held.
+#[derive(Debug)]
+pub(super) enum HoldError {
+    /// A later release wrote one of them.
+    Newer(Arc<str>),
+    /// One of them is not loaded.
+    Load(String, LoadError),
+}
+
+impl std::fmt::Display for HoldError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Newer(message) => f.write_str(message),
+            Self::Load(name, error) => write!(f, "PluginRevision {name}: {}", error.sentence()),
+        }
+    }
+}
+
+impl Plugins {
+    /// Follows the revisions. It never ends.
+    pub(crate) async fn follow(&self) -> Infallible {
+        let mut changes = self.changes.subscribe();
+        let mut attempts = Attempts::default();
+        loop {
+            changes.borrow_and_update();
+            let until = match self.revisions.is_synced() {
+                true => self.attempt(&mut attempts).await,
+                false => None,
+            };
+            self.change_or(&mut changes, until).await;
+        }
+    }
+
+    /// Loads the revisions in use, unless it failed a moment ago. Returns when it is tried again.
+    async fn attempt(&self, attempts: &mut Attempts) -> Option<SystemTime> {
+        let now = self.clock.now();
+        let names = self.in_use().names();
+        if attempts.wait_for == names && attempts.retry.is_some_and(|retry| now < retry) {
+            return attempts.retry;
+        }
+        let first = *attempts.failing_since.get_or_insert(now);
+        let is_overdue = now.duration_since(first).unwrap_or_default() >= SKIPS_AFTER;
+        let held = self.hold(is_overdue && !attempts.has_held).await;
+        let error = held.err();
+        self.report(error.as_ref()).await;
+        match error {
+            None => {
+                *attempts = Attempts {
+                    has_held: true,
+                    ..Attempts::default()
+                };
+                self.readiness.set(REVISIONS_HELD, true);
+                None
+            }
+            Some(error) => {
+                let wait = attempts.pause(&error);
+                tracing::warn!(%error, retry_after = ?wait, "the plugins of the cluster are not loaded; those that are loaded stay in use");
+                if !attempts.has_held {
+                    self.readiness
+                        .note_missing(REVISIONS_HELD, error.to_string());
+                }
+                attempts.wait_for = names;
+                attempts.retry = Some(self.after(wait));
+                attempts.retry
+            }
+        }
+    }
+
+    /// Returns the revisions that are in use. Those that nobody but a controller can have written are considered.
+    pub(super) fn in_use(&self) -> InUse {
+        let mut in_use = InUse::default();
+        let mut found: Vec<_> = self.revisions.objects();
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+        for (name, state) in found {
+            let spec = match &state.spec {
+                Ok(spec) => spec.clone(),
+                Err(problem) => {
+                    let is_live = matches!(
+                        state.stage(),
+                        None | Some(Stage::Shadow | Stage::Share | Stage::Running)
+                    );
+                    if problem.is_newer && is_live {
+                        in_use.newer.get_or_insert(problem.message.clone());
+                    }
+                    continue;
+                }
+            };
+            let place = match state.stage() {
+                Some(Stage::Running) => &mut in_use.running,
+                Some(Stage::Share) => &mut in_use.share,
+                _ => continue,
+            };
+            let is_newer = |(_, _, other): &NamedRevision| spec.number > other.number;
+            if place.as_ref().is_none_or(is_newer) {
+                *place = Some((name.0, state, spec));
+            }
+        }
+        in_use
+    }
+
+    /// Loads the revisions in use, and uses them from then on. With `may_skip`, plugins that are not available now are skipped.
+    pub(super) async fn hold(&self, may_skip: bool) -> Result<(), HoldError> {
+        let _turn = self.holding.lock().await;
+        let in_use = self.in_use();
+        if let Some(newer) = in_use.newer {
+            return Err(HoldError::Newer(newer));
+        }
+        // Without any revision, what is held stays.
+        let Some((name, _, spec)) = in_use.running else {
+            return Ok(());
+        };
+        let failed = |name: &str| {
+            let name = name.to_owned();
+            |error| HoldError::Load(name, error)
+        };
+        let running = self.load(&spec, Mode::Lenient, may_skip).await;
+        let running = running.map_err(failed(&name))?;
+        let mut result = Ok(());
+        let mut rolling = None;
+        if let Some((name, state, spec)) = in_use.share {
+            let percent = state.status.as_ref().map_or(0, |status| status.percent);
+            match self.load(&spec, Mode::Lenient, may_skip).await {
+                Ok(share) => {
+                    rolling = Some(Rolling {
+                        generation: share.generation.clone(),
+                        percent,
+                    });
+                }
+                Err(error) => result = Err(failed(&name)(error)),
+            }
+        }
+        self.use_generations(&running, rolling);
+        self.forget_others(&spec);
+        result
+    }
+
+    fn use_generations(&self, running: &LoadedRevision, rolling: Option<Rolling>) {
+        let held = self.generations.held();
+        let is_same = |a: &Option<Rolling>, b: &Option<Rolling>| match (a, b) {
+            (None, None) => true,
+            (Some(a), Some(b)) => {
+                Arc::ptr_eq(&a.generation, &b.generation) && a.percent == b.percent
+            }
+            _ => false,
+        };
+        if Arc::ptr_eq(&held.running, &running.generation) && is_same(&held.rolling, &rolling) {
+            return;
+        }
+        let plan = running.generation.plan();
+        tracing::info!(
+            revision = running.name,
+            %plan,
+            plan_before = %held.running.plan(),
+            share = rolling.as_ref().map(|rolling| rolling.percent),
+            plan_of_share = rolling.as_ref().map(|rolling| rolling.generation.plan().to_string()),
+            "the plugins of a revision are used"
+        );
+        for (plugin, why) in &running.skipped {
+            tracing::error!(revision = running.name, plugin, why, "plugin skipped");
+        }
+        self.metrics
+            .plugins_not_loaded(running.skipped.keys().map(String::as_str));
+        self.generations.replace(Held {
+            running: running.generation.clone(),
+            rolling,
+            previous: None,
+        });
+        self.changed();
+    }
+
+    /// Drops the loaded revisions that are not used any more, and the content of their plugins.
+    fn forget_others(&self, running: &PluginRevisionSpec) {
+        let facts = self.facts();
+        let is_live = |stage| {
+            matches!(
+                stage,
+                None | Some(Stage::Shadow | Stage::Share | Stage::Running)
+            )
+        };
+        let newest = facts.last().map_or(running.number, |it| it.number);
+        self.loaded.keep(|loaded, number| {
+            // It may have been loaded before it is created.
+            number > newest
+                || facts
+                    .iter()
+                    .any(|it| it.name == loaded && is_live(it.stage))
+        });
+        let states = self.revisions.objects();
+        let specs = states
+            .iter()
+            .filter_map(|(_, state)| state.spec.as_ref().ok());
+        let plugins = specs.flat_map(|spec| &spec.plugins);
+        let digests = plugins.filter_map(|plugin| plugin.digest.clone());
+        self.program.source.keep(&digests.collect());
+    }
+
+    /// Writes what this replica has loaded into the revisions in use.
+    async fn report(&self, error: Option<&HoldError>) {
+        let in_use = self.in_use();
+        for (name, state, _) in in_use.running.into_iter().chain(in_use.share) {
+            let loaded = self.loaded.any(&name);
+            let failure = match error {
+                Some(HoldError::Load(of, error)) if **of == *name => Some(error.sentence()),
+                _ => None,
+            };
+            let skipped = loaded.as_ref().filter(|it| !it.skipped.is_empty());
+            let skipped = skipped.map(|it| words(&it.skipped));
+            let entry = Replica {
+                pod: self.pod.clone(),
+                uid: String::new(),
+                plan: loaded.map(|loaded| loaded.generation.plan().to_string()),
+                problem: failure.or(skipped).map(|text| cut(&text)),
+            };
+            let known = state.replicas.iter().find(|it| it.pod == self.pod);
+            if known == Some(&entry) || entry.plan.is_none() && entry.problem.is_none() {
+                continue;
+            }
+            if let Err(error) = self.write_replica(&name, Some(&entry)).await {
+                tracing::warn!(revision = &*name, %error, "the state of this replica cannot be written; it is written with the next change");
+            }
+        }
+    }
+
+    /// Removes this replica from the revisions in use, because its process ends.
+    pub(crate) async fn leave(&self) {
+        let in_use = self.in_use();
+        let all = in_use.running.into_iter().chain(in_use.share);
+        let ours = all.filter(|(_, state, _)| state.replicas.iter().any(|it| it.pod == self.pod));
+        let leave = async {
+            for (name, _, _) in ours {
+                if let Err(error) = self.write_replica(&name, None).await {
+                    tracing::debug!(revision = &*name, %error, "this replica cannot be removed from a revision");
+                }
+            }
+        };
+        let _ = timeout(LEAVING, leave).await;
+    }
+}
+
+impl InUse {
+    /// Returns what has to be loaded.
+    fn names(&self) -> Vec<String> {
+        let both = self.running.iter().chain(&self.share);
+        both.map(|(name, ..)| name.to_string()).collect()
+    }
+}
+
+/// The attempts to load the revisions in use.
+#[derive(Default)]
+struct Attempts {
+    /// Whether one has succeeded.
+    has_held: bool,
+    failing_since: Option<SystemTime>,
+    failed: u32,
+    wait_for: Vec<String>,
+    retry: Option<SystemTime>,
+}
+
+impl Attempts {
+    /// Returns the pause after a failure.
+    fn pause(&mut self, error: &HoldError) -> Duration {
+        let asked = match error {
+            HoldError::Load(_, LoadError::Retry { after, .. }) => *after,
+            _ => None,
+        };
+        let pause = asked.unwrap_or_else(|| backoff(self.failed));
+        self.failed = self.failed.saturating_add(1);
+        pause.clamp(FIRST_RETRY, LONGEST_RETRY)
+    }
+}
+
+/// Returns the pause after that many failures.
+pub(super) fn backoff(failed: u32) -> Duration {
+    FIRST_RETRY
+        .saturating_mul(1 << failed.min(10))
+        .min(LONGEST_RETRY)
+}
+
+fn words(skipped: &BTreeMap<String, String>) -> String {
+    let each = skipped.iter();
+    let each: Vec<_> = each
+        .map(|(plugin, why)| format!("plugin {plugin} is skipped: {why}"))
+        .collect();
+    each.join("; ")
+}
+
+/// Cuts a text to what fits into a status.
+pub(super) fn cut(text: &str) -> String {
+    trainyard_model::text::clean_to(text, 1_024)
+}

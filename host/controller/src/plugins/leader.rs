@@ -1,0 +1,145 @@
+//! What only the leader does: it makes revisions from the PolicyPlugins, rolls them out, and writes the status of the PolicyPlugins.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use thiserror::Error;
+use tokio::time::sleep;
+
+use super::{
+    Plugins,
+    comparison::Comparer,
+    follower::{HoldError, SKIPS_AFTER, backoff},
+    proposer::{PinCache, Proposed},
+    roller::Candidate,
+};
+use crate::work::Work;
+
+/// Why this process must not lead.
+#[derive(Debug, Error)]
+#[error("{0}; this replica does not reconcile TrainJobs")]
+pub struct NotLeading(Arc<str>);
+
+/// The leader's part.
+pub(crate) struct Leader {
+    pub(super) plugins: Arc<Plugins>,
+    pub(super) work: Arc<Work>,
+    pub(super) comparer: Comparer,
+    /// What became of the PolicyPlugins.
+    proposed: Mutex<Proposed>,
+    pub(super) pins: tokio::sync::Mutex<PinCache>,
+    /// What is known of the revision that is rolled out.
+    candidate: Mutex<Candidate>,
+    /// When the TrainJobs of each plugin were counted.
+    pub(super) counted: Mutex<Option<SystemTime>>,
+}
+
+impl Plugins {
+    /// Waits until the revisions are known, and a release as this one can use them.
+    pub(crate) async fn may_lead(&self) {
+        let mut changes = self.changes.subscribe();
+        let mut has_warned = false;
+        loop {
+            changes.borrow_and_update();
+            if self.revisions.is_synced() && self.policies.is_synced() {
+                match self.in_use().newer {
+                    None => return,
+                    Some(newer) if !has_warned => {
+                        tracing::warn!(%newer, "this replica does not become the leader");
+                        has_warned = true;
+                    }
+                    Some(_) => {}
+                }
+            }
+            self.change_or(&mut changes, None).await;
+        }
+    }
+}
+
+impl Leader {
+    pub(crate) fn new(plugins: &Arc<Plugins>, work: &Arc<Work>) -> Self {
+        Self {
+            plugins: plugins.clone(),
+            work: work.clone(),
+            comparer: Comparer::new(&work.reconciler),
+            proposed: Mutex::default(),
+            pins: tokio::sync::Mutex::default(),
+            candidate: Mutex::default(),
+            counted: Mutex::default(),
+        }
+    }
+
+    /// Prepares this process to reconcile TrainJobs with the revisions in use: reads them from the API server and not from its cache, and loads
+    /// them. Before the first revision, it makes one, if there are PolicyPlugins. After a time limit, plugins that are not available are
+    /// skipped.
+    ///
+    /// # Errors
+    /// A later release has written a revision.
+    pub(crate) async fn prepare(&self) -> Result<(), NotLeading> {
+        let plugins = &self.plugins;
+        let limit = plugins.after(SKIPS_AFTER);
+        self.read_revisions().await;
+        let mut failed = 0;
+        while plugins.in_use().running.is_none() && !plugins.policies.is_empty() {
+            let retry = self.consider().await;
+            self.start_first().await;
+            self.write_statuses().await;
+            let is_waiting = self.proposed().is_waiting();
+            if plugins.in_use().running.is_some() || !is_waiting || plugins.clock.now() >= limit {
+                break;
+            }
+            let retry = retry.map_or(limit, |retry| retry.min(limit));
+            let mut changes = plugins.changes.subscribe();
+            plugins.change_or(&mut changes, Some(retry)).await;
+        }
+        loop {
+            let is_overdue = plugins.clock.now() >= limit;
+            match plugins.hold(is_overdue).await {
+                Ok(()) => return Ok(()),
+                Err(HoldError::Newer(newer)) => return Err(NotLeading(newer)),
+                Err(error) => {
+                    let wait = plugins.after(backoff(failed));
+                    failed += 1;
+                    tracing::warn!(%error, "TrainJobs are not reconciled yet, because the plugins of the cluster are not loaded");
+                    let until = if is_overdue { wait } else { wait.min(limit) };
+                    let mut changes = plugins.changes.subscribe();
+                    plugins.change_or(&mut changes, Some(until)).await;
+                }
+            }
+        }
+    }
+
+    async fn read_revisions(&self) {
+        let mut failed = 0;
+        while let Err(error) = self.plugins.read_revisions().await {
+            tracing::warn!(%error, "PluginRevisions cannot be read; retrying");
+            sleep(backoff(failed)).await;
+            failed += 1;
+        }
+    }
+
+    /// Makes revisions and rolls them out, until a later release writes one.
+    pub(crate) async fn lead(&self) -> NotLeading {
+        tokio::select! {
+            never = self.propose() => match never {},
+            newer = self.roll() => NotLeading(newer),
+        }
+    }
+
+    pub(super) fn proposed(&self) -> MutexGuard<'_, Proposed> {
+        self.proposed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn candidate(&self) -> MutexGuard<'_, Candidate> {
+        self.candidate
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Pauses after a failed call.
+    pub(super) async fn pause(&self) {
+        sleep(Duration::from_secs(1)).await;
+    }
+}

@@ -1,0 +1,234 @@
+//! Loading the plugins of a revision.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use futures_util::future::join_all;
+use tokio::sync::oneshot;
+use trainyard_config::policy_plugin::{Origin, PluginRevisionSpec, ResolvedPlugin};
+
+use super::{
+    FetchedPlugin, Mode, PluginCondition, Plugins, Problem, Refusal, SourceError, Verified,
+};
+use crate::generation::Generation;
+
+/// A loaded revision.
+pub(super) struct LoadedRevision {
+    /// The name of the revision.
+    pub(super) name: String,
+    /// The digest of its plugins.
+    pub(super) hash: String,
+    pub(super) generation: Arc<Generation>,
+    /// Who signed each plugin.
+    pub(super) signers: BTreeMap<String, String>,
+    /// The plugins that were skipped, with the reason.
+    pub(super) skipped: BTreeMap<String, String>,
+}
+
+/// The loaded revisions that may be used.
+#[derive(Default)]
+pub(super) struct Loaded(Mutex<Vec<Arc<LoadedRevision>>>);
+
+impl Loaded {
+    /// Returns a loaded revision, if no plugin of it was skipped.
+    pub(super) fn get(&self, name: &str) -> Option<Arc<LoadedRevision>> {
+        let loaded = self.all();
+        let mut loaded = loaded.iter().filter(|it| it.skipped.is_empty());
+        loaded.find(|it| it.name == name).cloned()
+    }
+
+    /// The same, also if plugins of it were skipped.
+    pub(super) fn any(&self, name: &str) -> Option<Arc<LoadedRevision>> {
+        self.all().iter().find(|it| it.name == name).cloned()
+    }
+
+    fn put(&self, revision: Arc<LoadedRevision>) {
+        let mut all = self.all();
+        all.retain(|it| it.name != revision.name);
+        all.push(revision);
+    }
+
+    /// Drops all others.
+    pub(super) fn keep(&self, is_used: impl Fn(&str, u64) -> bool) {
+        let number = |it: &LoadedRevision| u64::try_from(it.generation.number()).unwrap_or(0);
+        self.all().retain(|it| is_used(&it.name, number(it)));
+    }
+
+    fn generations(&self) -> Vec<Arc<Generation>> {
+        self.all().iter().map(|it| it.generation.clone()).collect()
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<Arc<LoadedRevision>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Why a revision is not loaded.
+#[derive(Clone, Debug)]
+pub(super) enum LoadError {
+    /// A retry may succeed.
+    Retry {
+        after: Option<Duration>,
+        /// By plugin.
+        messages: BTreeMap<String, String>,
+    },
+    /// A retry does not help.
+    Refused(Vec<Refusal>),
+}
+
+impl LoadError {
+    /// Returns the reason in one sentence.
+    pub(super) fn sentence(&self) -> String {
+        let sentences: Vec<_> = match self {
+            Self::Retry { messages, .. } => {
+                let each = messages.iter();
+                each.map(|(plugin, message)| format!("plugin {plugin}: {message}"))
+                    .collect()
+            }
+            Self::Refused(refusals) => {
+                let each = refusals.iter();
+                let sentence = |it: &Refusal| {
+                    format!("plugin {}: {}", it.plugins.join(", "), it.problem.message)
+                };
+                each.map(sentence).collect()
+            }
+        };
+        sentences.join("; ")
+    }
+}
+
+impl Plugins {
+    /// Loads the plugins of a revision; those that were loaded are not loaded again. With `may_skip`, a follower skips plugins whose content
+    /// is not available now.
+    pub(super) async fn load(
+        &self,
+        spec: &PluginRevisionSpec,
+        mode: Mode,
+        may_skip: bool,
+    ) -> Result<Arc<LoadedRevision>, LoadError> {
+        let name = spec.name();
+        if let Some(loaded) = self.loaded.get(&name) {
+            return Ok(loaded);
+        }
+        let set = join_all(spec.plugins.iter().map(|plugin| self.fetch(plugin))).await;
+        check(&set, mode, may_skip)?;
+        let mut reuse = self.loaded.generations();
+        reuse.extend(self.generations.held().all().cloned());
+        let signers = set.iter().filter_map(|it| {
+            let signer = it.content.as_ref().ok()?.signer.clone()?;
+            Some((it.plugin.name.clone(), signer))
+        });
+        let signers = signers.collect();
+        let unavailable: BTreeMap<_, _> = set
+            .iter()
+            .filter_map(|it| {
+                let error = it.content.as_ref().err()?;
+                Some((it.plugin.name.clone(), error.message().to_owned()))
+            })
+            .collect();
+        let (loader, host) = (
+            self.program.loader.clone(),
+            self.generations.host_facts().clone(),
+        );
+        let loaded = on_thread(move || loader.load(&set, mode, &reuse, &host)).await;
+        let renderer = loaded?.map_err(LoadError::Refused)?;
+        let is_skipped = |plugin: &&ResolvedPlugin| {
+            !plugin.settings.disabled && renderer.generation().plugin(&plugin.name).is_none()
+        };
+        let skipped = spec.plugins.iter().filter(is_skipped).map(|plugin| {
+            let why = unavailable.get(&plugin.name).cloned();
+            let why = why.unwrap_or_else(|| "this release cannot load it".to_owned());
+            (plugin.name.clone(), why)
+        });
+        let skipped = skipped.collect();
+        let number = i64::try_from(spec.number).unwrap_or(i64::MAX);
+        let revision = Arc::new(LoadedRevision {
+            hash: spec.hash(),
+            name,
+            signers,
+            skipped,
+            generation: self.generations.generation(number, renderer),
+        });
+        self.loaded.put(revision.clone());
+        Ok(revision)
+    }
+
+    async fn fetch(&self, plugin: &ResolvedPlugin) -> FetchedPlugin {
+        let content = match &plugin.origin {
+            Origin::BuiltIn(_) => Ok(Verified::default()),
+            _ => self.program.source.fetch(plugin).await,
+        };
+        FetchedPlugin {
+            plugin: plugin.clone(),
+            content,
+        }
+    }
+}
+
+impl SourceError {
+    /// What is wrong.
+    pub(super) fn message(&self) -> &str {
+        match self {
+            Self::Retry { message, .. } | Self::Refused(Problem { message, .. }) => message,
+        }
+    }
+}
+
+/// Fails if the set cannot be loaded in this mode.
+fn check(set: &[FetchedPlugin], mode: Mode, may_skip: bool) -> Result<(), LoadError> {
+    let (mut messages, mut refusals, mut wait) = (BTreeMap::new(), Vec::new(), None);
+    for FetchedPlugin { plugin, content } in set {
+        match content {
+            Ok(_) => {}
+            Err(SourceError::Retry { after, message }) => {
+                wait = wait.max(*after);
+                messages.insert(plugin.name.clone(), message.clone());
+            }
+            Err(SourceError::Refused(problem)) => refusals.push(Refusal {
+                plugins: vec![plugin.name.clone()],
+                problem: problem.clone(),
+            }),
+        }
+    }
+    if mode == Mode::Strict && !refusals.is_empty() {
+        return Err(LoadError::Refused(refusals));
+    }
+    if !messages.is_empty() && !may_skip {
+        return Err(LoadError::Retry {
+            after: wait,
+            messages,
+        });
+    }
+    Ok(())
+}
+
+/// Runs a task that may take minutes on a thread of its own.
+async fn on_thread<T: Send + 'static>(
+    task: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, LoadError> {
+    let (result, loaded) = oneshot::channel();
+    // The receiver is gone if nobody waits any more.
+    let task = move || drop(result.send(task()));
+    let failed = |problem: String| {
+        LoadError::Refused(vec![Refusal {
+            plugins: Vec::new(),
+            problem: Problem {
+                condition: PluginCondition::Loaded,
+                reason: "InternalError".to_owned(),
+                message: problem,
+            },
+        }])
+    };
+    let thread = std::thread::Builder::new().name("load-plugins".to_owned());
+    if let Err(error) = thread.spawn(task) {
+        return Err(failed(format!(
+            "no thread can be started to load the plugins: {error}"
+        )));
+    }
+    let panicked =
+        |_| failed("loading the plugins panicked; this is a bug in Trainyard".to_owned());
+    loaded.await.map_err(panicked)
+}

@@ -1,0 +1,255 @@
+//! The plugins that PolicyPlugins of the cluster declare.
+//!
+//! The leader resolves the PolicyPlugins to digests and loads them together; if that succeeds, it creates a PluginRevision, which is immutable
+//! (`proposer`). It brings the revision from stage to stage (`roller`), by the decisions of [`rollout`], after a `comparison` of how TrainJobs
+//! and runtimes are rendered, and writes the `status` of the PolicyPlugins. Every replica loads the revisions that are in use (`follower`), and
+//! keeps what it has if it cannot.
+//!
+//! `objects` has what is kept of both kinds, `calls` the calls that write them, and `boundary` the traits by which the program brings the
+//! content of plugins. `loading` loads a revision, and `page` shows comparisons.
+
+mod boundary;
+mod calls;
+mod comparison;
+mod follower;
+mod leader;
+mod loading;
+mod objects;
+mod page;
+mod proposer;
+mod roller;
+pub(crate) mod rollout;
+mod status;
+
+use std::{
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, SystemTime},
+};
+
+pub use boundary::{
+    ClusterPlugins, FetchedPlugin, Mode, Pinned, PluginCondition, PluginLoader, PluginSource,
+    Problem, Refusal, SourceError, Verified,
+};
+use k8s_openapi::jiff::Timestamp;
+use kube::Client;
+pub(crate) use leader::Leader;
+pub use leader::NotLeading;
+pub use rollout::RolloutSettings;
+use tokio::sync::watch;
+use trainyard_config::policy_plugin::{PLUGIN_REVISION, POLICY_PLUGIN};
+
+use self::{
+    loading::Loaded,
+    objects::{ObjectName, PolicyPluginObject, PolicyPluginState, RevisionObject, RevisionState},
+    page::Page,
+    rollout::RevisionFacts,
+};
+use crate::{
+    certificate::Clock,
+    events::Recorder,
+    generation::Generations,
+    metrics::Metrics,
+    serve::Readiness,
+    watch::{Change, Decode, Follower, Health, StateReplaced, Store, follow},
+};
+
+/// The part of the readiness that needs the revisions in use.
+pub(crate) const REVISIONS_HELD: &str = PLUGIN_REVISION;
+
+/// What the parts of this module share.
+pub(crate) struct Plugins {
+    client: Client,
+    program: ClusterPlugins,
+    generations: Arc<Generations>,
+    clock: Arc<dyn Clock>,
+    /// The name of this process in the status of revisions.
+    pod: String,
+    settings: RolloutSettings,
+    recorder: Recorder,
+    metrics: Arc<Metrics>,
+    readiness: Arc<Readiness>,
+    policies: Store<ObjectName, PolicyPluginState>,
+    revisions: Store<ObjectName, RevisionState>,
+    are_policies_served: AtomicBool,
+    loaded: Loaded,
+    page: Mutex<Page>,
+    /// Held while the revisions in use are loaded.
+    holding: tokio::sync::Mutex<()>,
+    /// Notified of every change of the objects and of what is held.
+    changes: watch::Sender<()>,
+}
+
+/// What [`Plugins`] is made of.
+pub(crate) struct Parts {
+    pub(crate) client: Client,
+    pub(crate) program: ClusterPlugins,
+    pub(crate) generations: Arc<Generations>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) pod: String,
+    pub(crate) settings: RolloutSettings,
+    pub(crate) recorder: Recorder,
+    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) readiness: Arc<Readiness>,
+}
+
+impl Plugins {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts {
+            client,
+            program,
+            generations,
+            clock,
+            pod,
+            settings,
+            recorder,
+            metrics,
+            readiness,
+        } = parts;
+        Self {
+            client,
+            program,
+            generations,
+            clock,
+            pod,
+            settings,
+            recorder,
+            metrics,
+            readiness,
+            policies: Store::default(),
+            revisions: Store::default(),
+            are_policies_served: AtomicBool::new(true),
+            loaded: Loaded::default(),
+            page: Mutex::default(),
+            holding: tokio::sync::Mutex::default(),
+            changes: watch::Sender::new(()),
+        }
+    }
+
+    /// Watches both kinds until the state of the API server is replaced by an older one.
+    pub(crate) async fn watch(&self) -> StateReplaced {
+        let policies = Watcher {
+            plugins: self,
+            kind: POLICY_PLUGIN,
+            store: &self.policies,
+        };
+        let revisions = Watcher {
+            plugins: self,
+            kind: PLUGIN_REVISION,
+            store: &self.revisions,
+        };
+        tokio::select! {
+            replaced = follow::<PolicyPluginObject>(&self.client, &self.policies, &policies) => replaced,
+            replaced = follow::<RevisionObject>(&self.client, &self.revisions, &revisions) => replaced,
+        }
+    }
+
+    /// Returns the page.
+    pub(crate) fn page(&self) -> String {
+        let page = self.page.lock().unwrap_or_else(PoisonError::into_inner);
+        page.text(&self.facts())
+    }
+
+    /// Returns the revisions that can be read, the oldest first.
+    fn facts(&self) -> Vec<RevisionFacts> {
+        let all = self.revisions.objects().into_iter();
+        let mut facts: Vec<_> = all
+            .filter_map(|(name, state)| state.facts(&name.0))
+            .collect();
+        facts.sort_by_key(|it| it.number);
+        // Nobody but a controller creates one, and a number is used once.
+        facts.dedup_by_key(|it| it.number);
+        facts
+    }
+
+    /// Returns a revision by its name.
+    fn revision(&self, name: &str) -> Option<Arc<RevisionState>> {
+        self.revisions.get(&ObjectName(name.into()))
+    }
+
+    /// Whether all PolicyPlugins are known. If their CRD is removed, all of them are deleted, which nobody asked for.
+    fn are_policies_known(&self) -> bool {
+        self.policies.is_synced()
+            && self.are_policies_served.load(Ordering::SeqCst)
+            && self.policies.count_unreadable() == 0
+    }
+
+    fn changed(&self) {
+        self.changes.send_replace(());
+    }
+
+    fn now(&self) -> Timestamp {
+        timestamp(self.clock.now())
+    }
+
+    /// Waits until something changes, or the time comes.
+    async fn change_or(&self, changes: &mut watch::Receiver<()>, until: Option<SystemTime>) {
+        let time = async {
+            match until {
+                None => std::future::pending().await,
+                Some(until) => {
+                    while self.clock.now() < until {
+                        self.clock.sleep_until(until).await;
+                    }
+                }
+            }
+        };
+        tokio::select! {
+            // The sender lives as long as this.
+            _ = changes.changed() => {}
+            () = time => {}
+        }
+    }
+
+    fn after(&self, wait: Duration) -> SystemTime {
+        let now = self.clock.now();
+        now.checked_add(wait).unwrap_or(now)
+    }
+}
+
+/// Returns a time of the clock for the API server, which has seconds.
+fn timestamp(time: SystemTime) -> Timestamp {
+    let time = Timestamp::try_from(time).unwrap_or(Timestamp::UNIX_EPOCH);
+    Timestamp::from_second(time.as_second()).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+/// A follower of one of the watches.
+struct Watcher<'w, S> {
+    plugins: &'w Plugins,
+    kind: &'static str,
+    store: &'w Store<ObjectName, S>,
+}
+
+impl<W> Follower<W> for Watcher<'_, W::State>
+where
+    W: Decode<Key = ObjectName>,
+{
+    fn heard(&self) {
+        self.plugins.metrics.watch_heard(self.kind);
+    }
+
+    fn health(&self, health: Health) {
+        if self.kind == POLICY_PLUGIN {
+            let is_served = !matches!(health, Health::NotServed(_));
+            self.plugins
+                .are_policies_served
+                .store(is_served, Ordering::SeqCst);
+        }
+        match health {
+            Health::Working => self.plugins.changed(),
+            // What is held stays.
+            Health::NotServed(why) | Health::Lost(why) if !self.store.is_synced() => {
+                self.plugins.readiness.note_missing(REVISIONS_HELD, why);
+            }
+            Health::NotServed(_) | Health::Lost(_) => {}
+        }
+    }
+
+    fn changed(&self, _: &ObjectName, _: Change<W::State>) {
+        let unreadable = self.store.count_unreadable();
+        self.plugins.metrics.set_unreadable(self.kind, unreadable);
+        self.plugins.changed();
+    }
+}

@@ -1,0 +1,323 @@
+//! PolicyPlugins and PluginRevisions as the API server sends them, and what is kept of them.
+
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+
+use k8s_openapi::{api::core::v1::ObjectReference, jiff::Timestamp};
+use kube::{api::ObjectMeta, core::ClusterResourceScope};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use trainyard_api::{Location, names::TRAINYARD_GROUP};
+use trainyard_config::policy_plugin::{
+    API_VERSION, PLUGIN_REVISION, POLICY_PLUGIN, PluginRevisionSpec, PluginRevisionStatus,
+    PolicyPlugin, PolicyPluginStatus, Replica, RevisionError, Stage,
+};
+use trainyard_model::text::clean;
+
+use super::rollout::{Asked, RevisionFacts};
+use crate::{
+    watch::{Decode, Namespaced, State, WatchedObject},
+    wire::{self, Undecodable},
+};
+
+/// What to do if the kinds are not served.
+const INSTALL: &str =
+    "apply the CRDs, which `trainyard crds` prints, or set plugins.source to File";
+
+/// The annotations by which people control a rollout.
+const ACCEPT: &str = "trainyard.dev/accept";
+const ROLL_BACK: &str = "trainyard.dev/roll-back";
+const RETRY: &str = "trainyard.dev/retry";
+
+/// The name of a cluster-scoped object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ObjectName(pub(crate) Arc<str>);
+
+impl Namespaced for ObjectName {
+    fn namespace(&self) -> Option<&Arc<str>> {
+        None
+    }
+}
+
+/// A PolicyPlugin as the API server sends it.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct PolicyPluginObject {
+    metadata: ObjectMeta,
+    #[serde(default)]
+    status: Value,
+}
+
+/// A PluginRevision as the API server sends it.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct RevisionObject {
+    metadata: ObjectMeta,
+    #[serde(default)]
+    spec: Value,
+    #[serde(default)]
+    status: Value,
+}
+
+macro_rules! cluster_resource {
+    ($type:ty, $kind:expr, $plural:expr) => {
+        impl kube::Resource for $type {
+            type DynamicType = ();
+            type Scope = ClusterResourceScope;
+
+            fn kind(&(): &()) -> Cow<'_, str> {
+                $kind.into()
+            }
+
+            fn group(&(): &()) -> Cow<'_, str> {
+                TRAINYARD_GROUP.into()
+            }
+
+            fn version(&(): &()) -> Cow<'_, str> {
+                "v1alpha1".into()
+            }
+
+            fn plural(&(): &()) -> Cow<'_, str> {
+                $plural.into()
+            }
+
+            fn meta(&self) -> &ObjectMeta {
+                &self.metadata
+            }
+
+            fn meta_mut(&mut self) -> &mut ObjectMeta {
+                &mut self.metadata
+            }
+        }
+    };
+}
+
+cluster_resource!(PolicyPluginObject, POLICY_PLUGIN, "policyplugins");
+cluster_resource!(RevisionObject, PLUGIN_REVISION, "pluginrevisions");
+
+/// What is kept of a PolicyPlugin.
+#[derive(Clone, Debug)]
+pub struct PolicyPluginState {
+    version: u64,
+    pub(crate) uid: Box<str>,
+    /// `metadata.generation`, which changes with the spec and not with the status.
+    pub(crate) generation: i64,
+    /// The object, or what is wrong with it.
+    pub(crate) object: Result<Arc<PolicyPlugin>, Box<str>>,
+    /// Its status, as far as it can be read.
+    pub(crate) status: PolicyPluginStatus,
+}
+
+impl State for PolicyPluginState {
+    fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+impl PolicyPluginState {
+    /// Returns the reference to the object in Events.
+    pub(crate) fn reference(&self, name: &str) -> ObjectReference {
+        reference(POLICY_PLUGIN, name, &self.uid, self.version)
+    }
+}
+
+impl WatchedObject for PolicyPluginObject {
+    type Key = ObjectName;
+    type State = PolicyPluginState;
+    const INSTALL: &'static str = INSTALL;
+
+    fn key(_: Option<&str>, name: &str) -> Option<ObjectName> {
+        Some(ObjectName(name.into()))
+    }
+}
+
+impl Decode for PolicyPluginObject {
+    fn decode(object: &str, version: u64) -> Result<PolicyPluginState, Undecodable> {
+        let Self { metadata, status } = wire::decode(object)?;
+        let mut value: Value = wire::decode(object)?;
+        // Lists omit both.
+        if let Some(members) = value.as_object_mut() {
+            members.insert("apiVersion".to_owned(), API_VERSION.into());
+            members.insert("kind".to_owned(), POLICY_PLUGIN.into());
+        }
+        let at = Location::file(format!(
+            "PolicyPlugin {}",
+            metadata.name.as_deref().unwrap_or_default()
+        ));
+        let read = PolicyPlugin::decode(&value, at);
+        let words = |errors: Vec<trainyard_config::ConfigError>| {
+            let errors: Vec<_> = errors.iter().map(ToString::to_string).collect();
+            errors.join("; ").into()
+        };
+        Ok(PolicyPluginState {
+            version,
+            uid: metadata.uid.unwrap_or_default().into(),
+            generation: metadata.generation.unwrap_or_default(),
+            object: read.map(Arc::new).map_err(words),
+            status: serde_json::from_value(status).unwrap_or_default(),
+        })
+    }
+}
+
+/// What is kept of a PluginRevision.
+#[derive(Clone, Debug)]
+pub struct RevisionState {
+    version: u64,
+    pub(crate) uid: Box<str>,
+    /// The plugins, or why they cannot be used.
+    pub(crate) spec: Result<Arc<PluginRevisionSpec>, RevisionProblem>,
+    /// The digest of the plugins; empty if they cannot be used.
+    pub(crate) hash: Box<str>,
+    /// The stage with all that is written with it; `None` before the first.
+    pub(crate) status: Option<PluginRevisionStatus>,
+    /// The replicas that have reported.
+    pub(crate) replicas: Vec<Replica>,
+    asked: Asked,
+}
+
+/// Why a PluginRevision cannot be used.
+#[derive(Clone, Debug)]
+pub(crate) struct RevisionProblem {
+    /// Whether a later release may have written it, so that this one must not lead.
+    pub(crate) is_newer: bool,
+    /// The reason, with what to do.
+    pub(crate) message: Arc<str>,
+}
+
+impl State for RevisionState {
+    fn version(&self) -> u64 {
+        self.version
+    }
+}
+
+impl RevisionState {
+    /// `metadata.resourceVersion`.
+    pub(crate) fn resource_version(&self) -> String {
+        self.version.to_string()
+    }
+
+    /// Returns the stage; `None` before the first.
+    pub(crate) fn stage(&self) -> Option<Stage> {
+        self.status.as_ref().map(|status| status.stage)
+    }
+
+    /// Returns what a rollout depends on; `None` if it cannot be used.
+    pub(crate) fn facts(&self, name: &str) -> Option<RevisionFacts> {
+        let spec = self.spec.as_ref().ok()?;
+        let status = self.status.as_ref();
+        Some(RevisionFacts {
+            number: spec.number,
+            name: name.to_owned(),
+            hash: self.hash.to_string(),
+            stage: self.stage(),
+            percent: status.map_or(0, |status| status.percent),
+            since: status.and_then(|status| status.since.as_ref()?.parse::<Timestamp>().ok()),
+            reason: status.map_or_else(String::new, |status| status.reason.clone()),
+            asked: self.asked,
+        })
+    }
+
+    /// Returns the reference to the object in Events.
+    pub(crate) fn reference(&self, name: &str) -> ObjectReference {
+        reference(PLUGIN_REVISION, name, &self.uid, self.version)
+    }
+}
+
+impl WatchedObject for RevisionObject {
+    type Key = ObjectName;
+    type State = RevisionState;
+    const INSTALL: &'static str = INSTALL;
+
+    fn key(_: Option<&str>, name: &str) -> Option<ObjectName> {
+        Some(ObjectName(name.into()))
+    }
+}
+
+impl Decode for RevisionObject {
+    fn decode(object: &str, version: u64) -> Result<RevisionState, Undecodable> {
+        let Self {
+            metadata,
+            spec,
+            mut status,
+        } = wire::decode(object)?;
+        let name = metadata.name.as_deref().unwrap_or_default();
+        let replicas = status.get_mut("replicas").map(Value::take);
+        let replicas = replicas.and_then(|replicas| serde_json::from_value(replicas).ok());
+        // A replica may report before the leader writes a stage.
+        let status = status.get("stage").is_some().then(|| {
+            serde_json::from_value::<PluginRevisionStatus>(status_without_replicas(&status))
+        });
+        let (status, unreadable) = match status.transpose() {
+            Ok(status) => (status, None),
+            Err(error) => (None, Some(error.to_string())),
+        };
+        let spec = PluginRevisionSpec::decode(name, &spec).map_err(|error| RevisionProblem {
+            is_newer: matches!(
+                error,
+                RevisionError::NewerFormat { .. } | RevisionError::Unreadable { .. }
+            ),
+            message: error.to_string().into(),
+        });
+        let spec = match unreadable {
+            Some(problem) if spec.is_ok() => Err(RevisionProblem {
+                is_newer: true,
+                message: format!(
+                    "PluginRevision {}: status: {}; a later release may have written it, so upgrade this controller",
+                    clean(name),
+                    clean(&problem)
+                )
+                .into(),
+            }),
+            _ => spec,
+        };
+        Ok(RevisionState {
+            version,
+            uid: metadata.uid.unwrap_or_default().into(),
+            hash: spec
+                .as_ref()
+                .map_or_else(|_| Box::default(), |spec| spec.hash().into()),
+            spec: spec.map(Arc::new),
+            status,
+            replicas: replicas.unwrap_or_default(),
+            asked: asked(metadata.annotations.as_ref()),
+        })
+    }
+}
+
+fn status_without_replicas(status: &Value) -> Value {
+    let mut status = status.clone();
+    if let Some(members) = status.as_object_mut() {
+        members.shift_remove("replicas");
+    }
+    status
+}
+
+fn asked(annotations: Option<&BTreeMap<String, String>>) -> Asked {
+    let is_set = |name: &str| {
+        let value = annotations.and_then(|annotations| annotations.get(name));
+        value.is_some_and(|value| value != "false")
+    };
+    Asked {
+        accept: is_set(ACCEPT),
+        roll_back: is_set(ROLL_BACK),
+        retry: is_set(RETRY),
+    }
+}
+
+fn reference(kind: &str, name: &str, uid: &str, version: u64) -> ObjectReference {
+    ObjectReference {
+        api_version: Some(API_VERSION.to_owned()),
+        kind: Some(kind.to_owned()),
+        name: Some(name.to_owned()),
+        uid: Some(uid.to_owned()),
+        resource_version: Some(version.to_string()),
+        ..ObjectReference::default()
+    }
+}
+
+/// Returns the object that is created for a revision.
+pub(crate) fn revision_object(spec: &PluginRevisionSpec) -> Value {
+    json!({
+        "apiVersion": API_VERSION,
+        "kind": PLUGIN_REVISION,
+        "metadata": {"name": spec.name()},
+        "spec": spec,
+    })
+}

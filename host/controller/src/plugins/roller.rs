@@ -1,0 +1,407 @@
+//! A revision is brought from stage to stage.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+use trainyard_config::policy_plugin::{
+    PluginRevisionSpec, PluginRevisionStatus, ShadowSummary, Stage,
+};
+
+use super::{
+    Leader, Mode,
+    comparison::{changed, removed},
+    follower::backoff,
+    loading::{LoadError, LoadedRevision},
+    objects::RevisionState,
+    rollout::{CandidateFacts, Facts, Failures, NewStage, Next, RevisionFacts, next, running},
+};
+use crate::{generation::Generation, queue::NamespacedName};
+
+/// How often it is checked which TrainJobs of a share fail, and how often the status of PolicyPlugins is compared with what is so.
+const CHECKS: Duration = Duration::from_secs(10);
+const RENEWS: Duration = Duration::from_secs(30);
+
+/// What Events say that the controller was doing.
+const ACTION: &str = "RollingOut";
+
+/// What is known of the revision that is rolled out.
+#[derive(Default)]
+pub(super) struct Candidate {
+    number: u64,
+    /// What it was compared with, and the result.
+    compared: Option<(u64, ShadowSummary)>,
+    /// Why this release cannot load it.
+    refused: Option<String>,
+    failures: Failures,
+    /// The TrainJobs that were rendered with it and with the running revision.
+    checked: HashMap<(NamespacedName, String), bool>,
+    /// When it was checked which TrainJobs fail.
+    checks: Option<SystemTime>,
+    /// How often it could not be loaded in a row.
+    failed: u32,
+}
+
+impl Leader {
+    /// Rolls revisions out, until a later release writes one. Returns its error.
+    pub(super) async fn roll(&self) -> Arc<str> {
+        let plugins = &self.plugins;
+        let mut changes = plugins.changes.subscribe();
+        let mut forged = HashSet::new();
+        loop {
+            changes.borrow_and_update();
+            if let Some(newer) = plugins.in_use().newer {
+                return newer;
+            }
+            self.warn_of_forged(&mut forged);
+            self.check_failures().await;
+            let facts = plugins.facts();
+            self.count(&facts);
+            let until = match self.next(&facts) {
+                Next::Write(new) => {
+                    self.write(&facts, &new).await;
+                    continue;
+                }
+                Next::Delete(number) => {
+                    self.delete(&facts, number).await;
+                    continue;
+                }
+                Next::Compare(number) => match self.compare(&facts, number).await {
+                    None => continue,
+                    Some(wait) => Some(plugins.after(wait)),
+                },
+                Next::Wait(until) => until.map(SystemTime::from),
+            };
+            self.write_statuses().await;
+            let is_share = facts.iter().any(|it| it.stage == Some(Stage::Share));
+            let tick = plugins.after(if is_share { CHECKS } else { RENEWS });
+            let until = until.map_or(tick, |until| until.min(tick));
+            plugins.change_or(&mut changes, Some(until)).await;
+        }
+    }
+
+    /// Lets the first revision run.
+    pub(super) async fn start_first(&self) {
+        let facts = self.plugins.facts();
+        if running(&facts).is_none()
+            && let Next::Write(new) = self.next(&facts)
+        {
+            self.write(&facts, &new).await;
+        }
+    }
+
+    fn next(&self, facts: &[RevisionFacts]) -> Next {
+        let wanted = self.proposed().wanted.clone();
+        next(&Facts {
+            revisions: facts,
+            wanted: wanted.as_deref(),
+            candidate: self.candidate_facts(facts),
+            now: self.plugins.now(),
+            settings: &self.plugins.settings,
+        })
+    }
+
+    fn candidate_facts(&self, facts: &[RevisionFacts]) -> Option<CandidateFacts> {
+        let (_, running) = self.named(running(facts)?)?;
+        let rolling = rolling(facts)?;
+        let (state, spec) = self.named(rolling)?;
+        let mut candidate = self.candidate();
+        if candidate.number != rolling.number {
+            *candidate = Candidate {
+                number: rolling.number,
+                ..Candidate::default()
+            };
+        }
+        let compared = candidate.compared.as_ref();
+        let compared = compared.filter(|(with, _)| *with == running.number);
+        Some(CandidateFacts {
+            number: rolling.number,
+            refused: candidate.refused.clone(),
+            comparison: compared.map(|(_, summary)| summary.into()),
+            removed: removed(&running, &spec),
+            failures: candidate.failures,
+            lagging: self.lagging(&state),
+        })
+    }
+
+    /// Counts the replicas that use the running revision and have not loaded another one.
+    fn lagging(&self, state: &RevisionState) -> usize {
+        let Some((_, running, _)) = self.plugins.in_use().running else {
+            return 0;
+        };
+        let has_loaded = |pod: &str| {
+            let mut replicas = state.replicas.iter();
+            replicas.any(|it| it.pod == pod && it.plan.is_some() && it.problem.is_none())
+        };
+        let replicas = running.replicas.iter();
+        replicas.filter(|it| !has_loaded(&it.pod)).count()
+    }
+
+    fn named(
+        &self,
+        facts: &RevisionFacts,
+    ) -> Option<(Arc<RevisionState>, Arc<PluginRevisionSpec>)> {
+        let state = self.plugins.revision(&facts.name)?;
+        let spec = state.spec.as_ref().ok()?.clone();
+        Some((state, spec))
+    }
+
+    /// Writes a stage, and tells about it.
+    async fn write(&self, facts: &[RevisionFacts], new: &NewStage) {
+        let plugins = &self.plugins;
+        let Some(of) = facts.iter().find(|it| it.number == new.number) else {
+            return;
+        };
+        let Some((state, spec)) = self.named(of) else {
+            return;
+        };
+        let before = state.status.clone();
+        let loaded = plugins.loaded.any(&of.name);
+        let plan = loaded.map(|loaded| loaded.generation.plan().to_string());
+        let since = before.as_ref().filter(|_| !new.begins);
+        let since = since.and_then(|status| status.since.clone());
+        let summary = {
+            let candidate = self.candidate();
+            let summary = candidate
+                .compared
+                .as_ref()
+                .map(|(_, summary)| summary.clone());
+            summary.filter(|_| candidate.number == new.number)
+        };
+        let status = PluginRevisionStatus {
+            stage: new.stage,
+            percent: new.percent,
+            since: Some(since.unwrap_or_else(|| plugins.now().to_string())),
+            reason: new.reason.to_owned(),
+            message: new.message.clone(),
+            plan: plan.or_else(|| before.as_ref()?.plan.clone()),
+            shadow: summary.or_else(|| before.as_ref()?.shadow.clone()),
+            replicas: Vec::new(),
+        };
+        match plugins.write_stage((&of.name, &state), &status).await {
+            Ok(()) => self.tell(
+                (&of.name, &state, &spec),
+                new,
+                facts,
+                status.plan.as_deref(),
+            ),
+            Err(error) => {
+                tracing::warn!(revision = of.name, stage = ?new.stage, %error, "the stage of a PluginRevision cannot be written; retrying");
+                self.pause().await;
+            }
+        }
+    }
+
+    /// Tells about a new stage: in the log, and by Events about the revision and the PolicyPlugins that it changes.
+    fn tell(
+        &self,
+        (name, state, spec): (&str, &RevisionState, &PluginRevisionSpec),
+        new: &NewStage,
+        facts: &[RevisionFacts],
+        plan: Option<&str>,
+    ) {
+        let plugins = &self.plugins;
+        let others = facts.iter().filter(|it| it.number != new.number);
+        let others: Vec<_> = others.cloned().collect();
+        let before = running(&others).and_then(|running| self.named(running));
+        let plugins_changed = changed(before.as_ref().map(|(_, spec)| &**spec), spec);
+        let before = before.and_then(|(state, _)| state.status.as_ref()?.plan.clone());
+        let (plan, before) = (
+            plan.unwrap_or("unknown"),
+            before.unwrap_or_else(|| "none".to_owned()),
+        );
+        tracing::info!(
+            revision = name,
+            stage = ?new.stage,
+            percent = new.percent,
+            reason = new.reason,
+            message = new.message,
+            plan,
+            plan_of_running = before,
+            plugins = plugins_changed.join(", "),
+            "a PluginRevision has a new stage"
+        );
+        let share = match new.stage {
+            Stage::Share => format!(" of {} % of the namespaces", new.percent),
+            _ => String::new(),
+        };
+        let sentence = format!(
+            "PluginRevision {name} is at the stage {:?}{share} ({}): {}; its plan is {plan}, and that of the other running revision {before}; it changes {}",
+            new.stage,
+            new.reason,
+            new.message,
+            if plugins_changed.is_empty() {
+                "no plugin".to_owned()
+            } else {
+                plugins_changed.join(", ")
+            },
+        );
+        let reason = format!("Revision{:?}", new.stage);
+        let is_bad = matches!(new.stage, Stage::Refused | Stage::RolledBack)
+            || new.stage == Stage::Shadow && new.reason != "Comparing";
+        let recorder = &plugins.recorder;
+        let record = |object: &_| match is_bad {
+            true => recorder.warn(object, &reason, ACTION, &[&sentence]),
+            false => recorder.note(object, &reason, ACTION, &[&sentence]),
+        };
+        record(&state.reference(name));
+        for name in &plugins_changed {
+            if let Some(policy) = plugins
+                .policies
+                .get(&super::ObjectName(name.as_str().into()))
+            {
+                record(&policy.reference(name));
+            }
+        }
+    }
+
+    async fn delete(&self, facts: &[RevisionFacts], number: u64) {
+        let Some(of) = facts.iter().find(|it| it.number == number) else {
+            return;
+        };
+        match self.plugins.delete(&of.name).await {
+            Ok(()) => tracing::debug!(revision = of.name, "an old PluginRevision is deleted"),
+            Err(error) => {
+                tracing::warn!(revision = of.name, %error, "an old PluginRevision cannot be deleted; retrying");
+                self.pause().await;
+            }
+        }
+    }
+
+    /// Loads the running revision and the one that is rolled out.
+    async fn both(
+        &self,
+        facts: &[RevisionFacts],
+        mode: Mode,
+    ) -> Option<(Arc<LoadedRevision>, Result<Arc<LoadedRevision>, LoadError>)> {
+        let plugins = &self.plugins;
+        let running = running(facts)?;
+        let (_, spec) = self.named(running)?;
+        let old = match plugins.loaded.any(&running.name) {
+            Some(old) => old,
+            None => plugins.load(&spec, Mode::Lenient, true).await.ok()?,
+        };
+        let (_, spec) = self.named(rolling(facts)?)?;
+        let new = plugins.load(&spec, mode, false).await;
+        Some((old, new))
+    }
+
+    /// Compares the revision of this number with the running one. Returns how long to wait if it cannot be loaded now.
+    async fn compare(&self, facts: &[RevisionFacts], number: u64) -> Option<Duration> {
+        let Some((old, new)) = self.both(facts, Mode::Strict).await else {
+            return Some(backoff(0));
+        };
+        let new = match new {
+            Ok(new) => new,
+            Err(error @ LoadError::Refused(_)) => {
+                self.candidate().refused = Some(error.sentence());
+                return None;
+            }
+            Err(error @ LoadError::Retry { .. }) => {
+                tracing::warn!(
+                    number,
+                    error = error.sentence(),
+                    "a PluginRevision cannot be compared yet"
+                );
+                let mut candidate = self.candidate();
+                candidate.failed = candidate.failed.saturating_add(1);
+                return Some(backoff(candidate.failed));
+            }
+        };
+        let running = running(facts)?;
+        let (_, before) = self.named(running)?;
+        let (_, spec) = self.named(rolling(facts)?)?;
+        let changed = changed(Some(&before), &spec);
+        let pair = (&old.generation, &new.generation);
+        let summary = self
+            .comparer
+            .compare(&self.work.stores, pair, &changed)
+            .await;
+        self.plugins.show(number, running.number, &summary);
+        self.candidate().compared = Some((running.number, summary));
+        None
+    }
+
+    /// Checks which TrainJobs of a share fail, every few seconds.
+    async fn check_failures(&self) {
+        let plugins = &self.plugins;
+        let facts = plugins.facts();
+        let share = rolling(&facts).filter(|it| it.stage == Some(Stage::Share));
+        let Some(share) = share else {
+            return;
+        };
+        // The facts of another candidate are dropped.
+        self.candidate_facts(&facts);
+        let now = plugins.clock.now();
+        let mut checked = {
+            let mut candidate = self.candidate();
+            if candidate.checks.is_some_and(|checks| now < checks) {
+                return;
+            }
+            candidate.checks = Some(plugins.after(CHECKS));
+            std::mem::take(&mut candidate.checked)
+        };
+        let Some((old, Ok(new))) = self.both(&facts, Mode::Lenient).await else {
+            return;
+        };
+        let held = plugins.generations.held();
+        let is_share =
+            |generation: &Generation| u64::try_from(generation.number()) == Ok(share.number);
+        let in_share = |namespace: &str| is_share(held.of(namespace));
+        let fails = |key: &NamespacedName| {
+            let cause = self.work.failures.cause(key);
+            cause.is_some_and(|cause| cause.needs_correction)
+        };
+        let pair = (&old.generation, &new.generation);
+        let failures = self
+            .comparer
+            .failures(&self.work.stores, pair, in_share, fails, &mut checked)
+            .await;
+        let mut candidate = self.candidate();
+        (candidate.failures, candidate.checked) = (failures, checked);
+    }
+
+    /// Warns of revisions that nobody but a controller can have written, and that none has.
+    fn warn_of_forged(&self, known: &mut HashSet<Box<str>>) {
+        for (name, state) in self.plugins.revisions.objects() {
+            let Err(problem) = &state.spec else {
+                continue;
+            };
+            if problem.is_newer || !known.insert(state.uid.clone()) {
+                continue;
+            }
+            tracing::warn!(problem = &*problem.message, "a PluginRevision is ignored");
+            let reference = state.reference(&name.0);
+            let recorder = &self.plugins.recorder;
+            recorder.warn(&reference, "RevisionIgnored", ACTION, &[&*problem.message]);
+        }
+    }
+
+    /// Counts for metrics.
+    fn count(&self, facts: &[RevisionFacts]) {
+        let metrics = &self.plugins.metrics;
+        let newest = facts.last();
+        let stage = newest.and_then(|newest| newest.stage);
+        metrics.set_revision_stage(stage.map(|stage| format!("{stage:?}")));
+        let in_use: BTreeSet<_> = facts
+            .iter()
+            .filter(|it| matches!(it.stage, Some(Stage::Share | Stage::Running)))
+            .filter_map(|it| self.plugins.revision(&it.name))
+            .flat_map(|state| {
+                let behind = state.replicas.clone().into_iter();
+                behind.filter(|it| it.problem.is_some() || it.plan.is_none())
+            })
+            .map(|replica| replica.pod)
+            .collect();
+        metrics.set_replicas_behind(in_use.len());
+    }
+}
+
+/// Returns the newest revision that has not ended.
+fn rolling(facts: &[RevisionFacts]) -> Option<&RevisionFacts> {
+    let is_rolling =
+        |it: &&RevisionFacts| matches!(it.stage, None | Some(Stage::Shadow | Stage::Share));
+    facts.iter().rev().find(is_rolling)
+}

@@ -1,0 +1,274 @@
+//! What happens next to the revisions of the cluster's plugins. Time and all facts are arguments.
+//!
+//! One step is decided at a time, and each is one write, so a leader that is killed between two steps is continued by the next one. A revision
+//! without a stage was created and has not begun.
+
+mod proposal;
+mod rolling;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeSet, time::Duration};
+
+use k8s_openapi::jiff::Timestamp;
+pub(crate) use proposal::{Proposal, proposal};
+use trainyard_config::policy_plugin::Stage;
+
+/// How many revisions are kept, apart from those that are used.
+const KEPT: usize = 10;
+
+/// How long a rollout waits for replicas that have not loaded the revision. A replica that was killed cannot report that it is gone.
+pub(crate) const LAGGING: Duration = Duration::from_secs(120);
+
+/// The settings of rollouts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RolloutSettings {
+    /// The shares of namespaces through which a revision goes before it runs everywhere, in percent.
+    pub steps: Vec<u8>,
+    /// How long each share lasts.
+    pub interval: Duration,
+}
+
+impl Default for RolloutSettings {
+    fn default() -> Self {
+        Self {
+            steps: vec![10, 50],
+            interval: Duration::from_secs(300),
+        }
+    }
+}
+
+/// A revision, as far as rollouts depend on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RevisionFacts {
+    /// Its number. No two have the same.
+    pub(crate) number: u64,
+    /// The name of its object.
+    pub(crate) name: String,
+    /// The digest of its plugins.
+    pub(crate) hash: String,
+    /// `None` if it has not begun.
+    pub(crate) stage: Option<Stage>,
+    /// Its share of the namespaces.
+    pub(crate) percent: u8,
+    /// When its stage began.
+    pub(crate) since: Option<Timestamp>,
+    /// Why it is at its stage.
+    pub(crate) reason: String,
+    /// What people ask for by annotations.
+    pub(crate) asked: Asked,
+}
+
+/// What people ask for by annotations of a revision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Asked {
+    /// `trainyard.dev/accept`
+    pub(crate) accept: bool,
+    /// `trainyard.dev/roll-back`
+    pub(crate) roll_back: bool,
+    /// `trainyard.dev/retry`
+    pub(crate) retry: bool,
+}
+
+/// What is known of a rollout.
+#[derive(Clone, Debug)]
+pub(crate) struct Facts<'f> {
+    /// All revisions that can be read, the oldest first.
+    pub(crate) revisions: &'f [RevisionFacts],
+    /// The digest of the plugins that the PolicyPlugins ask for; `None` until it is known.
+    pub(crate) wanted: Option<&'f str>,
+    /// What is known of the newest revision that has not ended.
+    pub(crate) candidate: Option<CandidateFacts>,
+    /// The time.
+    pub(crate) now: Timestamp,
+    /// The settings.
+    pub(crate) settings: &'f RolloutSettings,
+}
+
+/// What is known of a revision that is rolled out.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CandidateFacts {
+    /// Its number.
+    pub(crate) number: u64,
+    /// Why this release cannot load it, if so.
+    pub(crate) refused: Option<String>,
+    /// How its rendering compares with that of the running revision; `None` if they were not compared yet.
+    pub(crate) comparison: Option<Comparison>,
+    /// The plugins that it removes, although they are active for every TrainJob.
+    pub(crate) removed: Vec<String>,
+    /// The TrainJobs that fail with it, and not with the running revision.
+    pub(crate) failures: Failures,
+    /// The replicas that have not loaded it.
+    pub(crate) lagging: usize,
+}
+
+/// How two revisions render the same TrainJobs and runtimes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Comparison {
+    /// Those whose objects differ.
+    pub(crate) differing: u32,
+    /// Those that only the newer revision refuses.
+    pub(crate) refused: u32,
+}
+
+/// The TrainJobs of a share that fail with the revision of the share, and not with the running one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Failures {
+    /// The number of these TrainJobs, and of their namespaces.
+    pub(crate) train_jobs: usize,
+    pub(crate) namespaces: usize,
+    /// All TrainJobs of the share that have not ended, and their namespaces.
+    pub(crate) all_train_jobs: usize,
+    pub(crate) all_namespaces: usize,
+}
+
+impl Failures {
+    /// The fewest TrainJobs, and the share of all, that roll a revision back.
+    const FEWEST: usize = 3;
+    const PERCENT: usize = 5;
+
+    /// Whether the revision is rolled back.
+    pub(crate) fn are_too_many(&self) -> bool {
+        let share = (self.all_train_jobs * Self::PERCENT).div_ceil(100);
+        let namespaces = self.all_namespaces.clamp(1, 2);
+        self.train_jobs >= Self::FEWEST.max(share) && self.namespaces >= namespaces
+    }
+}
+
+/// A stage that is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NewStage {
+    /// The number of the revision.
+    pub(crate) number: u64,
+    pub(crate) stage: Stage,
+    pub(crate) percent: u8,
+    /// A word for programs.
+    pub(crate) reason: &'static str,
+    /// What happened, and what to do.
+    pub(crate) message: String,
+    /// Whether the time of the stage begins anew.
+    pub(crate) begins: bool,
+}
+
+/// What happens next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// A stage is written.
+    Write(NewStage),
+    /// A revision that is not used any more is deleted.
+    Delete(u64),
+    /// The revision of this number is compared with the running one.
+    Compare(u64),
+    /// Nothing, until a fact changes or this time comes.
+    Wait(Option<Timestamp>),
+}
+
+/// Returns what happens next.
+pub(crate) fn next(facts: &Facts<'_>) -> Next {
+    let now = repaired(facts.revisions).or_else(|| rolling::next(facts));
+    match now {
+        None | Some(Next::Wait(_)) => superfluous(facts.revisions)
+            .map(Next::Delete)
+            .or(now)
+            .unwrap_or(Next::Wait(None)),
+        Some(next) => next,
+    }
+}
+
+/// Returns the running revision: the newest one at that stage. While one takes the place of another, both are.
+pub(crate) fn running(revisions: &[RevisionFacts]) -> Option<&RevisionFacts> {
+    let mut newest_first = revisions.iter().rev();
+    newest_first.find(|it| it.stage == Some(Stage::Running))
+}
+
+/// Returns the step that leaves one revision running: the one before a running one that is rolled back, else the newest.
+fn repaired(revisions: &[RevisionFacts]) -> Option<Next> {
+    let newest = running(revisions)?;
+    let older = |stage: Stage| {
+        let older = revisions
+            .iter()
+            .rev()
+            .filter(|it| it.number < newest.number);
+        let mut at_stage = older.filter(move |it| it.stage == Some(stage));
+        at_stage.find(move |it| stage == Stage::Running || !it.asked.roll_back)
+    };
+    let (number, also_running) = (newest.number, older(Stage::Running));
+    if !newest.asked.roll_back {
+        let older = also_running?;
+        return Some(write(
+            older.number,
+            Stage::Previous,
+            "Replaced",
+            format!("revision {number} runs in its place"),
+        ));
+    }
+    if let Some(older) = also_running {
+        let older = older.number;
+        return Some(write(
+            number,
+            Stage::RolledBack,
+            "Requested",
+            format!(
+                "rolled back to revision {older} by the annotation trainyard.dev/roll-back; to try it again, set the annotation trainyard.dev/retry, or change a PolicyPlugin"
+            ),
+        ));
+    }
+    if let Some(previous) = older(Stage::Previous) {
+        return Some(write(
+            previous.number,
+            Stage::Running,
+            "RolledBackTo",
+            format!("revision {number} is rolled back by the annotation trainyard.dev/roll-back"),
+        ));
+    }
+    let reason = "NothingToRollBackTo";
+    (newest.reason != reason).then(|| {
+        let message = "no earlier revision is kept, so it keeps running; change the PolicyPlugins instead, and remove the annotation trainyard.dev/roll-back";
+        Next::Write(NewStage {
+            percent: 100,
+            begins: false,
+            ..stage(number, Stage::Running, reason, message.to_owned())
+        })
+    })
+}
+
+/// Returns the oldest revision that is not kept.
+fn superfluous(revisions: &[RevisionFacts]) -> Option<u64> {
+    let is_live = |it: &&RevisionFacts| {
+        matches!(
+            it.stage,
+            None | Some(Stage::Shadow | Stage::Share | Stage::Running)
+        )
+    };
+    let live = revisions.iter().filter(is_live);
+    let previous = revisions
+        .iter()
+        .rev()
+        .find(|it| it.stage == Some(Stage::Previous));
+    let last = revisions.iter().rev().take(KEPT);
+    let kept: BTreeSet<_> = live
+        .chain(previous)
+        .chain(last)
+        .map(|it| it.number)
+        .collect();
+    let mut numbers = revisions.iter().map(|it| it.number);
+    numbers.find(|number| !kept.contains(number))
+}
+
+fn stage(number: u64, stage: Stage, reason: &'static str, message: String) -> NewStage {
+    NewStage {
+        number,
+        stage,
+        percent: match stage {
+            Stage::Running => 100,
+            _ => 0,
+        },
+        reason,
+        message,
+        begins: true,
+    }
+}
+
+fn write(number: u64, to: Stage, reason: &'static str, message: String) -> Next {
+    Next::Write(stage(number, to, reason, message))
+}

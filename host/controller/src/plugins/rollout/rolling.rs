@@ -1,0 +1,194 @@
+//! The steps of a revision that does not run yet.
+
+use std::time::Duration;
+
+use k8s_openapi::jiff::{SignedDuration, Timestamp};
+use trainyard_config::policy_plugin::Stage;
+
+use super::{
+    CandidateFacts, Comparison, Facts, LAGGING, NewStage, Next, RevisionFacts, running, stage,
+    write,
+};
+
+/// The reasons of a revision that waits for the annotation `trainyard.dev/accept`.
+pub(super) const REMOVES: &str = "RemovesPlugins";
+pub(super) const REFUSES: &str = "NewRefusals";
+
+/// Returns the next step of the newest revision that has not ended; `None` if there is none.
+pub(super) fn next(facts: &Facts<'_>) -> Option<Next> {
+    let is_rolling =
+        |it: &&RevisionFacts| matches!(it.stage, None | Some(Stage::Shadow | Stage::Share));
+    let mut newest_first = facts.revisions.iter().rev().filter(is_rolling);
+    let newest = newest_first.next()?;
+    if let Some(older) = newest_first.next() {
+        let message = format!("revision {} takes its place", newest.number);
+        return Some(write(
+            older.number,
+            Stage::Superseded,
+            "Superseded",
+            message,
+        ));
+    }
+    let known = facts.candidate.as_ref();
+    Some(
+        Rolling {
+            facts,
+            revision: newest,
+            known: known.filter(|known| known.number == newest.number),
+        }
+        .next(),
+    )
+}
+
+/// A rollout.
+struct Rolling<'f> {
+    facts: &'f Facts<'f>,
+    revision: &'f RevisionFacts,
+    known: Option<&'f CandidateFacts>,
+}
+
+impl Rolling<'_> {
+    fn next(&self) -> Next {
+        let RevisionFacts { number, hash, .. } = self.revision;
+        if self.revision.asked.roll_back {
+            let message = "rolled back by the annotation trainyard.dev/roll-back; to try it again, set the annotation trainyard.dev/retry, or change a PolicyPlugin";
+            return write(*number, Stage::RolledBack, "Requested", message.to_owned());
+        }
+        if self.facts.wanted.is_some_and(|wanted| wanted != hash) {
+            let message = "the PolicyPlugins ask for other plugins now".to_owned();
+            return write(*number, Stage::Superseded, "Superseded", message);
+        }
+        let Some(running) = running(self.facts.revisions) else {
+            let message = "no other revision has run, so there is nothing to compare it with";
+            return write(*number, Stage::Running, "First", message.to_owned());
+        };
+        if let Some(why) = self.known.and_then(|known| known.refused.as_ref()) {
+            return write(*number, Stage::Refused, "NotLoaded", why.clone());
+        }
+        match self.revision.stage {
+            Some(Stage::Shadow) => self.shadow(running),
+            Some(Stage::Share) => self.share(running),
+            _ => {
+                let message = format!("compared with revision {}", running.number);
+                write(*number, Stage::Shadow, "Comparing", message)
+            }
+        }
+    }
+
+    fn shadow(&self, running: &RevisionFacts) -> Next {
+        let RevisionFacts {
+            number,
+            asked,
+            ref name,
+            ..
+        } = *self.revision;
+        let Some((known, comparison)) = self.known.and_then(|it| Some((it, it.comparison?))) else {
+            return Next::Compare(number);
+        };
+        if !asked.accept && !known.removed.is_empty() {
+            return self.stop(
+                REMOVES,
+                format!(
+                    "removes {}, which {} active for every TrainJob; to go on, run `kubectl annotate pluginrevision {name} trainyard.dev/accept=`, or restore the PolicyPlugin",
+                    known.removed.join(", "),
+                    if known.removed.len() == 1 { "is" } else { "are" },
+                ),
+            );
+        }
+        if !asked.accept && comparison.refused > 0 {
+            return self.stop(
+                REFUSES,
+                format!(
+                    "refuses {} of the compared TrainJobs and runtimes that revision {} accepts; correct the PolicyPlugins, or run `kubectl annotate pluginrevision {name} trainyard.dev/accept=` to go on",
+                    comparison.refused, running.number
+                ),
+            );
+        }
+        if comparison == Comparison::default() {
+            let message = format!(
+                "no TrainJob or runtime renders differently than with revision {}",
+                running.number
+            );
+            return write(number, Stage::Running, "NoDifference", message);
+        }
+        self.widen(
+            0,
+            &format!(
+                "{} of the compared TrainJobs and runtimes differ",
+                comparison.differing + comparison.refused
+            ),
+        )
+    }
+
+    /// Stays in the shadow until somebody accepts the revision.
+    fn stop(&self, reason: &'static str, message: String) -> Next {
+        let RevisionFacts { number, .. } = *self.revision;
+        if self.revision.reason == reason {
+            return Next::Wait(None);
+        }
+        Next::Write(NewStage {
+            begins: false,
+            ..stage(number, Stage::Shadow, reason, message)
+        })
+    }
+
+    fn share(&self, running: &RevisionFacts) -> Next {
+        let RevisionFacts {
+            number,
+            percent,
+            since,
+            ..
+        } = *self.revision;
+        let known = self.known.cloned().unwrap_or_default();
+        if known.failures.are_too_many() {
+            let message = format!(
+                "{} of {} TrainJobs of its share fail with it and not with revision {}; correct a PolicyPlugin, or set the annotation trainyard.dev/retry to try it again",
+                known.failures.train_jobs, known.failures.all_train_jobs, running.number
+            );
+            return write(number, Stage::RolledBack, "Failures", message);
+        }
+        // Nobody but a controller writes it, and every controller writes the time.
+        let since = since.unwrap_or(self.facts.now);
+        let ends = after(since, self.facts.settings.interval);
+        let at_last = after(since, self.facts.settings.interval.saturating_add(LAGGING));
+        let waits = self.known.is_none() || known.lagging > 0;
+        let until = if waits { at_last } else { ends };
+        if self.facts.now < until {
+            // The time is written, so that it passes.
+            return match self.revision.since {
+                Some(_) => Next::Wait(Some(until)),
+                None => self.widen(
+                    percent.saturating_sub(1),
+                    "the time of the share was unknown",
+                ),
+            };
+        }
+        self.widen(
+            percent,
+            "the share had no more failures than the running revision",
+        )
+    }
+
+    /// Goes to the next share after one, or to all namespaces.
+    fn widen(&self, after: u8, why: &str) -> Next {
+        let number = self.revision.number;
+        let mut steps = self.facts.settings.steps.iter().copied();
+        match steps.find(|step| *step > after && *step < 100) {
+            Some(percent) => Next::Write(NewStage {
+                percent,
+                ..stage(
+                    number,
+                    Stage::Share,
+                    "Progressing",
+                    format!("{why}; it has {percent} % of the namespaces"),
+                )
+            }),
+            None => write(number, Stage::Running, "Completed", why.to_owned()),
+        }
+    }
+}
+
+fn after(time: Timestamp, wait: Duration) -> Timestamp {
+    let wait = SignedDuration::try_from(wait).unwrap_or(SignedDuration::MAX);
+    time.saturating_add(wait).unwrap_or(Timestamp::MAX)
+}

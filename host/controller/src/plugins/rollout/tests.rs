@@ -1,0 +1,426 @@
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use k8s_openapi::jiff::SignedDuration;
+use proptest::prelude::*;
+
+use super::*;
+
+fn settings() -> RolloutSettings {
+    RolloutSettings::default()
+}
+
+fn minutes(minutes: i64) -> Timestamp {
+    Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minutes)
+}
+
+fn revision(number: u64, hash: &str, stage: Option<Stage>) -> RevisionFacts {
+    RevisionFacts {
+        number,
+        name: format!("rev-{number}-{hash}"),
+        hash: hash.to_owned(),
+        stage,
+        percent: 0,
+        since: stage.map(|_| minutes(0)),
+        reason: String::new(),
+        asked: Asked::default(),
+    }
+}
+
+/// A cluster with its PolicyPlugins, and a leader without memory.
+#[derive(Clone, Debug)]
+struct World {
+    revisions: Vec<RevisionFacts>,
+    wanted: String,
+    known: CandidateFacts,
+    now: Timestamp,
+    used: u64,
+}
+
+impl World {
+    fn of(revisions: Vec<RevisionFacts>, wanted: &str) -> Self {
+        Self {
+            used: revisions.iter().map(|it| it.number).max().unwrap_or(0),
+            revisions,
+            wanted: wanted.to_owned(),
+            known: CandidateFacts::default(),
+            now: minutes(0),
+        }
+    }
+
+    fn next(&self) -> Next {
+        let rolling = self.revisions.iter().rev();
+        let mut rolling =
+            rolling.filter(|it| matches!(it.stage, None | Some(Stage::Shadow | Stage::Share)));
+        let number = rolling.next().map_or(0, |it| it.number);
+        next(&Facts {
+            revisions: &self.revisions,
+            wanted: Some(&self.wanted),
+            candidate: Some(CandidateFacts {
+                number,
+                ..self.known.clone()
+            }),
+            now: self.now,
+            settings: &settings(),
+        })
+    }
+
+    fn propose(&mut self) {
+        if let Proposal::Create(number) = proposal(&self.revisions, &self.wanted, self.used) {
+            assert!(number > self.used);
+            self.used = number;
+            self.revisions
+                .push(revision(number, &self.wanted.clone(), None));
+        }
+    }
+
+    fn act(&mut self) -> Next {
+        let next = self.next();
+        match &next {
+            Next::Write(new) => {
+                let at = self.at(new.number);
+                let it = &mut self.revisions[at];
+                (it.stage, it.percent) = (Some(new.stage), new.percent);
+                it.reason = new.reason.to_owned();
+                if new.begins {
+                    it.since = Some(self.now);
+                }
+            }
+            Next::Delete(number) => {
+                let at = self.at(*number);
+                self.revisions.remove(at);
+            }
+            Next::Compare(_) | Next::Wait(_) => {}
+        }
+        next
+    }
+
+    fn at(&self, number: u64) -> usize {
+        self.revisions
+            .iter()
+            .position(|it| it.number == number)
+            .unwrap()
+    }
+
+    fn stage(&self, number: u64) -> Option<Stage> {
+        self.revisions[self.at(number)].stage
+    }
+
+    fn count(&self, stages: &[Stage]) -> usize {
+        let at = |it: &&RevisionFacts| it.stage.is_some_and(|stage| stages.contains(&stage));
+        self.revisions.iter().filter(at).count()
+    }
+
+    /// Acts until nothing is left to do. Comparisons are made, and time passes.
+    fn settle(&mut self) {
+        for _ in 0..1_000 {
+            self.propose();
+            match self.act() {
+                Next::Compare(_) => {
+                    self.known.comparison = Some(self.known.comparison.unwrap_or_default())
+                }
+                Next::Wait(None) => return,
+                Next::Wait(Some(until)) => {
+                    assert!(until > self.now);
+                    self.now = until;
+                }
+                Next::Write(_) | Next::Delete(_) => {}
+            }
+        }
+        panic!("it does not settle: {self:?}");
+    }
+}
+
+#[test]
+fn the_first_revision_runs_at_once() {
+    let mut world = World::of(vec![], "a");
+    world.settle();
+    assert_eq!(world.revisions.len(), 1);
+    assert_eq!(
+        (world.stage(1), &*world.revisions[0].reason),
+        (Some(Stage::Running), "First")
+    );
+    assert_eq!(world.now, minutes(0));
+}
+
+#[test]
+fn a_revision_without_a_difference_runs_at_once() {
+    let mut world = World::of(vec![revision(1, "a", Some(Stage::Running))], "b");
+    world.settle();
+    assert_eq!(
+        [world.stage(1), world.stage(2)],
+        [Some(Stage::Previous), Some(Stage::Running)]
+    );
+    assert_eq!(world.now, minutes(0));
+}
+
+#[test]
+fn a_revision_with_differences_goes_through_all_shares() {
+    let mut world = World::of(vec![revision(1, "a", Some(Stage::Running))], "b");
+    world.known.comparison = Some(Comparison {
+        differing: 1,
+        refused: 0,
+    });
+    world.propose();
+    let mut stages = Vec::new();
+    while !matches!(world.stage(2), Some(Stage::Running)) {
+        match world.act() {
+            Next::Write(new) => stages.push((new.stage, new.percent, world.now)),
+            Next::Wait(Some(until)) => world.now = until,
+            next => panic!("{next:?}"),
+        }
+    }
+    assert_eq!(
+        stages,
+        [
+            (Stage::Shadow, 0, minutes(0)),
+            (Stage::Share, 10, minutes(0)),
+            (Stage::Share, 50, minutes(5)),
+            (Stage::Running, 100, minutes(10)),
+        ]
+    );
+}
+
+#[test]
+fn new_refusals_and_removed_plugins_wait_until_somebody_accepts_them() {
+    for (comparison, removed, reason) in [
+        (
+            Comparison {
+                differing: 0,
+                refused: 1,
+            },
+            vec![],
+            "NewRefusals",
+        ),
+        (
+            Comparison::default(),
+            vec!["guard".to_owned()],
+            "RemovesPlugins",
+        ),
+    ] {
+        let mut world = World::of(vec![revision(1, "a", Some(Stage::Running))], "b");
+        world.known.comparison = Some(comparison);
+        world.known.removed = removed;
+        world.settle();
+        assert_eq!(
+            (world.stage(2), &*world.revisions[1].reason),
+            (Some(Stage::Shadow), reason)
+        );
+        world.revisions[1].asked.accept = true;
+        world.settle();
+        assert_eq!(world.stage(2), Some(Stage::Running), "{reason}");
+    }
+}
+
+#[test]
+fn failures_of_several_namespaces_roll_a_share_back() {
+    let share = |failures| {
+        let mut world = World::of(
+            vec![
+                revision(1, "a", Some(Stage::Running)),
+                revision(2, "b", Some(Stage::Share)),
+            ],
+            "b",
+        );
+        world.known.comparison = Some(Comparison {
+            differing: 1,
+            refused: 0,
+        });
+        world.known.failures = failures;
+        world.settle();
+        (world.stage(1).unwrap(), world.stage(2).unwrap())
+    };
+    let failures = |train_jobs, namespaces, all_train_jobs, all_namespaces| Failures {
+        train_jobs,
+        namespaces,
+        all_train_jobs,
+        all_namespaces,
+    };
+    let (kept, back) = (
+        (Stage::Previous, Stage::Running),
+        (Stage::Running, Stage::RolledBack),
+    );
+    for (failures, wanted) in [
+        (failures(0, 0, 100, 10), kept),
+        (failures(2, 2, 10, 10), kept),
+        (failures(3, 1, 10, 10), kept),
+        (failures(3, 2, 10, 10), back),
+        (failures(3, 1, 10, 1), back),
+        (failures(4, 2, 100, 10), kept),
+        (failures(5, 2, 100, 10), back),
+    ] {
+        assert_eq!(share(failures), wanted, "{failures:?}");
+    }
+}
+
+#[test]
+fn rollouts_wait_for_lagging_replicas_for_a_limited_time() {
+    let mut world = World::of(
+        vec![
+            revision(1, "a", Some(Stage::Running)),
+            revision(2, "b", Some(Stage::Share)),
+        ],
+        "b",
+    );
+    world.revisions[1].percent = 50;
+    world.known.lagging = 1;
+    world.now = minutes(6);
+    assert_eq!(world.act(), Next::Wait(Some(minutes(7))));
+    world.now = minutes(7);
+    world.act();
+    assert_eq!(world.stage(2), Some(Stage::Running));
+}
+
+#[test]
+fn the_running_revision_is_rolled_back_to_the_one_before() {
+    let mut world = World::of(
+        vec![
+            revision(1, "a", Some(Stage::Previous)),
+            revision(2, "b", Some(Stage::Running)),
+        ],
+        "b",
+    );
+    world.revisions[1].asked.roll_back = true;
+    world.settle();
+    assert_eq!(
+        [world.stage(1), world.stage(2)],
+        [Some(Stage::Running), Some(Stage::RolledBack)]
+    );
+    // Another try is another revision.
+    world.revisions[1].asked.retry = true;
+    world.settle();
+    assert_eq!(world.stage(3), Some(Stage::Running));
+    assert_eq!(world.revisions[2].hash, "b");
+}
+
+#[test]
+fn without_an_earlier_revision_the_running_one_stays() {
+    let mut world = World::of(vec![revision(1, "a", Some(Stage::Running))], "a");
+    world.revisions[0].asked.roll_back = true;
+    world.settle();
+    assert_eq!(
+        (world.stage(1), &*world.revisions[0].reason),
+        (Some(Stage::Running), "NothingToRollBackTo")
+    );
+}
+
+#[test]
+fn the_last_ten_revisions_and_those_in_use_are_kept() {
+    let mut all: Vec<_> = (2..30)
+        .map(|number| revision(number, &number.to_string(), Some(Stage::RolledBack)))
+        .collect();
+    all.insert(0, revision(1, "1", Some(Stage::Running)));
+    all[1].stage = Some(Stage::Previous);
+    let mut world = World::of(all, "1");
+    world.settle();
+    let kept: Vec<_> = world.revisions.iter().map(|it| it.number).collect();
+    assert_eq!(kept, [vec![1, 2], (20..30).collect()].concat());
+}
+
+/// A fact that changes.
+#[derive(Clone, Debug)]
+enum Change {
+    Wanted(u8),
+    Compared(u32, u32),
+    NotCompared,
+    Refused(bool),
+    Removed(bool),
+    Failures(usize),
+    Lagging(usize),
+    Asked(usize, Asked),
+    Minutes(i64),
+    Acts(u8),
+    Proposes,
+}
+
+fn changes() -> impl Strategy<Value = Vec<Change>> {
+    let asked = (any::<bool>(), any::<bool>(), any::<bool>());
+    let asked = asked.prop_map(|(accept, roll_back, retry)| Asked {
+        accept,
+        roll_back,
+        retry,
+    });
+    let change = prop_oneof![
+        (0..4_u8).prop_map(Change::Wanted),
+        (0..2_u32, 0..2_u32).prop_map(|(a, b)| Change::Compared(a, b)),
+        Just(Change::NotCompared),
+        any::<bool>().prop_map(Change::Refused),
+        any::<bool>().prop_map(Change::Removed),
+        (0..5_usize).prop_map(Change::Failures),
+        (0..2_usize).prop_map(Change::Lagging),
+        (0..12_usize, asked).prop_map(|(at, asked)| Change::Asked(at, asked)),
+        (0..20_i64).prop_map(Change::Minutes),
+        (1..4_u8).prop_map(Change::Acts),
+        Just(Change::Proposes),
+    ];
+    proptest::collection::vec(change, 0..60)
+}
+
+fn stages() -> impl Strategy<Value = Vec<RevisionFacts>> {
+    let stage = prop_oneof![
+        Just(Stage::Previous),
+        Just(Stage::Superseded),
+        Just(Stage::Refused),
+        Just(Stage::RolledBack),
+    ];
+    let ended = proptest::collection::vec((stage, 0..4_u8), 0..12);
+    let live = prop_oneof![
+        Just(None),
+        Just(Some(Stage::Shadow)),
+        Just(Some(Stage::Share))
+    ];
+    (ended, 0..4_u8, proptest::option::of((live, 0..4_u8))).prop_map(|(ended, running, live)| {
+        let ended = ended.into_iter().map(|(stage, hash)| (Some(stage), hash));
+        let all = ended.chain([(Some(Stage::Running), running)]).chain(live);
+        let all = all.zip(1..);
+        all.map(|((stage, hash), number)| revision(number, &hash.to_string(), stage))
+            .collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn one_revision_always_runs_and_at_most_one_is_rolled_out(start in stages(), changes in changes()) {
+        let mut world = World::of(start, "0");
+        for change in changes {
+            let before = world.clone();
+            match change {
+                Change::Wanted(hash) => world.wanted = hash.to_string(),
+                Change::Compared(differing, refused) => world.known.comparison = Some(Comparison { differing, refused }),
+                Change::NotCompared => world.known.comparison = None,
+                Change::Refused(is) => world.known.refused = is.then(|| "why".to_owned()),
+                Change::Removed(is) => world.known.removed = is.then(|| "guard".to_owned()).into_iter().collect(),
+                Change::Failures(train_jobs) => world.known.failures = Failures {
+                    train_jobs, namespaces: train_jobs.min(2), all_train_jobs: 20, all_namespaces: 4,
+                },
+                Change::Lagging(lagging) => world.known.lagging = lagging,
+                Change::Asked(at, asked) => if let Some(it) = world.revisions.get_mut(at) {
+                    it.asked = asked;
+                },
+                Change::Minutes(minutes) => world.now += SignedDuration::from_mins(minutes),
+                Change::Acts(times) => for _ in 0..times {
+                    world.act();
+                    prop_assert!(matches!(world.count(&[Stage::Running]), 1 | 2), "{before:?}");
+                    prop_assert!(world.count(&[Stage::Shadow, Stage::Share]) <= 1, "{before:?}");
+                },
+                Change::Proposes => {
+                    let was_back = |it: &&RevisionFacts| it.hash == world.wanted;
+                    let newest = before.revisions.iter().rev().find(was_back);
+                    let is_blocked = newest.is_some_and(|it| it.stage == Some(Stage::RolledBack) && !it.asked.retry);
+                    world.propose();
+                    prop_assert!(!is_blocked || world.revisions.len() == before.revisions.len());
+                }
+            }
+        }
+        // Facts stop.
+        for it in &mut world.revisions {
+            it.asked.retry = false;
+        }
+        world.settle();
+        prop_assert_eq!(world.count(&[Stage::Running]), 1);
+        prop_assert!(world.revisions.iter().all(|it| it.stage.is_some()));
+        prop_assert_eq!(world.count(&[Stage::Share]), 0);
+        for it in world.revisions.iter().filter(|it| it.stage == Some(Stage::Shadow)) {
+            prop_assert!([super::rolling::REMOVES, super::rolling::REFUSES].contains(&&*it.reason));
+        }
+    }
+}

@@ -1,0 +1,334 @@
+//! PolicyPlugins that conflict, cannot be pulled or cannot be loaded say so in their conditions. What runs keeps running, and so it does if the
+//! objects or their kinds are removed, or a revision was not written by a controller of this release.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::indexing_slicing)]
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use trainyard_config::policy_plugin::PluginRevisionSpec;
+use trainyard_controller::{plugins::PluginCondition, settings::PluginsSource};
+
+use crate::stub::{
+    controller::{Controller, job, runtime},
+    declared::{Artifact, STAMP, World},
+};
+
+fn world() -> World {
+    let world = World::new();
+    world.cluster.put(runtime("stamped", &["stamp"]));
+    world.cluster.put(job("ml", "queued", "stamped", true));
+    let reference = world.registry.push(&Artifact::stamp("stamp", "1.0.0"));
+    world.declare("stamp", &reference);
+    world
+}
+
+async fn running(world: &World) -> Controller {
+    let controller = world.start("one").await;
+    world.until_stamped("ml", "queued", "1.0.0").await;
+    world
+        .until_condition("stamp", "Active", "True", "Running")
+        .await;
+    controller
+}
+
+/// TrainJobs that are created now are rendered with the first revision.
+async fn assert_running(world: &World, name: &str) {
+    world.cluster.put(job("ml", name, "stamped", true));
+    world.until_stamped("ml", name, "1.0.0").await;
+    assert_eq!(world.stage(1), "Running");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_plugins_that_conflict_both_name_the_path() {
+    let world = world();
+    let controller = running(&world).await;
+    let other = world.registry.push(&Artifact::stamp("other", "1.0.0"));
+    world.declare("other", &other);
+    for name in ["stamp", "other"] {
+        world
+            .until_condition(name, "Conflicting", "True", "Conflict")
+            .await;
+        let [_, _, message] = world.condition(name, "Conflicting");
+        for part in ["stamp", "other", "annotations[example.com/stamp]"] {
+            assert!(message.contains(part), "{message}");
+        }
+    }
+    assert_eq!(world.condition("other", "Pulled")[0], "True");
+    let [status, reason, message] = world.condition("stamp", "Active");
+    assert_eq!((&*status, &*reason), ("False", "Conflict"));
+    assert!(message.contains("keeps running"), "{message}");
+    assert_eq!(world.revisions().len(), 1);
+    assert_running(&world, "new").await;
+    // It ends with the cause.
+    world.cluster.delete("policyplugins", "", "other");
+    world
+        .until_condition("stamp", "Active", "True", "Running")
+        .await;
+    controller.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_registry_that_is_down_delays_only_changes() {
+    let world = world();
+    let controller = running(&world).await;
+    world.registry.set_down(true);
+    let reference = world.registry.push(&Artifact::stamp("stamp", "2.0.0"));
+    world.declare("stamp", &reference);
+    world
+        .until_condition("stamp", "Pulled", "False", "Retrying")
+        .await;
+    assert!(world.condition("stamp", "Pulled")[2].contains("does not answer"));
+    assert_running(&world, "new").await;
+    world.registry.set_down(false);
+    world.until_stamped("ml", "queued", "2.0.0").await;
+    controller.stop().await;
+}
+
+/// A process that starts while the registry is down reconciles nothing until it has the plugins in use, for a limited time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_registry_that_is_down_at_the_start_is_waited_for() {
+    let world = world();
+    running(&world).await.stop().await;
+    world.registry.set_down(true);
+    let controller = world.start("two").await;
+    world.cluster.put(job("ml", "waits", "stamped", true));
+    let watches =
+        |cluster: &crate::stub::cluster::Cluster| cluster.traffic("watch", "trainjobs").calls >= 2;
+    world.until("the controller watches", watches).await;
+    world.clock.advance(Duration::from_secs(60));
+    assert_eq!(world.stamp("ml", "waits"), None);
+    world.registry.set_down(false);
+    world.clock.advance(Duration::from_secs(30));
+    world.until_stamped("ml", "waits", "1.0.0").await;
+    controller.stop().await;
+    // After the limit, TrainJobs that do not need the plugin are reconciled.
+    world.registry.set_down(true);
+    world.cluster.put(runtime("plain", &[]));
+    world.cluster.put(job("ml", "plain", "plain", true));
+    world.cluster.put(job("ml", "needs", "stamped", true));
+    let controller = world.start("three").await;
+    world
+        .pass("the TrainJob without the plugin is reconciled", |cluster| {
+            cluster.get("jobsets", "ml", "plain").is_some()
+        })
+        .await;
+    assert_eq!(world.stamp("ml", "needs"), None);
+    assert_eq!(world.stamp("ml", "queued").as_deref(), Some("1.0.0"));
+    world.registry.set_down(false);
+    world.until_stamped("ml", "needs", "1.0.0").await;
+    controller.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_refused_plugin_says_why() {
+    let world = world();
+    let controller = running(&world).await;
+    let unsigned = Artifact::stamp("stamp", "2.0.0");
+    let reference = world.registry.push(&unsigned);
+    world
+        .registry
+        .refuse(&unsigned, PluginCondition::Verified, "WrongSigner");
+    world.declare("stamp", &reference);
+    world
+        .until_condition("stamp", "Verified", "False", "WrongSigner")
+        .await;
+    assert_eq!(world.condition("stamp", "Loaded")[1], "NotReached");
+    let broken = Artifact::stamp("stamp", "3.0.0");
+    let reference = world.registry.push(&broken);
+    world.registry.break_it(&broken);
+    world.declare("stamp", &reference);
+    world
+        .until_condition("stamp", "Loaded", "False", "NotAComponent")
+        .await;
+    world.declare("stamp", "registry.example/stamp@sha256:0000000000000000000000000000000000000000000000000000000000000000");
+    world
+        .until_condition("stamp", "Pulled", "False", "NotFound")
+        .await;
+    // What a CRD cannot check.
+    world.declare("stamp", "registry.example/stamp:latest");
+    world
+        .until_condition("stamp", "Loaded", "False", "Invalid")
+        .await;
+    assert!(world.condition("stamp", "Loaded")[2].contains("follow: true"));
+    assert_eq!(world.revisions().len(), 1);
+    assert_running(&world, "new").await;
+    controller.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_tag_is_followed_to_newer_versions_only() {
+    let world = world();
+    let tag = "registry.example/stamp:stable";
+    world.registry.tag(tag, &Artifact::stamp("stamp", "1.0.0"));
+    world.declare_with(
+        "stamp",
+        json!({"source": {"oci": {"reference": tag, "follow": true}}}),
+    );
+    let controller = running(&world).await;
+    // The same version with other content, and an older one.
+    for moved in [
+        Artifact::new("stamp", "1.0.0", "plugins", &[STAMP, "example.com/stolen"]),
+        Artifact::stamp("stamp", "0.9.0"),
+    ] {
+        world.registry.tag(tag, &moved);
+        world.clock.advance(Duration::from_secs(400));
+        world
+            .until_condition("stamp", "Pulled", "True", "NotFollowed")
+            .await;
+        assert_eq!(world.revisions().len(), 1);
+        world.registry.tag(tag, &Artifact::stamp("stamp", "1.0.0"));
+        world.clock.advance(Duration::from_secs(400));
+        world
+            .until_condition("stamp", "Pulled", "True", "Pulled")
+            .await;
+    }
+    world.registry.tag(tag, &Artifact::stamp("stamp", "1.1.0"));
+    world.clock.advance(Duration::from_secs(400));
+    world.until_stamped("ml", "queued", "1.1.0").await;
+    controller.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn objects_that_are_deleted_change_nothing() {
+    let world = world();
+    let controller = running(&world).await;
+    // The revisions are made again.
+    let name = world.cluster.all("pluginrevisions")[0]["metadata"]["name"].clone();
+    world
+        .cluster
+        .delete("pluginrevisions", "", name.as_str().unwrap());
+    world.declare_with("idle", json!({"disabled": true}));
+    world.until_stage(2, "Running").await;
+    world.cluster.delete("policyplugins", "", "idle");
+    world.until_stage(3, "Running").await;
+    // As if the CRD were removed.
+    world.cluster.delete("policyplugins", "", "stamp");
+    world.until_stage(4, "Shadow").await;
+    world
+        .pass("the revision waits", |_| {
+            world.revisions().iter().any(|it| it.2 == "RemovesPlugins")
+        })
+        .await;
+    world.cluster.put(job("ml", "new", "stamped", true));
+    world.until_stamped("ml", "new", "1.0.0").await;
+    controller.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn kinds_that_are_not_served_any_more_change_nothing() {
+    let world = world();
+    let controller = running(&world).await;
+    for kind in ["policyplugins", "pluginrevisions"] {
+        world.cluster.stop_serving(kind);
+    }
+    world.clock.advance(Duration::from_secs(600));
+    world.cluster.put(job("ml", "new", "stamped", true));
+    world.until_stamped("ml", "new", "1.0.0").await;
+    controller.stop().await;
+}
+
+/// The kinds are missing when the process starts.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nothing_is_reconciled_before_the_kinds_are_served() {
+    let world = world();
+    for kind in ["policyplugins", "pluginrevisions"] {
+        world.cluster.stop_serving(kind);
+    }
+    let controller = world.start("one").await;
+    let watches =
+        |cluster: &crate::stub::cluster::Cluster| cluster.traffic("watch", "trainjobs").calls >= 1;
+    world.until("the controller watches", watches).await;
+    assert_eq!(world.cluster.count("jobsets"), 0);
+    for kind in ["policyplugins", "pluginrevisions"] {
+        world.cluster.start_serving(kind);
+    }
+    world.until_stamped("ml", "queued", "1.0.0").await;
+    controller.stop().await;
+}
+
+fn revision_with(world: &World, change: impl FnOnce(&mut Value)) -> Value {
+    let mut revision = world.cluster.all("pluginrevisions")[0].clone();
+    revision["metadata"] = json!({"name": revision["metadata"]["name"]});
+    revision["spec"]["number"] = 7.into();
+    change(&mut revision);
+    revision
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_revision_that_no_controller_wrote_is_ignored() {
+    let world = world();
+    let controller = running(&world).await;
+    let forged = revision_with(&world, |revision| {
+        revision["metadata"]["name"] = "rev-7-0000000000000000".into();
+        revision["spec"]["plugins"] = json!([]);
+        revision["status"] = json!({"stage": "Running", "percent": 100});
+    });
+    world.cluster.put(forged);
+    world
+        .until("an Event says so", |_| {
+            !world.events("rev-7-0000000000000000").is_empty()
+        })
+        .await;
+    assert!(
+        world
+            .events("rev-7-0000000000000000")
+            .contains("RevisionIgnored")
+    );
+    assert_running(&world, "new").await;
+    controller.stop().await;
+}
+
+/// A later release has led.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_replica_does_not_lead_with_a_revision_of_a_later_release() {
+    for change in [
+        (|spec: &mut Value| spec["format"] = 2.into()) as fn(&mut Value),
+        |spec: &mut Value| spec["later"] = json!({"a": 1}),
+    ] {
+        let world = world();
+        let controller = running(&world).await;
+        let later = revision_with(&world, |revision| {
+            let spec: PluginRevisionSpec =
+                serde_json::from_value(revision["spec"].clone()).unwrap();
+            revision["metadata"]["name"] = spec.name().into();
+            change(&mut revision["spec"]);
+            revision["status"] = json!({"stage": "Running", "percent": 100});
+        });
+        world.cluster.put(later);
+        let error = controller.ended().await.to_string();
+        assert!(
+            error.contains("upgrade") && error.contains("does not reconcile"),
+            "{error}"
+        );
+        // Nor does it after a restart.
+        let controller = world.start("two").await;
+        world.cluster.put(job("ml", "new", "stamped", true));
+        let watches = |cluster: &crate::stub::cluster::Cluster| {
+            cluster.traffic("watch", "trainjobs").calls >= 2
+        };
+        world.until("the controller watches", watches).await;
+        assert_eq!(world.stamp("ml", "new"), None);
+        controller.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_the_setting_the_kinds_are_not_requested() {
+    let mut world = world();
+    world.settings.plugins.source = PluginsSource::File;
+    world.cluster.put(runtime("plain", &[]));
+    world.cluster.put(job("ml", "plain", "plain", true));
+    let controller = world.start("one").await;
+    world
+        .pass("the TrainJob is reconciled", |cluster| {
+            cluster.get("jobsets", "ml", "plain").is_some()
+        })
+        .await;
+    controller.stop().await;
+    let traffic = world.cluster.all_traffic();
+    let asked: Vec<_> = traffic
+        .keys()
+        .filter(|(_, plural)| plural.contains("plugin"))
+        .collect();
+    assert!(asked.is_empty(), "{asked:?}");
+}

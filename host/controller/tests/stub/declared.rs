@@ -1,0 +1,499 @@
+//! Plugins that the cluster declares: a registry with plugins that are functions, and controllers that use them.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::{FutureExt as _, future::BoxFuture};
+use serde_json::{Value, json};
+use trainyard_config::policy_plugin::{OciOrigin, Origin, ResolvedPlugin, Source};
+use trainyard_controller::{
+    generation::Generation,
+    metrics::Metrics,
+    plugins::{
+        ClusterPlugins, FetchedPlugin, Mode, Pinned, PluginCondition, PluginLoader, PluginSource,
+        Problem, Refusal, SourceError, Verified,
+    },
+    serve::BindAddress,
+    settings::{LeaderElection, PluginSettings, PluginsSource, Settings},
+};
+use trainyard_model::{
+    call::Call,
+    contract::VERSION,
+    facts::HostFacts,
+    manifest::Manifest,
+    names::sha256_digest,
+    plugin::{CallFailure, Phase, Plugin},
+    plugin_info::{PluginInfo, Settings as OfPlugin},
+};
+use trainyard_render::{ClusterFacts, Declared, Renderer, SkippedPlugin};
+
+use super::{
+    clock::TestClock,
+    cluster::Cluster,
+    controller::{Controller, Replica},
+    function_plugin::FunctionPlugin,
+};
+
+/// The annotation that the plugins of the registry set.
+pub(crate) const STAMP: &str = "example.com/stamp";
+
+type Run = Arc<dyn Fn(&mut Call) -> Result<(), CallFailure> + Send + Sync>;
+
+/// A plugin in the registry.
+#[derive(Clone)]
+pub(crate) struct Artifact {
+    manifest: Value,
+    run: Run,
+}
+
+impl Artifact {
+    /// A plugin that sets an annotation of the JobSet to its version.
+    pub(crate) fn stamp(name: &str, version: &str) -> Self {
+        Self::new(name, version, "plugins", &[STAMP])
+    }
+
+    /// A plugin that sets annotations to its version.
+    pub(crate) fn new(name: &str, version: &str, active_when: &str, annotations: &[&str]) -> Self {
+        let writes: Vec<_> = annotations
+            .iter()
+            .map(|it| format!("annotations[{it}]"))
+            .collect();
+        let (version, annotations) = (
+            version.to_owned(),
+            annotations.iter().map(|it| (*it).to_owned()),
+        );
+        let annotations: Vec<_> = annotations.collect();
+        let manifest = json!({
+            "name": name, "version": version, "contract": VERSION, "activeWhen": active_when, "phases": ["transform"],
+            "claims": {"writes": writes},
+        });
+        let run = move |call: &mut Call| {
+            let info = call.context_info(Call::CONTEXT)?;
+            for name in &annotations {
+                call.info_set_annotation(info, name, &version)?;
+            }
+            Ok(())
+        };
+        Self {
+            manifest,
+            run: Arc::new(run),
+        }
+    }
+
+    /// The same, with another function.
+    pub(crate) fn runs(
+        self,
+        run: impl Fn(&mut Call) -> Result<(), CallFailure> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            run: Arc::new(run),
+            ..self
+        }
+    }
+
+    fn digest(&self) -> String {
+        sha256_digest(self.manifest.to_string())
+    }
+
+    fn text(&self, field: &str) -> String {
+        self.manifest[field].as_str().unwrap().to_owned()
+    }
+
+    fn plugin(&self, settings: OfPlugin) -> Arc<dyn Plugin> {
+        let manifest = Manifest::parse(self.manifest.to_string().as_bytes()).unwrap();
+        let plugin = PluginInfo::new(manifest, &*self.digest(), settings).unwrap();
+        let run = self.run.clone();
+        let function = move |_: Phase, call: &mut Call| run(call);
+        Arc::new(FunctionPlugin::new(Arc::new(plugin), function))
+    }
+}
+
+/// A registry. Clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct Registry(Arc<Content>);
+
+#[derive(Default)]
+struct Content {
+    artifacts: Mutex<BTreeMap<String, Artifact>>,
+    tags: Mutex<BTreeMap<String, String>>,
+    is_down: AtomicBool,
+    /// What is wrong with the content of a digest.
+    refused: Mutex<BTreeMap<String, Problem>>,
+    /// What the loader cannot load.
+    broken: Mutex<BTreeSet<String>>,
+    pins: AtomicUsize,
+    loads: AtomicUsize,
+}
+
+impl Registry {
+    /// Pushes a plugin, and returns its reference.
+    pub(crate) fn push(&self, artifact: &Artifact) -> String {
+        let digest = artifact.digest();
+        let reference = format!("registry.example/{}@{digest}", artifact.text("name"));
+        self.0
+            .artifacts
+            .lock()
+            .unwrap()
+            .insert(digest, artifact.clone());
+        reference
+    }
+
+    /// Pushes a plugin with a tag.
+    pub(crate) fn tag(&self, reference: &str, artifact: &Artifact) {
+        self.push(artifact);
+        let mut tags = self.0.tags.lock().unwrap();
+        tags.insert(reference.to_owned(), artifact.digest());
+    }
+
+    pub(crate) fn set_down(&self, is_down: bool) {
+        self.0.is_down.store(is_down, Ordering::SeqCst);
+    }
+
+    /// Refuses a plugin, such as for its signature.
+    pub(crate) fn refuse(&self, artifact: &Artifact, condition: PluginCondition, reason: &str) {
+        let problem = Problem {
+            condition,
+            reason: reason.to_owned(),
+            message: format!("{reason} of {}", artifact.text("version")),
+        };
+        self.0
+            .refused
+            .lock()
+            .unwrap()
+            .insert(artifact.digest(), problem);
+    }
+
+    /// Lets the loader refuse a plugin.
+    pub(crate) fn break_it(&self, artifact: &Artifact) {
+        self.0.broken.lock().unwrap().insert(artifact.digest());
+    }
+
+    pub(crate) fn pins(&self) -> usize {
+        self.0.pins.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn loads(&self) -> usize {
+        self.0.loads.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn plugins(&self) -> ClusterPlugins {
+        ClusterPlugins {
+            source: Arc::new(self.clone()),
+            loader: Arc::new(self.clone()),
+        }
+    }
+
+    fn answer(&self, digest: &str) -> Result<Artifact, SourceError> {
+        if self.0.is_down.load(Ordering::SeqCst) {
+            return Err(SourceError::Retry {
+                after: None,
+                message: "registry.example does not answer".to_owned(),
+            });
+        }
+        if let Some(problem) = self.0.refused.lock().unwrap().get(digest) {
+            return Err(SourceError::Refused(problem.clone()));
+        }
+        let artifacts = self.0.artifacts.lock().unwrap();
+        artifacts.get(digest).cloned().ok_or_else(|| {
+            SourceError::Refused(Problem {
+                condition: PluginCondition::Pulled,
+                reason: "NotFound".to_owned(),
+                message: format!("registry.example has no {digest}; push it"),
+            })
+        })
+    }
+}
+
+impl PluginSource for Registry {
+    fn pin<'a>(
+        &'a self,
+        _: &'a str,
+        source: &'a Source,
+    ) -> BoxFuture<'a, Result<Pinned, SourceError>> {
+        async move {
+            self.0.pins.fetch_add(1, Ordering::SeqCst);
+            let Source::Oci(oci) = source else {
+                unreachable!("the tests have no files")
+            };
+            let tagged = self.0.tags.lock().unwrap().get(&oci.reference).cloned();
+            let digest = tagged.or_else(|| Some(oci.reference.split_once('@')?.1.to_owned()));
+            let artifact = self.answer(&digest.unwrap_or_default())?;
+            let repository = oci.reference.split(['@', ':']).next().unwrap();
+            Ok(Pinned {
+                origin: Origin::Oci(OciOrigin {
+                    repository: repository.to_owned(),
+                    manifest_digest: artifact.digest(),
+                }),
+                digest: artifact.digest(),
+                version: artifact.text("version"),
+                active_when: artifact.text("activeWhen"),
+                signer: Some("tests".to_owned()),
+            })
+        }
+        .boxed()
+    }
+
+    fn fetch<'a>(
+        &'a self,
+        plugin: &'a ResolvedPlugin,
+    ) -> BoxFuture<'a, Result<Verified, SourceError>> {
+        async move {
+            self.answer(plugin.digest.as_ref().unwrap())?;
+            Ok(Verified {
+                signer: Some("tests".to_owned()),
+            })
+        }
+        .boxed()
+    }
+
+    fn keep(&self, _: &BTreeSet<String>) {}
+}
+
+impl PluginLoader for Registry {
+    fn load(
+        &self,
+        set: &[FetchedPlugin],
+        mode: Mode,
+        _: &[Arc<Generation>],
+        _: &HostFacts,
+    ) -> Result<Renderer, Vec<Refusal>> {
+        self.0.loads.fetch_add(1, Ordering::SeqCst);
+        let (mut plugins, mut skipped, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
+        for FetchedPlugin { plugin, content } in set {
+            let digest = plugin.digest.clone().unwrap_or_default();
+            let artifact = self.0.artifacts.lock().unwrap().get(&digest).cloned();
+            let is_broken = self.0.broken.lock().unwrap().contains(&digest);
+            match artifact.filter(|_| content.is_ok() && !is_broken) {
+                Some(artifact) => {
+                    let settings = plugin.settings.settings(OfPlugin::built_in());
+                    if !settings.is_disabled {
+                        plugins.push(artifact.plugin(settings));
+                    }
+                }
+                None if mode == Mode::Strict => refusals.push(Refusal {
+                    plugins: vec![plugin.name.clone()],
+                    problem: Problem {
+                        condition: PluginCondition::Loaded,
+                        reason: "NotAComponent".to_owned(),
+                        message: "it is not a component; build it again".to_owned(),
+                    },
+                }),
+                None => skipped.push(SkippedPlugin {
+                    declared: Some(Declared {
+                        name: plugin.name.clone(),
+                        active_when: plugin.active_when.as_ref().unwrap().parse().unwrap(),
+                        exemptions: trainyard_model::plugin_info::Exemptions::default(),
+                    }),
+                    why: format!("{} is not available", plugin.name),
+                    is_disabled: false,
+                }),
+            }
+        }
+        if !refusals.is_empty() {
+            return Err(refusals);
+        }
+        let renderer = Renderer::new(plugins, ClusterFacts::default()).map_err(|errors| {
+            let refusal = |error: &trainyard_model::plan::PlanError| Refusal {
+                plugins: error.plugins().into_iter().map(str::to_owned).collect(),
+                problem: Problem {
+                    condition: PluginCondition::Conflicting,
+                    reason: "Conflict".to_owned(),
+                    message: error.to_string(),
+                },
+            };
+            errors.iter().map(refusal).collect::<Vec<_>>()
+        })?;
+        Ok(renderer.with_skipped(skipped))
+    }
+}
+
+/// A cluster with a registry and a clock.
+pub(crate) struct World {
+    pub(crate) cluster: Cluster,
+    pub(crate) registry: Registry,
+    pub(crate) clock: TestClock,
+    pub(crate) settings: Settings,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        let settings = Settings {
+            metrics_bind_address: BindAddress::Off,
+            health_probe_bind_address: BindAddress::Off,
+            plugins: PluginSettings {
+                source: PluginsSource::Cluster,
+                ..PluginSettings::default()
+            },
+            ..Settings::default()
+        };
+        Self {
+            cluster: Cluster::new(),
+            registry: Registry::default(),
+            clock: TestClock::new(),
+            settings,
+        }
+    }
+
+    /// Elects leaders, so that several controllers can run.
+    pub(crate) fn with_leader_election(mut self) -> Self {
+        self.settings.leader_election = LeaderElection {
+            leader_elect: true,
+            retry_period: Duration::from_millis(100),
+            ..LeaderElection::default()
+        };
+        self
+    }
+
+    /// Starts a controller.
+    pub(crate) async fn start(&self, name: &'static str) -> Controller {
+        let metrics = |queue: &_| Arc::new(Metrics::new(queue));
+        let replica = Replica {
+            name,
+            clock: Arc::new(self.clock.clone()),
+            plugins: Some(self.registry.plugins()),
+        };
+        let settings = self.settings.clone();
+        Controller::start_replica(&self.cluster, replica, settings, metrics, |_| Vec::new()).await
+    }
+
+    /// Waits until a condition holds, while time passes.
+    pub(crate) async fn pass(&self, what: &str, holds: impl Fn(&Cluster) -> bool) {
+        let passes = |cluster: &Cluster| {
+            self.clock.advance(Duration::from_secs(1));
+            holds(cluster)
+        };
+        self.until(what, passes).await;
+    }
+
+    /// Waits until a condition holds, in no time.
+    pub(crate) async fn until(&self, what: &str, holds: impl Fn(&Cluster) -> bool) {
+        let waits = self.cluster.until(what, holds);
+        tokio::select! {
+            () = waits => {}
+            () = tokio::time::sleep(Duration::from_secs(60)) => panic!(
+                "still not: {what}\n{:#?}\n{:#?}",
+                self.cluster.all("policyplugins"),
+                self.cluster.all("pluginrevisions"),
+            ),
+        }
+    }
+
+    /// Declares a plugin by a reference.
+    pub(crate) fn declare(&self, name: &str, reference: &str) {
+        self.declare_with(name, json!({"source": {"oci": {"reference": reference}}}));
+    }
+
+    pub(crate) fn declare_with(&self, name: &str, spec: Value) {
+        let known = self.cluster.get("policyplugins", "", name);
+        let mut object = known.unwrap_or_else(|| {
+            json!({
+                "apiVersion": "trainyard.dev/v1alpha1", "kind": "PolicyPlugin", "metadata": {"name": name},
+            })
+        });
+        object["spec"] = spec;
+        self.cluster.put(object);
+    }
+
+    /// Returns number, stage and reason of the revisions, the oldest first.
+    pub(crate) fn revisions(&self) -> Vec<(u64, String, String)> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let revision = |it: &Value| {
+            let number = it["spec"]["number"].as_u64().unwrap_or_default();
+            (
+                number,
+                text(&it["status"]["stage"]),
+                text(&it["status"]["reason"]),
+            )
+        };
+        let mut all: Vec<_> = self
+            .cluster
+            .all("pluginrevisions")
+            .iter()
+            .map(revision)
+            .collect();
+        all.sort();
+        all
+    }
+
+    /// Returns the stage of a revision.
+    pub(crate) fn stage(&self, number: u64) -> String {
+        let all = self.revisions();
+        let found = all.into_iter().find(|(of, ..)| *of == number);
+        found.map_or_else(String::new, |(_, stage, _)| stage)
+    }
+
+    pub(crate) async fn until_stage(&self, number: u64, stage: &str) {
+        let what = format!("revision {number} is at {stage}");
+        self.pass(&what, |_| self.stage(number) == stage).await;
+    }
+
+    /// Sets an annotation of a revision.
+    pub(crate) fn annotate(&self, number: u64, annotation: &str) {
+        let all = self.cluster.all("pluginrevisions");
+        let found = all
+            .iter()
+            .find(|it| it["spec"]["number"] == number)
+            .unwrap();
+        let name = found["metadata"]["name"].as_str().unwrap();
+        let patch = json!({"metadata": {"annotations": {annotation: ""}}});
+        self.cluster.merge("pluginrevisions", "", name, &patch);
+    }
+
+    /// Returns status, reason and message of a condition of a PolicyPlugin.
+    pub(crate) fn condition(&self, name: &str, kind: &str) -> [String; 3] {
+        let object = self
+            .cluster
+            .get("policyplugins", "", name)
+            .unwrap_or_default();
+        let conditions = object["status"]["conditions"].as_array().cloned();
+        let found = conditions
+            .into_iter()
+            .flatten()
+            .find(|it| it["type"] == kind);
+        let found = found.unwrap_or_default();
+        ["status", "reason", "message"]
+            .map(|key| found[key].as_str().unwrap_or_default().to_owned())
+    }
+
+    pub(crate) async fn until_condition(&self, name: &str, kind: &str, status: &str, reason: &str) {
+        let what = format!("{kind} of {name} is {status} ({reason})");
+        let holds = |_: &Cluster| {
+            let [is, because, _] = self.condition(name, kind);
+            is == status && because == reason
+        };
+        self.pass(&what, holds).await;
+    }
+
+    /// Returns the stamp of a TrainJob's JobSet.
+    pub(crate) fn stamp(&self, namespace: &str, name: &str) -> Option<String> {
+        let job_set = self.cluster.get("jobsets", namespace, name)?;
+        Some(
+            job_set["metadata"]["annotations"][STAMP]
+                .as_str()?
+                .to_owned(),
+        )
+    }
+
+    pub(crate) async fn until_stamped(&self, namespace: &str, name: &str, version: &str) {
+        let what = format!("{namespace}/{name} has the stamp {version}");
+        let holds = |_: &Cluster| self.stamp(namespace, name).as_deref() == Some(version);
+        self.pass(&what, holds).await;
+    }
+
+    /// Returns the reasons of the Events about an object.
+    pub(crate) fn events(&self, name: &str) -> BTreeSet<String> {
+        let events = self.cluster.all("events");
+        let about = events
+            .iter()
+            .filter(|it| it["involvedObject"]["name"] == name);
+        about
+            .map(|it| it["reason"].as_str().unwrap().to_owned())
+            .collect()
+    }
+}
