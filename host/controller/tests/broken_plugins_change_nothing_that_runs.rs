@@ -197,13 +197,10 @@ async fn objects_that_are_deleted_change_nothing() {
     world
         .cluster
         .delete("pluginrevisions", "", name.as_str().unwrap());
-    world.declare_with("idle", json!({"disabled": true}));
     world.until_stage(2, "Running").await;
-    world.cluster.delete("policyplugins", "", "idle");
-    world.until_stage(3, "Running").await;
     // As if the CRD were removed.
     world.cluster.delete("policyplugins", "", "stamp");
-    world.until_stage(4, "Shadow").await;
+    world.until_stage(3, "Shadow").await;
     world
         .pass("the revision waits", |_| {
             world.revisions().iter().any(|it| it.2 == "RemovesPlugins")

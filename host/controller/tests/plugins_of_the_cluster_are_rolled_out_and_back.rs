@@ -233,7 +233,7 @@ async fn a_share_in_which_train_jobs_fail_is_rolled_back() {
     world.declare("stamp", &world.registry.push(&failing()));
     assert_eq!(world.revisions().len(), 2);
     world.annotate(2, "trainyard.dev/retry");
-    world.until_stage(3, "Shadow").await;
+    world.until_stage(3, "Share").await;
     controller.stop().await;
 }
 

@@ -224,7 +224,9 @@ async fn stored_or_pulled(
         digest: None,
     });
     let source = Location::Registry(reference);
-    let copied = client.copy(&source, &target, None, &transfer.progress()).await?;
+    let copied = client
+        .copy(&source, &target, None, &transfer.progress())
+        .await?;
     client
         .pull(&in_store(copied.digest), &transfer.progress())
         .await

@@ -62,12 +62,10 @@ impl Plugins {
     pub(crate) async fn follow(&self) -> Infallible {
         let mut changes = self.changes.subscribe();
         let mut attempts = Attempts::default();
+        self.revisions.synced().await;
         loop {
             changes.borrow_and_update();
-            let until = match self.revisions.is_synced() {
-                true => self.attempt(&mut attempts).await,
-                false => None,
-            };
+            let until = self.attempt(&mut attempts).await;
             self.change_or(&mut changes, until).await;
         }
     }
@@ -201,10 +199,17 @@ impl Plugins {
         }
         self.metrics
             .plugins_not_loaded(running.skipped.keys().map(String::as_str));
+        // At most two are held: TrainJobs that started with the previous one are asked for it until the next rollout.
+        let is_replaced = !Arc::ptr_eq(&held.running, &running.generation);
+        let previous = match rolling {
+            Some(_) => None,
+            None if is_replaced => Some(held.running.clone()),
+            None => held.previous.clone(),
+        };
         self.generations.replace(Held {
             running: running.generation.clone(),
             rolling,
-            previous: None,
+            previous,
         });
         self.changed();
     }

@@ -17,7 +17,7 @@ use super::{
     follower::backoff,
     loading::LoadError,
     objects::PolicyPluginState,
-    rollout::{Proposal, proposal},
+    rollout::{Proposal, proposal, running},
 };
 use crate::kubernetes::code;
 
@@ -69,8 +69,8 @@ pub(super) struct PinCache {
     failed: u32,
 }
 
-/// What identifies the PolicyPlugins, and what is asked of their revisions.
-type Inputs = (Vec<(Arc<str>, Box<str>, i64)>, Vec<(u64, bool)>);
+/// What identifies the PolicyPlugins, whether a revision runs, and the revisions that are to be tried again.
+type Inputs = (Vec<(Arc<str>, Box<str>, i64)>, bool, Vec<u64>);
 
 impl Leader {
     /// Makes revisions from the PolicyPlugins.
@@ -103,9 +103,10 @@ impl Leader {
         let all = all.map(|(name, state)| (name.0, state.uid.clone(), state.generation));
         let mut all: Vec<_> = all.collect();
         all.sort();
-        let revisions = self.plugins.facts().into_iter();
-        let asked = revisions.map(|it| (it.number, it.asked.retry));
-        (all, asked.filter(|(_, retry)| *retry).collect())
+        let revisions = self.plugins.facts();
+        let asked = revisions.iter().filter(|it| it.asked.retry);
+        let asked = asked.map(|it| it.number).collect();
+        (all, running(&revisions).is_some(), asked)
     }
 
     /// Waits until the PolicyPlugins stay the same.
@@ -323,22 +324,12 @@ impl Leader {
             Proposal::Create(number) => {
                 spec.number = number;
                 match plugins.load(&spec, Mode::Strict, false).await {
-                    Ok(_) => match plugins.create(&spec).await {
-                        Ok(()) => {
-                            proposed.wanted = Some(hash);
-                            tracing::info!(
-                                revision = spec.name(),
-                                plugins = spec.plugins.len(),
-                                "a PluginRevision is created"
-                            );
-                        }
-                        // It was created by an earlier attempt, whose answer was lost.
-                        Err(error) if code(&error) == Some(409) => proposed.wanted = Some(hash),
-                        Err(error) => {
-                            tracing::warn!(%error, "a PluginRevision cannot be created; retrying");
-                            proposed.not_created = true;
-                        }
-                    },
+                    Ok(_) => {
+                        // Known before the revision is, so that the revision does not count as one that nobody asks for.
+                        self.proposed().wanted = Some(hash.clone());
+                        proposed.wanted = Some(hash);
+                        self.create(&spec, proposed).await;
+                    }
                     Err(LoadError::Retry { after, messages }) => {
                         proposed.waiting.extend(messages);
                         return after;
@@ -362,6 +353,25 @@ impl Leader {
             }
         }
         None
+    }
+}
+
+impl Leader {
+    async fn create(&self, spec: &PluginRevisionSpec, proposed: &mut Proposed) {
+        let revision = spec.name();
+        match self.plugins.create(spec).await {
+            Ok(()) => tracing::info!(
+                revision,
+                plugins = spec.plugins.len(),
+                "a PluginRevision is created"
+            ),
+            // It was created by an earlier attempt, whose answer was lost.
+            Err(error) if code(&error) == Some(409) => {}
+            Err(error) => {
+                tracing::warn!(revision, %error, "a PluginRevision cannot be created; retrying");
+                proposed.not_created = true;
+            }
+        }
     }
 }
 

@@ -266,7 +266,10 @@ impl PluginLoader for Registry {
         self.0.loads.fetch_add(1, Ordering::SeqCst);
         let (mut plugins, mut skipped, mut refusals) = (Vec::new(), Vec::new(), Vec::new());
         for FetchedPlugin { plugin, content } in set {
-            let digest = plugin.digest.clone().unwrap_or_default();
+            // There is no built-in plugin.
+            let Some(digest) = plugin.digest.clone() else {
+                continue;
+            };
             let artifact = self.0.artifacts.lock().unwrap().get(&digest).cloned();
             let is_broken = self.0.broken.lock().unwrap().contains(&digest);
             match artifact.filter(|_| content.is_ok() && !is_broken) {
@@ -376,7 +379,7 @@ impl World {
         let waits = self.cluster.until(what, holds);
         tokio::select! {
             () = waits => {}
-            () = tokio::time::sleep(Duration::from_secs(60)) => panic!(
+            () = tokio::time::sleep(Duration::from_secs(45)) => panic!(
                 "still not: {what}\n{:#?}\n{:#?}",
                 self.cluster.all("policyplugins"),
                 self.cluster.all("pluginrevisions"),
