@@ -1,9 +1,9 @@
 //! What every replica does: it loads the revisions that are in use.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     convert::Infallible,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::{Duration, SystemTime},
 };
 
@@ -231,13 +231,25 @@ impl Plugins {
                     .iter()
                     .any(|it| it.name == loaded && is_live(it.stage))
         });
+        // The leader may be about to use content that no revision has yet.
+        if !self.leads.load(Ordering::SeqCst) {
+            self.keep_content(BTreeSet::new());
+        }
+    }
+
+    /// Keeps the content of the plugins of all revisions and of these digests.
+    pub(super) fn keep_content(&self, mut digests: BTreeSet<String>) {
         let states = self.revisions.objects();
+        // What this release cannot read may be in use by another one.
+        if states.iter().any(|(_, state)| state.spec.is_err()) {
+            return;
+        }
         let specs = states
             .iter()
             .filter_map(|(_, state)| state.spec.as_ref().ok());
         let plugins = specs.flat_map(|spec| &spec.plugins);
-        let digests = plugins.filter_map(|plugin| plugin.digest.clone());
-        self.program.source.keep(&digests.collect());
+        digests.extend(plugins.filter_map(|plugin| plugin.digest.clone()));
+        self.program.source.keep(&digests);
     }
 
     /// Writes what this replica has loaded into the revisions in use.

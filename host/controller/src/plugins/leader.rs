@@ -1,7 +1,7 @@
 //! What only the leader does: it makes revisions from the PolicyPlugins, rolls them out, and writes the status of the PolicyPlugins.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
     time::{Duration, SystemTime},
 };
 
@@ -32,7 +32,7 @@ pub(crate) struct Leader {
     pub(super) pins: tokio::sync::Mutex<PinCache>,
     /// What is known of the revision that is rolled out.
     candidate: Mutex<Candidate>,
-    /// When the TrainJobs of each plugin were counted.
+    /// When the TrainJobs of each plugin are counted again.
     pub(super) counted: Mutex<Option<SystemTime>>,
 }
 
@@ -60,6 +60,7 @@ impl Plugins {
 
 impl Leader {
     pub(crate) fn new(plugins: &Arc<Plugins>, work: &Arc<Work>) -> Self {
+        plugins.leads.store(true, Ordering::SeqCst);
         Self {
             plugins: plugins.clone(),
             work: work.clone(),
@@ -141,5 +142,11 @@ impl Leader {
     /// Pauses after a failed call.
     pub(super) async fn pause(&self) {
         sleep(Duration::from_secs(1)).await;
+    }
+}
+
+impl Drop for Leader {
+    fn drop(&mut self) {
+        self.plugins.leads.store(false, Ordering::SeqCst);
     }
 }

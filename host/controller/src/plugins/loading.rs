@@ -20,8 +20,6 @@ use crate::generation::Generation;
 pub(super) struct LoadedRevision {
     /// The name of the revision.
     pub(super) name: String,
-    /// The digest of its plugins.
-    pub(super) hash: String,
     pub(super) generation: Arc<Generation>,
     /// Who signed each plugin.
     pub(super) signers: BTreeMap<String, String>,
@@ -154,7 +152,6 @@ impl Plugins {
         let skipped = skipped.collect();
         let number = i64::try_from(spec.number).unwrap_or(i64::MAX);
         let revision = Arc::new(LoadedRevision {
-            hash: spec.hash(),
             name,
             signers,
             skipped,

@@ -1,13 +1,14 @@
 //! The plugins that PolicyPlugins of the cluster declare.
 //!
 //! The leader resolves the PolicyPlugins to digests and loads them together; if that succeeds, it creates a PluginRevision, which is immutable
-//! (`proposer`). It brings the revision from stage to stage (`roller`), by the decisions of [`rollout`], after a `comparison` of how TrainJobs
+//! (`resolver`, `proposer`). It brings the revision from stage to stage (`roller`), by the decisions of [`rollout`], after a `comparison` of how TrainJobs
 //! and runtimes are rendered, and writes the `status` of the PolicyPlugins. Every replica loads the revisions that are in use (`follower`), and
 //! keeps what it has if it cannot.
 //!
-//! `objects` has what is kept of both kinds, `calls` the calls that write them, and `boundary` the traits by which the program brings the
+//! `audit` tells about it. `objects` has what is kept of both kinds, `calls` the calls that write them, and `boundary` the traits by which the program brings the
 //! content of plugins. `loading` loads a revision, and `page` shows comparisons.
 
+mod audit;
 mod boundary;
 mod calls;
 mod comparison;
@@ -17,6 +18,7 @@ mod loading;
 mod objects;
 mod page;
 mod proposer;
+mod resolver;
 mod roller;
 pub(crate) mod rollout;
 mod status;
@@ -74,6 +76,8 @@ pub(crate) struct Plugins {
     policies: Store<ObjectName, PolicyPluginState>,
     revisions: Store<ObjectName, RevisionState>,
     are_policies_served: AtomicBool,
+    /// Whether this process is the leader.
+    leads: AtomicBool,
     loaded: Loaded,
     page: Mutex<Page>,
     /// Held while the revisions in use are loaded.
@@ -121,6 +125,7 @@ impl Plugins {
             policies: Store::default(),
             revisions: Store::default(),
             are_policies_served: AtomicBool::new(true),
+            leads: AtomicBool::new(false),
             loaded: Loaded::default(),
             page: Mutex::default(),
             holding: tokio::sync::Mutex::default(),
@@ -181,7 +186,7 @@ impl Plugins {
     }
 
     fn now(&self) -> Timestamp {
-        timestamp(self.clock.now())
+        Timestamp::try_from(self.clock.now()).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
     /// Waits until something changes, or the time comes.
@@ -209,10 +214,10 @@ impl Plugins {
     }
 }
 
-/// Returns a time of the clock for the API server, which has seconds.
-fn timestamp(time: SystemTime) -> Timestamp {
-    let time = Timestamp::try_from(time).unwrap_or(Timestamp::UNIX_EPOCH);
-    Timestamp::from_second(time.as_second()).unwrap_or(Timestamp::UNIX_EPOCH)
+/// Returns a time as the API server has it, in seconds.
+fn written(time: Timestamp) -> String {
+    let seconds = Timestamp::from_second(time.as_second());
+    seconds.unwrap_or(time).to_string()
 }
 
 /// A follower of one of the watches.

@@ -30,6 +30,10 @@ const RETRY: &str = "trainyard.dev/retry";
 
 /// The name of a cluster-scoped object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(
+    unreachable_pub,
+    reason = "the trait of watched objects, whose type this is, is public"
+)]
 pub struct ObjectName(pub(crate) Arc<str>);
 
 impl Namespaced for ObjectName {
@@ -94,6 +98,10 @@ cluster_resource!(RevisionObject, PLUGIN_REVISION, "pluginrevisions");
 
 /// What is kept of a PolicyPlugin.
 #[derive(Clone, Debug)]
+#[expect(
+    unreachable_pub,
+    reason = "the trait of watched objects, whose type this is, is public"
+)]
 pub struct PolicyPluginState {
     version: u64,
     pub(crate) uid: Box<str>,
@@ -158,6 +166,10 @@ impl Decode for PolicyPluginObject {
 
 /// What is kept of a PluginRevision.
 #[derive(Clone, Debug)]
+#[expect(
+    unreachable_pub,
+    reason = "the trait of watched objects, whose type this is, is public"
+)]
 pub struct RevisionState {
     version: u64,
     pub(crate) uid: Box<str>,

@@ -107,7 +107,7 @@ impl Artifact {
 
     fn plugin(&self, settings: OfPlugin) -> Arc<dyn Plugin> {
         let manifest = Manifest::parse(self.manifest.to_string().as_bytes()).unwrap();
-        let plugin = PluginInfo::new(manifest, &*self.digest(), settings).unwrap();
+        let plugin = PluginInfo::new(manifest, &self.digest(), settings).unwrap();
         let run = self.run.clone();
         let function = move |_: Phase, call: &mut Call| run(call);
         Arc::new(FunctionPlugin::new(Arc::new(plugin), function))

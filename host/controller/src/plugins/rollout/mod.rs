@@ -109,6 +109,8 @@ pub(crate) struct Comparison {
     pub(crate) differing: u32,
     /// Those that only the newer revision refuses.
     pub(crate) refused: u32,
+    /// Those that could not be rendered now, such as because the API server was unreachable.
+    pub(crate) not_compared: u32,
 }
 
 /// The TrainJobs of a share that fail with the revision of the share, and not with the running one.

@@ -111,13 +111,14 @@ impl Rolling<'_> {
             );
             return write(number, Stage::Running, "NoDifference", message);
         }
-        self.widen(
-            0,
-            &format!(
-                "{} of the compared TrainJobs and runtimes differ",
-                comparison.differing + comparison.refused
-            ),
-        )
+        let mut why = format!(
+            "{} of the compared TrainJobs and runtimes differ",
+            comparison.differing.saturating_add(comparison.refused)
+        );
+        if comparison.not_compared > 0 {
+            why += &format!(", and {} could not be compared", comparison.not_compared);
+        }
+        self.widen(0, &why)
     }
 
     /// Stays in the shadow until somebody accepts the revision.

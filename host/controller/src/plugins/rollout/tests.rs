@@ -9,6 +9,14 @@ fn settings() -> RolloutSettings {
     RolloutSettings::default()
 }
 
+fn differs(differing: u32, refused: u32) -> Comparison {
+    Comparison {
+        differing,
+        refused,
+        not_compared: 0,
+    }
+}
+
 fn minutes(minutes: i64) -> Timestamp {
     Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minutes)
 }
@@ -156,10 +164,7 @@ fn a_revision_without_a_difference_runs_at_once() {
 #[test]
 fn a_revision_with_differences_goes_through_all_shares() {
     let mut world = World::of(vec![revision(1, "a", Some(Stage::Running))], "b");
-    world.known.comparison = Some(Comparison {
-        differing: 1,
-        refused: 0,
-    });
+    world.known.comparison = Some(differs(1, 0));
     world.propose();
     let mut stages = Vec::new();
     while !matches!(world.stage(2), Some(Stage::Running)) {
@@ -181,16 +186,22 @@ fn a_revision_with_differences_goes_through_all_shares() {
 }
 
 #[test]
+fn what_could_not_be_compared_counts_as_different() {
+    let mut world = World::of(vec![revision(1, "a", Some(Stage::Running))], "b");
+    world.known.comparison = Some(Comparison {
+        not_compared: 1,
+        ..Comparison::default()
+    });
+    world.propose();
+    world.act();
+    world.act();
+    assert_eq!(world.stage(2), Some(Stage::Share));
+}
+
+#[test]
 fn new_refusals_and_removed_plugins_wait_until_somebody_accepts_them() {
     for (comparison, removed, reason) in [
-        (
-            Comparison {
-                differing: 0,
-                refused: 1,
-            },
-            vec![],
-            "NewRefusals",
-        ),
+        (differs(0, 1), vec![], "NewRefusals"),
         (
             Comparison::default(),
             vec!["guard".to_owned()],
@@ -221,10 +232,7 @@ fn failures_of_several_namespaces_roll_a_share_back() {
             ],
             "b",
         );
-        world.known.comparison = Some(Comparison {
-            differing: 1,
-            refused: 0,
-        });
+        world.known.comparison = Some(differs(1, 0));
         world.known.failures = failures;
         world.settle();
         (world.stage(1).unwrap(), world.stage(2).unwrap())
@@ -385,7 +393,7 @@ proptest! {
             let before = world.clone();
             match change {
                 Change::Wanted(hash) => world.wanted = hash.to_string(),
-                Change::Compared(differing, refused) => world.known.comparison = Some(Comparison { differing, refused }),
+                Change::Compared(differing, refused) => world.known.comparison = Some(differs(differing, refused)),
                 Change::NotCompared => world.known.comparison = None,
                 Change::Refused(is) => world.known.refused = is.then(|| "why".to_owned()),
                 Change::Removed(is) => world.known.removed = is.then(|| "guard".to_owned()).into_iter().collect(),
