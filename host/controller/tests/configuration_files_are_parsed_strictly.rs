@@ -227,6 +227,7 @@ plugins:
     plugins: [acme-*]
     repositories: [registry.example.com/acme/*]
   unsigned: [registry.example.com/team/*]
+  store: /var/lib/store
 rendering: {clusterDomain: k8s.example.com, catalogNamespace: catalog, facts: {site/zone: a}}
 logging: {format: text, level: debug}
 tracing: {endpoint: https://otel:4318, samplingRatio: 0.1}
@@ -298,6 +299,7 @@ webhook: {port: 443, host: 10.0.0.1}
             plugins: PluginSettings {
                 source: PluginsSource::Cluster,
                 signers: signers(),
+                store: Some(PathBuf::from("/var/lib/store")),
                 rollout: RolloutSettings {
                     steps: vec![5, 20],
                     interval: Duration::from_secs(90),
