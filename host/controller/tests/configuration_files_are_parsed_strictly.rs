@@ -11,11 +11,10 @@ use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 use trainyard_config::RenderingSettings;
 use trainyard_controller::{
     certificate::{CertManagement, CipherSuite, TlsSettings, TlsVersion},
-    plugins::RolloutSettings,
     serve::BindAddress,
     settings::{
         FeatureGate, LeaderElection, LoadedSettings, LogFormat, LogLevel, Logging, Overrides,
-        PluginSettings, PluginsSource, SecureServing, Settings, schema,
+        PluginSettings, PluginsSource, RolloutSettings, SecureServing, Settings, schema,
     },
     spans::TracingSettings,
     status_server::StatusServerSettings,

@@ -9,11 +9,10 @@ use trainyard_api::{nulls, yaml};
 use trainyard_config::{ObeyedDomainChanges, RenderingSettings};
 use trainyard_controller::{
     certificate::{CertManagement, CipherSuite, TlsSettings, TlsVersion},
-    plugins::RolloutSettings,
     serve::BindAddress,
     settings::{
         FeatureGate, LeaderElection, LoadedSettings, LogFormat, LogLevel, Logging, MAX_CONCURRENCY,
-        PluginSettings, PluginsSource, SecureServing, Settings, schema,
+        PluginSettings, PluginsSource, RolloutSettings, SecureServing, Settings, schema,
     },
     spans::TracingSettings,
     status_server::StatusServerSettings,

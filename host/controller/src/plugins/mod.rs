@@ -6,7 +6,8 @@
 //! keeps what it has if it cannot.
 //!
 //! `audit` tells about it. `objects` has what is kept of both kinds, `calls` the calls that write them, and `boundary` the traits by which the program brings the
-//! content of plugins. `loading` loads a revision, and `page` shows comparisons.
+//! content of plugins. `loading` loads a revision, `memory` has what the leader
+//! remembers, and `page` shows comparisons.
 
 mod audit;
 mod boundary;
@@ -15,6 +16,7 @@ mod comparison;
 mod follower;
 mod leader;
 mod loading;
+mod memory;
 mod objects;
 mod page;
 mod proposer;
@@ -39,7 +41,6 @@ use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 pub(crate) use leader::Leader;
 pub use leader::NotLeading;
-pub use rollout::RolloutSettings;
 use tokio::sync::watch;
 use trainyard_config::policy_plugin::{PLUGIN_REVISION, POLICY_PLUGIN};
 
@@ -51,6 +52,7 @@ use self::{
 };
 use crate::{
     certificate::Clock,
+    declared::RolloutSettings,
     events::Recorder,
     generation::Generations,
     metrics::Metrics,

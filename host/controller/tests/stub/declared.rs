@@ -322,6 +322,8 @@ pub(crate) struct World {
     pub(crate) registry: Registry,
     pub(crate) clock: TestClock,
     pub(crate) settings: Settings,
+    /// Those of the controller that was started last.
+    metrics: Arc<Mutex<Option<Arc<Metrics>>>>,
 }
 
 impl World {
@@ -340,6 +342,7 @@ impl World {
             registry: Registry::default(),
             clock: TestClock::new(),
             settings,
+            metrics: Arc::default(),
         }
     }
 
@@ -355,7 +358,11 @@ impl World {
 
     /// Starts a controller.
     pub(crate) async fn start(&self, name: &'static str) -> Controller {
-        let metrics = |queue: &_| Arc::new(Metrics::new(queue));
+        let metrics = |queue: &_| {
+            let metrics = Arc::new(Metrics::new(queue));
+            *self.metrics.lock().unwrap() = Some(metrics.clone());
+            metrics
+        };
         let replica = Replica {
             name,
             clock: Arc::new(self.clock.clone()),
@@ -363,6 +370,10 @@ impl World {
         };
         let settings = self.settings.clone();
         Controller::start_replica(&self.cluster, replica, settings, metrics, |_| Vec::new()).await
+    }
+
+    pub(crate) fn metrics(&self) -> Arc<Metrics> {
+        self.metrics.lock().unwrap().clone().unwrap()
     }
 
     /// Waits until a condition holds, while time passes.
