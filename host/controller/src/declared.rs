@@ -1,10 +1,11 @@
 //! The settings of where plugins are declared, and of how a change of them is rolled out.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use trainyard_oci::Signers;
 
 /// The settings of where plugins are declared.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,6 +14,10 @@ pub struct PluginSettings {
     pub source: PluginsSource,
     /// How a change of the plugins is rolled out.
     pub rollout: RolloutSettings,
+    /// Who may sign plugins from registries, and from where they may be unsigned. By default, nobody and nowhere.
+    pub signers: Signers,
+    /// The folder that keeps plugins of registries. By default, one in the cache directory.
+    pub store: Option<PathBuf>,
 }
 
 /// Where plugins are declared.

@@ -1,15 +1,18 @@
-//! The keys of where plugins are declared, in Trainyard's own configuration file.
+//! The keys of where plugins are declared, and which ones are accepted, in Trainyard's own configuration file.
+
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 use trainyard_api::FieldPath;
 use trainyard_config::FieldError;
+use trainyard_oci::{MAX_SIGNERS, REPOSITORIES, Signer, Signers};
 
 use super::duration::DURATION;
 use crate::declared::{PluginSettings, PluginsSource, RolloutSettings};
 
-/// Where plugins are declared, and how a change of them is rolled out.
+/// Where plugins are declared, how a change of them is rolled out, and which ones are accepted from registries.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub(super) struct PluginsFile {
@@ -17,6 +20,16 @@ pub(super) struct PluginsFile {
     source: PluginsSource,
     /// How a change of PolicyPlugins is rolled out.
     rollout: Rollout,
+    /// Who may sign plugins, with keys. Default: nobody, so that no plugin is accepted from a registry.
+    #[schemars(length(max = MAX_SIGNERS))]
+    signers: Vec<Signer>,
+    /// Repositories from which plugins need no signature, such as `registry.example.com/team/*`. A trailing `*` matches any ending. A plugin that
+    /// replaces a built-in one always needs one. Default: none.
+    #[schemars(length(max = MAX_SIGNERS), inner(regex(pattern = REPOSITORIES), length(max = 255)))]
+    unsigned: Vec<String>,
+    /// The directory in the OCI image layout that keeps plugins of registries, so that the controller starts when a registry is down. Default: `store` in the cache directory.
+    #[schemars(with = "Option<String>")]
+    store: Option<PathBuf>,
 }
 
 /// How a change of PolicyPlugins is rolled out.
@@ -37,6 +50,8 @@ impl PluginsFile {
         let default = RolloutSettings::default();
         PluginSettings {
             source: self.source,
+            signers: Signers::new(self.signers, self.unsigned),
+            store: self.store,
             rollout: RolloutSettings {
                 steps: self.rollout.steps.unwrap_or(default.steps),
                 interval: self.rollout.interval.map_or(default.interval, Into::into),

@@ -158,6 +158,20 @@ impl Signers {
         errors
     }
 
+    /// Whether the repository of a plugin is listed, so that its registry may be asked for it: the plugin may be unsigned there, or a signer
+    /// whose `repositories` have it may sign it. A signer without that list allows none, so that whoever chooses references cannot let the
+    /// controller send requests anywhere.
+    #[must_use]
+    pub fn allow(&self, plugin: PluginName<'_>, repository: &str) -> bool {
+        let permits = |trusted: &Trusted| match trusted {
+            Trusted::Signer(signer) => {
+                signer.repositories.is_some() && signer.permit(plugin, Some(repository)).is_ok()
+            }
+            Trusted::Key { .. } => false,
+        };
+        self.permit_unsigned(plugin, Some(repository)) || self.trusted.iter().any(permits)
+    }
+
     /// Returns how many keys there are.
     pub(crate) fn keys(&self) -> usize {
         self.trusted.len()

@@ -10,7 +10,7 @@ use trainyard_sandbox::screen::Screened;
 
 use crate::{
     args::RegistryArgs,
-    built_ins::BUILT_INS,
+    built_ins::plugin_name,
     output::{self, Transfer},
     plugin::screened::screened_bytes,
     report::ErrorList,
@@ -58,7 +58,7 @@ impl SignerArgs {
     pub(in crate::plugin) fn signers(&self) -> Result<Option<Signers>, ErrorList> {
         if let Some(file) = &self.signers {
             let loaded = LoadedSettings::read(file).map_err(ErrorList::from_iter)?;
-            let signers = loaded.settings.signers;
+            let signers = loaded.settings.plugins.signers;
             if signers.is_empty() {
                 return Err(ErrorList::from_iter([format!(
                     "{}: plugins.signers: is missing, so no plugin would be accepted; add who may sign plugins",
@@ -81,15 +81,6 @@ fn read_key(file: &Path) -> Result<(String, PublicKey), ErrorList> {
     let text = text.map_err(|error| failure(error.to_string()))?;
     let key = PublicKey::from_pem(&text).map_err(|error| failure(error.to_string()))?;
     Ok((name, key))
-}
-
-/// Returns the name of a plugin, with whether a built-in one has it.
-pub(in crate::plugin) fn plugin_name(name: &str) -> PluginName<'_> {
-    if BUILT_INS.iter().any(|built_in| built_in.name() == name) {
-        PluginName::BuiltIn(name)
-    } else {
-        PluginName::Custom(name)
-    }
 }
 
 /// Returns a line on who signed a plugin.
