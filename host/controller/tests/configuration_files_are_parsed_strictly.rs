@@ -402,6 +402,7 @@ fn flags_override_the_file() {
         burst: Some(4),
         policy_file: Some("p".into()),
         plugin_dir: Some("d".into()),
+        plugin_store: Some("s".into()),
         log_format: Some(LogFormat::Text),
         log_level: None,
         tracing_endpoint: Some("http://otel".parse().unwrap()),
@@ -423,6 +424,7 @@ fn flags_override_the_file() {
         "0 switches the limit of the file off"
     );
     assert_eq!(settings.plugin_dir, Some("d".into()));
+    assert_eq!(settings.plugins.store, Some("s".into()));
     assert_eq!(settings.policy_file, Some("p".into()));
     let endpoint = settings.tracing.endpoint.unwrap().to_string();
     assert_eq!(endpoint, "http://otel");
@@ -789,7 +791,7 @@ fn manual_names_every_key_and_its_example_is_valid() {
     }
     let mut keys = Vec::new();
     add(&schema, &schema["properties"], "", &mut keys);
-    assert_eq!(keys.len(), 47, "{keys:?}");
+    assert_eq!(keys.len(), 49, "{keys:?}");
     for key in keys {
         let named = manual.contains(&format!("| `{key}` |"));
         assert!(named || key == "apiVersion" || key == "kind", "{key}");
