@@ -176,10 +176,12 @@ prop_compose! {
         unsigned in vec("[a-z.]{1,9}/[*]", 0..3),
     ) -> Signers {
         let signers = names.iter().zip(KEYS).map(|(name, key)| {
-            let mut signer = json!({"name": name, "publicKey": pem(key), "plugins": plugins});
-            if let Some(repositories) = &repositories {
-                signer["repositories"] = json!(repositories);
-            }
+            let signer = json!({
+                "name": name,
+                "publicKey": pem(key),
+                "plugins": plugins,
+                "repositories": repositories,
+            });
             serde_json::from_value(signer).unwrap()
         });
         Signers::new(signers.collect(), unsigned)
