@@ -28,10 +28,13 @@ fn folder() -> tempfile::TempDir {
     for name in ["new", "old", "plugin", "my-plugin", "plugins/team"] {
         fs::write(path(&format!("{name}.wasm")), plugin()).unwrap();
     }
-    let policy = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\n";
-    for name in ["policy.yaml", "new-policy.yaml"] {
+    let policy = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyPlugin\nmetadata: {name: torch}\nspec: {}\n";
+    fs::create_dir(path("policies")).unwrap();
+    for name in ["policy.yaml", "new-policy.yaml", "policies/torch.yaml"] {
         fs::write(path(name), policy).unwrap();
     }
+    let old = "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\nplugins: [{name: torch}]\n";
+    fs::write(path("old-policy.yaml"), old).unwrap();
     folder
 }
 

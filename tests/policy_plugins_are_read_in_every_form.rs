@@ -167,6 +167,12 @@ fn commands_take_policy_plugins_among_their_files() {
     let checked = stdout(&site.run(&[&["validate"], &files[..]].concat()));
     assert!(checked.contains("1 PolicyPlugin"), "{checked}");
     assert!(site.run(&["validate", "-f", "policies"]).status.success());
+    site.write("policies/site.yaml", &policy(", grant: []"));
+    let errors = site.errors(&["validate", "--no-plugins", "-f", "policies"]);
+    assert!(
+        errors[0].contains("spec.grant: unknown field"),
+        "{errors:?}"
+    );
     // Without a grant, each of them refuses the plugin.
     site.write("policies/site.yaml", &policy(""));
     for command in ["render", "validate", "plan", "explain"] {
@@ -460,6 +466,7 @@ plugins:
         let mut manifest: Value = serde_json::from_str(&manifest).unwrap();
         manifest["phases"] = json!(["transform"]);
         manifest["version"] = json!("1.0.0");
+        manifest["contract"] = json!("1.0.0");
         let Some(name) = text.lines().find_map(|line| line.strip_prefix("- name: ")) else {
             continue;
         };

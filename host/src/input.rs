@@ -221,7 +221,12 @@ pub(crate) fn check(
             let input = with_plugins(catalog, failure, load, &policy_plugins, timeout)?;
             render(input, false, |_, _| (), |_, ()| Ok(()))?.rendered
         }
-        _ => failure.or_ok(0)?,
+        _ => {
+            if let Err(errors) = policy::Declared::read(&[], &policy_plugins) {
+                failure.absorb(errors);
+            }
+            failure.or_ok(0)?
+        }
     };
     Ok(CheckSummary {
         counts,

@@ -73,39 +73,35 @@ impl RenderingSection {
         self.location.clone().at(self.field.field(setting))
     }
 
-    /// Merges two sections.
+    /// Merges sections. The result has the place of the one that has facts, because these are compared with the facts of plugins.
     ///
     /// # Errors
-    /// An error for each setting that both have, with both places.
-    pub fn merge(self, later: Self) -> Result<Self, Vec<Located>> {
-        let names = [&self, &later].map(|section| section.settings.names());
-        let [of_self, of_later] = &names;
-        let twice = of_later.iter().filter(|name| of_self.contains(name));
-        let twice = twice.map(|name| Located {
-            location: later.at(name),
-            message: format!("is also set in {}; remove one of the two", self.at(name)),
-        });
-        let twice: Vec<_> = twice.collect();
+    /// An error for each setting that two of them have, with both places.
+    pub fn merge(sections: Vec<Self>) -> Result<Self, Vec<Located>> {
+        let mut first: BTreeMap<&str, &Self> = BTreeMap::new();
+        let mut twice = Vec::new();
+        for section in &sections {
+            for name in section.settings.names() {
+                if let Some(other) = first.insert(name, section) {
+                    twice.push(Located {
+                        location: section.at(name),
+                        message: format!(
+                            "is also set in {}; remove one of the two",
+                            other.at(name)
+                        ),
+                    });
+                }
+            }
+        }
         if !twice.is_empty() {
             return Err(twice);
         }
-        let (first, second) = (self.settings.clone(), later.settings.clone());
-        let settings = RenderingSettings {
-            accelerators: first.accelerators.or(second.accelerators),
-            cluster_domain: first.cluster_domain.or(second.cluster_domain),
-            catalog_namespace: first.catalog_namespace.or(second.catalog_namespace),
-            facts: first.facts.into_iter().chain(second.facts).collect(),
-            obeyed_domains: match first.obeyed_domains.is_empty() {
-                true => second.obeyed_domains,
-                false => first.obeyed_domains,
-            },
-        };
-        // Facts are compared with those of plugins, so their place is kept.
-        let place = match of_later.contains(&"facts") {
-            true => later,
-            false => self,
-        };
-        Ok(Self { settings, ..place })
+        let place = first.get("facts").copied();
+        let mut merged = place.cloned().unwrap_or_default();
+        for Self { settings, .. } in sections {
+            merged.settings.fill(settings);
+        }
+        Ok(merged)
     }
 }
 
@@ -118,6 +114,19 @@ impl ObeyedDomainChanges {
 }
 
 impl RenderingSettings {
+    /// Sets what is not set.
+    fn fill(&mut self, other: Self) {
+        self.accelerators = self.accelerators.take().or(other.accelerators);
+        self.cluster_domain = self.cluster_domain.take().or(other.cluster_domain);
+        self.catalog_namespace = self.catalog_namespace.take().or(other.catalog_namespace);
+        if self.facts.is_empty() {
+            self.facts = other.facts;
+        }
+        if self.obeyed_domains.is_empty() {
+            self.obeyed_domains = other.obeyed_domains;
+        }
+    }
+
     /// Returns the names of the settings that are set.
     fn names(&self) -> Vec<&'static str> {
         let set = [

@@ -51,16 +51,13 @@ impl Policy {
     /// Returns the settings of PolicyPlugins and sections, which must not set one thing twice.
     pub(crate) fn new(
         plugins: Vec<PolicyPlugin>,
-        sections: impl IntoIterator<Item = RenderingSection>,
+        sections: Vec<RenderingSection>,
     ) -> Result<Self, ErrorList> {
         let mut failure = ErrorList::default();
-        let mut rendering = RenderingSection::default();
-        for section in sections {
-            match rendering.clone().merge(section) {
-                Ok(merged) => rendering = merged,
-                Err(errors) => errors.into_iter().for_each(|error| failure.add(error)),
-            }
-        }
+        let rendering = RenderingSection::merge(sections).unwrap_or_else(|errors| {
+            errors.into_iter().for_each(|error| failure.add(error));
+            RenderingSection::default()
+        });
         let policy = Self {
             plugins,
             rendering,
