@@ -28,6 +28,10 @@ pub(crate) struct RbacArgs {
     /// aggregated to the controller's. Built-in plugins need none. Can be repeated.
     #[arg(short, long = "filename", value_name = "FILE|DIR|-", num_args = 1.., conflicts_with = "shadow", value_hint = clap::ValueHint::AnyPath)]
     filename: Vec<PathBuf>,
+    /// Where the controller's configuration says that plugins are declared (plugins.source). With Cluster, the role also has the permissions
+    /// for PolicyPlugins and PluginRevisions.
+    #[arg(long, value_enum, ignore_case = true, value_name = "File|Cluster", default_value_t)]
+    plugins_source: PluginsSource,
     /// Print only the ClusterRole for `trainyard controller --shadow`, which has no verb that writes.
     #[arg(long)]
     shadow: bool,
@@ -46,7 +50,12 @@ pub(crate) fn run(args: &RbacArgs) -> Result<(), ErrorList> {
     let loaded = LoadedPlugins::load(&args.load)?;
     let plugins = || loaded.renderer.generation().plugins();
     let claims = plugins().map(|plugin| (&*plugin.id.name, &plugin.manifest.claims));
-    let roles = rbac::roles(claims, &args.namespace, &args.load.feature_gates);
+    let roles = rbac::roles(
+        claims,
+        &args.namespace,
+        &args.load.feature_gates,
+        args.plugins_source,
+    );
     let notes = roles.notes.clone();
     let objects = match args.shadow {
         true => vec![object(&rbac::shadow_role(roles))?],

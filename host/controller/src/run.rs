@@ -103,6 +103,11 @@ pub enum ControllerError {
         "plugins.source: is Cluster, but the shadow mode writes nothing, and so rolls out no plugins; set it to File"
     )]
     ShadowPlugins,
+    /// The program brings no source of plugins.
+    #[error(
+        "plugins.source: is Cluster, but this program cannot pull plugins; set it to File, and declare plugins in the policy file"
+    )]
+    NoPluginSource,
     #[error("the watches ended; this is a bug in Trainyard")]
     WatchesEnded,
 }
@@ -118,6 +123,9 @@ pub async fn run(options: Options, stop: CancellationToken) -> Result<(), Contro
     let from_cluster = settings.plugins.source == PluginsSource::Cluster;
     if from_cluster && settings.shadow {
         return Err(ControllerError::ShadowPlugins);
+    }
+    if from_cluster && options.plugins.is_none() {
+        return Err(ControllerError::NoPluginSource);
     }
     let revisions = from_cluster.then_some(REVISIONS_HELD);
     let parts: Vec<_> = WATCHES.into_iter().chain(revisions).collect();

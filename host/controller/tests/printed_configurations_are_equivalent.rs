@@ -319,7 +319,7 @@ proptest! {
 fn places(value: &Value, at: &str) -> Vec<String> {
     let members = value.as_object().into_iter().flatten();
     let below = members.flat_map(|(key, value)| {
-        let pointer = format!("{at}/{key}");
+        let pointer = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
         std::iter::once(pointer.clone()).chain(places(value, &pointer))
     });
     below.collect()
@@ -328,7 +328,7 @@ fn places(value: &Value, at: &str) -> Vec<String> {
 fn set(file: &mut Value, pointer: &str, value: Value) {
     let (parent, key) = pointer.rsplit_once('/').unwrap();
     let parent = file.pointer_mut(parent).unwrap().as_object_mut().unwrap();
-    parent.insert(key.to_owned(), value);
+    parent.insert(key.replace("~1", "/").replace("~0", "~"), value);
 }
 
 #[cfg(unix)]

@@ -490,7 +490,7 @@ impl Metrics {
     }
 
     /// Sets the stage of the newest PluginRevision.
-    pub(crate) fn set_revision_stage(&self, stage: Option<String>) {
+    pub fn set_revision_stage(&self, stage: Option<String>) {
         self.revisions.set_stage(stage.as_deref());
     }
 
@@ -500,7 +500,7 @@ impl Metrics {
     }
 
     /// Sets the plugins of the running PluginRevision that are skipped.
-    pub(crate) fn plugins_not_loaded<'p>(&self, plugins: impl Iterator<Item = &'p str>) {
+    pub fn plugins_not_loaded<'p>(&self, plugins: impl Iterator<Item = &'p str>) {
         self.revisions.set_not_loaded(plugins);
     }
 

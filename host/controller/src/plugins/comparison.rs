@@ -221,10 +221,7 @@ impl Comparer {
 /// Returns a TrainJob for each runtime.
 fn runtimes(stores: &Stores) -> Vec<Subject> {
     let kinds = [
-        (
-            names::CLUSTER_TRAINING_RUNTIME,
-            stores.cluster_runtimes.keys(),
-        ),
+        (names::CLUSTER_TRAINING_RUNTIME, stores.cluster_runtimes.keys()),
         (names::TRAINING_RUNTIME, stores.runtimes.keys()),
     ];
     let all = kinds.into_iter().flat_map(|(kind, mut keys)| {
@@ -271,12 +268,7 @@ fn runtime_of(key: &NamespacedName, job: &TrainJobState) -> String {
     }
     let parsed: Option<Parsed> = serde_json::from_str(job.text()).ok();
     let reference = parsed.map_or(Value::Null, |parsed| parsed.spec.runtime_ref);
-    let text = |field: &str| {
-        reference
-            .get(field)
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-    };
+    let text = |field: &str| reference.get(field).and_then(Value::as_str).unwrap_or_default();
     match text("kind") {
         names::TRAINING_RUNTIME => format!("{}/{}", key.namespace, text("name")),
         _ => text("name").to_owned(),
@@ -353,11 +345,7 @@ pub(super) fn changed(old: Option<&PluginRevisionSpec>, new: &PluginRevisionSpec
         (Some(old), Some(new)) => !is_same(old, new),
         _ => true,
     };
-    names
-        .iter()
-        .filter(differs)
-        .map(|name| (*name).clone())
-        .collect()
+    names.iter().filter(differs).map(|name| (*name).clone()).collect()
 }
 
 /// Whether two plugins of revisions are the same, whatever the generation of their PolicyPlugins.
@@ -373,13 +361,9 @@ pub(super) fn removed(old: &PluginRevisionSpec, new: &PluginRevisionSpec) -> Vec
     let is_always = |plugin: &&ResolvedPlugin| plugin.active_when.as_deref() == Some("always");
     let is_enabled = |plugin: &&ResolvedPlugin| !plugin.settings.disabled;
     let enabled = old.plugins.iter().filter(is_enabled);
-    let remains = |name: &str| {
-        new.plugins
-            .iter()
-            .filter(is_enabled)
-            .any(|it| it.name == name)
-    };
-    let removed = enabled
-        .filter(|plugin| (is_always(plugin) || new.plugins.is_empty()) && !remains(&plugin.name));
+    let remains = |name: &str| new.plugins.iter().filter(is_enabled).any(|it| it.name == name);
+    let removed = enabled.filter(|plugin| {
+        (is_always(plugin) || new.plugins.is_empty()) && !remains(&plugin.name)
+    });
     removed.map(|plugin| plugin.name.clone()).collect()
 }

@@ -62,12 +62,10 @@ impl Plugins {
     pub(crate) async fn follow(&self) -> Infallible {
         let mut changes = self.changes.subscribe();
         let mut attempts = Attempts::default();
+        self.revisions.synced().await;
         loop {
             changes.borrow_and_update();
-            let until = match self.revisions.is_synced() {
-                true => self.attempt(&mut attempts).await,
-                false => None,
-            };
+            let until = self.attempt(&mut attempts).await;
             self.change_or(&mut changes, until).await;
         }
     }
@@ -97,8 +95,7 @@ impl Plugins {
                 let wait = attempts.pause(&error);
                 tracing::warn!(%error, retry_after = ?wait, "the plugins of the cluster are not loaded; those that are loaded stay in use");
                 if !attempts.has_held {
-                    self.readiness
-                        .note_missing(REVISIONS_HELD, error.to_string());
+                    self.readiness.note_missing(REVISIONS_HELD, error.to_string());
                 }
                 attempts.wait_for = names;
                 attempts.retry = Some(self.after(wait));
@@ -199,12 +196,18 @@ impl Plugins {
         for (plugin, why) in &running.skipped {
             tracing::error!(revision = running.name, plugin, why, "plugin skipped");
         }
-        self.metrics
-            .plugins_not_loaded(running.skipped.keys().map(String::as_str));
+        self.metrics.plugins_not_loaded(running.skipped.keys().map(String::as_str));
+        // At most two are held: TrainJobs that started with the previous one are asked for it until the next rollout.
+        let is_replaced = !Arc::ptr_eq(&held.running, &running.generation);
+        let previous = match rolling {
+            Some(_) => None,
+            None if is_replaced => Some(held.running.clone()),
+            None => held.previous.clone(),
+        };
         self.generations.replace(Held {
             running: running.generation.clone(),
             rolling,
-            previous: None,
+            previous,
         });
         self.changed();
     }
@@ -213,23 +216,15 @@ impl Plugins {
     fn forget_others(&self, running: &PluginRevisionSpec) {
         let facts = self.facts();
         let is_live = |stage| {
-            matches!(
-                stage,
-                None | Some(Stage::Shadow | Stage::Share | Stage::Running)
-            )
+            matches!(stage, None | Some(Stage::Shadow | Stage::Share | Stage::Running))
         };
         let newest = facts.last().map_or(running.number, |it| it.number);
         self.loaded.keep(|loaded, number| {
             // It may have been loaded before it is created.
-            number > newest
-                || facts
-                    .iter()
-                    .any(|it| it.name == loaded && is_live(it.stage))
+            number > newest || facts.iter().any(|it| it.name == loaded && is_live(it.stage))
         });
         let states = self.revisions.objects();
-        let specs = states
-            .iter()
-            .filter_map(|(_, state)| state.spec.as_ref().ok());
+        let specs = states.iter().filter_map(|(_, state)| state.spec.as_ref().ok());
         let plugins = specs.flat_map(|spec| &spec.plugins);
         let digests = plugins.filter_map(|plugin| plugin.digest.clone());
         self.program.source.keep(&digests.collect());
@@ -312,16 +307,12 @@ impl Attempts {
 
 /// Returns the pause after that many failures.
 pub(super) fn backoff(failed: u32) -> Duration {
-    FIRST_RETRY
-        .saturating_mul(1 << failed.min(10))
-        .min(LONGEST_RETRY)
+    FIRST_RETRY.saturating_mul(1 << failed.min(10)).min(LONGEST_RETRY)
 }
 
 fn words(skipped: &BTreeMap<String, String>) -> String {
     let each = skipped.iter();
-    let each: Vec<_> = each
-        .map(|(plugin, why)| format!("plugin {plugin} is skipped: {why}"))
-        .collect();
+    let each: Vec<_> = each.map(|(plugin, why)| format!("plugin {plugin} is skipped: {why}")).collect();
     each.join("; ")
 }
 

@@ -39,19 +39,19 @@ pub(crate) struct Leader {
 impl Plugins {
     /// Waits until the revisions are known, and a release as this one can use them.
     pub(crate) async fn may_lead(&self) {
+        self.revisions.synced().await;
+        self.policies.synced().await;
         let mut changes = self.changes.subscribe();
         let mut has_warned = false;
         loop {
             changes.borrow_and_update();
-            if self.revisions.is_synced() && self.policies.is_synced() {
-                match self.in_use().newer {
-                    None => return,
-                    Some(newer) if !has_warned => {
-                        tracing::warn!(%newer, "this replica does not become the leader");
-                        has_warned = true;
-                    }
-                    Some(_) => {}
+            match self.in_use().newer {
+                None => return,
+                Some(newer) if !has_warned => {
+                    tracing::warn!(%newer, "this replica does not become the leader");
+                    has_warned = true;
                 }
+                Some(_) => {}
             }
             self.change_or(&mut changes, None).await;
         }
@@ -133,9 +133,7 @@ impl Leader {
     }
 
     pub(super) fn candidate(&self) -> MutexGuard<'_, Candidate> {
-        self.candidate
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+        self.candidate.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Pauses after a failed call.

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use trainyard_config::policy_plugin::{Origin, PluginRevisionSpec, ResolvedPlugin};
 
 use super::{
-    FetchedPlugin, Mode, PluginCondition, Plugins, Problem, Refusal, SourceError, Verified,
+    FetchedPlugin, Mode, Plugins, PluginCondition, Problem, Refusal, SourceError, Verified,
 };
 use crate::generation::Generation;
 
@@ -85,14 +85,11 @@ impl LoadError {
         let sentences: Vec<_> = match self {
             Self::Retry { messages, .. } => {
                 let each = messages.iter();
-                each.map(|(plugin, message)| format!("plugin {plugin}: {message}"))
-                    .collect()
+                each.map(|(plugin, message)| format!("plugin {plugin}: {message}")).collect()
             }
             Self::Refused(refusals) => {
                 let each = refusals.iter();
-                let sentence = |it: &Refusal| {
-                    format!("plugin {}: {}", it.plugins.join(", "), it.problem.message)
-                };
+                let sentence = |it: &Refusal| format!("plugin {}: {}", it.plugins.join(", "), it.problem.message);
                 each.map(sentence).collect()
             }
         };
@@ -129,10 +126,7 @@ impl Plugins {
                 Some((it.plugin.name.clone(), error.message().to_owned()))
             })
             .collect();
-        let (loader, host) = (
-            self.program.loader.clone(),
-            self.generations.host_facts().clone(),
-        );
+        let (loader, host) = (self.program.loader.clone(), self.generations.host_facts().clone());
         let loaded = on_thread(move || loader.load(&set, mode, &reuse, &host)).await;
         let renderer = loaded?.map_err(LoadError::Refused)?;
         let is_skipped = |plugin: &&ResolvedPlugin| {
@@ -224,11 +218,8 @@ async fn on_thread<T: Send + 'static>(
     };
     let thread = std::thread::Builder::new().name("load-plugins".to_owned());
     if let Err(error) = thread.spawn(task) {
-        return Err(failed(format!(
-            "no thread can be started to load the plugins: {error}"
-        )));
+        return Err(failed(format!("no thread can be started to load the plugins: {error}")));
     }
-    let panicked =
-        |_| failed("loading the plugins panicked; this is a bug in Trainyard".to_owned());
+    let panicked = |_| failed("loading the plugins panicked; this is a bug in Trainyard".to_owned());
     loaded.await.map_err(panicked)
 }

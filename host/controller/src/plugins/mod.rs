@@ -155,9 +155,7 @@ impl Plugins {
     /// Returns the revisions that can be read, the oldest first.
     fn facts(&self) -> Vec<RevisionFacts> {
         let all = self.revisions.objects().into_iter();
-        let mut facts: Vec<_> = all
-            .filter_map(|(name, state)| state.facts(&name.0))
-            .collect();
+        let mut facts: Vec<_> = all.filter_map(|(name, state)| state.facts(&name.0)).collect();
         facts.sort_by_key(|it| it.number);
         // Nobody but a controller creates one, and a number is used once.
         facts.dedup_by_key(|it| it.number);
@@ -233,9 +231,7 @@ where
     fn health(&self, health: Health) {
         if self.kind == POLICY_PLUGIN {
             let is_served = !matches!(health, Health::NotServed(_));
-            self.plugins
-                .are_policies_served
-                .store(is_served, Ordering::SeqCst);
+            self.plugins.are_policies_served.store(is_served, Ordering::SeqCst);
         }
         match health {
             Health::Working => self.plugins.changed(),

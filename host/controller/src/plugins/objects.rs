@@ -20,8 +20,7 @@ use crate::{
 };
 
 /// What to do if the kinds are not served.
-const INSTALL: &str =
-    "apply the CRDs, which `trainyard crds` prints, or set plugins.source to File";
+const INSTALL: &str = "apply the CRDs, which `trainyard crds` prints, or set plugins.source to File";
 
 /// The annotations by which people control a rollout.
 const ACCEPT: &str = "trainyard.dev/accept";
@@ -270,9 +269,7 @@ impl Decode for RevisionObject {
         Ok(RevisionState {
             version,
             uid: metadata.uid.unwrap_or_default().into(),
-            hash: spec
-                .as_ref()
-                .map_or_else(|_| Box::default(), |spec| spec.hash().into()),
+            hash: spec.as_ref().map_or_else(|_| Box::default(), |spec| spec.hash().into()),
             spec: spec.map(Arc::new),
             status,
             replicas: replicas.unwrap_or_default(),

@@ -17,7 +17,7 @@ use super::{
     follower::backoff,
     loading::LoadError,
     objects::PolicyPluginState,
-    rollout::{Proposal, proposal},
+    rollout::{Proposal, proposal, running},
 };
 use crate::kubernetes::code;
 
@@ -69,8 +69,8 @@ pub(super) struct PinCache {
     failed: u32,
 }
 
-/// What identifies the PolicyPlugins, and what is asked of their revisions.
-type Inputs = (Vec<(Arc<str>, Box<str>, i64)>, Vec<(u64, bool)>);
+/// What identifies the PolicyPlugins, whether a revision runs, and the revisions that are to be tried again.
+type Inputs = (Vec<(Arc<str>, Box<str>, i64)>, bool, Vec<u64>);
 
 impl Leader {
     /// Makes revisions from the PolicyPlugins.
@@ -103,9 +103,10 @@ impl Leader {
         let all = all.map(|(name, state)| (name.0, state.uid.clone(), state.generation));
         let mut all: Vec<_> = all.collect();
         all.sort();
-        let revisions = self.plugins.facts().into_iter();
-        let asked = revisions.map(|it| (it.number, it.asked.retry));
-        (all, asked.filter(|(_, retry)| *retry).collect())
+        let revisions = self.plugins.facts();
+        let asked = revisions.iter().filter(|it| it.asked.retry);
+        let asked = asked.map(|it| it.number).collect();
+        (all, running(&revisions).is_some(), asked)
     }
 
     /// Waits until the PolicyPlugins stay the same.
@@ -131,10 +132,7 @@ impl Leader {
         }
         let mut policies = plugins.policies.objects();
         policies.sort_by(|a, b| a.0.cmp(&b.0));
-        let policies: Vec<_> = policies
-            .into_iter()
-            .map(|(name, state)| (name.0, state))
-            .collect();
+        let policies: Vec<_> = policies.into_iter().map(|(name, state)| (name.0, state)).collect();
         let mut proposed = Proposed {
             generations: policies
                 .iter()
@@ -182,11 +180,7 @@ impl Leader {
         let now = plugins.clock.now();
         let renew = pins.renews.is_none_or(|renews| now >= renews);
         let may_change = |state: &PolicyPluginState| {
-            let source = state
-                .object
-                .as_ref()
-                .ok()
-                .and_then(|it| it.spec.source.as_ref());
+            let source = state.object.as_ref().ok().and_then(|it| it.spec.source.as_ref());
             source.is_some_and(|source| match source {
                 Source::Oci(oci) => oci.follow,
                 Source::File(_) => true,
@@ -212,9 +206,7 @@ impl Leader {
                 let pinned = match (&policy.spec.source, pin) {
                     (None, _) => Ok(None),
                     (Some(_), Some(pin)) => Ok(Some(pin)),
-                    (Some(source), None) => {
-                        plugins.program.source.pin(name, source).await.map(Some)
-                    }
+                    (Some(source), None) => plugins.program.source.pin(name, source).await.map(Some),
                 };
                 (name, state, pinned.map(|pinned| (policy, pinned)))
             }
@@ -268,9 +260,7 @@ impl Leader {
             Some(Source::Oci(oci)) => oci.follow,
             _ => false,
         };
-        let newest = self
-            .newest(&name)
-            .filter(|newest| follows && is_not_older(newest, &resolved));
+        let newest = self.newest(&name).filter(|newest| follows && is_not_older(newest, &resolved));
         if let Some(newest) = newest {
             let version = |plugin: &ResolvedPlugin| plugin.version.clone().unwrap_or_default();
             proposed.notes.insert(
@@ -295,10 +285,7 @@ impl Leader {
         let newest = self.plugins.facts().pop()?;
         let state = self.plugins.revision(&newest.name)?;
         let spec = state.spec.as_ref().ok()?;
-        spec.plugins
-            .iter()
-            .find(|plugin| plugin.name == name)
-            .cloned()
+        spec.plugins.iter().find(|plugin| plugin.name == name).cloned()
     }
 
     /// Creates a revision of the resolved plugins, if there is none yet and they can be loaded. Returns how long to wait if they cannot be
@@ -323,22 +310,12 @@ impl Leader {
             Proposal::Create(number) => {
                 spec.number = number;
                 match plugins.load(&spec, Mode::Strict, false).await {
-                    Ok(_) => match plugins.create(&spec).await {
-                        Ok(()) => {
-                            proposed.wanted = Some(hash);
-                            tracing::info!(
-                                revision = spec.name(),
-                                plugins = spec.plugins.len(),
-                                "a PluginRevision is created"
-                            );
-                        }
-                        // It was created by an earlier attempt, whose answer was lost.
-                        Err(error) if code(&error) == Some(409) => proposed.wanted = Some(hash),
-                        Err(error) => {
-                            tracing::warn!(%error, "a PluginRevision cannot be created; retrying");
-                            proposed.not_created = true;
-                        }
-                    },
+                    Ok(_) => {
+                        // Known before the revision is, so that the revision does not count as one that nobody asks for.
+                        self.proposed().wanted = Some(hash.clone());
+                        proposed.wanted = Some(hash);
+                        self.create(&spec, proposed).await;
+                    }
                     Err(LoadError::Retry { after, messages }) => {
                         proposed.waiting.extend(messages);
                         return after;
@@ -351,10 +328,7 @@ impl Leader {
                                 false => refusal.plugins,
                             };
                             for name in names {
-                                proposed
-                                    .problems
-                                    .entry(name)
-                                    .or_insert_with(|| refusal.problem.clone());
+                                proposed.problems.entry(name).or_insert_with(|| refusal.problem.clone());
                             }
                         }
                     }
@@ -362,6 +336,21 @@ impl Leader {
             }
         }
         None
+    }
+}
+
+impl Leader {
+    async fn create(&self, spec: &PluginRevisionSpec, proposed: &mut Proposed) {
+        let revision = spec.name();
+        match self.plugins.create(spec).await {
+            Ok(()) => tracing::info!(revision, plugins = spec.plugins.len(), "a PluginRevision is created"),
+            // It was created by an earlier attempt, whose answer was lost.
+            Err(error) if code(&error) == Some(409) => {}
+            Err(error) => {
+                tracing::warn!(revision, %error, "a PluginRevision cannot be created; retrying");
+                proposed.not_created = true;
+            }
+        }
     }
 }
 
@@ -375,8 +364,7 @@ fn invalid(problem: &str) -> SourceError {
 
 /// Whether a tag was moved to other content that is not newer than that of the newest revision.
 fn is_not_older(newest: &ResolvedPlugin, resolved: &ResolvedPlugin) -> bool {
-    let version =
-        |plugin: &ResolvedPlugin| plugin.version.as_ref()?.parse::<semver::Version>().ok();
+    let version = |plugin: &ResolvedPlugin| plugin.version.as_ref()?.parse::<semver::Version>().ok();
     newest.digest != resolved.digest
         && newest.digest.is_some()
         && version(newest)

@@ -16,7 +16,9 @@ use super::{
     follower::backoff,
     loading::{LoadError, LoadedRevision},
     objects::RevisionState,
-    rollout::{CandidateFacts, Facts, Failures, NewStage, Next, RevisionFacts, next, running},
+    rollout::{
+        CandidateFacts, Facts, Failures, NewStage, Next, RevisionFacts, next, running,
+    },
 };
 use crate::{generation::Generation, queue::NamespacedName};
 
@@ -139,10 +141,7 @@ impl Leader {
         replicas.filter(|it| !has_loaded(&it.pod)).count()
     }
 
-    fn named(
-        &self,
-        facts: &RevisionFacts,
-    ) -> Option<(Arc<RevisionState>, Arc<PluginRevisionSpec>)> {
+    fn named(&self, facts: &RevisionFacts) -> Option<(Arc<RevisionState>, Arc<PluginRevisionSpec>)> {
         let state = self.plugins.revision(&facts.name)?;
         let spec = state.spec.as_ref().ok()?.clone();
         Some((state, spec))
@@ -164,10 +163,7 @@ impl Leader {
         let since = since.and_then(|status| status.since.clone());
         let summary = {
             let candidate = self.candidate();
-            let summary = candidate
-                .compared
-                .as_ref()
-                .map(|(_, summary)| summary.clone());
+            let summary = candidate.compared.as_ref().map(|(_, summary)| summary.clone());
             summary.filter(|_| candidate.number == new.number)
         };
         let status = PluginRevisionStatus {
@@ -181,12 +177,7 @@ impl Leader {
             replicas: Vec::new(),
         };
         match plugins.write_stage((&of.name, &state), &status).await {
-            Ok(()) => self.tell(
-                (&of.name, &state, &spec),
-                new,
-                facts,
-                status.plan.as_deref(),
-            ),
+            Ok(()) => self.tell((&of.name, &state, &spec), new, facts, status.plan.as_deref()),
             Err(error) => {
                 tracing::warn!(revision = of.name, stage = ?new.stage, %error, "the stage of a PluginRevision cannot be written; retrying");
                 self.pause().await;
@@ -208,10 +199,7 @@ impl Leader {
         let before = running(&others).and_then(|running| self.named(running));
         let plugins_changed = changed(before.as_ref().map(|(_, spec)| &**spec), spec);
         let before = before.and_then(|(state, _)| state.status.as_ref()?.plan.clone());
-        let (plan, before) = (
-            plan.unwrap_or("unknown"),
-            before.unwrap_or_else(|| "none".to_owned()),
-        );
+        let (plan, before) = (plan.unwrap_or("unknown"), before.unwrap_or_else(|| "none".to_owned()));
         tracing::info!(
             revision = name,
             stage = ?new.stage,
@@ -232,11 +220,7 @@ impl Leader {
             new.stage,
             new.reason,
             new.message,
-            if plugins_changed.is_empty() {
-                "no plugin".to_owned()
-            } else {
-                plugins_changed.join(", ")
-            },
+            if plugins_changed.is_empty() { "no plugin".to_owned() } else { plugins_changed.join(", ") },
         );
         let reason = format!("Revision{:?}", new.stage);
         let is_bad = matches!(new.stage, Stage::Refused | Stage::RolledBack)
@@ -248,10 +232,7 @@ impl Leader {
         };
         record(&state.reference(name));
         for name in &plugins_changed {
-            if let Some(policy) = plugins
-                .policies
-                .get(&super::ObjectName(name.as_str().into()))
-            {
+            if let Some(policy) = plugins.policies.get(&super::ObjectName(name.as_str().into())) {
                 record(&policy.reference(name));
             }
         }
@@ -300,11 +281,7 @@ impl Leader {
                 return None;
             }
             Err(error @ LoadError::Retry { .. }) => {
-                tracing::warn!(
-                    number,
-                    error = error.sentence(),
-                    "a PluginRevision cannot be compared yet"
-                );
+                tracing::warn!(number, error = error.sentence(), "a PluginRevision cannot be compared yet");
                 let mut candidate = self.candidate();
                 candidate.failed = candidate.failed.saturating_add(1);
                 return Some(backoff(candidate.failed));
@@ -315,10 +292,7 @@ impl Leader {
         let (_, spec) = self.named(rolling(facts)?)?;
         let changed = changed(Some(&before), &spec);
         let pair = (&old.generation, &new.generation);
-        let summary = self
-            .comparer
-            .compare(&self.work.stores, pair, &changed)
-            .await;
+        let summary = self.comparer.compare(&self.work.stores, pair, &changed).await;
         self.plugins.show(number, running.number, &summary);
         self.candidate().compared = Some((running.number, summary));
         None
@@ -347,8 +321,9 @@ impl Leader {
             return;
         };
         let held = plugins.generations.held();
-        let is_share =
-            |generation: &Generation| u64::try_from(generation.number()) == Ok(share.number);
+        let is_share = |generation: &Generation| {
+            u64::try_from(generation.number()) == Ok(share.number)
+        };
         let in_share = |namespace: &str| is_share(held.of(namespace));
         let fails = |key: &NamespacedName| {
             let cause = self.work.failures.cause(key);
@@ -401,7 +376,6 @@ impl Leader {
 
 /// Returns the newest revision that has not ended.
 fn rolling(facts: &[RevisionFacts]) -> Option<&RevisionFacts> {
-    let is_rolling =
-        |it: &&RevisionFacts| matches!(it.stage, None | Some(Stage::Shadow | Stage::Share));
+    let is_rolling = |it: &&RevisionFacts| matches!(it.stage, None | Some(Stage::Shadow | Stage::Share));
     facts.iter().rev().find(is_rolling)
 }

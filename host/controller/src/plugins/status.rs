@@ -109,11 +109,7 @@ fn status(name: &str, state: &PolicyPluginState, facts: &StatusFacts<'_>) -> Pol
         let generation = loaded.generation.renderer().generation();
         let plugin = generation.plugin(name)?;
         let claims = plugin.manifest.claims.iter();
-        Some(
-            claims
-                .map(|(verb, path)| format!("{verb} {path}"))
-                .collect(),
-        )
+        Some(claims.map(|(verb, path)| format!("{verb} {path}")).collect())
     });
     let signer = facts.proposed.signers.get(name);
     let signer = signer.or_else(|| loaded?.signers.get(name));
@@ -229,11 +225,7 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
         let message = format!("{message}; it is tried again");
         return match kind {
             PluginCondition::Pulled => of(ConditionStatus::False, "Retrying", message),
-            _ => of(
-                ConditionStatus::Unknown,
-                "NotReached",
-                "the condition Pulled comes first",
-            ),
+            _ => of(ConditionStatus::Unknown, "NotReached", "the condition Pulled comes first"),
         };
     }
     let is_built_in = matches!(
@@ -243,35 +235,15 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
     let others_fail = !proposed.problems.is_empty() || proposed.is_waiting();
     let is_in_revision = Plugin::of(name, facts).newest.is_some();
     match kind {
-        PluginCondition::Pulled if is_built_in => of(
-            ConditionStatus::True,
-            "BuiltIn",
-            "it is part of the controller",
-        ),
+        PluginCondition::Pulled if is_built_in => of(ConditionStatus::True, "BuiltIn", "it is part of the controller"),
         PluginCondition::Pulled => match proposed.notes.get(name) {
             Some(note) => of(ConditionStatus::True, "NotFollowed", note.as_str()),
-            None => of(
-                ConditionStatus::True,
-                "Pulled",
-                "its content has the digest of the status",
-            ),
+            None => of(ConditionStatus::True, "Pulled", "its content has the digest of the status"),
         },
-        PluginCondition::Verified if is_built_in => of(
-            ConditionStatus::True,
-            "BuiltIn",
-            "it is part of the controller",
-        ),
+        PluginCondition::Verified if is_built_in => of(ConditionStatus::True, "BuiltIn", "it is part of the controller"),
         PluginCondition::Verified => match proposed.signers.get(name) {
-            Some(signer) => of(
-                ConditionStatus::True,
-                "Signed",
-                format!("signed by {signer}"),
-            ),
-            None => of(
-                ConditionStatus::True,
-                "Accepted",
-                "the controller's configuration accepts it without a signature",
-            ),
+            Some(signer) => of(ConditionStatus::True, "Signed", format!("signed by {signer}")),
+            None => of(ConditionStatus::True, "Accepted", "the controller's configuration accepts it without a signature"),
         },
         // The set was not loaded.
         _ if others_fail && !is_in_revision => of(
@@ -279,16 +251,8 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
             "OthersFail",
             "all PolicyPlugins are loaded together, and another one has a problem; see its conditions",
         ),
-        PluginCondition::Loaded => of(
-            ConditionStatus::True,
-            "Loaded",
-            "it is loaded with the settings of this object",
-        ),
-        _ => of(
-            ConditionStatus::False,
-            "NoConflict",
-            "it does not conflict with another plugin",
-        ),
+        PluginCondition::Loaded => of(ConditionStatus::True, "Loaded", "it is loaded with the settings of this object"),
+        _ => of(ConditionStatus::False, "NoConflict", "it does not conflict with another plugin"),
     }
 }
 
@@ -307,71 +271,32 @@ fn active(name: &str, facts: &StatusFacts<'_>) -> Found {
         None => "no PluginRevision that runs has it".to_owned(),
     };
     if let Some(problem) = facts.proposed.problems.get(name) {
-        return of(
-            ConditionStatus::False,
-            &problem.reason,
-            format!("see the condition {}; {keeps}", problem.condition),
-        );
+        return of(ConditionStatus::False, &problem.reason, format!("see the condition {}; {keeps}", problem.condition));
     }
     if facts.proposed.waiting.contains_key(name) {
-        return of(
-            ConditionStatus::False,
-            "Retrying",
-            format!("see the condition Pulled; {keeps}"),
-        );
+        return of(ConditionStatus::False, "Retrying", format!("see the condition Pulled; {keeps}"));
     }
     let Some((revision, plugin)) = newest else {
-        return of(
-            ConditionStatus::False,
-            "OthersFail",
-            format!("another PolicyPlugin has a problem; {keeps}"),
-        );
+        return of(ConditionStatus::False, "OthersFail", format!("another PolicyPlugin has a problem; {keeps}"));
     };
     let is_running = running.is_some_and(|(_, running)| is_same(running, plugin));
     if is_running && plugin.settings.disabled {
         return of(ConditionStatus::False, "Disabled", "spec.disabled is true");
     }
     if is_running {
-        return of(
-            ConditionStatus::True,
-            "Running",
-            "TrainJobs that have not started are rendered with it",
-        );
+        return of(ConditionStatus::True, "Running", "TrainJobs that have not started are rendered with it");
     }
-    let RevisionFacts {
-        name,
-        stage,
-        percent,
-        ..
-    } = &revision.facts;
+    let RevisionFacts { name, stage, percent, .. } = &revision.facts;
     let status = revision.state.status.as_ref();
     let message = status.map_or("", |status| &status.message);
     match stage {
-        None => of(
-            ConditionStatus::False,
-            "RollingOut",
-            format!("PluginRevision {name} is about to be rolled out; {keeps}"),
-        ),
-        Some(Stage::Share) => of(
-            ConditionStatus::False,
-            "RollingOut",
-            format!(
-                "PluginRevision {name} has {percent} % of the namespaces; {keeps} for the others"
-            ),
-        ),
+        None => of(ConditionStatus::False, "RollingOut", format!("PluginRevision {name} is about to be rolled out; {keeps}")),
+        Some(Stage::Share) => of(ConditionStatus::False, "RollingOut", format!("PluginRevision {name} has {percent} % of the namespaces; {keeps} for the others")),
         Some(Stage::Shadow) => {
             let reason = status.map_or("Comparing", |status| &status.reason);
-            of(
-                ConditionStatus::False,
-                reason,
-                format!("PluginRevision {name}: {message}; {keeps}"),
-            )
+            of(ConditionStatus::False, reason, format!("PluginRevision {name}: {message}; {keeps}"))
         }
-        Some(stage) => of(
-            ConditionStatus::False,
-            &format!("{stage:?}"),
-            format!("PluginRevision {name}: {message}; {keeps}"),
-        ),
+        Some(stage) => of(ConditionStatus::False, &format!("{stage:?}"), format!("PluginRevision {name}: {message}; {keeps}")),
     }
 }
 
@@ -386,10 +311,7 @@ fn replicas(revision: &KnownRevision, facts: &StatusFacts<'_>) -> ReplicaCount {
         replicas.any(|it| it.pod == ***pod && it.plan.is_some() && it.problem.is_none())
     };
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
-    ReplicaCount::new(
-        number(pods.iter().filter(has_it).count()),
-        number(pods.len()),
-    )
+    ReplicaCount::new(number(pods.iter().filter(has_it).count()), number(pods.len()))
 }
 
 /// Cuts a list to the lines that a status has.

@@ -9,12 +9,13 @@ pub(crate) use claimed::{EmittedKinds, Reach, WatchScope};
 use k8s_openapi::api::rbac::v1::{ClusterRole, Role};
 use kube::api::ObjectMeta;
 use rules::{Refusal, Rules};
-use trainyard_api::names::{JOB_SET_GROUP, TRAINER_GROUP};
+use trainyard_api::names::{JOB_SET_GROUP, TRAINER_GROUP, TRAINYARD_GROUP};
 use trainyard_model::{claims::Claims, record::Field};
 
 use crate::{
     gates::{FeatureGate, FeatureGates},
     lease::LEASE_NAME,
+    settings::PluginsSource,
 };
 
 /// The name of both roles and of their ServiceAccount, which is the reference's.
@@ -52,6 +53,19 @@ const BASE: [(&str, &str, &[&str]); 9] = [
 const STATUS_SERVER: [(&str, &str, &[&str]); 2] = [
     ("", "pods", &["get"]),
     ("authentication.k8s.io", "tokenreviews", &["create"]),
+];
+
+/// The permissions for plugins that the cluster declares. Stages are written into the status of revisions, and a retry of a roll-back is another
+/// revision, so their metadata is only patched by people.
+const CLUSTER_PLUGINS: [(&str, &str, &[&str]); 4] = [
+    (
+        TRAINYARD_GROUP,
+        "pluginrevisions",
+        &["create", "delete", "list", "watch"],
+    ),
+    (TRAINYARD_GROUP, "pluginrevisions/status", &["patch"]),
+    (TRAINYARD_GROUP, "policyplugins", &["list", "watch"]),
+    (TRAINYARD_GROUP, "policyplugins/status", &["patch"]),
 ];
 
 /// The minimal roles for a set of plugins.
@@ -105,11 +119,13 @@ impl fmt::Display for Note {
     }
 }
 
-/// Returns the minimal roles for plugins with these names and claims, and a controller in that namespace with these feature gates.
+/// Returns the minimal roles for plugins with these names and claims, and a controller in that namespace with these feature gates and plugins
+/// from that source.
 pub fn roles<'p>(
     plugins: impl IntoIterator<Item = (&'p str, &'p Claims)>,
     namespace: &str,
     gates: &FeatureGates,
+    source: PluginsSource,
 ) -> Roles {
     let mut rules = Rules::default();
     for (group, resource, verbs) in BASE {
@@ -117,6 +133,11 @@ pub fn roles<'p>(
     }
     if gates.is_on(FeatureGate::TrainJobStatus) {
         for (group, resource, verbs) in STATUS_SERVER {
+            rules.allow(group, resource, verbs);
+        }
+    }
+    if source == PluginsSource::Cluster {
+        for (group, resource, verbs) in CLUSTER_PLUGINS {
             rules.allow(group, resource, verbs);
         }
     }

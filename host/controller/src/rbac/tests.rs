@@ -27,11 +27,12 @@ fn beyond(reads: &[&str], writes: &[&str]) -> (Vec<String>, Vec<String>) {
         };
         rules.map(line).collect()
     };
-    let base = text(&roles([], NAMESPACE, &FeatureGates::default()));
+    let base = text(&roles([], NAMESPACE, &FeatureGates::default(), PluginsSource::File));
     let with = roles(
         [("p", &claims(reads, writes))],
         NAMESPACE,
         &FeatureGates::default(),
+        PluginsSource::File,
     );
     let more = text(&with)
         .into_iter()
@@ -41,8 +42,28 @@ fn beyond(reads: &[&str], writes: &[&str]) -> (Vec<String>, Vec<String>) {
 }
 
 #[test]
+fn plugins_of_the_cluster_need_their_kinds_and_no_other_does() {
+    let of = |source| {
+        let rules = roles([], "ml", &FeatureGates::default(), source).cluster_role.rules.unwrap();
+        let ours = rules.into_iter().filter(|rule| rule.api_groups == Some(vec![TRAINYARD_GROUP.to_owned()]));
+        let line = |rule: PolicyRule| format!("{} {}", rule.resources.unwrap().join(","), rule.verbs.join(","));
+        ours.map(line).collect::<Vec<_>>()
+    };
+    assert_eq!(of(PluginsSource::File), [""; 0]);
+    assert_eq!(
+        of(PluginsSource::Cluster),
+        [
+            "pluginrevisions create,delete,list,watch",
+            "pluginrevisions/status patch",
+            "policyplugins list,watch",
+            "policyplugins/status patch",
+        ]
+    );
+}
+
+#[test]
 fn without_plugins_there_is_what_the_controller_calls() {
-    let roles = roles([], "ml", &FeatureGates::default());
+    let roles = roles([], "ml", &FeatureGates::default(), PluginsSource::File);
     let rules = roles.cluster_role.rules.unwrap();
     assert_eq!(rules.len(), BASE.len());
     let resources = rules
@@ -267,7 +288,7 @@ fn what_is_watched_is_allowed_and_nothing_else_is() {
             .collect();
         let claims = claims(&claimed, &[]);
         let reach = Reach::of([&claims], None);
-        let rules = roles([("p", &claims)], NAMESPACE, &FeatureGates::default())
+        let rules = roles([("p", &claims)], NAMESPACE, &FeatureGates::default(), PluginsSource::File)
             .cluster_role
             .rules;
         let watches = |rule: &&PolicyRule| rule.verbs.contains(&"watch".to_owned());
@@ -317,7 +338,7 @@ fn shadow_mode_may_only_read_and_no_secrets() {
         "objects[scheduling.x-k8s.io/v1alpha1/PodGroup/]",
     ];
     let claims = claims(&["lookups[v1/LimitRange/*]"], &emitted);
-    let role = shadow_role(roles([("p", &claims)], NAMESPACE, &FeatureGates::default()));
+    let role = shadow_role(roles([("p", &claims)], NAMESPACE, &FeatureGates::default(), PluginsSource::File));
     assert_eq!(role.metadata.name.as_deref(), Some(SHADOW_NAME));
     let mut allowed = BTreeSet::new();
     for rule in role.rules.unwrap() {

@@ -52,13 +52,13 @@ pub(super) fn check(value: &Value, found: &[FieldError]) -> Vec<FieldError> {
     }
     leader_election(value, found, &mut field_errors);
     certificate(value, &mut field_errors);
+    field_errors.extend(plugins::check(value));
+    let interval = duration(value, found, INTERVAL, Duration::MAX);
+    field_errors.extend(at_least_a_second(INTERVAL, interval));
     if let Some(rendering) = value.get("rendering") {
         let at = FieldPath::of(["rendering"]);
         field_errors.extend(RenderingSettings::field_errors(rendering, &at));
     }
-    field_errors.extend(plugins::check(value));
-    let interval = duration(value, found, INTERVAL, Duration::MAX);
-    field_errors.extend(at_least_a_second(INTERVAL, interval));
     let timeout = duration(value, found, RENDER_TIMEOUT, Duration::MAX);
     field_errors.extend(at_least_a_second(RENDER_TIMEOUT, timeout));
     field_errors

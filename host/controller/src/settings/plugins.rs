@@ -1,5 +1,6 @@
 //! The settings of where plugins are declared, and which ones are accepted.
 
+use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -22,7 +23,8 @@ pub struct PluginSettings {
 }
 
 /// Where plugins are declared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum)]
+#[value(rename_all = "PascalCase")]
 pub enum PluginsSource {
     /// In the policy file. A change needs a restart.
     #[default]
