@@ -66,6 +66,10 @@ pub const SUPPORT_DEPRECATED: &str = "deprecated";
 /// Annotation on a runtime: the list of `spec.plugins` as JSON, for clusters that still have the reference's CRDs.
 pub const PLUGINS_ANNOTATION: &str = "trainyard.dev/plugins";
 
+/// Annotation of a JobSet: the plugins that it was rendered with, each with the first digits of its digest, as `NAME@DIGITS` with commas between
+/// them. It is written if plugins are declared in the cluster.
+pub const RENDERED_WITH_ANNOTATION: &str = PLUGINS_ANNOTATION;
+
 /// Annotation on a TrainJob: the names of plugins that are active for every TrainJob and that it disables for itself, separated by commas.
 pub const DISABLED_PLUGINS_ANNOTATION: &str = "trainyard.dev/disabled-plugins";
 /// Annotation on a TrainJob: values for parameters of plugins that its runtime activates, by plugin, as JSON.

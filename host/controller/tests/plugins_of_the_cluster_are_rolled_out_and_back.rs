@@ -115,6 +115,13 @@ async fn an_upgrade_gets_to_a_share_of_the_namespaces_before_all() {
     world.until_stamped(LATE, "queued", "2.0.0").await;
     world.until_condition("stamp", "Active", "True", "Running").await;
     assert_eq!(world.stage(1), "Previous");
+    // It is counted which TrainJobs have which version.
+    world
+        .pass("both versions are counted", |cluster| {
+            let count = cluster.get("policyplugins", "", "stamp").unwrap()["status"]["trainJobs"].clone();
+            count["total"] == 3 && count["digests"][0]["trainJobs"] == 2 && count["digests"][1]["trainJobs"] == 1
+        })
+        .await;
     // What runs keeps what it was made with, and nothing is recreated.
     assert_eq!(world.stamp(LATE, "runs").unwrap(), "1.0.0");
     assert_eq!((uid("runs"), uid("queued")), (runs, queued));

@@ -32,7 +32,7 @@ pub(crate) struct Leader {
     pub(super) pins: tokio::sync::Mutex<PinCache>,
     /// What is known of the revision that is rolled out.
     candidate: Mutex<Candidate>,
-    /// When the TrainJobs of each plugin were counted.
+    /// When the TrainJobs of each plugin are counted again.
     pub(super) counted: Mutex<Option<SystemTime>>,
 }
 

@@ -1,10 +1,14 @@
 //! The status of PolicyPlugins.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Arc, MutexGuard, PoisonError},
+    time::{Duration, SystemTime},
+};
 
 use k8s_openapi::jiff::Timestamp;
 use trainyard_config::policy_plugin::{
-    Condition, ConditionStatus, MAX_LINES, Origin, PluginRevisionSpec, PolicyPluginStatus,
+    Condition, ConditionStatus, DigestCount, MAX_DIGESTS, MAX_LINES, Origin, PluginRevisionSpec, PolicyPluginStatus,
     ReplicaCount, ResolvedPlugin, Stage, TrainJobCount,
 };
 use trainyard_model::text::clean_to;
@@ -17,6 +21,9 @@ use super::{
     proposer::Proposed,
     rollout::{RevisionFacts, running},
 };
+
+/// How often TrainJobs are counted. Each change of a count is a write.
+const COUNTS: Duration = Duration::from_secs(30);
 
 /// The most characters of a message.
 const MESSAGE: usize = 4_096;
@@ -92,8 +99,62 @@ impl Leader {
 impl Leader {
     /// Counts the TrainJobs that use each plugin, if that is due.
     fn count_train_jobs(&self) -> Option<BTreeMap<String, TrainJobCount>> {
-        None
+        let plugins = &self.plugins;
+        let now = plugins.clock.now();
+        {
+            let mut due = self.counts_due();
+            if due.is_some_and(|due| now < due) {
+                return None;
+            }
+            *due = Some(plugins.after(COUNTS));
+        }
+        let job_sets = self.work.stores.job_sets.objects();
+        let live = job_sets.iter().filter(|(_, it)| it.end.is_none() && !it.deleting);
+        let noted: Vec<_> = live.map(|(_, it)| it.plugins.as_deref()).collect();
+        let names = plugins.policies.keys().into_iter();
+        let names = names.map(|name| name.0.to_string());
+        Some(train_jobs(names, &noted))
     }
+
+    fn counts_due(&self) -> MutexGuard<'_, Option<SystemTime>> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Counts the TrainJobs that use each plugin, by the notes of their JobSets.
+fn train_jobs(
+    names: impl Iterator<Item = String>,
+    noted: &[Option<&str>],
+) -> BTreeMap<String, TrainJobCount> {
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    let mut by_plugin: HashMap<&str, HashMap<&str, usize>> = HashMap::new();
+    for plugins in noted.iter().flatten() {
+        for (plugin, digits) in plugins.split(',').filter_map(|it| it.split_once('@')) {
+            let digests = by_plugin.entry(plugin).or_default();
+            *digests.entry(digits).or_default() += 1;
+        }
+    }
+    let without = noted.iter().filter(|it| it.is_none()).count();
+    let count = |name: String| {
+        let digests = by_plugin.get(&*name).into_iter().flatten();
+        let mut digests: Vec<_> = digests.map(|(digest, count)| (*count, *digest)).collect();
+        digests.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(b.1)));
+        let total = digests.iter().map(|(count, _)| count).sum();
+        let further = digests.iter().skip(MAX_DIGESTS).map(|(count, _)| count);
+        let unknown = without + further.sum::<usize>();
+        digests.truncate(MAX_DIGESTS);
+        let digests = digests.into_iter().map(|(count, digest)| DigestCount {
+            digest: digest.to_owned(),
+            train_jobs: number(count),
+        });
+        let counted = TrainJobCount {
+            total: number(total),
+            digests: digests.collect(),
+            unknown: number(unknown),
+        };
+        (name, counted)
+    };
+    names.map(count).collect()
 }
 
 /// Returns the status of the PolicyPlugin of this name.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use kube::api::DynamicObject;
 use serde_json::{Map, Value, json};
 use trainyard_api::{TrainJob, names};
+use trainyard_model::plan::{Plan, PlannedPlugin};
 
 use super::{
     facts::SuspendedFacts,
@@ -103,6 +104,20 @@ pub(crate) fn to_apply(
     }
     annotate(&mut job_set, SNAPSHOT, snapshot.to_string());
     job_set
+}
+
+/// The hexadecimal digits of a digest that tell one version of a plugin from another.
+const DIGITS: usize = 12;
+
+/// Notes the plugins that a JobSet was rendered with.
+pub(crate) fn note_plugins(job_set: &mut Value, plan: &Plan) {
+    let plugin = |plugin: &PlannedPlugin| {
+        let digest = plugin.digest.trim_start_matches("sha256:");
+        let digits = digest.get(..DIGITS).unwrap_or(digest);
+        format!("{}@{digits}", plugin.name)
+    };
+    let plugins: Vec<_> = plan.plugins.iter().map(plugin).collect();
+    annotate(job_set, names::RENDERED_WITH_ANNOTATION, plugins.join(","));
 }
 
 /// Marks a JobSet as started.

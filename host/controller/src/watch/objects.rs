@@ -313,6 +313,9 @@ impl Decode for JobSetObject {
             inputs: annotations.remove(INPUTS).map(short),
             recreated: annotations.contains_key(RECREATED),
             snapshot: annotations.remove(SNAPSHOT).map(short),
+            plugins: annotations
+                .remove(names::RENDERED_WITH_ANNOTATION)
+                .map(short),
             end: status.conditions.into_iter().find(is_end).map(Box::new),
             jobs: jobs.into(),
         })

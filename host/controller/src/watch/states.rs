@@ -211,6 +211,8 @@ pub struct JobSetState {
     pub(crate) recreated: bool,
     /// The digests of the snapshot that it was applied with; `None` if the reference created it.
     pub(crate) snapshot: Option<Box<str>>,
+    /// The plugins that it was rendered with, if they were noted.
+    pub(crate) plugins: Option<Box<str>>,
     /// The condition `Completed` or `Failed`, if it is true.
     pub end: Option<Box<Condition>>,
     /// The counts of each replicated job, by name.
@@ -255,6 +257,7 @@ impl JobSetState {
             inputs: None,
             recreated: false,
             snapshot: None,
+            plugins: None,
             end: Some(Box::new(end)),
             jobs: jobs.into(),
         }

@@ -85,6 +85,10 @@ impl JobSets for LiveCluster<'_> {
         how: Apply<'_, PlacementChanges>,
     ) -> Result<()> {
         let mut job_set = to_apply(rendering, how)?;
+        // Only then is it counted which TrainJobs use a plugin.
+        if let (1.., Some(plan)) = (self.pinned.generation().number(), &rendering.snapshot.plan) {
+            job_set::note_plugins(&mut job_set, plan);
+        }
         let params = PatchParams::apply(MANAGER);
         let Some(over) = how.over else {
             let created = self.patch(&Patch::Apply(&job_set), &params).await?;
