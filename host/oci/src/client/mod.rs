@@ -7,10 +7,7 @@ use std::{fmt::Display, sync::Arc};
 
 use tokio::time::timeout;
 
-pub use self::{
-    results::{Inspected, Pulled, Pushed, Referrer},
-    verified::{Signed, Verified},
-};
+pub use self::results::{Inspected, Pulled, Pushed, Referrer, Signed, Verified};
 use crate::{
     artifact::{Artifact, Manifest},
     copy::{self, Copied, CopyError, Referring},

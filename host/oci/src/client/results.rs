@@ -4,8 +4,15 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::Signed;
-use crate::{artifact::Blob, digest::Digest, error::Problem, search, store::Fetched};
+use super::Found;
+use crate::{
+    artifact::Blob,
+    digest::Digest,
+    error::Problem,
+    search::{self, Signature},
+    signature::{PluginName, SIGNATURE_PREDICATE, SignatureError, Signers},
+    store::Fetched,
+};
 
 /// A plugin that was pulled.
 #[derive(Clone, Debug)]
@@ -80,5 +87,97 @@ impl Referrer {
             digest: blob.digest,
             annotations: blob.annotations,
         }
+    }
+}
+
+/// A plugin that was pulled, and is signed as required.
+#[derive(Clone, Debug)]
+pub struct Verified {
+    /// The file.
+    pub file: Vec<u8>,
+    /// What is signed, and by whom.
+    pub signed: Signed,
+}
+
+/// Who signed a plugin so that it counts.
+#[derive(Clone, Debug)]
+pub struct Signed {
+    /// The digest of the manifest, which is signed.
+    pub digest: Digest,
+    /// The registry with the repository; `None` if it comes from a directory.
+    pub repository: Option<String>,
+    /// Who signed it so that it counts. Empty if it may be unsigned.
+    pub signers: Vec<String>,
+}
+
+impl Signed {
+    /// Returns who signed it; `None` if it may be unsigned.
+    #[must_use]
+    pub fn signer(&self) -> Option<&str> {
+        self.signers.first().map(String::as_str)
+    }
+
+    /// Checks whether it may have a name that was not known when it was pulled, by the same signers. Keeps those who may sign it.
+    ///
+    /// # Errors
+    /// None of those who signed it may sign a plugin of this name.
+    pub fn check(
+        &mut self,
+        signers: &Signers,
+        plugin: PluginName<'_>,
+    ) -> Result<(), SignatureError> {
+        let digest = self.digest.clone();
+        let repository = self.repository.as_deref();
+        if self.signers.is_empty() {
+            return match plugin {
+                PluginName::BuiltIn(plugin) => Err(SignatureError::UnsignedBuiltIn {
+                    digest,
+                    plugin: plugin.to_owned(),
+                }),
+                PluginName::Custom(_) | PluginName::Unknown => Ok(()),
+            };
+        }
+        let mut refused = None;
+        self.signers.retain(|signer| {
+            let permitted = signers.permit(signer, plugin, repository);
+            permitted.map_err(|problem| refused = Some(problem)).is_ok()
+        });
+        match refused.filter(|_| self.signers.is_empty()) {
+            Some(problem) => Err(SignatureError::Name {
+                digest,
+                problem: Box::new(problem),
+            }),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn of(
+        digest: &Digest,
+        repository: Option<String>,
+        signatures: Vec<Signature>,
+    ) -> Self {
+        let signatures = signatures.into_iter();
+        Self {
+            digest: digest.clone(),
+            repository,
+            signers: signatures.map(|signature| signature.signer).collect(),
+        }
+    }
+}
+
+impl Verified {
+    pub(super) fn of(found: Found<'_>, repository: Option<String>) -> Self {
+        Self {
+            signed: Signed::of(&found.plugin.manifest.digest, repository, found.signatures),
+            file: found.plugin.file.into(),
+        }
+    }
+}
+
+impl Referrer {
+    /// Whether it is a signature, and not an attestation, as far as it says.
+    #[must_use]
+    pub fn is_signature(&self) -> bool {
+        self.predicate_type.as_deref() == Some(SIGNATURE_PREDICATE)
     }
 }
