@@ -5,6 +5,8 @@
 //! and runtimes are rendered, and writes the `status` of the PolicyPlugins. Every replica loads the revisions that are in use (`follower`), and
 //! keeps what it has if it cannot.
 //!
+//! `permitted` asks the API server whether the controller may do what plugins need before they are used.
+//!
 //! `objects` has what is kept of both kinds, `calls` the calls that write them, and `boundary` the traits by which the program brings the
 //! content of plugins. `loading` loads a revision, and `page` shows comparisons.
 
@@ -16,6 +18,7 @@ mod leader;
 mod loading;
 mod objects;
 mod page;
+mod permitted;
 mod proposer;
 mod roller;
 pub(crate) mod rollout;

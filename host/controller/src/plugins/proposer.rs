@@ -46,6 +46,10 @@ pub(super) struct Proposed {
     pub(super) signers: BTreeMap<String, String>,
     /// What is worth knowing of a plugin that was resolved, such as that its tag was moved to an older version.
     pub(super) notes: BTreeMap<String, String>,
+    /// Whether all plugins were loaded together, even if permissions are missing.
+    pub(super) is_loaded: bool,
+    /// Whether permissions are missing, which an administrator may add at any time.
+    lacks_permissions: bool,
     /// Whether the revision could not be created.
     not_created: bool,
     /// The revision with these plugins that was rolled back or refused before.
@@ -55,7 +59,7 @@ pub(super) struct Proposed {
 impl Proposed {
     /// Whether a retry may help.
     pub(super) fn is_waiting(&self) -> bool {
-        self.not_created || !self.waiting.is_empty()
+        self.not_created || self.lacks_permissions || !self.waiting.is_empty()
     }
 }
 
@@ -310,7 +314,14 @@ impl Leader {
             Proposal::Create(number) => {
                 spec.number = number;
                 match plugins.load(&spec, Mode::Strict, false).await {
-                    Ok(_) => {
+                    Ok(loaded) => {
+                        proposed.is_loaded = true;
+                        let missing = plugins.missing_permissions(&spec, &loaded).await;
+                        if !missing.is_empty() {
+                            proposed.problems.extend(missing);
+                            proposed.lacks_permissions = true;
+                            return None;
+                        }
                         // Known before the revision is, so that the revision does not count as one that nobody asks for.
                         self.proposed().wanted = Some(hash.clone());
                         proposed.wanted = Some(hash);

@@ -293,7 +293,7 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
         proposed.resolved.get(name).map(|plugin| &plugin.origin),
         Some(Origin::BuiltIn(_))
     );
-    let others_fail = !proposed.problems.is_empty() || proposed.is_waiting();
+    let others_fail = !proposed.is_loaded && (!proposed.problems.is_empty() || proposed.is_waiting());
     let is_in_revision = Plugin::of(name, facts).newest.is_some();
     match kind {
         PluginCondition::Pulled if is_built_in => of(ConditionStatus::True, "BuiltIn", "it is part of the controller"),
@@ -313,6 +313,12 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
             "all PolicyPlugins are loaded together, and another one has a problem; see its conditions",
         ),
         PluginCondition::Loaded => of(ConditionStatus::True, "Loaded", "it is loaded with the settings of this object"),
+        PluginCondition::Permitted if is_built_in => of(ConditionStatus::True, "BuiltIn", "the role of the controller has its permissions"),
+        PluginCondition::Permitted => of(
+            ConditionStatus::True,
+            "Permitted",
+            "the controller had the permissions for what it looks up and emits when its PluginRevision was created",
+        ),
         _ => of(ConditionStatus::False, "NoConflict", "it does not conflict with another plugin"),
     }
 }
