@@ -28,7 +28,10 @@ fn names(rendered: &Rendered) -> BTreeSet<(String, String)> {
 }
 
 /// Values of a release of the controller, such as those that were written for the move.
-const OTHERS: [&str; 5] = [
+const OTHERS: [&str; 8] = [
+    "plugins.source=\"Cluster\"",
+    "plugins.declared=[{\"name\":\"jax\",\"spec\":{\"disabled\":true}}]",
+    "plugins.store={\"emptyDir\":{}}",
     "manager.config.certManagement.enable=true",
     "manager.config.featureGates.TrainJobStatus=true",
     "manager.replicas=3",

@@ -6,7 +6,10 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::Value;
 use trainyard_api::Inputs;
-use trainyard_controller::rbac::{self, NAMESPACE, Note};
+use trainyard_controller::{
+    rbac::{self, NAMESPACE, Note},
+    settings::PluginsSource,
+};
 
 use crate::{
     args::{self, LoadArgs, ObjectFormat},

@@ -67,7 +67,7 @@ impl Leader {
         });
         let revisions: Vec<_> = known.collect();
         let train_jobs = self.count_train_jobs();
-        let mut changed = Vec::new();
+        let (mut changed, mut inactive) = (Vec::new(), Vec::new());
         {
             let proposed = self.proposed();
             let facts = StatusFacts {
@@ -83,11 +83,14 @@ impl Leader {
                     continue;
                 }
                 let status = status(&name.0, &state, &facts);
+                inactive.extend(inactive_reason(&status).map(|reason| (name.0.clone(), reason)));
                 if status != state.status {
                     changed.push((name.0.clone(), status));
                 }
             }
         }
+        let inactive = inactive.iter().map(|(name, reason)| (&**name, &**reason));
+        plugins.metrics.set_inactive_policies(inactive);
         for (name, status) in changed {
             if let Err(error) = plugins.write_policy_status(&name, &status).await {
                 tracing::warn!(plugin = &*name, %error, "the status of a PolicyPlugin cannot be written; it is written with the next change");
@@ -321,6 +324,14 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
         ),
         _ => of(ConditionStatus::False, "NoConflict", "it does not conflict with another plugin"),
     }
+}
+
+/// Returns why the plugin is not used as its PolicyPlugin says; `None` if it is, or is disabled.
+fn inactive_reason(status: &PolicyPluginStatus) -> Option<String> {
+    let mut conditions = status.conditions.iter();
+    let active = conditions.find(|it| it.kind == PluginCondition::Active.name())?;
+    let is_inactive = active.status == ConditionStatus::False && active.reason != "Disabled";
+    is_inactive.then(|| active.reason.clone())
 }
 
 /// Returns whether the plugin is used as its PolicyPlugin says, and if not, why.
