@@ -145,8 +145,13 @@ fn roles_of_plugins_are_aggregated() {
         assert_eq!(of_plugin["metadata"]["labels"][LABEL], "true");
         assert_eq!(of_plugin["rules"][0]["resources"], json!(["nodes"]));
         let bindings = &rendered["rbac/bindings.yaml"];
-        let binding = object(bindings, "ClusterRoleBinding", &format!("{MANAGER}-plugins"));
-        let subjects = json!([{"kind": "ServiceAccount", "name": MANAGER, "namespace": "kubeflow-system"}]);
+        let binding = object(
+            bindings,
+            "ClusterRoleBinding",
+            &format!("{MANAGER}-plugins"),
+        );
+        let subjects =
+            json!([{"kind": "ServiceAccount", "name": MANAGER, "namespace": "kubeflow-system"}]);
         assert_eq!(binding["subjects"], subjects);
     }
 }
@@ -207,7 +212,10 @@ fn job_applies_the_declared_plugins() {
         stderr(&apply.arg(&file).output().unwrap())
     };
     let said = run();
-    assert!(said.contains("/none.yaml") && !said.contains("objects.yaml"), "{said}");
+    assert!(
+        said.contains("/none.yaml") && !said.contains("objects.yaml"),
+        "{said}"
+    );
     fs::write(
         &file,
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\n",

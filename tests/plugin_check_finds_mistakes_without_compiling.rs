@@ -132,7 +132,7 @@ fn mistakes_are_found() {
             "policy.yaml",
             "grants:",
             "grant:",
-            "plugins[0].grant: unknown field",
+            "spec.grant: unknown field",
         ),
         (
             "policy.yaml",

@@ -56,8 +56,8 @@ fn report(output: &Output) -> Value {
 
 fn policy(grants: &[&str]) -> String {
     json!({
-        "apiVersion": "trainyard.dev/v1alpha1", "kind": "PolicyFile",
-        "plugins": [{"name": "flavors", "grants": grants}],
+        "apiVersion": "trainyard.dev/v1alpha1", "kind": "PolicyPlugin", "metadata": {"name": "flavors"},
+        "spec": {"grants": grants},
     })
     .to_string()
 }

@@ -74,7 +74,7 @@ fn shell_in(target: &Path, script: &str, folder: &Path) -> Output {
 /// Writes the second plugin of the guide into its folder.
 fn needs_a_grant(pool: &Path) {
     shell("cargo test", pool);
-    shell(&commands("prints a policy file with these grants"), pool);
+    shell(&commands("prints a PolicyPlugin with these grants"), pool);
     let inspected = shell("trainyard plugin inspect pool.wasm", pool).stdout;
     let inspected = String::from_utf8(inspected).unwrap();
     assert!(

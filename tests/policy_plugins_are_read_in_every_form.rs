@@ -290,7 +290,9 @@ fn settings_that_are_given_twice_are_refused_with_both_places() {
     ];
     let printed = stderr(&site.run(&controller));
     assert!(
-        printed.contains("clusterDomain: is also set in config.yaml: rendering.clusterDomain"),
+        printed.contains(
+            "config.yaml: rendering.clusterDomain: is also set in old.yaml:3: clusterDomain"
+        ),
         "{printed}"
     );
 }

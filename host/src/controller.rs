@@ -199,6 +199,9 @@ fn plugins(
     let paths: Vec<_> = settings.policy_file.iter().cloned().collect();
     let mut declared = Declared::read(&paths, &[])?;
     let policy_digest = declared.digest();
+    for warning in std::mem::take(&mut declared.warnings) {
+        tracing::warn!("{warning}");
+    }
     let file = args
         .config
         .as_deref()

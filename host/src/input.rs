@@ -214,8 +214,9 @@ pub(crate) fn check(
     let (counts, without_runtime) = (catalog.counts, catalog.without_runtime.len());
     let rendered = match load {
         Some(load)
-            if !(catalog.jobs.is_empty() && catalog.stand_ins.is_empty())
-                || !policy_plugins.is_empty() =>
+            if !(catalog.jobs.is_empty()
+                && catalog.stand_ins.is_empty()
+                && policy_plugins.is_empty()) =>
         {
             let timeout = input.limit.timeout;
             let input = with_plugins(catalog, failure, load, &policy_plugins, timeout)?;

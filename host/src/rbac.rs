@@ -33,7 +33,13 @@ pub(crate) struct RbacArgs {
     filename: Vec<PathBuf>,
     /// Where the controller's configuration says that plugins are declared (plugins.source). With Cluster, the role also has the permissions
     /// for PolicyPlugins and PluginRevisions.
-    #[arg(long, value_enum, ignore_case = true, value_name = "File|Cluster", default_value_t)]
+    #[arg(
+        long,
+        value_enum,
+        ignore_case = true,
+        value_name = "File|Cluster",
+        default_value_t
+    )]
     plugins_source: PluginsSource,
     /// Print only the ClusterRole for `trainyard controller --shadow`, which has no verb that writes.
     #[arg(long)]

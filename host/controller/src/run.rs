@@ -450,11 +450,10 @@ async fn lead(
         }
     }
     let follow = || status_server.map(StatusServer::follow);
-    let leader = plugins.map(|plugins| Leader::new(plugins, work));
     let Some(candidate) = candidate else {
         let _follows = follow();
         work.metrics.set_leader(true);
-        let ended = reconcile(work, leader.as_ref(), stop).await;
+        let ended = reconcile(work, plugins, stop).await;
         work.metrics.set_leader(false);
         return ended;
     };
@@ -464,7 +463,7 @@ async fn lead(
     };
     let _follows = follow();
     tokio::select! {
-        ended = reconcile(work, leader.as_ref(), stop) => {
+        ended = reconcile(work, plugins, stop) => {
             leadership.release().await;
             ended
         }
@@ -475,13 +474,14 @@ async fn lead(
 /// Reconciles until `stop`, once the plugins in use are loaded.
 async fn reconcile(
     work: &Arc<Work>,
-    leader: Option<&Leader>,
+    plugins: Option<&Arc<Plugins>>,
     stop: &CancellationToken,
 ) -> Result<(), ControllerError> {
-    let Some(leader) = leader else {
+    let Some(plugins) = plugins else {
         work.run(stop).await;
         return Ok(());
     };
+    let leader = Leader::new(plugins, work);
     tokio::select! {
         () = stop.cancelled() => return Ok(()),
         prepared = leader.prepare() => prepared?,

@@ -25,7 +25,9 @@ fn world() -> World {
 async fn running(world: &World) -> Controller {
     let controller = world.start("one").await;
     world.until_stamped("ml", "queued", "1.0.0").await;
-    world.until_condition("stamp", "Active", "True", "Running").await;
+    world
+        .until_condition("stamp", "Active", "True", "Running")
+        .await;
     controller
 }
 
@@ -43,7 +45,9 @@ async fn two_plugins_that_conflict_both_name_the_path() {
     let other = world.registry.push(&Artifact::stamp("other", "1.0.0"));
     world.declare("other", &other);
     for name in ["stamp", "other"] {
-        world.until_condition(name, "Conflicting", "True", "Conflict").await;
+        world
+            .until_condition(name, "Conflicting", "True", "Conflict")
+            .await;
         let [_, _, message] = world.condition(name, "Conflicting");
         for part in ["stamp", "other", "annotations[example.com/stamp]"] {
             assert!(message.contains(part), "{message}");
@@ -57,7 +61,9 @@ async fn two_plugins_that_conflict_both_name_the_path() {
     assert_running(&world, "new").await;
     // It ends with the cause.
     world.cluster.delete("policyplugins", "", "other");
-    world.until_condition("stamp", "Active", "True", "Running").await;
+    world
+        .until_condition("stamp", "Active", "True", "Running")
+        .await;
     controller.stop().await;
 }
 
@@ -68,7 +74,9 @@ async fn a_registry_that_is_down_delays_only_changes() {
     world.registry.set_down(true);
     let reference = world.registry.push(&Artifact::stamp("stamp", "2.0.0"));
     world.declare("stamp", &reference);
-    world.until_condition("stamp", "Pulled", "False", "Retrying").await;
+    world
+        .until_condition("stamp", "Pulled", "False", "Retrying")
+        .await;
     assert!(world.condition("stamp", "Pulled")[2].contains("does not answer"));
     assert_running(&world, "new").await;
     world.registry.set_down(false);
@@ -84,7 +92,8 @@ async fn a_registry_that_is_down_at_the_start_is_waited_for() {
     world.registry.set_down(true);
     let controller = world.start("two").await;
     world.cluster.put(job("ml", "waits", "stamped", true));
-    let watches = |cluster: &crate::stub::cluster::Cluster| cluster.traffic("watch", "trainjobs").calls >= 2;
+    let watches =
+        |cluster: &crate::stub::cluster::Cluster| cluster.traffic("watch", "trainjobs").calls >= 2;
     world.until("the controller watches", watches).await;
     world.clock.advance(Duration::from_secs(60));
     assert_eq!(world.stamp("ml", "waits"), None);
@@ -116,20 +125,30 @@ async fn a_refused_plugin_says_why() {
     let controller = running(&world).await;
     let unsigned = Artifact::stamp("stamp", "2.0.0");
     let reference = world.registry.push(&unsigned);
-    world.registry.refuse(&unsigned, PluginCondition::Verified, "WrongSigner");
+    world
+        .registry
+        .refuse(&unsigned, PluginCondition::Verified, "WrongSigner");
     world.declare("stamp", &reference);
-    world.until_condition("stamp", "Verified", "False", "WrongSigner").await;
+    world
+        .until_condition("stamp", "Verified", "False", "WrongSigner")
+        .await;
     assert_eq!(world.condition("stamp", "Loaded")[1], "NotReached");
     let broken = Artifact::stamp("stamp", "3.0.0");
     let reference = world.registry.push(&broken);
     world.registry.break_it(&broken);
     world.declare("stamp", &reference);
-    world.until_condition("stamp", "Loaded", "False", "NotAComponent").await;
+    world
+        .until_condition("stamp", "Loaded", "False", "NotAComponent")
+        .await;
     world.declare("stamp", "registry.example/stamp@sha256:0000000000000000000000000000000000000000000000000000000000000000");
-    world.until_condition("stamp", "Pulled", "False", "NotFound").await;
+    world
+        .until_condition("stamp", "Pulled", "False", "NotFound")
+        .await;
     // What a CRD cannot check.
     world.declare("stamp", "registry.example/stamp:latest");
-    world.until_condition("stamp", "Loaded", "False", "Invalid").await;
+    world
+        .until_condition("stamp", "Loaded", "False", "Invalid")
+        .await;
     assert!(world.condition("stamp", "Loaded")[2].contains("follow: true"));
     assert_eq!(world.revisions().len(), 1);
     assert_running(&world, "new").await;
@@ -141,7 +160,10 @@ async fn a_tag_is_followed_to_newer_versions_only() {
     let world = world();
     let tag = "registry.example/stamp:stable";
     world.registry.tag(tag, &Artifact::stamp("stamp", "1.0.0"));
-    world.declare_with("stamp", json!({"source": {"oci": {"reference": tag, "follow": true}}}));
+    world.declare_with(
+        "stamp",
+        json!({"source": {"oci": {"reference": tag, "follow": true}}}),
+    );
     let controller = running(&world).await;
     // The same version with other content, and an older one.
     for moved in [
@@ -150,11 +172,15 @@ async fn a_tag_is_followed_to_newer_versions_only() {
     ] {
         world.registry.tag(tag, &moved);
         world.clock.advance(Duration::from_secs(400));
-        world.until_condition("stamp", "Pulled", "True", "NotFollowed").await;
+        world
+            .until_condition("stamp", "Pulled", "True", "NotFollowed")
+            .await;
         assert_eq!(world.revisions().len(), 1);
         world.registry.tag(tag, &Artifact::stamp("stamp", "1.0.0"));
         world.clock.advance(Duration::from_secs(400));
-        world.until_condition("stamp", "Pulled", "True", "Pulled").await;
+        world
+            .until_condition("stamp", "Pulled", "True", "Pulled")
+            .await;
     }
     world.registry.tag(tag, &Artifact::stamp("stamp", "1.1.0"));
     world.clock.advance(Duration::from_secs(400));
@@ -168,13 +194,17 @@ async fn objects_that_are_deleted_change_nothing() {
     let controller = running(&world).await;
     // The revisions are made again.
     let name = world.cluster.all("pluginrevisions")[0]["metadata"]["name"].clone();
-    world.cluster.delete("pluginrevisions", "", name.as_str().unwrap());
+    world
+        .cluster
+        .delete("pluginrevisions", "", name.as_str().unwrap());
     world.until_stage(2, "Running").await;
     // As if the CRD were removed.
     world.cluster.delete("policyplugins", "", "stamp");
     world.until_stage(3, "Shadow").await;
     world
-        .pass("the revision waits", |_| world.revisions().iter().any(|it| it.2 == "RemovesPlugins"))
+        .pass("the revision waits", |_| {
+            world.revisions().iter().any(|it| it.2 == "RemovesPlugins")
+        })
         .await;
     world.cluster.put(job("ml", "new", "stamped", true));
     world.until_stamped("ml", "new", "1.0.0").await;
@@ -202,7 +232,8 @@ async fn nothing_is_reconciled_before_the_kinds_are_served() {
         world.cluster.stop_serving(kind);
     }
     let controller = world.start("one").await;
-    let watches = |cluster: &crate::stub::cluster::Cluster| cluster.traffic("watch", "trainjobs").calls >= 1;
+    let watches =
+        |cluster: &crate::stub::cluster::Cluster| cluster.traffic("watch", "trainjobs").calls >= 1;
     world.until("the controller watches", watches).await;
     assert_eq!(world.cluster.count("jobsets"), 0);
     for kind in ["policyplugins", "pluginrevisions"] {
@@ -231,9 +262,15 @@ async fn a_revision_that_no_controller_wrote_is_ignored() {
     });
     world.cluster.put(forged);
     world
-        .until("an Event says so", |_| !world.events("rev-7-0000000000000000").is_empty())
+        .until("an Event says so", |_| {
+            !world.events("rev-7-0000000000000000").is_empty()
+        })
         .await;
-    assert!(world.events("rev-7-0000000000000000").contains("RevisionIgnored"));
+    assert!(
+        world
+            .events("rev-7-0000000000000000")
+            .contains("RevisionIgnored")
+    );
     assert_running(&world, "new").await;
     controller.stop().await;
 }
@@ -248,18 +285,24 @@ async fn a_replica_does_not_lead_with_a_revision_of_a_later_release() {
         let world = world();
         let controller = running(&world).await;
         let later = revision_with(&world, |revision| {
-            let spec: PluginRevisionSpec = serde_json::from_value(revision["spec"].clone()).unwrap();
+            let spec: PluginRevisionSpec =
+                serde_json::from_value(revision["spec"].clone()).unwrap();
             revision["metadata"]["name"] = spec.name().into();
             change(&mut revision["spec"]);
             revision["status"] = json!({"stage": "Running", "percent": 100});
         });
         world.cluster.put(later);
         let error = controller.ended().await.to_string();
-        assert!(error.contains("upgrade") && error.contains("does not reconcile"), "{error}");
+        assert!(
+            error.contains("upgrade") && error.contains("does not reconcile"),
+            "{error}"
+        );
         // Nor does it after a restart.
         let controller = world.start("two").await;
         world.cluster.put(job("ml", "new", "stamped", true));
-        let watches = |cluster: &crate::stub::cluster::Cluster| cluster.traffic("watch", "trainjobs").calls >= 2;
+        let watches = |cluster: &crate::stub::cluster::Cluster| {
+            cluster.traffic("watch", "trainjobs").calls >= 2
+        };
         world.until("the controller watches", watches).await;
         assert_eq!(world.stamp("ml", "new"), None);
         controller.stop().await;
@@ -274,10 +317,15 @@ async fn without_the_setting_the_kinds_are_not_requested() {
     world.cluster.put(job("ml", "plain", "plain", true));
     let controller = world.start("one").await;
     world
-        .pass("the TrainJob is reconciled", |cluster| cluster.get("jobsets", "ml", "plain").is_some())
+        .pass("the TrainJob is reconciled", |cluster| {
+            cluster.get("jobsets", "ml", "plain").is_some()
+        })
         .await;
     controller.stop().await;
     let traffic = world.cluster.all_traffic();
-    let asked: Vec<_> = traffic.keys().filter(|(_, plural)| plural.contains("plugin")).collect();
+    let asked: Vec<_> = traffic
+        .keys()
+        .filter(|(_, plural)| plural.contains("plugin"))
+        .collect();
     assert!(asked.is_empty(), "{asked:?}");
 }

@@ -41,18 +41,20 @@ fn second() -> Artifact {
 
 /// A version that sets the same annotation to other content, and fails in a namespace.
 fn failing() -> Artifact {
-    Artifact::new("stamp", "2.0.0", "plugins", &[STAMP, "example.com/more"]).runs(|call: &mut Call| {
-        let info = call.context_info(Call::CONTEXT)?;
-        call.info_set_annotation(info, STAMP, "2.0.0")?;
-        let job = call.context_job(Call::CONTEXT)?;
-        match call.job_name(job)?.starts_with("late") {
-            true => Err(CallFailure::Trap {
-                kind: "unreachable".to_owned(),
-                message: None,
-            }),
-            false => Ok(()),
-        }
-    })
+    Artifact::new("stamp", "2.0.0", "plugins", &[STAMP, "example.com/more"]).runs(
+        |call: &mut Call| {
+            let info = call.context_info(Call::CONTEXT)?;
+            call.info_set_annotation(info, STAMP, "2.0.0")?;
+            let job = call.context_job(Call::CONTEXT)?;
+            match call.job_name(job)?.starts_with("late") {
+                true => Err(CallFailure::Trap {
+                    kind: "unreachable".to_owned(),
+                    message: None,
+                }),
+                false => Ok(()),
+            }
+        },
+    )
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -61,10 +63,17 @@ async fn the_first_plugins_run_before_train_jobs_are_reconciled() {
     let controller = world.start("one").await;
     for namespace in [EARLY, LATE] {
         let stamped = |_: &_| world.stamp(namespace, "queued").as_deref() == Some("1.0.0");
-        world.until("the TrainJobs are rendered with the plugin", stamped).await;
+        world
+            .until("the TrainJobs are rendered with the plugin", stamped)
+            .await;
     }
-    assert_eq!(world.revisions(), [(1, "Running".to_owned(), "First".to_owned())]);
-    world.until_condition("stamp", "Active", "True", "Running").await;
+    assert_eq!(
+        world.revisions(),
+        [(1, "Running".to_owned(), "First".to_owned())]
+    );
+    world
+        .until_condition("stamp", "Active", "True", "Running")
+        .await;
     world
         .until("the replica has reported", |cluster| {
             let object = cluster.get("policyplugins", "", "stamp").unwrap();
@@ -72,21 +81,38 @@ async fn the_first_plugins_run_before_train_jobs_are_reconciled() {
         })
         .await;
     let status = world.cluster.get("policyplugins", "", "stamp").unwrap()["status"].clone();
-    assert_eq!((&status["version"], &status["signer"]), (&json!("1.0.0"), &json!("tests")));
-    assert_eq!(status["claims"], json!([format!("write annotations[{STAMP}]")]));
+    assert_eq!(
+        (&status["version"], &status["signer"]),
+        (&json!("1.0.0"), &json!("tests"))
+    );
+    assert_eq!(
+        status["claims"],
+        json!([format!("write annotations[{STAMP}]")])
+    );
     assert_eq!(status["observedGeneration"], 1);
-    for [kind, wanted] in [["Pulled", "True"], ["Verified", "True"], ["Loaded", "True"], ["Conflicting", "False"]] {
+    for [kind, wanted] in [
+        ["Pulled", "True"],
+        ["Verified", "True"],
+        ["Loaded", "True"],
+        ["Conflicting", "False"],
+    ] {
         assert_eq!(world.condition("stamp", kind)[0], wanted, "{kind}");
     }
     assert!(world.events("queued").is_empty());
-    assert_eq!(world.events("stamp"), BTreeSet::from(["RevisionRunning".to_owned()]));
+    assert_eq!(
+        world.events("stamp"),
+        BTreeSet::from(["RevisionRunning".to_owned()])
+    );
     // Its own writes wake nothing.
     let writes = world.cluster.traffic("patch", "policyplugins").calls;
     assert!(writes <= 3, "{writes}");
     assert_eq!((world.registry.pins(), world.registry.loads()), (1, 1));
     controller.stop().await;
     // A replica that has ended is not counted.
-    assert_eq!(world.cluster.all("pluginrevisions")[0]["status"]["replicas"], json!([]));
+    assert_eq!(
+        world.cluster.all("pluginrevisions")[0]["status"]["replicas"],
+        json!([])
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -95,31 +121,54 @@ async fn an_upgrade_gets_to_a_share_of_the_namespaces_before_all() {
     world.cluster.put(job(LATE, "runs", "stamped", false));
     let controller = world.start("one").await;
     world.until_stamped(LATE, "runs", "1.0.0").await;
-    let uid = |name: &str| world.cluster.get("jobsets", LATE, name).unwrap()["metadata"]["uid"].clone();
+    let uid =
+        |name: &str| world.cluster.get("jobsets", LATE, name).unwrap()["metadata"]["uid"].clone();
     let (runs, queued) = (uid("runs"), uid("queued"));
     upgrade(&world, &second());
     world.until_stage(2, "Share").await;
-    world.until_condition("stamp", "Active", "False", "RollingOut").await;
+    world
+        .until_condition("stamp", "Active", "False", "RollingOut")
+        .await;
     world.until_stamped(EARLY, "queued", "2.0.0").await;
     assert_eq!(world.stamp(LATE, "queued").unwrap(), "1.0.0");
     let revisions = world.cluster.all("pluginrevisions");
     let shadow = &revisions[1]["status"]["shadow"];
-    assert_eq!((&shadow["runtimes"], &shadow["trainJobs"], &shadow["differing"]), (&json!(1), &json!(2), &json!(3)));
-    let fields: Vec<_> = shadow["differences"].as_array().unwrap().iter().map(|it| it["field"].as_str().unwrap()).collect();
-    assert_eq!(fields, [
-        "JobSet: metadata.annotations.example.com/more",
-        "JobSet: metadata.annotations.example.com/stamp",
-    ]);
+    assert_eq!(
+        (
+            &shadow["runtimes"],
+            &shadow["trainJobs"],
+            &shadow["differing"]
+        ),
+        (&json!(1), &json!(2), &json!(3))
+    );
+    let fields: Vec<_> = shadow["differences"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| it["field"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        fields,
+        [
+            "JobSet: metadata.annotations.example.com/more",
+            "JobSet: metadata.annotations.example.com/stamp",
+        ]
+    );
     assert!(!shadow.to_string().contains("2.0.0"), "{shadow}");
     world.until_stage(2, "Running").await;
     world.until_stamped(LATE, "queued", "2.0.0").await;
-    world.until_condition("stamp", "Active", "True", "Running").await;
+    world
+        .until_condition("stamp", "Active", "True", "Running")
+        .await;
     assert_eq!(world.stage(1), "Previous");
     // It is counted which TrainJobs have which version.
     world
         .pass("both versions are counted", |cluster| {
-            let count = cluster.get("policyplugins", "", "stamp").unwrap()["status"]["trainJobs"].clone();
-            count["total"] == 3 && count["digests"][0]["trainJobs"] == 2 && count["digests"][1]["trainJobs"] == 1
+            let count =
+                cluster.get("policyplugins", "", "stamp").unwrap()["status"]["trainJobs"].clone();
+            count["total"] == 3
+                && count["digests"][0]["trainJobs"] == 2
+                && count["digests"][1]["trainJobs"] == 1
         })
         .await;
     // What runs keeps what it was made with, and nothing is recreated.
@@ -137,7 +186,12 @@ async fn a_plugin_without_a_difference_runs_at_once() {
     let world = world();
     let controller = world.start("one").await;
     world.until_stamped(EARLY, "queued", "1.0.0").await;
-    let unused = world.registry.push(&Artifact::new("unused", "1.0.0", "plugins", &["example.com/unused"]));
+    let unused = world.registry.push(&Artifact::new(
+        "unused",
+        "1.0.0",
+        "plugins",
+        &["example.com/unused"],
+    ));
     world.declare("unused", &unused);
     world.until_stage(2, "Running").await;
     assert_eq!(world.revisions()[1].2, "NoDifference");
@@ -151,7 +205,9 @@ async fn new_refusals_stop_until_somebody_accepts_them() {
     let controller = world.start("one").await;
     world.until_stamped(EARLY, "late", "1.0.0").await;
     upgrade(&world, &failing());
-    world.until_condition("stamp", "Active", "False", "NewRefusals").await;
+    world
+        .until_condition("stamp", "Active", "False", "NewRefusals")
+        .await;
     assert_eq!(world.stage(2), "Shadow");
     assert!(world.condition("stamp", "Active")[2].contains("trainyard.dev/accept="));
     assert_eq!(world.stamp(EARLY, "queued").unwrap(), "1.0.0");
@@ -178,7 +234,9 @@ async fn a_share_in_which_train_jobs_fail_is_rolled_back() {
     for name in ["late-a", "late-b", "late-c", "queued"] {
         world.until_stamped(EARLY, name, "1.0.0").await;
     }
-    world.until_condition("stamp", "Active", "False", "RolledBack").await;
+    world
+        .until_condition("stamp", "Active", "False", "RolledBack")
+        .await;
     assert!(world.events("stamp").contains("RevisionRolledBack"));
     // It is not tried again, unless somebody asks for it.
     world.clock.advance(Duration::from_secs(600));
@@ -201,7 +259,9 @@ async fn a_running_revision_is_rolled_back_on_request() {
     world.until_stamped(LATE, "queued", "1.0.0").await;
     world.until_stage(2, "RolledBack").await;
     assert_eq!(world.stage(1), "Running");
-    world.until_condition("stamp", "Active", "False", "RolledBack").await;
+    world
+        .until_condition("stamp", "Active", "False", "RolledBack")
+        .await;
     // A newer version is tried.
     upgrade(&world, &Artifact::stamp("stamp", "3.0.0"));
     world.until_stamped(LATE, "queued", "3.0.0").await;
@@ -217,7 +277,10 @@ async fn a_newer_change_takes_the_place_of_one_that_is_rolled_out() {
     world.until_stage(2, "Share").await;
     upgrade(&world, &Artifact::stamp("stamp", "3.0.0"));
     world.until_stage(3, "Running").await;
-    assert_eq!((world.stage(1), world.stage(2)), ("Previous".to_owned(), "Superseded".to_owned()));
+    assert_eq!(
+        (world.stage(1), world.stage(2)),
+        ("Previous".to_owned(), "Superseded".to_owned())
+    );
     // So does the way back.
     upgrade(&world, &second());
     world.until_stage(4, "Share").await;
@@ -237,20 +300,31 @@ async fn another_leader_continues_at_any_stage() {
         world.until_stamped(LATE, "queued", "1.0.0").await;
         // The write after that stage is refused, so the leader cannot go on.
         let held = stage.to_owned();
-        world.cluster.set_rule(move |cluster, when, (verb, plural), body| {
-            use crate::stub::cluster::{Act, When};
-            let is_stage = verb == "patch" && plural == "pluginrevisions" && body["status"]["stage"].is_string();
-            let all = cluster.all("pluginrevisions");
-            let second = all.iter().find(|it| it["spec"]["number"] == 2);
-            let now = second.map(|it| it["status"]["stage"].as_str().unwrap_or_default());
-            match when == When::Before && is_stage && now == Some(&*held) {
-                true => Act::Refuse,
-                false => Act::GoOn,
-            }
-        });
+        world
+            .cluster
+            .set_rule(move |cluster, when, (verb, plural), body| {
+                use crate::stub::cluster::{Act, When};
+                let is_stage = verb == "patch"
+                    && plural == "pluginrevisions"
+                    && body["status"]["stage"].is_string();
+                let all = cluster.all("pluginrevisions");
+                let second = all.iter().find(|it| it["spec"]["number"] == 2);
+                let now = second.map(|it| it["status"]["stage"].as_str().unwrap_or_default());
+                match when == When::Before && is_stage && now == Some(&*held) {
+                    true => Act::Refuse,
+                    false => Act::GoOn,
+                }
+            });
         upgrade(&world, &second());
-        let is_held = |_: &_| world.revisions().iter().any(|it| it.0 == 2 && it.1 == stage);
-        world.pass(&format!("revision 2 is at {stage:?}"), is_held).await;
+        let is_held = |_: &_| {
+            world
+                .revisions()
+                .iter()
+                .any(|it| it.0 == 2 && it.1 == stage)
+        };
+        world
+            .pass(&format!("revision 2 is at {stage:?}"), is_held)
+            .await;
         controller.kill().await;
         world.cluster.forget_rule();
         let controller = world.start("two").await;
@@ -278,10 +352,14 @@ async fn every_replica_loads_what_runs_and_reports_it() {
     world.pass("both have loaded it", summary("2/2")).await;
     upgrade(&world, &second());
     world.until_stage(2, "Running").await;
-    world.pass("both have loaded the new one", summary("2/2")).await;
+    world
+        .pass("both have loaded the new one", summary("2/2"))
+        .await;
     let plans = |value: &Value| {
         let replicas = value["status"]["replicas"].as_array().unwrap().iter();
-        replicas.map(|it| it["plan"].as_str().unwrap().to_owned()).collect::<BTreeSet<_>>()
+        replicas
+            .map(|it| it["plan"].as_str().unwrap().to_owned())
+            .collect::<BTreeSet<_>>()
     };
     assert_eq!(plans(&world.cluster.all("pluginrevisions")[1]).len(), 1);
     // The other one takes over.

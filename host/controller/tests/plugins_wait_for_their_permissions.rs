@@ -34,7 +34,9 @@ async fn missing_permissions_are_named_and_what_runs_stays() {
     let (world, controller) = running().await;
     world.cluster.deny("nodes");
     upgrade(&world);
-    world.until_condition("stamp", "Permitted", "False", "MissingPermissions").await;
+    world
+        .until_condition("stamp", "Permitted", "False", "MissingPermissions")
+        .await;
     let [_, _, message] = world.condition("stamp", "Permitted");
     for part in [
         "ClusterRole trainyard:plugin:stamp",
@@ -43,33 +45,44 @@ async fn missing_permissions_are_named_and_what_runs_stays() {
     ] {
         assert!(message.contains(part), "{message}");
     }
-    for (kind, status) in [("Pulled", "True"), ("Loaded", "True"), ("Conflicting", "False")] {
+    for (kind, status) in [
+        ("Pulled", "True"),
+        ("Loaded", "True"),
+        ("Conflicting", "False"),
+    ] {
         assert_eq!(world.condition("stamp", kind)[0], status, "{kind}");
     }
     let [status, reason, message] = world.condition("stamp", "Active");
     assert_eq!((&*status, &*reason), ("False", "MissingPermissions"));
-    assert!(message.contains("keeps running with version 1.0.0"), "{message}");
+    assert!(
+        message.contains("keeps running with version 1.0.0"),
+        "{message}"
+    );
     assert_eq!(world.revisions().len(), 1);
     world.cluster.put(job("ml", "new", "stamped", true));
     world.until_stamped("ml", "new", "1.0.0").await;
     // Nobody changes the PolicyPlugin.
     world.cluster.permit("nodes");
     world.until_stamped("ml", "new", "2.0.0").await;
-    world.until_condition("stamp", "Permitted", "True", "Permitted").await;
+    world
+        .until_condition("stamp", "Permitted", "True", "Permitted")
+        .await;
     controller.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_used_while_the_api_server_does_not_say() {
     let (world, controller) = running().await;
-    world.cluster.set_rule(|_, when, (verb, plural), _| {
-        match (when, verb, plural) {
+    world
+        .cluster
+        .set_rule(|_, when, (verb, plural), _| match (when, verb, plural) {
             (When::Before, "create", "selfsubjectaccessreviews") => Act::Forbid,
             _ => Act::GoOn,
-        }
-    });
+        });
     upgrade(&world);
-    world.until_condition("stamp", "Permitted", "False", "Unknown").await;
+    world
+        .until_condition("stamp", "Permitted", "False", "Unknown")
+        .await;
     assert_eq!(world.revisions().len(), 1);
     world.cluster.forget_rule();
     world.until_stamped("ml", "queued", "2.0.0").await;

@@ -34,7 +34,10 @@ pub(super) fn run(args: &ApplyArgs) -> Result<(), ErrorList> {
         let location = object.location();
         if !policy::is_policy_plugin(&object) {
             errors.add(format!("{location}: is not a PolicyPlugin; remove it"));
-        } else if plugins.insert(object.metadata.name.clone(), object).is_some() {
+        } else if plugins
+            .insert(object.metadata.name.clone(), object)
+            .is_some()
+        {
             errors.add(format!("{location}: is there twice; remove one of the two"));
         }
     }

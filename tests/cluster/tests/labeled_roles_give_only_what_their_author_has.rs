@@ -37,13 +37,18 @@ async fn author(
     });
     for (resource, object) in [
         (Resource::service_accounts(), account),
-        (Resource::cluster_wide(RBAC, "clusterroles"), role(&id, &json!({}), rules)),
+        (
+            Resource::cluster_wide(RBAC, "clusterroles"),
+            role(&id, &json!({}), rules),
+        ),
         (Resource::cluster_wide(RBAC, "clusterrolebindings"), binding),
     ] {
         let api = plane.api(&resource, namespace);
         api.create(&object, &Write::strict()).await?.accepted()?;
     }
-    let kubeconfig = plane.kubeconfig_for_service_account(namespace, name).await?;
+    let kubeconfig = plane
+        .kubeconfig_for_service_account(namespace, name)
+        .await?;
     Ok(Api::all(client_of(&kubeconfig).await?))
 }
 
@@ -62,7 +67,9 @@ async fn create(roles: &Api<ClusterRole>, role: &Value) -> Result<Option<String>
 }
 
 async fn merge(roles: &Api<ClusterRole>, name: &str, patch: &Value) -> Result<Option<String>> {
-    why(roles.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await)
+    why(roles
+        .patch(name, &PatchParams::default(), &Patch::Merge(patch))
+        .await)
 }
 
 async fn roles_of_others_are_not_aggregated(plane: &ControlPlane) -> Result<()> {
@@ -71,11 +78,13 @@ async fn roles_of_others_are_not_aggregated(plane: &ControlPlane) -> Result<()> 
         "apiGroups": ["rbac.authorization.k8s.io"], "resources": ["clusterroles"],
         "verbs": ["create", "get", "list", "patch", "update"],
     });
-    let nodes = json!({"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]});
+    let nodes =
+        json!({"apiGroups": [""], "resources": ["nodes"], "verbs": ["get", "list", "watch"]});
     let poor = author(plane, &namespace, "poor", &json!([write])).await?;
     let rich = author(plane, &namespace, "rich", &json!([write, nodes])).await?;
     let label = json!({LABEL: "true"});
-    let labeled = |name: &str, rule: &Value| role(&format!("{namespace}-{name}"), &label, &json!([rule]));
+    let labeled =
+        |name: &str, rule: &Value| role(&format!("{namespace}-{name}"), &label, &json!([rule]));
 
     // RBAC takes effect after a moment.
     eventually("the author's role holds", async || {
@@ -84,7 +93,8 @@ async fn roles_of_others_are_not_aggregated(plane: &ControlPlane) -> Result<()> 
     })
     .await?;
     let refused = create(&poor, &labeled("of-poor", &nodes)).await?;
-    let refused = refused.context("an account without the permissions gives them to the controller")?;
+    let refused =
+        refused.context("an account without the permissions gives them to the controller")?;
     ensure!(refused.contains(ESCALATES), "{refused}");
     let secrets = json!({"apiGroups": [""], "resources": ["secrets"], "verbs": ["list"]});
     let refused = create(&rich, &labeled("secrets", &secrets)).await?;
@@ -98,7 +108,11 @@ async fn roles_of_others_are_not_aggregated(plane: &ControlPlane) -> Result<()> 
     let created = plane.api(&api, "").create(&object, &Write::strict());
     created.await?.accepted()?;
     let patch = json!({"metadata": {"labels": label}});
-    for (name, words) in [(known.as_str(), ESCALATES), ("cluster-admin", ESCALATES), ("admin", "must have cluster-admin privileges")] {
+    for (name, words) in [
+        (known.as_str(), ESCALATES),
+        ("cluster-admin", ESCALATES),
+        ("admin", "must have cluster-admin privileges"),
+    ] {
         for (who, roles) in [("poor", &poor), ("rich", &rich)] {
             let refused = merge(roles, name, &patch).await?;
             let refused = refused.with_context(|| format!("{who} labels {name}"))?;
@@ -109,14 +123,20 @@ async fn roles_of_others_are_not_aggregated(plane: &ControlPlane) -> Result<()> 
     // The role that aggregates them cannot be given another selector.
     let mut aggregated = role(&format!("{namespace}-aggregated"), &json!({}), &json!([]));
     if let Some(members) = aggregated.as_object_mut() {
-        members.insert("aggregationRule".to_owned(), json!({"clusterRoleSelectors": [{"matchLabels": label}]}));
+        members.insert(
+            "aggregationRule".to_owned(),
+            json!({"clusterRoleSelectors": [{"matchLabels": label}]}),
+        );
     }
     let created = plane.api(&api, "").create(&aggregated, &Write::strict());
     created.await?.accepted()?;
     let everything = json!({"aggregationRule": {"clusterRoleSelectors": [{}]}});
     let refused = merge(&rich, &format!("{namespace}-aggregated"), &everything).await?;
     let refused = refused.context("an account changed what is aggregated")?;
-    ensure!(refused.contains("must have cluster-admin privileges"), "{refused}");
+    ensure!(
+        refused.contains("must have cluster-admin privileges"),
+        "{refused}"
+    );
     Ok(())
 }
 

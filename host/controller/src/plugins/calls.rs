@@ -69,7 +69,8 @@ impl Plugins {
             "metadata": {"uid": at.uid, "resourceVersion": at.resource_version()},
             "status": status,
         });
-        self.patch_status(name, &merging(), &Patch::Merge(patch)).await
+        self.patch_status(name, &merging(), &Patch::Merge(patch))
+            .await
     }
 
     /// Writes this replica's entry of a revision; `None` removes it.
@@ -104,7 +105,8 @@ impl Plugins {
         unless_gone(self.client.request_text(request).await)?;
         if let Some(state) = self.revision(name) {
             let name = super::ObjectName(name.into());
-            self.revisions.remove(&name, crate::watch::State::version(&*state));
+            self.revisions
+                .remove(&name, crate::watch::State::version(&*state));
         }
         self.changed();
         Ok(())
@@ -123,8 +125,8 @@ impl Plugins {
             }
         }
         let patch = Patch::Merge(json!({ "status": status }));
-        let request = requests::<PolicyPluginObject>()
-            .patch_subresource("status", name, &merging(), &patch);
+        let request =
+            requests::<PolicyPluginObject>().patch_subresource("status", name, &merging(), &patch);
         let written = answer::<PolicyPluginObject>(&self.client, request).await;
         if let Some(Some((name, read))) = unless_gone(written)? {
             self.policies.put_read(name, read);

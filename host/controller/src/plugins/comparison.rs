@@ -84,38 +84,43 @@ impl Comparer {
         stores: &Stores,
         (old, new): (&Arc<Generation>, &Arc<Generation>),
         changed: &[String],
-    ) -> ShadowSummary {
+    ) -> Compared {
         let mut subjects = runtimes(stores);
         subjects.extend(self.train_jobs(stores));
-        let mut summary = ShadowSummary::default();
+        let (mut summary, mut not_compared) = (ShadowSummary::default(), 0);
         let mut fields: BTreeMap<String, ShadowDifference> = BTreeMap::new();
         for subject in subjects {
-            let count = match subject.is_runtime {
-                true => &mut summary.runtimes,
-                false => &mut summary.train_jobs,
-            };
-            match self.pair(&subject, (old, new)).await {
-                Pair::NotCompared => continue,
-                Pair::Same => *count += 1,
+            let pair = self.pair(&subject, (old, new)).await;
+            match &pair {
+                Pair::NotCompared => {
+                    not_compared += 1;
+                    continue;
+                }
+                Pair::Same => {}
                 Pair::Refused => {
-                    *count += 1;
                     summary.refused += 1;
                     note(&mut fields, "refused", changed, &subject.name);
                 }
                 Pair::Differs(differing) => {
-                    *count += 1;
                     summary.differing += 1;
                     for field in differing.iter().collect::<HashSet<_>>() {
                         note(&mut fields, field, changed, &subject.name);
                     }
                 }
             }
+            match subject.is_runtime {
+                true => summary.runtimes += 1,
+                false => summary.train_jobs += 1,
+            }
         }
         let mut fields: Vec<_> = fields.into_values().collect();
         fields.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.field.cmp(&b.field)));
         fields.truncate(FIELDS);
         summary.differences = fields;
-        summary
+        Compared {
+            summary,
+            not_compared,
+        }
     }
 
     /// Counts the TrainJobs of a share that fail with the newer generation and not with the older one. `checked` keeps what was found, until
@@ -182,12 +187,10 @@ impl Comparer {
         match (old, new) {
             (Ok(old), Ok(new)) if old == new => Pair::Same,
             (Ok(old), Ok(new)) => Pair::Differs(fields(old, new).await),
-            (Ok(_), Err(error)) if is_refusal(&error) => Pair::Refused,
-            (Err(old), Err(new)) if is_refusal(&old) && is_refusal(&new) => Pair::Same,
-            (Err(error), Ok(_)) if is_refusal(&error) => {
-                Pair::Differs(vec!["accepted, and refused before".to_owned()])
-            }
-            _ => Pair::NotCompared,
+            (Err(error), _) | (_, Err(error)) if may_pass(&error) => Pair::NotCompared,
+            (Ok(_), Err(_)) => Pair::Refused,
+            (Err(_), Ok(_)) => Pair::Differs(vec!["accepted, and refused before".to_owned()]),
+            (Err(_), Err(_)) => Pair::Same,
         }
     }
 
@@ -221,7 +224,10 @@ impl Comparer {
 /// Returns a TrainJob for each runtime.
 fn runtimes(stores: &Stores) -> Vec<Subject> {
     let kinds = [
-        (names::CLUSTER_TRAINING_RUNTIME, stores.cluster_runtimes.keys()),
+        (
+            names::CLUSTER_TRAINING_RUNTIME,
+            stores.cluster_runtimes.keys(),
+        ),
         (names::TRAINING_RUNTIME, stores.runtimes.keys()),
     ];
     let all = kinds.into_iter().flat_map(|(kind, mut keys)| {
@@ -268,19 +274,28 @@ fn runtime_of(key: &NamespacedName, job: &TrainJobState) -> String {
     }
     let parsed: Option<Parsed> = serde_json::from_str(job.text()).ok();
     let reference = parsed.map_or(Value::Null, |parsed| parsed.spec.runtime_ref);
-    let text = |field: &str| reference.get(field).and_then(Value::as_str).unwrap_or_default();
+    let text = |field: &str| {
+        reference
+            .get(field)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+    };
     match text("kind") {
         names::TRAINING_RUNTIME => format!("{}/{}", key.namespace, text("name")),
         _ => text("name").to_owned(),
     }
 }
 
-/// Whether the TrainJob is refused, and not only now.
-fn is_refusal(error: &ReconcileError) -> bool {
+/// Whether the error is that of the host, of the API server or of another writer, so that it says nothing about the plugins.
+fn may_pass(error: &ReconcileError) -> bool {
     matches!(
         error,
-        ReconcileError::TrainJob(_) | ReconcileError::Runtime { .. } | ReconcileError::Render(_)
-    )
+        ReconcileError::Api { .. }
+            | ReconcileError::TooSlow { .. }
+            | ReconcileError::Busy(_)
+            | ReconcileError::Abandoned
+            | ReconcileError::Internal(_)
+    ) || error.is_temporary()
 }
 
 /// Returns the fields that differ, without their values and the names of the objects.
@@ -323,11 +338,19 @@ fn note(
     difference.count += 1;
 }
 
-impl From<&ShadowSummary> for Comparison {
-    fn from(summary: &ShadowSummary) -> Self {
+/// The result of a comparison.
+pub(super) struct Compared {
+    pub(super) summary: ShadowSummary,
+    /// The runtimes and TrainJobs that could not be compared.
+    pub(super) not_compared: u32,
+}
+
+impl From<&Compared> for Comparison {
+    fn from(compared: &Compared) -> Self {
         Self {
-            differing: summary.differing,
-            refused: summary.refused,
+            differing: compared.summary.differing,
+            refused: compared.summary.refused,
+            not_compared: compared.not_compared,
         }
     }
 }
@@ -345,7 +368,11 @@ pub(super) fn changed(old: Option<&PluginRevisionSpec>, new: &PluginRevisionSpec
         (Some(old), Some(new)) => !is_same(old, new),
         _ => true,
     };
-    names.iter().filter(differs).map(|name| (*name).clone()).collect()
+    names
+        .iter()
+        .filter(differs)
+        .map(|name| (*name).clone())
+        .collect()
 }
 
 /// Whether two plugins of revisions are the same, whatever the generation of their PolicyPlugins.
@@ -361,9 +388,13 @@ pub(super) fn removed(old: &PluginRevisionSpec, new: &PluginRevisionSpec) -> Vec
     let is_always = |plugin: &&ResolvedPlugin| plugin.active_when.as_deref() == Some("always");
     let is_enabled = |plugin: &&ResolvedPlugin| !plugin.settings.disabled;
     let enabled = old.plugins.iter().filter(is_enabled);
-    let remains = |name: &str| new.plugins.iter().filter(is_enabled).any(|it| it.name == name);
-    let removed = enabled.filter(|plugin| {
-        (is_always(plugin) || new.plugins.is_empty()) && !remains(&plugin.name)
-    });
+    let remains = |name: &str| {
+        new.plugins
+            .iter()
+            .filter(is_enabled)
+            .any(|it| it.name == name)
+    };
+    let removed = enabled
+        .filter(|plugin| (is_always(plugin) || new.plugins.is_empty()) && !remains(&plugin.name));
     removed.map(|plugin| plugin.name.clone()).collect()
 }

@@ -1,9 +1,9 @@
 //! What every replica does: it loads the revisions that are in use.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     convert::Infallible,
-    sync::Arc,
+    sync::{Arc, atomic::Ordering},
     time::{Duration, SystemTime},
 };
 
@@ -95,7 +95,8 @@ impl Plugins {
                 let wait = attempts.pause(&error);
                 tracing::warn!(%error, retry_after = ?wait, "the plugins of the cluster are not loaded; those that are loaded stay in use");
                 if !attempts.has_held {
-                    self.readiness.note_missing(REVISIONS_HELD, error.to_string());
+                    self.readiness
+                        .note_missing(REVISIONS_HELD, error.to_string());
                 }
                 attempts.wait_for = names;
                 attempts.retry = Some(self.after(wait));
@@ -196,7 +197,8 @@ impl Plugins {
         for (plugin, why) in &running.skipped {
             tracing::error!(revision = running.name, plugin, why, "plugin skipped");
         }
-        self.metrics.plugins_not_loaded(running.skipped.keys().map(String::as_str));
+        self.metrics
+            .plugins_not_loaded(running.skipped.keys().map(String::as_str));
         // At most two are held: TrainJobs that started with the previous one are asked for it until the next rollout.
         let is_replaced = !Arc::ptr_eq(&held.running, &running.generation);
         let previous = match rolling {
@@ -216,18 +218,38 @@ impl Plugins {
     fn forget_others(&self, running: &PluginRevisionSpec) {
         let facts = self.facts();
         let is_live = |stage| {
-            matches!(stage, None | Some(Stage::Shadow | Stage::Share | Stage::Running))
+            matches!(
+                stage,
+                None | Some(Stage::Shadow | Stage::Share | Stage::Running)
+            )
         };
         let newest = facts.last().map_or(running.number, |it| it.number);
         self.loaded.keep(|loaded, number| {
             // It may have been loaded before it is created.
-            number > newest || facts.iter().any(|it| it.name == loaded && is_live(it.stage))
+            number > newest
+                || facts
+                    .iter()
+                    .any(|it| it.name == loaded && is_live(it.stage))
         });
+        // The leader may be about to use content that no revision has yet.
+        if !self.leads.load(Ordering::SeqCst) {
+            self.keep_content(BTreeSet::new());
+        }
+    }
+
+    /// Keeps the content of the plugins of all revisions and of these digests.
+    pub(super) fn keep_content(&self, mut digests: BTreeSet<String>) {
         let states = self.revisions.objects();
-        let specs = states.iter().filter_map(|(_, state)| state.spec.as_ref().ok());
+        // What this release cannot read may be in use by another one.
+        if states.iter().any(|(_, state)| state.spec.is_err()) {
+            return;
+        }
+        let specs = states
+            .iter()
+            .filter_map(|(_, state)| state.spec.as_ref().ok());
         let plugins = specs.flat_map(|spec| &spec.plugins);
-        let digests = plugins.filter_map(|plugin| plugin.digest.clone());
-        self.program.source.keep(&digests.collect());
+        digests.extend(plugins.filter_map(|plugin| plugin.digest.clone()));
+        self.program.source.keep(&digests);
     }
 
     /// Writes what this replica has loaded into the revisions in use.
@@ -307,12 +329,16 @@ impl Attempts {
 
 /// Returns the pause after that many failures.
 pub(super) fn backoff(failed: u32) -> Duration {
-    FIRST_RETRY.saturating_mul(1 << failed.min(10)).min(LONGEST_RETRY)
+    FIRST_RETRY
+        .saturating_mul(1 << failed.min(10))
+        .min(LONGEST_RETRY)
 }
 
 fn words(skipped: &BTreeMap<String, String>) -> String {
     let each = skipped.iter();
-    let each: Vec<_> = each.map(|(plugin, why)| format!("plugin {plugin} is skipped: {why}")).collect();
+    let each: Vec<_> = each
+        .map(|(plugin, why)| format!("plugin {plugin} is skipped: {why}"))
+        .collect();
     each.join("; ")
 }
 

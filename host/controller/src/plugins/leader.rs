@@ -1,7 +1,7 @@
 //! What only the leader does: it makes revisions from the PolicyPlugins, rolls them out, and writes the status of the PolicyPlugins.
 
 use std::{
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, atomic::Ordering},
     time::{Duration, SystemTime},
 };
 
@@ -60,6 +60,7 @@ impl Plugins {
 
 impl Leader {
     pub(crate) fn new(plugins: &Arc<Plugins>, work: &Arc<Work>) -> Self {
+        plugins.leads.store(true, Ordering::SeqCst);
         Self {
             plugins: plugins.clone(),
             work: work.clone(),
@@ -133,11 +134,19 @@ impl Leader {
     }
 
     pub(super) fn candidate(&self) -> MutexGuard<'_, Candidate> {
-        self.candidate.lock().unwrap_or_else(PoisonError::into_inner)
+        self.candidate
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Pauses after a failed call.
     pub(super) async fn pause(&self) {
         sleep(Duration::from_secs(1)).await;
+    }
+}
+
+impl Drop for Leader {
+    fn drop(&mut self) {
+        self.plugins.leads.store(false, Ordering::SeqCst);
     }
 }

@@ -11,7 +11,7 @@ use tokio::sync::oneshot;
 use trainyard_config::policy_plugin::{Origin, PluginRevisionSpec, ResolvedPlugin};
 
 use super::{
-    FetchedPlugin, Mode, Plugins, PluginCondition, Problem, Refusal, SourceError, Verified,
+    FetchedPlugin, Mode, PluginCondition, Plugins, Problem, Refusal, SourceError, Verified,
 };
 use crate::generation::Generation;
 
@@ -19,8 +19,6 @@ use crate::generation::Generation;
 pub(super) struct LoadedRevision {
     /// The name of the revision.
     pub(super) name: String,
-    /// The digest of its plugins.
-    pub(super) hash: String,
     pub(super) generation: Arc<Generation>,
     /// Who signed each plugin.
     pub(super) signers: BTreeMap<String, String>,
@@ -85,11 +83,14 @@ impl LoadError {
         let sentences: Vec<_> = match self {
             Self::Retry { messages, .. } => {
                 let each = messages.iter();
-                each.map(|(plugin, message)| format!("plugin {plugin}: {message}")).collect()
+                each.map(|(plugin, message)| format!("plugin {plugin}: {message}"))
+                    .collect()
             }
             Self::Refused(refusals) => {
                 let each = refusals.iter();
-                let sentence = |it: &Refusal| format!("plugin {}: {}", it.plugins.join(", "), it.problem.message);
+                let sentence = |it: &Refusal| {
+                    format!("plugin {}: {}", it.plugins.join(", "), it.problem.message)
+                };
                 each.map(sentence).collect()
             }
         };
@@ -126,7 +127,10 @@ impl Plugins {
                 Some((it.plugin.name.clone(), error.message().to_owned()))
             })
             .collect();
-        let (loader, host) = (self.program.loader.clone(), self.generations.host_facts().clone());
+        let (loader, host) = (
+            self.program.loader.clone(),
+            self.generations.host_facts().clone(),
+        );
         let loaded = on_thread(move || loader.load(&set, mode, &reuse, &host)).await;
         let renderer = loaded?.map_err(LoadError::Refused)?;
         let is_skipped = |plugin: &&ResolvedPlugin| {
@@ -140,7 +144,6 @@ impl Plugins {
         let skipped = skipped.collect();
         let number = i64::try_from(spec.number).unwrap_or(i64::MAX);
         let revision = Arc::new(LoadedRevision {
-            hash: spec.hash(),
             name,
             signers,
             skipped,
@@ -218,8 +221,11 @@ async fn on_thread<T: Send + 'static>(
     };
     let thread = std::thread::Builder::new().name("load-plugins".to_owned());
     if let Err(error) = thread.spawn(task) {
-        return Err(failed(format!("no thread can be started to load the plugins: {error}")));
+        return Err(failed(format!(
+            "no thread can be started to load the plugins: {error}"
+        )));
     }
-    let panicked = |_| failed("loading the plugins panicked; this is a bug in Trainyard".to_owned());
+    let panicked =
+        |_| failed("loading the plugins panicked; this is a bug in Trainyard".to_owned());
     loaded.await.map_err(panicked)
 }

@@ -1,15 +1,15 @@
 //! The plugins that PolicyPlugins of the cluster declare.
 //!
 //! The leader resolves the PolicyPlugins to digests and loads them together; if that succeeds, it creates a PluginRevision, which is immutable
-//! (`proposer`). It brings the revision from stage to stage (`roller`), by the decisions of [`rollout`], after a `comparison` of how TrainJobs
+//! (`resolver`, `proposer`). It brings the revision from stage to stage (`roller`), by the decisions of [`rollout`], after a `comparison` of how TrainJobs
 //! and runtimes are rendered, and writes the `status` of the PolicyPlugins. Every replica loads the revisions that are in use (`follower`), and
 //! keeps what it has if it cannot.
 //!
-//! `permitted` asks the API server whether the controller may do what plugins need before they are used.
-//!
-//! `objects` has what is kept of both kinds, `calls` the calls that write them, and `boundary` the traits by which the program brings the
-//! content of plugins. `loading` loads a revision, and `page` shows comparisons.
+//! `permitted` asks the API server whether the controller may do what plugins need. `audit` tells about it. `objects` has what is kept of both
+//! kinds, `calls` the calls that write them, and `boundary` the traits by which the program brings the content of plugins. `loading` loads a
+//! revision, and `page` shows comparisons.
 
+mod audit;
 mod boundary;
 mod calls;
 mod comparison;
@@ -20,6 +20,7 @@ mod objects;
 mod page;
 mod permitted;
 mod proposer;
+mod resolver;
 mod roller;
 pub(crate) mod rollout;
 mod status;
@@ -77,6 +78,8 @@ pub(crate) struct Plugins {
     policies: Store<ObjectName, PolicyPluginState>,
     revisions: Store<ObjectName, RevisionState>,
     are_policies_served: AtomicBool,
+    /// Whether this process is the leader.
+    leads: AtomicBool,
     loaded: Loaded,
     page: Mutex<Page>,
     /// Held while the revisions in use are loaded.
@@ -124,6 +127,7 @@ impl Plugins {
             policies: Store::default(),
             revisions: Store::default(),
             are_policies_served: AtomicBool::new(true),
+            leads: AtomicBool::new(false),
             loaded: Loaded::default(),
             page: Mutex::default(),
             holding: tokio::sync::Mutex::default(),
@@ -158,7 +162,9 @@ impl Plugins {
     /// Returns the revisions that can be read, the oldest first.
     fn facts(&self) -> Vec<RevisionFacts> {
         let all = self.revisions.objects().into_iter();
-        let mut facts: Vec<_> = all.filter_map(|(name, state)| state.facts(&name.0)).collect();
+        let mut facts: Vec<_> = all
+            .filter_map(|(name, state)| state.facts(&name.0))
+            .collect();
         facts.sort_by_key(|it| it.number);
         // Nobody but a controller creates one, and a number is used once.
         facts.dedup_by_key(|it| it.number);
@@ -182,7 +188,7 @@ impl Plugins {
     }
 
     fn now(&self) -> Timestamp {
-        timestamp(self.clock.now())
+        Timestamp::try_from(self.clock.now()).unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
     /// Waits until something changes, or the time comes.
@@ -210,10 +216,10 @@ impl Plugins {
     }
 }
 
-/// Returns a time of the clock for the API server, which has seconds.
-fn timestamp(time: SystemTime) -> Timestamp {
-    let time = Timestamp::try_from(time).unwrap_or(Timestamp::UNIX_EPOCH);
-    Timestamp::from_second(time.as_second()).unwrap_or(Timestamp::UNIX_EPOCH)
+/// Returns a time as the API server has it, in seconds.
+fn written(time: Timestamp) -> String {
+    let seconds = Timestamp::from_second(time.as_second());
+    seconds.unwrap_or(time).to_string()
 }
 
 /// A follower of one of the watches.
@@ -234,7 +240,9 @@ where
     fn health(&self, health: Health) {
         if self.kind == POLICY_PLUGIN {
             let is_served = !matches!(health, Health::NotServed(_));
-            self.plugins.are_policies_served.store(is_served, Ordering::SeqCst);
+            self.plugins
+                .are_policies_served
+                .store(is_served, Ordering::SeqCst);
         }
         match health {
             Health::Working => self.plugins.changed(),

@@ -20,7 +20,8 @@ use crate::{
 };
 
 /// What to do if the kinds are not served.
-const INSTALL: &str = "apply the CRDs, which `trainyard crds` prints, or set plugins.source to File";
+const INSTALL: &str =
+    "apply the CRDs, which `trainyard crds` prints, or set plugins.source to File";
 
 /// The annotations by which people control a rollout.
 const ACCEPT: &str = "trainyard.dev/accept";
@@ -29,6 +30,10 @@ const RETRY: &str = "trainyard.dev/retry";
 
 /// The name of a cluster-scoped object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[expect(
+    unreachable_pub,
+    reason = "the trait of watched objects, whose type this is, is public"
+)]
 pub struct ObjectName(pub(crate) Arc<str>);
 
 impl Namespaced for ObjectName {
@@ -93,6 +98,10 @@ cluster_resource!(RevisionObject, PLUGIN_REVISION, "pluginrevisions");
 
 /// What is kept of a PolicyPlugin.
 #[derive(Clone, Debug)]
+#[expect(
+    unreachable_pub,
+    reason = "the trait of watched objects, whose type this is, is public"
+)]
 pub struct PolicyPluginState {
     version: u64,
     pub(crate) uid: Box<str>,
@@ -157,6 +166,10 @@ impl Decode for PolicyPluginObject {
 
 /// What is kept of a PluginRevision.
 #[derive(Clone, Debug)]
+#[expect(
+    unreachable_pub,
+    reason = "the trait of watched objects, whose type this is, is public"
+)]
 pub struct RevisionState {
     version: u64,
     pub(crate) uid: Box<str>,
@@ -269,7 +282,9 @@ impl Decode for RevisionObject {
         Ok(RevisionState {
             version,
             uid: metadata.uid.unwrap_or_default().into(),
-            hash: spec.as_ref().map_or_else(|_| Box::default(), |spec| spec.hash().into()),
+            hash: spec
+                .as_ref()
+                .map_or_else(|_| Box::default(), |spec| spec.hash().into()),
             spec: spec.map(Arc::new),
             status,
             replicas: replicas.unwrap_or_default(),

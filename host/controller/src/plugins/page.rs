@@ -18,9 +18,13 @@ impl Page {
     pub(super) fn text(&self, revisions: &[RevisionFacts]) -> String {
         let mut text = String::from("PluginRevisions, beginning with the newest:\n\n");
         for it in revisions.iter().rev() {
-            let stage = it.stage.map_or_else(|| "New".to_owned(), |stage| format!("{stage:?}"));
+            let stage = it
+                .stage
+                .map_or_else(|| "New".to_owned(), |stage| format!("{stage:?}"));
             let (name, percent, reason) = (&it.name, it.percent, &it.reason);
-            let since = it.since.map_or_else(String::new, |since| format!(", since {since}"));
+            let since = it
+                .since
+                .map_or_else(String::new, |since| format!(", since {since}"));
             // Writing to a string cannot fail.
             let _ = writeln!(text, "{name}: {stage} ({percent} %), {reason}{since}");
         }

@@ -4,19 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use k8s_openapi::api::{
-    authorization::v1::{
-        ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
-    },
+    authorization::v1::{ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec},
     rbac::v1::PolicyRule,
 };
-use kube::{
-    Api,
-    api::PostParams,
-};
+use kube::{Api, api::PostParams};
 use serde_json::json;
 use trainyard_config::policy_plugin::{Origin, PluginRevisionSpec};
 
-use super::{Plugins, PluginCondition, Problem, loading::LoadedRevision};
+use super::{PluginCondition, Plugins, Problem, loading::LoadedRevision};
 use crate::{
     client::message_of,
     rbac::{plugin_role, plugin_role_name},
@@ -44,7 +39,10 @@ impl Plugins {
         loaded: &LoadedRevision,
     ) -> BTreeMap<String, Problem> {
         let generation = loaded.generation.renderer().generation();
-        let added = spec.plugins.iter().filter(|it| !matches!(it.origin, Origin::BuiltIn(_)));
+        let added = spec
+            .plugins
+            .iter()
+            .filter(|it| !matches!(it.origin, Origin::BuiltIn(_)));
         let needed: BTreeMap<_, _> = added
             .filter_map(|it| {
                 let claims = &generation.plugin(&it.name)?.manifest.claims;
@@ -62,11 +60,16 @@ impl Plugins {
                     message_of(&error)
                 );
                 let names = needed.keys().map(|name| (*name).to_owned());
-                return names.map(|name| (name, problem("Unknown", message.clone()))).collect();
+                return names
+                    .map(|name| (name, problem("Unknown", message.clone())))
+                    .collect();
             }
         };
         let lacking = needed.into_iter().filter_map(|(name, needed)| {
-            let missing: Vec<_> = needed.into_iter().filter(|it| missing.contains(it)).collect();
+            let missing: Vec<_> = needed
+                .into_iter()
+                .filter(|it| missing.contains(it))
+                .collect();
             let message = missing_words(name, &missing);
             (!missing.is_empty()).then(|| (name.to_owned(), problem("MissingPermissions", message)))
         });
@@ -79,13 +82,18 @@ impl Plugins {
         let ask = |permission: Permission| {
             let reviews = reviews.clone();
             async move {
-                let answer = reviews.create(&PostParams::default(), &permission.review()).await?;
+                let answer = reviews
+                    .create(&PostParams::default(), &permission.review())
+                    .await?;
                 let is_allowed = answer.status.is_some_and(|status| status.allowed);
                 Ok::<_, kube::Error>((!is_allowed).then_some(permission))
             }
         };
         let answers = stream::iter(all).map(ask).buffer_unordered(AT_ONCE);
-        answers.try_filter_map(async |denied| Ok(denied)).try_collect().await
+        answers
+            .try_filter_map(async |denied| Ok(denied))
+            .try_collect()
+            .await
     }
 }
 
@@ -142,7 +150,10 @@ fn missing_words(plugin: &str, missing: &[Permission]) -> String {
         name,
     } in missing
     {
-        verbs.entry((group, resource, name)).or_default().insert(verb);
+        verbs
+            .entry((group, resource, name))
+            .or_default()
+            .insert(verb);
     }
     let rules = verbs.into_iter().map(|((group, resource, name), verbs)| {
         let mut rule = json!({"apiGroups": [group], "resources": [resource], "verbs": verbs});

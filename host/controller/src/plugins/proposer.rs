@@ -7,16 +7,12 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use futures_util::future::join_all;
-use trainyard_config::policy_plugin::{
-    BuiltInOrigin, Origin, PluginRevisionSpec, PolicyPlugin, ResolvedPlugin, Source,
-};
+use trainyard_config::policy_plugin::{PluginRevisionSpec, ResolvedPlugin};
 
 use super::{
-    Leader, Mode, Pinned, PluginCondition, Problem, SourceError,
+    Leader, Mode, Pinned, Problem,
     follower::backoff,
     loading::LoadError,
-    objects::PolicyPluginState,
     rollout::{Proposal, proposal, running},
 };
 use crate::kubernetes::code;
@@ -25,10 +21,6 @@ use crate::kubernetes::code;
 /// together.
 const SETTLES: Duration = Duration::from_secs(5);
 const LONGEST_SETTLING: Duration = Duration::from_secs(30);
-
-/// How often tags that are followed, and files, are read again; and how much more it may be, so that clusters do not ask at the same time.
-const FOLLOWS: Duration = Duration::from_secs(270);
-const JITTER: Duration = Duration::from_secs(60);
 
 /// What became of the PolicyPlugins when they were considered last.
 #[derive(Default)]
@@ -52,8 +44,6 @@ pub(super) struct Proposed {
     lacks_permissions: bool,
     /// Whether the revision could not be created.
     not_created: bool,
-    /// The revision with these plugins that was rolled back or refused before.
-    pub(super) blocked: Option<String>,
 }
 
 impl Proposed {
@@ -66,9 +56,9 @@ impl Proposed {
 /// The sources that were resolved, so that a change of one PolicyPlugin asks no registry about the others.
 #[derive(Default)]
 pub(super) struct PinCache {
-    pins: HashMap<(Box<str>, i64), Pinned>,
+    pub(super) pins: HashMap<(Box<str>, i64), Pinned>,
     /// When sources that may change are resolved again.
-    renews: Option<SystemTime>,
+    pub(super) renews: Option<SystemTime>,
     /// How often resolving has failed in a row.
     failed: u32,
 }
@@ -88,7 +78,11 @@ impl Leader {
             let inputs = self.inputs();
             let is_due = retry.is_some_and(|retry| plugins.clock.now() >= retry);
             let is_known = considered.as_ref() == Some(&inputs);
-            if !plugins.are_policies_known() || is_known && !is_due {
+            if !plugins.are_policies_known() {
+                plugins.change_or(&mut changes, None).await;
+                continue;
+            }
+            if is_known && !is_due {
                 plugins.change_or(&mut changes, retry).await;
                 continue;
             }
@@ -136,7 +130,10 @@ impl Leader {
         }
         let mut policies = plugins.policies.objects();
         policies.sort_by(|a, b| a.0.cmp(&b.0));
-        let policies: Vec<_> = policies.into_iter().map(|(name, state)| (name.0, state)).collect();
+        let policies: Vec<_> = policies
+            .into_iter()
+            .map(|(name, state)| (name.0, state))
+            .collect();
         let mut proposed = Proposed {
             generations: policies
                 .iter()
@@ -158,6 +155,8 @@ impl Leader {
             is_waiting
         };
         let mut pins = self.pins.lock().await;
+        let digests = pins.pins.values().map(|pin| pin.digest.clone());
+        plugins.keep_content(digests.collect());
         let renews = pins.renews;
         match failed {
             true => {
@@ -173,125 +172,6 @@ impl Leader {
         }
     }
 
-    /// Resolves all PolicyPlugins. Returns how long a registry asks to wait.
-    async fn resolve(
-        &self,
-        policies: &[(Arc<str>, Arc<PolicyPluginState>)],
-        proposed: &mut Proposed,
-    ) -> Option<Duration> {
-        let plugins = &self.plugins;
-        let mut pins = self.pins.lock().await;
-        let now = plugins.clock.now();
-        let renew = pins.renews.is_none_or(|renews| now >= renews);
-        let may_change = |state: &PolicyPluginState| {
-            let source = state.object.as_ref().ok().and_then(|it| it.spec.source.as_ref());
-            source.is_some_and(|source| match source {
-                Source::Oci(oci) => oci.follow,
-                Source::File(_) => true,
-            })
-        };
-        let key = |state: &PolicyPluginState| (state.uid.clone(), state.generation);
-        if renew {
-            let changing = policies.iter().filter(|(_, state)| may_change(state));
-            let changing: Vec<_> = changing.map(|(_, state)| key(state)).collect();
-            pins.pins.retain(|pin, _| !changing.contains(pin));
-            let jitter = JITTER.mul_f64(fastrand::f64());
-            pins.renews = (!changing.is_empty()).then(|| plugins.after(FOLLOWS + jitter));
-        }
-        let known: Vec<_> = policies.iter().map(|(_, state)| key(state)).collect();
-        pins.pins.retain(|pin, _| known.contains(pin));
-        let pinned = join_all(policies.iter().map(|(name, state)| {
-            let pin = pins.pins.get(&key(state)).cloned();
-            async move {
-                let policy = match &state.object {
-                    Ok(policy) => policy.clone(),
-                    Err(problem) => return (name, state, Err(invalid(problem))),
-                };
-                let pinned = match (&policy.spec.source, pin) {
-                    (None, _) => Ok(None),
-                    (Some(_), Some(pin)) => Ok(Some(pin)),
-                    (Some(source), None) => plugins.program.source.pin(name, source).await.map(Some),
-                };
-                (name, state, pinned.map(|pinned| (policy, pinned)))
-            }
-        }))
-        .await;
-        let mut wait = None;
-        for (name, state, pinned) in pinned {
-            match pinned {
-                Ok((policy, pinned)) => {
-                    if let Some(pinned) = &pinned {
-                        pins.pins.insert(key(state), pinned.clone());
-                    }
-                    self.note_pinned(&policy, pinned, proposed);
-                }
-                Err(SourceError::Retry { after, message }) => {
-                    wait = wait.max(after);
-                    proposed.waiting.insert(name.to_string(), message);
-                }
-                Err(SourceError::Refused(problem)) => {
-                    proposed.problems.insert(name.to_string(), problem);
-                }
-            }
-        }
-        wait
-    }
-
-    fn note_pinned(&self, policy: &PolicyPlugin, pinned: Option<Pinned>, proposed: &mut Proposed) {
-        let name = policy.name.clone();
-        let mut resolved = ResolvedPlugin {
-            name: name.clone(),
-            generation: policy.generation,
-            origin: Origin::BuiltIn(BuiltInOrigin {}),
-            version: None,
-            digest: None,
-            active_when: None,
-            settings: policy.spec.without_source(),
-        };
-        if let Some(pinned) = pinned {
-            if let Some(signer) = pinned.signer {
-                proposed.signers.insert(name.clone(), signer);
-            }
-            resolved = ResolvedPlugin {
-                origin: pinned.origin,
-                version: Some(pinned.version),
-                digest: Some(pinned.digest),
-                active_when: Some(pinned.active_when),
-                ..resolved
-            };
-        }
-        let follows = match &policy.spec.source {
-            Some(Source::Oci(oci)) => oci.follow,
-            _ => false,
-        };
-        let newest = self.newest(&name).filter(|newest| follows && is_not_older(newest, &resolved));
-        if let Some(newest) = newest {
-            let version = |plugin: &ResolvedPlugin| plugin.version.clone().unwrap_or_default();
-            proposed.notes.insert(
-                name.clone(),
-                format!(
-                    "the tag was moved to version {} with another digest, which is not newer than {}; it is not followed, so push a newer version, or write its digest into the reference",
-                    version(&resolved),
-                    version(&newest)
-                ),
-            );
-            resolved = ResolvedPlugin {
-                generation: resolved.generation,
-                settings: resolved.settings,
-                ..newest
-            };
-        }
-        proposed.resolved.insert(name, resolved);
-    }
-
-    /// Returns a plugin as the newest revision has it.
-    fn newest(&self, name: &str) -> Option<ResolvedPlugin> {
-        let newest = self.plugins.facts().pop()?;
-        let state = self.plugins.revision(&newest.name)?;
-        let spec = state.spec.as_ref().ok()?;
-        spec.plugins.iter().find(|plugin| plugin.name == name).cloned()
-    }
-
     /// Creates a revision of the resolved plugins, if there is none yet and they can be loaded. Returns how long to wait if they cannot be
     /// loaded now.
     async fn decide(&self, proposed: &mut Proposed) -> Option<Duration> {
@@ -303,12 +183,16 @@ impl Leader {
         }
         let mut spec = PluginRevisionSpec::new(1, resolved);
         let hash = spec.hash();
-        let used = u64::try_from(plugins.generations.held().running.number()).unwrap_or(0);
+        let held = plugins.generations.held();
+        let numbers = held.all().map(|generation| generation.number());
+        let used = u64::try_from(numbers.fold(0, i64::max)).unwrap_or(0);
         match proposal(&facts, &hash, used) {
             Proposal::Nothing => proposed.wanted = Some(hash),
             Proposal::Blocked(number) => {
-                let blocked = facts.iter().find(|it| it.number == number);
-                proposed.blocked = blocked.map(|it| it.name.clone());
+                tracing::info!(
+                    number,
+                    "the PolicyPlugins ask for the plugins of a revision that was rolled back or refused; it is not tried again without the annotation trainyard.dev/retry"
+                );
                 proposed.wanted = Some(hash);
             }
             Proposal::Create(number) => {
@@ -339,7 +223,10 @@ impl Leader {
                                 false => refusal.plugins,
                             };
                             for name in names {
-                                proposed.problems.entry(name).or_insert_with(|| refusal.problem.clone());
+                                proposed
+                                    .problems
+                                    .entry(name)
+                                    .or_insert_with(|| refusal.problem.clone());
                             }
                         }
                     }
@@ -354,7 +241,11 @@ impl Leader {
     async fn create(&self, spec: &PluginRevisionSpec, proposed: &mut Proposed) {
         let revision = spec.name();
         match self.plugins.create(spec).await {
-            Ok(()) => tracing::info!(revision, plugins = spec.plugins.len(), "a PluginRevision is created"),
+            Ok(()) => tracing::info!(
+                revision,
+                plugins = spec.plugins.len(),
+                "a PluginRevision is created"
+            ),
             // It was created by an earlier attempt, whose answer was lost.
             Err(error) if code(&error) == Some(409) => {}
             Err(error) => {
@@ -363,22 +254,4 @@ impl Leader {
             }
         }
     }
-}
-
-fn invalid(problem: &str) -> SourceError {
-    SourceError::Refused(Problem {
-        condition: PluginCondition::Loaded,
-        reason: "Invalid".to_owned(),
-        message: problem.to_owned(),
-    })
-}
-
-/// Whether a tag was moved to other content that is not newer than that of the newest revision.
-fn is_not_older(newest: &ResolvedPlugin, resolved: &ResolvedPlugin) -> bool {
-    let version = |plugin: &ResolvedPlugin| plugin.version.as_ref()?.parse::<semver::Version>().ok();
-    newest.digest != resolved.digest
-        && newest.digest.is_some()
-        && version(newest)
-            .zip(version(resolved))
-            .is_none_or(|(newest, resolved)| resolved <= newest)
 }

@@ -6,19 +6,15 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use trainyard_config::policy_plugin::{
-    PluginRevisionSpec, PluginRevisionStatus, ShadowSummary, Stage,
-};
+use trainyard_config::policy_plugin::{PluginRevisionSpec, PluginRevisionStatus, Stage};
 
 use super::{
     Leader, Mode,
-    comparison::{changed, removed},
+    comparison::{Compared, changed, removed},
     follower::backoff,
     loading::{LoadError, LoadedRevision},
     objects::RevisionState,
-    rollout::{
-        CandidateFacts, Facts, Failures, NewStage, Next, RevisionFacts, next, running,
-    },
+    rollout::{CandidateFacts, Facts, Failures, NewStage, Next, RevisionFacts, next, running},
 };
 use crate::{generation::Generation, queue::NamespacedName};
 
@@ -26,15 +22,12 @@ use crate::{generation::Generation, queue::NamespacedName};
 const CHECKS: Duration = Duration::from_secs(10);
 const RENEWS: Duration = Duration::from_secs(30);
 
-/// What Events say that the controller was doing.
-const ACTION: &str = "RollingOut";
-
 /// What is known of the revision that is rolled out.
 #[derive(Default)]
 pub(super) struct Candidate {
     number: u64,
     /// What it was compared with, and the result.
-    compared: Option<(u64, ShadowSummary)>,
+    compared: Option<(u64, Compared)>,
     /// Why this release cannot load it.
     refused: Option<String>,
     failures: Failures,
@@ -121,7 +114,7 @@ impl Leader {
         Some(CandidateFacts {
             number: rolling.number,
             refused: candidate.refused.clone(),
-            comparison: compared.map(|(_, summary)| summary.into()),
+            comparison: compared.map(|(_, compared)| compared.into()),
             removed: removed(&running, &spec),
             failures: candidate.failures,
             lagging: self.lagging(&state),
@@ -141,7 +134,10 @@ impl Leader {
         replicas.filter(|it| !has_loaded(&it.pod)).count()
     }
 
-    fn named(&self, facts: &RevisionFacts) -> Option<(Arc<RevisionState>, Arc<PluginRevisionSpec>)> {
+    pub(super) fn named(
+        &self,
+        facts: &RevisionFacts,
+    ) -> Option<(Arc<RevisionState>, Arc<PluginRevisionSpec>)> {
         let state = self.plugins.revision(&facts.name)?;
         let spec = state.spec.as_ref().ok()?.clone();
         Some((state, spec))
@@ -163,13 +159,14 @@ impl Leader {
         let since = since.and_then(|status| status.since.clone());
         let summary = {
             let candidate = self.candidate();
-            let summary = candidate.compared.as_ref().map(|(_, summary)| summary.clone());
+            let compared = candidate.compared.as_ref();
+            let summary = compared.map(|(_, compared)| compared.summary.clone());
             summary.filter(|_| candidate.number == new.number)
         };
         let status = PluginRevisionStatus {
             stage: new.stage,
             percent: new.percent,
-            since: Some(since.unwrap_or_else(|| plugins.now().to_string())),
+            since: Some(since.unwrap_or_else(|| super::written(plugins.now()))),
             reason: new.reason.to_owned(),
             message: new.message.clone(),
             plan: plan.or_else(|| before.as_ref()?.plan.clone()),
@@ -177,63 +174,15 @@ impl Leader {
             replicas: Vec::new(),
         };
         match plugins.write_stage((&of.name, &state), &status).await {
-            Ok(()) => self.tell((&of.name, &state, &spec), new, facts, status.plan.as_deref()),
+            Ok(()) => self.tell(
+                (&of.name, &state, &spec),
+                new,
+                facts,
+                status.plan.as_deref(),
+            ),
             Err(error) => {
                 tracing::warn!(revision = of.name, stage = ?new.stage, %error, "the stage of a PluginRevision cannot be written; retrying");
                 self.pause().await;
-            }
-        }
-    }
-
-    /// Tells about a new stage: in the log, and by Events about the revision and the PolicyPlugins that it changes.
-    fn tell(
-        &self,
-        (name, state, spec): (&str, &RevisionState, &PluginRevisionSpec),
-        new: &NewStage,
-        facts: &[RevisionFacts],
-        plan: Option<&str>,
-    ) {
-        let plugins = &self.plugins;
-        let others = facts.iter().filter(|it| it.number != new.number);
-        let others: Vec<_> = others.cloned().collect();
-        let before = running(&others).and_then(|running| self.named(running));
-        let plugins_changed = changed(before.as_ref().map(|(_, spec)| &**spec), spec);
-        let before = before.and_then(|(state, _)| state.status.as_ref()?.plan.clone());
-        let (plan, before) = (plan.unwrap_or("unknown"), before.unwrap_or_else(|| "none".to_owned()));
-        tracing::info!(
-            revision = name,
-            stage = ?new.stage,
-            percent = new.percent,
-            reason = new.reason,
-            message = new.message,
-            plan,
-            plan_of_running = before,
-            plugins = plugins_changed.join(", "),
-            "a PluginRevision has a new stage"
-        );
-        let share = match new.stage {
-            Stage::Share => format!(" of {} % of the namespaces", new.percent),
-            _ => String::new(),
-        };
-        let sentence = format!(
-            "PluginRevision {name} is at the stage {:?}{share} ({}): {}; its plan is {plan}, and that of the other running revision {before}; it changes {}",
-            new.stage,
-            new.reason,
-            new.message,
-            if plugins_changed.is_empty() { "no plugin".to_owned() } else { plugins_changed.join(", ") },
-        );
-        let reason = format!("Revision{:?}", new.stage);
-        let is_bad = matches!(new.stage, Stage::Refused | Stage::RolledBack)
-            || new.stage == Stage::Shadow && new.reason != "Comparing";
-        let recorder = &plugins.recorder;
-        let record = |object: &_| match is_bad {
-            true => recorder.warn(object, &reason, ACTION, &[&sentence]),
-            false => recorder.note(object, &reason, ACTION, &[&sentence]),
-        };
-        record(&state.reference(name));
-        for name in &plugins_changed {
-            if let Some(policy) = plugins.policies.get(&super::ObjectName(name.as_str().into())) {
-                record(&policy.reference(name));
             }
         }
     }
@@ -281,7 +230,11 @@ impl Leader {
                 return None;
             }
             Err(error @ LoadError::Retry { .. }) => {
-                tracing::warn!(number, error = error.sentence(), "a PluginRevision cannot be compared yet");
+                tracing::warn!(
+                    number,
+                    error = error.sentence(),
+                    "a PluginRevision cannot be compared yet"
+                );
                 let mut candidate = self.candidate();
                 candidate.failed = candidate.failed.saturating_add(1);
                 return Some(backoff(candidate.failed));
@@ -292,9 +245,12 @@ impl Leader {
         let (_, spec) = self.named(rolling(facts)?)?;
         let changed = changed(Some(&before), &spec);
         let pair = (&old.generation, &new.generation);
-        let summary = self.comparer.compare(&self.work.stores, pair, &changed).await;
-        self.plugins.show(number, running.number, &summary);
-        self.candidate().compared = Some((running.number, summary));
+        let compared = self
+            .comparer
+            .compare(&self.work.stores, pair, &changed)
+            .await;
+        self.plugins.show(number, running.number, &compared.summary);
+        self.candidate().compared = Some((running.number, compared));
         None
     }
 
@@ -321,14 +277,10 @@ impl Leader {
             return;
         };
         let held = plugins.generations.held();
-        let is_share = |generation: &Generation| {
-            u64::try_from(generation.number()) == Ok(share.number)
-        };
+        let is_share =
+            |generation: &Generation| u64::try_from(generation.number()) == Ok(share.number);
         let in_share = |namespace: &str| is_share(held.of(namespace));
-        let fails = |key: &NamespacedName| {
-            let cause = self.work.failures.cause(key);
-            cause.is_some_and(|cause| cause.needs_correction)
-        };
+        let fails = |key: &NamespacedName| self.work.failures.cause(key).is_some();
         let pair = (&old.generation, &new.generation);
         let failures = self
             .comparer
@@ -336,22 +288,6 @@ impl Leader {
             .await;
         let mut candidate = self.candidate();
         (candidate.failures, candidate.checked) = (failures, checked);
-    }
-
-    /// Warns of revisions that nobody but a controller can have written, and that none has.
-    fn warn_of_forged(&self, known: &mut HashSet<Box<str>>) {
-        for (name, state) in self.plugins.revisions.objects() {
-            let Err(problem) = &state.spec else {
-                continue;
-            };
-            if problem.is_newer || !known.insert(state.uid.clone()) {
-                continue;
-            }
-            tracing::warn!(problem = &*problem.message, "a PluginRevision is ignored");
-            let reference = state.reference(&name.0);
-            let recorder = &self.plugins.recorder;
-            recorder.warn(&reference, "RevisionIgnored", ACTION, &[&*problem.message]);
-        }
     }
 
     /// Counts for metrics.
@@ -376,6 +312,7 @@ impl Leader {
 
 /// Returns the newest revision that has not ended.
 fn rolling(facts: &[RevisionFacts]) -> Option<&RevisionFacts> {
-    let is_rolling = |it: &&RevisionFacts| matches!(it.stage, None | Some(Stage::Shadow | Stage::Share));
+    let is_rolling =
+        |it: &&RevisionFacts| matches!(it.stage, None | Some(Stage::Shadow | Stage::Share));
     facts.iter().rev().find(is_rolling)
 }

@@ -27,7 +27,12 @@ fn beyond(reads: &[&str], writes: &[&str]) -> (Vec<String>, Vec<String>) {
         };
         rules.map(line).collect()
     };
-    let base = text(&roles([], NAMESPACE, &FeatureGates::default(), PluginsSource::File));
+    let base = text(&roles(
+        [],
+        NAMESPACE,
+        &FeatureGates::default(),
+        PluginsSource::File,
+    ));
     let with = roles(
         [("p", &claims(reads, writes))],
         NAMESPACE,
@@ -44,9 +49,20 @@ fn beyond(reads: &[&str], writes: &[&str]) -> (Vec<String>, Vec<String>) {
 #[test]
 fn plugins_of_the_cluster_need_their_kinds_and_no_other_does() {
     let of = |source| {
-        let rules = roles([], "ml", &FeatureGates::default(), source).cluster_role.rules.unwrap();
-        let ours = rules.into_iter().filter(|rule| rule.api_groups == Some(vec![TRAINYARD_GROUP.to_owned()]));
-        let line = |rule: PolicyRule| format!("{} {}", rule.resources.unwrap().join(","), rule.verbs.join(","));
+        let rules = roles([], "ml", &FeatureGates::default(), source)
+            .cluster_role
+            .rules
+            .unwrap();
+        let ours = rules
+            .into_iter()
+            .filter(|rule| rule.api_groups == Some(vec![TRAINYARD_GROUP.to_owned()]));
+        let line = |rule: PolicyRule| {
+            format!(
+                "{} {}",
+                rule.resources.unwrap().join(","),
+                rule.verbs.join(",")
+            )
+        };
         ours.map(line).collect::<Vec<_>>()
     };
     assert_eq!(of(PluginsSource::File), [""; 0]);
@@ -288,9 +304,14 @@ fn what_is_watched_is_allowed_and_nothing_else_is() {
             .collect();
         let claims = claims(&claimed, &[]);
         let reach = Reach::of([&claims], None);
-        let rules = roles([("p", &claims)], NAMESPACE, &FeatureGates::default(), PluginsSource::File)
-            .cluster_role
-            .rules;
+        let rules = roles(
+            [("p", &claims)],
+            NAMESPACE,
+            &FeatureGates::default(),
+            PluginsSource::File,
+        )
+        .cluster_role
+        .rules;
         let watches = |rule: &&PolicyRule| rule.verbs.contains(&"watch".to_owned());
         let of_nodes = |rule: &&PolicyRule| rule.resources == Some(vec!["nodes".to_owned()]);
         let rules: Vec<_> = rules.iter().flatten().filter(watches).collect();
@@ -338,7 +359,12 @@ fn shadow_mode_may_only_read_and_no_secrets() {
         "objects[scheduling.x-k8s.io/v1alpha1/PodGroup/]",
     ];
     let claims = claims(&["lookups[v1/LimitRange/*]"], &emitted);
-    let role = shadow_role(roles([("p", &claims)], NAMESPACE, &FeatureGates::default(), PluginsSource::File));
+    let role = shadow_role(roles(
+        [("p", &claims)],
+        NAMESPACE,
+        &FeatureGates::default(),
+        PluginsSource::File,
+    ));
     assert_eq!(role.metadata.name.as_deref(), Some(SHADOW_NAME));
     let mut allowed = BTreeSet::new();
     for rule in role.rules.unwrap() {

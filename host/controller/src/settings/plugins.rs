@@ -23,7 +23,9 @@ pub struct PluginSettings {
 }
 
 /// Where plugins are declared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum,
+)]
 #[value(rename_all = "PascalCase")]
 pub enum PluginsSource {
     /// In the policy file. A change needs a restart.

@@ -344,6 +344,7 @@ impl JobSetState {
             inputs: None,
             recreated: false,
             snapshot: None,
+            plugins: None,
             end,
             jobs,
         }

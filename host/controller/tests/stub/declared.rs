@@ -60,8 +60,14 @@ impl Artifact {
 
     /// A plugin that sets annotations to its version.
     pub(crate) fn new(name: &str, version: &str, active_when: &str, annotations: &[&str]) -> Self {
-        let writes: Vec<_> = annotations.iter().map(|it| format!("annotations[{it}]")).collect();
-        let (version, annotations) = (version.to_owned(), annotations.iter().map(|it| (*it).to_owned()));
+        let writes: Vec<_> = annotations
+            .iter()
+            .map(|it| format!("annotations[{it}]"))
+            .collect();
+        let (version, annotations) = (
+            version.to_owned(),
+            annotations.iter().map(|it| (*it).to_owned()),
+        );
         let annotations: Vec<_> = annotations.collect();
         let manifest = json!({
             "name": name, "version": version, "contract": VERSION, "activeWhen": active_when, "phases": ["transform"],
@@ -107,7 +113,7 @@ impl Artifact {
 
     fn plugin(&self, settings: OfPlugin) -> Arc<dyn Plugin> {
         let manifest = Manifest::parse(self.manifest.to_string().as_bytes()).unwrap();
-        let plugin = PluginInfo::new(manifest, &*self.digest(), settings).unwrap();
+        let plugin = PluginInfo::new(manifest, &self.digest(), settings).unwrap();
         let run = self.run.clone();
         let function = move |_: Phase, call: &mut Call| run(call);
         Arc::new(FunctionPlugin::new(Arc::new(plugin), function))
@@ -136,7 +142,11 @@ impl Registry {
     pub(crate) fn push(&self, artifact: &Artifact) -> String {
         let digest = artifact.digest();
         let reference = format!("registry.example/{}@{digest}", artifact.text("name"));
-        self.0.artifacts.lock().unwrap().insert(digest, artifact.clone());
+        self.0
+            .artifacts
+            .lock()
+            .unwrap()
+            .insert(digest, artifact.clone());
         reference
     }
 
@@ -158,7 +168,11 @@ impl Registry {
             reason: reason.to_owned(),
             message: format!("{reason} of {}", artifact.text("version")),
         };
-        self.0.refused.lock().unwrap().insert(artifact.digest(), problem);
+        self.0
+            .refused
+            .lock()
+            .unwrap()
+            .insert(artifact.digest(), problem);
     }
 
     /// Lets the loader refuse a plugin.
@@ -400,9 +414,18 @@ impl World {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let revision = |it: &Value| {
             let number = it["spec"]["number"].as_u64().unwrap_or_default();
-            (number, text(&it["status"]["stage"]), text(&it["status"]["reason"]))
+            (
+                number,
+                text(&it["status"]["stage"]),
+                text(&it["status"]["reason"]),
+            )
         };
-        let mut all: Vec<_> = self.cluster.all("pluginrevisions").iter().map(revision).collect();
+        let mut all: Vec<_> = self
+            .cluster
+            .all("pluginrevisions")
+            .iter()
+            .map(revision)
+            .collect();
         all.sort();
         all
     }
@@ -422,7 +445,10 @@ impl World {
     /// Sets an annotation of a revision.
     pub(crate) fn annotate(&self, number: u64, annotation: &str) {
         let all = self.cluster.all("pluginrevisions");
-        let found = all.iter().find(|it| it["spec"]["number"] == number).unwrap();
+        let found = all
+            .iter()
+            .find(|it| it["spec"]["number"] == number)
+            .unwrap();
         let name = found["metadata"]["name"].as_str().unwrap();
         let patch = json!({"metadata": {"annotations": {annotation: ""}}});
         self.cluster.merge("pluginrevisions", "", name, &patch);
@@ -430,11 +456,18 @@ impl World {
 
     /// Returns status, reason and message of a condition of a PolicyPlugin.
     pub(crate) fn condition(&self, name: &str, kind: &str) -> [String; 3] {
-        let object = self.cluster.get("policyplugins", "", name).unwrap_or_default();
+        let object = self
+            .cluster
+            .get("policyplugins", "", name)
+            .unwrap_or_default();
         let conditions = object["status"]["conditions"].as_array().cloned();
-        let found = conditions.into_iter().flatten().find(|it| it["type"] == kind);
+        let found = conditions
+            .into_iter()
+            .flatten()
+            .find(|it| it["type"] == kind);
         let found = found.unwrap_or_default();
-        ["status", "reason", "message"].map(|key| found[key].as_str().unwrap_or_default().to_owned())
+        ["status", "reason", "message"]
+            .map(|key| found[key].as_str().unwrap_or_default().to_owned())
     }
 
     pub(crate) async fn until_condition(&self, name: &str, kind: &str, status: &str, reason: &str) {
@@ -449,7 +482,11 @@ impl World {
     /// Returns the stamp of a TrainJob's JobSet.
     pub(crate) fn stamp(&self, namespace: &str, name: &str) -> Option<String> {
         let job_set = self.cluster.get("jobsets", namespace, name)?;
-        Some(job_set["metadata"]["annotations"][STAMP].as_str()?.to_owned())
+        Some(
+            job_set["metadata"]["annotations"][STAMP]
+                .as_str()?
+                .to_owned(),
+        )
     }
 
     pub(crate) async fn until_stamped(&self, namespace: &str, name: &str, version: &str) {
@@ -461,7 +498,11 @@ impl World {
     /// Returns the reasons of the Events about an object.
     pub(crate) fn events(&self, name: &str) -> BTreeSet<String> {
         let events = self.cluster.all("events");
-        let about = events.iter().filter(|it| it["involvedObject"]["name"] == name);
-        about.map(|it| it["reason"].as_str().unwrap().to_owned()).collect()
+        let about = events
+            .iter()
+            .filter(|it| it["involvedObject"]["name"] == name);
+        about
+            .map(|it| it["reason"].as_str().unwrap().to_owned())
+            .collect()
     }
 }

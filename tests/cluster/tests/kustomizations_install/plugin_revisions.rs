@@ -72,7 +72,12 @@ fn is_allowed(what: &str, refused: Option<String>) -> Result<()> {
 }
 
 /// Gives ServiceAccounts all permissions on PluginRevisions, and some on PolicyPlugins.
-async fn bind(plane: &ControlPlane, name: &str, accounts: &[(&str, &str)], verbs: &[&str]) -> Result<()> {
+async fn bind(
+    plane: &ControlPlane,
+    name: &str,
+    accounts: &[(&str, &str)],
+    verbs: &[&str],
+) -> Result<()> {
     let subjects = accounts.iter().map(|(namespace, account)| {
         json!({"kind": "ServiceAccount", "name": account, "namespace": namespace})
     });
@@ -80,7 +85,9 @@ async fn bind(plane: &ControlPlane, name: &str, accounts: &[(&str, &str)], verbs
         "apiGroups": ["trainyard.dev"], "resources": ["pluginrevisions", "pluginrevisions/status"], "verbs": ["*"],
     })];
     if !verbs.is_empty() {
-        rules.push(json!({"apiGroups": ["trainyard.dev"], "resources": ["policyplugins"], "verbs": verbs}));
+        rules.push(
+            json!({"apiGroups": ["trainyard.dev"], "resources": ["policyplugins"], "verbs": verbs}),
+        );
     }
     for (plural, object) in [
         (
@@ -110,13 +117,22 @@ pub(super) async fn are_the_controllers(plane: &ControlPlane, installed: &str) -
     let namespace = plane.new_namespace().await?;
     let accounts = Resource::service_accounts();
     for name in ["user", "deleter", NAME] {
-        let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
-        let created = plane.api(&accounts, &namespace).create(&account, &Write::strict());
+        let account =
+            json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": name}});
+        let created = plane
+            .api(&accounts, &namespace)
+            .create(&account, &Write::strict());
         created.await?.accepted()?;
     }
     let all = [(installed, NAME), (&namespace, "user"), (&namespace, NAME)];
     bind(plane, &format!("{namespace}-revisions"), &all, &["get"]).await?;
-    bind(plane, &format!("{namespace}-both"), &[(&namespace, "deleter")], &["delete"]).await?;
+    bind(
+        plane,
+        &format!("{namespace}-both"),
+        &[(&namespace, "deleter")],
+        &["delete"],
+    )
+    .await?;
     let controller = Revisions::of(plane, (installed, NAME)).await?;
     let user = Revisions::of(plane, (&namespace, "user")).await?;
     let namesake = Revisions::of(plane, (&namespace, NAME)).await?;
@@ -132,13 +148,32 @@ pub(super) async fn are_the_controllers(plane: &ControlPlane, installed: &str) -
     })
     .await?;
     let own = format!("{namespace}-rev-1");
-    for (who, account) in [("a user", &user), ("a namesake", &namesake), ("an administrator", &admin)] {
-        is_refused(&format!("{who} creates"), WRITTEN, account.create(&own).await?)?;
+    for (who, account) in [
+        ("a user", &user),
+        ("a namesake", &namesake),
+        ("an administrator", &admin),
+    ] {
+        is_refused(
+            &format!("{who} creates"),
+            WRITTEN,
+            account.create(&own).await?,
+        )?;
     }
     is_allowed("the controller creates", controller.create(&own).await?)?;
-    is_allowed("the controller writes the status", controller.write_status(&own).await?)?;
-    for (who, account) in [("a user", &user), ("a namesake", &namesake), ("an administrator", &admin)] {
-        is_refused(&format!("{who} writes the status"), WRITTEN, account.write_status(&own).await?)?;
+    is_allowed(
+        "the controller writes the status",
+        controller.write_status(&own).await?,
+    )?;
+    for (who, account) in [
+        ("a user", &user),
+        ("a namesake", &namesake),
+        ("an administrator", &admin),
+    ] {
+        is_refused(
+            &format!("{who} writes the status"),
+            WRITTEN,
+            account.write_status(&own).await?,
+        )?;
     }
 
     for annotation in ["accept", "roll-back", "retry"] {
@@ -152,11 +187,20 @@ pub(super) async fn are_the_controllers(plane: &ControlPlane, installed: &str) -
         is_refused("the controller undoes it", ANNOTATED, refused)?;
         is_allowed("a user undoes it", user.merge(&own, &unset).await?)?;
     }
-    let owner = json!([{"apiVersion": "v1", "kind": "Namespace", "name": namespace, "uid": "3f1c"}]);
+    let owner =
+        json!([{"apiVersion": "v1", "kind": "Namespace", "name": namespace, "uid": "3f1c"}]);
     for (what, words, patch) in [
-        ("another annotation", ANNOTATED, json!({"annotations": {"example.com/a": "b"}})),
+        (
+            "another annotation",
+            ANNOTATED,
+            json!({"annotations": {"example.com/a": "b"}}),
+        ),
         ("labels", CHANGED, json!({"labels": {"a": "b"}})),
-        ("finalizers", CHANGED, json!({"finalizers": ["example.com/a"]})),
+        (
+            "finalizers",
+            CHANGED,
+            json!({"finalizers": ["example.com/a"]}),
+        ),
         ("owners", CHANGED, json!({"ownerReferences": owner})),
     ] {
         let patch = json!({"metadata": patch});
@@ -164,7 +208,9 @@ pub(super) async fn are_the_controllers(plane: &ControlPlane, installed: &str) -
         is_refused(what, words, admin.merge(&own, &patch).await?)?;
     }
     let others = json!({"spec": {"number": 2}});
-    let changed = controller.0.patch(&own, &PatchParams::default(), &Patch::Merge(&others));
+    let changed = controller
+        .0
+        .patch(&own, &PatchParams::default(), &Patch::Merge(&others));
     let error = changed.await.err().context("the spec was changed")?;
     ensure!(error.to_string().contains("immutable"), "{error}");
 

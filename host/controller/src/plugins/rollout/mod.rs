@@ -109,6 +109,8 @@ pub(crate) struct Comparison {
     pub(crate) differing: u32,
     /// Those that only the newer revision refuses.
     pub(crate) refused: u32,
+    /// Those that could not be rendered now, such as because the API server was unreachable.
+    pub(crate) not_compared: u32,
 }
 
 /// The TrainJobs of a share that fail with the revision of the share, and not with the running one.
@@ -185,7 +187,10 @@ pub(crate) fn running(revisions: &[RevisionFacts]) -> Option<&RevisionFacts> {
 fn repaired(revisions: &[RevisionFacts]) -> Option<Next> {
     let newest = running(revisions)?;
     let older = |stage: Stage| {
-        let older = revisions.iter().rev().filter(|it| it.number < newest.number);
+        let older = revisions
+            .iter()
+            .rev()
+            .filter(|it| it.number < newest.number);
         let mut at_stage = older.filter(move |it| it.stage == Some(stage));
         at_stage.find(move |it| stage == Stage::Running || !it.asked.roll_back)
     };
@@ -232,12 +237,22 @@ fn repaired(revisions: &[RevisionFacts]) -> Option<Next> {
 /// Returns the oldest revision that is not kept.
 fn superfluous(revisions: &[RevisionFacts]) -> Option<u64> {
     let is_live = |it: &&RevisionFacts| {
-        matches!(it.stage, None | Some(Stage::Shadow | Stage::Share | Stage::Running))
+        matches!(
+            it.stage,
+            None | Some(Stage::Shadow | Stage::Share | Stage::Running)
+        )
     };
     let live = revisions.iter().filter(is_live);
-    let previous = revisions.iter().rev().find(|it| it.stage == Some(Stage::Previous));
+    let previous = revisions
+        .iter()
+        .rev()
+        .find(|it| it.stage == Some(Stage::Previous));
     let last = revisions.iter().rev().take(KEPT);
-    let kept: BTreeSet<_> = live.chain(previous).chain(last).map(|it| it.number).collect();
+    let kept: BTreeSet<_> = live
+        .chain(previous)
+        .chain(last)
+        .map(|it| it.number)
+        .collect();
     let mut numbers = revisions.iter().map(|it| it.number);
     numbers.find(|number| !kept.contains(number))
 }

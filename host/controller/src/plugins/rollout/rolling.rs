@@ -6,7 +6,8 @@ use k8s_openapi::jiff::{SignedDuration, Timestamp};
 use trainyard_config::policy_plugin::Stage;
 
 use super::{
-    CandidateFacts, Comparison, Facts, LAGGING, NewStage, Next, RevisionFacts, running, stage, write,
+    CandidateFacts, Comparison, Facts, LAGGING, NewStage, Next, RevisionFacts, running, stage,
+    write,
 };
 
 /// The reasons of a revision that waits for the annotation `trainyard.dev/accept`.
@@ -15,20 +16,28 @@ pub(super) const REFUSES: &str = "NewRefusals";
 
 /// Returns the next step of the newest revision that has not ended; `None` if there is none.
 pub(super) fn next(facts: &Facts<'_>) -> Option<Next> {
-    let is_rolling = |it: &&RevisionFacts| matches!(it.stage, None | Some(Stage::Shadow | Stage::Share));
+    let is_rolling =
+        |it: &&RevisionFacts| matches!(it.stage, None | Some(Stage::Shadow | Stage::Share));
     let mut newest_first = facts.revisions.iter().rev().filter(is_rolling);
     let newest = newest_first.next()?;
     if let Some(older) = newest_first.next() {
         let message = format!("revision {} takes its place", newest.number);
-        return Some(write(older.number, Stage::Superseded, "Superseded", message));
+        return Some(write(
+            older.number,
+            Stage::Superseded,
+            "Superseded",
+            message,
+        ));
     }
     let known = facts.candidate.as_ref();
-    Some(Rolling {
-        facts,
-        revision: newest,
-        known: known.filter(|known| known.number == newest.number),
-    }
-    .next())
+    Some(
+        Rolling {
+            facts,
+            revision: newest,
+            known: known.filter(|known| known.number == newest.number),
+        }
+        .next(),
+    )
 }
 
 /// A rollout.
@@ -67,7 +76,12 @@ impl Rolling<'_> {
     }
 
     fn shadow(&self, running: &RevisionFacts) -> Next {
-        let RevisionFacts { number, asked, ref name, .. } = *self.revision;
+        let RevisionFacts {
+            number,
+            asked,
+            ref name,
+            ..
+        } = *self.revision;
         let Some((known, comparison)) = self.known.and_then(|it| Some((it, it.comparison?))) else {
             return Next::Compare(number);
         };
@@ -91,10 +105,20 @@ impl Rolling<'_> {
             );
         }
         if comparison == Comparison::default() {
-            let message = format!("no TrainJob or runtime renders differently than with revision {}", running.number);
+            let message = format!(
+                "no TrainJob or runtime renders differently than with revision {}",
+                running.number
+            );
             return write(number, Stage::Running, "NoDifference", message);
         }
-        self.widen(0, &format!("{} of the compared TrainJobs and runtimes differ", comparison.differing + comparison.refused))
+        let mut why = format!(
+            "{} of the compared TrainJobs and runtimes differ",
+            comparison.differing.saturating_add(comparison.refused)
+        );
+        if comparison.not_compared > 0 {
+            why += &format!(", and {} could not be compared", comparison.not_compared);
+        }
+        self.widen(0, &why)
     }
 
     /// Stays in the shadow until somebody accepts the revision.
@@ -110,7 +134,12 @@ impl Rolling<'_> {
     }
 
     fn share(&self, running: &RevisionFacts) -> Next {
-        let RevisionFacts { number, percent, since, .. } = *self.revision;
+        let RevisionFacts {
+            number,
+            percent,
+            since,
+            ..
+        } = *self.revision;
         let known = self.known.cloned().unwrap_or_default();
         if known.failures.are_too_many() {
             let message = format!(
@@ -129,10 +158,16 @@ impl Rolling<'_> {
             // The time is written, so that it passes.
             return match self.revision.since {
                 Some(_) => Next::Wait(Some(until)),
-                None => self.widen(percent.saturating_sub(1), "the time of the share was unknown"),
+                None => self.widen(
+                    percent.saturating_sub(1),
+                    "the time of the share was unknown",
+                ),
             };
         }
-        self.widen(percent, "the share had no more failures than the running revision")
+        self.widen(
+            percent,
+            "the share had no more failures than the running revision",
+        )
     }
 
     /// Goes to the next share after one, or to all namespaces.

@@ -9,6 +9,14 @@ fn settings() -> RolloutSettings {
     RolloutSettings::default()
 }
 
+fn differs(differing: u32, refused: u32) -> Comparison {
+    Comparison {
+        differing,
+        refused,
+        not_compared: 0,
+    }
+}
+
 fn minutes(minutes: i64) -> Timestamp {
     Timestamp::UNIX_EPOCH + SignedDuration::from_mins(minutes)
 }
@@ -49,7 +57,8 @@ impl World {
 
     fn next(&self) -> Next {
         let rolling = self.revisions.iter().rev();
-        let mut rolling = rolling.filter(|it| matches!(it.stage, None | Some(Stage::Shadow | Stage::Share)));
+        let mut rolling =
+            rolling.filter(|it| matches!(it.stage, None | Some(Stage::Shadow | Stage::Share)));
         let number = rolling.next().map_or(0, |it| it.number);
         next(&Facts {
             revisions: &self.revisions,
@@ -67,7 +76,8 @@ impl World {
         if let Proposal::Create(number) = proposal(&self.revisions, &self.wanted, self.used) {
             assert!(number > self.used);
             self.used = number;
-            self.revisions.push(revision(number, &self.wanted.clone(), None));
+            self.revisions
+                .push(revision(number, &self.wanted.clone(), None));
         }
     }
 
@@ -93,7 +103,10 @@ impl World {
     }
 
     fn at(&self, number: u64) -> usize {
-        self.revisions.iter().position(|it| it.number == number).unwrap()
+        self.revisions
+            .iter()
+            .position(|it| it.number == number)
+            .unwrap()
     }
 
     fn stage(&self, number: u64) -> Option<Stage> {
@@ -110,7 +123,9 @@ impl World {
         for _ in 0..1_000 {
             self.propose();
             match self.act() {
-                Next::Compare(_) => self.known.comparison = Some(self.known.comparison.unwrap_or_default()),
+                Next::Compare(_) => {
+                    self.known.comparison = Some(self.known.comparison.unwrap_or_default())
+                }
                 Next::Wait(None) => return,
                 Next::Wait(Some(until)) => {
                     assert!(until > self.now);
@@ -128,7 +143,10 @@ fn the_first_revision_runs_at_once() {
     let mut world = World::of(vec![], "a");
     world.settle();
     assert_eq!(world.revisions.len(), 1);
-    assert_eq!((world.stage(1), &*world.revisions[0].reason), (Some(Stage::Running), "First"));
+    assert_eq!(
+        (world.stage(1), &*world.revisions[0].reason),
+        (Some(Stage::Running), "First")
+    );
     assert_eq!(world.now, minutes(0));
 }
 
@@ -136,14 +154,17 @@ fn the_first_revision_runs_at_once() {
 fn a_revision_without_a_difference_runs_at_once() {
     let mut world = World::of(vec![revision(1, "a", Some(Stage::Running))], "b");
     world.settle();
-    assert_eq!([world.stage(1), world.stage(2)], [Some(Stage::Previous), Some(Stage::Running)]);
+    assert_eq!(
+        [world.stage(1), world.stage(2)],
+        [Some(Stage::Previous), Some(Stage::Running)]
+    );
     assert_eq!(world.now, minutes(0));
 }
 
 #[test]
 fn a_revision_with_differences_goes_through_all_shares() {
     let mut world = World::of(vec![revision(1, "a", Some(Stage::Running))], "b");
-    world.known.comparison = Some(Comparison { differing: 1, refused: 0 });
+    world.known.comparison = Some(differs(1, 0));
     world.propose();
     let mut stages = Vec::new();
     while !matches!(world.stage(2), Some(Stage::Running)) {
@@ -165,16 +186,36 @@ fn a_revision_with_differences_goes_through_all_shares() {
 }
 
 #[test]
+fn what_could_not_be_compared_counts_as_different() {
+    let mut world = World::of(vec![revision(1, "a", Some(Stage::Running))], "b");
+    world.known.comparison = Some(Comparison {
+        not_compared: 1,
+        ..Comparison::default()
+    });
+    world.propose();
+    world.act();
+    world.act();
+    assert_eq!(world.stage(2), Some(Stage::Share));
+}
+
+#[test]
 fn new_refusals_and_removed_plugins_wait_until_somebody_accepts_them() {
     for (comparison, removed, reason) in [
-        (Comparison { differing: 0, refused: 1 }, vec![], "NewRefusals"),
-        (Comparison::default(), vec!["guard".to_owned()], "RemovesPlugins"),
+        (differs(0, 1), vec![], "NewRefusals"),
+        (
+            Comparison::default(),
+            vec!["guard".to_owned()],
+            "RemovesPlugins",
+        ),
     ] {
         let mut world = World::of(vec![revision(1, "a", Some(Stage::Running))], "b");
         world.known.comparison = Some(comparison);
         world.known.removed = removed;
         world.settle();
-        assert_eq!((world.stage(2), &*world.revisions[1].reason), (Some(Stage::Shadow), reason));
+        assert_eq!(
+            (world.stage(2), &*world.revisions[1].reason),
+            (Some(Stage::Shadow), reason)
+        );
         world.revisions[1].asked.accept = true;
         world.settle();
         assert_eq!(world.stage(2), Some(Stage::Running), "{reason}");
@@ -185,10 +226,13 @@ fn new_refusals_and_removed_plugins_wait_until_somebody_accepts_them() {
 fn failures_of_several_namespaces_roll_a_share_back() {
     let share = |failures| {
         let mut world = World::of(
-            vec![revision(1, "a", Some(Stage::Running)), revision(2, "b", Some(Stage::Share))],
+            vec![
+                revision(1, "a", Some(Stage::Running)),
+                revision(2, "b", Some(Stage::Share)),
+            ],
             "b",
         );
-        world.known.comparison = Some(Comparison { differing: 1, refused: 0 });
+        world.known.comparison = Some(differs(1, 0));
         world.known.failures = failures;
         world.settle();
         (world.stage(1).unwrap(), world.stage(2).unwrap())
@@ -199,7 +243,10 @@ fn failures_of_several_namespaces_roll_a_share_back() {
         all_train_jobs,
         all_namespaces,
     };
-    let (kept, back) = ((Stage::Previous, Stage::Running), (Stage::Running, Stage::RolledBack));
+    let (kept, back) = (
+        (Stage::Previous, Stage::Running),
+        (Stage::Running, Stage::RolledBack),
+    );
     for (failures, wanted) in [
         (failures(0, 0, 100, 10), kept),
         (failures(2, 2, 10, 10), kept),
@@ -216,7 +263,10 @@ fn failures_of_several_namespaces_roll_a_share_back() {
 #[test]
 fn rollouts_wait_for_lagging_replicas_for_a_limited_time() {
     let mut world = World::of(
-        vec![revision(1, "a", Some(Stage::Running)), revision(2, "b", Some(Stage::Share))],
+        vec![
+            revision(1, "a", Some(Stage::Running)),
+            revision(2, "b", Some(Stage::Share)),
+        ],
         "b",
     );
     world.revisions[1].percent = 50;
@@ -231,12 +281,18 @@ fn rollouts_wait_for_lagging_replicas_for_a_limited_time() {
 #[test]
 fn the_running_revision_is_rolled_back_to_the_one_before() {
     let mut world = World::of(
-        vec![revision(1, "a", Some(Stage::Previous)), revision(2, "b", Some(Stage::Running))],
+        vec![
+            revision(1, "a", Some(Stage::Previous)),
+            revision(2, "b", Some(Stage::Running)),
+        ],
         "b",
     );
     world.revisions[1].asked.roll_back = true;
     world.settle();
-    assert_eq!([world.stage(1), world.stage(2)], [Some(Stage::Running), Some(Stage::RolledBack)]);
+    assert_eq!(
+        [world.stage(1), world.stage(2)],
+        [Some(Stage::Running), Some(Stage::RolledBack)]
+    );
     // Another try is another revision.
     world.revisions[1].asked.retry = true;
     world.settle();
@@ -249,12 +305,17 @@ fn without_an_earlier_revision_the_running_one_stays() {
     let mut world = World::of(vec![revision(1, "a", Some(Stage::Running))], "a");
     world.revisions[0].asked.roll_back = true;
     world.settle();
-    assert_eq!((world.stage(1), &*world.revisions[0].reason), (Some(Stage::Running), "NothingToRollBackTo"));
+    assert_eq!(
+        (world.stage(1), &*world.revisions[0].reason),
+        (Some(Stage::Running), "NothingToRollBackTo")
+    );
 }
 
 #[test]
 fn the_last_ten_revisions_and_those_in_use_are_kept() {
-    let mut all: Vec<_> = (2..30).map(|number| revision(number, &number.to_string(), Some(Stage::RolledBack))).collect();
+    let mut all: Vec<_> = (2..30)
+        .map(|number| revision(number, &number.to_string(), Some(Stage::RolledBack)))
+        .collect();
     all.insert(0, revision(1, "1", Some(Stage::Running)));
     all[1].stage = Some(Stage::Previous);
     let mut world = World::of(all, "1");
@@ -281,7 +342,11 @@ enum Change {
 
 fn changes() -> impl Strategy<Value = Vec<Change>> {
     let asked = (any::<bool>(), any::<bool>(), any::<bool>());
-    let asked = asked.prop_map(|(accept, roll_back, retry)| Asked { accept, roll_back, retry });
+    let asked = asked.prop_map(|(accept, roll_back, retry)| Asked {
+        accept,
+        roll_back,
+        retry,
+    });
     let change = prop_oneof![
         (0..4_u8).prop_map(Change::Wanted),
         (0..2_u32, 0..2_u32).prop_map(|(a, b)| Change::Compared(a, b)),
@@ -306,7 +371,11 @@ fn stages() -> impl Strategy<Value = Vec<RevisionFacts>> {
         Just(Stage::RolledBack),
     ];
     let ended = proptest::collection::vec((stage, 0..4_u8), 0..12);
-    let live = prop_oneof![Just(None), Just(Some(Stage::Shadow)), Just(Some(Stage::Share))];
+    let live = prop_oneof![
+        Just(None),
+        Just(Some(Stage::Shadow)),
+        Just(Some(Stage::Share))
+    ];
     (ended, 0..4_u8, proptest::option::of((live, 0..4_u8))).prop_map(|(ended, running, live)| {
         let ended = ended.into_iter().map(|(stage, hash)| (Some(stage), hash));
         let all = ended.chain([(Some(Stage::Running), running)]).chain(live);
@@ -324,7 +393,7 @@ proptest! {
             let before = world.clone();
             match change {
                 Change::Wanted(hash) => world.wanted = hash.to_string(),
-                Change::Compared(differing, refused) => world.known.comparison = Some(Comparison { differing, refused }),
+                Change::Compared(differing, refused) => world.known.comparison = Some(differs(differing, refused)),
                 Change::NotCompared => world.known.comparison = None,
                 Change::Refused(is) => world.known.refused = is.then(|| "why".to_owned()),
                 Change::Removed(is) => world.known.removed = is.then(|| "guard".to_owned()).into_iter().collect(),

@@ -1,0 +1,93 @@
+//! What is told about revisions, in the log and by Events.
+
+use std::collections::HashSet;
+
+use trainyard_config::policy_plugin::{PluginRevisionSpec, Stage};
+
+use super::{
+    Leader, ObjectName,
+    comparison::changed,
+    objects::RevisionState,
+    rollout::{NewStage, RevisionFacts, running},
+};
+
+/// What Events say that the controller was doing.
+const ACTION: &str = "RollingOut";
+
+impl Leader {
+    /// Tells about a new stage: in the log, and by Events about the revision and the PolicyPlugins that it changes.
+    pub(super) fn tell(
+        &self,
+        (name, state, spec): (&str, &RevisionState, &PluginRevisionSpec),
+        new: &NewStage,
+        facts: &[RevisionFacts],
+        plan: Option<&str>,
+    ) {
+        let plugins = &self.plugins;
+        let others = facts.iter().filter(|it| it.number != new.number);
+        let others: Vec<_> = others.cloned().collect();
+        let before = running(&others).and_then(|running| self.named(running));
+        let plugins_changed = changed(before.as_ref().map(|(_, spec)| &**spec), spec);
+        let before = before.and_then(|(state, _)| state.status.as_ref()?.plan.clone());
+        let (plan, before) = (
+            plan.unwrap_or("unknown"),
+            before.unwrap_or_else(|| "none".to_owned()),
+        );
+        tracing::info!(
+            revision = name,
+            stage = ?new.stage,
+            percent = new.percent,
+            reason = new.reason,
+            message = new.message,
+            plan,
+            plan_of_running = before,
+            plugins = plugins_changed.join(", "),
+            "a PluginRevision has a new stage"
+        );
+        let share = match new.stage {
+            Stage::Share => format!(" of {} % of the namespaces", new.percent),
+            _ => String::new(),
+        };
+        let sentence = format!(
+            "PluginRevision {name} is at the stage {:?}{share} ({}): {}; its plan is {plan}, and that of the other running revision {before}; it changes {}",
+            new.stage,
+            new.reason,
+            new.message,
+            if plugins_changed.is_empty() {
+                "no plugin".to_owned()
+            } else {
+                plugins_changed.join(", ")
+            },
+        );
+        let reason = format!("Revision{:?}", new.stage);
+        let is_bad = matches!(new.stage, Stage::Refused | Stage::RolledBack)
+            || new.stage == Stage::Shadow && new.reason != "Comparing";
+        let recorder = &plugins.recorder;
+        let record = |object: &_| match is_bad {
+            true => recorder.warn(object, &reason, ACTION, &[&sentence]),
+            false => recorder.note(object, &reason, ACTION, &[&sentence]),
+        };
+        record(&state.reference(name));
+        for name in &plugins_changed {
+            if let Some(policy) = plugins.policies.get(&ObjectName(name.as_str().into())) {
+                record(&policy.reference(name));
+            }
+        }
+    }
+
+    /// Warns of revisions that nobody but a controller can have written, and that none has.
+    pub(super) fn warn_of_forged(&self, known: &mut HashSet<Box<str>>) {
+        for (name, state) in self.plugins.revisions.objects() {
+            let Err(problem) = &state.spec else {
+                continue;
+            };
+            if problem.is_newer || !known.insert(state.uid.clone()) {
+                continue;
+            }
+            tracing::warn!(problem = &*problem.message, "a PluginRevision is ignored");
+            let reference = state.reference(&name.0);
+            let recorder = &self.plugins.recorder;
+            recorder.warn(&reference, "RevisionIgnored", ACTION, &[&*problem.message]);
+        }
+    }
+}

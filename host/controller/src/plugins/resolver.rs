@@ -1,0 +1,168 @@
+//! PolicyPlugins are resolved to digests.
+
+use std::{sync::Arc, time::Duration};
+
+use futures_util::future::join_all;
+use trainyard_config::policy_plugin::{
+    BuiltInOrigin, Origin, PolicyPlugin, ResolvedPlugin, Source,
+};
+
+use super::{
+    Leader, Pinned, PluginCondition, Problem, SourceError, objects::PolicyPluginState,
+    proposer::Proposed,
+};
+
+/// How often tags that are followed, and files, are read again; and how much more it may be, so that clusters do not ask at the same time.
+const FOLLOWS: Duration = Duration::from_secs(270);
+const JITTER: Duration = Duration::from_secs(60);
+
+impl Leader {
+    /// Resolves all PolicyPlugins. Returns how long a registry asks to wait.
+    pub(super) async fn resolve(
+        &self,
+        policies: &[(Arc<str>, Arc<PolicyPluginState>)],
+        proposed: &mut Proposed,
+    ) -> Option<Duration> {
+        let plugins = &self.plugins;
+        let mut pins = self.pins.lock().await;
+        let now = plugins.clock.now();
+        let renew = pins.renews.is_none_or(|renews| now >= renews);
+        let may_change = |state: &PolicyPluginState| {
+            let source = state
+                .object
+                .as_ref()
+                .ok()
+                .and_then(|it| it.spec.source.as_ref());
+            source.is_some_and(|source| match source {
+                Source::Oci(oci) => oci.follow,
+                Source::File(_) => true,
+            })
+        };
+        let key = |state: &PolicyPluginState| (state.uid.clone(), state.generation);
+        if renew {
+            let changing = policies.iter().filter(|(_, state)| may_change(state));
+            let changing: Vec<_> = changing.map(|(_, state)| key(state)).collect();
+            pins.pins.retain(|pin, _| !changing.contains(pin));
+            let jitter = JITTER.mul_f64(fastrand::f64());
+            pins.renews = (!changing.is_empty()).then(|| plugins.after(FOLLOWS + jitter));
+        }
+        let known: Vec<_> = policies.iter().map(|(_, state)| key(state)).collect();
+        pins.pins.retain(|pin, _| known.contains(pin));
+        let pinned = join_all(policies.iter().map(|(name, state)| {
+            let pin = pins.pins.get(&key(state)).cloned();
+            async move {
+                let policy = match &state.object {
+                    Ok(policy) => policy.clone(),
+                    Err(problem) => return (name, state, Err(invalid(problem))),
+                };
+                let pinned = match (&policy.spec.source, pin) {
+                    (None, _) => Ok(None),
+                    (Some(_), Some(pin)) => Ok(Some(pin)),
+                    (Some(source), None) => {
+                        plugins.program.source.pin(name, source).await.map(Some)
+                    }
+                };
+                (name, state, pinned.map(|pinned| (policy, pinned)))
+            }
+        }))
+        .await;
+        let mut wait = None;
+        for (name, state, pinned) in pinned {
+            match pinned {
+                Ok((policy, pinned)) => {
+                    if let Some(pinned) = &pinned {
+                        pins.pins.insert(key(state), pinned.clone());
+                    }
+                    self.note_pinned(&policy, pinned, proposed);
+                }
+                Err(SourceError::Retry { after, message }) => {
+                    wait = wait.max(after);
+                    proposed.waiting.insert(name.to_string(), message);
+                }
+                Err(SourceError::Refused(problem)) => {
+                    proposed.problems.insert(name.to_string(), problem);
+                }
+            }
+        }
+        wait
+    }
+
+    fn note_pinned(&self, policy: &PolicyPlugin, pinned: Option<Pinned>, proposed: &mut Proposed) {
+        let name = policy.name.clone();
+        let mut resolved = ResolvedPlugin {
+            name: name.clone(),
+            generation: policy.generation,
+            origin: Origin::BuiltIn(BuiltInOrigin {}),
+            version: None,
+            digest: None,
+            active_when: None,
+            settings: policy.spec.without_source(),
+        };
+        if let Some(pinned) = pinned {
+            if let Some(signer) = pinned.signer {
+                proposed.signers.insert(name.clone(), signer);
+            }
+            resolved = ResolvedPlugin {
+                origin: pinned.origin,
+                version: Some(pinned.version),
+                digest: Some(pinned.digest),
+                active_when: Some(pinned.active_when),
+                ..resolved
+            };
+        }
+        let follows = match &policy.spec.source {
+            Some(Source::Oci(oci)) => oci.follow,
+            _ => false,
+        };
+        let newest = self
+            .newest(&name)
+            .filter(|newest| follows && is_not_older(newest, &resolved));
+        if let Some(newest) = newest {
+            let version = |plugin: &ResolvedPlugin| plugin.version.clone().unwrap_or_default();
+            proposed.notes.insert(
+                name.clone(),
+                format!(
+                    "the tag was moved to version {} with another digest, which is not newer than {}; it is not followed, so push a newer version, or write its digest into the reference",
+                    version(&resolved),
+                    version(&newest)
+                ),
+            );
+            resolved = ResolvedPlugin {
+                generation: resolved.generation,
+                settings: resolved.settings,
+                ..newest
+            };
+        }
+        proposed.resolved.insert(name, resolved);
+    }
+
+    /// Returns a plugin as the newest revision has it.
+    fn newest(&self, name: &str) -> Option<ResolvedPlugin> {
+        let newest = self.plugins.facts().pop()?;
+        let state = self.plugins.revision(&newest.name)?;
+        let spec = state.spec.as_ref().ok()?;
+        spec.plugins
+            .iter()
+            .find(|plugin| plugin.name == name)
+            .cloned()
+    }
+}
+
+fn invalid(problem: &str) -> SourceError {
+    SourceError::Refused(Problem {
+        condition: PluginCondition::Loaded,
+        reason: "Invalid".to_owned(),
+        message: problem.to_owned(),
+    })
+}
+
+/// Whether a tag was moved to other content that is not newer than that of the newest revision.
+fn is_not_older(newest: &ResolvedPlugin, resolved: &ResolvedPlugin) -> bool {
+    let version =
+        |plugin: &ResolvedPlugin| plugin.version.as_ref()?.parse::<semver::Version>().ok();
+    newest.digest != resolved.digest
+        && newest.digest.is_some()
+        && version(newest)
+            .zip(version(resolved))
+            .is_none_or(|(newest, resolved)| resolved <= newest)
+}

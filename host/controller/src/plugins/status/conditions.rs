@@ -1,0 +1,235 @@
+//! The conditions of a PolicyPlugin.
+
+use trainyard_config::policy_plugin::{Condition, ConditionStatus, Origin, Stage};
+use trainyard_model::text::clean_to;
+
+use super::{Plugin, StatusFacts};
+use crate::plugins::{
+    PluginCondition, Problem, comparison::is_same, objects::PolicyPluginState,
+    rollout::RevisionFacts, written,
+};
+
+/// The most characters of a message.
+const MESSAGE: usize = 4_096;
+
+/// Returns the conditions of the PolicyPlugin of this name.
+pub(super) fn conditions(
+    name: &str,
+    state: &PolicyPluginState,
+    facts: &StatusFacts<'_>,
+) -> Vec<Condition> {
+    let generation = facts.proposed.generations.get(name).copied();
+    let conditions = PluginCondition::ALL.into_iter().map(|kind| {
+        let (status, reason, message) = match kind {
+            PluginCondition::Active => active(name, facts),
+            other => found(other, name, facts),
+        };
+        let known = state.status.conditions.iter();
+        let known = known.into_iter().find(|it| it.kind == kind.name());
+        let since = known.filter(|known| known.status == status);
+        Condition {
+            kind: kind.name().to_owned(),
+            status,
+            reason,
+            message: clean_to(&message, MESSAGE),
+            last_transition_time: since.map_or_else(
+                || written(facts.now),
+                |known| known.last_transition_time.clone(),
+            ),
+            observed_generation: generation,
+        }
+    });
+    conditions.collect()
+}
+
+type Found = (ConditionStatus, String, String);
+
+fn of(status: ConditionStatus, reason: &str, message: impl Into<String>) -> Found {
+    (status, reason.to_owned(), message.into())
+}
+
+/// Returns a condition that follows from resolving and loading the plugin.
+fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
+    let proposed = facts.proposed;
+    if let Some(problem) = proposed.problems.get(name) {
+        let Problem {
+            condition,
+            reason,
+            message,
+        } = problem;
+        if *condition == kind {
+            let status = match kind {
+                PluginCondition::Conflicting => ConditionStatus::True,
+                _ => ConditionStatus::False,
+            };
+            return of(status, reason, message.as_str());
+        }
+        // What comes before it holds.
+        if kind > *condition {
+            return of(
+                ConditionStatus::Unknown,
+                "NotReached",
+                format!("the condition {condition} comes first"),
+            );
+        }
+    }
+    if let Some(message) = proposed.waiting.get(name) {
+        let message = format!("{message}; it is tried again");
+        return match kind {
+            PluginCondition::Pulled => of(ConditionStatus::False, "Retrying", message),
+            _ => of(
+                ConditionStatus::Unknown,
+                "NotReached",
+                "the condition Pulled comes first",
+            ),
+        };
+    }
+    let is_built_in = matches!(
+        proposed.resolved.get(name).map(|plugin| &plugin.origin),
+        Some(Origin::BuiltIn(_))
+    );
+    let others_fail =
+        !proposed.is_loaded && (!proposed.problems.is_empty() || proposed.is_waiting());
+    let is_in_revision = Plugin::of(name, facts).newest.is_some();
+    match kind {
+        PluginCondition::Pulled if is_built_in => of(
+            ConditionStatus::True,
+            "BuiltIn",
+            "it is part of the controller",
+        ),
+        PluginCondition::Pulled => match proposed.notes.get(name) {
+            Some(note) => of(ConditionStatus::True, "NotFollowed", note.as_str()),
+            None => of(
+                ConditionStatus::True,
+                "Pulled",
+                "its content has the digest of the status",
+            ),
+        },
+        PluginCondition::Verified if is_built_in => of(
+            ConditionStatus::True,
+            "BuiltIn",
+            "it is part of the controller",
+        ),
+        PluginCondition::Verified => match proposed.signers.get(name) {
+            Some(signer) => of(
+                ConditionStatus::True,
+                "Signed",
+                format!("signed by {signer}"),
+            ),
+            None => of(
+                ConditionStatus::True,
+                "Accepted",
+                "the controller's configuration accepts it without a signature",
+            ),
+        },
+        // The set was not loaded.
+        _ if others_fail && !is_in_revision => of(
+            ConditionStatus::Unknown,
+            "OthersFail",
+            "all PolicyPlugins are loaded together, and another one has a problem; see its conditions",
+        ),
+        PluginCondition::Loaded => of(
+            ConditionStatus::True,
+            "Loaded",
+            "it is loaded with the settings of this object",
+        ),
+        PluginCondition::Permitted if is_built_in => of(
+            ConditionStatus::True,
+            "BuiltIn",
+            "the role of the controller has its permissions",
+        ),
+        PluginCondition::Permitted => of(
+            ConditionStatus::True,
+            "Permitted",
+            "the controller had the permissions for what it looks up and emits when its PluginRevision was created",
+        ),
+        _ => of(
+            ConditionStatus::False,
+            "NoConflict",
+            "it does not conflict with another plugin",
+        ),
+    }
+}
+
+/// Returns whether the plugin is used as its PolicyPlugin says, and if not, why.
+fn active(name: &str, facts: &StatusFacts<'_>) -> Found {
+    let Plugin { newest, running } = Plugin::of(name, facts);
+    let keeps = match running {
+        Some((revision, plugin)) => format!(
+            "PluginRevision {} keeps running with {}",
+            revision.facts.name,
+            plugin.version.as_ref().map_or_else(
+                || "its earlier settings".to_owned(),
+                |version| format!("version {version} of it"),
+            )
+        ),
+        None => "no PluginRevision that runs has it".to_owned(),
+    };
+    if let Some(problem) = facts.proposed.problems.get(name) {
+        return of(
+            ConditionStatus::False,
+            &problem.reason,
+            format!("see the condition {}; {keeps}", problem.condition),
+        );
+    }
+    if facts.proposed.waiting.contains_key(name) {
+        return of(
+            ConditionStatus::False,
+            "Retrying",
+            format!("see the condition Pulled; {keeps}"),
+        );
+    }
+    let Some((revision, plugin)) = newest else {
+        return of(
+            ConditionStatus::False,
+            "OthersFail",
+            format!("another PolicyPlugin has a problem; {keeps}"),
+        );
+    };
+    let is_running = running.is_some_and(|(_, running)| is_same(running, plugin));
+    if is_running && plugin.settings.disabled {
+        return of(ConditionStatus::False, "Disabled", "spec.disabled is true");
+    }
+    if is_running {
+        return of(
+            ConditionStatus::True,
+            "Running",
+            "TrainJobs that have not started are rendered with it",
+        );
+    }
+    let RevisionFacts {
+        name,
+        stage,
+        percent,
+        ..
+    } = &revision.facts;
+    let status = revision.state.status.as_ref();
+    let message = status.map_or("", |status| &status.message);
+    match stage {
+        None => of(
+            ConditionStatus::False,
+            "RollingOut",
+            format!("PluginRevision {name} is about to be rolled out; {keeps}"),
+        ),
+        Some(Stage::Share) => of(
+            ConditionStatus::False,
+            "RollingOut",
+            format!(
+                "PluginRevision {name} has {percent} % of the namespaces; {keeps} for the others"
+            ),
+        ),
+        Some(Stage::Shadow) => {
+            let reason = status.map_or("Comparing", |status| &status.reason);
+            of(
+                ConditionStatus::False,
+                reason,
+                format!("PluginRevision {name}: {message}; {keeps}"),
+            )
+        }
+        Some(stage) => of(
+            ConditionStatus::False,
+            &format!("{stage:?}"),
+            format!("PluginRevision {name}: {message}; {keeps}"),
+        ),
+    }
+}

@@ -1,0 +1,201 @@
+//! The status of PolicyPlugins.
+
+mod conditions;
+mod train_jobs;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use conditions::conditions;
+use k8s_openapi::jiff::Timestamp;
+use trainyard_config::policy_plugin::{
+    ConditionStatus, MAX_LINES, Origin, PluginRevisionSpec, PolicyPluginStatus, ReplicaCount,
+    ResolvedPlugin, TrainJobCount,
+};
+
+use super::{
+    Leader, PluginCondition,
+    comparison::is_same,
+    loading::LoadedRevision,
+    objects::{PolicyPluginState, RevisionState},
+    proposer::Proposed,
+    rollout::{RevisionFacts, running},
+};
+
+/// A revision with everything that is known of it.
+pub(super) struct KnownRevision {
+    pub(super) facts: RevisionFacts,
+    pub(super) state: Arc<RevisionState>,
+    pub(super) spec: Arc<PluginRevisionSpec>,
+    pub(super) loaded: Option<Arc<LoadedRevision>>,
+}
+
+/// What the status of all PolicyPlugins follows from.
+pub(super) struct StatusFacts<'f> {
+    pub(super) now: Timestamp,
+    pub(super) proposed: &'f Proposed,
+    /// The revisions that can be read, the oldest first.
+    pub(super) revisions: &'f [KnownRevision],
+    /// The number of the running revision.
+    pub(super) running: Option<u64>,
+    /// How many TrainJobs use each plugin, if they were counted now.
+    pub(super) train_jobs: Option<&'f BTreeMap<String, TrainJobCount>>,
+}
+
+impl Leader {
+    /// Writes the status of all PolicyPlugins that is not as it should be.
+    pub(super) async fn write_statuses(&self) {
+        let plugins = &self.plugins;
+        let facts = plugins.facts();
+        let number = running(&facts).map(|it| it.number);
+        let known = facts.into_iter().filter_map(|facts| {
+            let state = plugins.revision(&facts.name)?;
+            let spec = state.spec.as_ref().ok()?.clone();
+            let loaded = plugins.loaded.any(&facts.name);
+            Some(KnownRevision {
+                facts,
+                state,
+                spec,
+                loaded,
+            })
+        });
+        let revisions: Vec<_> = known.collect();
+        let train_jobs = self.count_train_jobs();
+        let (mut changed, mut inactive) = (Vec::new(), Vec::new());
+        {
+            let proposed = self.proposed();
+            let facts = StatusFacts {
+                now: plugins.now(),
+                proposed: &proposed,
+                revisions: &revisions,
+                running: number,
+                train_jobs: train_jobs.as_ref(),
+            };
+            for (name, state) in plugins.policies.objects() {
+                // It was created after they were considered.
+                if !proposed.generations.contains_key(&*name.0) {
+                    continue;
+                }
+                let status = status(&name.0, &state, &facts);
+                inactive.extend(inactive_reason(&status).map(|reason| (name.0.clone(), reason)));
+                if status != state.status {
+                    changed.push((name.0.clone(), status));
+                }
+            }
+        }
+        let inactive = inactive.iter().map(|(name, reason)| (&**name, &**reason));
+        plugins.metrics.set_inactive_policies(inactive);
+        for (name, status) in changed {
+            if let Err(error) = plugins.write_policy_status(&name, &status).await {
+                tracing::warn!(plugin = &*name, %error, "the status of a PolicyPlugin cannot be written; it is written with the next change");
+            }
+        }
+    }
+}
+
+/// Returns why the plugin is not used as its PolicyPlugin says; `None` if it is, or is disabled.
+fn inactive_reason(status: &PolicyPluginStatus) -> Option<String> {
+    let mut conditions = status.conditions.iter();
+    let active = conditions.find(|it| it.kind == PluginCondition::Active.name())?;
+    let is_inactive = active.status == ConditionStatus::False && active.reason != "Disabled";
+    is_inactive.then(|| active.reason.clone())
+}
+
+/// Returns the status of the PolicyPlugin of this name.
+fn status(name: &str, state: &PolicyPluginState, facts: &StatusFacts<'_>) -> PolicyPluginStatus {
+    let Plugin { newest, running } = Plugin::of(name, facts);
+    let generation = facts.proposed.generations.get(name).copied();
+    let shown = newest.or(running);
+    let resolved = facts.proposed.resolved.get(name);
+    let plugin = resolved.or(shown.map(|(_, plugin)| plugin));
+    let revision = shown.map(|(revision, _)| revision);
+    let loaded = revision.and_then(|revision| revision.loaded.as_ref());
+    let claims = loaded.and_then(|loaded| {
+        let generation = loaded.generation.renderer().generation();
+        let plugin = generation.plugin(name)?;
+        let claims = plugin.manifest.claims.iter();
+        Some(
+            claims
+                .map(|(verb, path)| format!("{verb} {path}"))
+                .collect(),
+        )
+    });
+    let signer = facts.proposed.signers.get(name);
+    let signer = signer.or_else(|| loaded?.signers.get(name));
+    let grants = state.object.as_ref().ok().map(|policy| &policy.spec.grants);
+    let grants = grants.into_iter().flatten().map(ToString::to_string);
+    let train_jobs = match facts.train_jobs {
+        Some(counts) => counts.get(name).cloned(),
+        None => state.status.train_jobs.clone(),
+    };
+    PolicyPluginStatus {
+        observed_generation: generation,
+        conditions: conditions(name, state, facts),
+        revision: revision.map(|it| it.facts.name.clone()),
+        version: plugin.and_then(|plugin| plugin.version.clone()),
+        digest: plugin.and_then(|plugin| plugin.digest.clone()),
+        manifest_digest: plugin.and_then(|plugin| match &plugin.origin {
+            Origin::Oci(oci) => Some(oci.manifest_digest.clone()),
+            _ => None,
+        }),
+        signer: signer.cloned(),
+        plan: revision.and_then(|it| it.state.status.as_ref()?.plan.clone()),
+        claims: lines(claims.unwrap_or_else(|| state.status.claims.clone())),
+        grants: lines(grants.collect()),
+        replicas: revision.map(|revision| replicas(revision, facts)),
+        train_jobs,
+    }
+}
+
+/// A plugin in the newest revision that has it, and in the running one.
+struct Plugin<'f> {
+    newest: Option<(&'f KnownRevision, &'f ResolvedPlugin)>,
+    running: Option<(&'f KnownRevision, &'f ResolvedPlugin)>,
+}
+
+impl<'f> Plugin<'f> {
+    fn of(name: &str, facts: &StatusFacts<'f>) -> Self {
+        let resolved = facts.proposed.resolved.get(name);
+        let with = |revision: &'f KnownRevision| {
+            let mut plugins = revision.spec.plugins.iter();
+            Some((revision, plugins.find(|plugin| plugin.name == name)?))
+        };
+        let mut newest_first = facts.revisions.iter().rev().filter_map(with);
+        let is_wanted = |(_, plugin): &(_, &ResolvedPlugin)| {
+            resolved.is_none_or(|resolved| is_same(plugin, resolved))
+        };
+        let newest = newest_first.find(is_wanted);
+        let running = facts.revisions.iter();
+        let mut running = running.filter(|it| Some(it.facts.number) == facts.running);
+        Self {
+            newest,
+            running: running.next().and_then(with),
+        }
+    }
+}
+
+/// Counts the replicas that have loaded a revision.
+fn replicas(revision: &KnownRevision, facts: &StatusFacts<'_>) -> ReplicaCount {
+    let running = facts.revisions.iter();
+    let running = running.filter(|it| Some(it.facts.number) == facts.running);
+    let both = running.chain([revision]).flat_map(|it| &it.state.replicas);
+    let pods: std::collections::BTreeSet<_> = both.map(|replica| &replica.pod).collect();
+    let has_it = |pod: &&&String| {
+        let mut replicas = revision.state.replicas.iter();
+        replicas.any(|it| it.pod == ***pod && it.plan.is_some() && it.problem.is_none())
+    };
+    let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
+    ReplicaCount::new(
+        number(pods.iter().filter(has_it).count()),
+        number(pods.len()),
+    )
+}
+
+/// Cuts a list to the lines that a status has.
+fn lines(mut lines: Vec<String>) -> Vec<String> {
+    if lines.len() > MAX_LINES {
+        let left = lines.len() - (MAX_LINES - 1);
+        lines.truncate(MAX_LINES - 1);
+        lines.push(format!("and {left} more"));
+    }
+    lines
+}
