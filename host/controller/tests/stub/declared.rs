@@ -361,14 +361,23 @@ impl World {
 
     /// Starts a controller.
     pub(crate) async fn start(&self, name: &'static str) -> Controller {
-        let metrics = |queue: &_| Arc::new(Metrics::new(queue));
+        self.start_measured(name).await.0
+    }
+
+    /// Starts a controller, and returns it with its metrics.
+    pub(crate) async fn start_measured(&self, name: &'static str) -> (Controller, Arc<Metrics>) {
+        let mut kept = None;
+        let metrics = |queue: &_| kept.insert(Arc::new(Metrics::new(queue))).clone();
         let replica = Replica {
             name,
             clock: Arc::new(self.clock.clone()),
             plugins: Some(self.registry.plugins()),
         };
         let settings = self.settings.clone();
-        Controller::start_replica(&self.cluster, replica, settings, metrics, |_| Vec::new()).await
+        let started =
+            Controller::start_replica(&self.cluster, replica, settings, metrics, |_| Vec::new());
+        let controller = started.await;
+        (controller, kept.unwrap())
     }
 
     /// Waits until a condition holds, while time passes.
