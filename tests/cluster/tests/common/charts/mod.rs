@@ -85,7 +85,7 @@ impl<'a> Charts<'a> {
     }
 
     /// Runs a shell command with the permissions of a kubeconfig file. Returns its output.
-    async fn shell_as(&self, kubeconfig: &Path, command: &str) -> Result<String> {
+    pub async fn shell_as(&self, kubeconfig: &Path, command: &str) -> Result<String> {
         let folders =
             env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect::<Vec<_>>();
         let path = env::join_paths([self.path("bin")].into_iter().chain(folders))?;
