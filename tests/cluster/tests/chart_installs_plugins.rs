@@ -38,8 +38,12 @@ async fn may_list_nodes(cluster: &Cluster) -> Result<bool> {
             "resourceAttributes": {"resource": "nodes", "verb": "list"},
         },
     });
-    let answer = cluster.api(&reviews, "").create(&review, &Write::strict());
-    Ok(answer.await?.accepted()?["status"]["allowed"] == true)
+    let answer = cluster
+        .api(&reviews, "")
+        .create(&review, &Write::strict())
+        .await?
+        .accepted()?;
+    Ok(answer["status"]["allowed"] == true)
 }
 
 /// Runs what the pod of the Job would run, with its file and its ServiceAccount.
@@ -63,8 +67,8 @@ async fn apply(charts: &Charts<'_>, pod: &Value) -> Result<()> {
     let account = charts
         .cluster
         .plane()
-        .kubeconfig_for_service_account(NAMESPACE, JOB);
-    let account = account.await?;
+        .kubeconfig_for_service_account(NAMESPACE, JOB)
+        .await?;
     // The first attempt can be before the CRD is established.
     eventually("the Job applies the PolicyPlugins", async || {
         Ok(charts.shell_as(&account, &command).await.ok())

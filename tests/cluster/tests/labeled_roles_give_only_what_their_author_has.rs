@@ -105,8 +105,11 @@ async fn roles_of_others_are_not_aggregated(plane: &ControlPlane) -> Result<()> 
     let known = format!("{namespace}-known");
     let api = Resource::cluster_wide(RBAC, "clusterroles");
     let object = role(&known, &json!({}), &json!([secrets]));
-    let created = plane.api(&api, "").create(&object, &Write::strict());
-    created.await?.accepted()?;
+    plane
+        .api(&api, "")
+        .create(&object, &Write::strict())
+        .await?
+        .accepted()?;
     let patch = json!({"metadata": {"labels": label}});
     for (name, words) in [
         (known.as_str(), ESCALATES),
@@ -128,8 +131,11 @@ async fn roles_of_others_are_not_aggregated(plane: &ControlPlane) -> Result<()> 
             json!({"clusterRoleSelectors": [{"matchLabels": label}]}),
         );
     }
-    let created = plane.api(&api, "").create(&aggregated, &Write::strict());
-    created.await?.accepted()?;
+    plane
+        .api(&api, "")
+        .create(&aggregated, &Write::strict())
+        .await?
+        .accepted()?;
     let everything = json!({"aggregationRule": {"clusterRoleSelectors": [{}]}});
     let refused = merge(&rich, &format!("{namespace}-aggregated"), &everything).await?;
     let refused = refused.context("an account changed what is aggregated")?;
