@@ -100,6 +100,14 @@ test-mpi: setup ## Run real MPI programs with the rendered files; needs root and
 test-gangs: build ## Test gangs with the scheduler of scheduler-plugins, which takes minutes to build; needs Go.
 	$(CARGO) test --locked --workspace --test gangs
 
+.PHONY: test-plugins
+test-plugins: build ## Declare, upgrade and roll back plugins on a real control plane with a real registry and cosign; needs Go, builds both first for 10 minutes.
+	@if command -v go >/dev/null; then \
+	  $(CARGO) test --locked --workspace --test plugins; \
+	else \
+	  echo "skipped: test-plugins needs Go (https://go.dev/dl); make test has the tests with a registry of its own"; \
+	fi
+
 .PHONY: test-chart
 test-chart: build ## Test the Helm chart with helm 3 and 4, promtool and a real API server; needs Go, builds these first for 20 minutes.
 	@if command -v go >/dev/null; then \
@@ -143,7 +151,7 @@ test-semver: ## Check that the SDK's public API only grows; builds cargo-semver-
 
 .PHONY: test-nightly
 test-nightly: build-tests ## Run what takes too long for each change: other generated TrainJobs, conformance, the chart, a registry, real MPI and frameworks, languages, gangs, the SDK's API, the site, the harness, two releases; hours.
-	@$(MAKE) --no-print-directory --keep-going test-reference test-chart test-registry test-conform test-harness test-gangs test-mpi test-languages test-semver test-frameworks growth docs audit test-release
+	@$(MAKE) --no-print-directory --keep-going test-reference test-chart test-registry test-conform test-harness test-gangs test-plugins test-mpi test-languages test-semver test-frameworks growth docs audit test-release
 
 .PHONY: bench
 bench: setup ## Measure plugin calls, renderings and starts (docs/benchmarks.md); takes minutes on an idle machine.

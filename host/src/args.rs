@@ -245,12 +245,3 @@ pub(crate) struct SourceArgs {
     #[command(flatten)]
     pub(crate) registry: RegistryArgs,
 }
-
-impl SourceArgs {
-    /// Returns the flags that are set and that a configuration file has no key for.
-    pub(crate) fn set(&self) -> Vec<(&'static str, String)> {
-        let store = self.plugin_store.iter();
-        let store = store.map(|path| ("--plugin-store", path.display().to_string()));
-        store.chain(self.registry.set()).collect()
-    }
-}

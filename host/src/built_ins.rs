@@ -1,6 +1,7 @@
 //! The built-in plugins, as components that `build.rs` builds.
 
 use trainyard_controller::settings::{FeatureGate, FeatureGateError};
+use trainyard_oci::PluginName;
 use trainyard_sandbox::BuiltIn;
 
 include!(concat!(env!("OUT_DIR"), "/built_ins.rs"));
@@ -13,6 +14,15 @@ pub(crate) fn feature_gate(plugin: &str) -> Result<Option<FeatureGate>, FeatureG
     let mut gated = GATED.iter();
     let gate = gated.find(|(name, _)| *name == plugin);
     gate.map(|(_, gate)| gate.parse()).transpose()
+}
+
+/// Returns the name of a plugin, with whether a built-in one has it.
+pub(crate) fn plugin_name(name: &str) -> PluginName<'_> {
+    if BUILT_INS.iter().any(|built_in| built_in.name() == name) {
+        PluginName::BuiltIn(name)
+    } else {
+        PluginName::Custom(name)
+    }
 }
 
 #[cfg(test)]

@@ -19,10 +19,12 @@ use trainyard_controller::{
     certificate::SystemClock,
     generation::Generations,
     metrics::Metrics,
+    plugins::ClusterPlugins,
     queue::{Backoff, Queue},
     serve::BindAddress,
     settings::{
-        FeatureGate, LoadedSettings, LogFormat, LogLevel, MAX_CONCURRENCY, Overrides, Settings,
+        FeatureGate, LoadedSettings, LogFormat, LogLevel, MAX_CONCURRENCY, Overrides,
+        PluginsSource, Settings,
     },
     spans::{Endpoint, EndpointError, Process, SpanExport},
     threads::{Sizes, Threads},
@@ -32,9 +34,10 @@ use trainyard_controller::{
 use crate::{
     args::{DEFAULT_CACHE_SIZE, LoadArgs},
     cluster::ClusterArgs,
-    load::{self, LenientLoad},
+    cluster_plugins::{self, Places, Shared},
+    load::{self, CodeLoading, LenientLoad, Loading},
     log, output,
-    policy::Declared,
+    policy::{self, Declared, Policy},
     report::{self, ErrorList},
 };
 
@@ -141,7 +144,11 @@ pub(crate) fn run(args: &ControllerArgs) -> Result<(), ErrorList> {
     } else {
         None
     };
-    let (generations, threads) = plugins(args, &settings, status_url, &metrics)?;
+    let ProcessPlugins {
+        generations,
+        threads,
+        cluster,
+    } = plugins(args, &settings, status_url, &metrics)?;
     loaded.cancel();
     let ended = runtime.block_on(async {
         let options = Options {
@@ -153,7 +160,7 @@ pub(crate) fn run(args: &ControllerArgs) -> Result<(), ErrorList> {
             queue,
             metrics,
             clock: Arc::new(SystemClock),
-            plugins: None,
+            plugins: cluster,
         };
         let ended = trainyard_controller::run(options, stop).await;
         if let Some(spans) = spans {
@@ -189,13 +196,25 @@ async fn export_spans(
     started.map_err(|error| ErrorList::from_iter([error]))
 }
 
-/// Loads the plugins. Refused plugins are logged, counted and skipped.
+/// The plugins of the process.
+struct ProcessPlugins {
+    generations: Arc<Generations>,
+    threads: Threads,
+    /// Those that the cluster declares, if the settings say so.
+    cluster: Option<ClusterPlugins>,
+}
+
+/// Loads the plugins. Refused plugins are logged, counted and skipped. Those that the cluster declares are loaded later.
 fn plugins(
     args: &ControllerArgs,
     settings: &Settings,
     status_url: Option<String>,
     metrics: &Arc<Metrics>,
-) -> Result<(Arc<Generations>, Threads), ErrorList> {
+) -> Result<ProcessPlugins, ErrorList> {
+    let is_cluster = settings.plugins.source == PluginsSource::Cluster;
+    if is_cluster {
+        refuse_files(args, settings)?;
+    }
     let paths: Vec<_> = settings.policy_file.iter().cloned().collect();
     let mut declared = Declared::read(&paths, &[])?;
     let policy_digest = declared.digest();
@@ -206,48 +225,111 @@ fn plugins(
         .config
         .as_deref()
         .map_or_else(String::new, output::path);
-    declared.sections.push(RenderingSection {
+    let own = RenderingSection {
         settings: settings.rendering.clone(),
         location: Location::file(file),
         field: FieldPath::of(["rendering"]),
-    });
-    let policy = declared.into_policy()?;
-    let policy = policy.for_process(settings.feature_gates.clone(), status_url);
-    let files = load::files(&args.load.plugin, settings.plugin_dir.as_deref())?;
-    let files = policy.files(files, &args.load.source)?;
-    let wrap = |plugin| trainyard_controller::guarded(plugin, metrics);
-    let wrap = |plugin| trainyard_controller::measured(wrap(plugin), metrics);
+    };
+    declared.sections.push(own.clone());
+    let policy = Policy::new(declared.plugins, declared.sections)?;
+    let policy = policy.for_process(settings.feature_gates.clone(), status_url.clone());
+    let files = match is_cluster {
+        // PolicyPlugins name those that are loaded.
+        true => Vec::new(),
+        false => {
+            let files = load::files(&args.load.plugin, settings.plugin_dir.as_deref())?;
+            policy.files(files, &args.load.source)?
+        }
+    };
     let sizes = Sizes::for_cores(load::cores());
-    let load = LenientLoad::load(&files, &policy, &args.load.cache, sizes.threads, wrap)?;
+    let shared = Arc::new(Shared {
+        loader: load::loader(&args.load.cache, sizes.threads)?,
+        rendering: own,
+        gates: settings.feature_gates.clone(),
+        status_url,
+        metrics: metrics.clone(),
+    });
+    let wrap = |plugin| shared.wrap(plugin);
+    let loading = Loading::new(&shared.loader, CodeLoading::Eager).wrapping(&wrap);
+    let load = LenientLoad::load(&loading, &files, &policy, Vec::new())?;
+    log_loaded(&load, settings, policy_digest.as_deref());
+    for (file, why) in &load.refused {
+        metrics.plugin_refused(file);
+        tracing::error!(file, why, "plugin skipped");
+    }
+    let cluster = match is_cluster {
+        true => Some(cluster_plugins::cluster_plugins(
+            places(args, settings)?,
+            shared.clone(),
+        )),
+        false => None,
+    };
+    let generations = Generations::new(load.renderer, settings.write_job_set_defaults);
+    let threads = Threads::new(
+        Arc::new(move |call| shared.loader.pool().spawn(call)),
+        sizes,
+        settings.render_timeout,
+    );
+    Ok(ProcessPlugins {
+        generations: Arc::new(generations),
+        threads,
+        cluster,
+    })
+}
+
+fn log_loaded(load: &LenientLoad, settings: &Settings, policy_digest: Option<&str>) {
     let generation = load.renderer.generation();
     let plan = generation.digest(&load.renderer.facts().facts);
     let plugins: Vec<_> = generation.plugins().map(|it| it.id.to_string()).collect();
+    let path = settings.policy_file.as_ref();
     tracing::info!(
         version = env!("CARGO_PKG_VERSION"),
         plugins = plugins.join(", "),
         plan,
-        policy_file = settings
-            .policy_file
-            .as_ref()
-            .map(|path| path.display().to_string()),
+        policy_file = path.map(|path| path.display().to_string()),
         policy_digest,
         "plugins are loaded"
     );
     for plugin in &load.disabled {
         tracing::info!(plugin, "disabled in the policy file");
     }
-    for (file, why) in &load.refused {
-        metrics.plugin_refused(file);
-        tracing::error!(file, why, "plugin skipped");
+}
+
+/// Fails if plugins are declared both in the cluster and in files.
+fn refuse_files(args: &ControllerArgs, settings: &Settings) -> Result<(), ErrorList> {
+    let mut errors = ErrorList::default();
+    if let Some(path) = &settings.policy_file {
+        errors.add(format!(
+            "policyFile (--policy): is {}, but plugins.source is Cluster, so plugins are declared by PolicyPlugins in the cluster; apply what `trainyard plugin convert` prints of it, move the settings for all TrainJobs to `rendering`, and remove it",
+            output::path(path)
+        ));
     }
-    let loader = Arc::new(load.loader);
-    let generations = Generations::new(load.renderer, settings.write_job_set_defaults);
-    let threads = Threads::new(
-        Arc::new(move |call| loader.pool().spawn(call)),
-        sizes,
-        settings.render_timeout,
-    );
-    Ok((Arc::new(generations), threads))
+    for file in &args.load.plugin {
+        errors.add(format!(
+            "--plugin: is {}, but plugins.source is Cluster, so only plugins of PolicyPlugins are loaded; put the file into the plugin directory, and name it in `source.file` of a PolicyPlugin",
+            output::path(file)
+        ));
+    }
+    errors.or_ok(())
+}
+
+/// Returns where plugins of the cluster come from.
+fn places(args: &ControllerArgs, settings: &Settings) -> Result<Places, ErrorList> {
+    let cache = args.load.cache.cache_dir.as_ref();
+    let in_cache = || Some(cache?.join("store"));
+    let store = settings.plugins.store.clone().or_else(in_cache);
+    let store = store.or_else(|| policy::store(None)).ok_or_else(|| {
+        ErrorList::from_iter([
+            "plugins.store: is not set, and there is no cache directory, because HOME is not set; set it, or pass --cache-dir",
+        ])
+    })?;
+    tracing::info!(store = %store.display(), "plugins of registries are kept");
+    Ok(Places {
+        store,
+        plugin_dir: settings.plugin_dir.clone(),
+        signers: settings.plugins.signers.clone(),
+        registry: args.load.source.registry.clone(),
+    })
 }
 
 /// Returns the settings of the configuration file, overridden by the flags.
@@ -273,6 +355,7 @@ fn settings(args: &ControllerArgs) -> Result<Settings, ErrorList> {
         burst: args.kube_api_burst,
         policy_file: policy_path(&args.load.policy)?,
         plugin_dir: args.load.plugin_dir.clone(),
+        plugin_store: args.load.source.plugin_store.clone(),
         log_format: args.log_format,
         log_level: args.log_level,
         tracing_endpoint: tracing_endpoint(args)?,
@@ -345,7 +428,7 @@ impl ControllerArgs {
                 .iter()
                 .map(|file| path("--kubeconfig", file)),
         );
-        flags.extend(self.load.source.set());
+        flags.extend(self.load.source.registry.set());
         if self.shadow {
             flags.push(("--shadow", "true".to_owned()));
         }

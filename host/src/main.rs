@@ -24,6 +24,7 @@ mod built_ins;
 mod bundle;
 mod cli;
 mod cluster;
+mod cluster_plugins;
 mod compile_worker;
 mod completions;
 mod controller;

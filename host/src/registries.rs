@@ -23,7 +23,8 @@ impl RegistryArgs {
         done
     }
 
-    fn client(&self) -> Result<Client, ErrorList> {
+    /// Returns the client, with the credentials and authorities that the files have now.
+    pub(crate) fn client(&self) -> Result<Client, ErrorList> {
         let registries = match &self.registries {
             Some(file) => Registries::read(file).map_err(ErrorList::from_iter)?,
             None => Registries::default(),

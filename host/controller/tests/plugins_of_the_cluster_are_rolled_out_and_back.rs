@@ -150,8 +150,8 @@ async fn an_upgrade_gets_to_a_share_of_the_namespaces_before_all() {
     assert_eq!(
         fields,
         [
-            "JobSet: metadata.annotations.example.com/more",
-            "JobSet: metadata.annotations.example.com/stamp",
+            "JobSet: metadata.annotations[example.com/more]",
+            "JobSet: metadata.annotations[example.com/stamp]",
         ]
     );
     assert!(!shadow.to_string().contains("2.0.0"), "{shadow}");

@@ -1,6 +1,7 @@
 //! A folder in the OCI image layout, such as one that a site without a network gets. Nothing in it is used without its digest.
 
 use std::{
+    collections::BTreeSet,
     fs,
     io::{self, Write as _},
     path::{Path, PathBuf},
@@ -182,6 +183,86 @@ impl Layout {
         })
     }
 
+    /// Removes the plugins whose file is not to be kept, with what refers to them, and the content that nothing needs. What was written less
+    /// than a time ago stays, because another process may be about to list it. Returns how many plugins were removed.
+    pub(crate) async fn retain(
+        &self,
+        is_kept: impl Fn(&Digest) -> bool,
+        younger: Duration,
+    ) -> Result<usize, Problem> {
+        let _lock = self.lock().await?;
+        let entries = self.entries()?;
+        let all = entries.len();
+        let mut needed = BTreeSet::new();
+        let mut plugins = BTreeSet::new();
+        let (named, others): (Vec<_>, Vec<_>) = entries
+            .into_iter()
+            .partition(|entry| entry.name().is_some());
+        let before = named.len();
+        let mut kept: Vec<_> = named
+            .into_iter()
+            .filter(|entry| {
+                let Some(blobs) = self.needs(entry) else {
+                    return false;
+                };
+                let stays = |digest| is_kept(digest) || self.is_younger(digest, younger);
+                let remains = blobs.iter().any(stays);
+                if remains {
+                    plugins.insert(entry.digest.clone());
+                    needed.extend(blobs);
+                }
+                remains
+            })
+            .collect();
+        let removed = before - kept.len();
+        kept.extend(others.into_iter().filter(|entry| {
+            let subject = entry.blob().ok().and_then(|blob| self.manifest(&blob).ok());
+            let subject = subject.and_then(|manifest| manifest.subject());
+            let remains = subject.is_some_and(|subject| plugins.contains(&subject));
+            if remains {
+                needed.extend(self.needs(entry).into_iter().flatten());
+            }
+            remains
+        }));
+        if kept.len() < all {
+            self.write_index(&kept)?;
+        }
+        self.remove_others(&needed, younger)?;
+        Ok(removed)
+    }
+
+    /// Returns the digests of a manifest and of all that it names; `None` if it cannot be read.
+    fn needs(&self, entry: &Listed) -> Option<Vec<Digest>> {
+        let manifest = self.manifest(&entry.blob().ok()?).ok()?;
+        let blobs = manifest.blobs().ok()?.into_iter();
+        let own = std::iter::once(manifest.digest.clone());
+        Some(own.chain(blobs.map(|blob| blob.digest)).collect())
+    }
+
+    /// Removes the files that are not needed.
+    fn remove_others(
+        &self,
+        needed: &BTreeSet<Digest>,
+        younger: Duration,
+    ) -> Result<(), LayoutError> {
+        let folder = self.folder.join(BLOBS);
+        let failed = |source| io_error(&folder, source);
+        for file in fs::read_dir(&folder).map_err(failed)? {
+            let file = file.map_err(failed)?;
+            let is_needed = needed.iter().any(|digest| file.file_name() == digest.hex());
+            if is_needed || is_younger(&file.path(), younger) {
+                continue;
+            }
+            let path = file.path();
+            fs::remove_file(&path).map_err(|source| io_error(&path, source))?;
+        }
+        Ok(())
+    }
+
+    fn is_younger(&self, digest: &Digest, than: Duration) -> bool {
+        is_younger(&self.path(digest), than)
+    }
+
     /// Waits until no other process writes the list.
     async fn lock(&self) -> Result<fs::File, LayoutError> {
         let path = self.folder.join(MARKER);
@@ -219,6 +300,12 @@ impl Layout {
         file.as_file().sync_all()?;
         Ok(file)
     }
+}
+
+/// Whether a file was written less than a time ago. A file of the future is.
+fn is_younger(path: &Path, than: Duration) -> bool {
+    let written = fs::metadata(path).and_then(|metadata| metadata.modified());
+    written.is_ok_and(|written| written.elapsed().unwrap_or_default() < than)
 }
 
 /// The search for what refers to a manifest.

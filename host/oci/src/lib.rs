@@ -5,7 +5,8 @@
 //! - `registry` is the client of one repository: authorization, redirects, blobs, manifests and referrers. It sends its requests with a
 //!   `transport`, which is HTTPS except in tests, and within `limits` of size and time.
 //! - `layout` is a folder in the OCI image layout, and `index` a list of manifests in either. `store` is what a registry and a folder have in
-//!   common, and `copy` writes a plugin to either, with what refers to it.
+//!   common, and `copy` writes a plugin to either, with what refers to it. `kept` is about
+//!   what a folder keeps for later starts.
 //! - `signature` says who may sign a plugin, and reads what was signed. `search` finds a signature that counts before a plugin is fetched.
 //! - `client` does what users ask for, with their `credentials` and the mirrors of the operator's `registries`.
 //! - `progress` says how far it is, and `error` why it failed. `regular_file` reads files that others could replace.
@@ -24,6 +25,7 @@ mod credentials;
 mod digest;
 mod error;
 mod index;
+mod kept;
 mod layout;
 mod limits;
 mod progress;
@@ -42,6 +44,7 @@ pub use copy::Copied;
 pub use credentials::{CredentialError, Credentials, Secret};
 pub use digest::{Digest, DigestError};
 pub use error::{LayoutError, OciError, Problem, RegistryError};
+pub use kept::{discard_others, stored_file};
 pub use limits::Limits;
 pub use progress::{Progress, Step};
 pub use reference::{LayoutReference, Location, Reference, ReferenceError};

@@ -68,6 +68,12 @@ impl Renderer {
         self
     }
 
+    /// Returns the plugins that were skipped.
+    #[must_use]
+    pub fn skipped(&self) -> &[SkippedPlugin] {
+        &self.skipped
+    }
+
     /// Wraps each plugin in another one.
     #[must_use]
     pub fn wrapped(mut self, wrap: impl Fn(Arc<dyn Plugin>) -> Arc<dyn Plugin>) -> Self {
@@ -127,6 +133,12 @@ impl Renderer {
         let same = Self::new(self.plugins.values().cloned(), self.facts.clone())?;
         let same = same.with_skipped(self.skipped.clone());
         Ok(same.with_preference(names))
+    }
+
+    /// Returns a loaded plugin, such as for another renderer.
+    #[must_use]
+    pub fn plugin(&self, name: &str) -> Option<&Arc<dyn Plugin>> {
+        self.plugins.get(name)
     }
 
     /// Returns the loaded plugins with their order.

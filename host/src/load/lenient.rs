@@ -1,14 +1,12 @@
 //! Loads plugins for a process that skips those that are refused.
 
-use std::{num::NonZeroUsize, sync::Arc};
+use std::sync::Arc;
 
 use trainyard_model::{plan::PlanError, plugin::Plugin};
-use trainyard_render::Renderer;
-use trainyard_sandbox::Loader;
+use trainyard_render::{Renderer, SkippedPlugin};
 
-use super::{CodeLoading, Origin, Refused, declared, load, loader};
+use super::{Loading, Origin, Refused, declared, result::LoadResult};
 use crate::{
-    args::CacheArgs,
     policy::{PluginFile, Policy},
     report::ErrorList,
 };
@@ -16,7 +14,6 @@ use crate::{
 /// The plugins that run together.
 pub(crate) struct LenientLoad {
     pub(crate) renderer: Renderer,
-    pub(crate) loader: Loader,
     /// The skipped plugins: the file, and the reason. An entry of the policy file that has no effect, such as one for a plugin that does not
     /// exist, is one of them.
     pub(crate) refused: Vec<(String, String)>,
@@ -25,23 +22,21 @@ pub(crate) struct LenientLoad {
 }
 
 impl LenientLoad {
-    /// Loads the built-in plugins and these files, for a number of concurrent calls. A plugin that conflicts with others is skipped like one
-    /// that cannot be loaded, and so is an entry of the policy file that has no effect, such as one for a plugin that does not exist: neither
-    /// stops the TrainJobs that do not need it.
+    /// Loads the built-in plugins and these files. A plugin that conflicts with others is skipped like one that cannot be loaded, and so is an
+    /// entry of the policy file that has no effect, such as one for a plugin that does not exist: neither stops the TrainJobs that do not need
+    /// it. Plugins that are `missing` are skipped, too.
     pub(crate) fn load(
+        loading: &Loading<'_>,
         files: &[PluginFile],
         policy: &Policy,
-        cache: &CacheArgs,
-        calls: NonZeroUsize,
-        wrap: impl Fn(Arc<dyn Plugin>) -> Arc<dyn Plugin>,
+        missing: Vec<SkippedPlugin>,
     ) -> Result<Self, ErrorList> {
-        let loader = loader(cache, calls)?;
-        let mut plugins = load(&loader, files, policy, CodeLoading::Eager);
+        let mut plugins = LoadResult::default();
+        plugins.add_all(loading, files, policy);
         let of_policy = plugins.policy_errors(policy, None);
         let renderer = loop {
-            let loaded = plugins.loaded.iter();
-            let wrapped = loaded.map(|(plugin, _)| wrap(plugin.clone()));
-            let errors = match Renderer::new(wrapped, policy.facts()) {
+            let loaded = plugins.loaded.iter().map(|(plugin, _)| plugin.clone());
+            let errors = match Renderer::new(loaded, policy.facts()) {
                 Ok(renderer) => break renderer,
                 Err(errors) => errors,
             };
@@ -51,7 +46,8 @@ impl LenientLoad {
             plugins.refused.push(refused);
         };
         let skipped = plugins.refused.iter().filter_map(Refused::skipped);
-        let renderer = renderer.with_skipped(skipped.chain(plugins.left_out()).collect());
+        let skipped = skipped.chain(plugins.left_out()).chain(missing);
+        let renderer = renderer.with_skipped(skipped.collect());
         let disabled = plugins.disabled_names();
         let refused = plugins.refused.iter();
         let refused = refused.map(|refused| (refused.file(), refused.to_string()));
@@ -59,7 +55,6 @@ impl LenientLoad {
         let refused = refused.chain(of_policy.map(|it| (it.location.to_string(), it.message)));
         Ok(Self {
             renderer,
-            loader,
             refused: refused.collect(),
             disabled,
         })

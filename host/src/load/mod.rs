@@ -1,10 +1,12 @@
 //! Loads the built-in plugins and plugin files, each with the operator's settings for it.
 
 mod lenient;
+mod loading;
 mod new_plugin;
 mod next;
 mod refused;
 mod result;
+mod strict;
 
 use std::{
     collections::BTreeMap,
@@ -15,10 +17,14 @@ use std::{
 };
 
 pub(crate) use lenient::LenientLoad;
+pub(crate) use loading::Loading;
+use loading::load_content;
 use new_plugin::NewPlugin;
 pub(crate) use next::NextPlugins;
 use refused::{Origin, Refused};
-use result::{CodeLoading, LoadResult, load, load_bytes, load_content, misspelled_orders};
+pub(crate) use result::CodeLoading;
+use result::{LoadResult, load, load_bytes, misspelled_orders};
+pub(crate) use strict::StrictRefusal;
 use trainyard_api::Object;
 use trainyard_model::{
     manifest::Manifest,

@@ -12,6 +12,7 @@ use trainyard_render::{ClusterFacts, Renderer};
 use trainyard_sandbox::Loader;
 
 use super::{
+    loading::Loading,
     refused::Origin,
     result::{CodeLoading, LoadResult},
 };
@@ -45,7 +46,7 @@ impl NextPlugins {
             ..LoadResult::default()
         };
         let mut all = anyway();
-        all.add_all(loader, files, &policy, CodeLoading::Lazy);
+        all.add_all(&Loading::new(loader, CodeLoading::Lazy), files, &policy);
         let mut own = anyway();
         if let Some(file) = new {
             let origin = Origin::File(file.to_owned());

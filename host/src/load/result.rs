@@ -15,9 +15,12 @@ use trainyard_model::{
     text::nearest,
 };
 use trainyard_render::{Declared, SkippedPlugin};
-use trainyard_sandbox::{BuiltIn, LoadError, LoadProblem, Loader, SandboxedPlugin};
+use trainyard_sandbox::{BuiltIn, LoadError, LoadProblem, Loader};
 
-use super::refused::{Origin, Refused};
+use super::{
+    loading::Loading,
+    refused::{Origin, Refused},
+};
 use crate::{
     built_ins::{self, BUILT_INS},
     policy::{PluginContent, PluginFile, Policy},
@@ -25,7 +28,7 @@ use crate::{
 
 /// When the code of the built-in plugins is loaded.
 #[derive(Clone, Copy)]
-pub(super) enum CodeLoading {
+pub(crate) enum CodeLoading {
     /// At once, so a long-running process detects errors at its start.
     Eager,
     /// At the first call, because a command calls few plugins.
@@ -33,7 +36,7 @@ pub(super) enum CodeLoading {
 }
 
 /// Returns the operator's settings for the plugin of a manifest.
-type SettingsOf<'s> = &'s mut dyn FnMut(&Manifest) -> Settings;
+pub(super) type SettingsOf<'s> = &'s mut dyn FnMut(&Manifest) -> Settings;
 
 /// The result of loading plugins, in order.
 #[derive(Default)]
@@ -229,20 +232,17 @@ pub(super) fn load(
     code: CodeLoading,
 ) -> LoadResult {
     let mut result = LoadResult::default();
-    result.add_all(loader, files, policy, code);
+    result.add_all(&Loading::new(loader, code), files, policy);
     result
 }
 
 impl LoadResult {
     /// Loads the built-in plugins and these files, in this order, and continues after a plugin that is refused.
-    pub(super) fn add_all(
-        &mut self,
-        loader: &Loader,
-        files: &[PluginFile],
-        policy: &Policy,
-        code: CodeLoading,
-    ) {
+    pub(super) fn add_all(&mut self, loading: &Loading<'_>, files: &[PluginFile], policy: &Policy) {
         for plugin in BUILT_INS {
+            if loading.leaves_out(plugin.name()) {
+                continue;
+            }
             if let Ok(Some(gate)) = built_ins::feature_gate(plugin.name())
                 && !policy.is_on(gate)
             {
@@ -251,10 +251,7 @@ impl LoadResult {
             }
             let defaults = Settings::built_in();
             self.add(Origin::BuiltIn, defaults, policy, |settings| {
-                Ok(match code {
-                    CodeLoading::Eager => Arc::new(loader.load_built_in(plugin, settings)?),
-                    CodeLoading::Lazy => Arc::new(loader.defer_built_in(plugin, settings)?),
-                })
+                loading.built_in(plugin, settings)
             });
         }
         let mut seen = BTreeSet::new();
@@ -268,8 +265,8 @@ impl LoadResult {
             }
             let origin = Origin::from(&file.content);
             let wanted = file.wanted.as_ref();
-            self.add_wanted(origin, Settings::default(), policy, wanted, |settings| {
-                Ok(Arc::new(load_content(loader, &file.content, settings)?))
+            self.add_wanted(origin, file.defaults(), policy, wanted, |settings| {
+                loading.content(&file.content, settings)
             });
         }
     }
@@ -297,27 +294,6 @@ impl LoadResult {
             .iter()
             .map(super::disabled_by_operator)
             .chain(gated)
-    }
-}
-
-/// Loads a plugin that is not built in.
-pub(super) fn load_content(
-    loader: &Loader,
-    content: &PluginContent,
-    settings: impl FnOnce(&Manifest) -> Settings,
-) -> Result<SandboxedPlugin, LoadError> {
-    match content {
-        PluginContent::File(path) => loader.load_file(path, settings),
-        PluginContent::Pulled {
-            reference,
-            component,
-        } => {
-            let loaded = loader.load_untrusted(component.to_vec(), settings);
-            loaded.map_err(|problem| LoadError {
-                file: reference.clone(),
-                problem: Box::new(problem),
-            })
-        }
     }
 }
 

@@ -10,7 +10,7 @@ mod source;
 use std::collections::BTreeMap;
 
 pub(crate) use read::{Declared, is_policy_plugin};
-pub(crate) use source::{PluginContent, PluginFile};
+pub(crate) use source::{PluginContent, PluginFile, store};
 use trainyard_api::{FieldPath, Located};
 use trainyard_config::{RenderingSection, policy_plugin::PolicyPlugin};
 use trainyard_controller::{

@@ -8,7 +8,13 @@ use std::{
 
 use trainyard_api::Located;
 use trainyard_config::policy_plugin::{OciSource, PolicyPlugin, Source};
-use trainyard_model::{manifest::Manifest, names::sha256_digest, text::clean};
+use trainyard_model::{
+    claims::Grants,
+    manifest::{Manifest, NodeSet},
+    names::sha256_digest,
+    plugin_info::Settings,
+    text::clean,
+};
 use trainyard_oci::{Client, Digest, LayoutReference, Location, Pulled, Reference};
 use trainyard_sandbox::{LoadLimits, screen};
 
@@ -26,6 +32,23 @@ pub(crate) struct PluginFile {
     pub(crate) content: PluginContent,
     /// The name that it must have, with the PolicyPlugin that names the file.
     pub(crate) wanted: Option<(String, trainyard_api::Location)>,
+    /// The manifest of the built-in plugin that it replaces, which decides its default grants.
+    pub(crate) replaced: Option<Manifest>,
+}
+
+impl PluginFile {
+    /// Returns the settings on which those of its PolicyPlugin are based. A plugin that replaces a built-in one may do what that one may do.
+    pub(crate) fn defaults(&self) -> Settings {
+        let Some(replaced) = &self.replaced else {
+            return Settings::default();
+        };
+        let claims = replaced.claims.iter().map(|(_, path)| path.clone());
+        let counts = replaced.node_sets.iter().map(NodeSet::count);
+        Settings {
+            grants: Grants::Paths(claims.chain(counts).collect()),
+            ..Settings::default()
+        }
+    }
 }
 
 /// The content of a plugin that is not built in.
@@ -50,6 +73,7 @@ impl Policy {
         let given = given.into_iter().map(|path| PluginFile {
             content: PluginContent::File(path),
             wanted: None,
+            replaced: None,
         });
         let mut finder = Finder {
             files: given.collect(),
@@ -99,7 +123,11 @@ impl Finder<'_> {
         };
         let wanted = Some((plugin.name.clone(), plugin.at("source")));
         match self.given(&content) {
-            None => self.files.push(PluginFile { content, wanted }),
+            None => self.files.push(PluginFile {
+                content,
+                wanted,
+                replaced: None,
+            }),
             Some(PluginFile {
                 wanted: own @ None, ..
             }) => *own = wanted,
@@ -224,7 +252,9 @@ async fn stored_or_pulled(
         digest: None,
     });
     let source = Location::Registry(reference);
-    let copied = client.copy(&source, &target, None, &transfer.progress()).await?;
+    let copied = client
+        .copy(&source, &target, None, &transfer.progress())
+        .await?;
     client
         .pull(&in_store(copied.digest), &transfer.progress())
         .await
@@ -246,8 +276,8 @@ fn verified(plugin: &PolicyPlugin, pulled: Pulled) -> Result<Vec<u8>, ErrorList>
     }
 }
 
-/// Returns the directory of the store.
-fn store(given: Option<&Path>) -> Option<PathBuf> {
+/// Returns the directory of the store; `None` if none is given and there is no home directory.
+pub(crate) fn store(given: Option<&Path>) -> Option<PathBuf> {
     if let Some(store) = given {
         return Some(store.to_owned());
     }

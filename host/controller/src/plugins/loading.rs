@@ -9,6 +9,7 @@ use std::{
 use futures_util::future::join_all;
 use tokio::sync::oneshot;
 use trainyard_config::policy_plugin::{Origin, PluginRevisionSpec, ResolvedPlugin};
+use trainyard_render::SkippedPlugin;
 
 use super::{
     FetchedPlugin, Mode, PluginCondition, Plugins, Problem, Refusal, SourceError, Verified,
@@ -136,8 +137,15 @@ impl Plugins {
         let is_skipped = |plugin: &&ResolvedPlugin| {
             !plugin.settings.disabled && renderer.generation().plugin(&plugin.name).is_none()
         };
+        let known = |name: &str| {
+            let mut skipped = renderer.skipped().iter();
+            let is_it =
+                |it: &&SkippedPlugin| it.declared.as_ref().is_some_and(|it| it.name == name);
+            skipped.find(is_it).map(|it| it.why.clone())
+        };
         let skipped = spec.plugins.iter().filter(is_skipped).map(|plugin| {
             let why = unavailable.get(&plugin.name).cloned();
+            let why = why.or_else(|| known(&plugin.name));
             let why = why.unwrap_or_else(|| "this release cannot load it".to_owned());
             (plugin.name.clone(), why)
         });

@@ -13,6 +13,7 @@ use super::{
     Leader, Mode, Pinned, Problem,
     follower::backoff,
     loading::LoadError,
+    resolver::FOLLOWS,
     rollout::{Proposal, proposal, running},
 };
 use crate::kubernetes::code;
@@ -146,6 +147,7 @@ impl Leader {
             let again = self.decide(&mut proposed).await;
             wait = wait.max(again);
         }
+        let is_refused = !proposed.problems.is_empty();
         let failed = {
             let mut before = self.proposed();
             // What was asked for before stays in the rollout.
@@ -167,7 +169,9 @@ impl Leader {
             }
             false => {
                 pins.failed = 0;
-                renews
+                // A plugin may be pushed or signed later, which no change of a PolicyPlugin tells.
+                let again = is_refused.then(|| plugins.after(FOLLOWS));
+                renews.into_iter().chain(again).min()
             }
         }
     }

@@ -13,7 +13,7 @@ use super::{
 };
 
 /// How often tags that are followed, and files, are read again; and how much more it may be, so that clusters do not ask at the same time.
-const FOLLOWS: Duration = Duration::from_secs(270);
+pub(super) const FOLLOWS: Duration = Duration::from_secs(270);
 const JITTER: Duration = Duration::from_secs(60);
 
 impl Leader {

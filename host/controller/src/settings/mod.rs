@@ -208,6 +208,8 @@ pub struct Overrides {
     pub policy_file: Option<PathBuf>,
     /// `--plugin-dir`
     pub plugin_dir: Option<PathBuf>,
+    /// `--plugin-store`
+    pub plugin_store: Option<PathBuf>,
     /// `--log-format`
     pub log_format: Option<LogFormat>,
     /// `--log-level`
@@ -287,6 +289,7 @@ impl Settings {
         self.burst = flags.burst.or(self.burst);
         self.policy_file = flags.policy_file.or(self.policy_file);
         self.plugin_dir = flags.plugin_dir.or(self.plugin_dir);
+        self.plugins.store = flags.plugin_store.or(self.plugins.store);
         self.shadow |= flags.shadow;
         self
     }

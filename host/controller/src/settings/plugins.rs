@@ -1,5 +1,7 @@
 //! The settings of where plugins are declared, and which ones are accepted.
 
+use std::path::PathBuf;
+
 use clap::ValueEnum;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -20,6 +22,8 @@ pub struct PluginSettings {
     pub rollout: RolloutSettings,
     /// Who may sign plugins from registries, and from where they may be unsigned. By default, nobody and nowhere.
     pub signers: Signers,
+    /// The folder that keeps plugins of registries. By default, one in the cache directory.
+    pub store: Option<PathBuf>,
 }
 
 /// Where plugins are declared.
@@ -50,6 +54,10 @@ pub(super) struct PluginsFile {
     /// replaces a built-in one always needs one. Default: none.
     #[schemars(length(max = MAX_SIGNERS), inner(regex(pattern = REPOSITORIES), length(max = 255)))]
     unsigned: Vec<String>,
+    /// The directory in the OCI image layout that keeps plugins of registries, so that the controller starts when a registry is down. Each replica
+    /// has one of its own. Default: `store` in the cache directory.
+    #[schemars(with = "Option<String>")]
+    store: Option<PathBuf>,
 }
 
 /// How a change of PolicyPlugins is rolled out.
@@ -71,6 +79,7 @@ impl PluginsFile {
         PluginSettings {
             source: self.source,
             signers: Signers::new(self.signers, self.unsigned),
+            store: self.store,
             rollout: RolloutSettings {
                 steps: self.rollout.steps.unwrap_or(default.steps),
                 interval: self.rollout.interval.map_or(default.interval, Into::into),

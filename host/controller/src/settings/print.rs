@@ -76,6 +76,7 @@ impl Settings {
                 PluginSettings {
                     source,
                     signers,
+                    store,
                     rollout: RolloutSettings { steps, interval },
                 },
             logging: Logging { format, level },
@@ -121,6 +122,7 @@ impl Settings {
                 "signers": signers.signers().collect::<Vec<_>>(),
                 "unsigned": signers.unsigned(),
                 "source": source,
+                "store": path("plugins.store", store.as_deref())?,
                 "rollout": {"steps": steps, "interval": duration(*interval)},
             },
             "logging": {"format": format.name(), "level": level.name()},

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// The operator's settings for a plugin.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Settings {
     /// The grants: what it can write, look up and count beyond the default.
     pub grants: Grants,

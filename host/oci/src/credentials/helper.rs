@@ -1,7 +1,7 @@
 //! Docker's credential helpers: programs that print a credential.
 
 use std::{
-    io::Write as _,
+    io::{self, Write as _},
     process::{Child, Command, Output, Stdio},
     sync::mpsc,
     thread,
@@ -80,7 +80,10 @@ fn run(program: &str, registry: &str) -> Result<Output, String> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .map_err(|error| format!("cannot be run: {error}"))?;
+        .map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => "is not installed where Trainyard runs; the image of the controller has no helpers, so give it a config.json with `auths`".to_owned(),
+            _ => format!("cannot be run: {error}"),
+        })?;
     // A helper that does not read it says why by its exit code.
     if let Some(mut stdin) = child.stdin.take() {
         let _ = stdin.write_all(registry.as_bytes());

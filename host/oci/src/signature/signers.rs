@@ -158,6 +158,17 @@ impl Signers {
         errors
     }
 
+    /// Whether a plugin may come from a repository at all, so that its registry may be asked for it: it may be unsigned there, or a signer may
+    /// sign it for this repository.
+    #[must_use]
+    pub fn allow(&self, plugin: PluginName<'_>, repository: &str) -> bool {
+        let permits = |trusted: &Trusted| match trusted {
+            Trusted::Signer(signer) => signer.permit(plugin, Some(repository)).is_ok(),
+            Trusted::Key { .. } => true,
+        };
+        self.permit_unsigned(plugin, Some(repository)) || self.trusted.iter().any(permits)
+    }
+
     /// Returns how many keys there are.
     pub(crate) fn keys(&self) -> usize {
         self.trusted.len()

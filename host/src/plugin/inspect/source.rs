@@ -11,9 +11,10 @@ use trainyard_sandbox::screen::Screened;
 
 use crate::{
     args::RegistryArgs,
+    built_ins::plugin_name,
     output::{self, Transfer},
     plugin::{
-        registry::{SignerArgs, plugin_name, signed_line},
+        registry::{SignerArgs, signed_line},
         screened::{screened, screened_bytes},
     },
     report::ErrorList,

@@ -4,12 +4,10 @@ use clap::Args;
 use serde::Serialize;
 use trainyard_oci::{Copied, Location, PluginName, Requirement};
 
-use super::{
-    location,
-    signed::{SignedArgs, plugin_name},
-};
+use super::{location, signed::SignedArgs};
 use crate::{
     args::{RegistryArgs, ReportFormat},
+    built_ins::plugin_name,
     output::{self, Transfer, counted},
     report::ErrorList,
 };

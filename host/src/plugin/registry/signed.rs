@@ -10,7 +10,7 @@ use trainyard_sandbox::screen::Screened;
 
 use crate::{
     args::RegistryArgs,
-    built_ins::BUILT_INS,
+    built_ins::plugin_name,
     output::{self, Transfer},
     plugin::screened::screened_bytes,
     report::ErrorList,
@@ -81,15 +81,6 @@ fn read_key(file: &Path) -> Result<(String, PublicKey), ErrorList> {
     let text = text.map_err(|error| failure(error.to_string()))?;
     let key = PublicKey::from_pem(&text).map_err(|error| failure(error.to_string()))?;
     Ok((name, key))
-}
-
-/// Returns the name of a plugin, with whether a built-in one has it.
-pub(in crate::plugin) fn plugin_name(name: &str) -> PluginName<'_> {
-    if BUILT_INS.iter().any(|built_in| built_in.name() == name) {
-        PluginName::BuiltIn(name)
-    } else {
-        PluginName::Custom(name)
-    }
 }
 
 /// Returns a line on who signed a plugin.

@@ -1,0 +1,341 @@
+//! Loading sets of plugins with the sandbox of the process.
+
+use std::{collections::BTreeSet, sync::Arc};
+
+use trainyard_api::{FieldPath, Location, ObjectId};
+use trainyard_config::{
+    RenderingSection,
+    policy_plugin::{Origin, POLICY_PLUGIN, PolicyPlugin, ResolvedPlugin},
+};
+use trainyard_controller::{
+    generation::Generation,
+    metrics::Metrics,
+    plugins::{FetchedPlugin, Mode, PluginCondition, PluginLoader, Problem, Refusal, SourceError},
+    settings::FeatureGates,
+};
+use trainyard_model::{
+    facts::HostFacts,
+    manifest::Manifest,
+    plugin::Plugin,
+    plugin_info::{Exemptions, PluginError},
+};
+use trainyard_render::{Declared, Renderer, SkippedPlugin};
+use trainyard_sandbox::Loader;
+
+use super::{content::Content, refusal::problem};
+use crate::{
+    built_ins::BUILT_INS,
+    load::{CodeLoading, LenientLoad, Loading, StrictRefusal},
+    policy::{PluginContent, PluginFile, Policy},
+    report::ErrorList,
+};
+
+/// What all loads of a process share.
+pub(crate) struct Shared {
+    /// The sandbox.
+    pub(crate) loader: Loader,
+    /// The settings for all TrainJobs.
+    pub(crate) rendering: RenderingSection,
+    /// The feature gates.
+    pub(crate) gates: FeatureGates,
+    /// The URL of the status server.
+    pub(crate) status_url: Option<String>,
+    /// The metrics of plugin calls.
+    pub(crate) metrics: Arc<Metrics>,
+}
+
+impl Shared {
+    /// Returns the settings of these PolicyPlugins, and of the process.
+    pub(crate) fn policy(&self, plugins: Vec<PolicyPlugin>) -> Result<Policy, ErrorList> {
+        let policy = Policy::new(plugins, vec![self.rendering.clone()])?;
+        Ok(policy.for_process(self.gates.clone(), self.status_url.clone()))
+    }
+
+    /// Measures a plugin, and pauses it if it keeps exhausting its limits.
+    pub(crate) fn wrap(&self, plugin: Arc<dyn Plugin>) -> Arc<dyn Plugin> {
+        let guarded = trainyard_controller::guarded(plugin, &self.metrics);
+        trainyard_controller::measured(guarded, &self.metrics)
+    }
+}
+
+/// Loads sets of plugins.
+pub(super) struct LoaderParts {
+    files: Vec<PluginFile>,
+    policies: Vec<PolicyPlugin>,
+    missing: Vec<SkippedPlugin>,
+    /// The built-in plugins that are not loaded.
+    without: BTreeSet<String>,
+    refusals: Vec<Refusal>,
+}
+
+/// The loader of the process.
+pub(crate) struct ProcessLoader {
+    pub(super) shared: Arc<Shared>,
+    pub(super) content: Arc<Content>,
+}
+
+impl PluginLoader for ProcessLoader {
+    fn load(
+        &self,
+        set: &[FetchedPlugin],
+        mode: Mode,
+        reuse: &[Arc<Generation>],
+        host: &HostFacts,
+    ) -> Result<Renderer, Vec<Refusal>> {
+        let mut parts = self.parts(set, mode);
+        if !parts.refusals.is_empty() {
+            return Err(parts.refusals);
+        }
+        let policies = std::mem::take(&mut parts.policies);
+        let policy = self.shared.policy(policies).map_err(|errors| {
+            let of_all = set.iter().map(|it| it.plugin.name.clone()).collect();
+            vec![refusal(
+                of_all,
+                problem(PluginCondition::Loaded, "Invalid", all(&errors)),
+            )]
+        })?;
+        let wrap = |plugin| self.shared.wrap(plugin);
+        let loaded = reuse.iter().flat_map(|generation| {
+            let renderer = generation.renderer();
+            let names = renderer.generation().plugins().map(|it| &*it.id.name);
+            names
+                .filter_map(|name| renderer.plugin(name).cloned())
+                .collect::<Vec<_>>()
+        });
+        let loading = Loading::new(&self.shared.loader, CodeLoading::Eager)
+            .wrapping(&wrap)
+            .reusing(loaded)
+            .without(parts.without);
+        let renderer = match mode {
+            Mode::Strict => strict(&loading, &parts.files, &policy)?,
+            Mode::Lenient => lenient(&loading, &parts.files, &policy, parts.missing)?,
+        };
+        Ok(renderer.with_host_facts(host.clone()))
+    }
+}
+
+impl ProcessLoader {
+    /// Sorts the plugins of a set.
+    fn parts(&self, set: &[FetchedPlugin], mode: Mode) -> LoaderParts {
+        let mut parts = LoaderParts {
+            files: Vec::new(),
+            policies: Vec::new(),
+            missing: Vec::new(),
+            without: BTreeSet::new(),
+            refusals: Vec::new(),
+        };
+        for FetchedPlugin { plugin, content } in set {
+            let outcome = match (&plugin.origin, content) {
+                (Origin::BuiltIn(_), _) => self.built_in(plugin),
+                (_, Ok(verified)) => self.file(plugin, verified.signer.is_some(), mode),
+                (_, Err(error)) => Err(of_source(error)),
+            };
+            match outcome {
+                Ok(file) => {
+                    parts.policies.push(policy(plugin));
+                    if file.as_ref().is_some_and(|file| file.replaced.is_some()) {
+                        parts.without.insert(plugin.name.clone());
+                    }
+                    parts.files.extend(file);
+                }
+                Err(problem) if mode == Mode::Strict => {
+                    parts
+                        .refusals
+                        .push(refusal(vec![plugin.name.clone()], problem));
+                }
+                Err(problem) => {
+                    // The TrainJobs that need it wait, even if a built-in plugin has its name.
+                    parts.without.insert(plugin.name.clone());
+                    parts.missing.push(missing(plugin, &problem));
+                }
+            }
+        }
+        parts
+    }
+
+    fn built_in(&self, plugin: &ResolvedPlugin) -> Result<Option<PluginFile>, Problem> {
+        match shipped(&plugin.name) {
+            Some(_) => Ok(None),
+            None => {
+                let names: Vec<_> = BUILT_INS.iter().map(|it| it.name()).collect();
+                let message = format!(
+                    "no plugin `{}` is built in, only {}; set `source`, or correct the name",
+                    plugin.name,
+                    names.join(", ")
+                );
+                Err(problem(PluginCondition::Loaded, "NotBuiltIn", message))
+            }
+        }
+    }
+
+    /// Returns the file of a plugin; `None` if the built-in plugin is used in its place.
+    fn file(
+        &self,
+        plugin: &ResolvedPlugin,
+        is_signed: bool,
+        mode: Mode,
+    ) -> Result<Option<PluginFile>, Problem> {
+        let replaced = shipped(&plugin.name);
+        if let Some(shipped) = &replaced {
+            if !is_signed {
+                let message = format!(
+                    "`{}` is a built-in plugin, and only a signed plugin may replace it; sign it, or name it differently",
+                    plugin.name
+                );
+                return Err(problem(PluginCondition::Verified, "NotSigned", message));
+            }
+            if !is_newer(plugin.version.as_deref(), &shipped.version) {
+                let message = format!(
+                    "version {} is not newer than {} of the built-in plugin; remove `source` to use that one, or use a newer version",
+                    plugin.version.as_deref().unwrap_or("unknown"),
+                    shipped.version
+                );
+                if mode == Mode::Lenient {
+                    tracing::warn!(plugin = plugin.name, message, "the built-in plugin is used");
+                    return Ok(None);
+                }
+                return Err(problem(PluginCondition::Loaded, "BuiltInIsNewer", message));
+            }
+        }
+        let bytes = self.content.of(plugin)?;
+        Ok(Some(PluginFile {
+            content: PluginContent::Pulled {
+                reference: reference(plugin),
+                component: bytes.into(),
+            },
+            wanted: Some((plugin.name.clone(), location(plugin))),
+            replaced,
+        }))
+    }
+}
+
+fn strict(
+    loading: &Loading<'_>,
+    files: &[PluginFile],
+    policy: &Policy,
+) -> Result<Renderer, Vec<Refusal>> {
+    match StrictRefusal::load(loading, files, policy) {
+        Ok((renderer, unused)) => {
+            for message in unused {
+                tracing::warn!(message, "a grant has no effect");
+            }
+            Ok(renderer)
+        }
+        Err(refusals) => Err(refusals.into_iter().map(of_strict).collect()),
+    }
+}
+
+fn lenient(
+    loading: &Loading<'_>,
+    files: &[PluginFile],
+    policy: &Policy,
+    missing: Vec<SkippedPlugin>,
+) -> Result<Renderer, Vec<Refusal>> {
+    let loaded = LenientLoad::load(loading, files, policy, missing).map_err(|errors| {
+        let problem = problem(PluginCondition::Conflicting, "Conflict", all(&errors));
+        vec![refusal(Vec::new(), problem)]
+    })?;
+    for (file, why) in &loaded.refused {
+        tracing::error!(file, why, "plugin skipped");
+    }
+    Ok(loaded.renderer)
+}
+
+/// Returns the manifest of a built-in plugin.
+fn shipped(name: &str) -> Option<Manifest> {
+    let mut built_ins = BUILT_INS.iter();
+    let found = built_ins.find(|built_in| built_in.name() == name)?;
+    // The test of the built-in plugins parses all their manifests.
+    Manifest::parse(found.manifest().as_bytes()).ok()
+}
+
+fn is_newer(version: Option<&str>, than: &str) -> bool {
+    let parse = |text: &str| text.parse::<semver::Version>().ok();
+    let version = version.and_then(parse);
+    version
+        .zip(parse(than))
+        .is_some_and(|(version, than)| version > than)
+}
+
+/// Returns the PolicyPlugin that a plugin of a revision was made from.
+fn policy(plugin: &ResolvedPlugin) -> PolicyPlugin {
+    PolicyPlugin {
+        name: plugin.name.clone(),
+        generation: plugin.generation,
+        spec: plugin.settings.clone(),
+        location: location(plugin),
+        name_field: FieldPath::of(["metadata", "name"]),
+        spec_field: FieldPath::of(["spec"]),
+    }
+}
+
+fn location(plugin: &ResolvedPlugin) -> Location {
+    Location {
+        object: Some(ObjectId {
+            kind: POLICY_PLUGIN.to_owned(),
+            namespace: None,
+            name: plugin.name.clone(),
+        }),
+        ..Location::default()
+    }
+}
+
+/// Names the content of a plugin in errors.
+fn reference(plugin: &ResolvedPlugin) -> String {
+    match &plugin.origin {
+        Origin::Oci(oci) => format!("{}@{}", oci.repository, oci.manifest_digest),
+        Origin::File(file) => file.name.clone(),
+        Origin::BuiltIn(_) => plugin.name.clone(),
+    }
+}
+
+fn missing(plugin: &ResolvedPlugin, problem: &Problem) -> SkippedPlugin {
+    let active_when = plugin.active_when.as_ref();
+    let active_when = active_when.and_then(|text| text.parse().ok());
+    let is_disabled = plugin.settings.disabled;
+    SkippedPlugin {
+        declared: active_when.map(|active_when| Declared {
+            name: plugin.name.clone(),
+            active_when,
+            exemptions: Exemptions {
+                disabled_for: plugin.settings.disabled_for.clone(),
+                enabled_for: plugin.settings.enabled_for.clone(),
+                train_jobs_may_disable: plugin.settings.train_jobs_may_disable,
+            },
+        }),
+        why: match is_disabled {
+            true => PluginError::Disabled(plugin.name.clone()).to_string(),
+            false => format!("plugin {}: {}", plugin.name, problem.message),
+        },
+        is_disabled,
+    }
+}
+
+fn of_source(error: &SourceError) -> Problem {
+    match error {
+        SourceError::Refused(problem) => problem.clone(),
+        SourceError::Retry { message, .. } => {
+            problem(PluginCondition::Pulled, "NotAvailable", message.clone())
+        }
+    }
+}
+
+fn of_strict(refused: StrictRefusal) -> Refusal {
+    let condition = match refused.is_conflict {
+        true => PluginCondition::Conflicting,
+        false => PluginCondition::Loaded,
+    };
+    refusal(
+        refused.plugins,
+        problem(condition, refused.reason, refused.message),
+    )
+}
+
+const fn refusal(plugins: Vec<String>, problem: Problem) -> Refusal {
+    Refusal { plugins, problem }
+}
+
+/// Returns all errors as one text.
+fn all(errors: &ErrorList) -> String {
+    errors.lines().collect::<Vec<_>>().join("; ")
+}

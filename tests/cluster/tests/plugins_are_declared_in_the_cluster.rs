@@ -1,0 +1,572 @@
+//! PolicyPlugins with plugins of a real registry, which cosign signed: what an installation, an upgrade, a conflict, a wrong signature, a way
+//! back and a registry that is down change for 200 TrainJobs, by the UIDs and the bytes of their JobSets.
+#![allow(clippy::indexing_slicing)]
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Instant,
+};
+
+use anyhow::{Context as _, Result, ensure};
+use serde_json::{Value, json};
+use trainyard_cluster::{
+    Cluster, Fate, Install, PluginRegistry, RegistryOptions, Resource, Test, Trainyard, Write,
+    build_plugin, cosign, eventually, install, with_manifest,
+};
+use trainyard_config::policy_plugin::Crd;
+use trainyard_schema::documents::Kind;
+
+use crate::common::{self, Namespace, is, roles};
+
+/// How many TrainJobs of each group a namespace has.
+const GROUPS: [(&str, usize); 4] = [("runs", 3), ("suspended", 2), ("queued", 30), ("plain", 15)];
+const NAMESPACES: usize = 4;
+const OURS: &str = "/apis/trainyard.dev/v1alpha1";
+const STAMP: &str = "example.com/stamp";
+
+/// A registry with plugins that cosign signed.
+struct Site {
+    folder: PathBuf,
+    registry: PluginRegistry,
+}
+
+impl Site {
+    fn start(folder: &Path) -> Result<Self> {
+        let folder = folder.join("plugins");
+        if folder.exists() {
+            fs::remove_dir_all(&folder)?;
+        }
+        fs::create_dir_all(&folder)?;
+        let site = Self {
+            registry: PluginRegistry::start(&folder, RegistryOptions::default())?,
+            folder,
+        };
+        // Neither a transparency log nor a timestamp authority.
+        site.cosign(&["signing-config", "create", "--out", "none.json"])?;
+        for name in ["acme", "mallory"] {
+            site.cosign(&["generate-key-pair", "--output-key-prefix", name])?;
+        }
+        Ok(site)
+    }
+
+    fn cosign(&self, arguments: &[&str]) -> Result<()> {
+        let mut command = Command::new(cosign()?);
+        command.args(arguments).current_dir(&self.folder);
+        command.env("HOME", &self.folder).env("COSIGN_PASSWORD", "");
+        let output = command.output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{arguments:?}: {said}");
+        Ok(())
+    }
+
+    /// Builds the plugin `stamp`, whose version it writes into an annotation of the JobSet.
+    fn build(&self, version: &str, annotations: &[&str]) -> Result<Vec<u8>> {
+        let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/sdk");
+        let crate_folder = self.folder.join("stamp");
+        fs::create_dir_all(crate_folder.join("src"))?;
+        fs::write(
+            crate_folder.join("Cargo.toml"),
+            format!(
+                "[package]\nname = \"stamp\"\nversion = \"{version}\"\nedition = \"2024\"\n\n[lib]\ncrate-type = [\"cdylib\", \"rlib\"]\n\n\
+                 [dependencies]\ntrainyard-sdk = {{ path = {:?} }}\n\n[workspace]\n",
+                sdk.canonicalize()?.display().to_string()
+            ),
+        )?;
+        fs::write(
+            crate_folder.join("manifest.json"),
+            manifest("stamp", None, annotations).to_string(),
+        )?;
+        let set = annotations.iter();
+        let set = set.map(|name| format!("ctx.info().set_annotation({name:?}, {version:?});"));
+        let set: Vec<_> = set.collect();
+        fs::write(
+            crate_folder.join("src/lib.rs"),
+            format!(
+                "//! Stamps JobSets.\nuse trainyard_sdk::{{Context, Failure, Transform}};\n/// The plugin.\npub struct Stamp;\n\
+                 trainyard_sdk::plugin!(Stamp: transform);\nimpl Transform for Stamp {{\n fn transform(ctx: &Context) -> Result<(), Failure> {{\n\
+                 ctx.because(\"its version\");\n{}\nOk(())\n }}\n}}\n",
+                set.join("\n")
+            ),
+        )?;
+        let component = self.folder.join("stamp.wasm");
+        build_plugin(&crate_folder, &component, &[])?;
+        Ok(fs::read(component)?)
+    }
+
+    /// Pushes a plugin, and signs it. Returns the reference with the digest.
+    fn push(&self, name: &str, version: &str, component: &[u8], key: &str) -> Result<String> {
+        let file = self.folder.join(format!("{name}-{version}.wasm"));
+        fs::write(&file, component)?;
+        let repository = format!("{}/acme/{name}", self.registry.host());
+        let mut push = Command::new(Trainyard::program()?);
+        push.args(["plugin", "push"]).arg(&file);
+        let output = push.arg(format!("{repository}:{version}")).output()?;
+        let said = String::from_utf8_lossy(&output.stderr);
+        ensure!(output.status.success(), "{said}");
+        let printed = String::from_utf8(output.stdout)?;
+        let digest = printed.split("@sha256:").nth(1).context("no digest")?;
+        let digest = digest.get(..64).context("no digest")?;
+        let pinned = format!("{repository}@sha256:{digest}");
+        let key = format!("{key}.key");
+        self.cosign(&[
+            "sign",
+            "--yes",
+            "--key",
+            &key,
+            "--allow-http-registry",
+            "--signing-config",
+            "none.json",
+            &pinned,
+        ])?;
+        Ok(pinned)
+    }
+
+    /// Writes the controller's configuration.
+    fn configuration(&self) -> Result<PathBuf> {
+        let configuration = json!({
+            "apiVersion": "trainyard.dev/v1alpha1",
+            "kind": "ControllerConfiguration",
+            "plugins": {
+                "source": "Cluster",
+                "rollout": {"steps": [50], "interval": "8s"},
+                "signers": [{
+                    "name": "acme",
+                    "publicKey": fs::read_to_string(self.folder.join("acme.pub"))?,
+                    "plugins": ["stamp", "clash"],
+                    "repositories": [format!("{}/acme/*", self.registry.host())],
+                }],
+            },
+        });
+        let path = self.folder.join("controller.yaml");
+        fs::write(&path, configuration.to_string())?;
+        Ok(path)
+    }
+}
+
+fn manifest(name: &str, version: Option<&str>, annotations: &[&str]) -> Value {
+    let writes = annotations.iter();
+    let writes: Vec<_> = writes.map(|it| format!("annotations[{it}]")).collect();
+    let mut manifest = json!({
+        "name": name, "description": "Stamps JobSets.", "activeWhen": "plugins", "claims": {"writes": writes},
+    });
+    if let Some(version) = version {
+        manifest["version"] = json!(version);
+        manifest["contract"] = json!("1.0.0");
+        manifest["phases"] = json!(["transform"]);
+    }
+    manifest
+}
+
+/// What a TrainJob's JobSet is: its UID, and everything of it that a user can see.
+type Seen = BTreeMap<String, (String, String)>;
+
+/// The cluster with the TrainJobs.
+struct World<'c> {
+    cluster: &'c Cluster,
+    namespaces: Vec<Namespace<'c>>,
+    policies: Resource,
+    revisions: Resource,
+    /// What each step changed.
+    table: Vec<String>,
+    began: Instant,
+}
+
+impl<'c> World<'c> {
+    async fn new(cluster: &'c Cluster) -> Result<Self> {
+        let plane = cluster.plane();
+        for crd in Crd::ALL {
+            install(plane, &crd.definition()?, Install::ServerSide).await?;
+        }
+        let arguments: Vec<OsString> = vec!["--plugins-source=Cluster".into()];
+        common::roles::grant(plane, &roles::printed(&arguments)?).await?;
+        let mut namespaces = Vec::new();
+        for _ in 0..NAMESPACES {
+            let namespace = Namespace::new(cluster).await?;
+            namespace.fate(Fate::Hold);
+            namespaces.push(namespace);
+        }
+        Ok(Self {
+            cluster,
+            namespaces,
+            policies: Resource::cluster_wide(OURS, "policyplugins"),
+            revisions: Resource::cluster_wide(OURS, "pluginrevisions"),
+            table: Vec::new(),
+            began: Instant::now(),
+        })
+    }
+
+    /// Creates all TrainJobs. Those of the group `plain` need no plugin.
+    async fn create_train_jobs(&self) -> Result<()> {
+        for namespace in &self.namespaces {
+            for (group, count) in GROUPS {
+                for number in 0..count {
+                    let runtime = if group == "plain" { "plain" } else { "stamped" };
+                    let spec = json!({
+                        "runtimeRef": {"name": runtime},
+                        "suspend": matches!(group, "queued" | "plain"),
+                    });
+                    namespace
+                        .create(&format!("{group}-{number}"), &spec)
+                        .await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Suspends those of the group `suspended` that run.
+    async fn suspend(&self) -> Result<()> {
+        for namespace in &self.namespaces {
+            for name in names("suspended") {
+                namespace.until_active(&name, 1).await?;
+                namespace.patch(&name, &json!({"suspend": true})).await?;
+                let suspended = |job: &Value| is(job, "Suspended", "True");
+                namespace.until(&name, "it is suspended", suspended).await?;
+            }
+            for name in names("runs") {
+                namespace.until_active(&name, 1).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn seen(&self) -> Result<Seen> {
+        let mut seen = Seen::new();
+        for namespace in &self.namespaces {
+            for set in namespace.api(&namespace.job_sets).items().await? {
+                let metadata = &set["metadata"];
+                let bytes = json!([metadata["labels"], metadata["annotations"], set["spec"]]);
+                let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+                let name = format!("{}/{}", text(&metadata["name"]), namespace.name);
+                seen.insert(name, (text(&metadata["uid"]), bytes.to_string()));
+            }
+        }
+        Ok(seen)
+    }
+
+    /// Adds a row: for each group, how many JobSets are new, have another UID, and have other bytes.
+    async fn row(
+        &mut self,
+        step: &str,
+        before: &Seen,
+    ) -> Result<BTreeMap<&'static str, [usize; 3]>> {
+        let after = self.seen().await?;
+        let mut found = BTreeMap::new();
+        let mut cells = Vec::new();
+        for (group, count) in GROUPS {
+            let of_group = after.iter().filter(|(name, _)| name.starts_with(group));
+            let mut counts = [0; 3];
+            for (name, (uid, bytes)) in of_group {
+                match before.get(name) {
+                    None => counts[0] += 1,
+                    Some((old, _)) if old != uid => counts[1] += 1,
+                    Some((_, old)) if old != bytes => counts[2] += 1,
+                    Some(_) => {}
+                }
+            }
+            let [new, recreated, changed] = counts;
+            cells.push(format!(
+                "{new} new, {recreated} recreated, {changed} changed of {}",
+                count * NAMESPACES
+            ));
+            found.insert(group, counts);
+        }
+        let seconds = self.began.elapsed().as_secs();
+        self.table
+            .push(format!("| {step} | {} | {seconds} s |", cells.join(" | ")));
+        Ok(found)
+    }
+
+    async fn declare(&self, name: &str, reference: &str) -> Result<()> {
+        let object = json!({
+            "apiVersion": "trainyard.dev/v1alpha1", "kind": "PolicyPlugin", "metadata": {"name": name},
+            "spec": {"source": {"oci": {"reference": reference}}},
+        });
+        let api = self.cluster.api(&self.policies, "");
+        api.apply(
+            &object,
+            &Write {
+                force: true,
+                ..Write::by("operator")
+            },
+        )
+        .await?
+        .accepted()?;
+        Ok(())
+    }
+
+    /// Waits until a condition of a PolicyPlugin has a status and a reason. Returns its message.
+    async fn condition(
+        &self,
+        name: &str,
+        kind: &str,
+        status: &str,
+        reason: &str,
+    ) -> Result<String> {
+        let api = self.cluster.api(&self.policies, "");
+        let found = |object: &Value| {
+            let all = object["status"]["conditions"].as_array()?;
+            let one = all.iter().find(|it| it["type"] == kind)?;
+            let fits = one["status"] == status && (reason.is_empty() || one["reason"] == reason);
+            fits.then(|| one["message"].as_str().unwrap_or_default().to_owned())
+        };
+        let what = format!("{kind} is {status} ({reason})");
+        let object = api
+            .until(name, &what, |object| found(object).is_some())
+            .await?;
+        found(&object).context("the condition is gone")
+    }
+
+    /// Waits until the revision of a number has a stage. Returns its name.
+    async fn stage(&self, number: u64, stage: &str) -> Result<String> {
+        let api = self.cluster.api(&self.revisions, "");
+        eventually(&format!("revision {number} is at {stage}"), async || {
+            let all = api.items().await?;
+            let found = all.iter().find(|it| it["spec"]["number"] == number);
+            let found = found.filter(|it| it["status"]["stage"] == stage);
+            Ok(found.and_then(|it| Some(it["metadata"]["name"].as_str()?.to_owned())))
+        })
+        .await
+    }
+
+    async fn count_revisions(&self) -> Result<usize> {
+        Ok(self.cluster.api(&self.revisions, "").items().await?.len())
+    }
+
+    /// Waits until all queued TrainJobs that need the plugin have the stamp of a version.
+    async fn until_stamped(&self, version: &str, exactly: Option<usize>) -> Result<()> {
+        let wanted = exactly.unwrap_or(NAMESPACES * GROUPS[2].1);
+        eventually(
+            &format!("{wanted} queued JobSets have the stamp {version}"),
+            async || {
+                let mut found = 0;
+                for namespace in &self.namespaces {
+                    let all = namespace.api(&namespace.job_sets).items().await?;
+                    found += all
+                        .iter()
+                        .filter(|set| {
+                            let name = set["metadata"]["name"].as_str().unwrap_or_default();
+                            name.starts_with("queued")
+                                && set["metadata"]["annotations"][STAMP] == version
+                        })
+                        .count();
+                }
+                Ok((found >= wanted).then_some(()))
+            },
+        )
+        .await
+    }
+}
+
+fn names(group: &str) -> Vec<String> {
+    let found = GROUPS.iter().find(|(name, _)| *name == group);
+    let count = found.map_or(0, |(_, count)| *count);
+    (0..count)
+        .map(|number| format!("{group}-{number}"))
+        .collect()
+}
+
+fn arguments(configuration: &Path, store: &Path) -> Vec<OsString> {
+    let config = ["--config".into(), configuration.as_os_str().to_owned()];
+    let store = ["--plugin-store".into(), store.as_os_str().to_owned()];
+    config.into_iter().chain(store).collect()
+}
+
+/// Nothing of any JobSet has changed.
+fn ensure_unchanged(row: &BTreeMap<&str, [usize; 3]>) -> Result<()> {
+    ensure!(row.values().all(|counts| *counts == [0, 0, 0]), "{row:?}");
+    Ok(())
+}
+
+async fn changes_reach_queued_train_jobs_alone(cluster: &Cluster) -> Result<()> {
+    let mut plain = common::runtime();
+    plain["metadata"]["name"] = json!("plain");
+    let mut stamped = common::runtime();
+    stamped["metadata"]["name"] = json!("stamped");
+    stamped["spec"]["plugins"] = json!([{"name": "stamp"}]);
+    let runtimes = common::kind(Kind::ClusterTrainingRuntime)?;
+    for runtime in [plain, stamped] {
+        let api = cluster.api(&runtimes, "");
+        api.create(&runtime, &Write::strict()).await?.accepted()?;
+    }
+    let account = trainyard_cluster::deploy(cluster.plane()).await?;
+    let site = Site::start(Path::new(env!("CARGO_TARGET_TMPDIR")))?;
+    let (one, two) = (
+        site.build("1.0.0", &[STAMP])?,
+        site.build("2.0.0", &[STAMP, "example.com/more"])?,
+    );
+    let clash = with_manifest(
+        &one,
+        &manifest("clash", Some("1.0.0"), &[STAMP]).to_string(),
+    )?;
+    let forged = with_manifest(
+        &two,
+        &manifest("stamp", Some("3.0.0"), &[STAMP, "example.com/more"]).to_string(),
+    )?;
+    let old = site.push("stamp", "1.0.0", &one, "acme")?;
+    let new = site.push("stamp", "2.0.0", &two, "acme")?;
+    let clash = site.push("clash", "1.0.0", &clash, "acme")?;
+    let forged = site.push("stamp", "3.0.0", &forged, "mallory")?;
+    let configuration = site.configuration()?;
+    let store = site.folder.join("store");
+    let mut world = World::new(cluster).await?;
+    let arguments_of = |store: &Path| arguments(&configuration, store);
+    let controller = Trainyard::start(cluster.plane(), &account, arguments_of(&store)).await?;
+
+    // Install: what needs the plugin waits for it, and nothing else does.
+    world.create_train_jobs().await?;
+    controller.until_idle().await?;
+    let before = Seen::new();
+    let row = world.row("no PolicyPlugin", &before).await?;
+    ensure!(
+        row["plain"] == [60, 0, 0] && row["queued"] == [0, 0, 0],
+        "{row:?}"
+    );
+    let before = world.seen().await?;
+    world.declare("stamp", &old).await?;
+    world.stage(1, "Running").await?;
+    world.until_stamped("1.0.0", None).await?;
+    world.suspend().await?;
+    controller.until_idle().await?;
+    let row = world.row("install 1.0.0", &before).await?;
+    ensure!(
+        row["plain"] == [0, 0, 0] && row["queued"] == [120, 0, 0],
+        "{row:?}"
+    );
+    ensure!(
+        row["runs"] == [12, 0, 0] && row["suspended"] == [8, 0, 0],
+        "{row:?}"
+    );
+    world.condition("stamp", "Verified", "True", "").await?;
+
+    // Upgrade, with a further claim.
+    let before = world.seen().await?;
+    world.declare("stamp", &new).await?;
+    world.stage(2, "Share").await?;
+    controller.until_idle().await?;
+    world
+        .row("upgrade to 2.0.0, in a share of 50 %", &before)
+        .await?;
+    world.stage(2, "Running").await?;
+    world.until_stamped("2.0.0", None).await?;
+    controller.until_idle().await?;
+    let row = world.row("upgrade to 2.0.0, everywhere", &before).await?;
+    for group in ["plain", "runs", "suspended"] {
+        ensure!(row[group] == [0, 0, 0], "{row:?}");
+    }
+    ensure!(row["queued"] == [0, 0, 120], "{row:?}");
+
+    // A conflict.
+    let before = world.seen().await?;
+    world.declare("clash", &clash).await?;
+    let message = world
+        .condition("clash", "Conflicting", "True", "Conflict")
+        .await?;
+    ensure!(
+        message.contains("both write `annotations[example.com/stamp]`"),
+        "{message}"
+    );
+    world
+        .condition("stamp", "Conflicting", "True", "Conflict")
+        .await?;
+    controller.until_idle().await?;
+    ensure_unchanged(&world.row("a conflict", &before).await?)?;
+    cluster
+        .api(&world.policies, "")
+        .delete("clash")
+        .await?
+        .accepted()?;
+    world.condition("stamp", "Conflicting", "False", "").await?;
+
+    // A signature with a key that may not.
+    world.declare("stamp", &forged).await?;
+    let message = world
+        .condition("stamp", "Verified", "False", "NoSignatureCounts")
+        .await?;
+    ensure!(
+        message.contains("is signed with none of the keys"),
+        "{message}"
+    );
+    controller.until_idle().await?;
+    ensure_unchanged(&world.row("a signature of another key", &before).await?)?;
+    world.declare("stamp", &new).await?;
+    world.condition("stamp", "Verified", "True", "").await?;
+    ensure!(world.count_revisions().await? == 2);
+
+    // The way back, by a person in a share.
+    world.declare("stamp", &old).await?;
+    let name = world.stage(3, "Share").await?;
+    let patch = json!({"metadata": {"annotations": {"trainyard.dev/roll-back": ""}}});
+    let api = cluster.api(&world.revisions, "");
+    api.merge(&name, &patch, &Write::by("operator"))
+        .await?
+        .accepted()?;
+    world.stage(3, "RolledBack").await?;
+    world.until_stamped("2.0.0", None).await?;
+    controller.until_idle().await?;
+    ensure_unchanged(
+        &world
+            .row("back to 1.0.0, rolled back in a share", &before)
+            .await?,
+    )?;
+    world.declare("stamp", &new).await?;
+
+    // A controller that starts while the registry is down.
+    site.registry.stop()?;
+    controller.kill()?;
+    let controller = Trainyard::start(cluster.plane(), &account, arguments_of(&store)).await?;
+    let namespace = world.namespaces.first().context("no namespace")?;
+    let spec = json!({"runtimeRef": {"name": "stamped"}, "suspend": true});
+    namespace.create("late", &spec).await?;
+    let has_stamp = |set: &Value| set["metadata"]["annotations"][STAMP] == "2.0.0";
+    let job_sets = namespace.api(&namespace.job_sets);
+    job_sets
+        .until("late", "it has the stamp", has_stamp)
+        .await?;
+    controller.until_idle().await?;
+    ensure_unchanged(
+        &world
+            .row("start with the store, without the registry", &before)
+            .await?,
+    )?;
+    controller.kill()?;
+    let controller = Trainyard::start_unready(
+        cluster.plane(),
+        &account,
+        arguments_of(&site.folder.join("empty")),
+    )?;
+    eventually("the controller says what is missing", async || {
+        controller.process().still_runs()?;
+        let Ok((_, text)) = controller.readiness().await else {
+            return Ok(None);
+        };
+        Ok((text.contains("plugin stamp") && text.contains("127.0.0.1")).then_some(()))
+    })
+    .await?;
+    ensure_unchanged(
+        &world
+            .row("start with an empty store, without the registry", &before)
+            .await?,
+    )?;
+    controller.kill()?;
+    let table = world.table.join("\n");
+    fs::write(
+        Path::new(env!("CARGO_TARGET_TMPDIR")).join("plugins-of-200-train-jobs.md"),
+        &table,
+    )?;
+    println!(
+        "\n| step | runs | suspended | queued | plain | after |\n|---|---|---|---|---|---|\n{table}"
+    );
+    Ok(())
+}
+
+pub(crate) fn tests() -> Vec<Test<Cluster>> {
+    vec![Test::new(
+        "changes_reach_queued_train_jobs_alone",
+        changes_reach_queued_train_jobs_alone,
+    )]
+}
