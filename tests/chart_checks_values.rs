@@ -277,7 +277,7 @@ const WRONG: &[(&[&str], &[&str])] = &[
         &["plugins.roles: trainyard:plugin:a is aggregated only with plugins.source Cluster"],
     ),
     (
-        &["plugins.roles=\"no: [roles\""],
+        &["plugins.source=\"File\"", "plugins.roles=\"no: [roles\""],
         &["plugins.roles: a document is neither a ClusterRole nor a Role"],
     ),
     (

@@ -107,7 +107,7 @@ fn values_that_let_the_shadow_mode_write_are_refused() {
         format!("plugins.roles=\"{role}\"")
     };
     template(Helm::Three, &[SHADOW, &role("list")]).unwrap();
-    template(Helm::Three, &[&role("patch")]).unwrap();
+    template(Helm::Three, &["plugins.source=\"File\"", &role("patch")]).unwrap();
     let error = refusal(Helm::Three, &[SHADOW, &role("patch")]);
     let advice = "plugins.roles: the verb patch, but the shadow mode only reads; set the output of `trainyard rbac --shadow`";
     assert!(error.contains(advice), "{error}");

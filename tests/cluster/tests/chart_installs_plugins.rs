@@ -63,7 +63,8 @@ async fn apply(charts: &Charts<'_>, pod: &Value) -> Result<()> {
         .context("no arguments")?;
     let arguments: Vec<_> = arguments.iter().filter_map(Value::as_str).collect();
     let folder = charts.path("objects").display().to_string();
-    let command = format!("trainyard {}", arguments.join(" ")).replace("/objects", &folder);
+    let command =
+        format!("trainyard {}", arguments.join(" ")).replace("/objects/", &format!("{folder}/"));
     let account = charts
         .cluster
         .plane()
@@ -71,7 +72,11 @@ async fn apply(charts: &Charts<'_>, pod: &Value) -> Result<()> {
         .await?;
     // The first attempt can be before the CRD is established.
     eventually("the Job applies the PolicyPlugins", async || {
-        Ok(charts.shell_as(&account, &command).await.ok())
+        match charts.shell_as(&account, &command).await {
+            Ok(_) => Ok(Some(())),
+            Err(error) if format!("{error:#}").contains("is not served") => Ok(None),
+            Err(error) => Err(error),
+        }
     })
     .await?;
     // The account can declare no other plugin.
@@ -126,6 +131,13 @@ async fn steps(cluster: &Cluster, helm: Helm) -> Result<()> {
         Ok((!may_list_nodes(cluster).await?).then_some(()))
     })
     .await?;
+    // Kubernetes' controller has not created the role again.
+    let roles = Resource::cluster_wide("/apis/rbac.authorization.k8s.io/v1", "clusterroles");
+    let role = cluster
+        .api(&roles, "")
+        .get(&format!("{MANAGER}-plugins"))
+        .await?;
+    ensure!(role.status.as_u16() == 404, "{role:?}");
     let crds = Resource::crds();
     let crd = cluster.api(&crds, "").get(CRD).await?.accepted()?;
     ensure!(crd["metadata"]["deletionTimestamp"].is_null(), "{crd:#}");

@@ -66,6 +66,7 @@ const VARIANTS: &[(&str, &[&str])] = &[
         "plugins",
         &[
             "plugins.volume={\"image\":{\"reference\":\"example.com/plugins:1\"}}",
+            "plugins.source=\"File\"",
             "plugins.policy=\"apiVersion: trainyard.dev/v1alpha1\\nkind: PolicyFile\\n\"",
             "runtimes.install=\"all\"",
         ],
@@ -77,7 +78,7 @@ const VARIANTS: &[(&str, &[&str])] = &[
             "runtimes.defaultEnabled=true",
         ],
     ),
-    ("plugins of the cluster", &["plugins.source=\"Cluster\""]),
+    ("no plugins in the cluster", &["plugins.source=\"File\""]),
     (
         "plugins of registries",
         &[
