@@ -79,3 +79,47 @@ fn entry_of_a_missing_plugin_and_corrupt_file_are_logged_and_skipped() {
     let skipped = loads(&["--plugin", "nccl.wasm"]);
     assert!(skipped.contains("nccl.wasm"), "{skipped}");
 }
+
+/// Plugins are declared in one place, so a file that would have no effect is refused with what to do.
+#[test]
+fn files_and_plugins_of_the_cluster_are_not_mixed() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    write(
+        "controller.yaml",
+        "apiVersion: trainyard.dev/v1alpha1\nkind: ControllerConfiguration\nplugins: {source: Cluster}\n",
+    );
+    write(
+        "policy.yaml",
+        "apiVersion: trainyard.dev/v1alpha1\nkind: PolicyFile\n",
+    );
+    let run = |args: &[&str]| {
+        let output = command(&["controller", "--log-format=text", "--kubeconfig=missing"])
+            .args(["--config", "controller.yaml"])
+            .args(args)
+            .current_dir(folder.path())
+            .env_remove("TRAINYARD_LOG")
+            .output()
+            .unwrap();
+        assert!(!output.status.success());
+        stderr(&output)
+    };
+    let log = run(&["--policy", "policy.yaml", "--plugin", "x.wasm"]);
+    for wanted in [
+        "policyFile (--policy): is policy.yaml, but plugins.source is Cluster, so plugins are declared by PolicyPlugins in the cluster; apply what `trainyard plugin convert` prints",
+        "--plugin: is x.wasm, but plugins.source is Cluster, so only plugins of PolicyPlugins are loaded; put the file into the plugin directory",
+    ] {
+        assert!(log.contains(wanted), "{log}");
+    }
+    // Files of the plugin directory are loaded only if a PolicyPlugin names them.
+    write("x.wasm", "corrupt");
+    let log = run(&["--plugin-dir", ".", "--plugin-store", "store"]);
+    assert!(
+        log.contains("plugins are loaded") && !log.contains("x.wasm"),
+        "{log}"
+    );
+    assert!(
+        log.contains("plugins of registries are kept store=store"),
+        "{log}"
+    );
+}

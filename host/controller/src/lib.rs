@@ -1,6 +1,6 @@
 //! The controller: reconciles TrainJobs into JobSets.
 //!
-//! The process: [`run`](run()) starts everything from [`settings`], which `gates` switch on or off, [`serve`] answers probes and serves [`metrics`], and [`lease`] elects the
+//! The process: [`run`](run()) starts everything from [`settings`], which `gates` switch on or off and of which `declared` is a part, [`serve`] answers probes and serves [`metrics`], and [`lease`] elects the
 //! leader among several controllers.
 //!
 //! From a change to its result:
@@ -28,6 +28,7 @@ mod breaker;
 mod census;
 pub mod certificate;
 pub mod client;
+mod declared;
 pub mod events;
 mod failures;
 mod fair;

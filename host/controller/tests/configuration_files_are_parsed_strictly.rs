@@ -11,11 +11,10 @@ use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 use trainyard_config::RenderingSettings;
 use trainyard_controller::{
     certificate::{CertManagement, CipherSuite, TlsSettings, TlsVersion},
-    plugins::RolloutSettings,
     serve::BindAddress,
     settings::{
         FeatureGate, LeaderElection, LoadedSettings, LogFormat, LogLevel, Logging, Overrides,
-        PluginSettings, PluginsSource, SecureServing, Settings, schema,
+        PluginSettings, PluginsSource, RolloutSettings, SecureServing, Settings, schema,
     },
     spans::TracingSettings,
     status_server::StatusServerSettings,
@@ -227,6 +226,7 @@ plugins:
     plugins: [acme-*]
     repositories: [registry.example.com/acme/*]
   unsigned: [registry.example.com/team/*]
+  store: /var/lib/store
 rendering: {clusterDomain: k8s.example.com, catalogNamespace: catalog, facts: {site/zone: a}}
 logging: {format: text, level: debug}
 tracing: {endpoint: https://otel:4318, samplingRatio: 0.1}
@@ -298,6 +298,7 @@ webhook: {port: 443, host: 10.0.0.1}
             plugins: PluginSettings {
                 source: PluginsSource::Cluster,
                 signers: signers(),
+                store: Some(PathBuf::from("/var/lib/store")),
                 rollout: RolloutSettings {
                     steps: vec![5, 20],
                     interval: Duration::from_secs(90),

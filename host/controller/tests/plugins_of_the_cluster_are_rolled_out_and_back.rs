@@ -120,10 +120,16 @@ async fn an_upgrade_gets_to_a_share_of_the_namespaces_before_all() {
     let world = world();
     world.cluster.put(job(LATE, "runs", "stamped", false));
     let controller = world.start("one").await;
-    world.until_stamped(LATE, "runs", "1.0.0").await;
+    for name in ["runs", "queued"] {
+        world.until_stamped(LATE, name, "1.0.0").await;
+    }
     let uid =
         |name: &str| world.cluster.get("jobsets", LATE, name).unwrap()["metadata"]["uid"].clone();
     let (runs, queued) = (uid("runs"), uid("queued"));
+    let writes = |world: &World| {
+        ["pluginrevisions", "policyplugins"].map(|kind| world.cluster.traffic("patch", kind).calls)
+    };
+    let before = writes(&world);
     upgrade(&world, &second());
     world.until_stage(2, "Share").await;
     world
@@ -154,13 +160,25 @@ async fn an_upgrade_gets_to_a_share_of_the_namespaces_before_all() {
             "JobSet: metadata.annotations[example.com/stamp]",
         ]
     );
-    assert!(!shadow.to_string().contains("2.0.0"), "{shadow}");
+    let page = world.metrics().plugins_page().unwrap();
+    for part in [
+        "Share (50 %), Progressing",
+        "of 1 runtimes and 2 TrainJobs, 3 differ",
+        "3  stamp  JobSet: metadata.annotations.example.com/stamp  (such as ClusterTrainingRuntime stamped)",
+    ] {
+        assert!(page.contains(part), "{page}");
+    }
+    for text in [shadow.to_string(), page] {
+        assert!(!text.contains("2.0.0"), "{text}");
+    }
+    let metrics = world.metrics().text().unwrap();
+    assert!(metrics.contains(r#"trainyard_plugin_revision_stage{stage="Share"} 1"#));
     world.until_stage(2, "Running").await;
     world.until_stamped(LATE, "queued", "2.0.0").await;
     world
         .until_condition("stamp", "Active", "True", "Running")
         .await;
-    assert_eq!(world.stage(1), "Previous");
+    world.until_stage(1, "Previous").await;
     // It is counted which TrainJobs have which version.
     world
         .pass("both versions are counted", |cluster| {
@@ -171,6 +189,10 @@ async fn an_upgrade_gets_to_a_share_of_the_namespaces_before_all() {
                 && count["digests"][1]["trainJobs"] == 1
         })
         .await;
+    // Four stages, and an entry of the replica.
+    let [revisions, policies] = writes(&world);
+    let (revisions, policies) = (revisions - before[0], policies - before[1]);
+    assert!(revisions <= 6 && policies <= 10, "{revisions} {policies}");
     // What runs keeps what it was made with, and nothing is recreated.
     assert_eq!(world.stamp(LATE, "runs").unwrap(), "1.0.0");
     assert_eq!((uid("runs"), uid("queued")), (runs, queued));
@@ -277,10 +299,8 @@ async fn a_newer_change_takes_the_place_of_one_that_is_rolled_out() {
     world.until_stage(2, "Share").await;
     upgrade(&world, &Artifact::stamp("stamp", "3.0.0"));
     world.until_stage(3, "Running").await;
-    assert_eq!(
-        (world.stage(1), world.stage(2)),
-        ("Previous".to_owned(), "Superseded".to_owned())
-    );
+    world.until_stage(1, "Previous").await;
+    assert_eq!(world.stage(2), "Superseded");
     // So does the way back.
     upgrade(&world, &second());
     world.until_stage(4, "Share").await;

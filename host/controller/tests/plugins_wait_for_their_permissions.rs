@@ -2,10 +2,6 @@
 //! keeps running.
 #![allow(clippy::unwrap_used, clippy::indexing_slicing)]
 
-use std::sync::Arc;
-
-use trainyard_controller::metrics::Metrics;
-
 use crate::stub::{
     cluster::{Act, When},
     controller::{Controller, job, runtime},
@@ -15,15 +11,15 @@ use crate::stub::{
 const LOOKUP: &str = "lookups[v1/Node/*]";
 
 /// A cluster in which a plugin without lookups runs.
-async fn running() -> (World, Controller, Arc<Metrics>) {
+async fn running() -> (World, Controller) {
     let world = World::new();
     world.cluster.put(runtime("stamped", &["stamp"]));
     world.cluster.put(job("ml", "queued", "stamped", true));
     let reference = world.registry.push(&Artifact::stamp("stamp", "1.0.0"));
     world.declare("stamp", &reference);
-    let (controller, metrics) = world.start_measured("one").await;
+    let controller = world.start("one").await;
     world.until_stamped("ml", "queued", "1.0.0").await;
-    (world, controller, metrics)
+    (world, controller)
 }
 
 /// Declares a version that looks up Nodes.
@@ -35,7 +31,7 @@ fn upgrade(world: &World) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn missing_permissions_are_named_and_what_runs_stays() {
-    let (world, controller, metrics) = running().await;
+    let (world, controller) = running().await;
     world.cluster.deny("nodes");
     upgrade(&world);
     world
@@ -65,7 +61,7 @@ async fn missing_permissions_are_named_and_what_runs_stays() {
     assert_eq!(world.revisions().len(), 1);
     let inactive =
         "trainyard_policy_plugin_inactive{plugin=\"stamp\",reason=\"MissingPermissions\"} 1";
-    assert!(metrics.text().unwrap().contains(inactive));
+    assert!(world.metrics().text().unwrap().contains(inactive));
     world.cluster.put(job("ml", "new", "stamped", true));
     world.until_stamped("ml", "new", "1.0.0").await;
     // Nobody changes the PolicyPlugin.
@@ -78,7 +74,7 @@ async fn missing_permissions_are_named_and_what_runs_stays() {
         world.condition("stamp", "Permitted")[..2],
         ["True", "Permitted"]
     );
-    let text = metrics.text().unwrap();
+    let text = world.metrics().text().unwrap();
     assert!(
         !text.contains("trainyard_policy_plugin_inactive{"),
         "{text}"
@@ -88,7 +84,7 @@ async fn missing_permissions_are_named_and_what_runs_stays() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nothing_is_used_while_the_api_server_does_not_say() {
-    let (world, controller, _) = running().await;
+    let (world, controller) = running().await;
     world
         .cluster
         .set_rule(|_, when, (verb, plural), _| match (when, verb, plural) {

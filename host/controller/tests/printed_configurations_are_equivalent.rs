@@ -9,11 +9,10 @@ use trainyard_api::{nulls, yaml};
 use trainyard_config::{ObeyedDomainChanges, RenderingSettings};
 use trainyard_controller::{
     certificate::{CertManagement, CipherSuite, TlsSettings, TlsVersion},
-    plugins::RolloutSettings,
     serve::BindAddress,
     settings::{
         FeatureGate, LeaderElection, LoadedSettings, LogFormat, LogLevel, Logging, MAX_CONCURRENCY,
-        PluginSettings, PluginsSource, SecureServing, Settings, schema,
+        PluginSettings, PluginsSource, RolloutSettings, SecureServing, Settings, schema,
     },
     spans::TracingSettings,
     status_server::StatusServerSettings,
@@ -214,7 +213,7 @@ prop_compose! {
         render_timeout in duration(),
         rate in (option::of(0.0..1e300_f64), option::of(any::<u32>())),
         write_job_set_defaults: bool,
-        paths in (option::of(path()), option::of(path())),
+        paths in (option::of(path()), option::of(path()), option::of(path())),
         rendering in rendering(),
         logging in (prop::bool::ANY, 0..5_usize),
         tracing in (option::of("https?://[a-z]{1,9}(:4318)?/?"), option::of(0.0..=1.0)),
@@ -251,6 +250,7 @@ prop_compose! {
             plugins: PluginSettings {
                 source: if plugins.0 { PluginsSource::Cluster } else { PluginsSource::File },
                 signers,
+                store: paths.2,
                 rollout: RolloutSettings {
                     steps: plugins.1.into_iter().collect(),
                     interval: plugins.2.max(Duration::from_secs(1)),

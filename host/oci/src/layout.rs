@@ -5,7 +5,7 @@ use std::{
     fs,
     io::{self, Write as _},
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use trainyard_text::{clean, listed};
@@ -229,6 +229,15 @@ impl Layout {
         }
         self.remove_others(&needed, younger)?;
         Ok(removed)
+    }
+
+    /// Notes that content is used, so that no other process removes it now. A folder that is read-only is not cleaned up either.
+    pub(crate) fn mark_used(&self, digest: &Digest) {
+        let file = fs::File::options().write(true).open(self.path(digest));
+        let marked = file.and_then(|file| file.set_modified(SystemTime::now()));
+        if let Err(error) = marked {
+            tracing::debug!(%digest, %error, "a stored plugin cannot be marked as used");
+        }
     }
 
     /// Returns the digests of a manifest and of all that it names; `None` if it cannot be read.

@@ -3,6 +3,7 @@
 mod authorities_are_trusted_for_their_host;
 mod common;
 mod credentials_reach_only_their_registry;
+mod discarded_plugins_leave_the_others;
 mod folders_are_written_by_one_at_a_time;
 mod folders_carry_plugins_with_their_signatures;
 mod mirrors_are_asked_first;

@@ -11,8 +11,8 @@ use super::redact::{Redactor, RemovedFrom, known::Everywhere, text::is_ready};
 use crate::{
     bundle::CLUSTER_FOLDER,
     live_objects::{
-        CLUSTER_RUNTIME, CONFIG_MAP, EVENT, JOB_SET, Kind, LiveObjects, NAMESPACE, POD, RUNTIME,
-        Selection, TRAIN_JOB, items, text,
+        CLUSTER_RUNTIME, CONFIG_MAP, EVENT, JOB_SET, Kind, LiveObjects, NAMESPACE, PLUGIN_REVISION,
+        POD, POLICY_PLUGIN, RUNTIME, Selection, TRAIN_JOB, items, text,
     },
     output,
     replicas::{ReplicaArgs, Replicas, series},
@@ -95,6 +95,10 @@ impl Collection {
         };
         all.list(&of_cluster, CLUSTER_RUNTIME, "clustertrainingruntimes.json")
             .await;
+        for kind in [POLICY_PLUGIN, PLUGIN_REVISION] {
+            all.list(&of_cluster, kind, &format!("{}.json", kind.plural()))
+                .await;
+        }
         let namespaces: BTreeSet<_> = scope.namespaces.iter().collect();
         for namespace in namespaces {
             // A role for one namespace may not allow to read it.

@@ -187,6 +187,20 @@ impl Process {
         Ok(peak * 1024)
     }
 
+    /// Returns the memory that it has to itself in bytes, without files and child processes.
+    ///
+    /// # Errors
+    /// It has exited, or the system does not report it.
+    pub fn own_memory(&self) -> Result<u64> {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.kept()?))?;
+        let own = status
+            .lines()
+            .find_map(|line| line.strip_prefix("RssAnon:"));
+        let own = own.and_then(|line| line.trim().strip_suffix(" kB"));
+        let own: u64 = own.context("/proc reports no memory")?.parse()?;
+        Ok(own * 1024)
+    }
+
     /// Checks that it is running.
     ///
     /// # Errors

@@ -505,10 +505,7 @@ impl Metrics {
     }
 
     /// Sets the PolicyPlugins that are not used as they say, with the reason.
-    pub fn set_inactive_policies<'p>(
-        &self,
-        plugins: impl Iterator<Item = (&'p str, &'p str)>,
-    ) {
+    pub fn set_inactive_policies<'p>(&self, plugins: impl Iterator<Item = (&'p str, &'p str)>) {
         self.revisions.set_inactive(plugins);
     }
 

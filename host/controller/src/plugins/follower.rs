@@ -296,10 +296,14 @@ impl Plugins {
 }
 
 impl InUse {
-    /// Returns what has to be loaded.
-    fn names(&self) -> Vec<String> {
+    /// Returns what has to be loaded, and for which share.
+    fn names(&self) -> Vec<(Arc<str>, u8)> {
         let both = self.running.iter().chain(&self.share);
-        both.map(|(name, ..)| name.to_string()).collect()
+        let named = both.map(|(name, state, _)| {
+            let status = state.status.as_ref();
+            (name.clone(), status.map_or(0, |status| status.percent))
+        });
+        named.collect()
     }
 }
 
@@ -310,7 +314,7 @@ struct Attempts {
     has_held: bool,
     failing_since: Option<SystemTime>,
     failed: u32,
-    wait_for: Vec<String>,
+    wait_for: Vec<(Arc<str>, u8)>,
     retry: Option<SystemTime>,
 }
 

@@ -12,8 +12,7 @@ use super::{
     Plugins,
     comparison::Comparer,
     follower::{HoldError, SKIPS_AFTER, backoff},
-    proposer::{PinCache, Proposed},
-    roller::Candidate,
+    memory::{Candidate, PinCache, Proposed},
 };
 use crate::work::Work;
 

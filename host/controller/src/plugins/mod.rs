@@ -7,7 +7,7 @@
 //!
 //! `permitted` asks the API server whether the controller may do what plugins need. `audit` tells about it. `objects` has what is kept of both
 //! kinds, `calls` the calls that write them, and `boundary` the traits by which the program brings the content of plugins. `loading` loads a
-//! revision, and `page` shows comparisons.
+//! revision, `memory` has what the leader remembers, and `page` shows comparisons.
 
 mod audit;
 mod boundary;
@@ -16,6 +16,7 @@ mod comparison;
 mod follower;
 mod leader;
 mod loading;
+mod memory;
 mod objects;
 mod page;
 mod permitted;
@@ -41,7 +42,6 @@ use k8s_openapi::jiff::Timestamp;
 use kube::Client;
 pub(crate) use leader::Leader;
 pub use leader::NotLeading;
-pub use rollout::RolloutSettings;
 use tokio::sync::watch;
 use trainyard_config::policy_plugin::{PLUGIN_REVISION, POLICY_PLUGIN};
 
@@ -53,6 +53,7 @@ use self::{
 };
 use crate::{
     certificate::Clock,
+    declared::RolloutSettings,
     events::Recorder,
     generation::Generations,
     metrics::Metrics,

@@ -1,18 +1,18 @@
 //! PolicyPlugins become a revision.
 
 use std::{
-    collections::{BTreeMap, HashMap},
     convert::Infallible,
     sync::Arc,
     time::{Duration, SystemTime},
 };
 
-use trainyard_config::policy_plugin::{PluginRevisionSpec, ResolvedPlugin};
+use trainyard_config::policy_plugin::PluginRevisionSpec;
 
 use super::{
-    Leader, Mode, Pinned, Problem,
+    Leader, Mode, Problem,
     follower::backoff,
     loading::LoadError,
+    memory::Proposed,
     resolver::FOLLOWS,
     rollout::{Proposal, proposal, running},
 };
@@ -22,47 +22,6 @@ use crate::kubernetes::code;
 /// together.
 const SETTLES: Duration = Duration::from_secs(5);
 const LONGEST_SETTLING: Duration = Duration::from_secs(30);
-
-/// What became of the PolicyPlugins when they were considered last.
-#[derive(Default)]
-pub(super) struct Proposed {
-    /// The digest of the plugins that they ask for.
-    pub(super) wanted: Option<String>,
-    /// The generations of the objects that were considered.
-    pub(super) generations: BTreeMap<String, i64>,
-    /// What is wrong, by plugin.
-    pub(super) problems: BTreeMap<String, Problem>,
-    /// What is waited for, by plugin.
-    pub(super) waiting: BTreeMap<String, String>,
-    /// The plugins as they were resolved.
-    pub(super) resolved: BTreeMap<String, ResolvedPlugin>,
-    pub(super) signers: BTreeMap<String, String>,
-    /// What is worth knowing of a plugin that was resolved, such as that its tag was moved to an older version.
-    pub(super) notes: BTreeMap<String, String>,
-    /// Whether all plugins were loaded together, even if permissions are missing.
-    pub(super) is_loaded: bool,
-    /// Whether permissions are missing, which an administrator may add at any time.
-    lacks_permissions: bool,
-    /// Whether the revision could not be created.
-    not_created: bool,
-}
-
-impl Proposed {
-    /// Whether a retry may help.
-    pub(super) fn is_waiting(&self) -> bool {
-        self.not_created || self.lacks_permissions || !self.waiting.is_empty()
-    }
-}
-
-/// The sources that were resolved, so that a change of one PolicyPlugin asks no registry about the others.
-#[derive(Default)]
-pub(super) struct PinCache {
-    pub(super) pins: HashMap<(Box<str>, i64), Pinned>,
-    /// When sources that may change are resolved again.
-    pub(super) renews: Option<SystemTime>,
-    /// How often resolving has failed in a row.
-    failed: u32,
-}
 
 /// What identifies the PolicyPlugins, whether a revision runs, and the revisions that are to be tried again.
 type Inputs = (Vec<(Arc<str>, Box<str>, i64)>, bool, Vec<u64>);
@@ -150,6 +109,16 @@ impl Leader {
         let is_refused = !proposed.problems.is_empty();
         let failed = {
             let mut before = self.proposed();
+            let is_new =
+                |(name, problem): &(&String, &Problem)| before.problems.get(*name) != Some(problem);
+            for (plugin, problem) in proposed.problems.iter().filter(is_new) {
+                let Problem {
+                    condition,
+                    reason,
+                    message,
+                } = problem;
+                tracing::warn!(plugin, %condition, reason, message, "a PolicyPlugin is refused; the plugins that run stay");
+            }
             // What was asked for before stays in the rollout.
             proposed.wanted = proposed.wanted.or(before.wanted.take());
             let is_waiting = proposed.is_waiting();

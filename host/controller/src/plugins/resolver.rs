@@ -8,8 +8,8 @@ use trainyard_config::policy_plugin::{
 };
 
 use super::{
-    Leader, Pinned, PluginCondition, Problem, SourceError, objects::PolicyPluginState,
-    proposer::Proposed,
+    Leader, Pinned, PluginCondition, Problem, SourceError, memory::Proposed,
+    objects::PolicyPluginState,
 };
 
 /// How often tags that are followed, and files, are read again; and how much more it may be, so that clusters do not ask at the same time.

@@ -1,7 +1,7 @@
 //! A revision is brought from stage to stage.
 
 use std::{
-    collections::{BTreeSet, HashMap, HashSet},
+    collections::{BTreeSet, HashSet},
     sync::Arc,
     time::{Duration, SystemTime},
 };
@@ -10,34 +10,18 @@ use trainyard_config::policy_plugin::{PluginRevisionSpec, PluginRevisionStatus, 
 
 use super::{
     Leader, Mode,
-    comparison::{Compared, changed, removed},
+    comparison::{changed, removed},
     follower::backoff,
     loading::{LoadError, LoadedRevision},
+    memory::Candidate,
     objects::RevisionState,
-    rollout::{CandidateFacts, Facts, Failures, NewStage, Next, RevisionFacts, next, running},
+    rollout::{CandidateFacts, Facts, NewStage, Next, RevisionFacts, next, running},
 };
 use crate::{generation::Generation, queue::NamespacedName};
 
 /// How often it is checked which TrainJobs of a share fail, and how often the status of PolicyPlugins is compared with what is so.
 const CHECKS: Duration = Duration::from_secs(10);
 const RENEWS: Duration = Duration::from_secs(30);
-
-/// What is known of the revision that is rolled out.
-#[derive(Default)]
-pub(super) struct Candidate {
-    number: u64,
-    /// What it was compared with, and the result.
-    compared: Option<(u64, Compared)>,
-    /// Why this release cannot load it.
-    refused: Option<String>,
-    failures: Failures,
-    /// The TrainJobs that were rendered with it and with the running revision.
-    checked: HashMap<(NamespacedName, String), bool>,
-    /// When it was checked which TrainJobs fail.
-    checks: Option<SystemTime>,
-    /// How often it could not be loaded in a row.
-    failed: u32,
-}
 
 impl Leader {
     /// Rolls revisions out, until a later release writes one. Returns its error.

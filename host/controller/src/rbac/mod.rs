@@ -13,9 +13,9 @@ use trainyard_api::names::{JOB_SET_GROUP, TRAINER_GROUP, TRAINYARD_GROUP};
 use trainyard_model::{claims::Claims, record::Field};
 
 use crate::{
+    declared::PluginsSource,
     gates::{FeatureGate, FeatureGates},
     lease::LEASE_NAME,
-    settings::PluginsSource,
 };
 
 /// The name of both roles and of their ServiceAccount, which is the reference's.

@@ -10,7 +10,7 @@ use trainyard_config::RenderingSettings;
 
 use super::{
     FeatureGate, FeatureGates, LeaderElection, LogFormat, LogLevel, Logging, MAX_CONCURRENCY,
-    SecureServing, Settings, plugins::PluginsFile,
+    SecureServing, Settings, duration::DURATION, plugins::PluginsFile,
 };
 use crate::{
     certificate::{CertManagement, CipherSuite, TlsSettings, TlsVersion},
@@ -115,9 +115,6 @@ pub(super) struct LeaderElectionFile {
     #[schemars(length(max = 63))]
     resource_namespace: Option<String>,
 }
-
-/// The pattern of a duration in Go's format: `15s`, `1m30s`, `500ms`.
-pub(super) const DURATION: &str = r"^([0-9]{1,6}(\.[0-9]{1,9})?(ns|us|µs|μs|ms|s|m|h))+$";
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]

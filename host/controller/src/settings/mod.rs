@@ -5,6 +5,7 @@
 //! wrong types, and reports all errors at once.
 
 mod check;
+mod duration;
 mod file;
 mod plugins;
 mod print;
@@ -13,9 +14,11 @@ mod reference;
 
 use std::{num::NonZeroUsize, path::PathBuf, time::Duration};
 
-pub use crate::gates::{FeatureGate, FeatureGateError, FeatureGates};
+pub use crate::{
+    declared::{PluginSettings, PluginsSource, RolloutSettings},
+    gates::{FeatureGate, FeatureGateError, FeatureGates},
+};
 use clap::ValueEnum;
-pub use plugins::{PluginSettings, PluginsSource};
 pub use print::PrintError;
 pub use read::{LoadedSettings, OURS as CONTROLLER_CONFIGURATION};
 use schemars::JsonSchema;

@@ -1,43 +1,16 @@
-//! The settings of where plugins are declared, and which ones are accepted.
+//! The keys of where plugins are declared, and which ones are accepted, in Trainyard's own configuration file.
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value;
 use trainyard_api::FieldPath;
 use trainyard_config::FieldError;
 use trainyard_oci::{MAX_SIGNERS, REPOSITORIES, Signer, Signers};
 
-use super::file::DURATION;
-use crate::plugins::RolloutSettings;
-
-/// The settings of where plugins are declared.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PluginSettings {
-    /// Where plugins are declared.
-    pub source: PluginsSource,
-    /// How a change of the plugins is rolled out.
-    pub rollout: RolloutSettings,
-    /// Who may sign plugins from registries, and from where they may be unsigned. By default, nobody and nowhere.
-    pub signers: Signers,
-    /// The folder that keeps plugins of registries. By default, one in the cache directory.
-    pub store: Option<PathBuf>,
-}
-
-/// Where plugins are declared.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ValueEnum,
-)]
-#[value(rename_all = "PascalCase")]
-pub enum PluginsSource {
-    /// In the policy file. A change needs a restart.
-    #[default]
-    File,
-    /// In PolicyPlugins of the cluster. A change is rolled out.
-    Cluster,
-}
+use super::duration::DURATION;
+use crate::declared::{PluginSettings, PluginsSource, RolloutSettings};
 
 /// Where plugins are declared, how a change of them is rolled out, and which ones are accepted from registries.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -54,8 +27,7 @@ pub(super) struct PluginsFile {
     /// replaces a built-in one always needs one. Default: none.
     #[schemars(length(max = MAX_SIGNERS), inner(regex(pattern = REPOSITORIES), length(max = 255)))]
     unsigned: Vec<String>,
-    /// The directory in the OCI image layout that keeps plugins of registries, so that the controller starts when a registry is down. Each replica
-    /// has one of its own. Default: `store` in the cache directory.
+    /// The directory in the OCI image layout that keeps plugins of registries, so that the controller starts when a registry is down. Default: `store` in the cache directory.
     #[schemars(with = "Option<String>")]
     store: Option<PathBuf>,
 }

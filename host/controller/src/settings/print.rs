@@ -11,11 +11,11 @@ use trainyard_api::nulls;
 use trainyard_config::RenderingSettings;
 
 use super::{
-    FeatureGate, LeaderElection, Logging, PluginSettings, SecureServing, Settings, read::OURS,
+    FeatureGate, LeaderElection, Logging, PluginSettings, RolloutSettings, SecureServing, Settings,
+    read::OURS,
 };
 use crate::{
     certificate::{CertManagement, TlsSettings},
-    plugins::RolloutSettings,
     serve::BindAddress,
     spans::TracingSettings,
     status_server::StatusServerSettings,

@@ -8,6 +8,7 @@ use trainyard_oci::{PLUGIN_NAMES, REPOSITORIES, SIGNER_NAME};
 
 use super::{
     Settings, check,
+    duration::DURATION,
     file::{self, ControllerConfiguration},
     reference::{self, Configuration},
 };
@@ -25,7 +26,7 @@ const REFERENCE: TypeMeta = TypeMeta {
 
 /// The regular expressions of both schemas.
 const PATTERNS: &[(&str, &str)] = &[
-    (file::DURATION, "a duration, such as 15s, 1m30s or 500ms"),
+    (DURATION, "a duration, such as 15s, 1m30s or 500ms"),
     (
         SIGNER_NAME,
         "lowercase letters, digits, `-` and `.`, such as acme",

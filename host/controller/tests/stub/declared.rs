@@ -328,6 +328,8 @@ pub(crate) struct World {
     pub(crate) registry: Registry,
     pub(crate) clock: TestClock,
     pub(crate) settings: Settings,
+    /// Those of the controller that was started last.
+    metrics: Arc<Mutex<Option<Arc<Metrics>>>>,
 }
 
 impl World {
@@ -346,6 +348,7 @@ impl World {
             registry: Registry::default(),
             clock: TestClock::new(),
             settings,
+            metrics: Arc::default(),
         }
     }
 
@@ -361,23 +364,22 @@ impl World {
 
     /// Starts a controller.
     pub(crate) async fn start(&self, name: &'static str) -> Controller {
-        self.start_measured(name).await.0
-    }
-
-    /// Starts a controller, and returns it with its metrics.
-    pub(crate) async fn start_measured(&self, name: &'static str) -> (Controller, Arc<Metrics>) {
-        let mut kept = None;
-        let metrics = |queue: &_| kept.insert(Arc::new(Metrics::new(queue))).clone();
+        let metrics = |queue: &_| {
+            let metrics = Arc::new(Metrics::new(queue));
+            *self.metrics.lock().unwrap() = Some(metrics.clone());
+            metrics
+        };
         let replica = Replica {
             name,
             clock: Arc::new(self.clock.clone()),
             plugins: Some(self.registry.plugins()),
         };
         let settings = self.settings.clone();
-        let started =
-            Controller::start_replica(&self.cluster, replica, settings, metrics, |_| Vec::new());
-        let controller = started.await;
-        (controller, kept.unwrap())
+        Controller::start_replica(&self.cluster, replica, settings, metrics, |_| Vec::new()).await
+    }
+
+    pub(crate) fn metrics(&self) -> Arc<Metrics> {
+        self.metrics.lock().unwrap().clone().unwrap()
     }
 
     /// Waits until a condition holds, while time passes.

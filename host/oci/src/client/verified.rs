@@ -102,6 +102,9 @@ impl Client {
                 digest: Some(digest.clone()),
             });
             let found = self.fetch(&stored, Some(wanted), &Progress::NONE).await?;
+            if let Store::Layout(layout) = &found.store {
+                layout.mark_used(&found.plugin.layer.digest);
+            }
             Ok(Verified::of(found, Some(repository)))
         })
         .await

@@ -158,13 +158,16 @@ impl Signers {
         errors
     }
 
-    /// Whether a plugin may come from a repository at all, so that its registry may be asked for it: it may be unsigned there, or a signer may
-    /// sign it for this repository.
+    /// Whether the repository of a plugin is listed, so that its registry may be asked for it: the plugin may be unsigned there, or a signer
+    /// whose `repositories` have it may sign it. A signer without that list allows none, so that whoever chooses references cannot let the
+    /// controller send requests anywhere.
     #[must_use]
     pub fn allow(&self, plugin: PluginName<'_>, repository: &str) -> bool {
         let permits = |trusted: &Trusted| match trusted {
-            Trusted::Signer(signer) => signer.permit(plugin, Some(repository)).is_ok(),
-            Trusted::Key { .. } => true,
+            Trusted::Signer(signer) => {
+                signer.repositories.is_some() && signer.permit(plugin, Some(repository)).is_ok()
+            }
+            Trusted::Key { .. } => false,
         };
         self.permit_unsigned(plugin, Some(repository)) || self.trusted.iter().any(permits)
     }

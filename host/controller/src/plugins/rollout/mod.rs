@@ -14,29 +14,13 @@ use k8s_openapi::jiff::Timestamp;
 pub(crate) use proposal::{Proposal, proposal};
 use trainyard_config::policy_plugin::Stage;
 
+use crate::declared::RolloutSettings;
+
 /// How many revisions are kept, apart from those that are used.
 const KEPT: usize = 10;
 
 /// How long a rollout waits for replicas that have not loaded the revision. A replica that was killed cannot report that it is gone.
 pub(crate) const LAGGING: Duration = Duration::from_secs(120);
-
-/// The settings of rollouts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RolloutSettings {
-    /// The shares of namespaces through which a revision goes before it runs everywhere, in percent.
-    pub steps: Vec<u8>,
-    /// How long each share lasts.
-    pub interval: Duration,
-}
-
-impl Default for RolloutSettings {
-    fn default() -> Self {
-        Self {
-            steps: vec![10, 50],
-            interval: Duration::from_secs(300),
-        }
-    }
-}
 
 /// A revision, as far as rollouts depend on it.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,8 +16,8 @@ use super::{
     Leader, PluginCondition,
     comparison::is_same,
     loading::LoadedRevision,
+    memory::Proposed,
     objects::{PolicyPluginState, RevisionState},
-    proposer::Proposed,
     rollout::{RevisionFacts, running},
 };
 
