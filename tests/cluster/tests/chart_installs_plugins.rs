@@ -5,6 +5,8 @@
 use std::fs;
 
 use anyhow::{Context as _, Result, ensure};
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
+use kube::api::PostParams;
 use serde_json::{Value, json};
 use trainyard_cluster::{Cluster, Helm, Resource, Test, Write, eventually};
 
@@ -30,20 +32,14 @@ plugins:
 
 /// Returns whether the controller's ServiceAccount may list Nodes.
 async fn may_list_nodes(cluster: &Cluster) -> Result<bool> {
-    let reviews = Resource::cluster_wide("/apis/authorization.k8s.io/v1", "subjectaccessreviews");
-    let review = json!({
-        "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "metadata": {"name": "ignored"},
-        "spec": {
-            "user": format!("system:serviceaccount:{NAMESPACE}:{MANAGER}"),
-            "resourceAttributes": {"resource": "nodes", "verb": "list"},
-        },
-    });
-    let answer = cluster
-        .api(&reviews, "")
-        .create(&review, &Write::strict())
-        .await?
-        .accepted()?;
-    Ok(answer["status"]["allowed"] == true)
+    let review = json!({"spec": {
+        "user": format!("system:serviceaccount:{NAMESPACE}:{MANAGER}"),
+        "resourceAttributes": {"resource": "nodes", "verb": "list"},
+    }});
+    let review: SubjectAccessReview = serde_json::from_value(review)?;
+    let reviews = kube::Api::all(cluster.plane().client().clone());
+    let answer: SubjectAccessReview = reviews.create(&PostParams::default(), &review).await?;
+    Ok(answer.status.is_some_and(|status| status.allowed))
 }
 
 /// Runs what the pod of the Job would run, with its file and its ServiceAccount.
@@ -121,6 +117,22 @@ async fn steps(cluster: &Cluster, helm: Helm) -> Result<()> {
     ensure!(jax["spec"]["disabled"] == true, "{jax:#}");
     let items = plugins.items().await?;
     ensure!(items.len() == 2, "{items:#?}");
+    let controller = charts.trainyard().await?;
+    for (name, status, reason) in [("xgboost", "True", "Running"), ("jax", "False", "Disabled")] {
+        let is_so = |plugin: &Value| {
+            let mut conditions = plugin["status"]["conditions"]
+                .as_array()
+                .into_iter()
+                .flatten();
+            conditions.any(|it| {
+                it["type"] == "Active" && it["status"] == status && it["reason"] == reason
+            })
+        };
+        plugins
+            .until(name, "the PolicyPlugin is used", is_so)
+            .await?;
+    }
+    controller.stop().await?;
     eventually("the role of the plugin is aggregated", async || {
         Ok(may_list_nodes(cluster).await?.then_some(()))
     })
