@@ -9,6 +9,7 @@ use trainyard_config::policy_plugin::PluginRevisionSpec;
 use trainyard_controller::{plugins::PluginCondition, settings::PluginsSource};
 
 use crate::stub::{
+    cluster::{Act, When},
     controller::{Controller, job, runtime},
     declared::{Artifact, STAMP, World},
 };
@@ -307,6 +308,25 @@ async fn a_replica_does_not_lead_with_a_revision_of_a_later_release() {
         assert_eq!(world.stamp("ml", "new"), None);
         controller.stop().await;
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn missing_permissions_are_a_condition() {
+    let world = world();
+    world.cluster.set_rule(|_, when, call, _| {
+        match when == When::Before && call == ("create", "pluginrevisions") {
+            true => Act::Forbid,
+            false => Act::GoOn,
+        }
+    });
+    let controller = world.start("one").await;
+    world
+        .until_condition("stamp", "Active", "False", "NotCreated")
+        .await;
+    assert_eq!(world.condition("stamp", "Loaded")[0], "True");
+    world.cluster.forget_rule();
+    world.until_stamped("ml", "queued", "1.0.0").await;
+    controller.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

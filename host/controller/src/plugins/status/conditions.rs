@@ -89,7 +89,7 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
         Some(Origin::BuiltIn(_))
     );
     let others_fail =
-        !proposed.is_loaded && (!proposed.problems.is_empty() || proposed.is_waiting());
+        !proposed.is_loaded && !(proposed.problems.is_empty() && proposed.waiting.is_empty());
     let is_in_revision = Plugin::of(name, facts).newest.is_some();
     match kind {
         PluginCondition::Pulled if is_built_in => of(
@@ -177,6 +177,15 @@ fn active(name: &str, facts: &StatusFacts<'_>) -> Found {
             ConditionStatus::False,
             "Retrying",
             format!("see the condition Pulled; {keeps}"),
+        );
+    }
+    if newest.is_none() && facts.proposed.not_created {
+        return of(
+            ConditionStatus::False,
+            "NotCreated",
+            format!(
+                "a PluginRevision cannot be created, and is tried again; see the log of the controller, and give it the permissions that `trainyard rbac --plugins-source=Cluster` prints; {keeps}"
+            ),
         );
     }
     let Some((revision, plugin)) = newest else {
