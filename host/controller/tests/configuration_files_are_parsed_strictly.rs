@@ -402,6 +402,7 @@ fn flags_override_the_file() {
         burst: Some(4),
         policy_file: Some("p".into()),
         plugin_dir: Some("d".into()),
+        plugin_store: Some("s".into()),
         log_format: Some(LogFormat::Text),
         log_level: None,
         tracing_endpoint: Some("http://otel".parse().unwrap()),
@@ -423,6 +424,7 @@ fn flags_override_the_file() {
         "0 switches the limit of the file off"
     );
     assert_eq!(settings.plugin_dir, Some("d".into()));
+    assert_eq!(settings.plugins.store, Some("s".into()));
     assert_eq!(settings.policy_file, Some("p".into()));
     let endpoint = settings.tracing.endpoint.unwrap().to_string();
     assert_eq!(endpoint, "http://otel");

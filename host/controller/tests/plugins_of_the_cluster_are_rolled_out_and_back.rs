@@ -156,8 +156,8 @@ async fn an_upgrade_gets_to_a_share_of_the_namespaces_before_all() {
     assert_eq!(
         fields,
         [
-            "JobSet: metadata.annotations[example.com/more]",
-            "JobSet: metadata.annotations[example.com/stamp]",
+            "JobSet: metadata.annotations.example.com/more",
+            "JobSet: metadata.annotations.example.com/stamp",
         ]
     );
     let page = world.metrics().plugins_page().unwrap();

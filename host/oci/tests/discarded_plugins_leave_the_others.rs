@@ -39,7 +39,7 @@ async fn plugins_without_a_kept_file_are_removed_with_their_signatures() {
     let mut pinned = Vec::new();
     for name in ["one", "two"] {
         let reference = format!("r.example.com/team/{name}:1.0");
-        let digest = push(&net, &reference, name.as_bytes()).await;
+        let digest = push(&net, &reference, name).await;
         key.sign_in(net.registry(HOST), &format!("team/{name}"), &digest);
         let by_digest: Reference = format!("r.example.com/team/{name}@{digest}")
             .parse()

@@ -6,6 +6,7 @@ use trainyard_api::names::{ERROR_ANNOTATION, MANAGED_BY_TRAINER, QUEUE_LABEL};
 
 use super::{
     events::{self, EventReport},
+    plugins::{self, UsedPlugin},
     pods::{self, PodGroup},
     read::Facts,
 };
@@ -27,6 +28,9 @@ pub(super) struct Answer {
     /// The pods that do not run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pods: Vec<PodGroup>,
+    /// The plugins that its JobSet was rendered with.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    plugins: Vec<UsedPlugin>,
     /// The last Events of the TrainJob and its JobSet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     events: Vec<EventReport>,
@@ -53,6 +57,7 @@ impl Answer {
             } else {
                 pods::groups(&facts.pods.0)
             },
+            plugins: plugins::used(facts.job_set.as_ref(), &facts.policies),
             events: events::last(if ended { &[] } else { &facts.events }),
             unread: facts.unread.clone(),
         }
@@ -76,6 +81,14 @@ impl Answer {
         lines.extend(
             pods.map(|PodGroup { pod, count, why }| format!("  pod {pod}{}: {why}", more(*count))),
         );
+        if !self.plugins.is_empty() {
+            lines.push("Plugins:".to_owned());
+            lines.extend(
+                self.plugins
+                    .iter()
+                    .map(|plugin| format!("  {}", plugin.line())),
+            );
+        }
         if !self.events.is_empty() {
             lines.push("Events:".to_owned());
             let events = self.events.iter().map(EventReport::line);

@@ -2,6 +2,7 @@
 
 mod answer;
 mod events;
+mod plugins;
 mod pods;
 mod read;
 

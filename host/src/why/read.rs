@@ -4,7 +4,10 @@ use kube::api::ApiResource;
 use serde_json::Value;
 use trainyard_api::names::QUEUE_LABEL;
 
-use crate::live_objects::{EVENT, JOB_SET, LiveObjects, POD, Selection, TRAIN_JOB, text};
+use super::plugins;
+use crate::live_objects::{
+    EVENT, JOB_SET, LiveObjects, POD, POLICY_PLUGIN, Selection, TRAIN_JOB, text,
+};
 
 /// A TrainJob and the objects around it.
 #[derive(Debug, Default)]
@@ -17,6 +20,8 @@ pub(super) struct Facts {
     pub(super) events: Vec<Value>,
     /// What Kueue keeps of the TrainJob; `None` if no queue is named.
     pub(super) workloads: Option<Vec<Value>>,
+    /// The PolicyPlugins, if the JobSet notes its plugins and they can be read.
+    pub(super) policies: Vec<Value>,
     /// What could not be read, and why.
     pub(super) unread: Vec<String>,
 }
@@ -52,6 +57,15 @@ impl Facts {
             };
             let pods = objects.list(POD, selection).await;
             facts.pods = facts.or_unread(pods).unwrap_or_default();
+        }
+        if facts.job_set.as_ref().is_some_and(plugins::are_noted) {
+            let of_cluster = LiveObjects {
+                client: objects.client.clone(),
+                namespace: String::new(),
+            };
+            // They only add to what the JobSet notes, and few users may read them.
+            let policies = of_cluster.list(POLICY_PLUGIN, Selection::default()).await;
+            facts.policies = policies.map(|(found, _)| found).unwrap_or_default();
         }
         facts.events = facts.read_events(objects, name, &uid).await;
         let labels = facts.train_job.pointer("/metadata/labels");

@@ -28,6 +28,10 @@ const NAMESPACES: usize = 4;
 const OURS: &str = "/apis/trainyard.dev/v1alpha1";
 const STAMP: &str = "example.com/stamp";
 
+/// A user of the registry with a password, for the registry, and in base64.
+const HTPASSWD: &str = "robot:$2a$04$9fI.La2tdiUyniU/wP9KOOVBkXPyl9W9CGr.h/dNkG8f3aqa5FvfO\n";
+const AUTH: &str = "cm9ib3Q6aHVudGVyMg==";
+
 /// A registry with plugins that cosign signed.
 struct Site {
     folder: PathBuf,
@@ -41,16 +45,41 @@ impl Site {
             fs::remove_dir_all(&folder)?;
         }
         fs::create_dir_all(&folder)?;
+        let options = RegistryOptions {
+            htpasswd: Some(HTPASSWD),
+            ..RegistryOptions::default()
+        };
         let site = Self {
-            registry: PluginRegistry::start(&folder, RegistryOptions::default())?,
+            registry: PluginRegistry::start(&folder, options)?,
             folder,
         };
+        // As `docker login` writes it.
+        fs::create_dir_all(site.folder.join(".docker"))?;
+        let credentials = json!({"auths": {site.registry.host(): {"auth": AUTH}}});
+        fs::write(site.credentials(), credentials.to_string())?;
         // Neither a transparency log nor a timestamp authority.
         site.cosign(&["signing-config", "create", "--out", "none.json"])?;
         for name in ["acme", "mallory"] {
             site.cosign(&["generate-key-pair", "--output-key-prefix", name])?;
         }
         Ok(site)
+    }
+
+    fn credentials(&self) -> PathBuf {
+        self.folder.join(".docker/config.json")
+    }
+
+    /// Returns the arguments of a controller.
+    fn arguments(&self, key: &str, store: &str) -> Result<Vec<OsString>> {
+        let flags = [
+            ("--config", self.configuration(key)?),
+            ("--plugin-store", self.folder.join(store)),
+            ("--registry-config", self.credentials()),
+        ];
+        let flags = flags
+            .into_iter()
+            .map(|(flag, path)| [flag.into(), path.into()]);
+        Ok(flags.flatten().collect())
     }
 
     fn cosign(&self, arguments: &[&str]) -> Result<()> {
@@ -103,7 +132,9 @@ impl Site {
         fs::write(&file, component)?;
         let repository = format!("{}/acme/{name}", self.registry.host());
         let mut push = Command::new(Trainyard::program()?);
-        push.args(["plugin", "push"]).arg(&file);
+        push.args(["plugin", "push"])
+            .arg(&file)
+            .env("HOME", &self.folder);
         let output = push.arg(format!("{repository}:{version}")).output()?;
         let said = String::from_utf8_lossy(&output.stderr);
         ensure!(output.status.success(), "{said}");
@@ -150,8 +181,12 @@ impl Site {
 fn manifest(name: &str, version: Option<&str>, annotations: &[&str]) -> Value {
     let writes = annotations.iter();
     let writes: Vec<_> = writes.map(|it| format!("annotations[{it}]")).collect();
+    let active_when = match name {
+        "torch" => "mlPolicy.torch",
+        _ => "plugins",
+    };
     let mut manifest = json!({
-        "name": name, "description": "Stamps JobSets.", "activeWhen": "plugins", "claims": {"writes": writes},
+        "name": name, "description": "Stamps JobSets.", "activeWhen": active_when, "claims": {"writes": writes},
     });
     if let Some(version) = version {
         manifest["version"] = json!(version);
@@ -370,12 +405,6 @@ fn names(group: &str) -> Vec<String> {
         .collect()
 }
 
-fn arguments(configuration: &Path, store: &Path) -> Vec<OsString> {
-    let config = ["--config".into(), configuration.as_os_str().to_owned()];
-    let store = ["--plugin-store".into(), store.as_os_str().to_owned()];
-    config.into_iter().chain(store).collect()
-}
-
 /// Nothing of any JobSet has changed.
 fn ensure_unchanged(row: &BTreeMap<&str, [usize; 3]>) -> Result<()> {
     ensure!(row.values().all(|counts| *counts == [0, 0, 0]), "{row:?}");
@@ -477,11 +506,24 @@ async fn upgrade(
         ensure!(row[group] == [0, 0, 0], "{row:?}");
     }
     ensure!(row["queued"] == [0, 0, 120], "{row:?}");
+    let namespace = world.namespaces.first().context("no namespace")?;
+    let mut why = Command::new(Trainyard::program()?);
+    why.args(["why", "trainjob/queued-0", "--namespace", &namespace.name]);
+    let output = why
+        .arg("--kubeconfig")
+        .arg(world.cluster.plane().kubeconfig())
+        .output()?;
+    let text = String::from_utf8(output.stdout)?;
+    ensure!(
+        text.contains("  stamp@") && text.contains(", version 2.0.0, signed by acme, of rev-2-"),
+        "{text}"
+    );
     // What the command line makes of the same object is what runs.
     let file = site.folder.join("stamp.yaml");
     fs::write(&file, policy("stamp", &pushed.new).to_string())?;
     let mut plan = Command::new(Trainyard::program()?);
     plan.args(["plan", "--output=json", "--policy"]).arg(&file);
+    plan.env("DOCKER_CONFIG", site.folder.join(".docker"));
     plan.arg("--plugin-store")
         .arg(site.folder.join("store-of-ci"));
     let output = plan.output()?;
@@ -494,9 +536,9 @@ async fn upgrade(
     let api = world.cluster.api(&world.policies, "");
     let object = api.get("stamp").await?.accepted()?;
     ensure!(
-        object["status"]["plan"] == plan["digest"],
+        object["status"]["plan"] == plan[0]["digest"],
         "{object:#} {}",
-        plan["digest"]
+        plan[0]["digest"]
     );
     Ok(())
 }
@@ -580,10 +622,11 @@ async fn replacement(world: &mut World<'_>, controller: &Trainyard, pushed: &Pus
         row["runs"] == [0, 0, 0] && row["suspended"] == [0, 0, 0],
         "{row:?}"
     );
-    ensure!(
-        row["queued"] == [0, 0, 120] && row["plain"] == [0, 0, 60],
-        "{row:?}"
-    );
+    // Their pods' env vars differ, which JobSet does not let change.
+    let recreated = |row: &BTreeMap<&str, [usize; 3]>| {
+        row["queued"] == [0, 120, 0] && row["plain"] == [0, 60, 0]
+    };
+    ensure!(recreated(&row), "{row:?}");
     let plugins = world.cluster.api(&world.policies, "");
     plugins.delete("torch").await?.accepted()?;
     world.stage(4, "Running").await?;
@@ -591,7 +634,14 @@ async fn replacement(world: &mut World<'_>, controller: &Trainyard, pushed: &Pus
     let row = world
         .row("torch is the built-in one again", &before, controller)
         .await?;
-    ensure_unchanged(&row)
+    ensure!(recreated(&row), "{row:?}");
+    // They are what they were, to the byte.
+    let after = world.seen().await?;
+    let same = |(name, (_, bytes)): (&String, &(String, String))| {
+        before.get(name).is_some_and(|(_, old)| old == bytes)
+    };
+    ensure!(after.len() == before.len() && after.iter().all(same));
+    Ok(())
 }
 
 /// A person rolls a change back while it is in a share.
@@ -624,9 +674,7 @@ async fn outage(world: &mut World<'_>, account: &Path, site: &Site) -> Result<()
     site.registry.stop()?;
     let before = world.seen().await?;
     let plane = world.cluster.plane();
-    let store = site.folder.join("store");
-    let allowed = site.configuration("acme")?;
-    let controller = Trainyard::start(plane, account, arguments(&allowed, &store)).await?;
+    let controller = Trainyard::start(plane, account, site.arguments("acme", "store")?).await?;
     let namespace = world.namespaces.first().context("no namespace")?;
     let spec = json!({"runtimeRef": {"name": "stamped"}, "suspend": true});
     namespace.create("late", &spec).await?;
@@ -645,7 +693,7 @@ async fn outage(world: &mut World<'_>, account: &Path, site: &Site) -> Result<()
         .await?;
     ensure_unchanged(&row)?;
     controller.kill()?;
-    let empty = arguments(&allowed, &site.folder.join("empty"));
+    let empty = site.arguments("acme", "empty")?;
     let controller = Trainyard::start_unready(plane, account, empty)?;
     eventually("the controller says what is missing", async || {
         controller.process().still_runs()?;
@@ -664,7 +712,7 @@ async fn outage(world: &mut World<'_>, account: &Path, site: &Site) -> Result<()
         .await?;
     ensure_unchanged(&row)?;
     controller.kill()?;
-    let other = arguments(&site.configuration("mallory")?, &store);
+    let other = site.arguments("mallory", "store")?;
     let controller = Trainyard::start(plane, account, other).await?;
     controller.until_idle().await?;
     let row = world
@@ -702,7 +750,7 @@ async fn changes_reach_queued_train_jobs_alone(cluster: &Cluster) -> Result<()> 
     let site = Site::start(Path::new(env!("CARGO_TARGET_TMPDIR")))?;
     let pushed = Pushed::to(&site)?;
     let mut world = World::new(cluster).await?;
-    let arguments = arguments(&site.configuration("acme")?, &site.folder.join("store"));
+    let arguments = site.arguments("acme", "store")?;
     let controller = Trainyard::start(cluster.plane(), &account, arguments).await?;
     installation(&mut world, &controller, &pushed).await?;
     upgrade(&mut world, &controller, &site, &pushed).await?;

@@ -10,6 +10,7 @@ mod bare;
 mod crowd;
 mod measured;
 mod objects;
+mod rollout;
 mod summary;
 
 use std::{
@@ -79,6 +80,12 @@ struct Arguments {
     /// Measures the creation of this many TrainJobs through our webhooks and those of the reference.
     #[arg(long, default_value_t = 0)]
     admissions: usize,
+    /// Measures how soon this many queued TrainJobs follow a change of a plugin that the cluster declares.
+    #[arg(long, default_value_t = 0)]
+    followers: usize,
+    /// The two files of the plugin `stamp` for --followers. `make test-plugins` leaves them in target/tmp/plugins.
+    #[arg(long, num_args = 2)]
+    plugins: Vec<PathBuf>,
 }
 
 /// Which of a pair goes first.
@@ -118,6 +125,9 @@ fn main() -> Result<()> {
     }
     if arguments.admissions > 0 {
         admission::creations(&arguments.program, arguments.admissions)?;
+    }
+    if arguments.followers > 0 {
+        rollout::followers(&arguments.program, arguments.followers, &arguments.plugins)?;
     }
     Ok(())
 }
