@@ -30,6 +30,8 @@ fn chart_passes_lint() {
     }
 }
 
+const CLUSTER: &str = "plugins.source=\"Cluster\"";
+
 /// Values, and texts of the errors with which helm refuses them.
 const WRONG: &[(&[&str], &[&str])] = &[
     (
@@ -184,7 +186,98 @@ const WRONG: &[(&[&str], &[&str])] = &[
         ],
     ),
     (
-        &["plugins.roles=\"no: [roles\""],
+        &["plugins.source=\"cluster\""],
+        &["at '/plugins/source': value must be one of 'Cluster', 'File'"],
+    ),
+    (
+        &[CLUSTER, "plugins.policy=\"kind: PolicyPlugin\""],
+        &[
+            "plugins.policy: it has no effect with plugins.source Cluster; put its PolicyPlugins into plugins.declared",
+        ],
+    ),
+    (
+        &[CLUSTER, "manager.config.policyFile=\"/policy.yaml\""],
+        &["manager.config.policyFile: it has no effect with plugins.source Cluster"],
+    ),
+    (
+        &[
+            "plugins.source=\"File\"",
+            "plugins.unsigned=[\"registry.example.com/a\"]",
+        ],
+        &[
+            "plugins.unsigned: it has no effect with plugins.source File; set plugins.source to Cluster",
+        ],
+    ),
+    (
+        &[
+            "plugins.source=\"File\"",
+            "plugins.declared=[{\"name\":\"jax\"}]",
+        ],
+        &["plugins.declared: it has no effect with plugins.source File"],
+    ),
+    (
+        &["manager.config.plugins={\"unsigned\":[\"registry.example.com/a\"]}"],
+        &["manager.config.plugins.unsigned: set plugins.unsigned instead"],
+    ),
+    (
+        &[
+            CLUSTER,
+            "plugins.declared=[{\"name\":\"jax\"},{\"name\":\"jax\"}]",
+        ],
+        &["plugins.declared: jax is there twice"],
+    ),
+    (
+        &[
+            CLUSTER,
+            "plugins.declared=[{\"name\":\"a\",\"spec\":{\"source\":{\"oci\":{\"reference\":\"registry.example.com/a:1\"}}}}]",
+        ],
+        &[
+            "plugins.declared: a comes from a registry, but nobody may sign plugins; set plugins.signers",
+        ],
+    ),
+    (
+        &[
+            CLUSTER,
+            "plugins.declared=[{\"name\":\"a\",\"spec\":{\"source\":{\"file\":{\"name\":\"a.wasm\"}}}}]",
+        ],
+        &[
+            "plugins.declared: a is a file, but there is no directory of plugins; set plugins.volume",
+        ],
+    ),
+    (
+        &[
+            CLUSTER,
+            "plugins.declared=[{\"name\":\"a\",\"spec\":{\"grant\":[]}}]",
+        ],
+        &["additional properties 'grant' not allowed"],
+    ),
+    (
+        &[
+            CLUSTER,
+            "plugins.registries={\"configs\":{\"a\":{\"tls\":{\"ca_file\":\"/registry-ca/a.pem\"}}}}",
+        ],
+        &[
+            "plugins.registries: a has the certificate authority /registry-ca/a.pem; set plugins.registryAuthorities",
+        ],
+    ),
+    (
+        &[
+            CLUSTER,
+            "plugins.roles=\"kind: ClusterRole\\nmetadata: {name: kubeflow-trainer-controller-manager}\"",
+        ],
+        &[
+            "plugins.roles: a document is not the ClusterRole of a plugin; set the output of `trainyard rbac -f`",
+        ],
+    ),
+    (
+        &[
+            "plugins.source=\"File\"",
+            "plugins.roles=\"kind: ClusterRole\\nmetadata: {name: \\\"trainyard:plugin:a\\\"}\"",
+        ],
+        &["plugins.roles: trainyard:plugin:a is aggregated only with plugins.source Cluster"],
+    ),
+    (
+        &["plugins.source=\"File\"", "plugins.roles=\"no: [roles\""],
         &["plugins.roles: a document is neither a ClusterRole nor a Role"],
     ),
     (

@@ -65,9 +65,12 @@ fn pods_of_all_namespaces_reach_the_status_server() {
 #[test]
 #[ignore = "needs Go: `make test-chart`"]
 fn the_controller_has_the_permissions_that_it_prints() {
-    let output = command(&["rbac", "--feature-gates=TrainJobStatus=true"])
-        .output()
-        .unwrap();
+    let arguments = [
+        "rbac",
+        "--feature-gates=TrainJobStatus=true",
+        "--plugins-source=Cluster",
+    ];
+    let output = command(&arguments).output().unwrap();
     let printed = yaml::read(&stdout(&output)).remove(0).unwrap().value;
     let rendered = template(Helm::Three, &ON).unwrap();
     let roles = rendered["rbac/controller.yaml"].iter();

@@ -206,6 +206,9 @@ fn configuration_has_every_key_that_is_set() {
     for key in ["apiVersion", "kind"] {
         assert!(config.as_object_mut().unwrap().remove(key).is_some());
     }
+    // The chart's own value.
+    let plugins = config.as_object_mut().unwrap().remove("plugins");
+    assert_eq!(plugins, Some(json!({"source": "Cluster"})));
     assert_eq!(config, keys);
     assert_starts(config_of(&rendered));
 }
@@ -225,6 +228,7 @@ fn plugins_are_mounted_with_their_policy_and_roles() {
                 "plugins.volume",
                 json!({"image": {"reference": "example.com/plugins:1"}}),
             ),
+            set("plugins.source", json!("File")),
             set("plugins.policy", json!(policy)),
             set("plugins.roles", json!(roles)),
         ];

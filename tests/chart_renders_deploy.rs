@@ -24,12 +24,14 @@ use crate::common::root;
 
 /// The digests of the files that are rendered and of those that they are rendered from.
 const DIGESTS: &str = "deploy/rendered.sha256";
-/// The values for `deploy/`: kustomize takes the CRDs from their folder.
-const VALUES: [&str; 4] = [
+/// The values for `deploy/`: kustomize takes the CRDs from their folder, and its overlay with plugins has a file with PolicyPlugins.
+const VALUES: [&str; 6] = [
     "--set",
     "image.repository=trainyard",
     "--set",
     "crds.enabled=false",
+    "--set",
+    "plugins.source=File",
 ];
 /// Files of `deploy/` that are written by hand.
 const BY_HAND: [&str; 3] = [

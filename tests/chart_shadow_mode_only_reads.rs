@@ -28,7 +28,10 @@ fn names(rendered: &Rendered) -> BTreeSet<(String, String)> {
 }
 
 /// Values of a release of the controller, such as those that were written for the move.
-const OTHERS: [&str; 5] = [
+const OTHERS: [&str; 8] = [
+    "plugins.source=\"Cluster\"",
+    "plugins.declared=[{\"name\":\"jax\",\"spec\":{\"disabled\":true}}]",
+    "plugins.store={\"emptyDir\":{}}",
     "manager.config.certManagement.enable=true",
     "manager.config.featureGates.TrainJobStatus=true",
     "manager.replicas=3",
@@ -104,7 +107,7 @@ fn values_that_let_the_shadow_mode_write_are_refused() {
         format!("plugins.roles=\"{role}\"")
     };
     template(Helm::Three, &[SHADOW, &role("list")]).unwrap();
-    template(Helm::Three, &[&role("patch")]).unwrap();
+    template(Helm::Three, &["plugins.source=\"File\"", &role("patch")]).unwrap();
     let error = refusal(Helm::Three, &[SHADOW, &role("patch")]);
     let advice = "plugins.roles: the verb patch, but the shadow mode only reads; set the output of `trainyard rbac --shadow`";
     assert!(error.contains(advice), "{error}");

@@ -1,4 +1,4 @@
-//! The health checks of docs/gitops.md report TrainJobs of each state as Argo CD and Flux should show them.
+//! The health checks of docs/gitops.md report TrainJobs, PolicyPlugins and PluginRevisions of each state as Argo CD and Flux should show them.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,13 +16,82 @@ use trainyard_cluster::lua;
 
 use crate::common::{root, stderr, stdout};
 
-/// The status of a TrainJob for both tools.
+/// The status of an object for both tools.
 struct State {
     object: Value,
     argo: &'static str,
     message: &'static str,
-    /// `inProgress`, `failed` or `current`.
+    /// `inProgress`, `failed` or `current`. Flux does not apply PluginRevisions, and has no check for them.
     flux: &'static str,
+}
+
+/// Returns a PolicyPlugin with this condition `Active`, of this generation.
+fn policy_plugin(status: &str, reason: &str, generation: u8) -> Value {
+    json!({
+        "apiVersion": "trainyard.dev/v1alpha1", "kind": "PolicyPlugin", "metadata": {"name": "tracer", "generation": 2},
+        "status": {"observedGeneration": generation, "conditions": [
+            {"type": "Pulled", "status": "True", "reason": "Pulled", "message": "Pulled now"},
+            {"type": "Active", "status": status, "reason": reason, "message": "Active now"},
+        ]},
+    })
+}
+
+fn states_of_policy_plugins() -> Vec<State> {
+    let state = |status, reason, argo, flux| State {
+        object: policy_plugin(status, reason, 2),
+        argo,
+        message: "Active now",
+        flux,
+    };
+    let progressing = |object| State {
+        object,
+        argo: "Progressing",
+        message: "",
+        flux: "inProgress",
+    };
+    let mut new = policy_plugin("True", "Running", 1);
+    new.as_object_mut().unwrap().remove("status");
+    vec![
+        progressing(new),
+        progressing(policy_plugin("True", "Running", 1)),
+        progressing(policy_plugin("False", "MissingPermissions", 1)),
+        state("True", "Running", "Healthy", "current"),
+        state("False", "Disabled", "Healthy", "current"),
+        state("False", "RollingOut", "Progressing", "inProgress"),
+        state("False", "Comparing", "Progressing", "inProgress"),
+        state("False", "Retrying", "Progressing", "inProgress"),
+        state("False", "NewRefusals", "Suspended", "failed"),
+        state("False", "RemovesPlugins", "Suspended", "failed"),
+        state("False", "MissingPermissions", "Degraded", "failed"),
+        state("False", "WrongSigner", "Degraded", "failed"),
+        state("False", "RolledBack", "Degraded", "failed"),
+        state("False", "OthersFail", "Degraded", "failed"),
+    ]
+}
+
+fn states_of_revisions() -> Vec<State> {
+    let state = |status, argo, message| State {
+        object: json!({
+            "apiVersion": "trainyard.dev/v1alpha1", "kind": "PluginRevision", "metadata": {"name": "rev-1"}, "status": status,
+        }),
+        argo,
+        message,
+        flux: "",
+    };
+    let at =
+        |stage: &str, reason: &str| json!({"stage": stage, "reason": reason, "message": "why"});
+    vec![
+        state(json!({}), "Progressing", ""),
+        state(at("Shadow", "Comparing"), "Progressing", "why"),
+        state(at("Shadow", "NewRefusals"), "Suspended", "why"),
+        state(at("Shadow", "RemovesPlugins"), "Suspended", "why"),
+        state(at("Share", "Share"), "Progressing", "why"),
+        state(at("Running", "Share"), "Healthy", "why"),
+        state(at("Previous", "Share"), "Healthy", "why"),
+        state(at("Superseded", "Share"), "Healthy", "why"),
+        state(at("Refused", "Share"), "Degraded", "why"),
+        state(at("RolledBack", "Share"), "Degraded", "why"),
+    ]
 }
 
 /// Returns a TrainJob with these conditions, and with an error if there is one.
@@ -131,12 +200,22 @@ fn in_lua(value: &Value) -> String {
 #[test]
 #[ignore = "needs Go: `make test-chart`"]
 fn argo_cd_shows_the_state() {
-    const KEY: &str = "resource.customizations.health.trainer.kubeflow.org_TrainJob";
-    let map = block(KEY);
-    let script = map["data"][KEY].as_str().unwrap();
+    for (kind, states) in [
+        ("trainer.kubeflow.org_TrainJob", states()),
+        ("trainyard.dev_PolicyPlugin", states_of_policy_plugins()),
+        ("trainyard.dev_PluginRevision", states_of_revisions()),
+    ] {
+        argo_cd_shows(kind, &states);
+    }
+}
+
+fn argo_cd_shows(kind: &str, states: &[State]) {
+    let key = format!("resource.customizations.health.{kind}");
+    let map = block(&key);
+    let script = map["data"][&key].as_str().unwrap();
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("check.lua");
-    for state in states() {
+    for state in states {
         let object = in_lua(&state.object);
         let run = format!(
             "obj = {object}\nlocal function check()\n{script}end\nlocal found = check()\n\
@@ -162,13 +241,23 @@ fn flux_waits_for_the_end() {
     let checks = kustomization["spec"]["healthCheckExprs"]
         .as_array()
         .unwrap();
-    let [check] = checks.as_slice() else {
+    let [of_train_jobs, of_policy_plugins] = checks.as_slice() else {
         panic!("{checks:?}");
     };
-    assert_eq!(check["apiVersion"], "trainer.kubeflow.org/v1alpha1");
-    assert_eq!(check["kind"], "TrainJob");
+    for (check, states) in [
+        (of_train_jobs, states()),
+        (of_policy_plugins, states_of_policy_plugins()),
+    ] {
+        flux_shows(check, &states);
+    }
+}
+
+fn flux_shows(check: &Value, states: &[State]) {
+    for field in ["apiVersion", "kind"] {
+        assert_eq!(check[field], states[0].object[field]);
+    }
     let order = ["inProgress", "failed", "current"];
-    for state in states() {
+    for state in states {
         let mut context = Context::default();
         for (name, value) in state.object.as_object().unwrap() {
             context.add_variable(name.as_str(), value).unwrap();

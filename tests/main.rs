@@ -7,6 +7,7 @@ mod cases_render_as_expected;
 mod changes_of_plugins_are_compared;
 mod chart_alerts_fire;
 mod chart_checks_values;
+mod chart_declares_plugins;
 mod chart_documents_its_values;
 mod chart_lets_pods_report_progress;
 mod chart_reads_values_of_the_reference;

@@ -13,10 +13,12 @@
 //! - `recording` and `bundle`: what `replay` renders again. `difference` finds the first difference between two values, and
 //!   `field_changes` all fields that differ between two renderings;
 //! - `upgrade`: what a new version of a plugin changes, and whom it breaks;
-//! - `cluster`: the client of an interactive command. `live_objects` reads objects with it, and `replicas` the controller's pods;
+//! - `cluster`: the client of an interactive command. `live_objects` reads objects with it, `replicas` the controller's pods, and `apply`
+//!   applies objects;
 //! - `registries`: the client of registries of plugins;
 //! - `output`, `report` and `log`: standard output, the errors with the exit code, and the log.
 
+mod apply;
 mod args;
 mod built_ins;
 mod bundle;

@@ -1,12 +1,8 @@
 //! `trainyard runtimes`.
 
-use anyhow::{Context as _, anyhow};
+use anyhow::Context as _;
 use clap::{ArgGroup, Args, builder::PossibleValuesParser};
-use kube::{
-    Api, Client,
-    api::{ApiResource, DynamicObject, Patch, PatchParams},
-    core::GroupVersionKind,
-};
+use kube::{Client, core::GroupVersionKind};
 use serde_json::Value;
 use trainyard_api::{
     names::{
@@ -15,9 +11,9 @@ use trainyard_api::{
     },
     yaml,
 };
-use trainyard_controller::client::message_of;
 
 use crate::{
+    apply,
     cluster::{Access, ClusterArgs},
     output::{self, Table},
     report::ErrorList,
@@ -116,23 +112,7 @@ impl Runtime {
 
     async fn apply(&self, client: Client) -> Result<(), anyhow::Error> {
         let kind = GroupVersionKind::gvk(TRAINER_GROUP, "v1alpha1", CLUSTER_TRAINING_RUNTIME);
-        let kinds: Api<DynamicObject> = Api::all_with(client, &ApiResource::from_gvk(&kind));
-        let params = PatchParams::apply("trainyard").force().validation_strict();
-        let applied = kinds
-            .patch(self.name, &params, &Patch::Apply(self.value()?))
-            .await;
-        applied.map(drop).map_err(|error| match error {
-            kube::Error::Api(answer) if answer.is_not_found() => {
-                anyhow!(
-                    "{CLUSTER_TRAINING_RUNTIME} is not served; apply the CRDs, which `trainyard crds` prints"
-                )
-            }
-            error => anyhow!(
-                "{CLUSTER_TRAINING_RUNTIME} {} cannot be applied: {}",
-                self.name,
-                message_of(&error)
-            ),
-        })
+        apply::apply(client, &kind, self.name, &self.value()?).await
     }
 }
 

@@ -76,6 +76,26 @@ app.kubernetes.io/part-of: kubeflow
 {{- if (.Values.manager.config.metrics.auth | default dict).enabled }}true{{ end -}}
 {{- end -}}
 
+{{/* Not empty if plugins are declared in the cluster. The shadow mode reads none of them. */}}
+{{- define "trainyard.clusterPlugins" -}}
+{{- if and (eq .Values.plugins.source "Cluster") (not .Values.shadow.enabled) }}yes{{ end -}}
+{{- end -}}
+
+{{/* The documents of `plugins.roles` that are the roles of plugins and not those of the controller, as a list. */}}
+{{- define "trainyard.pluginRoles" -}}
+{{- $roles := list -}}
+{{- range $text := splitList "\n---\n" .Values.plugins.roles -}}
+{{- $role := fromYaml $text -}}
+{{- if hasPrefix "trainyard:plugin:" (($role.metadata | default dict).name | default "") }}{{ $roles = append $roles $role }}{{ end -}}
+{{- end -}}
+{{- with $roles }}{{ toYaml . }}{{ end -}}
+{{- end -}}
+
+{{/* The mirrors and certificate authorities of registries, as a file; empty without any. */}}
+{{- define "trainyard.registries" -}}
+{{- if include "trainyard.clusterPlugins" . }}{{ with .Values.plugins.registries }}{{ toYaml . }}{{ end }}{{ end -}}
+{{- end -}}
+
 {{/* The controller's configuration, as a file. */}}
 {{- define "trainyard.config" -}}
 {{- $config := deepCopy .Values.manager.config -}}
@@ -97,6 +117,13 @@ app.kubernetes.io/part-of: kubeflow
 {{- if not (include "trainyard.metricsAuth" .) }}{{ $_ := unset $config.metrics "auth" }}{{ end -}}
 {{- with .Values.plugins.volume }}{{ $_ := set $config "pluginDir" "/plugins" }}{{ end -}}
 {{- with .Values.plugins.policy }}{{ $_ := set $config "policyFile" "/policy/policy.yaml" }}{{ end -}}
+{{- if include "trainyard.clusterPlugins" . -}}
+{{- $plugins := dict "source" "Cluster" -}}
+{{- range $key := list "rollout" "signers" "unsigned" -}}
+{{- with get $.Values.plugins $key }}{{ $_ := set $plugins $key . }}{{ end -}}
+{{- end -}}
+{{- $_ := set $config "plugins" $plugins -}}
+{{- end -}}
 # docs/configuration.md documents every field.
 apiVersion: trainyard.dev/v1alpha1
 kind: ControllerConfiguration

@@ -394,6 +394,7 @@ fn every_metric_is_documented() {
     metrics.show_shadow(&Arc::default());
     metrics.set_revision_stage(Some("Running".to_owned()));
     metrics.plugins_not_loaded(["rdma"].into_iter());
+    metrics.set_inactive_policies([("rdma", "Retrying")].into_iter());
     let text = metrics.text().unwrap();
     let served: BTreeSet<_> = text
         .lines()

@@ -246,6 +246,7 @@ prop_compose! {
             write_job_set_defaults,
             policy_file: paths.0,
             plugin_dir: paths.1,
+            rendering,
             plugins: PluginSettings {
                 source: if plugins.0 { PluginsSource::Cluster } else { PluginsSource::File },
                 signers,
@@ -255,7 +256,6 @@ prop_compose! {
                     interval: plugins.2.max(Duration::from_secs(1)),
                 },
             },
-            rendering,
             logging: Logging {
                 format: if logging.0 { LogFormat::Json } else { LogFormat::Text },
                 level: *levels.get(logging.1).unwrap(),

@@ -1,5 +1,6 @@
 //! `trainyard plugin`.
 
+mod apply;
 mod build;
 mod built;
 mod cases;
@@ -59,6 +60,8 @@ pub(crate) enum PluginCommand {
     Verify(registry::VerifyArgs),
     /// Convert a policy file to PolicyPlugins and the section `rendering` of the controller's configuration, and print them.
     Convert(convert::ConvertArgs),
+    /// Apply PolicyPlugins to the cluster after they are checked, as `kubectl apply --server-side --force-conflicts` does.
+    Apply(apply::ApplyArgs),
     /// Compile the built-in plugins and plugin files before they are needed, such as when an image is built, so that no pod waits for it.
     ///
     /// The code fits this build of Trainyard and the architecture of this machine, whatever its processor.
@@ -84,6 +87,7 @@ pub(crate) fn run(command: &PluginCommand) -> Result<(), ErrorList> {
         PluginCommand::Copy(args) => registry::copy(args),
         PluginCommand::Verify(args) => registry::verify(args),
         PluginCommand::Convert(args) => convert::run(args),
+        PluginCommand::Apply(args) => apply::run(args),
         PluginCommand::Compile(args) => compile::run(args),
         PluginCommand::Wrap(args) => wrap::run(args),
         PluginCommand::Wit(args) => wit::run(args),

@@ -6,6 +6,7 @@ mod common;
 mod crds_install_and_merge;
 mod documented_commands_work;
 mod kustomizations_install;
+mod labeled_roles_give_only_what_their_author_has;
 mod pods_are_refused_as_in_the_table;
 mod reference_clients_lose_nothing;
 mod schema_agrees_with_the_api_server;
@@ -39,6 +40,10 @@ fn main() -> Result<ExitCode> {
             documented_commands_work::tests_of_replaced(),
         )
         .tests("kustomizations_install", kustomizations_install::tests())
+        .tests(
+            "labeled_roles_give_only_what_their_author_has",
+            labeled_roles_give_only_what_their_author_has::tests(),
+        )
         .tests(
             "added_containers_are_admitted",
             added_containers_are_admitted::tests(),

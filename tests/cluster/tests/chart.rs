@@ -2,6 +2,7 @@
 
 mod api_servers_trust_the_controllers_certificate;
 mod chart_installs_jobset;
+mod chart_installs_plugins;
 mod chart_is_accepted_by_the_api_server;
 mod chart_keeps_train_jobs;
 mod charts_replace_each_other;
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
             api_servers_trust_the_controllers_certificate::tests(),
         )
         .tests("chart_installs_jobset", chart_installs_jobset::tests())
+        .tests("chart_installs_plugins", chart_installs_plugins::tests())
         .tests("chart_keeps_train_jobs", chart_keeps_train_jobs::tests())
         .tests(
             "charts_replace_each_other",

@@ -66,6 +66,7 @@ const VARIANTS: &[(&str, &[&str])] = &[
         "plugins",
         &[
             "plugins.volume={\"image\":{\"reference\":\"example.com/plugins:1\"}}",
+            "plugins.source=\"File\"",
             "plugins.policy=\"apiVersion: trainyard.dev/v1alpha1\\nkind: PolicyFile\\n\"",
             "runtimes.install=\"all\"",
         ],
@@ -75,6 +76,30 @@ const VARIANTS: &[(&str, &[&str])] = &[
         &[
             "plugins.volume={\"persistentVolumeClaim\":{\"claimName\":\"plugins\",\"readOnly\":true}}",
             "runtimes.defaultEnabled=true",
+        ],
+    ),
+    ("no plugins in the cluster", &["plugins.source=\"File\""]),
+    (
+        "plugins of registries",
+        &[
+            "plugins.source=\"Cluster\"",
+            "plugins.declared=[{\"name\":\"tracer\",\"spec\":{\"source\":{\"oci\":{\"reference\":\"registry.example.com/acme/tracer:1@sha256:0000000000000000000000000000000000000000000000000000000000000000\"}}}}]",
+            "plugins.signers=[{\"name\":\"acme\",\"publicKey\":\"-----BEGIN PUBLIC KEY-----\\nMA==\\n-----END PUBLIC KEY-----\\n\",\"plugins\":[\"tracer\"],\"repositories\":[\"registry.example.com/acme/*\"]}]",
+            "plugins.unsigned=[\"registry.example.com/experiments/*\"]",
+            "plugins.rollout={\"steps\":[5,25],\"interval\":\"10m\"}",
+            "plugins.store={\"persistentVolumeClaim\":{\"claimName\":\"plugins\"}}",
+            "plugins.registryConfig=\"pull\"",
+            "plugins.registries={\"configs\":{\"registry.example.com\":{\"tls\":{\"ca_file\":\"/registry-ca/ca.pem\"}}}}",
+            "plugins.registryAuthorities={\"secret\":{\"secretName\":\"authorities\"}}",
+            "plugins.roles=\"kind: ClusterRole\\nmetadata: {name: \\\"trainyard:plugin:tracer\\\"}\\nrules: [{apiGroups: [\\\"\\\"], resources: [nodes], verbs: [get]}]\\n\"",
+        ],
+    ),
+    (
+        "plugin files of a volume, declared in the cluster",
+        &[
+            "plugins.source=\"Cluster\"",
+            "plugins.volume={\"image\":{\"reference\":\"example.com/plugins:1\"}}",
+            "plugins.declared=[{\"name\":\"tracer\",\"spec\":{\"source\":{\"file\":{\"name\":\"tracer.wasm\"}}}}]",
         ],
     ),
     (
@@ -225,11 +250,9 @@ async fn every_variant_is_accepted(plane: &ControlPlane) -> Result<()> {
                 checked += 1;
             }
         }
-        let runtimes = values.iter().any(|value| value.starts_with("runtimes"));
-        ensure!(
-            checked == 1 + usize::from(runtimes),
-            "{name}: {checked} pods"
-        );
+        let has = |start| values.iter().any(|value| value.starts_with(start));
+        let jobs = usize::from(has("runtimes")) + usize::from(has("plugins.declared"));
+        ensure!(checked == 1 + jobs, "{name}: {checked} pods");
     }
     // Pod Security is checked at all.
     let mut unrestricted = pod(rendered(Helm::Three, &[])?

@@ -23,8 +23,14 @@ impl Setup for Runtime {
     }
 }
 
-/// The panels without data until an API server is too slow for Events, or a plugin fails.
-const OF_FAULTS: [&str; 2] = ["Dropped Events", "Calls that failed"];
+/// The panels without data until an API server is too slow for Events, a plugin fails, or the cluster declares plugins.
+const OF_FAULTS: [&str; 5] = [
+    "Dropped Events",
+    "Calls that failed",
+    "PolicyPlugins that are not active",
+    "Stage of the newest PluginRevision",
+    "Replicas without the plugins in use",
+];
 /// What Prometheus adds to each series of a ServiceMonitor.
 const TARGET: &str = r#"job="kubeflow-trainer-metrics",pod="trainyard-0""#;
 

@@ -2,6 +2,7 @@
 //! including every field, and the result is as the README describes, also in another namespace.
 #![allow(clippy::indexing_slicing)]
 
+mod plugin_revisions;
 mod secrets;
 mod snapshots;
 
@@ -123,6 +124,7 @@ async fn deploy_and_the_runtimes(plane: &ControlPlane) -> Result<()> {
     is_whole(plane, "kubeflow-system").await?;
     secrets::of_train_jobs_are_the_controllers(plane, "kubeflow-system").await?;
     snapshots::of_train_jobs_are_the_controllers(plane, "kubeflow-system").await?;
+    plugin_revisions::are_the_controllers(plane, "kubeflow-system").await?;
     let runtimes = kustomized(&root().join("deploy/runtimes"))?;
     eventually("the runtimes' kind is served", async || {
         Ok(apply_all(plane, &runtimes).await.ok())
@@ -314,7 +316,8 @@ async fn another_namespace(plane: &ControlPlane) -> Result<()> {
     apply_all(plane, &objects).await?;
     is_whole(plane, "ml-platform").await?;
     secrets::of_train_jobs_are_the_controllers(plane, "ml-platform").await?;
-    snapshots::of_train_jobs_are_the_controllers(plane, "ml-platform").await
+    snapshots::of_train_jobs_are_the_controllers(plane, "ml-platform").await?;
+    plugin_revisions::are_the_controllers(plane, "ml-platform").await
 }
 
 /// Runs the checks sequentially, because they share cluster-scoped objects.

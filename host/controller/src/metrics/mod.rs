@@ -504,6 +504,11 @@ impl Metrics {
         self.revisions.set_not_loaded(plugins);
     }
 
+    /// Sets the PolicyPlugins that are not used as they say, with the reason.
+    pub fn set_inactive_policies<'p>(&self, plugins: impl Iterator<Item = (&'p str, &'p str)>) {
+        self.revisions.set_inactive(plugins);
+    }
+
     /// Shows a page about the plugins of the cluster. Call it once.
     pub(crate) fn show_plugins(&self, page: impl Fn() -> Option<String> + Send + Sync + 'static) {
         let _ = self.plugins_page.set(Box::new(page));

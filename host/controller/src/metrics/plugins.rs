@@ -18,12 +18,19 @@ struct NotLoadedLabels {
     plugin: Label,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct InactiveLabels {
+    plugin: Label,
+    reason: Label,
+}
+
 /// The metrics of revisions.
 #[derive(Default)]
 pub(super) struct RevisionMetrics {
     stage: Family<StageLabels, Gauge>,
     behind: Gauge,
     not_loaded: Family<NotLoadedLabels, Gauge>,
+    inactive: Family<InactiveLabels, Gauge>,
 }
 
 impl RevisionMetrics {
@@ -43,6 +50,11 @@ impl RevisionMetrics {
             "1 for each plugin of the running PluginRevision that this process skips",
             self.not_loaded.clone(),
         );
+        registry.register(
+            "trainyard_policy_plugin_inactive",
+            "1 for each PolicyPlugin whose condition Active is false, except for those that are disabled, in the leader",
+            self.inactive.clone(),
+        );
     }
 
     pub(super) fn set_stage(&self, stage: Option<&str>) {
@@ -55,6 +67,16 @@ impl RevisionMetrics {
 
     pub(super) fn set_behind(&self, replicas: usize) {
         self.behind.set(i64::try_from(replicas).unwrap_or(i64::MAX));
+    }
+
+    pub(super) fn set_inactive<'p>(&self, plugins: impl Iterator<Item = (&'p str, &'p str)>) {
+        self.inactive.clear();
+        for (plugin, reason) in plugins {
+            let (plugin, reason) = (Label::new(plugin), Label::new(reason));
+            self.inactive
+                .get_or_create(&InactiveLabels { plugin, reason })
+                .set(1);
+        }
     }
 
     pub(super) fn set_not_loaded<'p>(&self, plugins: impl Iterator<Item = &'p str>) {

@@ -98,17 +98,20 @@ pub enum PluginCondition {
     Loaded,
     /// It conflicts with another plugin.
     Conflicting,
+    /// The controller has the permissions for what it looks up and emits.
+    Permitted,
     /// It is used as the PolicyPlugin says.
     Active,
 }
 
 impl PluginCondition {
     /// All conditions, in the order in which they are written.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Pulled,
         Self::Verified,
         Self::Loaded,
         Self::Conflicting,
+        Self::Permitted,
         Self::Active,
     ];
 
@@ -120,6 +123,7 @@ impl PluginCondition {
             Self::Verified => "Verified",
             Self::Loaded => "Loaded",
             Self::Conflicting => "Conflicting",
+            Self::Permitted => "Permitted",
             Self::Active => "Active",
         }
     }

@@ -26,6 +26,10 @@ pub(super) struct Proposed {
     pub(super) signers: BTreeMap<String, String>,
     /// What is worth knowing of a plugin that was resolved, such as that its tag was moved to an older version.
     pub(super) notes: BTreeMap<String, String>,
+    /// Whether all plugins were loaded together, even if permissions are missing.
+    pub(super) is_loaded: bool,
+    /// Whether permissions are missing, which an administrator may add at any time.
+    pub(super) lacks_permissions: bool,
     /// Whether the revision could not be created.
     pub(super) not_created: bool,
 }
@@ -33,7 +37,7 @@ pub(super) struct Proposed {
 impl Proposed {
     /// Whether a retry may help.
     pub(super) fn is_waiting(&self) -> bool {
-        self.not_created || !self.waiting.is_empty()
+        self.not_created || self.lacks_permissions || !self.waiting.is_empty()
     }
 }
 

@@ -5,9 +5,9 @@
 //! and runtimes are rendered, and writes the `status` of the PolicyPlugins. Every replica loads the revisions that are in use (`follower`), and
 //! keeps what it has if it cannot.
 //!
-//! `audit` tells about it. `objects` has what is kept of both kinds, `calls` the calls that write them, and `boundary` the traits by which the program brings the
-//! content of plugins. `loading` loads a revision, `memory` has what the leader
-//! remembers, and `page` shows comparisons.
+//! `permitted` asks the API server whether the controller may do what plugins need. `audit` tells about it. `objects` has what is kept of both
+//! kinds, `calls` the calls that write them, and `boundary` the traits by which the program brings the content of plugins. `loading` loads a
+//! revision, `memory` has what the leader remembers, and `page` shows comparisons.
 
 mod audit;
 mod boundary;
@@ -19,6 +19,7 @@ mod loading;
 mod memory;
 mod objects;
 mod page;
+mod permitted;
 mod proposer;
 mod resolver;
 mod roller;

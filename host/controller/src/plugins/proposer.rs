@@ -171,7 +171,14 @@ impl Leader {
             Proposal::Create(number) => {
                 spec.number = number;
                 match plugins.load(&spec, Mode::Strict, false).await {
-                    Ok(_) => {
+                    Ok(loaded) => {
+                        proposed.is_loaded = true;
+                        let missing = plugins.missing_permissions(&spec, &loaded).await;
+                        if !missing.is_empty() {
+                            proposed.problems.extend(missing);
+                            proposed.lacks_permissions = true;
+                            return None;
+                        }
                         // Known before the revision is, so that the revision does not count as one that nobody asks for.
                         self.proposed().wanted = Some(hash.clone());
                         proposed.wanted = Some(hash);

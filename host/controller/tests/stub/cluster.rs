@@ -133,6 +133,8 @@ struct State {
     not_served: BTreeSet<&'static str>,
     /// The tokens that are accepted, with their audience and their user.
     tokens: BTreeMap<String, (String, Value)>,
+    /// The resources for which the controller has no permissions.
+    denied: BTreeSet<&'static str>,
 }
 
 /// What the API server stored at a time.
@@ -310,6 +312,25 @@ impl Cluster {
             }
             _ => json!({"user": {}, "error": "[invalid bearer token]"}),
         };
+        review
+    }
+
+    /// Takes the permissions for a resource away, as SelfSubjectAccessReviews show.
+    pub(crate) fn deny(&self, resource: &'static str) {
+        self.state.lock().unwrap().denied.insert(resource);
+    }
+
+    /// Gives the permissions for a resource back.
+    pub(crate) fn permit(&self, resource: &'static str) {
+        self.state.lock().unwrap().denied.remove(resource);
+    }
+
+    /// Answers a SelfSubjectAccessReview.
+    fn review_access(&self, mut review: Value) -> Value {
+        let state = self.state.lock().unwrap();
+        let resource = review["spec"]["resourceAttributes"]["resource"].as_str();
+        let is_denied = state.denied.contains(resource.unwrap());
+        review["status"] = json!({"allowed": !is_denied});
         review
     }
 
@@ -540,6 +561,9 @@ impl Cluster {
                 "list" => (200, self.list(&place, partial)),
                 "get" => self.found(&place, partial),
                 "create" if place.plural == "tokenreviews" => (201, self.review(body)),
+                "create" if place.plural == "selfsubjectaccessreviews" => {
+                    (201, self.review_access(body))
+                }
                 "create" => {
                     let (code, object) = self.create(&place, body);
                     (code, shown(&object, partial))

@@ -86,6 +86,12 @@ impl Artifact {
         }
     }
 
+    /// The same, which also looks up objects.
+    pub(crate) fn looks_up(mut self, lookup: &str) -> Self {
+        self.manifest["claims"]["reads"] = json!([lookup]);
+        self
+    }
+
     /// The same, with another function.
     pub(crate) fn runs(
         self,

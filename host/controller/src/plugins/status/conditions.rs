@@ -88,7 +88,8 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
         proposed.resolved.get(name).map(|plugin| &plugin.origin),
         Some(Origin::BuiltIn(_))
     );
-    let others_fail = !proposed.problems.is_empty() || !proposed.waiting.is_empty();
+    let others_fail =
+        !proposed.is_loaded && !(proposed.problems.is_empty() && proposed.waiting.is_empty());
     let is_in_revision = Plugin::of(name, facts).newest.is_some();
     match kind {
         PluginCondition::Pulled if is_built_in => of(
@@ -131,6 +132,16 @@ fn found(kind: PluginCondition, name: &str, facts: &StatusFacts<'_>) -> Found {
             ConditionStatus::True,
             "Loaded",
             "it is loaded with the settings of this object",
+        ),
+        PluginCondition::Permitted if is_built_in => of(
+            ConditionStatus::True,
+            "BuiltIn",
+            "the role of the controller has its permissions",
+        ),
+        PluginCondition::Permitted => of(
+            ConditionStatus::True,
+            "Permitted",
+            "the controller had the permissions for what it looks up and emits when its PluginRevision was created",
         ),
         _ => of(
             ConditionStatus::False,

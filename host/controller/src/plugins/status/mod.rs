@@ -8,12 +8,12 @@ use std::{collections::BTreeMap, sync::Arc};
 use conditions::conditions;
 use k8s_openapi::jiff::Timestamp;
 use trainyard_config::policy_plugin::{
-    MAX_LINES, Origin, PluginRevisionSpec, PolicyPluginStatus, ReplicaCount, ResolvedPlugin,
-    TrainJobCount,
+    ConditionStatus, MAX_LINES, Origin, PluginRevisionSpec, PolicyPluginStatus, ReplicaCount,
+    ResolvedPlugin, TrainJobCount,
 };
 
 use super::{
-    Leader,
+    Leader, PluginCondition,
     comparison::is_same,
     loading::LoadedRevision,
     memory::Proposed,
@@ -60,7 +60,7 @@ impl Leader {
         });
         let revisions: Vec<_> = known.collect();
         let train_jobs = self.count_train_jobs();
-        let mut changed = Vec::new();
+        let (mut changed, mut inactive) = (Vec::new(), Vec::new());
         {
             let proposed = self.proposed();
             let facts = StatusFacts {
@@ -76,17 +76,28 @@ impl Leader {
                     continue;
                 }
                 let status = status(&name.0, &state, &facts);
+                inactive.extend(inactive_reason(&status).map(|reason| (name.0.clone(), reason)));
                 if status != state.status {
                     changed.push((name.0.clone(), status));
                 }
             }
         }
+        let inactive = inactive.iter().map(|(name, reason)| (&**name, &**reason));
+        plugins.metrics.set_inactive_policies(inactive);
         for (name, status) in changed {
             if let Err(error) = plugins.write_policy_status(&name, &status).await {
                 tracing::warn!(plugin = &*name, %error, "the status of a PolicyPlugin cannot be written; it is written with the next change");
             }
         }
     }
+}
+
+/// Returns why the plugin is not used as its PolicyPlugin says; `None` if it is, or is disabled.
+fn inactive_reason(status: &PolicyPluginStatus) -> Option<String> {
+    let mut conditions = status.conditions.iter();
+    let active = conditions.find(|it| it.kind == PluginCondition::Active.name())?;
+    let is_inactive = active.status == ConditionStatus::False && active.reason != "Disabled";
+    is_inactive.then(|| active.reason.clone())
 }
 
 /// Returns the status of the PolicyPlugin of this name.

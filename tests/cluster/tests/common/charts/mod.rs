@@ -67,7 +67,7 @@ impl<'a> Charts<'a> {
     }
 
     /// Runs a shell command with the permissions of a kubeconfig file. Returns its output.
-    async fn shell_as(&self, kubeconfig: &Path, command: &str) -> Result<String> {
+    pub async fn shell_as(&self, kubeconfig: &Path, command: &str) -> Result<String> {
         self.shell.run(kubeconfig, command).await
     }
 
