@@ -19,6 +19,7 @@ use super::{
     snapshot::Snapshot,
     start::KnownJobSet,
     status,
+    vouch::Trust,
 };
 use crate::{
     fair::Worker,
@@ -139,7 +140,7 @@ impl Run<'_> {
         match snapshot {
             Some(WithFacts { value, .. }) if started => self.plan(job, value).await,
             None if started => Ok(()),
-            Some(WithFacts { facts, value }) if facts.trusted => {
+            Some(WithFacts { facts, value }) if facts.trust != Trust::Nothing => {
                 self.render(job, RuntimeSource::Snapshot, value).await
             }
             _ => self.render_current(job).await,
