@@ -150,10 +150,7 @@ impl Run<'_> {
     /// Compares the patches of a TrainJob that has started with the runtime of its snapshot. No plugin is called.
     async fn plan(&mut self, job: &AdmittedTrainJob, snapshot: Snapshot) -> Result<()> {
         let job = job.job.clone();
-        if let Some(plan) = &snapshot.plan {
-            self.cluster.keep(plan);
-        }
-        let planned = self.cluster.plan(&job, &snapshot.runtime).await?;
+        let planned = self.cluster.plan(&job, &snapshot).await?;
         planned.map_err(|problems| {
             ReconcileError::render(job, snapshot.runtime, Stopped::Refused(problems))
         })

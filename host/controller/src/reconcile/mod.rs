@@ -132,12 +132,19 @@ impl Reconciler {
         outcome
     }
 
-    /// Whether a TrainJob follows a replacement of the plugins: this controller reconciles it, and it has neither started nor ended.
+    /// Whether a TrainJob follows a replacement of the plugins: this controller reconciles it, it has neither started nor ended, and it is not
+    /// known to be up to date with the plugins of its namespace.
     pub(crate) fn follows(&self, key: &NamespacedName, job: &TrainJobState) -> bool {
         let is_reconciled = job.desired.managed_by_us && !job.deleting;
         let has_ended = || status::end(&job.status).is_some();
         let has_not_started = || KnownJobSet::of(self, key, &job.uid).has_not_started(&job.status);
-        is_reconciled && !has_ended() && has_not_started()
+        let has_followed = || {
+            let pinned = self.pin(&key.namespace);
+            let last = self.last();
+            let last = last.get(key).and_then(Option::as_ref);
+            last.is_some_and(|last| last.common == pinned.generation().common)
+        };
+        is_reconciled && !has_ended() && has_not_started() && !has_followed()
     }
 
     /// Returns the TrainJob in the store. What was remembered of a TrainJob that is gone or unreadable is discarded, and what one of another manager waited for.

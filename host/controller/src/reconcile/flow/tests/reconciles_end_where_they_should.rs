@@ -216,9 +216,12 @@ fn mend(world: &mut World) {
         world.snapshot = None;
     }
     // The error about a snapshot that nothing vouches for says so.
-    let is_vouched = world.job_set.is_some() || world.deleted_job_set.is_some();
-    let has_changed = |it: &SimSnapshot| it.started && !it.is_of(world);
-    if !is_vouched && world.snapshot.as_ref().is_some_and(has_changed) {
+    let has_run = status::has_run(&world.job.status);
+    let is_unproven = |it: &SimSnapshot| match &world.deleted_job_set {
+        None => it.started && !it.is_of(world),
+        Some(deleted) => (has_run || it.started) && deleted.snapshot != Some(it.content()),
+    };
+    if world.job_set.is_none() && world.snapshot.as_ref().is_some_and(is_unproven) {
         world.snapshot = None;
     }
 }
