@@ -290,6 +290,7 @@ impl Jobs for World {
     async fn delete_job(&mut self, job: &OldJob) -> Result<()> {
         self.call(format!("delete {}", job.name)).await?;
         self.jobs.retain(|known| known != job);
+        self.next_version();
         Ok(())
     }
 }
