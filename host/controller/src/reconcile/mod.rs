@@ -132,19 +132,20 @@ impl Reconciler {
         outcome
     }
 
-    /// Whether a TrainJob follows a replacement of the plugins: this controller reconciles it, it has neither started nor ended, and it is not
-    /// known to be up to date with the plugins of its namespace.
+    /// Whether a TrainJob follows a replacement of the plugins: this controller reconciles it, and it has neither started nor ended.
     pub(crate) fn follows(&self, key: &NamespacedName, job: &TrainJobState) -> bool {
         let is_reconciled = job.desired.managed_by_us && !job.deleting;
         let has_ended = || status::end(&job.status).is_some();
         let has_not_started = || KnownJobSet::of(self, key, &job.uid).has_not_started(&job.status);
-        let has_followed = || {
-            let pinned = self.pin(&key.namespace);
-            let last = self.last();
-            let last = last.get(key).and_then(Option::as_ref);
-            last.is_some_and(|last| last.common == pinned.generation().common)
-        };
-        is_reconciled && !has_ended() && has_not_started() && !has_followed()
+        is_reconciled && !has_ended() && has_not_started()
+    }
+
+    /// Whether the last reconcile of a TrainJob was with the plugins that its namespace has now. A reconcile that has just begun may still change that.
+    pub(crate) fn has_followed(&self, key: &NamespacedName) -> bool {
+        let pinned = self.pin(&key.namespace);
+        let last = self.last();
+        let last = last.get(key).and_then(Option::as_ref);
+        last.is_some_and(|last| last.common == pinned.generation().common)
     }
 
     /// Returns the TrainJob in the store. What was remembered of a TrainJob that is gone or unreadable is discarded, and what one of another manager waited for.

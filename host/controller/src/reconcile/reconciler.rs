@@ -235,12 +235,13 @@ impl Reconciler {
         ]
     }
 
+    /// Notes that a TrainJob is up to date with the plugins of its namespace.
     #[cfg(test)]
     pub(crate) fn note_last(&self, key: &NamespacedName) {
         let last = LastReconcile {
             uid: Box::default(),
             fingerprint: 0,
-            common: crate::generation::CommonInputs::default(),
+            common: self.pin(&key.namespace).generation().common.clone(),
             job_set: None,
             objects: None,
         };

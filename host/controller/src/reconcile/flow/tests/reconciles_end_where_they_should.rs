@@ -217,11 +217,15 @@ fn mend(world: &mut World) {
     }
     // The error about a snapshot that nothing vouches for says so.
     let has_run = status::has_run(&world.job.status);
-    let is_unproven = |it: &SimSnapshot| match &world.deleted_job_set {
-        None => it.started && !it.is_of(world),
-        Some(deleted) => (has_run || it.started) && deleted.snapshot != Some(it.content()),
+    let is_unproven = |it: &SimSnapshot| match (&world.job_set, &world.deleted_job_set) {
+        // A warning says that it is left as it is.
+        (Some(found), _) if found.suspended => false,
+        // Another client has unsuspended it when the snapshot for its update was written already.
+        (Some(found), _) => found.vouches_for != Some(it.content()),
+        (None, Some(deleted)) => (has_run || it.started) && deleted.snapshot != Some(it.content()),
+        (None, None) => it.started && !it.is_of(world),
     };
-    if world.job_set.is_none() && world.snapshot.as_ref().is_some_and(is_unproven) {
+    if world.snapshot.as_ref().is_some_and(is_unproven) {
         world.snapshot = None;
     }
 }
