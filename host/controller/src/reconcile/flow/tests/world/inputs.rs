@@ -55,6 +55,7 @@ impl Memory for World {
         assert_eq!(last.fingerprint, self.job.fingerprint);
         assert_eq!(last.common, CommonInputs::for_tests(self.plugins));
         assert_eq!(last.job_set, self.stored().map(|found| found.version()));
+        self.hidden &= !self.unfinished;
         (self.last, self.unfinished) = (Some(last), false);
         if self.began_without_job_set {
             self.deleted_job_set = None;

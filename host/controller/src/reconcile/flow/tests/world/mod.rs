@@ -87,6 +87,8 @@ pub(super) struct World {
     /// What the controller keeps in memory.
     pub(super) last: Option<LastReconcile>,
     pub(super) unfinished: bool,
+    /// Whether a process ended while it wrote, and nothing shows it.
+    pub(super) hidden: bool,
     pub(super) deleted_job_set: Option<Arc<JobSetState>>,
     pub(super) outdated: bool,
     pub(super) interests: Option<KeptInterests>,
@@ -228,6 +230,7 @@ impl World {
             killed_at: None,
             last: None,
             unfinished: false,
+            hidden: false,
             deleted_job_set: None,
             outdated: false,
             interests: None,
@@ -353,6 +356,7 @@ impl World {
     /// The controller restarts.
     pub(super) fn restart(&mut self) {
         (self.last, self.deleted_job_set, self.behind) = (None, None, None);
+        self.hidden |= self.unfinished && self.job.error.is_none();
         self.unfinished = false;
         // Its end is no longer known.
         self.has_ended &= status::has_run(&self.job.status);
