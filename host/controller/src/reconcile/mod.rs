@@ -140,7 +140,8 @@ impl Reconciler {
         is_reconciled && !has_ended() && has_not_started()
     }
 
-    /// Whether the last reconcile of a TrainJob was with the plugins that its namespace has now. A reconcile that has just begun may still change that.
+    /// Whether the last reconcile of a TrainJob was with the plugins that its namespace has now. A reconcile that has just begun may still change
+    /// that.
     pub(crate) fn has_followed(&self, key: &NamespacedName) -> bool {
         let pinned = self.pin(&key.namespace);
         let last = self.last();

@@ -128,10 +128,10 @@ impl<C: Cluster> Flow<'_, C> {
     /// because the JobSet vouches for it. The store has every write of this process that was answered; if another client changes the JobSet,
     /// the watch will show it.
     fn is_as_applied(&self, known: &JobSetState, rendered: &RenderedFacts) -> bool {
-        let is_pinned = rendered.saved && self.snapshot.is_vouched();
+        let is_vouched = rendered.saved && self.snapshot.is_vouched();
         let noted = known.inputs.as_deref();
         let is_same = noted.is_some_and(|noted| have_same_rendering(noted, &rendered.inputs));
-        is_same && is_pinned && self.start.job.desired.suspend && !self.may_be_unfinished()
+        is_same && is_vouched && self.start.job.desired.suspend && !self.may_be_unfinished()
     }
 
     /// Remembers that a suspended JobSet was left unchanged. Its TrainJob may have warnings that are new.
